@@ -107,7 +107,7 @@ def apply(
     except KeyboardInterrupt:
         click.echo(f"{len(execution.moving)} reassignments continue; {how_to_cancel}", err=True)
         return FAILED
-    emit_codes(execution.refused, output)
+    emit_codes(execution.refused, output, limit)
     return _exit_code(admin, plan, execution, wait)
 
 
@@ -119,13 +119,13 @@ def report_errors(report: PlanReport) -> bool:
     return report.valid
 
 
-def emit_codes(codes: Mapping[TopicPartition, ErrorCode], output: str) -> None:
+def emit_codes(codes: Mapping[TopicPartition, ErrorCode], output: str, limit: int | None) -> None:
     """Print one code per partition."""
     rows = (
         {"topic": topic, "partition": partition, "error": code.name}
         for (topic, partition), code in sorted(codes.items())
     )
-    emit_rows(OutputTable("kframe.partition-codes/v1", _RESULTS, rows), output)
+    emit_rows(OutputTable("kframe.partition-codes/v1", _RESULTS, rows, limit=limit), output)
 
 
 def _write_rollback(plan_file: CheckedPlan, path: Path) -> None:

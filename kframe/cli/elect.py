@@ -8,6 +8,7 @@ import click
 
 from kframe.cli.admin import EXECUTE, admin_options, emit_codes
 from kframe.cli.exits import FAILED
+from kframe.cli.numbers import WholeNumber
 from kframe.cli.outcome import emit_outcome
 from kframe.cli.output import BadInput, output_option
 
@@ -21,9 +22,17 @@ if TYPE_CHECKING:
 @click.option("--all", "everything", is_flag=True, help="All partitions that need it.")
 @EXECUTE
 @admin_options
+@click.option("--limit", type=WholeNumber(), default=50, show_default=True,
+              help="Rows that a table lists; data has them all.")  # fmt: skip
 @output_option
 def command(
-    admin: Administration, kind: str, partitions: tuple[str, ...], everything: bool, execute: bool, output: str
+    admin: Administration,
+    kind: str,
+    partitions: tuple[str, ...],
+    everything: bool,
+    execute: bool,
+    limit: int,
+    output: str,
 ) -> None:
     """Elect preferred leaders, or unclean ones where none is in sync, by the cluster's admin API."""
     if everything == bool(partitions):
@@ -37,10 +46,10 @@ def command(
     requested = [topic_partition("--partition", partition) for partition in partitions] or None
     if not execute:
         whatif = WhatIf(admin.capture())
-        refused = emit_outcome(whatif.elect(election, requested), whatif, output, 50)
+        refused = emit_outcome(whatif.elect(election, requested), whatif, output, limit)
         click.echo("nothing was changed; --execute does it", err=True)
         click.get_current_context().exit(FAILED if refused else 0)
     codes = admin.elect(election, requested)
-    emit_codes(codes, output)
+    emit_codes(codes, output, limit)
     failed = [code for code in codes.values() if code not in (ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED)]
     click.get_current_context().exit(FAILED if failed else 0)

@@ -80,6 +80,11 @@ class ByteSize(_IntType):
             self.fail(f"found {value!r}, expected {problem}", param, ctx)
 
 
+limit_option: Final = click.option(
+    "--limit", type=WholeNumber(), help="Rows that a table lists; data has them all.  [default: all]"
+)
+
+
 def parse_decimal(text: str) -> float:
     """The value of a decimal number in ASCII digits. Raises ValueError."""
     if _DECIMAL.fullmatch(text) is None:
@@ -105,7 +110,8 @@ def parse_size(text: str, *, per_second: bool = False) -> int:
     if match is None or match[2] not in _UNITS or (match[3] and not per_second):
         raise ValueError(f"{example} (B, kB, MB, GB, TB, PB, KiB, MiB, GiB, TiB, PiB)")
     whole, _, decimals = match[1].partition(".")
-    size, remainder = divmod(int(whole + decimals) * _UNITS[match[2]], 10 ** len(decimals))
+    scale: int = 10 ** len(decimals)
+    size, remainder = divmod(int(whole + decimals) * _UNITS[match[2]], scale)
     if remainder or not 1 <= size <= INT64_MAX:
         raise ValueError(f"{example}, of whole bytes from 1 to {INT64_MAX}")
     return size

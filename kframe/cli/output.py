@@ -36,13 +36,14 @@ class OutputTable:
     """Rows to print. ``columns`` are keys of the rows in order; those in ``wide`` appear only in wide tables and data.
 
     Values are None, bool, int, float, str, or lists and mappings of these. A row that is None says that no further row
-    is ready: all previous ones are printed now.
+    is ready: all previous ones are printed now. ``limit`` is the number of rows that a table prints; None prints all.
     """
 
     schema: str
     columns: Sequence[str]
     rows: Iterable[Record | None]
     wide: frozenset[str] = frozenset()
+    limit: int | None = None
 
 
 class BadInput(click.ClickException):
@@ -96,7 +97,9 @@ def emit_rows(table: OutputTable, output: str) -> None:
     match output:
         case "table" | "wide":
             visible = [name for name in table.columns if output == "wide" or name not in table.wide]
-            _emit_table(visible, table.rows)
+            remaining = iter(table.rows)
+            _emit_table(visible, remaining if table.limit is None else itertools.islice(remaining, table.limit))
+            echo_more(sum(row is not None for row in remaining), "data has them all")
         case "csv":
             _emit_csv(table.columns, rows)
         case "jsonl":

@@ -13,7 +13,7 @@ from kframe.cli.exits import FAILED
 from kframe.cli.findings import emit_notice
 from kframe.cli.inputs import INPUT, SOURCE, is_url
 from kframe.cli.live import COMMAND_CONFIG, CONFIG_OPTION
-from kframe.cli.numbers import WholeNumber
+from kframe.cli.numbers import WholeNumber, limit_option
 from kframe.cli.output import (
     BadInput,
     OutputTable,
@@ -270,15 +270,16 @@ def apply(
 @click.argument("plan", metavar="PLAN", type=INPUT)
 @EXECUTE
 @admin_options
+@limit_option
 @output_option
-def cancel(admin: Administration, plan: InputFile, execute: bool, output: str) -> None:
+def cancel(admin: Administration, plan: InputFile, execute: bool, limit: int | None, output: str) -> None:
     """Cancel the reassignments of PLAN that are under way: adding replicas are removed, the others stay."""
     from kframe.cli.reassign import cancel_reassignments
     from kframe.whatif.execution import reassignments_to_cancel
     from kframe.whatif.plan import load_plan
 
     partitions = reassignments_to_cancel(dict(admin.reassignments()), load_plan(plan))
-    click.get_current_context().exit(cancel_reassignments(admin, partitions, execute, output))
+    click.get_current_context().exit(cancel_reassignments(admin, partitions, execute, output, limit))
 
 
 def _racks(mapped: dict[int, str], stated: dict[int, str]) -> dict[int, str]:

@@ -33,6 +33,7 @@ from kframe.cli.output import (
     with_options,
 )
 from kframe.cli.studies import PATH
+from kframe.cli.topics import PATTERNS, TOPICS, topic_names
 from kframe.model.whole_numbers import parse_whole
 
 if TYPE_CHECKING:
@@ -134,8 +135,10 @@ def goal_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--fix-racks", is_flag=True, help="Spread partitions over as many racks as they can span."),
         click.option("--rebalance", is_flag=True, help="Give every broker its share of replicas and leaders."),
         click.option("--leaders-only", is_flag=True, help="Balance preferred leaders by order; move no data."),
-        click.option("--topics", multiple=True, metavar="NAME", help="Only topics of this name or pattern (* and ?)."),
-        click.option("--exclude-topics", multiple=True, metavar="NAME", help="No topics of this name or pattern."),
+        click.option("--topics", multiple=True, callback=topic_names, metavar=TOPICS,
+                     help=f"Plan only these topics; {PATTERNS}."),
+        click.option("--exclude-topics", multiple=True, callback=topic_names, metavar=TOPICS,
+                     help=f"Leave these topics out; {PATTERNS}."),
         click.option("--exclude-brokers", multiple=True, callback=broker_ids, metavar=IDS,
                      help="Brokers that receive no replicas, and that a rebalance takes none from."),
         click.option("--broker-cap", "broker_caps", multiple=True, metavar="[ID[-ID]=]N",

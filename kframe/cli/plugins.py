@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from kframe.cli.numbers import limit_option
 from kframe.cli.output import BadInput, OutputTable, ReportingGroup, emit_record, emit_rows, output_option
 from kframe.errors import InputError, PluginError
 
@@ -83,12 +84,13 @@ def group() -> None:
 
 @group.command("list")
 @plugin_options
+@limit_option
 @output_option
-def list_plugins(plugins: PluginSettings, output: str) -> None:
+def list_plugins(plugins: PluginSettings, limit: int | None, output: str) -> None:
     """List the plugins found and what they offer."""
     columns = ("plugin", "distribution", "source", "state", "offers", "error")
     rows = (_listed(plugin) for plugin in plugins.registry().plugins)
-    emit_rows(OutputTable("kframe.plugins/v1", columns, rows), output)
+    emit_rows(OutputTable("kframe.plugins/v1", columns, rows, limit=limit), output)
 
 
 @group.command()
@@ -112,8 +114,9 @@ def show(name: str, plugins: PluginSettings, output: str) -> None:
     "--url", help="Where a store or transport is tested; by default its scheme alone. The storage there must be empty."
 )
 @plugin_options
+@limit_option
 @output_option
-def check(name: str, url: str | None, plugins: PluginSettings, output: str) -> None:
+def check(name: str, url: str | None, plugins: PluginSettings, limit: int | None, output: str) -> None:
     """Check the selector, cost term, goal, store or transport NAME, or all that the plugin NAME offers.
 
     With kframe-simulator installed, selectors elect leaders in simulated clusters, and stores and transports are
@@ -130,7 +133,7 @@ def check(name: str, url: str | None, plugins: PluginSettings, output: str) -> N
         problem = rows[0]["problem"] if rows else "offers no selector, cost term, goal, store or transport to check"
         raise BadInput(f"plugin {plugin.name} ({plugin.distribution}) {problem}")
     columns = ("offer", "kind", "check", "passed", "problem", "rule")
-    emit_rows(OutputTable("kframe.plugins.check/v1", columns, rows, wide=frozenset({"kind", "rule"})), output)
+    emit_rows(OutputTable("kframe.plugins.check/v1", columns, rows, frozenset({"kind", "rule"}), limit), output)
     if any(row["passed"] is False for row in rows):
         click.get_current_context().exit(1)
 
@@ -139,7 +142,7 @@ def check(name: str, url: str | None, plugins: PluginSettings, output: str) -> N
 @click.argument("directory", type=_PATH)
 @click.option("--name", required=True, help="Name of what it offers, in lower case with dashes.")
 @click.option("--offers", type=click.Choice(OFFERS), default=OFFERS[0], show_default=True, help="What it offers.")
-def new(directory: Path, name: str, offers: str) -> None:
+def create(directory: Path, name: str, offers: str) -> None:
     """Write a new plugin distribution into DIRECTORY: a selector, cost term or goal, its tests and its entry point."""
     from kframe.registry.scaffold import new_plugin
 

@@ -9,7 +9,7 @@ import click
 
 from kframe.cli.admin import EXECUTE, admin_options, apply, emit_codes
 from kframe.cli.exits import FAILED
-from kframe.cli.numbers import parse_ids
+from kframe.cli.numbers import WholeNumber, limit_option, parse_ids
 from kframe.cli.output import BadInput, OutputTable, ReportingGroup, emit_rows, output_option
 
 if TYPE_CHECKING:
@@ -29,17 +29,25 @@ def group() -> None:
 @EXECUTE
 @click.option("--rollback", type=click.Path(path_type=Path), help="Where to write the plan that reverts this one.")
 @click.option("--wait/--no-wait", default=True, help="Wait until all has moved.")
+@click.option("--limit", type=WholeNumber(), default=50, show_default=True,
+              help="Rows that a table lists; data has them all.")  # fmt: skip
 @admin_options
 @output_option
 def start(
-    admin: Administration, assignments: tuple[str, ...], execute: bool, rollback: Path | None, wait: bool, output: str
+    admin: Administration,
+    assignments: tuple[str, ...],
+    execute: bool,
+    rollback: Path | None,
+    wait: bool,
+    limit: int,
+    output: str,
 ) -> None:
     """Move partitions to these brokers, the preferred leader first."""
     from kframe.whatif.execution import plan_of
 
     plan = plan_of(_assignments(assignments), "reassign")
     code = apply(
-        admin, plan, None, execute=execute, rollback=rollback, batch_size=None, wait=wait, output=output, limit=50,
+        admin, plan, None, execute=execute, rollback=rollback, batch_size=None, wait=wait, output=output, limit=limit,
         how_to_cancel="kframe reassign cancel cancels them",
     )  # fmt: skip
     click.get_current_context().exit(code)
@@ -47,15 +55,16 @@ def start(
 
 @group.command("list")
 @admin_options
+@limit_option
 @output_option
-def list_(admin: Administration, output: str) -> None:
+def list_(admin: Administration, limit: int | None, output: str) -> None:
     """List the reassignments in progress."""
     rows = (
         {"topic": topic, "partition": partition, "replicas": list(entry.replicas), "adding": list(entry.adding),
          "removing": list(entry.removing)}
         for (topic, partition), entry in sorted(admin.reassignments().items())
     )  # fmt: skip
-    emit_rows(OutputTable("kframe.reassignments/v1", _COLUMNS, rows), output)
+    emit_rows(OutputTable("kframe.reassignments/v1", _COLUMNS, rows, limit=limit), output)
 
 
 @group.command()
@@ -63,8 +72,11 @@ def list_(admin: Administration, output: str) -> None:
 @click.option("--all", "everything", is_flag=True, help="All reassignments in progress.")
 @EXECUTE
 @admin_options
+@limit_option
 @output_option
-def cancel(admin: Administration, partitions: tuple[str, ...], everything: bool, execute: bool, output: str) -> None:
+def cancel(
+    admin: Administration, partitions: tuple[str, ...], everything: bool, execute: bool, limit: int | None, output: str
+) -> None:
     """Cancel reassignments: adding replicas are removed, the others stay."""
     if everything == bool(partitions):
         raise BadInput("give partitions, or --all")
@@ -74,18 +86,20 @@ def cancel(admin: Administration, partitions: tuple[str, ...], everything: bool,
     requested = [topic_partition("TOPIC-PARTITION", partition) for partition in partitions]
     click.get_current_context().exit(
         cancel_reassignments(
-            admin, requested or reassignments_to_cancel(dict(admin.reassignments()), None), execute, output
+            admin, requested or reassignments_to_cancel(dict(admin.reassignments()), None), execute, output, limit
         )
     )
 
 
-def cancel_reassignments(admin: Administration, partitions: list[TopicPartition], execute: bool, output: str) -> int:
+def cancel_reassignments(
+    admin: Administration, partitions: list[TopicPartition], execute: bool, output: str, limit: int | None
+) -> int:
     """Cancel these reassignments, or only list them. Return the exit code."""
     from kframe.errors import ErrorCode
     from kframe.whatif.execution import cancel
 
     codes = cancel(admin, partitions) if execute and partitions else dict.fromkeys(partitions, ErrorCode.NONE)
-    emit_codes(codes, output)
+    emit_codes(codes, output, limit)
     if not execute:
         click.echo(f"{len(partitions)} reassignments would be given up; --execute does it", err=True)
     return FAILED if any(code is not ErrorCode.NONE for code in codes.values()) else 0

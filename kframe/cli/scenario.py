@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from kframe.cli.numbers import limit_option
 from kframe.cli.output import BadInput, OutputTable, ReportingGroup, emit_heading, emit_rows, output_option
 from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.cli.studies import PATH, chosen_selectors, selector_option
@@ -37,8 +38,16 @@ def group() -> None:
 )
 @selector_option
 @plugin_options
+@limit_option
 @output_option
-def run(source: Path, target: Path | None, selectors: tuple[str, ...], plugins: PluginSettings, output: str) -> None:
+def run(
+    source: Path,
+    target: Path | None,
+    selectors: tuple[str, ...],
+    plugins: PluginSettings,
+    limit: int | None,
+    output: str,
+) -> None:
     """Play FILE. A table has a line a step; -o json is the trace itself."""
     trace = _runner(source, selectors, plugins).play()
     if target is not None:
@@ -50,16 +59,19 @@ def run(source: Path, target: Path | None, selectors: tuple[str, ...], plugins: 
     is_kraft = trace["schema"] == "kframe.trace-kraft/v1"
     columns, counts = (_KRAFT_COLUMNS, _kraft_counts) if is_kraft else (_STEP_COLUMNS, _counts)
     rows = [_row(number, step, counts(step)) for number, step in enumerate(trace["steps"], 1)]
-    emit_rows(OutputTable("kframe.scenario-steps/v1", columns, rows), output)
+    emit_rows(OutputTable("kframe.scenario-steps/v1", columns, rows, limit=limit), output)
 
 
 @group.command()
 @click.argument("sources", metavar="FILE...", nargs=-1, required=True, type=PATH)
+@limit_option
 @output_option
-def check(sources: tuple[Path, ...], output: str) -> None:
+def check(sources: tuple[Path, ...], limit: int | None, output: str) -> None:
     """Check each FILE by playing it, without its trace. Exit code 2 if one is refused."""
     rows = [_checked(source) for source in sources]
-    emit_rows(OutputTable("kframe.scenario-check/v1", ("file", "playable", "steps", "problem"), rows), output)
+    emit_rows(
+        OutputTable("kframe.scenario-check/v1", ("file", "playable", "steps", "problem"), rows, limit=limit), output
+    )
     bad = sum(not row["playable"] for row in rows)
     if bad:
         raise BadInput(f"{bad} of {len(rows)} scenarios cannot be played")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from kframe.cli.numbers import limit_option
 from kframe.cli.output import OutputTable, emit_rows, output_option
 from kframe.cli.plugins import PluginSettings, plugin_options
 
@@ -11,8 +12,9 @@ from kframe.cli.plugins import PluginSettings, plugin_options
 @click.command("schema")
 @click.argument("name", metavar="[NAME]", required=False)
 @plugin_options
+@limit_option
 @output_option
-def command(name: str | None, plugins: PluginSettings, output: str) -> None:
+def command(name: str | None, plugins: PluginSettings, limit: int | None, output: str) -> None:
     """Print the JSON Schema NAME, such as whatif or scenario; without NAME, list the schemas.
 
     The field "schema" of a document names its schema. Each line of -o jsonl is a row of the document, with "schema".
@@ -30,7 +32,7 @@ def command(name: str | None, plugins: PluginSettings, output: str) -> None:
         {"name": document.name, "document": document.doc, "source": "kframe" if name in DOCUMENTS else "plugin"}
         for name, document in sorted(documents.items())
     ]
-    emit_rows(OutputTable("kframe.schemas/v1", ("name", "document", "source"), rows), output)
+    emit_rows(OutputTable("kframe.schemas/v1", ("name", "document", "source"), rows, limit=limit), output)
 
 
 def _names(name: str) -> set[str]:

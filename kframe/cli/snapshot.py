@@ -22,11 +22,12 @@ from kframe.cli.live import (
     cluster_of_brokers,
     gather,
 )
-from kframe.cli.numbers import DecimalNumber, WholeNumber
+from kframe.cli.numbers import DecimalNumber, WholeNumber, limit_option
 from kframe.cli.output import OutputTable, ReportingGroup, emit_reasons, emit_record, emit_rows, output_option
 from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.cli.progress import progress
 from kframe.cli.reading import SnapshotReading, reading_options
+from kframe.cli.topics import PATTERNS, TOPICS, topic_names
 
 if TYPE_CHECKING:
     from kframe.snapshot import Snapshot
@@ -144,12 +145,13 @@ def capture(
 @click.option("--topics", is_flag=True, help="List topics.")
 @click.option("--brokers", is_flag=True, help="List brokers.")
 @click.option("--partitions", is_flag=True, help="List partitions.")
-@click.option("--topic", "names", multiple=True, metavar="NAME", shell_complete=complete_topics,
-              help="List only this topic; may be repeated.")  # fmt: skip
+@click.option("--topic", "names", multiple=True, callback=topic_names, metavar=TOPICS,
+              shell_complete=complete_topics, help=f"List only these topics; {PATTERNS}.")  # fmt: skip
+@limit_option
 @output_option
 def show(
     source: InputFile, reading: SnapshotReading, topics: bool, brokers: bool, partitions: bool, names: tuple[str, ...],
-    output: str,
+    limit: int | None, output: str,
 ) -> None:  # fmt: skip
     """Summarize the cluster in SNAPSHOT, or list its brokers, topics or partitions."""
     flags = {"topics": topics, "brokers": brokers, "partitions": partitions}
@@ -165,7 +167,7 @@ def show(
 
         emit_record("kframe.snapshot-summary/v1", summary_record(snapshot), output, wide=("provenance",))
     else:
-        emit_rows(_table(snapshot, view, names), output)
+        emit_rows(_table(snapshot, view, names, limit), output)
 
 
 @group.command()
@@ -273,14 +275,12 @@ def _write(snapshot: Snapshot, target: Path, force: bool) -> None:
         click.echo(f"unknown: {', '.join(snapshot.unknown)}", err=True)
 
 
-def _table(snapshot: Snapshot, view: str, names: tuple[str, ...]) -> OutputTable:
-    from kframe.errors import SnapshotError
+def _table(snapshot: Snapshot, view: str, names: tuple[str, ...], limit: int | None) -> OutputTable:
+    from kframe.model.topic_patterns import matching_topics
     from kframe.snapshot import listing
     from kframe.snapshot.facts import ELR_COLUMNS
 
-    selected = set(names) or None
-    if unknown := sorted(set(names) - set(snapshot.topics.names)):
-        raise SnapshotError("--topic", unknown[0], "a topic of the snapshot")
+    selected = set(matching_topics(snapshot.topics.names, names, "--topic")) or None
     columns, wide = _COLUMNS[view]
     rows = {
         "brokers": lambda: listing.broker_rows(snapshot),
@@ -291,4 +291,4 @@ def _table(snapshot: Snapshot, view: str, names: tuple[str, ...]) -> OutputTable
         wide -= frozenset(ELR_COLUMNS)
         columns = (*columns, *_KRAFT_COLUMNS.get(view, ()))
         wide |= frozenset(_KRAFT_WIDE)
-    return OutputTable(f"kframe.snapshot-{view}/v1", columns, rows[view](), wide)
+    return OutputTable(f"kframe.snapshot-{view}/v1", columns, rows[view](), wide, limit)

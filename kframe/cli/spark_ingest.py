@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from kframe.cli.exits import HAS_FINDINGS
-from kframe.cli.numbers import WholeNumber
+from kframe.cli.numbers import WholeNumber, limit_option
 from kframe.cli.output import OutputTable, emit_rows, output_option
 from kframe.cli.reading import MODES
 from kframe.cli.spark_session import SparkSettings, planned_in, report_messages, report_saved, spark_options
@@ -29,11 +29,12 @@ _PATH: Final = click.Path(file_okay=False)
 @click.option("--force", is_flag=True, help="Do clusters again whose input has not changed.")
 @click.option("--fail-on", multiple=True, type=click.Choice(("quarantined", "refused")),
               help="Exit with 3 if this is found; may be repeated.")  # fmt: skip
+@limit_option
 @spark_options
 @output_option
 def ingest(
     sources: tuple[str, ...], folder: str, name: str | None, mode: Mode | None, force: bool, fail_on: tuple[str, ...],
-    spark: SparkSettings, output: str,
+    limit: int | None, spark: SparkSettings, output: str,
 ) -> None:  # fmt: skip
     """Put the clusters in SRC into the tables of a fleet in DIR, and invalid ones into its quarantine.
 
@@ -53,7 +54,7 @@ def ingest(
 
     report_saved(folder, saved_count, "clusters")
     rows = ingested(spark.session(), result, folder, force=force, mode=mode).toArrow().sort_by("cluster").to_pylist()
-    emit_rows(OutputTable("kframe.spark-ingest/v1", INGESTED.schema.names, rows, frozenset({"source"})), output)
+    emit_rows(OutputTable("kframe.spark-ingest/v1", INGESTED.schema.names, rows, frozenset({"source"}), limit), output)
     bad = {
         "quarantined": sum(row["quarantined"] for row in rows),
         "refused": sum(row["reason"] is not None for row in rows),

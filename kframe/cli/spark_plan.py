@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import click
 
+from kframe.cli.numbers import limit_option
 from kframe.cli.output import OutputTable, emit_rows, output_option
 from kframe.cli.plan_generate import chosen_terms, goal_options, term_options
 from kframe.cli.plugins import PluginSettings, plugin_options
@@ -27,11 +28,13 @@ _WIDE: Final = frozenset({"scope", "reassigning", "unit", "exact", "crowded_befo
 @click.option("--out", type=click.Path(file_okay=False), metavar="DIR",
               help="Write summaries and moves as Parquet by cluster to DIR.")  # fmt: skip
 @click.option("--force", is_flag=True, help="Plan again what is in the DIR of --out already.")
+@limit_option
 @spark_options
 @output_option
 def plan_clusters(
     folder: str, goals: dict[str, Any], goal: str | None, cost_terms: tuple[str, ...], plugins: PluginSettings,
-    weights: str | None, out: str | None, force: bool, spark: SparkSettings, output: str,
+    weights: str | None, out: str | None, force: bool, limit: int | None, spark: SparkSettings,
+    output: str,
 ) -> None:  # fmt: skip
     """Make a plan for each cluster of the fleet in DIR, as kframe plan generate does, and print a summary of each.
 
@@ -53,7 +56,7 @@ def plan_clusters(
     with plan_fleet(session, fleet, fleet_request, Writing(out, force, planned_in(out, "clusters"))) as result:
         rows = [row.asDict() for row in result.plans.orderBy("cluster").toLocalIterator()]
         reasons = [row["problem"] for row in result.problems.orderBy("cluster").toLocalIterator()]
-    emit_rows(OutputTable(_SCHEMA, PLANS.schema.names, rows, _WIDE), output)
+    emit_rows(OutputTable(_SCHEMA, PLANS.schema.names, rows, _WIDE, limit), output)
     report_messages(result.changed, reasons, {}, "cluster")
     if not all(row["limits_reached"] for row in rows):
         click.get_current_context().exit(1)

@@ -10,7 +10,7 @@ from typing import Any, Final
 import click
 
 from kframe.cli.findings import fail_on_option, findings
-from kframe.cli.numbers import IDS, broker_ids
+from kframe.cli.numbers import IDS, broker_ids, limit_option
 from kframe.cli.output import OutputTable, emit_rows, output_option, with_options
 from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.cli.spark_session import SparkSettings, planned_in, report_messages, spark_options
@@ -102,11 +102,12 @@ def _scenario_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--out", type=_PATH, metavar="DIR", help="Write all tables as Parquet by cluster and scenario to DIR.")
 @click.option("--force", is_flag=True, help="Play again what is in the DIR of --out already.")
 @fail_on_option
+@limit_option
 @spark_options
 @output_option
 def failover(
     folder: str, scenario: FleetScenario, engine: Any, out: str | None, force: bool, fail_on: tuple[str, ...],
-    spark: SparkSettings, output: str,
+    limit: int | None, spark: SparkSettings, output: str,
 ) -> None:  # fmt: skip
     """Count the partitions that scenarios affect, in every cluster of the fleet in DIR.
 
@@ -116,7 +117,7 @@ def failover(
     from kframe.spark.marks import Writing
     from kframe.spark.stages import FAILOVER
 
-    _run(FAILOVER, folder, scenario, engine, Writing(out, force, planned_in(out, _UNIT)), spark, output, fail_on)
+    _run(FAILOVER, folder, scenario, engine, Writing(out, force, planned_in(out, _UNIT)), spark, output, limit, fail_on)
 
 
 @click.command()
@@ -124,11 +125,12 @@ def failover(
 @click.option("--out", type=_PATH, metavar="DIR", help="Write the requests as Parquet by cluster and scenario to DIR.")
 @click.option("--force", is_flag=True, help="Play again what is in the DIR of --out already.")
 @click.option("--encoded", is_flag=True, help="Write encoded request bodies to the DIR of --out too.")
+@limit_option
 @spark_options
 @output_option
 def requests(
     folder: str, scenario: FleetScenario, engine: Any, out: str | None, force: bool, encoded: bool,
-    spark: SparkSettings, output: str,
+    limit: int | None, spark: SparkSettings, output: str,
 ) -> None:  # fmt: skip
     """Count the requests to each broker of the fleet in DIR in scenarios, with entries and bytes, by kind.
 
@@ -138,12 +140,12 @@ def requests(
     from kframe.spark.stages import REQUESTED, REQUESTED_ENCODED
 
     writing = Writing(out, force, planned_in(out, _UNIT))
-    _run(REQUESTED_ENCODED if encoded else REQUESTED, folder, scenario, engine, writing, spark, output)
+    _run(REQUESTED_ENCODED if encoded else REQUESTED, folder, scenario, engine, writing, spark, output, limit)
 
 
 def _run(
     stage: Any, folder: str, scenario: FleetScenario, engine: Any, writing: Any, spark: SparkSettings,
-    output: str, fail_on: tuple[str, ...] = (),
+    output: str, limit: int | None, fail_on: tuple[str, ...] = (),
 ) -> None:  # fmt: skip
     from kframe.spark.opening import open_fleet
 
@@ -152,7 +154,7 @@ def _run(
     scenarios = scenario.table(functools.cache(fleet.brokers))
     result = stage.play(session, fleet, scenarios, engine, writing)
     schema, names = f"kframe.spark-{stage.summary.name}/v1", stage.summary.schema.names
-    emit_rows(OutputTable(schema, names, map(_plain, result.rows())), output)
+    emit_rows(OutputTable(schema, names, map(_plain, result.rows()), limit=limit), output)
     bad = findings(fail_on, lambda condition: _count(result.parts(), f"found_{str(condition).replace('-', '_')}"))
     lines = (
         f"cluster {problem['cluster']}, scenario {problem['scenario'] or '-'}: {problem['problem']}"

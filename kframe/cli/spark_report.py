@@ -28,7 +28,7 @@ _WIDE: Final = frozenset({
 @click.option(
     "--by", type=click.Choice(BY), default=BY[0], show_default=True, help="Entity of each row, in each scenario."
 )
-@click.option("--top", type=WholeNumber(), default=20, show_default=True,
+@click.option("--limit", type=WholeNumber(), default=20, show_default=True,
               help="Rows that a table and --plot show, the worst first; data has them all.")  # fmt: skip
 @click.option("--plot", type=PATH, metavar="FILE",
               help="Also draw partitions offline and under min ISR: FILE.svg or FILE.png.")  # fmt: skip
@@ -36,7 +36,7 @@ _WIDE: Final = frozenset({
 @spark_options
 @output_option
 def report(
-    folder: str, by: str, top: int, plot: Path | None, force: bool, spark: SparkSettings, output: str
+    folder: str, by: str, limit: int, plot: Path | None, force: bool, spark: SparkSettings, output: str
 ) -> None:  # fmt: skip
     """Sum up the results that kframe spark failover and requests wrote to DIR, the worst first.
 
@@ -52,11 +52,11 @@ def report(
     session = spark.session()
     played, grouping = written(session, folder), REPORTS[by]
     ordered, table = grouping.ordered(played), output in ("table", "wide")
-    rows = (row.asDict() for row in (ordered.limit(top + 1) if table else ordered).toLocalIterator())
-    listed = islice(rows, top) if table else rows
+    rows = (row.asDict() for row in (ordered.limit(limit + 1) if table else ordered).toLocalIterator())
+    listed = islice(rows, limit) if table else rows
     emit_rows(OutputTable(f"kframe.spark-report-{by}/v1", grouping.table.schema.names, listed, _WIDE), output)
     if next(rows, None) is not None:
-        click.echo("and more: --top shows them", err=True)
+        click.echo("and more: --limit shows them", err=True)
     if plot is not None:
-        worst = REPORTS["cluster"].ordered(played).limit(top).toLocalIterator()
+        worst = REPORTS["cluster"].ordered(played).limit(limit).toLocalIterator()
         write_plot([row.asDict() for row in worst], plot)

@@ -26,7 +26,7 @@ _EFFECT_COLUMNS: Final = {
 @click.command()
 @click.argument("folder", metavar="DIR")
 @failure_options
-@click.option("--top", type=WholeNumber(), default=5, show_default=True,
+@click.option("--limit", type=WholeNumber(), default=5, show_default=True,
               help="Failures of each kind that a table lists for each cluster; data has them all.")  # fmt: skip
 @config_option
 @click.option("--out", type=click.Path(file_okay=False), metavar="DIR",
@@ -36,7 +36,7 @@ _EFFECT_COLUMNS: Final = {
 @spark_options
 @output_option
 def sweep(
-    folder: str, sweep_options: SweepOptions, top: int, config: tuple[str, ...], out: str | None, force: bool,
+    folder: str, sweep_options: SweepOptions, limit: int, config: tuple[str, ...], out: str | None, force: bool,
     fail_on: tuple[str, ...], spark: SparkSettings, output: str,
 ) -> None:  # fmt: skip
     """Fail every broker, every two brokers together, and every rack, in each cluster of the fleet in DIR.
@@ -54,7 +54,7 @@ def sweep(
     fleet = open_fleet(session, folder, (PARTITIONS, BROKERS, CLUSTERS), fingerprints=out is not None)
     settings = Sweeping(config_pairs(config), sweep_options.depth, sweep_options.racks, sweep_options.by)
     with sweeping(session, fleet, settings, Writing(out, force, planned_in(out, "clusters"))) as result:
-        _emit(result.summary, top, output)
+        _emit(result.summary, limit, output)
         problems = [row.asDict() for row in result.problems.orderBy("cluster", "problem").collect()]
         bad = findings(fail_on, lambda condition: _rows_with(result.summary, _EFFECT_COLUMNS[condition]))
     report_messages(
@@ -62,11 +62,11 @@ def sweep(
     )
 
 
-def _emit(result: Any, top: int, output: str) -> None:
+def _emit(result: Any, limit: int, output: str) -> None:
     ordered = result.orderBy("cluster", "rank")
     columns = ["cluster", "rank", *KRAFT_COLUMNS, "rules"]
     table = output in ("table", "wide")
-    selected = ordered.where(f"rank_of_kind <= {top}") if table else ordered
+    selected = ordered.where(f"rank_of_kind <= {limit}") if table else ordered
     rows = (_rounded(row.asDict()) for row in selected.select(*columns).toLocalIterator())
     emit_rows(OutputTable(_SCHEMA, columns, shorten_broker_lists(rows) if table else rows, WIDE | {"rules"}), output)
 

@@ -7,20 +7,24 @@ from typing import Any
 
 import click
 
+from kframe.cli.numbers import limit_option
 from kframe.cli.output import OutputTable, emit_rows, output_option
 
 
 @click.command("states")
 @click.option("--dot", is_flag=True, help="Print a Graphviz document.")
+@limit_option
 @output_option
-def command(dot: bool, output: str) -> None:
+def command(dot: bool, limit: int | None, output: str) -> None:
     """Show where partitions and replicas may go from each of their states."""
     from kframe.core.state_machines.transitions import to_dot
 
     if dot:
         click.echo(to_dot(), nl=False)
     else:
-        emit_rows(OutputTable("kframe.states/v1", ("machine", "state", "code", "moves_to"), list(_rows())), output)
+        emit_rows(
+            OutputTable("kframe.states/v1", ("machine", "state", "code", "moves_to"), _rows(), limit=limit), output
+        )
 
 
 def _rows() -> Iterator[dict[str, Any]]:

@@ -90,7 +90,7 @@ def failure_options(command: Callable[..., Any]) -> Callable[..., Any]:
     type=click.Choice(ELR),
     help="Eligible leader replicas of a KRaft cluster; both: side by side (default: as they are).",
 )
-@click.option("--top", type=WholeNumber(), default=20, show_default=True,
+@click.option("--limit", type=WholeNumber(), default=20, show_default=True,
               help="Failures of each kind that a table lists; data has them all.")  # fmt: skip
 @click.option("--out", type=PATH, metavar="FILE", help="Also write all failures as Parquet to FILE.")
 @click.option("--plot", type=PATH, metavar="FILE", help="Also draw the pairs as a heat map: FILE.svg or FILE.png.")
@@ -98,7 +98,7 @@ def failure_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @fail_on_option
 @output_option
 def sweep(
-    cluster: ClusterSettings, sweep_options: SweepOptions, elr: str | None, top: int, out: Path | None,
+    cluster: ClusterSettings, sweep_options: SweepOptions, elr: str | None, limit: int, out: Path | None,
     plot: Path | None, force: bool, fail_on: tuple[str, ...], output: str,
 ) -> None:  # fmt: skip
     """Fail every broker, every two brokers together, every rack, and every log directory of a KRaft cluster.
@@ -116,7 +116,7 @@ def sweep(
         for option, is_set in options:
             if is_set:
                 raise BadInput(f"{option}: found --elr both, expected --elr on or off")
-        compare_elr(cluster.read(), cluster, sweep_options, top, output)
+        compare_elr(cluster.read(), cluster, sweep_options, limit, output)
         return
     if plot is not None and sweep_options.depth == 1:
         raise BadInput("--plot: found --depth 1, expected --depth 2, whose pairs are drawn")
@@ -137,14 +137,14 @@ def sweep(
         write_plot(failures, by, plot)
     emit_notice(rules_of(failures), output)
     if output in ("table", "wide"):
-        _emit_tables(failures, snapshot, assumptions, by, output, top)
+        _emit_tables(failures, snapshot, assumptions, by, output, limit)
     else:
         _emit_data(failures, snapshot, assumptions, failures.ranked(by), output)
     exit_on_findings(result, "failure")
 
 
 def compare_elr(
-    snapshot: Snapshot, cluster: ClusterSettings, sweep_options: SweepOptions, top: int, output: str
+    snapshot: Snapshot, cluster: ClusterSettings, sweep_options: SweepOptions, limit: int, output: str
 ) -> None:
     """Print the failures of a KRaft cluster without and with eligible leader replicas, side by side."""
     from kframe.whatif import sweep as play
@@ -162,7 +162,7 @@ def compare_elr(
     emit_notice(f"{off.rules}, beside {on.rules}", output)
     ranked = off.ranked(sweep_options.by)
     is_table = output in ("table", "wide")
-    selected = ranked[:top] if is_table else ranked
+    selected = ranked[:limit] if is_table else ranked
     rows = _comparison_rows(zip(off.records(selected), on.records(selected), strict=True))
     if output in ("json", "yaml"):
         emit_record(_COMPARISON_SCHEMA, {"rules": {name: result.rules for name, result in sweeps.items()},
@@ -170,8 +170,8 @@ def compare_elr(
         return
     emit_rows(OutputTable(_COMPARISON_SCHEMA, COMPARED, shorten_broker_lists(rows) if is_table else rows), output)
     if is_table:
-        if len(ranked) > top:
-            click.echo(f"and {len(ranked) - top:,} more")
+        if len(ranked) > limit:
+            click.echo(f"and {len(ranked) - limit:,} more")
         emit_assumptions(on.assumptions, output)
 
 
@@ -236,7 +236,9 @@ def _columns(snapshot: Snapshot) -> tuple[str, ...]:
     return KRAFT_COLUMNS if snapshot.is_kraft else COLUMNS
 
 
-def _emit_tables(swept: Sweep, snapshot: Snapshot, assumptions: Sequence[str], by: Any, output: str, top: int) -> None:
+def _emit_tables(
+    swept: Sweep, snapshot: Snapshot, assumptions: Sequence[str], by: Any, output: str, limit: int
+) -> None:
     from kframe.whatif.sweep_result import KINDS
 
     summary = _summary(swept, snapshot, assumptions)
@@ -261,11 +263,11 @@ def _emit_tables(swept: Sweep, snapshot: Snapshot, assumptions: Sequence[str], b
         count = summary["failures"].get(str(kind), 0)
         if not count:
             continue
-        ranked = swept.ranked(by, kind)[:top]
+        ranked = swept.ranked(by, kind)[:limit]
         click.echo()
         emit_rows(OutputTable("", _columns(snapshot), shorten_broker_lists(swept.records(ranked)), WIDE), output)
-        if count > top:
-            click.echo(f"and {count - top:,} more")
+        if count > limit:
+            click.echo(f"and {count - limit:,} more")
     emit_assumptions(assumptions, output)
 
 

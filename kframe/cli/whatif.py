@@ -19,6 +19,7 @@ from kframe.cli.output import ReportingGroup, output_option, with_options
 from kframe.cli.progress import progress
 from kframe.cli.studies import PATH, StudySettings, config_pairs, replica_lists, study_options
 from kframe.cli.sweep import sweep
+from kframe.cli.topics import named_topics
 
 if TYPE_CHECKING:
     from kframe.snapshot.files import InputFile
@@ -219,8 +220,8 @@ def create_partitions(
 @click.argument("topics", nargs=-1, required=True, metavar="TOPIC...", shell_complete=complete_topics)
 @_reporting_options
 def delete(study: StudySettings, topics: tuple[str, ...], reporting: Reporting) -> None:
-    """Delete topics."""
-    _run(study, reporting, lambda whatif: whatif.delete(topics))
+    """Delete topics: names, or patterns with * and ?."""
+    _run(study, reporting, lambda whatif: whatif.delete(named_topics(whatif.snapshot.topics.names, topics, "TOPIC")))
 
 
 @group.command()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,6 +12,7 @@ from kframe.errors import InputError
 from kframe.model.columns import Bool, Float64, Int32, Int64, Ragged, UInt8
 from kframe.model.lists import members
 from kframe.model.placements import PlacementBatch
+from kframe.model.topic_patterns import topic_pattern
 from kframe.planning.costs import PlacementCosts, placement_costs
 from kframe.planning.eligibility import broker_racks, check_targets, refusals
 from kframe.planning.request import PlanRequest
@@ -237,7 +236,7 @@ def _matching(names: Sequence[str], patterns: Iterable[str], option: str) -> Boo
     """Which names a pattern matches. Raises InputError for a pattern without a match."""
     mask = np.zeros(len(names), np.bool_)
     for pattern in patterns:
-        expression = re.compile(fnmatch.translate(pattern))
+        expression = topic_pattern([pattern])
         matches = np.fromiter((expression.match(name) is not None for name in names), np.bool_, len(names))
         if not matches.any():
             raise InputError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kframe.cli.exits import check_reader
 from kframe.cli.live import COMMAND_CONFIG, awaited, client_properties
-from kframe.cli.numbers import IDS, WholeNumber, broker_ids
+from kframe.cli.numbers import IDS, WholeNumber, broker_ids, limit_option
 from kframe.cli.output import (
     BadInput,
     OutputTable,
@@ -17,10 +17,13 @@ from kframe.cli.output import (
 )
 from kframe.cli.progress import progress
 from kframe.cli.stop_signal import StopSignal
+from kframe.cli.topics import PATTERNS, TOPICS, topic_names
 
 __all__ = [
     "COMMAND_CONFIG",
     "IDS",
+    "PATTERNS",
+    "TOPICS",
     "BadInput",
     "OutputTable",
     "Record",
@@ -34,6 +37,8 @@ __all__ = [
     "emit_heading",
     "emit_record",
     "emit_rows",
+    "limit_option",
     "output_option",
     "progress",
+    "topic_names",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kframe.model.topic_patterns import topic_pattern
 from kframe.snapshot.checks import check_snapshot, check_topic_name
 from kframe.snapshot.content import named_brokers
 from kframe.snapshot.directory import write_snapshot
@@ -26,5 +27,6 @@ __all__ = [
     "detect_format",
     "named_brokers",
     "summary_record",
+    "topic_pattern",
     "write_snapshot",
 ]

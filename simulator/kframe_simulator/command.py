@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kframe.cli.exits import writing_to
-from kframe.cli.numbers import WholeNumber
+from kframe.cli.numbers import WholeNumber, limit_option
 from kframe.cli.output import BadInput, OutputTable, ReportingGroup, emit_record, emit_rows, output_option
 from kframe.cli.progress import progress
 from kframe.cli.studies import PATH
@@ -46,8 +46,11 @@ class _Seeds(click.ParamType[range]):
     "--append", "parts", metavar="FILE", type=PATH, help="Write each 500 seeds to this file; skip parts that it has."
 )
 @click.option("--each", is_flag=True, help="A line for each seed, with its options, instead of the sum.")
+@limit_option
 @output_option
-def run(seeds: range, jobs: int, keep: Path | None, parts: Path | None, each: bool, output: str) -> None:
+def run(
+    seeds: range, jobs: int, keep: Path | None, parts: Path | None, each: bool, limit: int | None, output: str
+) -> None:
     """Play seeds. Exit code 1 if one breaks an invariant. Of fifty seeds one is played twice, to see the same trace.
 
     A run with --append that was interrupted goes on where it was; "kframe sim total" adds its parts up.
@@ -66,7 +69,7 @@ def run(seeds: range, jobs: int, keep: Path | None, parts: Path | None, each: bo
                 yield _row(result)
 
     if each:
-        emit_rows(OutputTable("kframe.sim-seeds/v1", _COLUMNS, played(), wide=frozenset({"options"})), output)
+        emit_rows(OutputTable("kframe.sim-seeds/v1", _COLUMNS, played(), frozenset({"options"}), limit), output)
     else:
         for _ in played():
             pass

@@ -194,9 +194,9 @@ _SINGLE: Final = (
     BadInput("plugins show nosuch", 2, "'nosuch'"),
     BadInput("plugins check nosuch", 2, "'nosuch'"),
     BadInput("plugins check rack-spread --plugins-dir NONSENSE", 2, "NONSENSE"),
-    BadInput("plugins new NEW --name Bad_Name", 2, "Bad_Name"),
-    BadInput("plugins new EMPTY --name good", 2, "EMPTY"),
-    BadInput("plugins new READONLY --name good", 2, "/proc/kframe"),
+    BadInput("plugins create NEW --name Bad_Name", 2, "Bad_Name"),
+    BadInput("plugins create EMPTY --name good", 2, "EMPTY"),
+    BadInput("plugins create READONLY --name good", 2, "/proc/kframe"),
     # -- snapshots
     BadInput("snapshot show SNAPSHOT --topic nosuch", 2, "nosuch"),
     BadInput("snapshot show SNAPSHOT --topics --brokers", 2, "--topics, --brokers"),

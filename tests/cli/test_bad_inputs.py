@@ -111,7 +111,7 @@ PRINTING: Final = (
 #: Commands that write files, each with a new path.
 WRITING: Final = (
     "plan apply MOVE ADMIN --execute --no-wait --rollback OUT", "plan execute MOVE CLUSTER --execute --journal OUT",
-    "plugins new OUT --name good",
+    "plugins create OUT --name good",
     "reassign start t-0=3,4 ADMIN --execute --no-wait --rollback OUT", "scenario run SCENARIO --trace OUT",
     "sim replay 1 --scenario OUT", "sim replay 1 --write OUT", "sim run --seeds 1 --append OUT",
     "snapshot capture zookeeper://a OUT EMBEDDED", "snapshot convert SNAPSHOT OUT",

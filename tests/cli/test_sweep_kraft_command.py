@@ -96,7 +96,7 @@ def test_elr_on_and_off_side_by_side(kraft: Path) -> None:
             assert compared == expected
     cells = list(csv.DictReader(io.StringIO(whatif(*arguments, "-o", "csv").stdout)))
     assert [cell["offline_elr_on"] for cell in cells] == [str(row["offline_elr_on"]) for row in parsed["rows"]]
-    table = whatif(*arguments, "--top", "2").stdout.splitlines()
+    table = whatif(*arguments, "--limit", "2").stdout.splitlines()
     assert table[0].endswith("ELR off, beside KRaft rules, metadata.version 4.0-IV3, ELR on")
     assert "and 8 more" in table
 

@@ -229,9 +229,9 @@ def test_trace(folder: Path, environment: dict[str, str], traced: bool) -> None:
 
 
 def test_new(tmp_path: Path) -> None:
-    result = run("new", tmp_path / "mine", "--name", "mine")
+    result = run("create", tmp_path / "mine", "--name", "mine")
     assert result.exit_code == 0
     assert all(Path(line).is_file() for line in result.stdout.splitlines())
-    second = run("new", tmp_path / "mine", "--name", "mine")
+    second = run("create", tmp_path / "mine", "--name", "mine")
     assert second.exit_code == 2
     assert "expected a new or empty directory" in " ".join(second.stderr.split())

@@ -89,8 +89,8 @@ def test_report_sums_written_tables(tmp_path: Path) -> None:
 
     (out / "_done" / "impacts" / "cluster=east" / "scenario=fail-2").unlink()
     assert {row["cluster"] for row in _rows("report", out)} == {"west"}
-    short = kframe("spark", "report", out, "--top", 0)
-    assert (len(short.stdout.splitlines()), short.stderr) == (1, "and more: --top shows them\n")
+    short = kframe("spark", "report", out, "--limit", 0)
+    assert (len(short.stdout.splitlines()), short.stderr) == (1, "and more: --limit shows them\n")
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_sweep_ranks_failures_of_every_cluster(fleet: Path, tmp_path: Path) -> N
     assert rerun.stderr.endswith(f"--fail-on offline: {findings} failures\n")
     assert {file.parent.name for file, _ in written_files(out) & files} == {"cluster=east"}
     assert json.loads(rerun.stdout)["rows"][: len(actual) // 2][0] == actual[0]
-    short = kframe("spark", "sweep", fleet, "--depth", 1, "--top", 1)
+    short = kframe("spark", "sweep", fleet, "--depth", 1, "--limit", 1)
     assert sorted(line.split()[:3:2] for line in short.stdout.splitlines()[1:]) == [
         ["east", "broker"], ["east", "rack"], ["west", "broker"], ["west", "rack"],
     ]  # fmt: skip

@@ -15,6 +15,7 @@ from kframe.plugin.commands import (
     WholeNumber,
     emit_record,
     emit_rows,
+    limit_option,
     output_option,
     progress,
 )
@@ -41,8 +42,9 @@ def group() -> None:
 
 @group.command()
 @click.argument("directories", metavar="DIR DIR...", type=_SOURCE, nargs=-1, required=True)
+@limit_option
 @output_option
-def compare(directories: tuple[Path, ...], output: str) -> None:
+def compare(directories: tuple[Path, ...], limit: int | None, output: str) -> None:
     """Compare the metadata logs in the directories of controllers.
 
     The reference is the log with the highest last epoch, then the longest one. A stale tail is one of an older epoch
@@ -65,7 +67,7 @@ def compare(directories: tuple[Path, ...], output: str) -> None:
     rows += [_damaged_row(replica, None if comparison is None else comparison.committed) for replica in damaged]
     order = {str(directory): number for number, directory in enumerate(directories)}
     rows.sort(key=lambda row: order[row["directory"]])
-    emit_rows(OutputTable("kframe.kraft-compare/v1", _COLUMNS, rows, _WIDE), output)
+    emit_rows(OutputTable("kframe.kraft-compare/v1", _COLUMNS, rows, _WIDE, limit), output)
     for replica in damaged:
         click.echo(f"{replica.name} is damaged, and is not compared: {replica.damage}", err=True)
     diverges = comparison is not None and comparison.diverged

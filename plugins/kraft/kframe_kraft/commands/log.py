@@ -17,6 +17,8 @@ from kframe.plugin import SnapshotError, StoreError
 from kframe.plugin.commands import (
     COMMAND_CONFIG,
     IDS,
+    PATTERNS,
+    TOPICS,
     BadInput,
     OutputTable,
     ReportingGroup,
@@ -28,8 +30,10 @@ from kframe.plugin.commands import (
     client_properties,
     emit_record,
     emit_rows,
+    limit_option,
     output_option,
     progress,
+    topic_names,
 )
 from kframe.plugin.settings import INT64_MAX
 
@@ -105,7 +109,14 @@ class RecordType(_ParamType):
 @group.command()
 @click.argument("source", type=_SOURCE)
 @click.option("--type", "types", multiple=True, type=RecordType(), help="Only this type; may be repeated.")
-@click.option("--topic", "topics", multiple=True, help="Only records about this topic; may be repeated.")
+@click.option(
+    "--topic",
+    "topics",
+    multiple=True,
+    callback=topic_names,
+    metavar=TOPICS,
+    help=f"List only records about these topics; {PATTERNS}.",
+)
 @click.option(
     "--broker",
     "brokers",
@@ -122,10 +133,12 @@ class RecordType(_ParamType):
     "--follow", is_flag=True, help="Go on with new records, until SIGTERM or SIGINT. SOURCE is a directory or a quorum."
 )
 @COMMAND_CONFIG
+@limit_option
 @output_option
 def show(
     source: str | Path, types: tuple[str, ...], topics: tuple[str, ...], brokers: tuple[int, ...], start: str | None,
-    end: str | None, control: bool, boundaries: bool, follow: bool, command_config: Path | None, output: str,
+    end: str | None, control: bool, boundaries: bool, follow: bool, command_config: Path | None,
+    limit: int | None, output: str,
 ) -> None:  # fmt: skip
     """List the records of the log in SOURCE."""
     from kframe_kraft.time_travel import EntryFilter, end_of, entries, followed_entries, start_of
@@ -138,11 +151,13 @@ def show(
 
     if not follow:
         history = _read(source, command_config).history
-        _emit_entries(entries(history, selection(history)), output)
+        _emit_entries(entries(history, selection(history)), output, limit)
         _exit_if_damaged(history)
         return
     if end is not None:
         raise click.UsageError("--follow and --to exclude one another")
+    if limit is not None:
+        raise click.UsageError("--follow and --limit exclude one another")
     with StopSignal() as stop:
         try:
             with followed(source, command_config, stop) as (history, follower):
@@ -153,11 +168,11 @@ def show(
                 raise
 
 
-def _emit_entries(rows: Iterable[dict[str, Any] | None], output: str) -> None:
+def _emit_entries(rows: Iterable[dict[str, Any] | None], output: str, limit: int | None = None) -> None:
     from kframe_kraft.time_travel.entries import COLUMNS
 
     wide = frozenset({"version", "batch", "transaction", "committed", "fields"})
-    emit_rows(OutputTable("kframe.log-records/v1", COLUMNS, rows, wide), output)
+    emit_rows(OutputTable("kframe.log-records/v1", COLUMNS, rows, wide, limit), output)
 
 
 def _for_reader(rows: Iterable[dict[str, Any] | None]) -> Iterator[dict[str, Any] | None]:
@@ -252,9 +267,11 @@ def at(
 @click.argument("second", metavar="B")
 @click.option("--by", "scope", type=click.Choice(_SCOPES), help="Count the differences by topic, broker or rack.")
 @COMMAND_CONFIG
+@limit_option
 @output_option
 def diff(
-    source: str | Path, first: str, second: str, scope: str | None, command_config: Path | None, output: str
+    source: str | Path, first: str, second: str, scope: str | None, command_config: Path | None,
+    limit: int | None, output: str
 ) -> None:  # fmt: skip
     """List what differs between the cluster at A and at B, which are offsets or times."""
     from kframe_kraft.sources import Timeline
@@ -270,13 +287,15 @@ def diff(
     if scope is None:
         rows: Iterator[dict[str, Any]] = (_difference_row(asdict(difference)) for difference in changes)
         emit_rows(OutputTable("kframe.log-diff/v1", (*COLUMNS, "topic", "brokers"), rows,
-                              frozenset({"topic", "brokers"})), output)  # fmt: skip
+                              frozenset({"topic", "brokers"}), limit), output)  # fmt: skip
         _exit_if_damaged(history)
         return
     registrations = {**before.brokers.registrations, **after.brokers.registrations}
     racks = {broker_id: registration.rack for broker_id, registration in registrations.items()}
     columns = (scope, "changes", "by_change")
-    emit_rows(OutputTable(f"kframe.log-diff-{scope}/v1", columns, summarize(changes, scope, racks)), output)
+    emit_rows(
+        OutputTable(f"kframe.log-diff-{scope}/v1", columns, summarize(changes, scope, racks), limit=limit), output
+    )
     _exit_if_damaged(history)
 
 

@@ -10,6 +10,7 @@ from uuid import UUID
 import numpy as np
 
 from kframe.plugin.kraft import control, control_to_json, records, to_json
+from kframe.plugin.snapshot import topic_pattern
 from kframe_kraft.batches import RecordBatch
 from kframe_kraft.disk import Checkpoint, CommittedEnd, LogHistory
 from kframe_kraft.disk.transactions import ABORT, BEGIN, END
@@ -37,7 +38,8 @@ def type_names() -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class EntryFilter:
-    """Which rows to list. ``types`` are names as ``records.record_name`` gives them; empty collections select all."""
+    """Which rows to list. ``types`` are names as ``records.record_name`` gives them, ``topics`` names or patterns of
+    topics; empty collections select all."""
 
     types: Collection[str] = ()
     topics: Collection[str] = ()
@@ -75,6 +77,7 @@ class EntryLister:
     def __init__(self, selection: EntryFilter, transactions: Iterable[_TransactionSpan] = ()) -> None:
         """``transactions`` are those of the log from its start on. Others are open until their end is listed."""
         self._selection = selection
+        self._topics = topic_pattern(selection.topics) if selection.topics else None
         self._names: dict[UUID, str] = {}
         self._transactions = iter(transactions)
         self._transaction: _TransactionSpan | None = None
@@ -124,7 +127,7 @@ class EntryLister:
             return None
         versioned = decode_record(batch.value(number), batch.name(number))
         record = versioned.record
-        if selection.topics and topic_of(record, self._names) not in selection.topics:
+        if self._topics is not None and not self._topics.match(topic_of(record, self._names) or ""):
             return None
         if selection.brokers and not broker_ids(record) & set(selection.brokers):
             return None

@@ -1,0 +1,36 @@
+"""Topics on the command line: lists of names and patterns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import click
+
+from kframe.model.topic_patterns import has_wildcard, matching_topics
+
+#: The metavariable of lists of topics, and the end of their help.
+TOPICS: Final = "TOPIC,..."
+PATTERNS: Final = "patterns have * and ?; may be repeated"
+
+
+def topic_names(_ctx: click.Context, _option: click.Parameter, values: Iterable[str]) -> tuple[str, ...]:
+    """Callback of a repeatable option for topics separated by commas: names and patterns, each once."""
+    names = [name for value in values for name in value.split(",")]
+    if not all(names):
+        raise click.BadParameter(f"found {','.join(names)!r}, expected topics such as orders,audit-*")
+    return tuple(dict.fromkeys(names))
+
+
+def named_topics(known: Sequence[str], texts: Iterable[str], argument: str) -> list[str]:
+    """The topics that the texts of an argument mean: names as they are, and what matches a pattern, each once.
+
+    Raises InputError for a pattern without a match.
+    """
+    names: list[str] = []
+    for text in texts:
+        if has_wildcard(text):
+            names += [name for name in matching_topics(known, [text], argument) if name not in names]
+        else:
+            names.append(text)
+    return names

@@ -1,0 +1,54 @@
+"""``--limit`` of every listing: tables have so many rows and name the rest; data has all rows."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+
+from kframe.cli.app import cli
+from tests.cli.running import CLUSTER, HEALTHY, kframe
+from tests.cli.test_exits import leaves
+
+#: Commands with ``--output`` that print one record, or the few rows of one.
+RECORDS: Final = {
+    "bench", "controller resign", "controller shadow", "controller status", "explain", "kraft recover", "log at",
+    "log why", "plan abort", "plan execute", "plan pause", "plan resume", "plan rollback", "plan status",
+    "plugins show", "sim replay", "sim shrink", "sim total", "snapshot capture",
+}  # fmt: skip
+#: Listings that need no cluster.
+LISTINGS: Final = (
+    f"snapshot show {HEALTHY} --brokers", f"snapshot show {HEALTHY} --topics", f"snapshot show {HEALTHY} --partitions",
+    "states", "schema", "plugins list", f"scenario check {CLUSTER}/a {CLUSTER}/b",
+)  # fmt: skip
+
+
+def test_every_listing_has_a_limit() -> None:
+    without = {
+        " ".join(path)
+        for path, command in leaves(cli)
+        if any("--output" in option.opts for option in command.params)
+        and not any("--limit" in option.opts for option in command.params)
+    }
+    assert without == RECORDS
+
+
+@pytest.mark.parametrize("line", LISTINGS, ids=[line.replace(str(CLUSTER), "") for line in LISTINGS])
+def test_table_has_as_many_rows_and_counts_the_rest(line: str) -> None:
+    words = line.split()
+    complete = kframe(*words).stdout.splitlines()
+    count = len(complete) - 1
+    limited = kframe(*words, "--limit", "1").stdout.splitlines()
+    assert [text.split()[0] for text in limited[1:-1]] == [complete[1].split()[0]]
+    assert limited[-1] == f"and {count - 1:,} more (--limit N; data has them all)"
+    assert kframe(*words, "--limit", count).stdout.splitlines() == complete
+    data = kframe(*words, "-o", "jsonl").stdout
+    assert (kframe(*words, "--limit", "1", "-o", "jsonl").stdout, len(data.splitlines())) == (data, count)
+
+
+def test_limit_of_a_listing_without_rows() -> None:
+    assert "more" not in kframe("snapshot", "show", HEALTHY, "--brokers", "--limit", "6").stdout
+
+
+def test_no_other_option_limits_rows() -> None:
+    assert [path for path, command in leaves(cli) for option in command.params if "--top" in option.opts] == []
