@@ -22,7 +22,7 @@ class StandbyRecord(Struct):
     started: str
 
 
-class SelectorRecord(Struct):
+class ChosenSelectorRecord(Struct):
     """A leader selector in force, the kinds of election that it decides, and its options."""
 
     name: str
@@ -53,7 +53,7 @@ class StatusDocument(Struct):
     """Requests that wait, by broker id."""
     queues_unknown: str | None
     """Why ``queues`` is null."""
-    selectors: list[SelectorRecord] | None
+    selectors: list[ChosenSelectorRecord] | None
     """Leader selectors of the active kframe; none is Kafka's rule. Null if its page cannot be read."""
     quick: bool
     quarantined_by: str

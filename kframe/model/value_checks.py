@@ -82,7 +82,7 @@ def double(min_value: int | None = None, max_value: int | None = None) -> Check:
 
     def check(name: str, text: str) -> str | None:
         try:
-            value = float(text)
+            value = float(text) if text.isascii() and "_" not in text else math.nan  # Java reads neither.
         except ValueError:
             value = math.nan
         if not math.isfinite(value):

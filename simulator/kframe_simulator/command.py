@@ -14,10 +14,13 @@ from kframe.cli.numbers import WholeNumber, limit_option
 from kframe.cli.output import BadInput, OutputTable, ReportingGroup, emit_record, emit_rows, output_option
 from kframe.cli.progress import progress
 from kframe.cli.studies import PATH
+from kframe.model.whole_numbers import parse_whole
 
 if TYPE_CHECKING:
     from kframe_simulator import Action, Options, Result
 
+#: As many digits as a range of seeds has.
+_SEED_MAX: Final = 10**9 - 1
 _SEEDS: Final = re.compile(r"([0-9]{1,9})(?:\.\.([0-9]{1,9}))?")
 _COLUMNS: Final = ("seed", "events", "simulated_seconds", "trace", "violations", "options")
 
@@ -178,8 +181,9 @@ def _read(source: str) -> tuple[Options, tuple[Action, ...], str | None]:
     from kframe_simulator import plan_of
     from kframe_simulator.simulation.files import read_run
 
-    if source.isascii() and source.isdigit():
-        return *plan_of(int(source)), None
+    seed = parse_whole(source, _SEED_MAX)
+    if seed is not None:
+        return *plan_of(seed), None
     options, plan, document = read_run(Path(source))
     return options, plan, document.get("trace")
 

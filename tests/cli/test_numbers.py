@@ -123,6 +123,7 @@ def test_ranges_name_brokers() -> None:
         ("elect --type preferred --all --bootstrap-server a:\uff11", "bootstrap servers"),
         ("sim run --seeds \uff11..2", "--seeds"),
         ("sim replay \uff11", "\uff11"),
+        (f"sim replay {'9' * 5000}", "9999"),
         ("controller run --zookeeper a:1 --id \uff11", "--id"),
         ("controller run --zookeeper a:\uff11 --id 5", "zookeeper.connect"),
         ("controller run --zookeeper a:1 --id 5 --transport recording: --metrics-listen \uff11", "--metrics-listen"),

@@ -102,7 +102,8 @@ def test_partitions_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
 def test_selectors_in_force_are_named(
     capsys: pytest.CaptureFixture[str], selectors: list[dict[str, Any]] | None, line: str
 ) -> None:
-    lines = shown_lines(capsys, status(), Page({}, {}, selectors))
+    show(report(status(), Page({}, {}, selectors), ControllerConfig()), "table")
+    lines = capsys.readouterr().out.splitlines()
     assert [text.removeprefix("leader selectors").strip() for text in lines if text.startswith("leader sel")] == [line]
 
 

@@ -30,17 +30,17 @@ def test_pattern_without_a_match_is_refused(text: str) -> None:
         matching_topics(NAMES, [text], "--topic")
 
 
-def shown_topics(*options: str) -> set[str]:
+def listed_topics(*options: str) -> set[str]:
     lines = kframe("snapshot", "show", HEALTHY, "--partitions", *options, "-o", "jsonl").stdout.splitlines()
     return {json.loads(line)["topic"] for line in lines}
 
 
 def test_commands_select_the_same_topics() -> None:
-    names = shown_topics()
+    names = listed_topics()
     chosen = sorted(names - {"__consumer_offsets"})[:2]
     pattern = "__consumer_off*"
-    assert shown_topics("--topic", pattern) == {"__consumer_offsets"}
-    assert shown_topics("--topic", ",".join(chosen), "--topic", pattern) == {*chosen, "__consumer_offsets"}
+    assert listed_topics("--topic", pattern) == {"__consumer_offsets"}
+    assert listed_topics("--topic", ",".join(chosen), "--topic", pattern) == {*chosen, "__consumer_offsets"}
     deleted = document("delete", HEALTHY, pattern, chosen[0])
     assert {topic["topic"] for topic in deleted["topics"]} == {"__consumer_offsets", chosen[0]}
     planned = kframe(
