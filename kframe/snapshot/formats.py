@@ -49,7 +49,14 @@ FORMATS: Final[Mapping[str, Reader]] = {
 _PATTERNS: Final = (
     (re.compile(rb'\A\s*\{[^\n]{0,4096}?"path"\s*:\s*"/'), "zookeeper"),
     (re.compile(rb"\A\s*Topic:"), "describe"),
-    (re.compile(rb"\A\s*(?:Current partition replica|Proposed partition reassignment)"), "reassignment"),
+    (
+        re.compile(
+            rb"\A\s*(?:Current partition re(?:plica|assign)|Proposed partition reassign|No partition reassign"
+            rb"|Status of partition reassign)"
+        ),
+        "reassignment",
+    ),
+    (re.compile(rb"\A\s*Metadata for [^\n]* \(from broker "), "kcat"),
     (re.compile(rb'\A\s*\{.*?"(?:originating_broker|controllerid|brokers)"\s*:', re.DOTALL), "kcat"),
     (re.compile(rb'\A\s*\{.*?"partitions"\s*:', re.DOTALL), "reassignment"),
 )

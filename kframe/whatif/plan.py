@@ -5,13 +5,12 @@ The controller, or ``plan_check``, decides whether the plan is valid for a clust
 
 from __future__ import annotations
 
-import json
 from array import array
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
 import msgspec
 import numpy as np
@@ -21,9 +20,9 @@ from kframe.model.columns import Bool, Int32, Ragged
 from kframe.model.tables import Targets
 from kframe.snapshot.assemble import GrowingLists, int32
 from kframe.snapshot.assignments import read_assignments
-from kframe.snapshot.decode import decode
+from kframe.snapshot.decode import check_unique_keys, decode
 from kframe.snapshot.files import InputFile, read_blocks
-from kframe.snapshot.reassignment import PROPOSED_HEADING, documents
+from kframe.snapshot.reassignment_text import PROPOSED_HEADING, read_documents
 
 #: Any value that Kafka reads as an int; its range is checked later.
 _Number: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
@@ -58,8 +57,9 @@ class PlanEntry(msgspec.Struct, forbid_unknown_fields=True):
 class PlanFile(msgspec.Struct, forbid_unknown_fields=True):
     """A reassignment plan as ``kafka-reassign-partitions`` reads it, with the stamp of ``kframe plan stamp``."""
 
-    version: Annotated[int, msgspec.Meta(ge=1, le=1)]
     partitions: list[PlanEntry]
+    version: Annotated[int, msgspec.Meta(ge=1, le=1)] = 1
+    """Kafka's tool reads a plan without a version as one of version 1."""
     kframe: Stamp | None = None
 
 
@@ -99,15 +99,19 @@ class Plan:
 
 
 def load_plan(source: InputFile | str) -> Plan:
-    """Read a reassignment: a document, or the proposed one in the output of ``--generate``. Raises SnapshotError."""
+    """Read a reassignment: a document, or the proposed one in the output of ``--generate``.
+
+    In the output of ``--execute`` it is the rollback: the former assignment. Raises SnapshotError.
+    """
     path = Path(source) if isinstance(source, str) else source
     with suppress(SnapshotError):
         if (plan := _plan_of_blocks(read_blocks(path), str(path), path.name)) is not None:
             return plan
-    documents_ = documents(path)
-    if PROPOSED_HEADING not in documents_:
+    documents = read_documents(path)
+    document = documents.proposed or (documents.current if documents.is_rollback else None)
+    if document is None:
         raise SnapshotError(str(path), "the current assignment only", f'a document under "{PROPOSED_HEADING}"')
-    return plan_of(*documents_[PROPOSED_HEADING], path.name)
+    return plan_of(*document, path.name)
 
 
 def plan_of(document: bytes, where: str, name: str) -> Plan:
@@ -151,27 +155,6 @@ def _plan(
 
 
 def _check_keys(document: bytes, entries: int, where: str) -> None:
-    """Raise SnapshotError for a key that occurs twice in an object, because the decoder would take the last value.
-
-    Counting names is enough for nearly every plan. Only where a count differs, for instance because a topic has such a
-    name, each object is examined.
-    """
-    expected = {
-        b'"topic"': entries,
-        b'"partition"': entries,
-        b'"replicas"': entries,
-        b'"version"': 1,
-        b'"partitions"': 1,
-    }
-    if all(document.count(name) == count for name, count in expected.items()) and (
-        document.count(b'"log_dirs"') in (0, entries) and document.count(b'"kframe"') < 2
-    ):
-        return
-
-    def unique(pairs: list[tuple[str, Any]]) -> None:
-        keys = [key for key, _ in pairs]
-        for position, key in enumerate(keys):
-            if key in keys[:position]:
-                raise SnapshotError(where, f"key {key} twice in one object", "each key once")
-
-    json.loads(document, object_pairs_hook=unique)
+    """Raise SnapshotError for a key that occurs twice in an object."""
+    keys = (b"topic", b"partition", b"replicas", b"log_dirs")
+    check_unique_keys(document, where, {**dict.fromkeys(keys, entries), b"version": 1, b"partitions": 1, b"kframe": 1})

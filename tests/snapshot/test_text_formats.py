@@ -145,6 +145,39 @@ def test_topic_with_kcat_error_is_excluded(tmp_path: Path) -> None:
     assert any("secret" in assumption for assumption in snapshot.assumptions)
 
 
+@pytest.mark.parametrize(
+    "changed, message",
+    [
+        ({"brokers": [], "topics": []}, "no broker and no topic"),
+        ({"query": {"topic": "x"}, "topics": []}, "found no topic"),
+        (
+            {"topics": [{"topic": "x", "error": "Broker: Topic authorization failed", "partitions": []}]},
+            "with errors: x",
+        ),
+    ],
+    ids=["no broker", "one topic", "errors"],
+)
+def test_kcat_output_that_proves_no_empty_cluster(changed: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(SnapshotError, match=message):
+        listed(tmp_path, kcat(**changed))
+
+
+def test_cluster_without_topics_in_kcat(tmp_path: Path) -> None:
+    assert len(listed(tmp_path, kcat(topics=[]))) == 0
+
+
+def test_kcat_output_of_one_topic_is_an_assumption(tmp_path: Path) -> None:
+    snapshot = listed(tmp_path, kcat(query={"topic": "t"}))
+    assert any("asked for topic t only" in assumption for assumption in snapshot.assumptions)
+
+
+def test_kcat_text_is_refused_with_the_option() -> None:
+    path = Path(__file__).parent / "texts" / "kcat-without-json.txt"
+    for source_format in (None, "kcat"):
+        with pytest.raises(SnapshotError, match="expected its JSON: use kcat -L -J"):
+            read_snapshot(path, source_format)
+
+
 @pytest.mark.parametrize("indent", [None, 2])
 def test_reassignment_file_has_assignments_only(indent: int | None, tmp_path: Path) -> None:
     path = tmp_path / "reassignment.json"
