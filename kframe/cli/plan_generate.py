@@ -163,7 +163,10 @@ def chosen_terms(plugins: PluginSettings, goal: str | None, cost_terms: Iterable
 
 
 weights_option: Final = click.option(
-    "--weights", type=INPUT, metavar="FILE", help="Sizes: Parquet, CSV or JSON with topic, partition and bytes."
+    "--weights",
+    type=INPUT,
+    metavar="FILE",
+    help="Sizes: Parquet, CSV or JSON with topic, partition and bytes, or the output of kafka-log-dirs --describe.",
 )
 
 
