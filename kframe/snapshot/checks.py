@@ -16,7 +16,7 @@ from kframe.model.columns import REPLICAS_MAX, Bool, Int32, Ragged, offsets_of
 from kframe.model.ids import NO_LEADER, NO_STATE, RecoveryState
 from kframe.model.lists import distinct_values, members, repeated, without_values
 from kframe.snapshot.content import SnapshotContent, named_brokers
-from kframe.snapshot.decode import short_repr
+from kframe.snapshot.decode import short_repr, topic_id_text
 from kframe.snapshot.facts import ELR_COLUMNS, MIN_INSYNC_CONFIG, UNCLEAN_CONFIG, PartitionFacts, TopicFacts
 from kframe.snapshot.faults import REFUSE, Faults
 
@@ -49,12 +49,36 @@ def check_snapshot(snapshot: Content, locate: Locate, faults: Faults = REFUSE) -
                 SnapshotError(locate("topic", index, f"config {name}"), short_repr(configs[name]), expected),
                 names[index],
             )
+    for index, first in _repeated_topic_ids(snapshot.topics):
+        topic_id, pair = topic_id_text(_id_of(snapshot.topics, index)), f"{names[first]} and {names[index]}"
+        error = SnapshotError(
+            locate("topic", index, "topic_id"), f"topic id {topic_id} of topics {pair}", "another id for each topic"
+        )
+        faults(error, names[index])
+        faults(error, names[first])
     snapshot = _checked_defaults(snapshot, faults)
     for fault in partition_faults(snapshot.partitions):
         for row in _first_of_topics(fault.rows, snapshot.topics, faults):
             error = SnapshotError(locate("row", row, fault.column), fault.actual(row), fault.expected(row))
             faults(error, snapshot.topics.name_of_row(row).rpartition("-")[0])
     return snapshot.without_topics(faults) if faults.topics else snapshot
+
+
+def _repeated_topic_ids(topics: TopicFacts) -> Iterator[tuple[int, int]]:
+    """Each topic with the id of an earlier one, and the first topic of that id. Zeros are no id."""
+    if topics.topic_ids is None or not len(topics):
+        return
+    ids = np.ascontiguousarray(topics.topic_ids).view("V16").ravel()
+    _, first, inverse = np.unique(ids, return_index=True, return_inverse=True)
+    first_of_id = first[inverse]
+    repeated_ids = (first_of_id < np.arange(len(ids))) & topics.topic_ids.any(axis=1)
+    for index in np.flatnonzero(repeated_ids).tolist():
+        yield index, int(first_of_id[index])
+
+
+def _id_of(topics: TopicFacts, index: int) -> bytes:
+    assert topics.topic_ids is not None
+    return topics.topic_ids[index].tobytes()
 
 
 def check_brokers_listed(snapshot: SnapshotContent, where: str) -> None:

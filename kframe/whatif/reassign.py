@@ -39,19 +39,25 @@ _MOVING: Final = np.uint8(ReplicaFlag.ADDING | ReplicaFlag.REMOVING)
 _NAMED: Final = 20
 
 
-def check_distinct(plan: Plan) -> None:
-    """Raise InputError for an empty plan and for a repeated partition."""
+def check_plan(plan: Plan) -> None:
+    """Raise InputError for a plan that Kafka's tool would not send: empty, a partition twice, too few directories."""
     if len(plan) == 0:
         raise InputError(plan.name, "no partition", "at least one to reassign")
     repeated = plan.repeated_positions()
     if len(repeated):
         where = f"{plan.name} partitions[{int(repeated[0])}]"
         raise InputError(where, f"partition {plan.partition_name(int(repeated[0]))} again", "each partition once")
+    differ = np.flatnonzero(plan.log_dirs_differ)
+    if len(differ):
+        position = int(differ[0])
+        count = len(plan.targets.replicas[position])
+        actual = f"another number of log directories than of replicas for partition {plan.partition_name(position)}"
+        raise InputError(f"{plan.name} partitions[{position}] field log_dirs", actual, f"{count}, one for each replica")
 
 
 def play_reassignment(whatif: ZookeeperWhatIf, plan: Plan) -> Outcome:
     """Play a plan in ZooKeeper mode to its end."""
-    check_distinct(plan)
+    check_plan(plan)
     reassignment = _Reassignment(whatif, plan.targets)
     operation = Operation(Verb.REASSIGN, partitions=len(plan), topics=plan.targets.names)
     outcome = whatif.play(operation, [

@@ -22,14 +22,14 @@ from kframe.model.tables import Targets
 from kframe.whatif.kraft.whatif import KraftWhatIf, partition_response
 from kframe.whatif.outcome import ControllerResponse, Operation, Outcome, Verb
 from kframe.whatif.plan import Plan
-from kframe.whatif.reassign import check_distinct
+from kframe.whatif.reassign import check_plan
 from kframe.whatif.reassignment_lists import BeforeReassignment, ReassignmentResponses, reassignment_result
 from kframe.whatif.reassignment_result import ReassignmentResult
 
 
 def play_reassignment(whatif: KraftWhatIf, plan: Plan) -> Outcome:
     """Play a plan to its end. Raises InputError for an empty plan and for a repeated partition."""
-    check_distinct(plan)
+    check_plan(plan)
     reassignment = _KraftReassignment(whatif, plan.targets)
     operation = Operation(Verb.REASSIGN, partitions=len(plan), topics=plan.targets.names)
     outcome = whatif.play(operation, [
