@@ -218,6 +218,7 @@ class TopicOutcomeRecord(Struct):
     partitions: int
     replicas: int
     waiting_for: list[int]
+    reason: str | None
 
 
 class BrokerRecord(Struct):

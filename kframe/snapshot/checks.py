@@ -78,7 +78,8 @@ def _repeated_topic_ids(topics: TopicFacts) -> Iterator[tuple[int, int]]:
 
 def _id_of(topics: TopicFacts, index: int) -> bytes:
     assert topics.topic_ids is not None
-    return topics.topic_ids[index].tobytes()
+    topic_id: bytes = topics.topic_ids[index].tobytes()
+    return topic_id
 
 
 def check_brokers_listed(snapshot: SnapshotContent, where: str) -> None:

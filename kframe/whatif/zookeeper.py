@@ -41,6 +41,7 @@ from kframe.whatif.observe import (
 )
 from kframe.whatif.outcome import ZOOKEEPER_RULES, ControllerResponse, Operation, Outcome, Verb
 from kframe.whatif.partition_timeline import PartitionTimeline
+from kframe.whatif.refusals import election_reasons
 from kframe.whatif.saved_rows import SavedRows
 from kframe.whatif.settings import assumptions_of, config_of, controller_epoch_of, controller_id_of
 from kframe.whatif.timeline import MergedTimeline, RequestsSent, TimelineEvent
@@ -166,7 +167,8 @@ class ZookeeperWhatIf(WhatIf):
     ) -> Callable[[], ControllerResponse]:
         def act() -> ControllerResponse:
             response = self.call(lambda token: ElectionRequested(election, partitions, token))
-            return ControllerResponse(ErrorCode(response.error), response.rows, response.codes)
+            named = election_reasons(self.cluster, response.rows, response.codes)
+            return ControllerResponse(ErrorCode(response.error), response.rows, response.codes, named)
 
         return act
 

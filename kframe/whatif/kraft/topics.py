@@ -62,12 +62,12 @@ def _play(
         try:
             (result,) = whatif.decide(request).response
         except RequestRefused as refusal:
-            results.append(TopicResult(name, TopicStatus.REFUSED, refusal.error, 0, 0))
+            results.append(TopicResult(name, TopicStatus.REFUSED, refusal.error, 0, 0, reason=refusal.message))
             return whatif.refused(refusal)
         status = TopicStatus.COMPLETED if result.error is ErrorCode.NONE else TopicStatus.REFUSED
         partitions_after, replicas_after = _size(metadata, name)
         growth = partitions_after - partitions, replicas_after - replicas
-        results.append(TopicResult(name, status, result.error, *growth))
+        results.append(TopicResult(name, status, result.error, *growth, reason=result.message))
         return _response([result])
 
     outcome = whatif.play(operation, [(step, act)])
@@ -90,9 +90,9 @@ def play_deletion(whatif: KraftWhatIf, names: Iterable[str]) -> Outcome:
         for name in topics:
             deleted = results_by_topic[name].error is ErrorCode.NONE
             status = TopicStatus.COMPLETED if deleted else TopicStatus.REFUSED
-            results.append(
-                TopicResult(name, status, results_by_topic[name].error, *(sizes[name] if deleted else (0, 0)))
-            )
+            result = results_by_topic[name]
+            size = sizes[name] if deleted else (0, 0)
+            results.append(TopicResult(name, status, result.error, *size, reason=result.message))
         return _response([results_by_topic[name] for name in topics])
 
     outcome = whatif.play(Operation(Verb.DELETE, topics=topics), [("the topics are deleted", act)])

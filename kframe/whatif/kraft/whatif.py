@@ -28,6 +28,7 @@ from kframe.model.kraft.ids import KraftElection, MetadataLevel
 from kframe.model.kraft.levels import level_name
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.ports import Clock
+from kframe.snapshot.content import brokers_text
 from kframe.whatif.changes import PartitionChanges
 from kframe.whatif.health import ClusterHealth
 from kframe.whatif.kraft.changes import kraft_changes
@@ -258,9 +259,28 @@ class KraftWhatIf(WhatIf):
                 result = self.decide(lambda: elections.elect_leaders(self.context, _KINDS[election], partitions))
             except RequestRefused as refusal:
                 return self.refused(refusal)
-            return partition_response(self.context.metadata, result.response)
+            return partition_response(self.context.metadata, map(self._with_reason, result.response))
 
         return act
+
+    def _with_reason(self, result: PartitionResult) -> PartitionResult:
+        """The result of an election, with a reason where no leader was elected."""
+        metadata = self.context.metadata
+        row = metadata.row(result.topic, result.partition)
+        if row is None or result.error not in (
+            ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
+            ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
+        ):
+            return result
+        indexes = metadata.partitions.lists("replica", np.array([row], np.int32)).values
+        replicas, active = metadata.brokers.ids[indexes].tolist(), metadata.brokers.active[indexes] != 0
+        message = f"none of its replicas is active: {brokers_text(replicas)}"
+        if active.any():
+            message = f"none of its replicas is eligible: {brokers_text(replicas)}"
+        if result.error is ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE:
+            state = "not in the ISR" if active[0] else "not active"
+            message = f"its preferred replica, broker {replicas[0]}, is {state}"
+        return replace(result, message=message)
 
     def _fail_directories(self, broker_id: int, failed: Sequence[UUID]) -> None:
         """A broker reports log directories as failed."""
@@ -312,8 +332,15 @@ def _response() -> ControllerResponse:
     return ControllerResponse(ErrorCode.NONE, np.empty(0, np.int32), np.empty(0, np.int16))
 
 
-def partition_response(metadata: ClusterMetadata, results: Sequence[PartitionResult]) -> ControllerResponse:
+def partition_response(metadata: ClusterMetadata, results: Iterable[PartitionResult]) -> ControllerResponse:
     """The response to a request for partitions, some of which may not exist."""
+    results = list(results)
     codes = np.array([result.error for result in results], np.int16)
-    wrong = tuple(f"{result.topic}-{result.partition}" for result in results if result.error is not ErrorCode.NONE)
+    wrong = tuple(_named(result) for result in results if result.error is not ErrorCode.NONE)
     return ControllerResponse(ErrorCode.NONE, np.empty(0, np.int32), codes, wrong)
+
+
+def _named(result: PartitionResult) -> str:
+    """The partition, with the controller's message if it has one."""
+    name = f"{result.topic}-{result.partition}"
+    return name if result.message is None else f"{name} ({result.message})"
