@@ -248,9 +248,10 @@ def _write_sizes(
 
 def _write(snapshot: Snapshot, target: Path, force: bool) -> None:
     from kframe.snapshot import write_snapshot
-    from kframe.snapshot.formats import format_written_to
+    from kframe.snapshot.formats import check_holds, format_written_to
 
     if spec := format_written_to(target):
+        check_holds(snapshot, target)
         spec.write_snapshot(snapshot, target, force)
     else:
         with progress("writing") as tick:
@@ -275,6 +276,8 @@ def _table(snapshot: Snapshot, view: str, names: tuple[str, ...]) -> OutputTable
         "topics": lambda: listing.topic_rows(snapshot, selected),
         "partitions": lambda: listing.partition_rows(snapshot, selected),
     }
+    if view == "partitions" and snapshot.partitions.observers is not None:
+        columns = (*columns[:5], "observers", *columns[5:])
     if snapshot.is_kraft:
         wide -= frozenset(ELR_COLUMNS)
         columns = (*columns, *_KRAFT_COLUMNS.get(view, ()))

@@ -16,6 +16,7 @@ from kframe.planning.exact import is_small, solve
 from kframe.planning.leaders import balance_leaders
 from kframe.planning.limits import LoadLimits, distinct_racks, replica_limits
 from kframe.planning.moves import move_for_balance, move_required
+from kframe.planning.observers import observers_last, planned_observers
 from kframe.planning.prices import priced_bound
 from kframe.planning.problem import PlanProblem
 from kframe.planning.racks import required_racks
@@ -100,7 +101,13 @@ class PlanProposal:
             topics.partition_of_rows()[rows], Ragged(after.offsets, self.problem.brokers.ids[after.values]),
             np.zeros(len(rows), np.bool_),
         )  # fmt: skip
-        return Plan("generated", targets, np.zeros(len(rows), np.bool_))
+        counts = planned_observers(self.problem.snapshot, self.problem.original, self.after)
+        if not counts:
+            return Plan("generated", targets, np.zeros(len(rows), np.bool_))
+        last = [
+            targets.replicas[k].tolist()[-counts[row] :] if row in counts else [] for k, row in enumerate(rows.tolist())
+        ]
+        return Plan("generated", targets, np.zeros(len(rows), np.bool_), Ragged.of(last))
 
     def loads(self) -> dict[str, Int64]:
         """(b,) replicas, preferred leaders and weights of each broker, before and after."""
@@ -167,7 +174,9 @@ def propose(problem: PlanProblem) -> PlanProposal:
     proposal = _from(problem, problem.original)
     wide = proposal.gap > _SOLVED_GAP or not proposal.is_valid
     is_solved = problem.request.exact or (proposal.reached and is_small(problem) and wide)
-    return _of_planned(_solved(proposal) if is_solved else proposal)
+    proposal = _of_planned(_solved(proposal) if is_solved else proposal)
+    racks = problem.brokers.rack.tolist()
+    return replace(proposal, after=observers_last(problem.snapshot, problem.original, proposal.after, racks))
 
 
 def _of_planned(proposal: PlanProposal) -> PlanProposal:

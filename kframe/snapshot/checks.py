@@ -143,6 +143,10 @@ def _wrong_members(partitions: PartitionFacts) -> Iterator[PartitionFault]:
             yield from _wrong_ids(name, lists)
             if name not in ELR_COLUMNS:
                 yield _not_in_replicas(name, lists, replicas)
+    observers = partitions.observers
+    if observers is not None:
+        yield from _wrong_ids("observers", observers)
+        yield _not_in_replicas("observers", observers, replicas)
     leader = partitions.leader
     if leader is not None:
         yield _fault("leader_range", "leader", leader < NO_LEADER, lambda row: str(leader[row]),

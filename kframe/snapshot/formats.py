@@ -88,6 +88,12 @@ def format_written_to(path: Path) -> SnapshotFormatSpec | None:
     return next((spec for spec in specs if spec.suffix is not None and path.name.endswith(spec.suffix)), None)
 
 
+def check_holds(snapshot: Snapshot, target: Path) -> None:
+    """Raise SnapshotError for facts that only a snapshot directory holds."""
+    if snapshot.partitions.observers is not None:
+        raise SnapshotError(str(target), "a snapshot with observers", "a snapshot directory, the format that has them")
+
+
 def detect_format(path: InputFile) -> str:
     """The format of a file or directory, by its content and then by its name. Raises SnapshotError."""
     if isinstance(path, Path) and os.path.isdir(path):  # Path.is_dir raises for names that are too long

@@ -6,6 +6,7 @@ one. Both contain assignments only. ``--list`` prints assignments as text.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Annotated, Final
@@ -19,7 +20,7 @@ from kframe.snapshot.assignments import ReassignmentColumns, read_assignments
 from kframe.snapshot.checks import check_snapshot, check_topic_name
 from kframe.snapshot.content import named_brokers
 from kframe.snapshot.decode import Count, check_unique_keys, decode, short_repr
-from kframe.snapshot.facts import BrokerFacts, PartitionFacts, Source, TopicFacts
+from kframe.snapshot.facts import OBSERVERS_NOTE, BrokerFacts, PartitionFacts, Source, TopicFacts
 from kframe.snapshot.faults import REFUSE, Faults
 from kframe.snapshot.files import InputFile, Progress, ignore_progress, read_blocks
 from kframe.snapshot.reassignment_text import ListedAssignment, read_documents, read_listed
@@ -44,6 +45,8 @@ class Assignment(msgspec.Struct, frozen=True):
     topic: str
     partition: Count
     replicas: list[Count]
+    observers: list[Count] = []
+    """Confluent's observers, the last of the replicas."""
 
 
 class _Document(msgspec.Struct):
@@ -103,19 +106,18 @@ def read_reassignment_snapshot(
         entries = dict(enumerate(_decoded(*read_documents(path).assignment)))
     else:
         entries = _readable_entries(path, faults)
-    assembly = _assembly(path)
+    assembly = Assembly(lambda number: f"{path} partitions[{number}]", lists=("observers",))
     for number, entry in entries.items():
-        assembly.partition(assembly.topic_named(entry.topic, number), entry.partition, number, entry.replicas)
+        assembly.partition(
+            assembly.topic_named(entry.topic, number), entry.partition, number, entry.replicas,
+            observers=entry.observers,
+        )  # fmt: skip
     progress(len(entries), len(entries))
     return _snapshot(assembly, path, faults)
 
 
-def _assembly(path: InputFile) -> Assembly:
-    return Assembly(lambda number: f"{path} partitions[{number}]")
-
-
 def _assembled(assignments: ReassignmentColumns, path: InputFile) -> Assembly:
-    assembly = _assembly(path)
+    assembly = Assembly(lambda number: f"{path} partitions[{number}]")
     for name in assignments.names:
         assembly.topic_named(name, 0)
     replicas = (assignments.replicas.counts, assignments.replicas.values)
@@ -128,7 +130,14 @@ def _snapshot(assembly: Assembly, path: InputFile, faults: Faults) -> Snapshot:
     assembled = assembly.finish(faults)
     if not assembled.topics.names and not faults.topics:
         raise SnapshotError(str(path), "no partition", "an assignment, which a reassignment of an empty cluster lacks")
+    observers = assembled.lists.get("observers")
+    if observers is not None and not len(observers.values):
+        observers = None
+    provenance = dict.fromkeys(_ABSENT_COLUMNS, _ABSENT)
+    if observers is not None:
+        provenance["partitions.observers"] = OBSERVERS_NOTE
     partitions = PartitionFacts(
+        observers=observers,
         replicas=assembled.replicas,
         adding_replicas=assembled.lists.get("adding_replicas"),
         removing_replicas=assembled.lists.get("removing_replicas"),
@@ -138,7 +147,7 @@ def _snapshot(assembly: Assembly, path: InputFile, faults: Faults) -> Snapshot:
         TopicFacts(assembled.topics.names, assembled.topics.partition_counts),
         partitions,
         Source("reassignment", path.name),
-        provenance=dict.fromkeys(_ABSENT_COLUMNS, _ABSENT),
+        provenance=provenance,
     )
     return check_snapshot(snapshot, assembled.locate, faults)
 
@@ -181,9 +190,15 @@ def _topic_name(raw: bytes) -> str | None:
         return None
 
 
+def has_observers_last(replicas: Sequence[int], observers: Sequence[int]) -> bool:
+    """Whether observers are the last replicas, in any order, and not all of them."""
+    count = len(observers)
+    return not count or (count < len(replicas) and sorted(replicas[-count:]) == sorted(observers))
+
+
 def _check_keys(raw: bytes, entries: int, where: str) -> None:
     """Raise SnapshotError for a key that occurs twice in an object."""
-    keys = (b"topic", b"partition", b"replicas", b"log_dirs")
+    keys = (b"topic", b"partition", b"replicas", b"log_dirs", b"observers")
     check_unique_keys(raw, where, {**dict.fromkeys(keys, entries), b"version": 1, b"partitions": 1})
 
 
@@ -200,5 +215,11 @@ def _decoded(raw: bytes, where: str) -> tuple[Assignment, ...]:
         if not entry.replicas or len(set(entry.replicas)) != len(entry.replicas):
             raise SnapshotError(
                 f"{entry_path} field replicas", short_repr(entry.replicas), "different brokers, at least one"
+            )
+        if not has_observers_last(entry.replicas, entry.observers):
+            raise SnapshotError(
+                f"{entry_path} field observers",
+                short_repr(entry.observers),
+                f"the last of {short_repr(entry.replicas)}",
             )
     return tuple(entries)

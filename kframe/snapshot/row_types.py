@@ -27,6 +27,7 @@ class SummaryRecord(Summary, frozen=True):
     fenced_brokers: int | UnsetType | None = UNSET
     elr_partitions: int | UnsetType | None = UNSET
     other_records: dict[str, int] | UnsetType | None = UNSET
+    observers: int | UnsetType = UNSET
 
 
 class SnapshotBroker(Struct):
@@ -79,3 +80,4 @@ class SnapshotPartition(Struct):
     elr: list[int] | None
     last_known_elr: list[int] | None
     directories: list[str] | UnsetType | None = UNSET
+    observers: list[int] | UnsetType = UNSET

@@ -176,7 +176,8 @@ class Snapshot(SnapshotContent, Tabular):
         arrays: list[NDArray[Any] | None] = [topics.partition_counts, topics.topic_ids, topics.deleting]
         arrays.append(topics.partitions)
         arrays += partitions.numbers().values()
-        for ragged in (partitions.replicas, *partitions.lists().values(), partitions.directories):
+        known = [partitions.replicas, *partitions.lists().values(), partitions.directories, partitions.observers]
+        for ragged in known:
             arrays += [None, None] if ragged is None else [ragged.counts, ragged.values]
         for array in arrays:
             if array is not None:

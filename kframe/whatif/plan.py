@@ -22,6 +22,7 @@ from kframe.snapshot.assemble import GrowingLists, int32
 from kframe.snapshot.assignments import read_assignments
 from kframe.snapshot.decode import check_unique_keys, decode
 from kframe.snapshot.files import InputFile, read_blocks
+from kframe.snapshot.reassignment import has_observers_last
 from kframe.snapshot.reassignment_text import PROPOSED_HEADING, read_documents
 
 #: Any value that Kafka reads as an int; its range is checked later.
@@ -52,6 +53,8 @@ class PlanEntry(msgspec.Struct, forbid_unknown_fields=True):
     partition: _Number
     replicas: list[_Number]
     log_dirs: list[str] | None = None
+    observers: list[_Number] | None = None
+    """Confluent's observers: the last of the replicas, which stay out of the ISR."""
 
 
 class PlanFile(msgspec.Struct, forbid_unknown_fields=True):
@@ -70,12 +73,14 @@ _DOCUMENT: Final = msgspec.json.Decoder(PlanFile)
 class Plan:
     """``k`` partitions with the replicas they are to have, in the order of the file.
 
-    ``log_dirs_differ`` (k,) marks those with another number of log directories than of replicas.
+    ``log_dirs_differ`` (k,) marks those with another number of log directories than of replicas. ``observers`` are
+    those of each partition; None if none has any.
     """
 
     name: str
     targets: Targets
     log_dirs_differ: Bool
+    observers: Ragged | None = None
 
     def __len__(self) -> int:
         return len(self.targets)
@@ -88,6 +93,21 @@ class Plan:
     def partition_name(self, position: int) -> str:
         """``topic-partition``."""
         return f"{self.targets.names[self.targets.topic[position]]}-{int(self.targets.partition[position])}"
+
+    def take(self, positions: Int32) -> Plan:
+        """The partitions at these positions."""
+        observers = None if self.observers is None else self.observers.take(positions)
+        return Plan(self.name, self.targets.take(positions), self.log_dirs_differ[positions], observers)
+
+    def misplaced_observers(self) -> Bool:
+        """(k,) partitions whose observers are not the last of their replicas, or are all of them."""
+        if self.observers is None:
+            return np.zeros(len(self), np.bool_)
+        replicas, observers = self.targets.replicas, self.observers
+        misplaced = np.zeros(len(self), np.bool_)
+        for position in np.flatnonzero(observers.counts).tolist():
+            misplaced[position] = not has_observers_last(replicas[position].tolist(), observers[position].tolist())
+        return misplaced
 
     def repeated_positions(self) -> Int32:
         """Positions of partitions that the plan has at an earlier position, ascending."""
@@ -125,15 +145,16 @@ def plan_of(document: bytes, where: str, name: str) -> Plan:
     entries = decode(_DOCUMENT, document, where).partitions
     _check_keys(document, len(entries), where)
     numbers: dict[str, int] = {}
-    topic, partition, replicas = array("i"), array("i"), GrowingLists()
+    topic, partition, replicas, observers = array("i"), array("i"), GrowingLists(), GrowingLists()
     for entry in entries:
         topic.append(numbers.setdefault(entry.topic, len(numbers)))
         partition.append(entry.partition)
         replicas.append(entry.replicas)
+        observers.append(entry.observers or ())
     differ = (entry.log_dirs is not None and len(entry.log_dirs) != len(entry.replicas) for entry in entries)
     return _plan(
         name, tuple(numbers), int32(topic), int32(partition), replicas.ragged(),
-        np.fromiter(differ, np.bool_, len(entries)),
+        np.fromiter(differ, np.bool_, len(entries)), observers.ragged(),
     )  # fmt: skip
 
 
@@ -149,12 +170,15 @@ def _plan_of_blocks(blocks: Iterable[bytes], where: str, name: str) -> Plan | No
 
 
 def _plan(
-    name: str, names: tuple[str, ...], topic: Int32, partition: Int32, replicas: Ragged, log_dirs_differ: Bool
-) -> Plan:
-    return Plan(name, Targets(names, topic, partition, replicas, np.zeros(len(topic), np.bool_)), log_dirs_differ)
+    name: str, names: tuple[str, ...], topic: Int32, partition: Int32, replicas: Ragged, log_dirs_differ: Bool,
+    observers: Ragged | None = None,
+) -> Plan:  # fmt: skip
+    known = observers if observers is not None and len(observers.values) else None
+    targets = Targets(names, topic, partition, replicas, np.zeros(len(topic), np.bool_))
+    return Plan(name, targets, log_dirs_differ, known)
 
 
 def _check_keys(document: bytes, entries: int, where: str) -> None:
     """Raise SnapshotError for a key that occurs twice in an object."""
-    keys = (b"topic", b"partition", b"replicas", b"log_dirs")
+    keys = (b"topic", b"partition", b"replicas", b"log_dirs", b"observers")
     check_unique_keys(document, where, {**dict.fromkeys(keys, entries), b"version": 1, b"partitions": 1, b"kframe": 1})

@@ -52,6 +52,7 @@ _PLAIN: Final = {
     Check.DUPLICATE_PARTITION: "stands in the plan before",
     Check.EMPTY_REPLICAS: "an empty replica list",
     Check.BROKER_ID: "a negative broker id",
+    Check.OBSERVERS: "observers that are not the last replicas, or are all of them",
     Check.LOG_DIRS: "another number of log directories than of replicas",
     Check.UNKNOWN_TOPIC: "no such topic in the snapshot",
     Check.TOPIC_BEING_DELETED: "the topic is being deleted",
@@ -260,6 +261,10 @@ def _snapshot_detail(checked: CheckedPlan, check: Check, position: int) -> str:
                 if broker_id not in checked.adding[position]
             ]
             return f"broker {_named(dead)} stays, but is not registered: complete only while it is in the ISR"
+        case Check.FEWER_OBSERVERS:
+            current = checked.snapshot.partitions.observers
+            observers = [] if current is None else current[int(checked.rows[position])].tolist()
+            return f"observers {_named(observers)} become fewer: the other replicas join the ISR"
         case Check.FEWER_REPLICAS | Check.MORE_REPLICAS:
             return f"replication factor {len(checked.origin[position])} becomes {len(target)}"
         case _:

@@ -25,6 +25,7 @@ from kframe.model.events import AlterPartitionRequested, ReassignmentRequested
 from kframe.model.ids import RecoveryState, ReplicaFlag
 from kframe.model.lists import distinct_values, members
 from kframe.model.tables import Targets
+from kframe.whatif.observers import OBSERVERS_LAST
 from kframe.whatif.outcome import ControllerResponse, Operation, Outcome, StepReport, Verb
 from kframe.whatif.plan import Plan
 from kframe.whatif.reassignment_lists import BeforeReassignment, ReassignmentResponses, reassignment_result
@@ -47,6 +48,11 @@ def check_plan(plan: Plan) -> None:
     if len(repeated):
         where = f"{plan.name} partitions[{int(repeated[0])}]"
         raise InputError(where, f"partition {plan.partition_name(int(repeated[0]))} again", "each partition once")
+    misplaced = np.flatnonzero(plan.misplaced_observers())
+    if len(misplaced):
+        name = plan.partition_name(int(misplaced[0]))
+        where = f"{plan.name} partitions[{int(misplaced[0])}] field observers"
+        raise InputError(where, f"observers of partition {name} that are not its last replicas", OBSERVERS_LAST)
     differ = np.flatnonzero(plan.log_dirs_differ)
     if len(differ):
         position = int(differ[0])

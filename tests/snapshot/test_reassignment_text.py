@@ -31,7 +31,8 @@ def test_executed_reassignment_shows_former_assignment() -> None:
     path = TEXTS / "execute-output.txt"
     rows = facts(read_snapshot(path))
     assert [rows[f"pay.events-{number}"]["replicas"] for number in (0, 1)] == [[0, 1, 2], [1, 2, 0]]
-    assert [lists.tolist() for lists in load_plan(path).targets.replicas] == [[0, 1, 2], [1, 2, 0]]
+    replicas = load_plan(path).targets.replicas
+    assert [replicas[position].tolist() for position in (0, 1)] == [[0, 1, 2], [1, 2, 0]]
 
 
 @pytest.mark.parametrize("indent", [None, 2])

@@ -104,7 +104,11 @@ def test_findings_against_snapshot(targets: list[Any], expected: list[tuple[Any,
 
 
 def test_cases_cover_every_check() -> None:
-    covered = {row[0] for _, rows in (*WITHOUT_SNAPSHOT, *AGAINST_SNAPSHOT) for row in rows} | {"log-dirs"}
+    covered = {row[0] for _, rows in (*WITHOUT_SNAPSHOT, *AGAINST_SNAPSHOT) for row in rows} | {
+        "log-dirs",
+        "observers",
+        "fewer-observers",
+    }
     covered |= {check for _, _, findings in KRAFT_CASES for check in findings}
     assert covered == {str(check) for check in Check} == {str(check) for check in SEVERITY}
 
