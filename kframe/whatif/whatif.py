@@ -19,6 +19,7 @@ from kframe.snapshot.content import brokers_text
 from kframe.snapshot.files import Progress, ignore_progress
 from kframe.whatif.health import ClusterHealth, union
 from kframe.whatif.modes import CLASSES, Assignments, ModeOperations
+from kframe.whatif.observers import ObserverRows
 from kframe.whatif.outcome import ControllerResponse, FailOn, Operation, Outcome, StepOutcome, StepReport, Verb
 from kframe.whatif.settings import knows_min_insync
 
@@ -106,6 +107,7 @@ class WhatIf:
         self._known_epochs = (snapshot.partitions.leader_epoch is not None, snapshot.partitions.zk_version is not None)
         self._knows_min_insync = knows_min_insync(snapshot.topics, config)
         self._selectors = dict(selectors or {})
+        self._observers = ObserverRows.of(snapshot)
         self._racks = {facts.broker_id: facts.rack for facts in snapshot.brokers}
         self.step_progress: Progress = ignore_progress
         """Called with (done, total) steps, and repeatedly during long steps."""
@@ -136,8 +138,8 @@ class WhatIf:
         raise NotImplementedError
 
     def health(self) -> ClusterHealth:
-        """The health of the cluster now."""
-        return self._health()
+        """The health of the cluster now. Observers do not count as under-replicated."""
+        return self._observers.exclude(self._health(), self.cluster)
 
     def _health(self) -> ClusterHealth:
         raise NotImplementedError
@@ -145,7 +147,7 @@ class WhatIf:
     def play(self, operation: Operation, steps: Sequence[Step]) -> Outcome:
         """Play steps and return their outcome."""
         cluster, rules, notes = self.cluster, self.rules, tuple(self._notes(operation))
-        before = after = self._health()
+        before = after = self.health()
         self._begin()
         findings = FailOn.new_conditions(before, before)
         outcomes = []
@@ -154,7 +156,7 @@ class WhatIf:
             self._settle()
             report = report if isinstance(report, StepReport) else StepReport(report)
             events = self._take_events() if report.events is None else report.events
-            after = report.health or self._health()
+            after = report.health or self.health()
             findings = {what: union(findings[what], new) for what, new in FailOn.new_conditions(before, after).items()}
             outcomes.append(StepOutcome(name, events, after.counts(), report.response))
             self.step_completed(done)

@@ -123,7 +123,7 @@ class ZookeeperWhatIf(WhatIf):
 
     def health_of(self, cluster: ClusterState) -> ClusterHealth:
         """The health of ``cluster`` under this controller's settings."""
-        return health_of(cluster, self.config, self._knows_min_insync)
+        return self._observers.exclude(health_of(cluster, self.config, self._knows_min_insync), cluster)
 
     def follow(self, topic: str, partition: int) -> PartitionTimeline:
         """Record the stored state of this partition from now on. Raises InputError for an unknown partition."""

@@ -189,3 +189,12 @@ def test_plan_with_observers_is_not_executed() -> None:
 def test_checkpoint_of_cluster_with_observers_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SnapshotError, match="found a snapshot with observers, expected a snapshot directory"):
         check_holds(read_snapshot(OBSERVERS), tmp_path / "c.checkpoint")
+
+
+@pytest.mark.parametrize("mode", ["zookeeper", "kraft"])
+def test_observers_do_not_count_in_what_ifs(mode: str) -> None:
+    snapshot = read_snapshot(OBSERVERS)
+    whatif = WhatIf(snapshot if mode == "zookeeper" else snapshot.with_mode("kraft"))
+    outcome = whatif.fail([11])
+    assert [health.counts()["under_replicated"] for health in (outcome.before, outcome.after)] == [0, 4]
+    assert any("observers do not count" in assumption for assumption in outcome.assumptions)
