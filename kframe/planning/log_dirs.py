@@ -24,27 +24,27 @@ _LINES: Final = (
 _NAME: Final = re.compile(r"(.+)-([0-9]{1,10})")
 
 
-class _Replica(msgspec.Struct, rename="camel"):
+class _LogDirReplica(msgspec.Struct, rename="camel"):
     partition: str
     size: Annotated[int, msgspec.Meta(ge=0, le=BYTES_MAX)]
     is_future: bool = False
 
 
-class _Directory(msgspec.Struct):
-    partitions: list[_Replica]
+class _LogDir(msgspec.Struct):
+    partitions: list[_LogDirReplica]
 
 
-class _Broker(msgspec.Struct, rename="camel"):
+class _LogDirsOfBroker(msgspec.Struct, rename="camel"):
     broker: Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
-    log_dirs: list[_Directory]
+    log_dirs: list[_LogDir]
 
 
-class _Document(msgspec.Struct):
-    brokers: list[_Broker]
+class _LogDirsDocument(msgspec.Struct):
+    brokers: list[_LogDirsOfBroker]
     version: Annotated[int, msgspec.Meta(ge=1, le=1)] = 1
 
 
-_DECODER: Final = msgspec.json.Decoder(_Document)
+_DECODER: Final = msgspec.json.Decoder(_LogDirsDocument)
 
 
 def is_log_dirs(document: bytes) -> bool:
@@ -99,7 +99,7 @@ def _documents(document: bytes, where: str) -> Iterator[tuple[bytes, str]]:
         yield b"".join(lines), f"{where}:{start}"
 
 
-def _check_keys(raw: bytes, document: _Document, where: str) -> None:
+def _check_keys(raw: bytes, document: _LogDirsDocument, where: str) -> None:
     directories = [directory for broker in document.brokers for directory in broker.log_dirs]
     replicas = sum(len(directory.partitions) for directory in directories)
     check_unique_keys(raw, where, {

@@ -68,5 +68,5 @@ def _divided(
             if index not in successors and candidates:
                 successors[index] = candidates[0]
                 added.remove(candidates[0])
-    kept = [successors.get(index, index) for index in before]
-    return [index for index in target if index not in kept], kept
+    planned = [successors.get(index, index) for index in before]
+    return [index for index in target if index not in planned], planned

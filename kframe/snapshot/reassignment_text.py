@@ -97,10 +97,10 @@ def read_documents(path: InputFile) -> Documents:
             raise SnapshotError(
                 where, short_repr(text), f'"{CURRENT_HEADING}", "{PROPOSED_HEADING}" or a JSON document under one'
             )
-    found = {name: Document(b"".join(lines).strip(), starts[name]) for name, lines in texts.items()}
-    if not found:
+    documents = {name: Document(b"".join(lines).strip(), starts[name]) for name, lines in texts.items()}
+    if not documents:
         raise SnapshotError(str(path), "no JSON document", f'one under "{CURRENT_HEADING}"')
-    return Documents(found.get(CURRENT_HEADING), found.get(PROPOSED_HEADING), is_rollback)
+    return Documents(documents.get(CURRENT_HEADING), documents.get(PROPOSED_HEADING), is_rollback)
 
 
 def check_has_documents(content: bytes, path: InputFile) -> None:

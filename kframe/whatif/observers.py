@@ -15,17 +15,16 @@ if TYPE_CHECKING:
     from kframe.snapshot import Snapshot
     from kframe.whatif.health import ClusterHealth
     from kframe.whatif.plan import Plan
-    from kframe.whatif.plan_check import CheckedPlan
 
 #: What Confluent's tool requires of observers.
 OBSERVERS_LAST: Final = "observers at the end of replicas, after at least one other replica"
 
 
-def observer_growth(checked: CheckedPlan) -> Int32:
-    """(k,) by how much the plan changes the number of each partition's observers."""
-    planned, current = checked.plan.observers, checked.snapshot.partitions.observers
-    counts = np.zeros(len(checked.plan), np.int32) if planned is None else planned.counts
-    before = 0 if current is None else np.append(current.counts, 0)[checked.rows]
+def observer_growth(plan: Plan, snapshot: Snapshot, rows: Int32) -> Int32:
+    """(k,) by how much a plan for these rows of a snapshot changes the number of each partition's observers."""
+    planned, current = plan.observers, snapshot.partitions.observers
+    counts = np.zeros(len(plan), np.int32) if planned is None else planned.counts
+    before = 0 if current is None else np.append(current.counts, 0)[rows]
     growth: Int32 = (counts - before).astype(np.int32)
     return growth
 

@@ -241,7 +241,7 @@ def check_against(checked: CheckedPlan) -> list[Findings]:
         findings_at(Check.UNKNOWN_BROKER, lists.any(~is_among(lists, _brokers(snapshot, True, False, None)))),
         findings_at(Check.NO_LEADER, moved & _leaderless(checked)),
         findings_at(Check.ALREADY_MOVING, known & is_moving(checked)),
-        findings_at(Check.FEWER_OBSERVERS, known & (observer_growth(checked) < 0)),
+        findings_at(Check.FEWER_OBSERVERS, known & (observer_growth(plan, snapshot, rows) < 0)),
         findings_at(Check.FEWER_REPLICAS, known & (growth < 0)),
         findings_at(Check.RACKS, known & _crowded(checked)),
         findings_at(Check.MORE_REPLICAS, known & (growth > 0)),
