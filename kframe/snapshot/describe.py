@@ -24,7 +24,7 @@ from kframe.model.ids import NO_LEADER
 from kframe.snapshot.assemble import Assembled, Assembly
 from kframe.snapshot.checks import INT32_MAX, check_snapshot
 from kframe.snapshot.content import distinct_ids, named_brokers
-from kframe.snapshot.decode import short_repr, topic_id_bytes
+from kframe.snapshot.decode import short_repr, topic_id_bytes, topic_id_text
 from kframe.snapshot.describe_lines import DescribeLines
 from kframe.snapshot.facts import OBSERVERS_NOTE, BrokerFacts, KraftFacts, PartitionFacts, Source, TopicFacts
 from kframe.snapshot.faults import REFUSE, Faults
@@ -88,6 +88,8 @@ class _Listing:
         self._assembly = Assembly(self._location, ("leader",), ("isr", *_OPTIONAL_LISTS.values()))
         self._without_elr = False
         self._has_observers = False
+        self._invented_ids: dict[str, str] = {}
+        """The first topic of each id that is none of Kafka's."""
         self._labels: Collection[str] = ()
         self._topic: tuple[str, int] | None = None
         """Name and number of the topic that was described last."""
@@ -170,6 +172,9 @@ class _Listing:
         for column, known in (("topic_id", topics.topic_ids), ("deleting", topics.deleting)):
             if known is not None:
                 del provenance[f"topics.{column}"]
+        if self._invented_ids:
+            names = ", ".join(list(self._invented_ids.values())[:5])
+            provenance["topics.topic_id"] = f"left out where Kafka would not print it: {names}"
         if self._has_observers:
             provenance["partitions.observers"] = OBSERVERS_NOTE
         if self._unterminated:
@@ -206,10 +211,21 @@ class _Listing:
         topic = self._assembly.topic(name, number)
         self._assembly.configs[topic] = _configs(_field(fields, "Configs", where), where)
         if "TopicId" in fields:
-            self._assembly.topic_ids[topic] = topic_id_bytes(fields["TopicId"], where)
+            self._take_topic_id(topic, name, fields["TopicId"], where)
         if fields.get("MarkedForDeletion") == "true":
             self._assembly.deleting.add(topic)
         self._topic = name, topic
+
+    def _take_topic_id(self, topic: int, name: str, text: str, where: str) -> None:
+        """Note the id of a topic. A text that Kafka prints for no id is unknown: others of its kind have its bytes."""
+        topic_id = topic_id_bytes(text, where)
+        if topic_id_text(topic_id) == text:
+            self._assembly.topic_ids[topic] = topic_id
+            return
+        if (first := self._invented_ids.setdefault(text, name)) != name:
+            raise SnapshotError(
+                f"{where} field topic_id", f"topic id {text} of topics {first} and {name}", "another id for each topic"
+            )
 
     def _take_topic_line(self, line: bytes, number: int) -> tuple[str, int] | None:
         """Note the line of a topic. Returns the topic, None if the line is at fault."""

@@ -13,7 +13,7 @@ import pytest
 from kframe.errors import SnapshotError
 from kframe.snapshot import Snapshot, read_reassignment, read_snapshot
 from kframe.snapshot.listing import partition_rows
-from tests.snapshot.samples import CONTENT, DESCRIBE, facts, kcat, reassignment
+from tests.snapshot.samples import CONTENT, DESCRIBE, TOPIC_ID, facts, kcat, reassignment
 
 OLD = "Topic:t\tPartitionCount:1\tReplicationFactor:2\tConfigs:{configs}{mark}\n\tTopic: t\tPartition: 0\t{fields}\n"
 
@@ -169,6 +169,17 @@ def test_cluster_without_topics_in_kcat(tmp_path: Path) -> None:
 def test_kcat_output_of_one_topic_is_an_assumption(tmp_path: Path) -> None:
     snapshot = listed(tmp_path, kcat(query={"topic": "t"}))
     assert any("asked for topic t only" in assumption for assumption in snapshot.assumptions)
+
+
+def test_topic_ids_that_kafka_does_not_print_are_unknown(tmp_path: Path) -> None:
+    # Their last characters differ in bits that no id has: both texts are the same 16 bytes.
+    ids = ("AAAAAAAAAAAAAAAAAAAA00", "AAAAAAAAAAAAAAAAAAAA01")
+    texts = [DESCRIBE.replace(TOPIC_ID, topic_id) for topic_id in ids]
+    snapshot = described(tmp_path, texts[0] + texts[1].replace("Topic: t\t", "Topic: u\t"))
+    assert snapshot.topics.topic_ids is None
+    assert "left out where Kafka would not print it: t, u" in snapshot.provenance["topics.topic_id"]
+    with pytest.raises(SnapshotError, match=f"found topic id {ids[0]} of topics t and u, expected another id"):
+        described(tmp_path, texts[0] + texts[0].replace("Topic: t\t", "Topic: u\t"))
 
 
 def test_kcat_text_is_refused_with_the_option() -> None:
