@@ -260,6 +260,8 @@ class _Listing:
             raise SnapshotError(where, f"a partition of topic {short_repr(name)}", "the topic's own line before it")
         self._partitions_read[name] += 1
         self._labels = fields.keys()
+        # The list follows from the rest, but an unknown label after it must not be lost.
+        _numbers(fields.get("Offline", "").replace(_NOT_REPORTED, ""), f"{where} field Offline")
         leader = _field(fields, "Leader", where)
         self._assembly.partition(
             topic,

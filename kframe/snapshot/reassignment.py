@@ -45,7 +45,7 @@ class Assignment(msgspec.Struct, frozen=True):
     topic: str
     partition: Count
     replicas: list[Count]
-    observers: list[Count] = []
+    observers: list[Count] | None = None
     """Confluent's observers, the last of the replicas."""
 
 
@@ -110,7 +110,7 @@ def read_reassignment_snapshot(
     for number, entry in entries.items():
         assembly.partition(
             assembly.topic_named(entry.topic, number), entry.partition, number, entry.replicas,
-            observers=entry.observers,
+            observers=entry.observers or [],
         )  # fmt: skip
     progress(len(entries), len(entries))
     return _snapshot(assembly, path, faults)
@@ -216,7 +216,7 @@ def _decoded(raw: bytes, where: str) -> tuple[Assignment, ...]:
             raise SnapshotError(
                 f"{entry_path} field replicas", short_repr(entry.replicas), "different brokers, at least one"
             )
-        if not has_observers_last(entry.replicas, entry.observers):
+        if not has_observers_last(entry.replicas, entry.observers or []):
             raise SnapshotError(
                 f"{entry_path} field observers",
                 short_repr(entry.observers),

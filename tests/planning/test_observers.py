@@ -72,6 +72,16 @@ def test_full_replica_out_of_isr_counts_as_under_replicated(tmp_path: Path) -> N
     assert under_replicated.tolist() == [False, True, True]
 
 
+def test_unknown_label_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "c.txt"
+    path.write_text(
+        "Topic: t\tPartitionCount: 1\tReplicationFactor: 2\tConfigs: \n"
+        "\tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1,2\tIsr: 1\tOffline: \tLiveObservers: 2\n"
+    )
+    with pytest.raises(SnapshotError, match=r"field Offline: found 'LiveObservers: 2'"):
+        read_snapshot(path)
+
+
 def test_observers_outside_replicas_are_refused(tmp_path: Path) -> None:
     with pytest.raises(SnapshotError, match=r"\(t-0\) field observers: found broker 9, expected one of the replicas"):
         described(tmp_path, ("1,2", "1,2", "9"))
