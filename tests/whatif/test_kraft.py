@@ -175,6 +175,38 @@ def test_new_partitions_accept_assignments() -> None:
     assert (outcome.topics[0].status, state(whatif, 1)) == (TopicStatus.COMPLETED, (3, [3, 4], []))
 
 
+def with_factors(*factors: int, epoch: int = 0) -> KraftWhatIf:
+    """A topic whose partitions have these replication factors."""
+    numbered = [(number, tuple(range(1, factor + 1))) for number, factor in enumerate(factors)]
+    return new_whatif([partition(number, all_of, all_of, partition_epoch=epoch) for number, all_of in numbered])
+
+
+@pytest.mark.parametrize(
+    "factors, epoch, factor, other",
+    [
+        ((1, 2), 0, 1, None),
+        ((1, 1, 2), 0, 2, None),
+        ((1, 1, 2, 1, 1), 0, 2, None),
+        ((1, 1, 1, 1, 1, 2), 0, 2, None),
+        ((1, 1, 2, 1, 1, 3, 1, 1), 0, 3, None),
+        ((1, 1, 2, 1, 1), 7, 1, 2),  # A change enlarges the full table of five partitions.
+        ((1, 1, 2, 1, 1, 3), 7, 3, None),
+    ],
+)
+def test_new_partitions_have_factor_of_first_partition_in_hash_order(
+    factors: tuple[int, ...], epoch: int, factor: int, other: int | None
+) -> None:
+    outcome = with_factors(*factors, epoch=epoch).create_partitions("t", len(factors) + 1)
+    assert outcome.topics[0].replicas == factor
+    (note,) = outcome.notes
+    assert f"new ones get {factor}, " in note
+    assert (f"; {other} if " in note) == (other is not None)
+
+
+def test_equal_factors_need_no_note() -> None:
+    assert with_factors(2, 2, 2).create_partitions("t", 4).notes == ()
+
+
 @pytest.mark.parametrize(
     "name, count, assignments, error",
     [

@@ -155,8 +155,8 @@ class _Parser:
             count = max(self._count_changes_of(candidate, following) for candidate in candidates)
             self._conclude(events, start + 1 + count)
         elif inferred := infer_request(self._context, [each.record for each in self._committed[start:]]):
-            count, event = inferred
-            self._conclude([event], start + count)
+            count, requests = inferred
+            self._conclude(requests, start + count)
         else:
             difference = RecordDifference(
                 UNEXPLAINED, record_name(type(record)), key_of(self._context.metadata, record), offset,

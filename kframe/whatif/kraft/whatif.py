@@ -99,6 +99,11 @@ class KraftWhatIf(WhatIf):
         return tuple(sorted(broker_id for broker_id, stored in registrations.items() if not stored.fenced))
 
     @property
+    def knows_partition_epochs(self) -> bool:
+        """Whether the snapshot has the partition epochs. They are taken as 0 otherwise."""
+        return self._known_epochs[1]
+
+    @property
     def selector_faults(self) -> Mapping[tuple[str, FaultKind], int]:
         """See ``WhatIf``."""
         return self._selection.faults
