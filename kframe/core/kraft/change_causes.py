@@ -19,6 +19,7 @@ from kframe.core.kraft.membership import add_broker, remove_broker, remove_uncle
 from kframe.core.kraft.random_source import JavaRandom
 from kframe.core.kraft.request_causes import request_changes
 from kframe.model.columns import Int32
+from kframe.model.kraft.ids import ResourceType
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.kraft.records import (
     BrokerRegistrationChangeRecord,
@@ -30,6 +31,7 @@ from kframe.model.kraft.records import (
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
 )
+from kframe.model.kraft.topics import MIN_INSYNC_REPLICAS
 
 #: Names of events.
 FENCED: Final = "broker fenced"
@@ -44,6 +46,9 @@ RESTARTED_UNCLEANLY: Final = "broker restarted after an unclean stop"
 LEAVING: Final = frozenset(
     {FENCED, CONTROLLED_SHUTDOWN, DIRECTORY_FAILED, UNREGISTERED, RESTARTED, RESTARTED_UNCLEANLY}
 )
+
+#: A controller without configurations of its own.
+_NO_NODE: Final = -1
 
 _Decide = Callable[[KraftContext, int, Int32], list[DecisionPart]]
 
@@ -62,29 +67,48 @@ class ChangeCause:
 
 
 def explain_change(
-    metadata: ClusterMetadata, change: PartitionChangeRecord, events: Sequence[MetadataRecord]
+    states: Sequence[ClusterMetadata], change: PartitionChangeRecord, events: Sequence[MetadataRecord]
 ) -> list[ChangeCause]:
     """The events that explain ``change``: those with a record in ``events`` first. Empty if none does.
 
-    ``metadata`` is the state before the change; the rules only read it.
+    ``states`` are possible states before the request of the change, the likely one first: Kafka decides all changes of
+    a request from the state before it. The rules only read them.
     """
-    topic = metadata.topics.index_by_id[change.topic_id]
-    row = metadata.topics.row_of(topic, change.partition_id)
-    assert row is not None
-    expected = _comparable(change)
+    for metadata in states:
+        for node_id in _possible_controllers(metadata):
+            causes = _explain_change(metadata, node_id, change, events)
+            if causes:
+                return sorted(causes, key=lambda cause: (cause.assumes_unclean, cause.event_index is None))
+    return []
+
+
+def _possible_controllers(metadata: ClusterMetadata) -> list[int]:
+    """A node without configurations of its own, then all nodes with a ``min.insync.replicas`` of their own."""
+    configured = [
+        int(name) for (kind, name), configs in metadata.configs.items()
+        if kind == ResourceType.BROKER and name.isdecimal() and MIN_INSYNC_REPLICAS in configs
+    ]  # fmt: skip
+    return [_NO_NODE, *configured]
+
+
+def _explain_change(
+    metadata: ClusterMetadata, node_id: int, change: PartitionChangeRecord, events: Sequence[MetadataRecord]
+) -> list[ChangeCause]:
+    topic = metadata.topics.index_by_id.get(change.topic_id)
+    row = None if topic is None else metadata.topics.row_of(topic, change.partition_id)
     causes: list[ChangeCause] = []
+    if row is None:
+        return causes
+    expected = _comparable(change)
     for assumes_unclean in (False, True):
-        context = _context(metadata, unclean=assumes_unclean)
+        settings = KraftSettings(node_id=node_id, unclean_leader_election_enable=assumes_unclean)
+        heartbeats = Heartbeats.activated(0, metadata.brokers.registrations, 0)
+        context = KraftContext(metadata, heartbeats, settings, JavaRandom(0))
         for cause, changes in _decisions(context, row, change, events):
             known = any((cause.event, cause.broker) == (other.event, other.broker) for other in causes)
             if not known and any(_comparable(record) == expected for record in changes):
                 causes.append(ChangeCause(cause.event, cause.broker, cause.event_index, assumes_unclean))
-    return sorted(causes, key=lambda cause: (cause.assumes_unclean, cause.event_index is None))
-
-
-def _context(metadata: ClusterMetadata, *, unclean: bool) -> KraftContext:
-    settings = KraftSettings(unclean_leader_election_enable=unclean)
-    return KraftContext(metadata, Heartbeats.activated(0, metadata.brokers.registrations, 0), settings, JavaRandom(0))
+    return causes
 
 
 def _comparable(record: PartitionChangeRecord) -> tuple[object, ...]:
@@ -118,7 +142,7 @@ def _broker_events(event: MetadataRecord) -> Iterator[tuple[str, int, _Decide]]:
                 yield UNFENCED, broker_id, add_broker
             if event.in_controlled_shutdown == 1:
                 yield CONTROLLED_SHUTDOWN, broker_id, remove_broker
-            if event.log_dirs:
+            if event.log_dirs or is_empty(event):
                 yield DIRECTORY_FAILED, broker_id, remove_broker
         case FenceBrokerRecord():
             yield FENCED, event.id, remove_broker
@@ -129,6 +153,11 @@ def _broker_events(event: MetadataRecord) -> Iterator[tuple[str, int, _Decide]]:
         case RegisterBrokerRecord():
             yield RESTARTED_UNCLEANLY, event.broker_id, remove_unclean_broker
             yield RESTARTED, event.broker_id, remove_broker
+
+
+def is_empty(event: BrokerRegistrationChangeRecord) -> bool:
+    """Whether a change sets nothing: the last directory of the broker failed, as an empty list is not written."""
+    return not (event.fenced or event.in_controlled_shutdown or event.log_dirs or event.cordoned_log_dirs is not None)
 
 
 def _changes(parts: Iterable[DecisionPart]) -> list[PartitionChangeRecord]:

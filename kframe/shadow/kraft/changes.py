@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kframe.core.kraft.alter_partition import KraftIsrProposal
 from kframe.core.kraft.context import KraftContext
@@ -40,15 +40,32 @@ def explain_changes(
 ) -> Iterator[ExplainedChange]:
     """Explain each change. The caller replays it before it takes the next one.
 
-    ``assumed`` is the context in which unclean elections are on, where that is unknown.
+    The changes of one request are explained by the state before it. That is the state before ``committed``, before a
+    section, or before the next change. Within a section only the replicas of partition 0, which limit the minimum ISR,
+    make a difference. ``assumed`` is the context in which unclean elections are on, where that is unknown.
     """
-    for section in _sections(committed):
-        altered = _altered(context, section)
-        for change in section:
-            if altered.get(identity(change.record)) == (change.record, change.version):
-                yield ExplainedChange(change, ALTERED)
-            else:
-                yield _explained(context, assumed, change)
+    sections = list(_sections(committed))
+    before = replace(context, metadata=context.metadata.copy()) if len(sections) > 1 else None
+    for index, section in enumerate(sections):
+        explained = [*_explained_section(context, assumed, section)]
+        earlier = [] if before is None or not index else [*_explained_section(before, assumed, section)]
+        for number, change in enumerate(explained):
+            possible = [change, *earlier[number : number + 1]]
+            if number and change.differences:
+                possible.append(_explained(context, assumed, change.committed))
+            yield min(possible, key=lambda each: len(each.differences))
+
+
+def _explained_section(
+    context: KraftContext, assumed: KraftContext | None, section: Sequence[CommittedRecord]
+) -> Iterator[ExplainedChange]:
+    """Explain each change by the present state."""
+    altered = _altered(context, section)
+    for change in section:
+        if altered.get(identity(change.record)) == (change.record, change.version):
+            yield ExplainedChange(change, ALTERED)
+        else:
+            yield _explained(context, assumed, change)
 
 
 def _sections(committed: Sequence[CommittedRecord]) -> Iterator[list[CommittedRecord]]:
