@@ -92,6 +92,8 @@ class Findings:
     check: Check
     positions: Int32
     of_topics: bool = False
+    lowered: Severity | None = None
+    """The severity instead of that of the check, where the release of the cluster accepts what later ones refuse."""
 
     def __len__(self) -> int:
         return max(len(self.positions), self.check is Check.EMPTY_PLAN)

@@ -7,7 +7,7 @@ have none (a preferred election). An event explains a change if the rules write 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -31,6 +31,7 @@ from kframe.model.kraft.records import (
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
 )
+from kframe.model.kraft.releases import RELEASE_OF_RULE, completion_rule, known_release, release_of_level
 from kframe.model.kraft.topics import MIN_INSYNC_REPLICAS
 
 #: Names of events.
@@ -75,24 +76,33 @@ def explain_change(
     a request from the state before it. The rules only read them.
     """
     for metadata in states:
-        for node_id in _possible_controllers(metadata):
-            causes = _explain_change(metadata, node_id, change, events)
+        for settings in _possible_settings(metadata):
+            causes = _explain_change(metadata, settings, change, events)
             if causes:
                 return sorted(causes, key=lambda cause: (cause.assumes_unclean, cause.event_index is None))
     return []
 
 
-def _possible_controllers(metadata: ClusterMetadata) -> list[int]:
-    """A node without configurations of its own, then all nodes with a ``min.insync.replicas`` of their own."""
-    configured = [
-        int(name) for (kind, name), configs in metadata.configs.items()
-        if kind == ResourceType.BROKER and name.isdecimal() and MIN_INSYNC_REPLICAS in configs
-    ]  # fmt: skip
-    return [_NO_NODE, *configured]
+def _possible_settings(metadata: ClusterMetadata) -> Iterator[KraftSettings]:
+    """Settings of the controllers, the likely ones first.
+
+    A node without configurations of its own, then each with a ``min.insync.replicas``, then other releases: a log does
+    not show which node was active, and the release is that of now.
+    """
+    registrations = metadata.brokers.registrations.values()
+    release = known_release(metadata.controllers, registrations, _NO_NODE)
+    release = release or release_of_level(metadata.metadata_version)
+    yield KraftSettings(node_id=_NO_NODE, release=release)
+    for (kind, name), configs in metadata.configs.items():
+        if kind == ResourceType.BROKER and name.isdecimal() and MIN_INSYNC_REPLICAS in configs:
+            yield KraftSettings(node_id=int(name), release=release)
+    for other in RELEASE_OF_RULE.values():
+        if completion_rule(other) != completion_rule(release):
+            yield KraftSettings(node_id=_NO_NODE, release=other)
 
 
 def _explain_change(
-    metadata: ClusterMetadata, node_id: int, change: PartitionChangeRecord, events: Sequence[MetadataRecord]
+    metadata: ClusterMetadata, static: KraftSettings, change: PartitionChangeRecord, events: Sequence[MetadataRecord]
 ) -> list[ChangeCause]:
     topic = metadata.topics.index_by_id.get(change.topic_id)
     row = None if topic is None else metadata.topics.row_of(topic, change.partition_id)
@@ -101,7 +111,7 @@ def _explain_change(
         return causes
     expected = _comparable(change)
     for assumes_unclean in (False, True):
-        settings = KraftSettings(node_id=node_id, unclean_leader_election_enable=assumes_unclean)
+        settings = replace(static, unclean_leader_election_enable=assumes_unclean)
         heartbeats = Heartbeats.activated(0, metadata.brokers.registrations, 0)
         context = KraftContext(metadata, heartbeats, settings, JavaRandom(0))
         for cause, changes in _decisions(context, row, change, events):

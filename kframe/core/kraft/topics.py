@@ -21,6 +21,7 @@ from kframe.core.kraft.hash_order import first_partition
 from kframe.core.kraft.placement import distribute_replicas
 from kframe.errors import ErrorCode
 from kframe.model.kraft.records import RemoveTopicRecord, TopicRecord
+from kframe.model.kraft.releases import LIMITS_NEW_PARTITIONS
 from kframe.model.topics import topic_name_problem
 
 #: The controller's default number of partitions or replication factor.
@@ -173,7 +174,7 @@ def create_partitions(context: KraftContext, requests: Sequence[CreatePartitions
     Raises RequestRefused for too many partitions.
     """
     total = sum(_additional(context, request) for request in requests)
-    if total > PARTITIONS_MAX:
+    if total > PARTITIONS_MAX and context.settings.release >= LIMITS_NEW_PARTITIONS:
         message = "Excessively large number of additional partitions per request."
         raise RequestRefused(ErrorCode.POLICY_VIOLATION, message)
     results, records = [], list[RecordAndVersion]()

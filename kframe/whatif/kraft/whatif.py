@@ -34,7 +34,13 @@ from kframe.whatif.health import ClusterHealth
 from kframe.whatif.kraft.changes import kraft_changes
 from kframe.whatif.kraft.commit import Committer
 from kframe.whatif.kraft.health import kraft_health
-from kframe.whatif.kraft.settings import kraft_config, kraft_settings, snapshot_with_features
+from kframe.whatif.kraft.settings import (
+    kraft_config,
+    kraft_settings,
+    release_of,
+    snapshot_with_features,
+    stated_release,
+)
 from kframe.whatif.modes import ModeOperations
 from kframe.whatif.observe import BatchWatch
 from kframe.whatif.outcome import ControllerResponse, Operation, Outcome, Verb
@@ -63,12 +69,17 @@ class KraftWhatIf(WhatIf):
         self, config: Mapping[str, object] | None, clock: Clock | None, batches: BatchWatch | None
     ) -> None:
         """See ``WhatIf``; the clock and the batches have no use."""
+        stated = stated_release(config)
         snapshot, config = snapshot_with_features(self.snapshot, config)
         self.snapshot = snapshot
         self.config, self.assumptions = kraft_config(snapshot, config)
         metadata = snapshot.to_metadata()
         self.snapshot = snapshot = snapshot.without_partitions()
-        settings = kraft_settings(snapshot, metadata, self.config, config)
+        release, assumed = release_of(metadata, snapshot.controller_id, stated)
+        self.assumptions = (*self.assumptions, *assumed)
+        self.assumes_release = bool(assumed)
+        """Whether the release of the controllers is neither stated nor known."""
+        settings = kraft_settings(snapshot, metadata, self.config, config, release)
         heartbeats = Heartbeats.activated(_SESSION_NS, metadata.brokers.registrations, 0)
         self._selection = SelectorSelection(self._selectors)
         self.context = KraftContext(metadata, heartbeats, settings, JavaRandom(0), selection=self._selection)
