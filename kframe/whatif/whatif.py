@@ -231,16 +231,18 @@ class WhatIf:
 
     def restart(
         self, brokers: Iterable[int] = (), racks: Iterable[str] = (), *, together: bool = True,
-        clean: bool | None = None,
+        clean: bool | None = None, repair_directories: bool = False,
     ) -> Outcome:  # fmt: skip
         """Restart brokers: failed ones register again, those that are up bounce before the controller notices their
         absence.
 
         ``clean``: in a KRaft cluster, whether the former process stopped in order. By default all have that did not
-        fail in this what-if. Raises InputError for an unknown broker.
+        fail in this what-if. ``repair_directories``: in a KRaft cluster, whether failed log directories of the brokers
+        work again, with their data. By default they stay failed. Raises InputError for an unknown broker, and for
+        ``repair_directories`` in ZooKeeper mode.
         """
         ids = self._select_brokers(brokers, racks, registered=False)
-        steps = [self._restart(group, clean) for group in groups(ids, together)]
+        steps = [self._restart(group, clean, repair_directories) for group in groups(ids, together)]
         return self.play(Operation(Verb.RESTART, ids, together), steps)
 
     def shutdown(self, brokers: Iterable[int] = (), racks: Iterable[str] = (), *, together: bool = True) -> Outcome:
@@ -340,7 +342,7 @@ class WhatIf:
         """Brokers stop, and the controller notices."""
         raise NotImplementedError
 
-    def _restart(self, ids: tuple[int, ...], clean: bool | None) -> Step:
+    def _restart(self, ids: tuple[int, ...], clean: bool | None, repair_directories: bool) -> Step:
         """Brokers restart; ``clean``: see ``restart``."""
         raise NotImplementedError
 

@@ -138,8 +138,10 @@ class ZookeeperWhatIf(WhatIf):
     def _stop(self, ids: tuple[int, ...]) -> Callable[[], None]:
         return lambda: self._ensemble.unregister_brokers(ids)
 
-    def _restart(self, ids: tuple[int, ...], clean: bool | None) -> Step:
+    def _restart(self, ids: tuple[int, ...], clean: bool | None, repair_directories: bool) -> Step:
         """Failed brokers register again; those that are up bounce."""
+        if repair_directories:
+            raise self._only_kraft()
         up = set(self.registered)
         bounced = tuple(broker_id for broker_id in ids if broker_id in up)
         started = tuple(broker_id for broker_id in ids if broker_id not in up)

@@ -10,6 +10,7 @@ import pytest
 
 from kframe.errors import ConfigError, InputError
 from kframe.model.events import ElectionType
+from kframe.model.kraft.directory_ids import LOST
 from kframe.model.kraft.record_sizes import record_size
 from kframe.model.kraft.records import PartitionChangeRecord
 from kframe.snapshot import Snapshot, Source
@@ -152,6 +153,71 @@ def test_topics_are_created_and_deleted() -> None:
     assert [topic.status for topic in deleted.topics] == [TopicStatus.COMPLETED, TopicStatus.REFUSED]
     assert len(deleted.changes) == 3
     assert deleted.changes.leader_after.tolist() == [-1, -1, -1]
+
+
+FAILED_1: Final = f"log directories of broker 1: the restart leaves {directory(1)} failed"
+
+
+def listed(whatif: KraftWhatIf, broker_id: int = 1) -> tuple[bool, set[UUID]]:
+    """Whether a broker is fenced, and the log directories that it has registered."""
+    registration = whatif.cluster.brokers.registrations[broker_id]
+    return registration.fenced, set(registration.directories)
+
+
+def with_failed_directory(source: str) -> KraftWhatIf:
+    """Partition 0 is in the failed directory of broker 1: it failed in the what-if, or the snapshot shows it."""
+    whatif = new_whatif([partition(0, (1, 2), (1, 2))])
+    whatif.fail_directories(1, [directory(1)])
+    if source == "what-if":
+        return whatif
+    return KraftWhatIf(Snapshot.from_metadata(whatif.cluster, source=Source("kraft", "failed")))
+
+
+@pytest.mark.parametrize("source", ["what-if", "snapshot"])
+def test_failed_directory_stays_failed_after_restart(source: str) -> None:
+    whatif = with_failed_directory(source)
+    outcome = whatif.restart([1, 3])
+    assert listed(whatif) == (False, {directory(1, 1)})
+    (assumption,) = outcome.assumptions
+    assert assumption == f"{FAILED_1} (--repair-directories: it repairs them)"
+
+
+@pytest.mark.parametrize("source", ["what-if", "snapshot"])
+def test_repaired_directory_is_registered_again(source: str) -> None:
+    whatif = with_failed_directory(source)
+    whatif.fail([2])
+    assert state(whatif) == (-1, [], [1, 2])
+    assert whatif.restart([1]).assumptions != ()
+    assert state(whatif)[0] == -1
+    outcome = whatif.restart([1], repair_directories=True, clean=True)
+    assert listed(whatif) == (False, {directory(1), directory(1, 1)})
+    assert (state(whatif), outcome.assumptions) == ((1, [1], [2]), ())
+    assert whatif.restart([1]).assumptions == ()
+
+
+def test_broker_without_working_directory_does_not_start() -> None:
+    whatif = new_whatif([partition(0, (1, 2), (1, 2))])
+    whatif.fail_directories(1, [directory(1), directory(1, 1)])
+    outcome = whatif.restart([1])
+    assert listed(whatif)[0]
+    assert " failed, so the broker does not start" in outcome.assumptions[0]
+    assert whatif.restart([1], repair_directories=True).assumptions == ()
+    assert listed(whatif) == (False, {directory(1), directory(1, 1)})
+
+
+def test_lost_directory_stays_offline_after_restart() -> None:
+    whatif = new_whatif([partition(0, (1, 2), (2,), directories=(LOST, directory(2)))])
+    (assumption,) = whatif.restart([1]).assumptions
+    assert assumption == "log directories of broker 1: replicas in a lost directory stay offline after the restart"
+
+
+def test_restart_of_brokers_without_failed_directories_assumes_nothing() -> None:
+    assert new_whatif([partition(0, (1, 2), (1, 2))]).restart([1, 2]).assumptions == ()
+
+
+def test_directories_are_repaired_in_kraft_mode_only() -> None:
+    with pytest.raises(InputError, match="mode"):
+        WhatIf(small()).restart([1], repair_directories=True)
 
 
 def test_placement_of_new_partitions_depends_on_seed() -> None:

@@ -1,4 +1,4 @@
-"""What a KRaft controller decides depends on its release: reassignments with a kept replica that is out of sync."""
+"""What a KRaft controller decides depends on its release: reassignments with a retained replica that is out of sync."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.shadow.test_log_shadow import ScenarioLog
 from tests.whatif.kraft_samples import TOPIC_ID, directory, metadata_with, partition
 
 INPUTS: Final = Path(__file__).with_name("inputs")
-WAITS, COMPLETES = "wait for a kept replica out of sync", "complete with a kept replica out of sync"
+WAITS, COMPLETES = "wait for a retained replica out of sync", "complete with a retained replica out of sync"
 #: The latest ``metadata.version`` of each release.
 LEVELS: Final = {"3.7": 19, "3.8": 20, "4.2": 29, "4.3": 30, "4.4": 33}
 
@@ -47,7 +47,7 @@ def reassigned(config: dict[str, object]) -> Outcome:
         ({"kframe.kraft.release": "3.6"}, True, None, None),
     ],
 )
-def test_kept_replica_out_of_sync_holds_reassignment_before_kafka_4_3(
+def test_retained_replica_out_of_sync_holds_reassignment_before_kafka_4_3(
     config: dict[str, object], completed: bool, assumed: str | None, note: str | None
 ) -> None:
     outcome = reassigned(config)
@@ -57,7 +57,7 @@ def test_kept_replica_out_of_sync_holds_reassignment_before_kafka_4_3(
     assumptions = [text for text in outcome.assumptions if text.startswith("cluster.release unknown")]
     assert [assumed in text for text in assumptions if assumed] == [True] * (assumed is not None)
     assert bool(assumptions) == (assumed is not None)
-    assert [text for text in outcome.notes if "kept replica" in text] == [
+    assert [text for text in outcome.notes if "retained replica" in text] == [
         text for text in outcome.notes if note and note in text and text.startswith("3 of the partitions")
     ]
     assert len(outcome.notes) == (note is not None)
@@ -135,8 +135,8 @@ def test_cause_of_a_change_by_an_earlier_release(level: int) -> None:
     moving = partition(0, (1, 2, 3), (1,), adding_replicas=(3,), removing_replicas=(1,), directories=tuple(
         directory(broker_id) for broker_id in (1, 2, 3)))  # fmt: skip
     metadata = metadata_with([moving], supported=level, min_isr=1)
-    kept = {"isr": (3,), "leader": 3, "replicas": (2, 3), "adding_replicas": (), "removing_replicas": (),
+    completed = {"isr": (3,), "leader": 3, "replicas": (2, 3), "adding_replicas": (), "removing_replicas": (),
             "directories": (directory(2), directory(3))}  # fmt: skip
-    for fields in (kept, {"isr": (1, 3)}):
+    for fields in (completed, {"isr": (1, 3)}):
         change = PartitionChangeRecord(partition_id=0, topic_id=TOPIC_ID, **fields)
         assert [cause.event for cause in explain_change([metadata], change, [])] == [ALTERED]

@@ -156,9 +156,9 @@ class _KraftReassignment:
         rule = completion_rule(self._whatif.context.settings.release)
         facts = self._whatif.snapshot.kraft
         if rule is CompletionRule.ALL and (count := np.count_nonzero(pending & lagging & is_added)):
-            yield f"{count:,} of the partitions wait for a kept replica out of sync: {_LATER} complete without it"
+            yield f"{count:,} of the partitions wait for a retained replica out of sync: {_LATER} complete without it"
         elif (facts is None or facts.features is None) and (count := np.count_nonzero(~pending & lagging)):
-            yield f"{count:,} of the partitions complete with a kept replica out of sync: {_EARLIER} wait for it"
+            yield f"{count:,} of the partitions complete with a retained replica out of sync: {_EARLIER} wait for it"
 
     def _ids(self, lists: Ragged) -> Ragged:
         return Ragged(lists.offsets, self._whatif.context.metadata.brokers.ids[lists.values])

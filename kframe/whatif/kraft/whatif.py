@@ -33,6 +33,7 @@ from kframe.whatif.changes import PartitionChanges
 from kframe.whatif.health import ClusterHealth
 from kframe.whatif.kraft.changes import kraft_changes
 from kframe.whatif.kraft.commit import Committer
+from kframe.whatif.kraft.failed_directories import directory_assumptions, failed_directories
 from kframe.whatif.kraft.health import kraft_health
 from kframe.whatif.kraft.settings import (
     kraft_config,
@@ -90,6 +91,8 @@ class KraftWhatIf(WhatIf):
         self._clean_shutdown_epochs: dict[int, int] = {}
         """Broker epochs of brokers after a controlled shutdown, which they send when they register again."""
         self._failed: set[int] = set()
+        self._failed_directories: dict[int, frozenset[UUID]] = {}
+        """The log directories that brokers reported as failed in this what-if."""
 
     @property
     def cluster(self) -> ClusterMetadata:
@@ -144,6 +147,16 @@ class KraftWhatIf(WhatIf):
         ]
         return self.play(Operation(Verb.UNFENCE, ids, together), steps)
 
+    def restart(
+        self, brokers: Iterable[int] = (), racks: Iterable[str] = (), *, together: bool = True,
+        clean: bool | None = None, repair_directories: bool = False,
+    ) -> Outcome:  # fmt: skip
+        """See ``WhatIf``."""
+        outcome = super().restart(brokers, racks, together=together, clean=clean, repair_directories=repair_directories)
+        restarted = outcome.operation.brokers
+        assumed = directory_assumptions(self.context.metadata, restarted, self._failed_directories)
+        return replace(outcome, assumptions=(*outcome.assumptions, *assumed))
+
     def fail_directories(self, broker_id: int, failed: Sequence[UUID]) -> Outcome:
         """See ``WhatIf``."""
         (broker_id,) = self._select_brokers([broker_id], [], registered=True)
@@ -159,6 +172,8 @@ class KraftWhatIf(WhatIf):
         steps: list[Step] = [
             (f"log directories of broker {broker_id} fail", partial(self._fail_directories, broker_id, failed))
         ]
+        reported = self._failed_directories.get(broker_id, frozenset())
+        self._failed_directories[broker_id] = reported | set(failed)
         if not set(listed) - set(failed):
             steps = [(f"broker {broker_id} stops without a log directory", self._stop((broker_id,)))]
         return self.play(operation, steps)
@@ -214,13 +229,19 @@ class KraftWhatIf(WhatIf):
             raise InputError("brokers", f"broker {broker_id}", "a broker with a registration")
         return registration
 
-    def _restart(self, ids: tuple[int, ...], clean: bool | None) -> Step:
-        """New processes of brokers register, and are unfenced. After an unclean stop a broker leaves the ELRs."""
+    def _restart(self, ids: tuple[int, ...], clean: bool | None, repair_directories: bool) -> Step:
+        """New processes of brokers register, and are unfenced. After an unclean stop a broker leaves the ELRs.
+
+        A broker does not start without a log directory.
+        """
 
         def act() -> ControllerResponse:
             for broker_id in ids:
                 was_clean = broker_id not in self._failed if clean is None else clean
-                request = self._registration_request(broker_id, was_clean)
+                directories = self._directories_after_restart(broker_id, repair_directories)
+                if directories is None:
+                    continue
+                request = self._registration_request(broker_id, was_clean, directories)
                 try:
                     self.decide(lambda request=request: register_broker(self.context, request, self._committer.offset))  # type: ignore[misc]
                 except RequestRefused as refusal:
@@ -232,8 +253,22 @@ class KraftWhatIf(WhatIf):
 
         return step_name(ids, "restarts", "restart"), act
 
-    def _registration_request(self, broker_id: int, clean: bool) -> BrokerRegistrationRequest:
-        """The registration of a new process of a broker with the directories of the former one.
+    def _directories_after_restart(self, broker_id: int, repair: bool) -> tuple[UUID, ...] | None:
+        """The log directories that a new process of a broker registers. None if all of them have failed."""
+        listed = self._registration(broker_id).directories
+        reported = frozenset() if repair else self._failed_directories.get(broker_id, frozenset())
+        online = tuple(directory for directory in listed if directory not in reported)
+        if repair:
+            failed = failed_directories(
+                self.context.metadata, broker_id, self._failed_directories.pop(broker_id, frozenset())
+            )
+            online += tuple(directory for directory in failed if directory not in online)
+        return None if listed and not online else online
+
+    def _registration_request(
+        self, broker_id: int, clean: bool, directories: tuple[UUID, ...]
+    ) -> BrokerRegistrationRequest:
+        """The registration of a new process of a broker.
 
         The session of the former process has expired.
         """
@@ -247,7 +282,7 @@ class KraftWhatIf(WhatIf):
             end_points=registration.end_points,
             features=registration.features,
             rack=registration.rack,
-            directories=registration.directories,
+            directories=directories,
             previous_broker_epoch=registration.broker_epoch if clean else _NO_PREVIOUS_EPOCH,
         )
 
