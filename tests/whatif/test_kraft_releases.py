@@ -16,11 +16,13 @@ from kframe.model.kraft.records import ControllerFeature, PartitionChangeRecord,
 from kframe.model.kraft.releases import Release, known_release, parse_release, release_of_level
 from kframe.model.kraft.replay import replay
 from kframe.shadow.kraft import LogShadow
-from kframe.snapshot import read_snapshot
+from kframe.snapshot import Snapshot, Source, read_snapshot
 from kframe.snapshot.committed_log import CommittedBatch, CommittedRecord
+from kframe.spark.kraft import config_for
 from kframe.whatif import Outcome, TopicStatus, WhatIf, load_plan
 from tests.shadow.test_log_shadow import ScenarioLog
 from tests.whatif.kraft_samples import TOPIC_ID, directory, metadata_with, partition
+from tests.whatif.samples import small
 
 INPUTS: Final = Path(__file__).with_name("inputs")
 WAITS, COMPLETES = "wait for a retained replica out of sync", "complete with a retained replica out of sync"
@@ -61,6 +63,25 @@ def test_retained_replica_out_of_sync_holds_reassignment_before_kafka_4_3(
         text for text in outcome.notes if note and note in text and text.startswith("3 of the partitions")
     ]
     assert len(outcome.notes) == (note is not None)
+
+
+@pytest.mark.parametrize(
+    "cluster, keys",
+    [
+        ("kraft with levels", {"kframe.kraft.release"}),
+        ("kraft", {"kframe.kraft.release", "metadata.version"}),
+        ("zookeeper", set()),
+    ],
+)
+def test_fleet_gives_release_to_kraft_clusters(cluster: str, keys: set[str]) -> None:
+    text = read_snapshot(INPUTS / "dead-kept-replica.txt")
+    snapshots = {
+        "kraft with levels": Snapshot.from_metadata(metadata_with([]), source=Source("kraft", "sample")),
+        "kraft": text.with_mode("kraft"),
+        "zookeeper": small(),
+    }
+    config = {"min.insync.replicas": "1", "kframe.kraft.release": "4.2", "metadata.version": "4.0"}
+    assert config_for(config, snapshots[cluster]).keys() == keys | {"min.insync.replicas"}
 
 
 def test_stated_release_must_be_a_release() -> None:

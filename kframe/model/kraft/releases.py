@@ -34,6 +34,8 @@ class CompletionRule(IntEnum):
     """The adding replicas, and all target replicas if fewer are added than removed (KAFKA-19975)."""
 
 
+#: The configuration key that states the release.
+RELEASE_KEY: Final = "kframe.kraft.release"
 #: The first release that refuses assignments to brokers whose log directories are all cordoned.
 REFUSES_CORDONED: Final = Release(4, 4)
 #: The first release that limits the partitions of one CreatePartitions request.

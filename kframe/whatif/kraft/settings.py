@@ -14,12 +14,17 @@ from kframe.model.kraft.ids import METADATA_VERSION, ResourceType
 from kframe.model.kraft.levels import parse_level
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.kraft.record_json import uuid_of_text
-from kframe.model.kraft.releases import LATEST_RELEASE, Release, known_release, parse_release, release_of_level
+from kframe.model.kraft.releases import (
+    LATEST_RELEASE,
+    RELEASE_KEY,
+    Release,
+    known_release,
+    parse_release,
+    release_of_level,
+)
 from kframe.snapshot import KraftFacts, Snapshot
 from kframe.whatif.settings import DYNAMIC_KEYS, config_of
 
-#: The configuration key with the Kafka release of the controllers.
-RELEASE: Final = "kframe.kraft.release"
 _MIN_INSYNC: Final = "min.insync.replicas"
 _UNCLEAN: Final = "unclean.leader.election.enable"
 _CLUSTER: Final = (int(ResourceType.BROKER), "")
@@ -35,7 +40,7 @@ def snapshot_with_features(
 
     Raises ConfigError for an invalid level, or if the snapshot has the levels.
     """
-    remaining = {key: value for key, value in (config or {}).items() if key != RELEASE}
+    remaining = {key: value for key, value in (config or {}).items() if key != RELEASE_KEY}
     stated = {name: str(remaining.pop(name)) for name in SUPPORTED_FEATURES if name in remaining}
     if not stated:
         return snapshot, remaining
@@ -53,10 +58,10 @@ def snapshot_with_features(
 
 def stated_release(config: Mapping[str, object] | None) -> Release | None:
     """The release that ``config`` states, or None. Raises ConfigError."""
-    text = (config or {}).get(RELEASE)
+    text = (config or {}).get(RELEASE_KEY)
     release = None if text is None else parse_release(str(text))
     if text is not None and release is None:
-        raise ConfigError(f"config key {RELEASE}", str(text), f"a release of Kafka such as {LATEST_RELEASE}")
+        raise ConfigError(f"config key {RELEASE_KEY}", str(text), f"a release of Kafka such as {LATEST_RELEASE}")
     return release
 
 
@@ -71,7 +76,7 @@ def release_of(
         return release, ()
     release = release_of_level(metadata.metadata_version)
     assumption = f"cluster.release unknown: taken as Kafka {release}, that of {METADATA_VERSION}"
-    return release, (f"{assumption} (--config {RELEASE}=VERSION states it)",)
+    return release, (f"{assumption} (--config {RELEASE_KEY}=VERSION states it)",)
 
 
 def feature_level(name: str, text: str) -> int:
