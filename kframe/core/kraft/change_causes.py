@@ -17,7 +17,7 @@ from kframe.core.kraft.decision import DecisionPart, records_of
 from kframe.core.kraft.heartbeats import Heartbeats
 from kframe.core.kraft.membership import add_broker, remove_broker, remove_unclean_broker
 from kframe.core.kraft.random_source import JavaRandom
-from kframe.core.kraft.request_causes import request_changes
+from kframe.core.kraft.request_causes import replicas_in_offline_directories, request_changes
 from kframe.model.columns import Int32
 from kframe.model.kraft.ids import ResourceType
 from kframe.model.kraft.metadata import ClusterMetadata
@@ -75,12 +75,19 @@ def explain_change(
     ``states`` are possible states before the request of the change, the likely one first: Kafka decides all changes of
     a request from the state before it. The rules only read them.
     """
+    row = _row(states[0], change)
+    offline = [] if row is None else replicas_in_offline_directories(states[0], row)
     for metadata in states:
         for settings in _possible_settings(metadata):
-            causes = _explain_change(metadata, settings, change, events)
+            causes = _explain_change(metadata, settings, change, events, offline)
             if causes:
                 return sorted(causes, key=lambda cause: (cause.assumes_unclean, cause.event_index is None))
     return []
+
+
+def _row(metadata: ClusterMetadata, change: PartitionChangeRecord) -> int | None:
+    topic = metadata.topics.index_by_id.get(change.topic_id)
+    return None if topic is None else metadata.topics.row_of(topic, change.partition_id)
 
 
 def _possible_settings(metadata: ClusterMetadata) -> Iterator[KraftSettings]:
@@ -102,10 +109,10 @@ def _possible_settings(metadata: ClusterMetadata) -> Iterator[KraftSettings]:
 
 
 def _explain_change(
-    metadata: ClusterMetadata, static: KraftSettings, change: PartitionChangeRecord, events: Sequence[MetadataRecord]
-) -> list[ChangeCause]:
-    topic = metadata.topics.index_by_id.get(change.topic_id)
-    row = None if topic is None else metadata.topics.row_of(topic, change.partition_id)
+    metadata: ClusterMetadata, static: KraftSettings, change: PartitionChangeRecord, events: Sequence[MetadataRecord],
+    offline: Sequence[int],
+) -> list[ChangeCause]:  # fmt: skip
+    row = _row(metadata, change)
     causes: list[ChangeCause] = []
     if row is None:
         return causes
@@ -114,7 +121,7 @@ def _explain_change(
         settings = replace(static, unclean_leader_election_enable=assumes_unclean)
         heartbeats = Heartbeats.activated(0, metadata.brokers.registrations, 0)
         context = KraftContext(metadata, heartbeats, settings, JavaRandom(0))
-        for cause, changes in _decisions(context, row, change, events):
+        for cause, changes in _decisions(context, row, change, events, offline):
             known = any((cause.event, cause.broker) == (other.event, other.broker) for other in causes)
             if not known and any(_comparable(record) == expected for record in changes):
                 causes.append(ChangeCause(cause.event, cause.broker, cause.event_index, assumes_unclean))
@@ -131,14 +138,15 @@ def _comparable(record: PartitionChangeRecord) -> tuple[object, ...]:
 
 
 def _decisions(
-    context: KraftContext, row: int, change: PartitionChangeRecord, events: Sequence[MetadataRecord]
-) -> Iterator[tuple[ChangeCause, list[PartitionChangeRecord]]]:
+    context: KraftContext, row: int, change: PartitionChangeRecord, events: Sequence[MetadataRecord],
+    offline: Sequence[int],
+) -> Iterator[tuple[ChangeCause, list[PartitionChangeRecord]]]:  # fmt: skip
     """The records of each possible event."""
     rows = np.array([row], np.int32)
     for index, event in enumerate(events):
         for text, broker_id, decide in _broker_events(event):
             yield ChangeCause(text, broker_id, index), _changes(decide(context, broker_id, rows))
-    for text, parts in request_changes(context, row, change):
+    for text, parts in request_changes(context, row, change, offline):
         yield ChangeCause(text), _changes(parts)
 
 

@@ -19,6 +19,7 @@ from kframe.model.ids import NO_LEADER
 from kframe.model.kraft.brokers import BrokerRegistration
 from kframe.model.kraft.directory_ids import LOST
 from kframe.model.kraft.ids import KraftElection
+from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.kraft.records import NO_RECOVERY_CHANGE, PartitionChangeRecord, PartitionRecord
 from kframe.model.kraft.views import partition_record
 
@@ -32,17 +33,18 @@ REPEATED_SHUTDOWN: Final = "controlled shutdown at another controller"
 
 
 def request_changes(
-    context: KraftContext, row: int, change: PartitionChangeRecord
+    context: KraftContext, row: int, change: PartitionChangeRecord, offline: Iterable[int]
 ) -> Iterator[tuple[str, list[DecisionPart]]]:
     """The text of each possible event of ``change``, and what the rules write for it to the partition in ``row``.
 
-    A rule that refuses the event writes nothing.
+    ``offline`` are the replicas that may be assigned to an offline directory by the request. A rule that refuses the
+    event writes nothing.
     """
     yield from _elections(context, row)
     for isr in _possible_isrs(context, row, change):
         yield ALTERED, alter_partition_changes(context, [isr_proposal(context, row, change, isr)])
     yield from _reassignments(context, row, change)
-    yield from _directory_changes(context, row, change)
+    yield from _directory_changes(context, row, change, offline)
     for broker_id, registration in _isr_members(context, row):
         if registration.in_controlled_shutdown:
             yield REPEATED_SHUTDOWN, remove_broker(context, broker_id, np.array([row], np.int32))
@@ -132,7 +134,7 @@ def _reassignment_changes(context: KraftContext, row: int, replicas: tuple[int, 
 
 
 def _directory_changes(
-    context: KraftContext, row: int, change: PartitionChangeRecord
+    context: KraftContext, row: int, change: PartitionChangeRecord, offline: Iterable[int]
 ) -> Iterator[tuple[str, list[DecisionPart]]]:
     """Assigned directories, and the change that takes a replica in an offline directory out of the ISR."""
     metadata, rows = context.metadata, np.array([row], np.int32)
@@ -142,10 +144,17 @@ def _directory_changes(
         directories = Ragged.of([metadata.directories.indexes_of(assigned)])
         targets = TargetReplicas(rows=rows, kinds=kinds, directories=directories)
         yield ASSIGNED, list[DecisionPart](change_records(context, targets))
-    for replica, directory in zip(state.replicas, state.directories, strict=True):
-        registration = metadata.brokers.registrations.get(replica)
-        if registration is not None and not registration.has_online_directory(directory):
-            yield ASSIGNED, remove_broker(context, replica, rows)
+    for replica in offline:
+        yield ASSIGNED, remove_broker(context, replica, rows)
+
+
+def replicas_in_offline_directories(metadata: ClusterMetadata, row: int) -> list[int]:
+    """The replicas on registered brokers in directories that are offline."""
+    state, registrations = partition_record(metadata, row), metadata.brokers.registrations
+    return [
+        replica for replica, directory in zip(state.replicas, state.directories, strict=True)
+        if replica in registrations and not registrations[replica].has_online_directory(directory)
+    ]  # fmt: skip
 
 
 def _possible_directories(state: PartitionRecord, change: PartitionChangeRecord) -> Iterator[list[UUID]]:
