@@ -21,7 +21,14 @@ from tests.kraft import oracle_events
 from tests.kraft.oracle_cases import Oracle
 from tests.kraft.test_oracle import RECORDED
 
-CASES: Final = [pytest.param(parameter.values[0], id=parameter.id) for parameter in RECORDED]
+
+def case_of(parameter: Any) -> dict[str, Any]:
+    """The case of a parameter of the oracle's test."""
+    case: dict[str, Any] = parameter.values[0]
+    return case
+
+
+CASES: Final = [pytest.param(case_of(parameter), id=parameter.id) for parameter in RECORDED]
 #: The static ``min.insync.replicas`` of the controller is not in the log.
 STATIC_MIN_ISR: Final = "rare-static-min-isr"
 #: The events of the changes of each case in ``requests.jsonl``.
@@ -87,7 +94,7 @@ def test_shadow_predicts_each_event(case: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("name", REQUESTS)
 def test_shadow_names_event_of_whole_request(name: str) -> None:
-    (case,) = (parameter.values[0] for parameter in CASES if parameter.id == name)
+    (case,) = (case for case in map(case_of, RECORDED) if case["id"] == name)
     events = {event for decision in decided(case) for event in shadowed(*decision).events}
     assert events == REQUESTS[name]
 
