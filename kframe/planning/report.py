@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from kframe.planning.bounds import PROOFS, TERMS_PROOF, lower_bounds
+from kframe.planning.bounds import PROOFS, TERMS_PROOF
 from kframe.planning.draft import weighted_loads
 from kframe.planning.eligibility import assumed_racks
 from kframe.planning.limits import distinct_racks
@@ -109,7 +109,7 @@ def proof(proposal: PlanProposal) -> str:
         return "The order of replicas changes; nothing is copied."
     if proposal.exact and not proposal.reached:
         return "The solver HiGHS has proven that no plan reaches the limits."
-    bounds = {} if proposal.proven_by in PROOFS else lower_bounds(proposal.problem, proposal.limits)
+    bounds = {} if proposal.proven_by in PROOFS else proposal.lower_bounds()
     text = PROOFS[proposal.proven_by if not bounds else max(bounds, key=bounds.__getitem__)]
     return text if proposal.problem.costs is None else f"{text} {TERMS_PROOF}"
 
@@ -233,6 +233,8 @@ def notes(proposal: PlanProposal) -> Iterator[str]:
         count = proposal.unassignable
         verb = "stays as it is" if count == 1 else "stay as they are"
         yield f"{_counted(count, 'partition')} {verb}, because no allowed broker can take a replica"
+    if proposal.solver_error is not None:
+        yield f"the plan is not solved to the optimum, because the solver failed: {proposal.solver_error}"
     leaving = problem.brokers.leaving
     retained = int(leaving[settled_lists(problem, proposal.after).values].sum())
     if departing := int(leaving[proposal.after.values].sum()) - retained:
@@ -242,9 +244,13 @@ def notes(proposal: PlanProposal) -> Iterator[str]:
         verb = "stays" if outside == 1 else "stay"
         yield f"{_counted(outside, 'replica')} outside of the scope {verb} on the brokers that the others leave"
     lost = distinct_racks(proposal.after, problem.brokers.rack) < distinct_racks(problem.original, problem.brokers.rack)
-    shrunk = proposal.after.counts < problem.original.counts
-    if (lost & ~shrunk).any():
-        yield f"{np.count_nonzero(lost & ~shrunk):,} partitions span fewer racks, because a rack is evacuated"
+    lost &= proposal.after.counts >= problem.original.counts
+    if by_caps := int(np.count_nonzero(lost[proposal.rows_without_racks])):
+        verb, reason = "spans" if by_caps == 1 else "span", "no broker of a further rack has room within its cap"
+        yield f"{_counted(by_caps, 'partition')} {verb} fewer racks, because {reason}"
+    if by_racks := int(np.count_nonzero(lost)) - by_caps:
+        verb = "spans" if by_racks == 1 else "span"
+        yield f"{_counted(by_racks, 'partition')} {verb} fewer racks, because a rack is evacuated"
 
 
 def _counted(count: int, noun: str) -> str:
