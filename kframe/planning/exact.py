@@ -20,12 +20,15 @@ from kframe.planning.program import PlanVariables, WeightUnit, plan_program
 
 #: Largest number of variables that a problem may have: partitions times brokers.
 VARIABLES_MAX: Final = 100_000
-#: Nodes of the search tree, which bound its time whatever the machine: on request, and for problems that are solved
-#: without one.
+#: Nodes of the search tree, which bound its time whatever the machine: on request, where the product with the variables
+#: limits them further if replicas have weights; and for problems that are solved without a request.
 _NODES: Final = 200_000
+_NODES_TIMES_VARIABLES: Final = 4_000_000
 _NODES_UNREQUESTED: Final = 2_000
-#: Share of the cost at which the solver stops without a request, as far as it is not proven to be necessary.
+#: Where the solver stops with weights: the share of the cost that is not proven to be necessary, without a request, and
+#: on request where weights are too different for integers, so that nothing is proven exactly.
 _GAP_UNREQUESTED: Final = 1e-4
+_GAP_OF_FLOATS: Final = 1e-6
 #: Largest number of variables of a problem that is solved without request. Without limits of loads a plan is a flow,
 #: which is solved without a search.
 _VARIABLES_UNREQUESTED: Final = 2_000
@@ -120,10 +123,13 @@ class _PlanSolver:
         return program
 
     def minimize(self, program: IntegerProgram) -> IntegerSolution:
-        request = self.problem.request
-        if request.exact:
-            return minimize(program, _NODES, 0.0, request.seed)
-        return minimize(program, _NODES_UNREQUESTED, _GAP_UNREQUESTED if self.problem.weighted else 0.0, request.seed)
+        problem, request = self.problem, self.problem.request
+        nodes, gap = _NODES, 0.0 if self.unit.is_divisor else _GAP_OF_FLOATS
+        if problem.weighted:
+            nodes = min(max(_NODES_TIMES_VARIABLES // max(self.variables.replicas, 1), _NODES_UNREQUESTED), _NODES)
+        if not request.exact:
+            nodes, gap = _NODES_UNREQUESTED, _GAP_UNREQUESTED if problem.weighted else gap
+        return minimize(program, nodes, gap, request.seed)
 
     def result(self, limits: LoadLimits | None) -> ExactResult:
         """The cheapest solution, by a program whose limits are narrowed until the solution is within ``limits``."""
