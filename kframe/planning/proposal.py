@@ -30,7 +30,7 @@ from kframe.whatif.plan import Plan
 _ROUNDS = 20
 #: Gaps that are not worth the search for a better bound.
 _SMALL_GAP = 1e-4
-#: The limits of loads depend on which partitions stay as they are: how often such a plan is solved at most.
+#: The limits of loads depend on which partitions stay as they are, and on racks: how often a plan is solved at most.
 _LIMIT_ROUNDS = 3
 #: Greater gaps are worth the solver where a problem is small.
 _SOLVED_GAP = 0.01
@@ -285,8 +285,11 @@ def _bounded(proposal: PlanProposal, prices: Int64) -> PlanProposal:
     return proposal if bound <= proposal.bound else replace(proposal, bound=bound, proven_by=source)
 
 
-def _solved(proposal: PlanProposal) -> PlanProposal:
-    """The optimum instead of a proposal that costs more than its bound, or that is not within limits and racks."""
+def _solved(proposal: PlanProposal, rounds: int = _LIMIT_ROUNDS) -> PlanProposal:
+    """The optimum instead of a proposal that costs more than its bound, or that is not within limits and racks.
+
+    A plan whose racks or offline brokers give it other limits is solved again, at most ``rounds`` times in all.
+    """
     problem, limits = proposal.problem, proposal.limits
     if proposal.is_valid and proposal.cost == proposal.bound:
         return replace(proposal, exact=True)
@@ -305,6 +308,9 @@ def _solved(proposal: PlanProposal) -> PlanProposal:
         return fallback
     solved = _from_solution(problem, result.lists, result.staying, limits)
     equal = _have_limits(solved, limits)
+    if not (equal or solved.is_valid or proposal.is_valid) and rounds > 1:
+        again = _solved(solved, rounds - 1)
+        return again if again.is_valid else fallback
     if not solved.is_valid or (proposal.is_valid and solved.cost >= proposal.cost):
         return replace(fallback, exact=is_full and proposal.is_valid and proposal.cost == bound)
     return replace(solved, bound=bound, proven_by=source, exact=solved.cost == bound) if equal else solved
