@@ -93,7 +93,6 @@ def test_heuristics_find_full_plan_within_caps_without_solver(case: tuple[Snapsh
     assert_within_caps(proposal)
 
 
-@pytest.mark.slow
 @FEWER_EXAMPLES
 @given(requests(balances=True), st.booleans())
 def test_balanced_plan_is_proven_by_independent_optimum(case: tuple[Snapshot, dict[str, Any]], exact: bool) -> None:
@@ -141,7 +140,7 @@ def test_notes_name_caps_as_reason_of_lost_racks() -> None:
     proposal = plan(snapshot, remove_brokers=(3,), broker_caps={2: 1, 1: 1})
     assert lists_of(proposal)[0] == [1, 4]
     assert [note for note in notes(proposal) if "racks" in note or "stay" in note] == [
-        "1 partitions span fewer racks, because no broker of a further rack has room within its cap"
+        "1 partition spans fewer racks, because no broker of a further rack has room within its cap"
     ]
 
 
