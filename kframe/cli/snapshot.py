@@ -39,13 +39,14 @@ _COLUMNS: Final[Mapping[str, tuple[tuple[str, ...], frozenset[str]]]] = {
         frozenset({"broker_epoch", "endpoints"}),
     ),
     "topics": (
-        ("topic", "partitions", "replication_factor", "offline", "under_replicated", "deleting", "topic_id", "configs"),
+        ("topic", "partition_count", "replication_factor", "offline", "under_replicated", "deleting", "topic_id",
+         "configs"),
         frozenset({"topic_id", "configs"}),
     ),
     "partitions": (
         ("topic", "partition", "leader", "replicas", "isr", "leader_epoch", "adding_replicas", "removing_replicas",
-         "controller_epoch", "zk_version", "leader_recovery_state", "elr", "last_known_elr"),
-        frozenset({"controller_epoch", "zk_version", "leader_recovery_state", "elr", "last_known_elr"}),
+         "controller_epoch", "partition_epoch", "leader_recovery_state", "elr", "last_known_elr"),
+        frozenset({"controller_epoch", "partition_epoch", "leader_recovery_state", "elr", "last_known_elr"}),
     ),
 }  # fmt: skip
 

@@ -340,7 +340,7 @@ class FailureRow(Struct):
     unclean_needed: int
     leaders_moved: int
     newly_may_lose_data: int
-    leaders_most: int
+    leaders_max: int
     leaders_mean: float | None
     leader_skew: float | None
 

@@ -187,9 +187,9 @@ def _not_in_replicas(name: str, lists: Ragged, replicas: Ragged) -> PartitionFau
 
 def _wrong_numbers(partitions: PartitionFacts) -> Iterator[PartitionFault]:
     stateless: Bool = np.zeros(len(partitions), bool)
-    versions = partitions.zk_version
+    versions = partitions.partition_epoch
     if versions is not None:
-        yield _fault("zk_version_range", "zk_version", versions < NO_STATE, lambda row: str(versions[row]),
+        yield _fault("partition_epoch_range", "partition_epoch", versions < NO_STATE, lambda row: str(versions[row]),
                      "0 or more, or -1 for no state")  # fmt: skip
         stateless = versions == NO_STATE
     for name in ("leader_epoch", "controller_epoch"):
@@ -203,7 +203,7 @@ def _wrong_numbers(partitions: PartitionFacts) -> Iterator[PartitionFault]:
     if versions is not None and partitions.leader is not None and partitions.isr is not None:
         contradictory = stateless & ((partitions.leader != NO_LEADER) | (partitions.isr.counts > 0))
         actual = "-1 (no state) beside a leader or an ISR"
-        yield _fault("stateless_with_state", "zk_version", contradictory, lambda _: actual, "0 or more")
+        yield _fault("stateless_with_state", "partition_epoch", contradictory, lambda _: actual, "0 or more")
 
 
 def _wrong_epochs(name: str, epochs: Int32, stateless: Bool) -> PartitionFault:

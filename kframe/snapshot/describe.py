@@ -59,7 +59,7 @@ _PROVENANCE: Final[Mapping[str, str]] = {
     "topics.configs": "kafka-topics prints broker-wide overrides along with the topic's own",
     "partitions.leader_epoch": _NO_EPOCHS,
     "partitions.controller_epoch": _NO_EPOCHS,
-    "partitions.zk_version": _NO_EPOCHS,
+    "partitions.partition_epoch": _NO_EPOCHS,
     "partitions.leader_recovery_state": _NO_EPOCHS,
     "partitions.adding_replicas": "printed since 2.4; no label is taken for none",
     "partitions.removing_replicas": "printed since 2.4; no label is taken for none",

@@ -3,7 +3,7 @@
 Rows have a canonical order: topics by name, partitions by number from 0. The counts therefore replace a topic and a
 partition column; only a part of a cluster (a shard of a fleet) stores its partition numbers. Lists and leaders hold
 broker *ids*. A column that the source lacks is None and never filled in. A partition that is known to have no
-leadership state yet has ``zk_version`` NO_STATE.
+leadership state yet has ``partition_epoch`` NO_STATE.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from kframe.model.kraft.records import DirectoryIds, MetadataRecord
 UNCLEAN_CONFIG: Final = "unclean.leader.election.enable"
 MIN_INSYNC_CONFIG: Final = "min.insync.replicas"
 
-#: Partition columns of one number a row that a source may lack, by the names that the files use. ``zk_version`` is the
-#: partition epoch: the version of the state znode.
-NUMBER_COLUMNS: Final = ("leader", "leader_epoch", "controller_epoch", "zk_version", "leader_recovery_state")
+#: Partition columns of one number a row that a source may lack, by the names that the files use. In ZooKeeper
+#: mode ``partition_epoch`` is the version of the state znode.
+NUMBER_COLUMNS: Final = ("leader", "leader_epoch", "controller_epoch", "partition_epoch", "leader_recovery_state")
 #: Partition columns of one list of broker ids a row that a source may lack.
 LIST_COLUMNS: Final = ("isr", "adding_replicas", "removing_replicas", "elr", "last_known_elr")
 #: The provenance of observers.
@@ -183,7 +183,7 @@ class PartitionFacts:
     isr: Ragged | None = None
     leader_epoch: Int32 | None = None
     controller_epoch: Int32 | None = None
-    zk_version: Int32 | None = None
+    partition_epoch: Int32 | None = None
     leader_recovery_state: Int32 | None = None
     adding_replicas: Ragged | None = None
     removing_replicas: Ragged | None = None

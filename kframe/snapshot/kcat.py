@@ -29,7 +29,7 @@ from kframe.snapshot.snapshot import Snapshot
 _ABSENT: Final = "not in kcat -L -J"
 _ABSENT_COLUMNS: Final = (
     "brokers.rack", "brokers.broker_epoch", "topics.topic_id", "topics.deleting", "topics.configs",
-    "partitions.leader_epoch", "partitions.controller_epoch", "partitions.zk_version",
+    "partitions.leader_epoch", "partitions.controller_epoch", "partitions.partition_epoch",
     "partitions.leader_recovery_state", "partitions.adding_replicas", "partitions.removing_replicas",
     "cluster.cluster_id", "cluster.controller_epoch",
 )  # fmt: skip

@@ -123,7 +123,7 @@ def topic_rows(snapshot: Snapshot, names: Collection[str] | None = None) -> Iter
         topic_id = None if topics.topic_ids is None else topics.topic_ids[index].tobytes()
         yield {
             "topic": name,
-            "partitions": count,
+            "partition_count": count,
             "replication_factor": int(widths[first_rows[index]]) if count else None,
             "offline": _entry(offline, index),
             "under_replicated": _entry(short, index),

@@ -266,7 +266,8 @@ def read_partitions(file: TableFile, topics: TopicFacts) -> PartitionFacts:
         raise SnapshotError(f"{file.path} field isr", "leader or isr alone", "both or neither")
     return PartitionFacts(
         replicas, numbers["leader"], lists["isr"], numbers["leader_epoch"], numbers["controller_epoch"],
-        numbers["zk_version"], numbers["leader_recovery_state"], lists["adding_replicas"], lists["removing_replicas"],
+        numbers["partition_epoch"], numbers["leader_recovery_state"], lists["adding_replicas"],
+        lists["removing_replicas"],
         lists["elr"], lists["last_known_elr"], observers=file.lists(OBSERVERS) if file.has_observers else None,
     )  # fmt: skip
 

@@ -30,7 +30,7 @@ _ABSENT: Final = "not in a reassignment"
 _ABSENT_COLUMNS: Final = (
     "brokers.registered", "brokers.rack", "brokers.endpoints", "brokers.broker_epoch", "topics.topic_id",
     "topics.deleting", "topics.configs", "partitions.leader", "partitions.isr", "partitions.leader_epoch",
-    "partitions.controller_epoch", "partitions.zk_version", "partitions.leader_recovery_state",
+    "partitions.controller_epoch", "partitions.partition_epoch", "partitions.leader_recovery_state",
     "partitions.adding_replicas", "partitions.removing_replicas", "cluster.cluster_id", "cluster.controller_id",
     "cluster.controller_epoch",
 )  # fmt: skip

@@ -54,7 +54,7 @@ class SnapshotTopic(Struct):
     """A topic of a snapshot: ``kframe snapshot show --topics``. Null is unknown."""
 
     topic: str
-    partitions: int
+    partition_count: int
     replication_factor: int | None
     offline: int | None
     under_replicated: int | None
@@ -71,7 +71,7 @@ class SnapshotPartition(Struct):
     leader: int | None
     leader_epoch: int | None
     controller_epoch: int | None
-    zk_version: int | None
+    partition_epoch: int | None
     leader_recovery_state: int | None
     replicas: list[int]
     isr: list[int] | None

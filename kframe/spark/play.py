@@ -46,8 +46,8 @@ CHANGES: Final = FleetTable(
     pa.schema(
         [*SHARED, ("topic", TEXT), ("partition", INT), ("leader_before", INT), ("leader_after", INT),
          ("isr_before", INTS), ("isr_after", INTS), ("replicas_before", INTS), ("replicas_after", INTS),
-         ("leader_epoch_before", INT), ("leader_epoch_after", INT), ("zk_version_before", INT),
-         ("zk_version_after", INT), ("went_offline", FLAG), ("came_online", FLAG), ("unclean", FLAG),
+         ("leader_epoch_before", INT), ("leader_epoch_after", INT), ("partition_epoch_before", INT),
+         ("partition_epoch_after", INT), ("went_offline", FLAG), ("came_online", FLAG), ("unclean", FLAG),
          *((name, INTS) for name in ELR_LISTS)]
     ),
     ("cluster", "scenario", "topic", "partition"),

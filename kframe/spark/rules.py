@@ -82,7 +82,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "leader_range": Rule(ERROR, "a broker id, or -1 for none"),
     "leader_not_in_replicas": Rule(ERROR, "a replica"),
     "leader_not_in_isr": Rule(ERROR, "a member of the ISR"),
-    "zk_version_range": Rule(ERROR, "0 or more, or -1 for no state"),
+    "partition_epoch_range": Rule(ERROR, "0 or more, or -1 for no state"),
     "leader_epoch_range": Rule(ERROR, "0 or more, or -1 where there is no state"),
     "controller_epoch_range": Rule(ERROR, "0 or more, or -1 where there is no state"),
     "recovery_range": Rule(ERROR, "0 or 1"),
@@ -301,7 +301,7 @@ def _states(report: _Report, facts: PartitionFacts, *, has_elr: bool) -> Iterato
     eligible leader replicas an ISR may be empty, and no member of it is in the ELR."""
     if facts.leader is None or facts.isr is None:
         return
-    stored = np.ones(len(facts), bool) if facts.zk_version is None else facts.zk_version != NO_STATE
+    stored = np.ones(len(facts), bool) if facts.partition_epoch is None else facts.partition_epoch != NO_STATE
     leaders = Ragged(np.arange(len(facts) + 1, dtype=np.int32), facts.leader)
     checks = {
         "isr_empty": ("isr", stored & (facts.isr.counts == 0) & (not has_elr)),

@@ -49,7 +49,7 @@ FAILURES: Final = FleetTable(
     "failures",
     pa.schema(
         [("cluster", TEXT), ("rank", LONG), ("rank_of_kind", LONG), ("kind", TEXT), ("brokers", INTS), ("rack", TEXT),
-         ("directory", TEXT), *((name, INT) for name in METRICS), ("leaders_most", INT), ("leaders_mean", pa.float64()),
+         ("directory", TEXT), *((name, INT) for name in METRICS), ("leaders_max", INT), ("leaders_mean", pa.float64()),
          ("leader_skew", pa.float64()), ("may_lose_data", INT), ("rules", TEXT), ("problem", TEXT)]
     ),
     ("cluster", "rank", "problem"),

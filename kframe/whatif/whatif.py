@@ -104,7 +104,10 @@ class WhatIf:
         snapshot = self.snapshot
         if snapshot.partitions.leader is None:
             raise SnapshotError(snapshot.source.name, "nothing about who leads", "a snapshot that has leaders and ISRs")
-        self._known_epochs = (snapshot.partitions.leader_epoch is not None, snapshot.partitions.zk_version is not None)
+        self._known_epochs = (
+            snapshot.partitions.leader_epoch is not None,
+            snapshot.partitions.partition_epoch is not None,
+        )
         self._knows_min_insync = knows_min_insync(snapshot.topics, config)
         self._selectors = dict(selectors or {})
         self._observers = ObserverRows.of(snapshot)

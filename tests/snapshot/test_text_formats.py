@@ -84,7 +84,7 @@ def test_columns_absent_from_describe_are_unknown(tmp_path: Path) -> None:
         "topics.deleting",
         "partitions.leader_epoch",
         "partitions.controller_epoch",
-        "partitions.zk_version",
+        "partitions.partition_epoch",
         "partitions.leader_recovery_state",
     )
     assert set(snapshot.unknown) <= set(snapshot.provenance)
@@ -118,7 +118,7 @@ def test_columns_absent_from_kcat_are_unknown(tmp_path: Path) -> None:
     snapshot = listed(tmp_path, kcat())
     assert set(snapshot.unknown) == {
         "topics.topic_id", "topics.deleting", "topics.configs", "partitions.leader_epoch",
-        "partitions.controller_epoch", "partitions.zk_version", "partitions.leader_recovery_state",
+        "partitions.controller_epoch", "partitions.partition_epoch", "partitions.leader_recovery_state",
         "partitions.adding_replicas", "partitions.removing_replicas",
     }  # fmt: skip
     assert {snapshot.provenance[column] for column in snapshot.unknown} == {"not in kcat -L -J"}

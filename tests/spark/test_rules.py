@@ -14,7 +14,7 @@ from kframe.spark.schema import BROKERS, PARTITIONS, TOPICS
 
 HEALTHY: dict[str, Any] = {
     "cluster": "c", "topic": "t", "replicas": [1, 2, 3], "leader": 1, "leader_epoch": 4, "controller_epoch": 2,
-    "zk_version": 7, "leader_recovery_state": 0, "isr": [1, 2, 3], "adding_replicas": [], "removing_replicas": [],
+    "partition_epoch": 7, "leader_recovery_state": 0, "isr": [1, 2, 3], "adding_replicas": [], "removing_replicas": [],
     "topic_id": "one", "deleting": False, "configs_known": True, "unclean": None, "min_insync_replicas": None,
 }  # fmt: skip
 #: Columns that a healthy partition of a KRaft cluster has as well.
@@ -40,7 +40,7 @@ BROKEN = [
     Broken("partition_beyond", [{}, {"partition": 2}], [(2, "2")]),
     Broken("topic_unlisted", [{}, {"topic": "u"}], [(0, "u")]),
     Broken("topic_id_differs", [{}, {"partition": 1, "topic_id": "two"}], [(1, "two")]),
-    Broken("replicas_empty", [{"replicas": [], "isr": [], "leader": -1, "zk_version": -1}], [(0, "[]")],
+    Broken("replicas_empty", [{"replicas": [], "isr": [], "leader": -1, "partition_epoch": -1}], [(0, "[]")],
            also=frozenset({"offline", "under_min_isr"})),
     Broken("replicas_range", [{"replicas": [1, 2, 3, -4]}], [(0, "[1, 2, 3, -4]")]),
     Broken("replicas_repeated", [{"replicas": [1, 2, 3, 3]}], [(0, "[1, 2, 3, 3]")]),
@@ -64,12 +64,12 @@ BROKEN = [
     Broken("leader_not_in_replicas", [{"leader": 4}], [(0, "4")],
            also=frozenset({"leader_not_in_isr", "leader_not_live"})),
     Broken("leader_not_in_isr", [{"leader": 1, "isr": [2, 3]}], [(0, "1")]),
-    Broken("zk_version_range", [{"zk_version": -2}], [(0, "-2")]),
+    Broken("partition_epoch_range", [{"partition_epoch": -2}], [(0, "-2")]),
     Broken("leader_epoch_range", [{"leader_epoch": -1}], [(0, "-1")]),
     Broken("controller_epoch_range", [{"controller_epoch": -5}], [(0, "-5")]),
     Broken("recovery_range", [{"leader_recovery_state": 2}], [(0, "2")]),
     Broken("recovering_isr", [{"leader_recovery_state": 1, "isr": [1, 2]}], [(0, "[1, 2]")]),
-    Broken("stateless_with_state", [{"zk_version": -1}], [(0, "-1")]),
+    Broken("stateless_with_state", [{"partition_epoch": -1}], [(0, "-1")]),
     Broken("broker_unlisted", [{"replicas": [1, 2, 9]}], [(0, "[1, 2, 9]")], also=frozenset({"isr_not_in_replicas"})),
     Broken("more_replicas_than_brokers", [{}], [(0, "[1, 2, 3]"), (1, "[1, 2, 3]")], brokers=FOUR[:2],
            also=frozenset({"broker_unlisted"})),
@@ -127,7 +127,7 @@ def test_replicas_above_maximum_are_reported() -> None:
 
 
 def test_unknown_columns_violate_no_rule() -> None:
-    columns = ("leader", "isr", "leader_epoch", "controller_epoch", "zk_version", "leader_recovery_state")
+    columns = ("leader", "isr", "leader_epoch", "controller_epoch", "partition_epoch", "leader_recovery_state")
     rows = [{"partition": number, **dict.fromkeys(columns)} for number in (0, 1)]
     assert violations_in(rows, [(1, None, None), (2, None, None), (3, None, None)]) == []
 
