@@ -61,7 +61,7 @@ class ClusterRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 #: The columns of each table that fleets of before v2 lack.
-_ADDED: Final = {
+ADDED_COLUMNS: Final = {
     PARTITIONS.name: {"directories"}, TOPICS.name: set[str](), QUARANTINE.name: set[str](),
     BROKERS.name: {*kraft_schemas()["brokers"].names} - {*schemas()["brokers"].names},
     CLUSTERS.name: {"mode", *KRAFT_FACTS.names},
@@ -129,7 +129,7 @@ def read_part(root: Path, table: FleetTable, cluster: str) -> pa.Table:
         rows = pa.concat_tables(pieces) if pieces else table.schema.empty_table().drop_columns(["cluster"])
         name = pa.repeat(pa.scalar(cluster, pa.string()), rows.num_rows)
         for field in table.schema:
-            if field.name in _ADDED[table.name] and field.name not in rows.schema.names:
+            if field.name in ADDED_COLUMNS[table.name] and field.name not in rows.schema.names:
                 rows = rows.append_column(field, pa.nulls(rows.num_rows, field.type))
         return rows.add_column(0, "cluster", name).select(table.schema.names).cast(table.schema)
     except (pa.ArrowException, OSError, KeyError) as problem:

@@ -53,12 +53,18 @@ def kraft_facts_of(row: Mapping[str, Any]) -> KraftFacts | None:
     where = f"cluster {row['cluster']}"
     if row["directory_ids"] is None:
         return None
+    features = None if row["features"] is None else dict(row["features"])
+    for name, level in (features or {}).items():
+        if level is None:
+            raise SnapshotError(f"{where} field features", f"a null level of {name}", "a level of each feature")
+    if None in (row["records"] or ()):
+        raise SnapshotError(f"{where} field records", "a null in them", "a type and JSON of each record")
     try:
         directory_ids = tuple(map(UUID, row["directory_ids"]))
     except (ValueError, AttributeError, TypeError) as problem:
         raise SnapshotError(f"{where} field directory_ids", short_repr(row["directory_ids"]), "UUIDs") from problem
     return KraftFacts(
-        features=None if row["features"] is None else dict(row["features"]),
+        features=features,
         records=None if row["records"] is None else read_records(
             ((record["type"], record["record"]) for record in row["records"]), f"{where} field records"
         ),

@@ -7,6 +7,7 @@ Every result adds up over the shards of a cluster: lists of changed partitions a
 from __future__ import annotations
 
 import platform
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -176,11 +177,16 @@ def play(batches: Iterable[pa.RecordBatch], engine: Engine, *, whole: bool = Fal
     ControllerConfig(without_features(engine.config))
     selectors = engine.selector_maker()
     for row, part in parts_of(batches):
+        names = Counter(scenario["scenario"] for scenario in row["scenarios"] or ())
         if row["brokers"] is None:
             assert isinstance(part, str)
-            yield _row(row["cluster"], None, part)
+            yield from (_row(row["cluster"], name, part) for name in names or (None,))
             continue
-        scenarios = row["scenarios"] or ()
+        for name, count in names.items():
+            if count > 1:
+                problem = InputError("table scenarios", f"scenario {name} {count} times", "each name once in a cluster")
+                yield _row(row["cluster"], name, str(problem))
+        scenarios = [scenario for scenario in row["scenarios"] or () if names[scenario["scenario"]] == 1]
         is_whole = whole or (isinstance(part, Snapshot) and part.is_kraft)
         for scenario, tables in zip(scenarios, play_part(scenarios, part, engine, selectors, is_whole), strict=False):
             yield _row(row["cluster"], scenario["scenario"], tables)

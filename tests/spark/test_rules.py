@@ -9,7 +9,15 @@ import pyarrow as pa
 import pytest
 
 from kframe.model.columns import REPLICAS_MAX
-from kframe.spark.rules import RULES, VIOLATIONS, ClusterContext, RegisteredBrokers, shared_topic_ids, violations
+from kframe.spark.rules import (
+    RULES,
+    VIOLATIONS,
+    ClusterContext,
+    RegisteredBrokers,
+    shared_topic_ids,
+    violations,
+    without_row,
+)
 from kframe.spark.schema import BROKERS, PARTITIONS, TOPICS
 
 HEALTHY: dict[str, Any] = {
@@ -35,6 +43,7 @@ class Broken(NamedTuple):
 
 BROKEN = [
     Broken("partly_unknown", [{"leader_epoch": None}], [(0, "null in a column")]),
+    Broken("null_in_list", [{"isr": [1, None]}], [(0, "null in a list")]),
     Broken("partition_missing", [], [(0, "no such row")]),
     Broken("partition_repeated", [{}, {}, {}], [(0, "0"), (0, "0")]),
     Broken("partition_beyond", [{}, {"partition": 2}], [(2, "2")]),
@@ -111,7 +120,7 @@ def test_rule_violation_is_reported(broken: Broken) -> None:
 
 
 def test_every_rule_has_a_case() -> None:
-    alone = {"topic_id_shared", "replicas_too_many"}  # below
+    alone = {"topic_id_shared", "replicas_too_many", "cluster_row", "key_unknown"}  # below, and in test_frames
     assert {broken.rule for broken in BROKEN} == RULES.keys() - alone
 
 
@@ -175,6 +184,30 @@ def test_shared_topic_id_is_reported() -> None:
     assert [(row["rule"], row["topic"], row["actual"]) for row in batch.to_pylist()] == [
         ("topic_id_shared", "a", "x"), ("topic_id_shared", "c", "x"),
     ]  # fmt: skip
+
+
+def test_cluster_without_row_is_reported_for_each_topic() -> None:
+    rows = without_row("c", ["t", None]).to_pylist()
+    assert [(row["rule"], row["severity"], row["topic"], row["actual"], row["mode"]) for row in rows] == [
+        ("cluster_row", "error", "t", "no row of the cluster", None),
+        ("cluster_row", "error", None, "no row of the cluster", None),
+    ]
+
+
+@pytest.mark.parametrize("column", ["replicas", "isr", "adding_replicas", "removing_replicas", "elr", "directories"])
+def test_null_in_any_list_leaves_other_partitions_to_rules(column: str) -> None:
+    kraft = HEALTHY | IN_KRAFT
+    rows: list[dict[str, Any]] = [
+        {"partition": 0, column: [*(kraft[column] or []), None]},
+        {"partition": 1, "leader": 9},
+    ]
+    reported = {(row["rule"], row["partition"]) for row in violations_in(rows, mode="kraft")}
+    assert reported == {("null_in_list", 0), ("leader_not_in_replicas", 1), ("leader_not_in_isr", 1)}
+
+
+def test_broker_without_id_counts_for_nothing() -> None:
+    table = pa.Table.from_pylist([{"broker_id": 1, "registered": True}, {"broker_id": None}], BROKERS.schema)
+    assert RegisteredBrokers.of(table).ids.tolist() == [1]
 
 
 def test_empty_tables_violate_no_rule() -> None:
