@@ -13,19 +13,26 @@ import pyarrow as pa
 
 from kframe.errors import InputError
 from kframe.snapshot.decode import short_repr
-from kframe.spark.fleet import ADDED_COLUMNS
-from kframe.spark.schema import CLUSTERS, FleetTable, spark_type
+from kframe.snapshot.tables import kraft_schemas, schemas
+from kframe.spark.schema import BROKERS, CLUSTERS, KRAFT_FACTS, PARTITIONS, FleetTable, spark_type
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 #: In a frame of CLUSTERS with one row a cluster: how many rows name it.
 CLUSTER_ROWS: Final = "cluster_rows"
+#: The columns of each table that only KRaft clusters have, and the mode. They may be missing.
+_OPTIONAL: Final = {
+    PARTITIONS.name: {"directories"},
+    BROKERS.name: {*kraft_schemas()["brokers"].names} - {*schemas()["brokers"].names},
+    CLUSTERS.name: {"mode", *KRAFT_FACTS.names},
+}
 _INTEGERS: Final = frozenset({"tinyint", "smallint", "int", "bigint"})
 
 
 def conform(frame: DataFrame, table: FleetTable) -> DataFrame:
-    """The rows of a frame in the columns of a table. Columns that older fleets lack are null; others are left out.
+    """The rows of a frame in the columns of a table. Columns that only KRaft clusters have may be missing and are
+    null then; columns of no table are left out.
 
     Integers of another width are converted; a query that meets a value outside the range fails. Raises InputError for a
     missing column, a name that several columns have, and another type.
@@ -43,12 +50,12 @@ def conform(frame: DataFrame, table: FleetTable) -> DataFrame:
     columns = []
     for name, kind in expected:
         kinds = types.get(fold(name), [])
-        if not kinds and name in ADDED_COLUMNS.get(table.name, ()):
+        if not kinds and name in _OPTIONAL.get(table.name, ()):
             columns.append(f.lit(None).cast(kind).alias(name))
             continue
         if len(kinds) != 1:
-            found = "no such column" if not kinds else f"{len(kinds)} columns of that name"
-            raise InputError(f"table {table.name} column {name}", found, f"one column {kind}")
+            actual_columns = "no such column" if not kinds else f"{len(kinds)} columns of that name"
+            raise InputError(f"table {table.name} column {name}", actual_columns, f"one column {kind}")
         columns.append(_converted(name, kinds[0], kind, table).alias(name))
     return frame.select(*columns)
 

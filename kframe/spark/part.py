@@ -15,7 +15,14 @@ from kframe.snapshot import BrokerFacts, KraftFacts, Snapshot, Source, TopicFact
 from kframe.snapshot.checks import check_brokers_listed
 from kframe.snapshot.facts import own_configs
 from kframe.spark.kraft import is_kraft, kraft_facts_of
-from kframe.spark.rows import broker_facts, cluster_partitions, configs_of, highest_controller_epoch, topic_ids
+from kframe.spark.rows import (
+    broker_facts,
+    check_keys,
+    cluster_partitions,
+    configs_of,
+    highest_controller_epoch,
+    topic_ids,
+)
 from kframe.spark.schema import BROKERS, INT, KRAFT_FACTS, LONG, TEXT
 from kframe.spark.shards import SHARDS, unpack
 
@@ -98,9 +105,7 @@ def part_of(rows: pa.Table, facts: ClusterFacts) -> Snapshot:
     null in some rows only, and a broker that the cluster does not have.
     """
     where = f"cluster {facts.name}"
-    for name in ("topic", "partition"):
-        if rows[name].null_count:
-            raise SnapshotError(f"{where} table partitions field {name}", "null", "a value in every row")
+    check_keys(rows, where)
     topics = _topics(rows, where)
     partitions = cluster_partitions(rows, where, facts.is_kraft, facts.kraft)
     if partitions.leader is None or partitions.isr is None:

@@ -110,6 +110,13 @@ def snapshot_of(partitions: pa.Table, brokers: pa.Table, topics: pa.Table, clust
     return snapshot
 
 
+def check_keys(partitions: pa.Table, where: str) -> None:
+    """Raise SnapshotError for a partition of no topic, or without a number."""
+    for name in ("topic", "partition"):
+        if partitions[name].null_count:
+            raise SnapshotError(f"{where} table partitions field {name}", "null", "a value in every row")
+
+
 def cluster_partitions(rows: pa.Table, where: str, kraft_mode: bool, kraft: KraftFacts | None) -> PartitionFacts:
     """Rows of PARTITIONS of a cluster whose mode and facts are known, as facts. Raises SnapshotError, also for ELRs of
     a cluster that does not run KRaft, and for directories that the cluster does not have."""

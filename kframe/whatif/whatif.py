@@ -101,13 +101,10 @@ class WhatIf:
         self, config: Mapping[str, object] | None, selectors: Mapping[ElectionKind, LeaderSelector] | None,
         clock: Clock | None, batches: BatchWatch | None,
     ) -> None:  # fmt: skip
-        snapshot = self.snapshot
-        if snapshot.partitions.leader is None:
+        snapshot, partitions = self.snapshot, self.snapshot.partitions
+        if partitions.leader is None:
             raise SnapshotError(snapshot.source.name, "nothing about who leads", "a snapshot that has leaders and ISRs")
-        self._known_epochs = (
-            snapshot.partitions.leader_epoch is not None,
-            snapshot.partitions.partition_epoch is not None,
-        )
+        self._known_epochs = (partitions.leader_epoch is not None, partitions.partition_epoch is not None)
         self._knows_min_insync = knows_min_insync(snapshot.topics, config)
         self._selectors = dict(selectors or {})
         self._observers = ObserverRows.of(snapshot)
