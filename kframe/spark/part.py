@@ -85,7 +85,7 @@ def parts_of(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[dict[str, Any]
         for index in range(batch.num_rows):
             row = facts.slice(index, 1).to_pylist()[0]
             if row["brokers"] is None:
-                yield row, unlisted(row["cluster"], row["rows"])
+                yield row, unlisted(row["cluster"])
                 continue
             try:
                 yield (
@@ -119,12 +119,11 @@ def part_of(rows: pa.Table, facts: ClusterFacts) -> Snapshot:
     return snapshot
 
 
-def unlisted(cluster: str | None, partitions: int | None) -> str:
+def unlisted(cluster: str | None) -> str:
     """The problem of a cluster without a row in CLUSTERS, which other tables name. None: they name no cluster."""
-    what = "partitions" if partitions else "brokers or scenarios"
     if cluster is None:
-        return f"{what} without a cluster: found null, expected the name of a cluster"
-    return f"{what} of cluster {cluster}, which the clusters table lacks"
+        return "rows without a cluster: found null, expected the name of a cluster"
+    return f"rows of cluster {cluster}, which the clusters table lacks"
 
 
 def leaders_unknown(where: str) -> SnapshotError:

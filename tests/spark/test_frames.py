@@ -178,9 +178,9 @@ def test_problem_affects_its_cluster_alone(spark: Any, expected: dict[str, Rows]
     for name, message in messages.items():
         assert all(problems.pop((name, row["scenario"])).startswith(message) for row in SCENARIO_ROWS)
     assert {key: text.partition(":")[0] for key, text in problems.items()} == {
-        ("lost", None): "partitions of cluster lost, which the clusters table lacks",
-        (None, None): "partitions without a cluster",
-        ("nowhere", "alone"): "brokers or scenarios of cluster nowhere, which the clusters table lacks",
+        ("lost", None): "rows of cluster lost, which the clusters table lacks",
+        (None, None): "rows without a cluster",
+        ("nowhere", "alone"): "rows of cluster nowhere, which the clusters table lacks",
         ("north", "one"): "brokers", ("plain", "twice"): "table scenarios",
     }  # fmt: skip
     for name in ("impacts", "requests"):

@@ -80,7 +80,7 @@ def test_rows_without_cluster_are_a_problem_of_their_own() -> None:
     assert {(shard["cluster"][0].as_py(), shard["rows"][0].as_py()) for shard in shards} == {("east", 200), (None, 50)}
     unnamed = [{**row, "brokers": None} for shard in shards for row in shard.to_pylist() if row["cluster"] is None]
     (row,) = play([pa.RecordBatch.from_pylist(unnamed, TO_PLAY.schema)], Engine())
-    assert row["problem"][0].as_py() == "partitions without a cluster: found null, expected the name of a cluster"
+    assert row["problem"][0].as_py() == "rows without a cluster: found null, expected the name of a cluster"
 
 
 @pytest.mark.parametrize("column,value", [
