@@ -15,6 +15,7 @@ from kframe.core.state_machines.scala_hash_order import scala_hash_order
 from kframe.core.state_machines.transitions import REPLICA_TRANSITIONS, bits, source_states
 from kframe.model.changes import StateChange
 from kframe.model.columns import Bool, Int32, Int64, Partitions, Ragged, UInt8
+from kframe.model.config import STRICT_REASSIGNMENT
 from kframe.model.ids import EPOCH_DURING_DELETE, NO_STATE, PartitionState, ReplicaFlag, ReplicaState
 from kframe.model.lists import distinct_values, without_values
 from kframe.model.log_entries import Message
@@ -259,6 +260,9 @@ def _queue_shrunk(context: Context, batch: RequestBatch, brokers: Int32, rows: I
     """Add LeaderAndIsr of ``rows`` (ascending), which the brokers in ``brokers`` have left, for the other replicas.
 
     A row that several brokers have left is sent to all replicas: each removal notifies the other brokers.
+
+    With ``STRICT_REASSIGNMENT`` replicas under addition are new. When a reassignment is overridden, this is their first
+    request. In Kafka they are not, and a broker with a failed log directory refuses them.
     """
     is_first = np.concatenate([[True], rows[1:] != rows[:-1]])[: len(rows)]
     is_single = is_first & np.concatenate([is_first[1:], [True]])[: len(rows)]
@@ -267,7 +271,10 @@ def _queue_shrunk(context: Context, batch: RequestBatch, brokers: Int32, rows: I
     if len(notified) and bool((excluded == excluded[0]).all()) and excluded[0] >= 0:
         recipients = recipients.copy()
         recipients[excluded[0]], excluded = 0, None
-    queue_leader_and_isr(context, batch, notified, recipients, skip_flags=0, is_new=False, excluded=excluded)
+    new_flags = int(ReplicaFlag.ADDING) if context.config[STRICT_REASSIGNMENT] else 0
+    queue_leader_and_isr(
+        context, batch, notified, recipients, skip_flags=0, is_new=False, new_flags=new_flags, excluded=excluded
+    )
 
 
 def plan_first_removals(context: Context, replicas: PartitionReplicas) -> StateChange | None:

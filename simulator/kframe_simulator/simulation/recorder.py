@@ -295,7 +295,7 @@ class Recorder:
             notes.not_sent_as_new(self.ensemble.rows), notes.unaware(process.transport.channels),
             frozenset(notes.elections),
             frozenset(dict(self.watch.observed.registered(process).items() - notes.registered.items())),
-            notes.knowledge, {key: epoch for key, (epoch, _) in notes.first_states.items()},
+            notes.knowledge, notes.last_epochs,
         )  # fmt: skip
         self.watch.check(ended)
 

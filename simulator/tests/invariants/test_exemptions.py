@@ -11,9 +11,10 @@ from kframe.errors import ErrorCode
 from kframe.model.events import BrokersChanged, Event, TopicModified
 from kframe.model.ids import NO_STATE
 from kframe_simulator import Simulation
-from kframe_simulator.broker.messages import ControlResponse, LeaderAndIsr
+from kframe_simulator.broker.messages import ControlResponse, LeaderAndIsr, LeaderState
 from kframe_simulator.broker.outgoing import ControlledShutdown, ControlledShutdownResponseData
 from kframe_simulator.invariants import events, records, requests, rest, topics
+from kframe_simulator.simulation.notes import Notes
 from kframe_simulator.simulation.observations import BecameLeader, ResponseSent
 from kframe_simulator.testing.at_rest import KEY, edit, ended, metadata, promise, queued, request, state, topic, write
 
@@ -70,6 +71,29 @@ def test_deletion_does_not_wait_for_a_replica_of_an_unstored_reassignment_end(
     simulation.watch.confirmed = {(KEY, replica) for replica in row.replicas if replica != unconfirmed}
     simulation.watch.unreadable = {KEY} if unreadable else set()
     assert (topics.deletion_was_confirmed(simulation.watch, topic(simulation, {0: row}, {})) is None) is exempt
+
+
+@pytest.mark.parametrize(
+    ("sent", "exempt"),
+    [
+        (((5, True), (6, False)), True),
+        (((5, True), (5, False)), True),
+        (((5, False), (6, True)), False),
+        (((5, False), (5, True)), False),
+    ],
+)
+def test_added_replica_is_new_in_its_first_request(
+    simulation: Simulation, sent: tuple[tuple[int, bool], ...], exempt: bool
+) -> None:
+    """Seeds 8200191 and 8200404: after the first request, a preferred election or the end of a reassignment followed in
+    the same event."""
+    row, notes = simulation.ensemble.rows[KEY], Notes()
+    notes.topics["t"] = {0: row}
+    for leader_epoch, is_new in sent:
+        leadership = LeaderState(1, 1, leader_epoch, (1, 2, 3), 5, (4, 1, 2, 3), adding_replicas=(4,), is_new=is_new)
+        notes.leader_and_isr(4, LeaderAndIsr(1000, 1, 9, {KEY: leadership}))
+    added = row._replace(replicas=(4, *row.replicas), adding=(4,))
+    assert notes.not_sent_as_new({KEY: added}) == (() if exempt else ((KEY, 4),))
 
 
 @pytest.mark.parametrize(("partition_epoch", "exempt"), [(-1, True), (0, False)])
