@@ -89,7 +89,7 @@ class Store(Protocol):
         """Create or compare-and-set each row of ``change``, independently of the other rows."""
 
     def read_states(self, cluster: ClusterState, rows: Int32) -> StoredStates:
-        """Read the states of these rows."""
+        """Read the states of these rows. ``StoredStates.zxid`` is set if ``load`` sets ``ClusterState.state_zxid``."""
 
     def read_topic_names(self) -> frozenset[str]:
         """The topics that exist. Arms the watch on them (TopicsChanged)."""

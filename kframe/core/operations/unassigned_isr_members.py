@@ -31,6 +31,13 @@ def remove_all(context: Context) -> Operation[None]:
     yield from _remove_unassigned(context, rows[:count].copy())
 
 
+def remove(context: Context, rows: Int32) -> Operation[None]:
+    """Remove the unassigned members of the ISRs of ``rows``."""
+    p = context.cluster.partitions
+    isr = p.lists("isr", rows)
+    yield from _remove_unassigned(context, rows[isr.any(~members(isr, p.lists("replica", rows)))])
+
+
 def on_alter_partition(context: Context, request: AlterPartitionRequested) -> Operation[None]:
     """A leader has proposed ISRs, accepted or not. Correct proposals that name unassigned members."""
     if context.config[STRICT_REASSIGNMENT]:

@@ -82,8 +82,9 @@ class _Load:
             for request, reply in responses:
                 results = Results.split(reply, request.count)
                 self._add_waiting(int(request.rows[-1]))
-                reload(cluster, stored_of(self._memory, cluster, request.rows, state_rows(results)))
-                written.append((request.rows, results.mzxid))
+                states = state_rows(results)
+                reload(cluster, stored_of(self._memory, cluster, request.rows, states))
+                written.append((request.rows, states.zxid))
             cluster.state_zxid = np.full(len(cluster), UNKNOWN_ZXID)
             for rows, zxid in written:
                 cluster.state_zxid[rows] = zxid
