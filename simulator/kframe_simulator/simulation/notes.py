@@ -48,8 +48,8 @@ class Notes:
     """Broker epoch by broker of the channels before the event."""
     sent_live_brokers: dict[int, tuple[int, ...]] = field(default_factory=dict)
     """The live brokers in the last UpdateMetadata of each broker."""
-    created: set[TopicPartition] = field(default_factory=set)
-    """Partitions that got their first state."""
+    created: dict[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
+    """Partitions that got their first state: its ISR."""
     elections: set[TopicPartition] = field(default_factory=set)
     """Partitions of the preferred election that the event has read."""
     noticed: set[TopicPartition] = field(default_factory=set)
@@ -80,7 +80,8 @@ class Notes:
     def not_sent_as_new(self, rows: Mapping[TopicPartition, Row]) -> tuple[tuple[TopicPartition, int], ...]:
         """Replicas (partition, broker) that the event has created, or added to ``rows``, and whose first request does
         not mark them as new. A broker with a failed log directory then takes the replica offline, and refuses later
-        requests for it."""
+        requests for it. Created are the members of a first ISR. As in Kafka, a replica that is not live at the creation
+        of its partition is never new (3.9 ``ZkReplicaStateMachine``, OnlineReplica)."""
         added = {
             (previous.key, broker)
             for name, before in self.topics.items()
@@ -88,7 +89,7 @@ class Notes:
             if (name, number) in rows
             for broker in set(rows[name, number].adding) - set(previous.replicas)
         }
-        new = {entry for entry in self.notified if entry[0] in self.created or entry in added}
+        new = {entry for entry in self.notified if entry[1] in self.created.get(entry[0], ()) or entry in added}
         return tuple(sorted(new - self.first_sent_as_new))
 
 

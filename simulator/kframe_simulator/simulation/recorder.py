@@ -124,7 +124,7 @@ class Recorder:
             notes = self._notes[process.controller_id]
             notes.written.append(key)
             if before is None or before.partition_epoch == NO_STATE:
-                notes.created.add(key)
+                notes.created[key] = after.isr
             if before is not None and before.leader not in (-1, after.leader):
                 notes.deposed.append((key, before.leader))
         if before is not None and before.leader_epoch != after.leader_epoch:

@@ -96,6 +96,14 @@ def test_added_replica_is_new_in_its_first_request(
     assert notes.not_sent_as_new({KEY: added}) == (() if exempt else ((KEY, 4),))
 
 
+@pytest.mark.parametrize(("isr", "exempt"), [((1, 2), True), ((1, 2, 3), False)])
+def test_replica_outside_of_first_isr_is_not_new(simulation: Simulation, isr: tuple[int, ...], exempt: bool) -> None:
+    """Seed 40000897: a reassignment initialised a partition. One of its replicas was on a broker that shut down."""
+    notes = Notes(created={KEY: isr})
+    notes.leader_and_isr(3, LeaderAndIsr(1000, 1, 9, {KEY: LeaderState(1, 1, 1, isr, 1, (1, 2, 3))}))
+    assert notes.not_sent_as_new(simulation.ensemble.rows) == (() if exempt else ((KEY, 3),))
+
+
 @pytest.mark.parametrize(("partition_epoch", "exempt"), [(-1, True), (0, False)])
 def test_partition_added_during_deletion_is_not_sent(
     simulation: Simulation, partition_epoch: int, exempt: bool
