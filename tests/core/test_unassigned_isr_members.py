@@ -6,6 +6,8 @@ from __future__ import annotations
 import pytest
 
 from kframe.embedded import Api
+from kframe.errors import ErrorCode
+from kframe.model.effects import Send
 from kframe.model.events import ReassignmentRequested
 from kframe.model.store_requests import WriteAssignments, WriteStates
 from kframe.model.tables import Targets
@@ -99,3 +101,15 @@ def test_isr_member_outside_overridden_target_is_removed() -> None:
     reassign(driver, 3, 1, 2)
     assert assigned(driver.stored("t-0")) == ((3, 1, 2), (3,), ())
     assert (driver.stored("t-0").isr, driver.stored("t-0").leader) == ((1, 2), 1)
+
+
+def test_replica_that_joins_while_another_leaves_is_removed_before_it_is_deleted() -> None:
+    """Found by the simulator, seed 40000045: an override dropped two replicas. Their removal had read the ISR without
+    the first one. The leader added it before the second one was removed. It was deleted as an ISR member."""
+    moving = PartitionSpec((3, 4, 1, 2), 1, (1, 2, 4), 5, adding_replicas=(3, 4))
+    driver = quiet({"t": [moving]}, inter_broker_protocol_version="2.7-IV1")
+    driver.before(WriteStates, lambda: driver.ensemble.write_state("t", 0, isr=(1, 2, 4, 3)))
+    sent: list[tuple[int, ...]] = []
+    driver.before(Send, lambda: sent.append(driver.stored("t-0").isr))
+    assert reassign(driver, 1, 2) == [ErrorCode.NONE]
+    assert sent[0] == (1, 2)

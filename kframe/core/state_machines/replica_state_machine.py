@@ -212,6 +212,8 @@ def _take_offline(context: Context, replicas: PartitionReplicas, batch: RequestB
         removed_rows = yield from remove_from_isrs(context, chosen_brokers, chosen_rows)
         removed[chosen] = True if len(removed_rows) == len(chosen) else np.isin(chosen_rows, removed_rows)
         _log_shrunk(context, brokers, rows, chosen[removed[chosen]])
+    if not context.config.protocol.alter_partition:
+        yield from _remove_rejoined(context, brokers[removed], rows[removed])
     stopped = registered[brokers] != 0
     if stopped.any():
         sent: slice | Bool = slice(None) if stopped.all() else stopped
@@ -222,6 +224,23 @@ def _take_offline(context: Context, replicas: PartitionReplicas, batch: RequestB
     if not stated.all():
         batch.add_metadata(np.flatnonzero(registered), _NO_ROWS)
     _set_states(context, replicas.where(~stated | removed), ReplicaState.OFFLINE)
+
+
+def _remove_rejoined(context: Context, brokers: Int32, rows: Int32) -> Operation[None]:
+    """Remove ``brokers[i]`` from the ISR of ``rows[i]`` (ascending) again, where the leader has added it meanwhile.
+
+    Before inter-broker protocol 2.7-IV2 a leader writes ISRs up to the first write of the controller. A replica that is
+    not in the ISR costs no write, so that it may join while another one leaves. In Kafka it stays, and is deleted.
+    """
+    p = context.cluster.partitions
+    for _ in range(ATTEMPTS_MAX):
+        isr = p.lists("isr", rows)
+        rejoined = isr.any(isr.values == brokers[isr.owners]) & (isr.counts > 1)
+        brokers, rows = brokers[rejoined], rows[rejoined]
+        if len(rows) == 0:
+            break
+        is_first = np.concatenate([[True], rows[1:] != rows[:-1]])
+        yield from remove_from_isrs(context, brokers[is_first], rows[is_first])
 
 
 def _by_row(replicas: PartitionReplicas) -> PartitionReplicas:
