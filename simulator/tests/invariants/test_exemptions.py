@@ -96,6 +96,19 @@ def test_added_replica_is_new_in_its_first_request(
     assert notes.not_sent_as_new({KEY: added}) == (() if exempt else ((KEY, 4),))
 
 
+@pytest.mark.parametrize("paused", [True, False])
+def test_session_that_expires_in_a_pause_ends_no_controlled_shutdown(simulation: Simulation, paused: bool) -> None:
+    """Seed 32001000: a broker shut down, started, was paused, and registered again. The controller held its partition
+    back."""
+    observed, broker = simulation.watch.observed, simulation.brokers[1]
+    observed._orderly[1] = observed.term(simulation.controllers[0])
+    if paused:
+        broker.pause()
+    until = simulation.scheduler.now_ms + 2 * simulation.session_timeout_ms
+    simulation._run_until(lambda: simulation.scheduler.now_ms > until)
+    assert (broker.registered, observed.stopped_in_current_term(1)) == (not paused, not paused)
+
+
 @pytest.mark.parametrize(("isr", "exempt"), [((1, 2), True), ((1, 2, 3), False)])
 def test_replica_outside_of_first_isr_is_not_new(simulation: Simulation, isr: tuple[int, ...], exempt: bool) -> None:
     """Seed 40000897: a reassignment initialised a partition. One of its replicas was on a broker that shut down."""
