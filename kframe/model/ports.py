@@ -75,7 +75,8 @@ class Store(Protocol):
     def load(self) -> ClusterState:
         """Read everything. Malformed records are omitted and reported, never raised.
 
-        A store that tracks when states were written provides it in ``ClusterState.state_zxid``.
+        A store that tracks when states were written provides it in ``ClusterState.state_zxid``. Notifications that
+        brokers have created since ``prepare`` are notified.
         """
 
     def read_brokers(self) -> tuple[Registration, ...]:

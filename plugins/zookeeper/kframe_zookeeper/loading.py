@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import math
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
@@ -18,7 +18,7 @@ import numpy as np
 from kframe.plugin import ZnodeError
 from kframe.plugin.cluster import UNKNOWN_ZXID, ClusterState, Registration
 from kframe.plugin.columns import Int32, Int64, positions_within
-from kframe.plugin.store import BrokersLoaded, reload
+from kframe.plugin.store import BrokersLoaded, Event, IsrChangesNotified, LogDirEventsNotified, reload
 from kframe_zookeeper import paths
 from kframe_zookeeper.connection import Connection
 from kframe_zookeeper.foreign import refuse_own_id, warn_of_registrations
@@ -34,13 +34,19 @@ from kframe_zookeeper.znodes.brokers import decode_broker, is_controller_only
 _LISTS: Final = (paths.BROKER_IDS, paths.TOPICS, paths.CONFIG_CHANGES, paths.ISR_CHANGES, paths.LOG_DIR_EVENTS)
 
 
-def load_cluster(connection: Connection, memory: Memory, on_brokers_loaded: BrokersLoaded) -> ClusterState:
+def load_cluster(
+    connection: Connection, memory: Memory, on_brokers_loaded: BrokersLoaded, notify: Callable[[Event], None]
+) -> ClusterState:
     """Read the cluster and arm the watches; malformed znodes are quarantined.
 
-    ``on_brokers_loaded`` is called with the registered brokers while the server reads states. Raises StoreError.
+    ``on_brokers_loaded`` is called with the registered brokers while the server reads states. ``notify`` is called if
+    brokers have created notifications since ``prepare``, when no watch was armed. Raises StoreError.
     """
     with _no_collection():
-        return _Load(connection, memory, on_brokers_loaded).cluster
+        load = _Load(connection, memory, on_brokers_loaded)
+    for event in load.pending:
+        notify(event)
+    return load.cluster
 
 
 class _Load:
@@ -55,7 +61,10 @@ class _Load:
         self._arming: list[Arming] = []
         # The zxid is taken before the first read, so that no change is missed.
         self._zxid, memory.emits_controller_events = connection.watches.last_zxid(), True
-        broker_ids, names, changes, _, _ = connection.watched_lists(_LISTS)
+        broker_ids, names, changes, isr_changes, log_dir_events = connection.watched_lists(_LISTS)
+        lists = ((isr_changes, IsrChangesNotified()), (log_dir_events, LogDirEventsNotified()))
+        self.pending = [event for notifications, event in lists if notifications]
+        """The events of notifications that exist already."""
         memory.note_changes(changes)
         names.sort()
         brokers = begin_registrations(connection, broker_ids)

@@ -148,7 +148,7 @@ class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls):
 
     def load(self) -> ClusterState:
         """Read the cluster and arm the watches. Malformed znodes are left out; see ``quarantined``."""
-        return load_cluster(self._connected(), self._memory, self._on_brokers_loaded)
+        return load_cluster(self._connected(), self._memory, self._on_brokers_loaded, self._emit)
 
     def report_brokers(self, on_brokers_loaded: BrokersLoaded) -> None:
         """Have ``load`` report the registered brokers while the server reads states."""
