@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kframe.core.reassignment import partition_reassignment
+from kframe.embedded import Api
 from kframe.errors import ErrorCode
 from kframe.model.changes import WriteCode
 from kframe.model.events import DeletionsMarked, ReassignmentRequested, TopicModified, TopicsChanged
@@ -87,6 +88,19 @@ def test_topic_that_becomes_readable_is_checked_as_at_failover(
     driver.events.clear()
     driver.handle(TopicModified("late"))
     assert (driver.stored("late-0").leader, driver.stored("late-0").isr) == (checked if enabled else by_default)
+
+
+def test_reregistered_leader_of_late_topic_gets_another_leader_epoch_before_it_is_notified() -> None:
+    """Found by the simulator, seed 33000409: all ISR members had registered again while the topic was unreadable."""
+    driver = quiet({}, (1, 2), kframe_failover_check_epochs=True)
+    driver.create_topics({"late": [(1, 2)]})
+    driver.ensemble.write_state("late", 0, leader=1, isr=(1, 2), leader_epoch=7)
+    driver.bounce_brokers(1, 2)
+    driver.events.clear()
+    driver.forget()
+    driver.handle(TopicModified("late"))
+    requests = driver.requests(Api.LEADER_AND_ISR)
+    assert min(request["partitions"]["late-0"]["leader_epoch"] for request in requests) > 7
 
 
 @pytest.mark.parametrize("deleted", [False, True])

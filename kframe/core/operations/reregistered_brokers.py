@@ -19,27 +19,18 @@ from kframe.model.ids import NO_BROKER_EPOCH
 
 
 def remove_all(context: Context) -> Operation[None]:
-    """Remove such members at failover, before dead brokers leave their ISRs.
-
-    A leader that stays gets a new leader epoch. If its log is lost, it would write other records at offsets that
-    followers have under the old epoch, and they would not truncate their logs.
-    """
+    """Remove such members at failover, before dead brokers leave their ISRs."""
     rows, state_zxid = context.announced_rows(), context.cluster.state_zxid
     context.cluster.state_zxid = None
-    if state_zxid is None or not context.config[CHECK_AT_FAILOVER]:
-        return
-    zxid = state_zxid[rows]
-    yield from remove(context, rows, zxid)
-    brokers, leader = context.cluster.brokers, context.cluster.partitions.leader[rows]
-    live, epoch = np.append(brokers.live, 0)[leader], np.append(brokers.broker_epoch, NO_BROKER_EPOCH)[leader]
-    yield from partition_reassignment.raise_epochs(context, rows[(live != 0) & (epoch > zxid)])
+    yield from remove(context, rows, None if state_zxid is None else state_zxid[rows])
 
 
 def remove(context: Context, rows: Int32, zxid: Int64 | None) -> Operation[None]:
     """Remove from the ISRs of ``rows`` the members that registered after transaction ``zxid``, which wrote the state.
 
-    They stay in ISRs without another live member. A store that does not report when states were written (None) removes
-    none.
+    They stay in ISRs without another live member. A leader that stays gets a new leader epoch before it is notified. If
+    its log is lost, it would write other records at offsets that followers have under the old epoch, and they would not
+    truncate their logs. A store that does not report when states were written (None) changes nothing.
     """
     brokers, p = context.cluster.brokers, context.cluster.partitions
     if zxid is None or not context.config[CHECK_AT_FAILOVER]:
@@ -57,3 +48,6 @@ def remove(context: Context, rows: Int32, zxid: Int64 | None) -> Operation[None]
         known[affected[isr.owners]],
         "registered again without a controller",
     )
+    leader = p.leader[rows]
+    leads, epoch = np.append(brokers.live, 0)[leader] != 0, np.append(epochs, NO_BROKER_EPOCH)[leader]
+    yield from partition_reassignment.raise_epochs(context, rows[leads & (epoch > zxid)])
