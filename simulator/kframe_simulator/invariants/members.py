@@ -151,14 +151,17 @@ def reassigned_partitions_have_leaders(watch: Watch, ended: EventCompleted) -> s
 
 def deletions_begin_at_once(watch: Watch, ended: EventCompleted) -> str | None:
     """L3: after a failover, deletion has begun for each topic whose replicas are all live, under reassignment or not
-    (``kframe.reassignment.strict``)."""
+    (``kframe.reassignment.strict``). Excluded are topics that the failover could not read."""
     process, ensemble = ended.process, watch.simulation.ensemble
     if not ended.calls.get("load") or ended.failed or not watch.observed.in_term(process):
         return None
     live = with_all_log_dirs(watch, watch.observed.live(process))
     waiting = watch.observed.of_process(process).marks_before & watch.observed.marked() & ensemble.topic_ids.keys()
-    for name in sorted(waiting - watch.observed.deleting(process)):
+    term = watch.observed.of_term(process)
+    for name in sorted(waiting - watch.observed.deleting(process) - term.unreadable_topics):
         partitions = ensemble.topic_partitions(name).values()
+        if all((row.key, replica) in term.sent_deletions for row in partitions for replica in row.replicas):
+            continue  # UpdateMetadata has no partitions without a state.
         if ensemble.readable([name]) and all(set(row.replicas) <= live for row in partitions):
             return f"{name}: all replicas are live, and its deletion has not begun"
     return None
@@ -166,17 +169,17 @@ def deletions_begin_at_once(watch: Watch, ended: EventCompleted) -> str | None:
 
 def settings_elect_at_once(watch: Watch, ended: EventCompleted) -> str | None:
     """L1: after a controller has handled that a topic allows unclean election, each partition with a live replica has a
-    leader."""
+    registered leader. A leader that is shutting down leads on (Kafka 3.9 ``triggerOnlinePartitionStateChange``)."""
     process, event, simulation = ended.process, ended.event, watch.simulation
     if not isinstance(event, TopicSettingsChanged) or ended.failed or not watch.observed.in_term(process):
         return None
     changed_again = event in process.loop.queue.waiting()
     if changed_again or event.topic not in simulation.ensemble.topic_ids or not allows_unclean(watch, event.topic):
         return None
-    live = watch.observed.live(process)
-    usable = _running(watch, with_all_log_dirs(watch, live))
+    registered = watch.observed.registered(process)
+    usable = _running(watch, with_all_log_dirs(watch, watch.observed.live(process)))
     for row in _rows(watch, process):
-        if row.key[0] == event.topic and row.leader not in live and usable.intersection(row.replicas):
+        if row.key[0] == event.topic and row.leader not in registered and usable.intersection(row.replicas):
             return f"{row.key}: leader {row.leader}, unclean elections are allowed, {sorted(usable)} live"
     return None
 
@@ -203,7 +206,9 @@ def stored_elections_are_performed(watch: Watch, ended: EventCompleted) -> str |
 
 def reassignments_end_after_broker_startup(watch: Watch, ended: EventCompleted) -> str | None:
     """L3: after a target broker has registered, no reassignment is in progress whose target is live, in sync and
-    leading. Leaders that write ISRs themselves notify of them later."""
+    leading. Leaders that write ISRs themselves notify of them later. The event handles failed brokers last: an unclean
+    election that they cause may make the target the whole ISR, and ends no reassignment (Kafka 3.9
+    ``processBrokerChange``)."""
     process = ended.process
     if not watch.simulation.controllers_store_isrs:
         return None
@@ -214,20 +219,23 @@ def reassignments_end_after_broker_startup(watch: Watch, ended: EventCompleted) 
     for row in _rows(watch, process):
         target = set(row.target)
         moving = (row.adding or row.removing) and row.leader in target and target & ended.arrived
-        if moving and target <= usable.intersection(row.isr):
+        elected_last = row.key in ended.written and ended.departed.intersection(row.replicas)
+        if moving and not elected_last and target <= usable.intersection(row.isr):
             return f"{row.key}: target {sorted(target)} is live and in sync, and the reassignment goes on"
     return None
 
 
 def in_sync_partitions_have_leaders(watch: Watch, ended: EventCompleted) -> str | None:
-    """L1, L5: after a broker failure or a controlled shutdown, a partition with a live in-sync replica has a live
-    leader."""
+    """L1, L5: after a broker failure or a controlled shutdown, a partition with a live in-sync replica has a registered
+    leader. The broker that shuts down does not lead it. Partitions of other brokers that are shutting down wait for the
+    next request of their leader (Kafka 3.9 ``doControlledShutdown``)."""
     process, event = ended.process, ended.event
     if not isinstance(event, _CHANGES_BROKERS) or ended.failed or not watch.observed.in_term(process):
         return None
-    live = watch.observed.live(process)
-    usable = _running(watch, with_all_log_dirs(watch, live))
-    present = live if isinstance(event, ControlledShutdownRequested) else set(watch.observed.registered(process))
+    usable = _running(watch, with_all_log_dirs(watch, watch.observed.live(process)))
+    present = set(watch.observed.registered(process))
+    if isinstance(event, ControlledShutdownRequested):
+        present -= watch.observed.leaving(process) & {event.broker_id}
     for row in _rows(watch, process):
         eligible = usable.intersection(row.isr).intersection(row.replicas)
         if row.leader not in present and eligible and not watch.simulation.waits_for_consent(row):

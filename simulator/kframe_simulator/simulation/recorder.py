@@ -289,15 +289,23 @@ class Recorder:
         notes = self._notes.pop(process.controller_id)
         unsent = [deposed_leader for deposed_leader in notes.deposed if deposed_leader not in notes.notified]
         self.watch.observed.event_ended(process, event)
+        registered = self.watch.observed.registered(process)
         ended = EventCompleted(
             process, event, tuple(notes.written), notes.topics, repeated, tuple(unsent), notes.calls,
             failures_of(process) > notes.failures, tuple(self._errors.warnings), notes.reassignments,
             notes.not_sent_as_new(self.ensemble.rows), notes.unaware(process.transport.channels),
             frozenset(notes.elections),
-            frozenset(dict(self.watch.observed.registered(process).items() - notes.registered.items())),
+            frozenset(dict(registered.items() - notes.registered.items())),
+            frozenset(notes.registered.keys() - registered.keys()),
             notes.knowledge, {key: epoch for key, (epoch, _) in notes.first_states.items()},
         )  # fmt: skip
         self.watch.check(ended)
+        if (
+            (registered != notes.registered or ended.calls.get("load"))
+            and not ended.failed
+            and self.watch.observed.in_term(process)
+        ):
+            self.watch.reassignments.leaders_elected(event)
 
     def unexplained_failure(self, process: ControllerProcess) -> str | None:
         """The error of the last event. None if a fault of its process explains it."""

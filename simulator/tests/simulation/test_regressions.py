@@ -163,3 +163,16 @@ def test_unreadable_registration_does_not_fail_broker() -> None:
     )
     assert simulation.run().violations == ()
     assert observed == [(True, len(options.brokers))]
+
+
+def test_repeated_proposals_change_no_recovering_partition() -> None:
+    """Seeds 8200015 and 200100: leaders repeated proposals that they had never made, and received no responses."""
+    options, _ = plan_of(8200015)
+    plan = [
+        Action(20_621.6, "cancel_leaderless_reassignment", {"pick": 17}),
+        Action(27_588.1, "config", {"pick": 38, "unclean": True}),
+        Action(43_367.7, "misdirect", {"for_ms": 3_912}),
+    ]
+    result = play_plan(options, plan)
+    assert result.violations == ()
+    assert result.played["misdirect"] == 1
