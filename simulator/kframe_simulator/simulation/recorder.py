@@ -308,12 +308,13 @@ class Recorder:
             self.watch.reassignments.leaders_elected(event)
 
     def unexplained_failure(self, process: ControllerProcess) -> str | None:
-        """The error of the last event. None if a fault of its process explains it."""
+        """The error of the last event. None if a fault of its process explains it, or the loss of its role."""
         failures, failed_calls_before = self._failures.get(id(process.loop), (0, 0))
         now = process.loop.controller.failures, process.store.failed_calls
         self._failures[id(process.loop)] = now
         error, self._errors.last = self._errors.last, None
-        if now[0] > failures and now[1] == failed_calls_before:
+        owns_role = self.ensemble.controller_id() == process.controller_id
+        if now[0] > failures and now[1] == failed_calls_before and owns_role:
             return error or "no reason was logged"
         return None
 

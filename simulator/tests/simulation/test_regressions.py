@@ -176,3 +176,17 @@ def test_repeated_proposals_change_no_recovering_partition() -> None:
     result = play_plan(options, plan)
     assert result.violations == ()
     assert result.played["misdirect"] == 1
+
+
+def test_deposed_controller_refuses_no_partition_of_its_successor() -> None:
+    """Seed 40000648: it refused the ISR as of an unknown partition, and the leader proposed no other one."""
+    options, _ = plan_of(40000648)
+    plan = [
+        Action(2_034.5, "misdirect", {"for_ms": 2_968}),
+        Action(2_127.6, "create_partitions", {"pick": 55, "shift": 34, "factor": 3, "count": 1}),
+        Action(3_993.9, "shut_down", {"broker": 46}),
+        Action(4_552.9, "start_broker", {"broker": 47}),
+    ]
+    result = play_plan(options, plan)
+    assert result.violations == ()
+    assert result.played["misdirect"] == result.played["create_partitions"] == 1
