@@ -37,6 +37,8 @@ class LastReassignments:
                 self._look(key, after)
         for number in written.before.keys() - written.after.keys():
             self.origin.pop((written.name, number), None)
+        if not written.after:
+            self._awaiting = {key: event for key, event in self._awaiting.items() if key[0][0] != written.name}
 
     def state_written(self, written: StateWritten) -> None:
         """A state was stored."""
@@ -44,7 +46,7 @@ class LastReassignments:
 
     def leaders_elected(self, event: Event) -> None:
         """An event has elected leaders of partitions without one, before it stored assignments."""
-        self._awaiting = {replica: adding for replica, adding in self._awaiting.items() if adding is event}
+        self._awaiting = {key: adding for key, adding in self._awaiting.items() if adding is event}
 
     def awaiting_election(self, key: TopicPartition) -> set[int]:
         """Replicas that no election of this partition has considered."""

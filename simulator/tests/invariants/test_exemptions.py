@@ -262,12 +262,12 @@ def test_controlled_shutdown_elects_no_leaders_for_other_brokers(
 
 
 @pytest.mark.parametrize(
-    ("leader", "later", "exempt"),
-    [(-1, False, True), (-1, True, False), (1, False, False)],
-    ids=["added-now", "brokers-changed-since", "added-to-a-partition-with-a-leader"],
+    ("leader", "later", "deleted", "exempt"),
+    [(-1, False, False, True), (-1, True, False, False), (1, False, False, False), (-1, False, True, False)],
+    ids=["added-now", "brokers-changed-since", "added-to-a-partition-with-a-leader", "topic-deleted-since"],
 )
 def test_added_replica_of_partition_without_leader_awaits_an_election(
-    simulation: Simulation, leader: int, later: bool, exempt: bool
+    simulation: Simulation, leader: int, later: bool, deleted: bool, exempt: bool
 ) -> None:
     """Seeds 8200111, 8200286, 200101 and 200136: a topic allowed unclean elections. A reassignment added a live replica
     to a partition whose replicas had all failed."""
@@ -279,6 +279,8 @@ def test_added_replica_of_partition_without_leader_awaits_an_election(
     process.event = BrokersChanged()
     simulation.watch.reassignments.topic_written(topic(simulation, before))
     simulation.watch.reassignments.leaders_elected(BrokersChanged() if later else process.event)
+    if deleted:
+        simulation.watch.reassignments.topic_written(topic(simulation, after={}))
     edit(simulation, leader=-1)
     assert (rest.unclean_partitions_have_leaders(simulation.watch, None) is None) is exempt
 
