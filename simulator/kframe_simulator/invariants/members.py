@@ -67,7 +67,9 @@ def strict_proposals_are_valid(watch: Watch, written: StateWritten) -> str | Non
 
 
 def leaders_are_live(watch: Watch, written: StateWritten) -> str | None:
-    """I4: a leader is live when it is elected. If the previous leader was not, every member of the ISR is live."""
+    """I4: a leader is live when it is elected. So is every ISR member if the previous leader has failed, or after a
+    controlled shutdown. Preferred elections and reassignments keep the ISR, also with a broker that is shutting down
+    (Kafka 3.9 ``leaderForPreferredReplica``, ``leaderForReassign``)."""
     process, after = written.process, written.after
     if process is None or not elected(written):
         return None
@@ -76,6 +78,8 @@ def leaders_are_live(watch: Watch, written: StateWritten) -> str | None:
         return f"{written.key}: leader {after.leader} was elected, live are {sorted(live)}"
     before = written.before
     replaced = before is None or before.partition_epoch == NO_STATE or before.leader not in live
+    if before is not None and before.leader in watch.observed.registered(process):
+        replaced &= isinstance(process.event, _CHANGES_BROKERS) and not (after.adding or after.removing)
     if replaced and not set(after.isr) <= live:
         return f"{written.key}: leader {after.leader} was elected with isr {after.isr}, live are {sorted(live)}"
     return None

@@ -12,6 +12,8 @@ from kframe.errors import ErrorCode
 from kframe.model.events import (
     BrokersChanged,
     ControlledShutdownRequested,
+    Event,
+    RebalanceLeaders,
     Reelect,
     TopicModified,
     TopicSettingsChanged,
@@ -332,3 +334,18 @@ def test_new_topic_of_the_same_name_is_readable(simulation: Simulation) -> None:
     assert simulation.ensemble.readable(["t"]) == []
     simulation.controllers[0].store.delete_topics(("t",))
     assert simulation.ensemble.readable(["t"]) == [0]
+
+
+@pytest.mark.parametrize(
+    ("event", "exempt"),
+    [(RebalanceLeaders(), True), (ControlledShutdownRequested(1, -1), False), (BrokersChanged(), False)],
+)
+def test_preferred_election_keeps_isr_member_that_shuts_down(
+    simulation: Simulation, event: Event, exempt: bool
+) -> None:
+    """Found in changed plans: the last in-sync replica waited for its controlled shutdown, and the ISR grew."""
+    process = simulation.controllers[0]
+    process.event = event
+    simulation.watch.observed.of_term(process).leaving[1] = simulation.brokers[1].registration.broker_epoch
+    elected = state(simulation, leader=2, isr=(2, 1))
+    assert (members.leaders_are_live(simulation.watch, elected) is None) is exempt
