@@ -120,7 +120,10 @@ class Recorder:
         self._note(b"state", repr((key, after[1:7])).encode())
         process = self.process_of(writer)
         self.watch.last_writer[key] = process
-        if process is not None:
+        if process is None:
+            for notes in self._notes.values():
+                notes.overwritten.add(key)
+        else:
             notes = self._notes[process.controller_id]
             notes.written.append(key)
             if before is None or before.partition_epoch == NO_STATE:
@@ -296,7 +299,7 @@ class Recorder:
             notes.not_sent_as_new(self.ensemble.rows), notes.unaware(process.transport.channels),
             frozenset(notes.elections),
             frozenset(dict(registered.items() - notes.registered.items())),
-            frozenset(notes.registered.keys() - registered.keys()),
+            frozenset(notes.overwritten), frozenset(notes.registered.keys() - registered.keys()),
             notes.knowledge, {key: epoch for key, (epoch, _) in notes.first_states.items()},
         )  # fmt: skip
         self.watch.check(ended)

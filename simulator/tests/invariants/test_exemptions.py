@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +24,8 @@ from kframe_simulator import Simulation
 from kframe_simulator.broker.messages import ControlResponse, LeaderAndIsr, LeaderState
 from kframe_simulator.broker.outgoing import ControlledShutdown, ControlledShutdownResponseData
 from kframe_simulator.invariants import events, members, records, requests, rest, topics
-from kframe_simulator.simulation.observations import BecameLeader, ResponseSent
+from kframe_simulator.simulation.observations import BecameLeader, EventCompleted, ResponseSent
+from kframe_simulator.simulation.watch import Watch
 from kframe_simulator.testing.at_rest import KEY, edit, ended, metadata, promise, queued, request, state, topic, write
 
 
@@ -349,3 +351,27 @@ def test_preferred_election_keeps_isr_member_that_shuts_down(
     simulation.watch.observed.of_term(process).leaving[1] = simulation.brokers[1].registration.broker_epoch
     elected = state(simulation, leader=2, isr=(2, 1))
     assert (members.leaders_are_live(simulation.watch, elected) is None) is exempt
+
+
+@pytest.mark.parametrize("overwritten", [True, False])
+@pytest.mark.parametrize(
+    ("rule", "changes"),
+    [
+        (members.in_sync_partitions_have_leaders, {"leader": -1}),
+        (members.failed_brokers_leave_isrs, {"isr": (1, 2, 9), "replicas": (1, 2, 9)}),
+        (members.stored_elections_are_performed, {"leader": 2}),
+    ],
+)
+def test_isr_that_a_leader_writes_during_an_event_is_exempt(
+    simulation: Simulation,
+    rule: Callable[[Watch, EventCompleted], str | None],
+    changes: dict[str, Any],
+    overwritten: bool,
+) -> None:
+    """Before inter-broker protocol 2.7-IV2 a controller cannot know what a leader writes after it has read the ISR."""
+    edit(simulation, **changes)
+    changed = ended(
+        simulation, calls={"drop_preferred_election": 1}, elections=frozenset({KEY}),
+        overwritten=frozenset({KEY} if overwritten else ()),
+    )  # fmt: skip
+    assert (rule(simulation.watch, changed) is None) is overwritten
