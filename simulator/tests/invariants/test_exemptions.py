@@ -375,3 +375,26 @@ def test_isr_that_a_leader_writes_during_an_event_is_exempt(
         overwritten=frozenset({KEY} if overwritten else ()),
     )  # fmt: skip
     assert (rule(simulation.watch, changed) is None) is overwritten
+
+
+@pytest.mark.parametrize(("rewritten", "exempt"), [("unchanged", True), ("isr", False), ("never", False)])
+def test_lost_log_is_exempt_if_a_rewritten_state_masks_the_registration(
+    simulation: Simulation, rewritten: str, exempt: bool
+) -> None:
+    """Seed 40002255: the leader restarted without its log, and another client rewrote the state. No controller ran."""
+    history = simulation.watch.record_history
+    write(simulation, 1, 2, 3)
+    promise(simulation)
+    history.state_written(state(simulation))
+    del simulation.brokers[1].model.disks.logs[KEY]
+    history.logs_lost(1, (KEY,))
+    leader = simulation.brokers[1]
+    leader.registration = replace(leader.registration, broker_epoch=leader.registration.broker_epoch + 100)
+    row = simulation.ensemble.rows[KEY]
+    if rewritten != "never":
+        changes = {"isr": (1, 2)} if rewritten == "isr" else {}
+        history.state_written(state(simulation, leader_epoch=row.leader_epoch, **changes)._replace(process=None))
+    history.leadership_taken(KEY, 1)
+    led = BecameLeader(leader, KEY, row.leader_epoch)
+    assert (records.leaders_have_acknowledged_records(simulation.watch, led) is None) is exempt
+    assert history.watched(KEY) is not exempt
