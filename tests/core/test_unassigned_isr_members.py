@@ -38,6 +38,19 @@ def test_failover_removes_unassigned_isr_members(
     assert state_of(driver.stored("t-0")) == after
 
 
+@pytest.mark.parametrize("strict", [False, True])
+def test_unassigned_leader_without_successor_receives_its_leader_epoch(strict: bool) -> None:
+    """Simulator seed 40002842: an override dropped the leader. The only assigned in-sync replica failed."""
+    keys = {"kframe_reassignment_strict": strict}
+    driver = elected({"t": (PartitionSpec((1, DEAD), 2, (2, DEAD), 5),)}, (1, 2, 3), **keys)
+    stored = driver.stored("t-0")
+    assert (stored.leader, stored.isr) == (2, (2,))
+    assert (stored.replicas, stored.removing_replicas) == (((1, DEAD, 2), (2,)) if strict else ((1, DEAD), ()))
+    sent = driver.entries(Api.LEADER_AND_ISR, "t-0")
+    epochs = {broker: entry["leader_epoch"] for broker, entry in sent.items()}
+    assert epochs == dict.fromkeys((1, 2) if strict else (1,), stored.leader_epoch)
+
+
 @pytest.mark.parametrize("refused", [False, True])
 def test_leader_with_outdated_assignment_receives_new_assignment(refused: bool) -> None:
     """Found by the simulator, seed 2085: a controller stored a cancelled reassignment. It lost the role before it

@@ -40,6 +40,8 @@ class Notes:
     """Partitions of LeaderAndIsr requests, and the receiving broker."""
     calls: Counter[str] = field(default_factory=Counter)
     """Calls of the store."""
+    overwritten: set[TopicPartition] = field(default_factory=set)
+    """Partitions whose states other clients have written during the event."""
     first_sent_as_new: set[tuple[TopicPartition, int]] = field(default_factory=set)
     """The subset of ``notified`` whose first request marks the replica as new."""
     last_epochs: dict[tuple[TopicPartition, int], int] = field(default_factory=dict)
