@@ -2,7 +2,7 @@
 # confluent-kafka 2.16.1 (librdkafka 2.16.0): the text of a topic id is not the text that Kafka uses.
 #
 # Kafka writes ids in the URL-safe alphabet of base64 (- and _). Uuid's text has + and / instead, also without padding.
-# Most ids have neither character in either form, so both texts are often equal. Others match no line of kafka-topics or
+# Half of all random ids have neither character, and both texts are equal. The others match no line of kafka-topics or
 # of a log, and Kafka's own parser refuses them.
 #
 # Seen: ids with the characters 62 and 63: "++++++++++++++++++++vg" and "//////////////////7/Pw" in place of "-" and "_".

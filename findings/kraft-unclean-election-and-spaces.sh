@@ -2,9 +2,9 @@
 # Kafka 4.4.0, KRaft: a space in unclean.leader.election.enable lets controller and broker read different values.
 #
 # The controller accepts the topic config " true" and writes it to the log unchanged. Kafka's config parser removes the
-# space, so a broker's LogConfig, and DescribeConfigs from it, mean true. The controller parses the stored text with the
-# space: false. It leaves the partition without a leader although every tool shows that unclean election is enabled.
-# "TRUE" and "true" elect.
+# space, so a broker's LogConfig means true, and DescribeConfigs (seen with a broker of 4.4.0) answers "true". The
+# controller parses the stored text with the space: false. The partition stays without a leader although tools show that
+# unclean election is enabled. "TRUE" and "true" elect.
 #
 # Seen: replicas 1 and 2, ISR 1, broker 1 is fenced:
 #   value    accepted  LogConfig  leader
@@ -20,7 +20,6 @@ package org.apache.kafka.controller;
 import java.util.List;
 import java.util.Map;
 
-import org.apache.kafka.common.metadata.PartitionChangeRecord;
 import org.apache.kafka.storage.internals.log.LogConfig;
 
 public class Spaces {
@@ -30,10 +29,10 @@ public class Spaces {
         for (String value : List.of("true", "TRUE", " true", "true ")) {
             Controllers controllers = new Controllers(2);
             controllers.addPartition(0, 2, 1);
-            String error = controllers.setConfig(KEY, value);
+            String error = controllers.setConfig(Controllers.TOPIC, KEY, value);
             boolean parsed = new LogConfig(Map.of(KEY, value)).uncleanLeaderElectionEnable;
-            var change = (PartitionChangeRecord) controllers.fence(1).get(0).message();
-            System.out.println("[" + value + "] " + error + " " + parsed + " " + change.leader());
+            controllers.fence(1);
+            System.out.println("[" + value + "] " + error + " " + parsed + " " + controllers.partition(0).leader);
         }
     }
 }

@@ -16,14 +16,18 @@ import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.message.CreatePartitionsRequestData.CreatePartitionsTopic;
 import org.apache.kafka.common.message.RequestHeaderData;
+import org.apache.kafka.common.metadata.BrokerRegistrationChangeRecord;
+import org.apache.kafka.common.metadata.ClearElrRecord;
 import org.apache.kafka.common.metadata.ConfigRecord;
 import org.apache.kafka.common.metadata.FeatureLevelRecord;
+import org.apache.kafka.common.metadata.PartitionChangeRecord;
 import org.apache.kafka.common.metadata.PartitionRecord;
 import org.apache.kafka.common.metadata.RegisterBrokerRecord;
 import org.apache.kafka.common.metadata.TopicRecord;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.common.utils.internals.LogContext;
 import org.apache.kafka.metadata.KafkaConfigSchema;
+import org.apache.kafka.metadata.PartitionRegistration;
 import org.apache.kafka.metadata.placement.StripedReplicaPlacer;
 import org.apache.kafka.server.common.ApiMessageAndVersion;
 import org.apache.kafka.server.common.MetadataVersion;
@@ -34,16 +38,18 @@ import org.apache.kafka.timeline.SnapshotRegistry;
 
 /** Kafka's own managers of a KRaft controller, for a cluster with one topic and brokers 1 to N that are not fenced. */
 final class Controllers {
-    static final String TOPIC = "orders";
+    static final ConfigResource TOPIC = new ConfigResource(ConfigResource.Type.TOPIC, "orders");
+    static final ConfigResource CLUSTER = new ConfigResource(ConfigResource.Type.BROKER, "");
     private static final Uuid TOPIC_ID = new Uuid(1, 1);
     private static final int CONTROLLER = 100;
     private final SnapshotRegistry snapshots = new SnapshotRegistry(new LogContext());
-    final ConfigurationControlManager configs;
+    private final FeatureControlManager features;
+    private final ConfigurationControlManager configs;
     private final ClusterControlManager cluster;
     private ReplicationControlManager replication;
 
     Controllers(int brokers) {
-        FeatureControlManager features = new FeatureControlManager.Builder()
+        features = new FeatureControlManager.Builder()
             .setSnapshotRegistry(snapshots)
             .setQuorumFeatures(new QuorumFeatures(CONTROLLER, QuorumFeatures.defaultSupportedFeatureMap(false),
                 List.of(CONTROLLER)))
@@ -71,11 +77,10 @@ final class Controllers {
             .setClusterControl(cluster)
             .setFeatureControl(features)
             .build();
-        features.replay(new FeatureLevelRecord().setName(MetadataVersion.FEATURE_NAME)
-            .setFeatureLevel(MetadataVersion.latestProduction().featureLevel()));
+        setFeature(MetadataVersion.FEATURE_NAME, MetadataVersion.latestProduction().featureLevel());
         cluster.activate();
         IntStream.rangeClosed(1, brokers).forEach(this::register);
-        replication.replay(new TopicRecord().setName(TOPIC).setTopicId(TOPIC_ID));
+        replication.replay(new TopicRecord().setName(TOPIC.name()).setTopicId(TOPIC_ID));
     }
 
     private static Properties properties() {
@@ -107,23 +112,53 @@ final class Controllers {
         List<ApiMessageAndVersion> records = new ArrayList<>();
         replication.createPartitions(
             new ControllerRequestContext(new RequestHeaderData(), KafkaPrincipal.ANONYMOUS, OptionalLong.empty()),
-            new CreatePartitionsTopic().setName(TOPIC).setCount(count).setAssignments(null), records);
+            new CreatePartitionsTopic().setName(TOPIC.name()).setCount(count).setAssignments(null), records);
         return records;
     }
 
-    /** Sets a config of the topic through an IncrementalAlterConfigs request and returns the controller's error code. */
-    String setConfig(String name, String value) {
-        ConfigResource topic = new ConfigResource(ConfigResource.Type.TOPIC, TOPIC);
+    /** Sets a config through an IncrementalAlterConfigs request. Returns the controller's error code. */
+    String setConfig(ConfigResource resource, String name, String value) {
         var result = configs.incrementalAlterConfigs(
-            Map.of(topic, Map.of(name, Map.entry(OpType.SET, value))), false, false);
-        result.records().forEach(record -> configs.replay((ConfigRecord) record.message()));
-        return result.response().get(topic).error().name();
+            Map.of(resource, Map.of(name, Map.entry(OpType.SET, value))), false, false);
+        replay(result.records());
+        return result.response().get(resource).error().name();
     }
 
-    /** The records of a broker's fencing. */
-    List<ApiMessageAndVersion> fence(int broker) {
+    /** Fences a broker. */
+    void fence(int broker) {
         List<ApiMessageAndVersion> records = new ArrayList<>();
         replication.handleBrokerFenced(broker, records);
-        return records;
+        replay(records);
+    }
+
+    /** Ends the fencing of a broker. */
+    void unfence(int broker) {
+        List<ApiMessageAndVersion> records = new ArrayList<>();
+        replication.handleBrokerUnfenced(broker, broker, records);
+        replay(records);
+    }
+
+    void setFeature(String name, int level) {
+        features.replay(new FeatureLevelRecord().setName(name).setFeatureLevel((short) level));
+    }
+
+    PartitionRegistration partition(int partition) {
+        return replication.getPartition(TOPIC_ID, partition);
+    }
+
+    private void replay(List<ApiMessageAndVersion> records) {
+        for (ApiMessageAndVersion record : records) {
+            if (record.message() instanceof ConfigRecord config) {
+                configs.replay(config);
+            } else if (record.message() instanceof ClearElrRecord clear) {
+                replication.replay(clear);
+            } else if (record.message() instanceof BrokerRegistrationChangeRecord change) {
+                cluster.replay(change);
+            } else if (record.message() instanceof PartitionChangeRecord change) {
+                replication.replay(change);
+            } else {
+                throw new IllegalStateException("unexpected record " + record);
+            }
+        }
     }
 }
