@@ -2,9 +2,9 @@
 # Kafka 4.4.0, KRaft controller: the replication factor of a new partition is not that of partition 0.
 #
 # Partitions of one topic may have different replication factors (a reassignment allows it). A CreatePartitions request
-# without an assignment then takes the factor of the partition that comes first in the controller's hash table. Which
-# one that is depends on the number of partitions: 0, 2, 5 or 10 or another, never the smallest, largest or latest by rule.
-# The same request thus creates one replica for a topic of two partitions and six replicas for a topic of six.
+# without an assignment then takes the factor of the partition that comes first in the controller's hash table. The
+# number of partitions decides which one that is: partition 0, 2, 5 or 13 below, not the first, the last or the largest
+# by rule. The same request creates one replica for a topic of two partitions and six for a topic of six.
 #
 # Seen: a topic has N partitions, partition P has P + 1 replicas. A partition is added. Its replication factor:
 #   N      1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16
