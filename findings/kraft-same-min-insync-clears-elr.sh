@@ -4,8 +4,8 @@
 #
 # Kafka's documentation says that an update of min.insync.replicas clears ELRs. The repeated value of a topic is no
 # update: the controller writes nothing. That of the cluster is one: the controller writes the record again, and with it
-# ClearElr for all topics. A tool that applies the same configuration again at each run (config as code) thus takes the safe candidates
-# from partitions without a leader: they stay offline after a broker with all data has returned.
+# ClearElr for all topics. A tool that applies the same configuration again at each run (config as code) thus takes the
+# safe candidates from partitions without a leader: they stay offline after a broker with all data has returned.
 #
 # Seen: replicas 1 and 2 of a partition, min.insync.replicas 2, broker 2 then broker 1 are fenced: no leader, ELR 2 and 1.
 #   repeated value   ELR     leader after broker 2 has returned
