@@ -11,7 +11,7 @@ import click
 from kframe.cli.admin import EXECUTE, admin_options
 from kframe.cli.exits import FAILED
 from kframe.cli.findings import emit_notice
-from kframe.cli.inputs import INPUT, SOURCE, is_url
+from kframe.cli.inputs import INPUT, SOURCE, controllers_option, is_url, read_input
 from kframe.cli.live import COMMAND_CONFIG, CONFIG_OPTION
 from kframe.cli.output import (
     BadInput,
@@ -40,7 +40,6 @@ from kframe.cli.plan_generate import generate as generate_plan
 from kframe.cli.plan_stage import limit_options
 from kframe.cli.plan_stage import stage as stage_plan
 from kframe.cli.plugins import PluginSettings, plugin_options
-from kframe.cli.progress import progress
 from kframe.cli.snapshot import FormatChoice, captured
 from kframe.cli.studies import PATH
 
@@ -59,6 +58,7 @@ _BROKERS: Final = (
 _ALL_LISTED: Final = "-o json, csv and jsonl list them all"
 
 _FROM = click.option("--from", "source_format", type=FormatChoice(), help="Format of SNAPSHOT.")
+_CONTROLLERS = controllers_option("SNAPSHOT")
 _LIMIT = click.option("--limit", type=click.IntRange(min=0), default=50, show_default=True,
                       help="Rows that a table lists; data has them all.")  # fmt: skip
 
@@ -75,6 +75,7 @@ for _command in COMMANDS:
 @group.command()
 @click.argument("source", metavar="SNAPSHOT", type=SOURCE)
 @_FROM
+@_CONTROLLERS
 @CONFIG_OPTION
 @COMMAND_CONFIG
 @goal_options
@@ -85,9 +86,9 @@ for _command in COMMANDS:
 @plugin_options
 @output_option
 def generate(
-    source: InputFile | str, source_format: str | None, config: Path | None, command_config: Path | None,
-    goals: dict[str, Any], goal: str | None, cost_terms: tuple[str, ...], weights: InputFile | None,
-    writing: PlanOutput, limit: int, plugins: PluginSettings, output: str,
+    source: InputFile | str, source_format: str | None, controllers: tuple[int, ...], config: Path | None,
+    command_config: Path | None, goals: dict[str, Any], goal: str | None, cost_terms: tuple[str, ...],
+    weights: InputFile | None, writing: PlanOutput, limit: int, plugins: PluginSettings, output: str,
 ) -> None:  # fmt: skip
     """Make a plan with as few moves as possible, and print how few any plan needs.
 
@@ -96,7 +97,6 @@ def generate(
     """
     from kframe.planning import PlanRequest
     from kframe.planning.sizes import read_weights
-    from kframe.snapshot import read_snapshot
 
     goals |= chosen_terms(plugins, goal, cost_terms)
     PlanRequest(**goals)
@@ -109,8 +109,8 @@ def generate(
         for option, file in (("--config", config), ("--command-config", command_config)):
             if file is not None:
                 raise BadInput(f"{option}: found a file as SNAPSHOT, expected the URL of a live cluster")
-        with progress("reading") as tick:
-            snapshot = read_snapshot(source, source_format, tick)
+        snapshot = read_input(source, source_format)
+    snapshot = snapshot.with_controllers(controllers)
     sizes = None if weights is None else read_weights(weights, snapshot)
     request = PlanRequest(**goals, weights=sizes)
     click.get_current_context().exit(generate_plan(snapshot, request, writing, output, limit))
@@ -120,14 +120,15 @@ def generate(
 @click.argument("plan", metavar="PLAN", type=INPUT)
 @click.argument("source", metavar="SNAPSHOT", type=INPUT)
 @_FROM
+@_CONTROLLERS
 @limit_options
 @weights_option
 @click.option("--out", metavar="DIR|FILE.json", help="Write stage-001.json … and manifest.json, or only the manifest.")
 @_LIMIT
 @output_option
 def stage(
-    plan: InputFile, source: InputFile, source_format: str | None, limits: dict[str, Any], weights: InputFile | None,
-    out: str | None, limit: int, output: str,
+    plan: InputFile, source: InputFile, source_format: str | None, controllers: tuple[int, ...],
+    limits: dict[str, Any], weights: InputFile | None, out: str | None, limit: int, output: str,
 ) -> None:  # fmt: skip
     """Order PLAN in stages within limits, and print the effect of a broker failure in each.
 
@@ -137,7 +138,7 @@ def stage(
     from kframe.planning.sizes import read_weights
     from kframe.staging.request import StageRequest
 
-    comparison = _checked_plan(plan, source, source_format)
+    comparison = _checked_plan(plan, source, source_format, controllers)
     sizes = None if weights is None else read_weights(weights, comparison.snapshot)
     code = stage_plan(comparison, StageRequest(**limits, weights=sizes), out, output, limit)
     click.get_current_context().exit(code)
@@ -147,14 +148,15 @@ def stage(
 @click.argument("plan", metavar="PLAN", type=INPUT)
 @click.option("--snapshot", "source", type=INPUT, metavar="SNAPSHOT", help="Also check it against this cluster.")
 @_FROM
+@_CONTROLLERS
 @report_option
 @force_option
 @weights_option
 @_LIMIT
 @output_option
 def check(
-    plan: InputFile, source: InputFile | None, source_format: str | None, page: Path | None, force: bool,
-    weights: InputFile | None, limit: int, output: str,
+    plan: InputFile, source: InputFile | None, source_format: str | None, controllers: tuple[int, ...],
+    page: Path | None, force: bool, weights: InputFile | None, limit: int, output: str,
 ) -> None:  # fmt: skip
     """Check PLAN alone and against a cluster. Print one finding per row. --weights has the sizes for --report.
 
@@ -173,7 +175,7 @@ def check(
     if source is None:
         report = PlanReport.of(load_plan(plan), None)
     else:
-        comparison = _checked_plan(plan, source, source_format)
+        comparison = _checked_plan(plan, source, source_format, controllers)
         report = PlanReport.of(comparison.plan, comparison)
         if page is not None:
             _write_page(page, plan, comparison, weights)
@@ -286,14 +288,13 @@ def _write_page(path: Path, plan: InputFile, checked: CheckedPlan, weights: Inpu
         write_page(path, PlanReview.of_plan(checked, sizes), file.read())
 
 
-def _checked_plan(plan: InputFile, source: InputFile, source_format: str | None) -> CheckedPlan:
-    from kframe.snapshot import read_snapshot
+def _checked_plan(
+    plan: InputFile, source: InputFile, source_format: str | None, controllers: tuple[int, ...] = ()
+) -> CheckedPlan:
     from kframe.whatif.plan import load_plan
     from kframe.whatif.plan_check import resolve_plan
 
-    loaded = load_plan(plan)
-    with progress("reading") as tick:
-        return resolve_plan(loaded, read_snapshot(source, source_format, tick))
+    return resolve_plan(load_plan(plan), read_input(source, source_format, controllers=controllers))
 
 
 def _emit_report(report: PlanReport, output: str, limit: int) -> None:

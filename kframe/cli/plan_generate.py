@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kframe.cli.inputs import INPUT
+from kframe.cli.inputs import INPUT, broker_ids
 from kframe.cli.output import (
     BadInput,
     OutputTable,
@@ -21,7 +21,7 @@ from kframe.cli.output import (
     emit_rows,
     with_options,
 )
-from kframe.cli.studies import PATH, broker_ids
+from kframe.cli.studies import PATH
 
 if TYPE_CHECKING:
     from kframe.cli.plugins import PluginSettings

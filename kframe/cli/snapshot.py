@@ -12,7 +12,7 @@ from click.shell_completion import CompletionItem
 
 from kframe.cli.admin import open_administration
 from kframe.cli.completion import complete_topics
-from kframe.cli.inputs import INPUT
+from kframe.cli.inputs import INPUT, controllers_option, read_input
 from kframe.cli.live import CLIENT_SCHEMES, COMMAND_CONFIG, CONFIG_OPTION, KAFKA, cluster_of, cluster_of_brokers, gather
 from kframe.cli.output import OutputTable, ReportingGroup, emit_reasons, emit_record, emit_rows, output_option
 from kframe.cli.plugins import PluginSettings, plugin_options
@@ -97,15 +97,19 @@ def group() -> None:
 @click.argument("target", metavar="OUT", type=_PATH)
 @_FROM
 @_MODE
+@controllers_option("IN")
 @_FORCE
-def convert(source: InputFile, target: Path, source_format: str | None, mode: Mode | None, force: bool) -> None:
+def convert(
+    source: InputFile, target: Path, source_format: str | None, mode: Mode | None, controllers: tuple[int, ...],
+    force: bool,
+) -> None:  # fmt: skip
     """Read IN and keep it as a snapshot directory OUT.
 
     IN is a ZooKeeper dump, the output of kafka-topics --describe, kcat -L -J or kafka-reassign-partitions, or a
     snapshot directory; files may be gzipped. With the plugin kraft it is also the directory, a segment or a snapshot
     of a KRaft node, or the output of kafka-dump-log; OUT.checkpoint is then a snapshot that Kafka reads.
     """
-    _write(_read(source, source_format, mode), target, force)
+    _write(read_input(source, source_format, mode, controllers), target, force)
 
 
 @group.command()
@@ -144,7 +148,8 @@ def capture(
     facts = snapshot.capture
     record: dict[str, Any] = {
         "snapshot": str(target), "cluster_id": snapshot.cluster_id, "controller_id": snapshot.controller_id,
-        "controller_epoch": snapshot.controller_epoch, "brokers": len(snapshot.brokers),
+        "controller_epoch": snapshot.controller_epoch, "controllers": list(snapshot.controllers),
+        "brokers": len(snapshot.brokers),
         "topics": len(snapshot.topics), "partitions": len(snapshot),
     }  # fmt: skip
     if log_dirs is not None:
@@ -166,6 +171,7 @@ def capture(
 @click.argument("source", metavar="IN", type=INPUT)
 @_FROM
 @_MODE
+@controllers_option("IN")
 @click.option("--topics", is_flag=True, help="List topics.")
 @click.option("--brokers", is_flag=True, help="List brokers.")
 @click.option("--partitions", is_flag=True, help="List partitions.")
@@ -173,8 +179,8 @@ def capture(
               help="List only this topic; may be repeated.")  # fmt: skip
 @output_option
 def show(
-    source: InputFile, source_format: str | None, mode: Mode | None, topics: bool, brokers: bool, partitions: bool,
-    names: tuple[str, ...], output: str,
+    source: InputFile, source_format: str | None, mode: Mode | None, controllers: tuple[int, ...], topics: bool,
+    brokers: bool, partitions: bool, names: tuple[str, ...], output: str,
 ) -> None:  # fmt: skip
     """Summarise the cluster in IN, or list its brokers, topics or partitions."""
     flags = {"topics": topics, "brokers": brokers, "partitions": partitions}
@@ -184,7 +190,7 @@ def show(
     view = views[0] if views else "partitions" if names else "summary"
     if names and view not in ("topics", "partitions"):
         raise click.UsageError("--topic goes with --topics or --partitions")
-    snapshot = _read(source, source_format, mode)
+    snapshot = read_input(source, source_format, mode, controllers)
     if view == "summary":
         from kframe.snapshot.listing import summary_record
 
@@ -261,7 +267,8 @@ def _write_sizes(
     from kframe.planning.captured_sizes import size_rows, write_sizes
 
     with open_administration(url, command_config, plugins) as admin:
-        brokers = sorted(admin.describe().brokers)
+        description = admin.describe()
+        brokers = sorted(description.brokers.keys() - set(description.controllers))
         logs = admin.replica_logs(brokers)
     rows = list(size_rows(snapshot, logs))
     write_sizes(rows, path)
@@ -269,14 +276,6 @@ def _write_sizes(
         "sizes": str(path), "partitions_without_size": len(snapshot) - len(rows),
         "brokers_without_answer": [broker_id for broker_id in brokers if broker_id not in logs],
     }  # fmt: skip
-
-
-def _read(source: InputFile, source_format: str | None, mode: Mode | None = None) -> Snapshot:
-    from kframe.snapshot import read_snapshot
-
-    with progress("reading") as tick:
-        snapshot = read_snapshot(source, source_format, tick)
-    return snapshot if mode is None else snapshot.with_mode(mode)
 
 
 def _write(snapshot: Snapshot, target: Path, force: bool) -> None:

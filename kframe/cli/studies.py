@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import click
 
 from kframe.cli.completion import complete_selectors
-from kframe.cli.inputs import INPUT
+from kframe.cli.inputs import INPUT, controllers_option, read_input
 from kframe.cli.output import BadInput, with_options
 from kframe.cli.plugins import PluginSettings, plugin_options
-from kframe.cli.progress import progress
 from kframe.cli.snapshot import FormatChoice
 from kframe.errors import PluginError
 
@@ -29,14 +28,6 @@ if TYPE_CHECKING:
 PATH: Final = click.Path(path_type=Path)
 #: The values of ``kframe.snapshot.snapshot.Mode``, repeated here so that ``--help`` does not import NumPy.
 MODES: Final = ("zookeeper", "kraft")
-
-
-def broker_ids(_ctx: click.Context, _option: click.Parameter, value: str | None) -> tuple[int, ...]:
-    """Callback of an option for broker ids separated by commas: ``2,5`` as (2, 5)."""
-    try:
-        return () if value is None else tuple(int(text) for text in value.split(","))
-    except ValueError as problem:
-        raise click.BadParameter(f"found {value!r}, expected broker ids such as 2,5") from problem
 
 
 def replica_lists(_ctx: click.Context, _option: click.Parameter, value: str | None) -> list[list[int]] | None:
@@ -59,14 +50,11 @@ class ClusterSettings:
     source_format: str | None
     config: Mapping[str, str]
     mode: Mode | None = None
+    controllers: tuple[int, ...] = ()
 
     def read(self) -> Snapshot:
         """Read the snapshot. Raises InputError if it is unusable."""
-        from kframe.snapshot import read_snapshot
-
-        with progress("reading") as tick:
-            snapshot = read_snapshot(self.source, self.source_format, tick)
-        return snapshot if self.mode is None else snapshot.with_mode(self.mode)
+        return read_input(self.source, self.source_format, self.mode, self.controllers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,20 +100,22 @@ selector_option: Final = click.option(
 
 
 def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add SNAPSHOT, ``--from``, ``--mode`` and ``--config`` to a command, as ``cluster``."""
+    """Add SNAPSHOT, ``--from``, ``--mode``, ``--controllers`` and ``--config`` to a command, as ``cluster``."""
 
     @functools.wraps(command)
     def with_cluster(
         *args: Any, source: InputFile, source_format: str | None, config: tuple[str, ...], mode: Mode | None,
-        **kwargs: Any,
+        controllers: tuple[int, ...], **kwargs: Any,
     ) -> Any:  # fmt: skip
-        return command(*args, cluster=ClusterSettings(source, source_format, config_pairs(config), mode), **kwargs)
+        cluster = ClusterSettings(source, source_format, config_pairs(config), mode, controllers)
+        return command(*args, cluster=cluster, **kwargs)
 
     return with_options(
         with_cluster,
         click.argument("source", metavar="SNAPSHOT", type=INPUT),
         click.option("--from", "source_format", type=FormatChoice(), help="Format of SNAPSHOT."),
         mode_option,
+        controllers_option("SNAPSHOT"),
         config_option,
     )
 

@@ -17,6 +17,7 @@ from kframe.model.placements import PlacementBatch
 from kframe.planning.costs import PlacementCosts, placement_costs
 from kframe.planning.request import PlanRequest
 from kframe.snapshot import Snapshot
+from kframe.snapshot.controllers import node_text
 from kframe.snapshot.facts import BrokerFacts
 from kframe.snapshot.seeded import Purpose, hashed
 
@@ -168,7 +169,11 @@ def _racks(snapshot: Snapshot, request: PlanRequest) -> dict[int, str | None]:
         ("exclude_brokers", request.exclude_brokers),
     ):
         for broker_id in set(ids) - racks.keys():
-            raise InputError(name, f"broker {broker_id}", "a broker of the snapshot")
+            raise InputError(name, node_text(snapshot, broker_id), "a broker of the snapshot")
+    for name, targets in (("replace", request.replace.values()), ("add_brokers", request.add_brokers)):
+        for broker_id in snapshot.controllers:
+            if broker_id in targets:
+                raise InputError(name, node_text(snapshot, broker_id), "a broker")
     for old, new in request.replace.items():
         racks.setdefault(new, request.racks.get(new, racks[old]))
     for broker_id in request.add_brokers:
@@ -176,7 +181,7 @@ def _racks(snapshot: Snapshot, request: PlanRequest) -> dict[int, str | None]:
     limited = {broker_id for broker_id in request.broker_caps if broker_id is not None}
     for name, known in (("capacities", set(request.capacities)), ("broker_caps", limited)):
         for broker_id in known - racks.keys():
-            raise InputError(name, f"broker {broker_id}", "a broker of the snapshot or an added one")
+            raise InputError(name, node_text(snapshot, broker_id), "a broker of the snapshot or an added one")
     for rack in set(request.evacuate_racks) - set(racks.values()):
         raise InputError("evacuate_racks", f"rack {rack!r}", "a rack of the snapshot")
     return dict(sorted(racks.items()))

@@ -11,6 +11,7 @@ import numpy as np
 from kframe.planning.bounds import PROOFS, TERMS_PROOF, lower_bounds
 from kframe.planning.limits import distinct_racks
 from kframe.planning.proposal import PlanProposal
+from kframe.snapshot.controllers import controller_assumption
 from kframe.whatif.health import Skew
 
 SCHEMA: Final = "kframe.plan-generated/v1"
@@ -121,6 +122,8 @@ def notes(proposal: PlanProposal) -> Iterator[str]:
     problem = proposal.problem
     if not problem.weighted and not problem.request.leaders_only:
         yield "no weights: a move is a replica, whatever its size (--weights FILE gives sizes)"
+    if (assumption := controller_assumption(problem.snapshot)) is not None:
+        yield assumption
     unlabelled = [broker_id for broker_id, rack in problem.racks.items() if rack is None]
     if unlabelled and len(unlabelled) < len(problem.racks):
         yield f"{len(unlabelled):,} brokers have no rack; each counts as a rack of its own"
