@@ -58,13 +58,15 @@ class ClusterRecord(msgspec.Struct, frozen=True, kw_only=True):
     mode: Mode = "zookeeper"
     stated_mode: Mode | None = None
     """The mode that the user stated for a source that does not show it."""
+    stated_controllers: tuple[int, ...] = ()
+    """Ids of instances of kframe that the user stated for a source that does not show them."""
 
 
-#: The columns of each table that fleets of before v2 lack.
+#: The columns of each table that fleets of before v2 lack, or of an older release.
 _ADDED: Final = {
     PARTITIONS.name: {"directories"}, TOPICS.name: set[str](), QUARANTINE.name: set[str](),
     BROKERS.name: {*kraft_schemas()["brokers"].names} - {*schemas()["brokers"].names},
-    CLUSTERS.name: {"mode", *KRAFT_FACTS.names},
+    CLUSTERS.name: {"mode", *KRAFT_FACTS.names, "controllers"},
 }  # fmt: skip
 _RECORD: Final = msgspec.json.Decoder(ClusterRecord)
 

@@ -94,7 +94,8 @@ KRAFT_FACTS: Final = pa.schema(
     [("features", pa.map_(TEXT, INT)), ("directory_ids", pa.list_(TEXT)), ("offset", LONG),
      ("records", pa.list_(pa.struct(list(_SNAPSHOT["records"]))))]
 )  # fmt: skip
-#: A row a cluster. ``controller_epoch`` is the highest that its controller or any partition names. ``mode`` is null in
+#: A row a cluster. ``controller_epoch`` is the highest that its controller or any partition names. ``controllers`` are
+#: the ids of instances of kframe, which are no brokers. ``mode`` is null in
 #: fleets of before it was a column, whose clusters are all in ZooKeeper mode.
 CLUSTERS: Final = FleetTable(
     "clusters",
@@ -102,7 +103,7 @@ CLUSTERS: Final = FleetTable(
         [("cluster", TEXT), ("cluster_id", TEXT), ("controller_id", INT), ("controller_epoch", INT),
          ("broker_default_configs", pa.map_(TEXT, TEXT)), ("source_format", TEXT), ("source_name", TEXT),
          ("partitions", LONG), ("topics", INT), ("brokers", INT), ("provenance", pa.map_(TEXT, TEXT)),
-         ("mode", TEXT), *KRAFT_FACTS]
+         ("mode", TEXT), ("controllers", INTS), *KRAFT_FACTS]
     ),
     ("cluster",),
 )  # fmt: skip
