@@ -19,6 +19,7 @@ from kframe.cli.live import COMMAND_CONFIG, client_properties
 from kframe.cli.outcome import emit_outcome
 from kframe.cli.output import BadInput, OutputTable, emit_rows, with_options
 from kframe.cli.plugins import PluginSettings, plugin_options
+from kframe.cli.progress import progress
 from kframe.errors import PluginError
 
 if TYPE_CHECKING:
@@ -79,7 +80,8 @@ def apply(
     from kframe.whatif.plan_check import resolve_plan
     from kframe.whatif.plan_report import PlanReport
 
-    checked = resolve_plan(plan, admin.capture())
+    with progress("reading", awaited="a controller of the cluster"):
+        checked = resolve_plan(plan, admin.capture())
     reason = None if stamp is None else stamp.stale(checked.stamp())
     if reason is not None:
         click.echo(f"error: {plan.name} is stale: {reason}", err=True)

@@ -84,6 +84,20 @@ class App(ReportingGroup):
         entry = COMMANDS.get(cmd_name)
         return self._plugin_command(ctx, cmd_name) if entry is None else _load(entry)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:  # fmt: skip
+        """The command that the arguments name. Raises UsageError, which names the plugin that has the command."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as problem:
+            from kframe.registry.known_plugins import plugin_of_command  # Only a wrong name needs it.
+
+            plugin = plugin_of_command(args[0])
+            if plugin is None or args[0] in announced_commands():
+                raise
+            raise click.UsageError(f"No such command {args[0]!r}: {plugin.hint()}", ctx) from problem
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without importing them."""
         with formatter.section("Commands"):

@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kframe.cli.live import COMMAND_CONFIG, CONFIG_OPTION, CONNECT, KAFKA, KRAFT, cluster_of, gather, live_options
+from kframe.cli.live import (
+    COMMAND_CONFIG,
+    CONFIG_OPTION,
+    CONNECT,
+    KAFKA,
+    KRAFT,
+    awaited,
+    cluster_of,
+    connect_url,
+    gather,
+    live_options,
+)
 from kframe.cli.output import ReportingGroup, emit_record, output_option
 from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.cli.progress import progress
@@ -151,7 +162,7 @@ def status(settings: Settings, quick: bool, plugins: PluginSettings, output: str
     from kframe.cli import status as reporting
 
     config = settings.controller_config()
-    with progress("reading") as tick, settings.located():
+    with progress("reading", awaited=awaited(connect_url(settings))) as tick, settings.located():
         report = cluster_of(settings, plugins).status(tick, quick=quick)
     reporting.show(reporting.report(report, reporting.fetch_page(report), config), output)
 
@@ -166,7 +177,7 @@ def resign(settings: Settings, controller_id: int | None, plugins: PluginSetting
 
     Exit code 5 if there is no controller, another one than --id, or one that was elected just now.
     """
-    with settings.located():
+    with progress("reading", awaited=awaited(connect_url(settings))), settings.located():
         ended = cluster_of(settings, plugins).depose(controller_id)
     record = {"controller_id": ended.controller_id, "controller_epoch": ended.controller_epoch}
     emit_record("kframe.controller-resignation/v1", record, output)

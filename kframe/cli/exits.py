@@ -28,9 +28,9 @@ CLOSED_PIPE: Final = 141
 #: Each exit code and its meaning, for ``--help`` and the reference.
 EXIT_CODES: Final = (
     (0, "done"),
-    (FAILED, "failed: a refused request, an unreachable server, an output that cannot be written"),
+    (FAILED, "failed: a refused request, an unreachable server, a damaged log, an output that cannot be written"),
     (BAD_INPUT, "wrong usage or bad input"),
-    (HAS_FINDINGS, "a condition of --fail-on holds, a shadow disagreement, or diverging logs"),
+    (HAS_FINDINGS, "a condition of --fail-on holds, a shadow disagreement, or diverging or damaged logs"),
     (STALE, "a plan is stale"),
     (FENCED, "not the active controller"),
     (INTERNAL, "an error in kframe itself; -v prints where"),

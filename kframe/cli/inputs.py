@@ -1,22 +1,16 @@
-"""The arguments for what commands read: a path, a named pipe, ``-`` for standard input, or a live cluster's URL.
-
-Also the options that state what a file does not show, and the reading of a snapshot.
-"""
+"""The arguments for what commands read: a path, a named pipe, ``-`` for standard input, or a live cluster's URL."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeGuard, cast
+from typing import TYPE_CHECKING, Final, TypeGuard, cast
 
 import click
 
 from kframe.cli.progress import progress
 
 if TYPE_CHECKING:
-    from kframe.snapshot import Snapshot
-    from kframe.snapshot.content import Mode
     from kframe.snapshot.files import InputFile
 
     _ParamType = click.ParamType[InputFile]
@@ -73,24 +67,6 @@ def broker_ids(_ctx: click.Context, _option: click.Parameter, value: str | None)
         return () if value is None else tuple(int(text) for text in value.split(","))
     except ValueError as problem:
         raise click.BadParameter(f"found {value!r}, expected broker ids such as 2,5") from problem
-
-
-def controllers_option(file: str) -> Callable[[Any], Any]:
-    """``--controllers`` of a command that reads ``file``."""
-    help_text = f"Nodes that are instances of kframe, no brokers, where {file} does not show it."
-    return click.option("--controllers", callback=broker_ids, metavar="ID,ID", help=help_text)
-
-
-def read_input(
-    source: InputFile | str, source_format: str | None, mode: Mode | None = None, controllers: Collection[int] = ()
-) -> Snapshot:
-    """Read a snapshot. ``mode`` and ``controllers`` are what a user states. Raises InputError."""
-    from kframe.snapshot import read_snapshot
-
-    with progress("reading") as tick:
-        snapshot = read_snapshot(source, source_format, tick)
-    snapshot = snapshot if mode is None else snapshot.with_mode(mode)
-    return snapshot.with_controllers(controllers)
 
 
 INPUT: Final = InputPath()

@@ -76,10 +76,15 @@ def cluster_of(settings: Settings, plugins: PluginSettings, url: str | None = No
         raise BadInput(f"no ZooKeeper address: give --zookeeper, or a file with {CONNECT} by --config")
     with echo_warnings(), settings.located():
         try:
-            cluster: LiveCluster = plugins.registry().open_cluster(url or f"{SCHEME}://{connect}", settings.values)
+            cluster: LiveCluster = plugins.registry().open_cluster(url or connect_url(settings), settings.values)
         except PluginError as error:
             raise BadInput(str(error)) from error
     return cluster
+
+
+def connect_url(settings: Settings) -> str:
+    """The URL of the cluster at the ZooKeeper address in the settings."""
+    return f"{SCHEME}://{settings.get(CONNECT)}"
 
 
 def cluster_of_brokers(url: str, file: Path | None, plugins: PluginSettings) -> LiveCluster:
@@ -93,6 +98,16 @@ def cluster_of_brokers(url: str, file: Path | None, plugins: PluginSettings) -> 
         distribution = "kframe-kraft" if url.startswith(f"{KRAFT}:") else "kframe-kafka-wire"
         raise BadInput(f"{error}: is {distribution} installed?") from error
     return cluster
+
+
+def awaited(url: str) -> str:
+    """What must respond before the cluster at a URL can be read."""
+    match url.partition(":")[0]:
+        case "kraft":
+            return f"a leader of the quorum at {url}"
+        case "kafka":
+            return f"a controller of the cluster at {url}"
+    return url
 
 
 def client_properties(file: Path | None) -> dict[str, str]:

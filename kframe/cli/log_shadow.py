@@ -13,7 +13,7 @@ from typing import Any, Final
 import click
 
 from kframe.api.settings import Settings
-from kframe.cli.live import cluster_of_brokers
+from kframe.cli.live import awaited, cluster_of_brokers
 from kframe.cli.output import BadInput
 from kframe.cli.plugins import PluginSettings
 from kframe.cli.progress import progress
@@ -120,6 +120,6 @@ def run(
         num_partitions=config["num.partitions"],
     )
     shadow = LogShadow(cluster.committed_log(), static, knows_unclean=UNCLEAN in settings)
-    with progress("reading") as tick:
+    with progress("reading", awaited=awaited(url)) as tick:
         shadow.open(tick, from_start=from_start)
     return watch(LogWatcher(shadow, output), for_s=for_s, metrics_listen=metrics_listen)

@@ -11,7 +11,7 @@ import click
 from kframe.cli.admin import EXECUTE, admin_options
 from kframe.cli.exits import FAILED
 from kframe.cli.findings import emit_notice
-from kframe.cli.inputs import INPUT, SOURCE, controllers_option, is_url, read_input
+from kframe.cli.inputs import INPUT, SOURCE, is_url
 from kframe.cli.live import COMMAND_CONFIG, CONFIG_OPTION
 from kframe.cli.output import (
     BadInput,
@@ -40,7 +40,8 @@ from kframe.cli.plan_generate import generate as generate_plan
 from kframe.cli.plan_stage import limit_options
 from kframe.cli.plan_stage import stage as stage_plan
 from kframe.cli.plugins import PluginSettings, plugin_options
-from kframe.cli.snapshot import FormatChoice, captured
+from kframe.cli.reading import SnapshotReading, reading_options
+from kframe.cli.snapshot import captured
 from kframe.cli.studies import PATH
 
 if TYPE_CHECKING:
@@ -57,8 +58,7 @@ _BROKERS: Final = (
 
 _ALL_LISTED: Final = "-o json, csv and jsonl list them all"
 
-_FROM = click.option("--from", "source_format", type=FormatChoice(), help="Format of SNAPSHOT.")
-_CONTROLLERS = controllers_option("SNAPSHOT")
+_READING = reading_options()
 _LIMIT = click.option("--limit", type=click.IntRange(min=0), default=50, show_default=True,
                       help="Rows that a table lists; data has them all.")  # fmt: skip
 
@@ -74,8 +74,7 @@ for _command in COMMANDS:
 
 @group.command()
 @click.argument("source", metavar="SNAPSHOT", type=SOURCE)
-@_FROM
-@_CONTROLLERS
+@_READING
 @CONFIG_OPTION
 @COMMAND_CONFIG
 @goal_options
@@ -86,31 +85,32 @@ for _command in COMMANDS:
 @plugin_options
 @output_option
 def generate(
-    source: InputFile | str, source_format: str | None, controllers: tuple[int, ...], config: Path | None,
-    command_config: Path | None, goals: dict[str, Any], goal: str | None, cost_terms: tuple[str, ...],
-    weights: InputFile | None, writing: PlanOutput, limit: int, plugins: PluginSettings, output: str,
+    source: InputFile | str, reading: SnapshotReading, config: Path | None, command_config: Path | None,
+    goals: dict[str, Any], goal: str | None, cost_terms: tuple[str, ...], weights: InputFile | None,
+    writing: PlanOutput, limit: int, plugins: PluginSettings, output: str,
 ) -> None:  # fmt: skip
     """Make a plan with as few moves as possible, and print how few any plan needs.
 
     SNAPSHOT is a file or directory, - for standard input, or the URL of a live cluster as in kframe snapshot capture.
-    Goals may be combined. Exit code 1: a partition cannot be reassigned as requested, and stays as it is.
+    Goals may be combined. Exit code 1: the plan does not do all that is requested. The first line says what it lacks,
+    and the report lists each such partition with the reason; all others are planned.
     """
     from kframe.planning import PlanRequest
     from kframe.planning.sizes import read_weights
 
     goals |= chosen_terms(plugins, goal, cost_terms)
+    goals["racks"] = _racks(reading.racks(), goals["racks"])
     PlanRequest(**goals)
     writing.check()
     if is_url(source):
-        if source_format is not None:
-            raise BadInput(f"--from {source_format}: found a URL, expected a file")
-        snapshot = captured(source, config, command_config, plugins)
+        if reading.source_format is not None:
+            raise BadInput(f"--from {reading.source_format}: found a URL, expected a file")
+        snapshot = reading.complete(captured(source, config, command_config, plugins))
     else:
         for option, file in (("--config", config), ("--command-config", command_config)):
             if file is not None:
                 raise BadInput(f"{option}: found a file as SNAPSHOT, expected the URL of a live cluster")
-        snapshot = read_input(source, source_format)
-    snapshot = snapshot.with_controllers(controllers)
+        snapshot = reading.read(source)
     sizes = None if weights is None else read_weights(weights, snapshot)
     request = PlanRequest(**goals, weights=sizes)
     click.get_current_context().exit(generate_plan(snapshot, request, writing, output, limit))
@@ -119,16 +119,15 @@ def generate(
 @group.command()
 @click.argument("plan", metavar="PLAN", type=INPUT)
 @click.argument("source", metavar="SNAPSHOT", type=INPUT)
-@_FROM
-@_CONTROLLERS
+@_READING
 @limit_options
 @weights_option
 @click.option("--out", metavar="DIR|FILE.json", help="Write stage-001.json … and manifest.json, or only the manifest.")
 @_LIMIT
 @output_option
 def stage(
-    plan: InputFile, source: InputFile, source_format: str | None, controllers: tuple[int, ...],
-    limits: dict[str, Any], weights: InputFile | None, out: str | None, limit: int, output: str,
+    plan: InputFile, source: InputFile, reading: SnapshotReading, limits: dict[str, Any], weights: InputFile | None,
+    out: str | None, limit: int, output: str,
 ) -> None:  # fmt: skip
     """Order PLAN in stages within limits, and print the effect of a broker failure in each.
 
@@ -138,7 +137,7 @@ def stage(
     from kframe.planning.sizes import read_weights
     from kframe.staging.request import StageRequest
 
-    comparison = _checked_plan(plan, source, source_format, controllers)
+    comparison = _checked_plan(plan, source, reading)
     sizes = None if weights is None else read_weights(weights, comparison.snapshot)
     code = stage_plan(comparison, StageRequest(**limits, weights=sizes), out, output, limit)
     click.get_current_context().exit(code)
@@ -147,16 +146,15 @@ def stage(
 @group.command()
 @click.argument("plan", metavar="PLAN", type=INPUT)
 @click.option("--snapshot", "source", type=INPUT, metavar="SNAPSHOT", help="Also check it against this cluster.")
-@_FROM
-@_CONTROLLERS
+@_READING
 @report_option
 @force_option
 @weights_option
 @_LIMIT
 @output_option
 def check(
-    plan: InputFile, source: InputFile | None, source_format: str | None, controllers: tuple[int, ...],
-    page: Path | None, force: bool, weights: InputFile | None, limit: int, output: str,
+    plan: InputFile, source: InputFile | None, reading: SnapshotReading, page: Path | None, force: bool,
+    weights: InputFile | None, limit: int, output: str,
 ) -> None:  # fmt: skip
     """Check PLAN alone and against a cluster. Print one finding per row. --weights has the sizes for --report.
 
@@ -175,7 +173,7 @@ def check(
     if source is None:
         report = PlanReport.of(load_plan(plan), None)
     else:
-        comparison = _checked_plan(plan, source, source_format, controllers)
+        comparison = _checked_plan(plan, source, reading)
         report = PlanReport.of(comparison.plan, comparison)
         if page is not None:
             _write_page(page, plan, comparison, weights)
@@ -187,24 +185,24 @@ def check(
 @group.command()
 @click.argument("plan", metavar="PLAN", type=INPUT)
 @click.argument("source", metavar="SNAPSHOT", type=INPUT)
-@_FROM
+@_READING
 @_LIMIT
 @output_option
-def show(plan: InputFile, source: InputFile, source_format: str | None, limit: int, output: str) -> None:
+def show(plan: InputFile, source: InputFile, reading: SnapshotReading, limit: int, output: str) -> None:
     """List every partition of PLAN: its replicas in SNAPSHOT, its target, and the replicas added and removed."""
-    comparison = _checked_plan(plan, source, source_format)
+    comparison = _checked_plan(plan, source, reading)
     _emit_partitions(comparison.partition_rows(), len(comparison.plan), "kframe.plan/v1", output, limit)
 
 
 @group.command()
 @click.argument("plan", metavar="PLAN", type=INPUT)
 @click.argument("source", metavar="SNAPSHOT", type=INPUT)
-@_FROM
+@_READING
 @_LIMIT
 @output_option
-def diff(plan: InputFile, source: InputFile, source_format: str | None, limit: int, output: str) -> None:
+def diff(plan: InputFile, source: InputFile, reading: SnapshotReading, limit: int, output: str) -> None:
     """Print what PLAN changes in SNAPSHOT: the old and the new assignment."""
-    comparison = _checked_plan(plan, source, source_format)
+    comparison = _checked_plan(plan, source, reading)
     rows = list(comparison.partition_rows(changes_only=True))
     if output not in ("table", "wide"):
         _emit_partitions(iter(rows), len(rows), "kframe.plan-diff/v1", output, limit)
@@ -219,16 +217,16 @@ def diff(plan: InputFile, source: InputFile, source_format: str | None, limit: i
 @group.command()
 @click.argument("plan", metavar="PLAN", type=INPUT)
 @click.argument("source", metavar="SNAPSHOT", type=INPUT)
-@_FROM
-def stamp(plan: InputFile, source: InputFile, source_format: str | None) -> None:
+@_READING
+def stamp(plan: InputFile, source: InputFile, reading: SnapshotReading) -> None:
     """Print PLAN with a stamp: the cluster, and the present assignment of the plan's partitions in SNAPSHOT.
 
     kframe plan apply refuses the plan once these have changed; Kafka's tools ignore the stamp.
     """
     from kframe.whatif.execution import plan_document
 
-    comparison = _checked_plan(plan, source, source_format)
-    click.echo(plan_document(comparison.plan.targets, comparison.stamp()), nl=False)
+    comparison = _checked_plan(plan, source, reading)
+    click.echo(plan_document(comparison.plan, comparison.stamp()), nl=False)
 
 
 @group.command()
@@ -252,12 +250,15 @@ def apply(
     """
     from kframe.cli.admin import apply as apply_plan
     from kframe.whatif.execution import read_stamp
+    from kframe.whatif.observers import refuse_observers
     from kframe.whatif.plan import load_plan
 
     if not wait and batch_size is not None:
         raise BadInput("--no-wait with --batch-size: a batch begins when the last has ended")
+    loaded = load_plan(plan)
+    refuse_observers(loaded)
     code = apply_plan(
-        admin, load_plan(plan), read_stamp(plan), execute=execute, rollback=rollback, batch_size=batch_size, wait=wait,
+        admin, loaded, read_stamp(plan), execute=execute, rollback=rollback, batch_size=batch_size, wait=wait,
         output=output, limit=limit, how_to_cancel=f"kframe plan cancel {plan} cancels them",
     )  # fmt: skip
     click.get_current_context().exit(code)
@@ -278,6 +279,16 @@ def cancel(admin: Administration, plan: InputFile, execute: bool, output: str) -
     click.get_current_context().exit(cancel_reassignments(admin, partitions, execute, output))
 
 
+def _racks(mapped: dict[int, str], stated: dict[int, str]) -> dict[int, str]:
+    """The racks of a rack map and of ``--add-brokers``. Raises BadInput if they contradict each other."""
+    for broker_id, rack in stated.items():
+        if mapped.get(broker_id, rack) != rack:
+            raise BadInput(
+                f"--add-brokers: found broker {broker_id} in {rack}, expected {mapped[broker_id]} (--rack-map)"
+            )
+    return mapped | stated
+
+
 def _write_page(path: Path, plan: InputFile, checked: CheckedPlan, weights: InputFile | None) -> None:
     """Write the page about a plan and the snapshot that it was compared with."""
     from kframe.planning.review import PlanReview
@@ -288,13 +299,12 @@ def _write_page(path: Path, plan: InputFile, checked: CheckedPlan, weights: Inpu
         write_page(path, PlanReview.of_plan(checked, sizes), file.read())
 
 
-def _checked_plan(
-    plan: InputFile, source: InputFile, source_format: str | None, controllers: tuple[int, ...] = ()
-) -> CheckedPlan:
+def _checked_plan(plan: InputFile, source: InputFile, reading: SnapshotReading) -> CheckedPlan:
     from kframe.whatif.plan import load_plan
     from kframe.whatif.plan_check import resolve_plan
 
-    return resolve_plan(load_plan(plan), read_input(source, source_format, controllers=controllers))
+    loaded = load_plan(plan)
+    return resolve_plan(loaded, reading.read(source))
 
 
 def _emit_report(report: PlanReport, output: str, limit: int) -> None:
@@ -303,16 +313,19 @@ def _emit_report(report: PlanReport, output: str, limit: int) -> None:
 
     if report.checked is not None:
         emit_notice(report.checked.rules, output)
+    for note in report.notes:
+        emit_notice(note, output)
     document = report.document()
     if emit_data(SCHEMA, document, _FINDINGS, document["findings"], output):
         return
     plan, counts = document["plan"], document["counts"]
     emit_heading(f"{plan['name']}: {_counted(plan['partitions'], 'partition')} of {_counted(plan['topics'], 'topic')}")
     emit_record("", {f"{severity}s": count for severity, count in counts.items()}, output)
-    if document["findings"] and limit:
+    findings = document["findings"] if output == "wide" else list(report.folded_rows())
+    if findings and limit:
         click.echo()
-        emit_rows(OutputTable("", _FINDINGS, document["findings"][:limit]), output)
-        echo_more(len(document["findings"]) - limit, _ALL_LISTED)
+        emit_rows(OutputTable("", _FINDINGS, findings[:limit]), output)
+        echo_more(len(findings) - limit, _ALL_LISTED)
     if document["moves"] is not None:
         _emit_moves(document["moves"], output)
 

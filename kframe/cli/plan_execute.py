@@ -15,7 +15,7 @@ import click
 from kframe.cli.admin import EXECUTE, open_administration, report_errors
 from kframe.cli.exits import FAILED, STALE
 from kframe.cli.inputs import INPUT
-from kframe.cli.live import COMMAND_CONFIG
+from kframe.cli.live import COMMAND_CONFIG, awaited
 from kframe.cli.output import OutputTable, emit_data, emit_heading, emit_record, emit_rows, output_option, with_options
 from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.cli.progress import progress
@@ -128,7 +128,8 @@ def execute(
         _exit(_run(path, _Access(url, command_config, interval, plugins, output), "execute", execute))
     with open_administration(url, command_config, plugins) as admin:
         try:
-            checked = _checked(staged, admin)
+            with progress("reading", awaited=awaited(url)):
+                checked = _checked(staged, admin)
         except StalePlan as stale:
             click.echo(f"error: {stale}", err=True)
             _exit(STALE)
@@ -251,8 +252,10 @@ def _run(
             _emit(state, path, {}, access.output, executed=True)
             click.echo("nothing is left to do", err=True)
             return 0
-        with open_administration(access.url or state.start.url, access.command_config, access.plugins) as admin:
-            description = admin.describe()
+        cluster_url = access.url or state.start.url
+        with open_administration(cluster_url, access.command_config, access.plugins) as admin:
+            with progress("reading", awaited=awaited(cluster_url)):
+                description = admin.describe()
             check_cluster(state, description.cluster_id)
             unhealthy = Observation.of(description).unhealthy(frozenset()) if accept_health else None
             limits = msgspec.structs.replace(state.limits, **changes) if changes else None

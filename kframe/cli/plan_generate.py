@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from kframe.cli.exits import FAILED
 from kframe.cli.inputs import INPUT, broker_ids
 from kframe.cli.output import (
     BadInput,
@@ -35,6 +36,8 @@ _BROKERS: Final = (
     "broker_id", "rack", "received", "replicas_before", "replicas_after", "replicas", "leaders_before", "leaders_after",
     "leaders",
 )  # fmt: skip
+_UNMET: Final = ("topic", "partition", "replicas", "lacks", "reason")
+_DIVERTED: Final = ("topic", "partition", "replaced", "replacement", "receivers", "reason")
 _STDOUT: Final = "-"
 
 
@@ -160,7 +163,10 @@ def chosen_terms(plugins: PluginSettings, goal: str | None, cost_terms: Iterable
 
 
 weights_option: Final = click.option(
-    "--weights", type=INPUT, metavar="FILE", help="Sizes: Parquet, CSV or JSON with topic, partition and bytes."
+    "--weights",
+    type=INPUT,
+    metavar="FILE",
+    help="Sizes: Parquet, CSV or JSON with topic, partition and bytes, or the output of kafka-log-dirs --describe.",
 )
 
 
@@ -245,15 +251,17 @@ def generate(snapshot: Snapshot, request: PlanRequest, writing: PlanOutput, outp
     if writing.target is not None or writing.page is not None:
         generated_plan = proposal.plan
         checked = resolve_plan(generated_plan, snapshot)
-        lines = list(plan_lines(generated_plan.targets, checked.stamp()))
+        lines = list(plan_lines(generated_plan, checked.stamp()))
         writing.write(lines)
         if writing.page is not None:
             write_page(writing.page, PlanReview.of_proposal(proposal, checked), "".join(lines).encode())
     if writing.on_stdout:
-        click.echo(document["summary"], err=True)
+        _emit_messages(document, limit)
     elif not emit_data(SCHEMA, document, list(document["brokers"][0]), document["brokers"], output):
         _emit_tables(document, output, limit)
-    return 1 if proposal.unassignable else 0
+    elif output in ("csv", "jsonl"):
+        _emit_messages(document, limit)
+    return 0 if proposal.meets_request else FAILED
 
 
 def write_page(path: Path, review: PlanReview, plan_file: bytes) -> None:
@@ -265,19 +273,50 @@ def write_page(path: Path, review: PlanReview, plan_file: bytes) -> None:
     replace_file(path, lambda new: new.write_text(page, encoding="utf-8"))
 
 
+def _emit_messages(document: dict[str, Any], limit: int) -> None:
+    """Print the summary and what the reader must know on standard error, beside the plan on standard output."""
+    click.echo(document["summary"], err=True)
+    for text in document["warnings"]:
+        click.echo(f"warning: {text}", err=True)
+    for rows, describe in ((document["unmet"], _unmet_line), (document["diverted"], _diverted_line)):
+        for row in rows[:limit]:
+            click.echo(describe(row), err=True)
+        if len(rows) > limit:
+            click.echo(f"and {len(rows) - limit:,} more", err=True)
+
+
+def _unmet_line(row: dict[str, Any]) -> str:
+    replicas = ",".join(map(str, row["replicas"]))
+    return f"{row['topic']}-{row['partition']} stays on {replicas}: {row['reason']}"
+
+
+def _diverted_line(row: dict[str, Any]) -> str:
+    receivers = ",".join(map(str, row["receivers"]))
+    return f"{row['topic']}-{row['partition']} goes to {receivers} instead of {row['replacement']}: {row['reason']}"
+
+
 def _emit_tables(document: dict[str, Any], output: str, limit: int) -> None:
     emit_heading(document["summary"])
     moves, racks = document["moves"], document["racks"]
+    crowded = "unknown"
+    if racks["crowded_after"] is not None:
+        crowded = f"{racks['crowded_before']:,} before, {racks['crowded_after']:,} after"
     emit_record("", {
         "partitions": {
             name: f"{count:,}" for name, count in document["partitions"].items() if count or name == "changed"
         },
         "leaders that change": moves["leaders"],
-        "limits reached": document["limits_reached"],
+        "request met": document["meets_request"],
         **{name.replace("_", " "): document[name] for name in ("goal", "cost_terms") if document[name]},
-        "partitions in too few racks": f"{racks['crowded_before']:,} before, {racks['crowded_after']:,} after",
+        "partitions in too few racks": crowded,
+        **({"warning": document["warnings"]} if document["warnings"] else {}),
         "note": document["notes"],
     }, output)  # fmt: skip
+    for name, exceptions in (("unmet", _UNMET), ("diverted", _DIVERTED)):
+        if document[name] and limit:
+            click.echo()
+            emit_rows(OutputTable("", exceptions, document[name][:limit]), output)
+            echo_more(len(document[name]) - limit, "data has them all")
     click.echo()
     rows = [{"load": name.replace("_", " "), **skew} for name, skew in document["skew"].items()]
     emit_rows(OutputTable("", ("load", "mean", "most", "over_mean", "deviation"), rows), output)

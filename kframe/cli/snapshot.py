@@ -8,23 +8,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
-from click.shell_completion import CompletionItem
 
 from kframe.cli.admin import open_administration
 from kframe.cli.completion import complete_topics
-from kframe.cli.inputs import INPUT, controllers_option, read_input
-from kframe.cli.live import CLIENT_SCHEMES, COMMAND_CONFIG, CONFIG_OPTION, KAFKA, cluster_of, cluster_of_brokers, gather
+from kframe.cli.inputs import INPUT
+from kframe.cli.live import (
+    CLIENT_SCHEMES,
+    COMMAND_CONFIG,
+    CONFIG_OPTION,
+    KAFKA,
+    awaited,
+    cluster_of,
+    cluster_of_brokers,
+    gather,
+)
 from kframe.cli.output import OutputTable, ReportingGroup, emit_reasons, emit_record, emit_rows, output_option
 from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.cli.progress import progress
+from kframe.cli.reading import SnapshotReading, reading_options
 
 if TYPE_CHECKING:
     from kframe.snapshot import Snapshot
-    from kframe.snapshot.content import Mode
     from kframe.snapshot.files import InputFile
-
-#: The keys of ``kframe.snapshot.FORMATS``, repeated here so that ``--help`` does not import NumPy.
-FORMAT_NAMES: Final = ("kframe", "zookeeper", "describe", "kcat", "reassignment")
 
 #: Columns of each listing, and the columns that only wide tables have.
 _COLUMNS: Final[Mapping[str, tuple[tuple[str, ...], frozenset[str]]]] = {
@@ -34,13 +39,14 @@ _COLUMNS: Final[Mapping[str, tuple[tuple[str, ...], frozenset[str]]]] = {
         frozenset({"broker_epoch", "endpoints"}),
     ),
     "topics": (
-        ("topic", "partitions", "replication_factor", "offline", "under_replicated", "deleting", "topic_id", "configs"),
+        ("topic", "partition_count", "replication_factor", "offline", "under_replicated", "deleting", "topic_id",
+         "configs"),
         frozenset({"topic_id", "configs"}),
     ),
     "partitions": (
         ("topic", "partition", "leader", "replicas", "isr", "leader_epoch", "adding_replicas", "removing_replicas",
-         "controller_epoch", "zk_version", "leader_recovery_state", "elr", "last_known_elr"),
-        frozenset({"controller_epoch", "zk_version", "leader_recovery_state", "elr", "last_known_elr"}),
+         "controller_epoch", "partition_epoch", "leader_recovery_state", "elr", "last_known_elr"),
+        frozenset({"controller_epoch", "partition_epoch", "leader_recovery_state", "elr", "last_known_elr"}),
     ),
 }  # fmt: skip
 
@@ -54,36 +60,8 @@ _KRAFT_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
 _KRAFT_WIDE: Final = ("log_dirs", "cordoned_log_dirs", "incarnation_id", "features", "directories")
 
 
-class FormatChoice(click.Choice[str]):
-    """The formats of kframe and, once another name is given or completed, those of plugins."""
-
-    def __init__(self) -> None:
-        super().__init__(FORMAT_NAMES)
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The name, if a format has it."""
-        if value not in FORMAT_NAMES:
-            self._load()
-        return super().convert(value, param, ctx)
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """All names that begin so."""
-        self._load()
-        return super().shell_complete(ctx, param, incomplete)
-
-    def _load(self) -> None:
-        from kframe.snapshot.formats import format_names
-
-        self.choices = format_names()
-
-
 _PATH: Final = click.Path(path_type=Path)
-_FROM: Final = click.option(
-    "--from", "--format", "source_format", type=FormatChoice(), help="Format of IN; detected by default."
-)
-_MODE: Final = click.option(
-    "--mode", type=click.Choice(("zookeeper", "kraft")), help="Mode of the cluster, where IN does not show it."
-)
+_READING: Final = reading_options("IN", "--format")
 _FORCE: Final = click.option("--force", is_flag=True, help="Replace a snapshot that is already there.")
 
 
@@ -95,21 +73,16 @@ def group() -> None:
 @group.command()
 @click.argument("source", metavar="IN", type=INPUT)
 @click.argument("target", metavar="OUT", type=_PATH)
-@_FROM
-@_MODE
-@controllers_option("IN")
+@_READING
 @_FORCE
-def convert(
-    source: InputFile, target: Path, source_format: str | None, mode: Mode | None, controllers: tuple[int, ...],
-    force: bool,
-) -> None:  # fmt: skip
+def convert(source: InputFile, target: Path, reading: SnapshotReading, force: bool) -> None:
     """Read IN and keep it as a snapshot directory OUT.
 
     IN is a ZooKeeper dump, the output of kafka-topics --describe, kcat -L -J or kafka-reassign-partitions, or a
     snapshot directory; files may be gzipped. With the plugin kraft it is also the directory, a segment or a snapshot
     of a KRaft node, or the output of kafka-dump-log; OUT.checkpoint is then a snapshot that Kafka reads.
     """
-    _write(read_input(source, source_format, mode, controllers), target, force)
+    _write(reading.read(source), target, force)
 
 
 @group.command()
@@ -169,9 +142,7 @@ def capture(
 
 @group.command()
 @click.argument("source", metavar="IN", type=INPUT)
-@_FROM
-@_MODE
-@controllers_option("IN")
+@_READING
 @click.option("--topics", is_flag=True, help="List topics.")
 @click.option("--brokers", is_flag=True, help="List brokers.")
 @click.option("--partitions", is_flag=True, help="List partitions.")
@@ -179,8 +150,8 @@ def capture(
               help="List only this topic; may be repeated.")  # fmt: skip
 @output_option
 def show(
-    source: InputFile, source_format: str | None, mode: Mode | None, controllers: tuple[int, ...], topics: bool,
-    brokers: bool, partitions: bool, names: tuple[str, ...], output: str,
+    source: InputFile, reading: SnapshotReading, topics: bool, brokers: bool, partitions: bool, names: tuple[str, ...],
+    output: str,
 ) -> None:  # fmt: skip
     """Summarise the cluster in IN, or list its brokers, topics or partitions."""
     flags = {"topics": topics, "brokers": brokers, "partitions": partitions}
@@ -190,7 +161,7 @@ def show(
     view = views[0] if views else "partitions" if names else "summary"
     if names and view not in ("topics", "partitions"):
         raise click.UsageError("--topic goes with --topics or --partitions")
-    snapshot = read_input(source, source_format, mode, controllers)
+    snapshot = reading.read(source)
     if view == "summary":
         from kframe.snapshot.listing import summary_record
 
@@ -247,7 +218,7 @@ def captured(url: str, config: Path | None, command_config: Path | None, plugins
             raise click.UsageError("--command-config has settings for kafka:// and kraft:// URLs: others take --config")
         settings = gather(config)
         cluster, located = cluster_of(settings, plugins, url), settings.located()
-    with progress("reading") as tick, located:
+    with progress("reading", awaited=awaited(url)) as tick, located:
         return cluster.capture(tick)
 
 
@@ -280,9 +251,10 @@ def _write_sizes(
 
 def _write(snapshot: Snapshot, target: Path, force: bool) -> None:
     from kframe.snapshot import write_snapshot
-    from kframe.snapshot.formats import format_written_to
+    from kframe.snapshot.formats import check_holds, format_written_to
 
     if spec := format_written_to(target):
+        check_holds(snapshot, target)
         spec.write_snapshot(snapshot, target, force)
     else:
         with progress("writing") as tick:
@@ -307,6 +279,8 @@ def _table(snapshot: Snapshot, view: str, names: tuple[str, ...]) -> OutputTable
         "topics": lambda: listing.topic_rows(snapshot, selected),
         "partitions": lambda: listing.partition_rows(snapshot, selected),
     }
+    if view == "partitions" and snapshot.partitions.observers is not None:
+        columns = (*columns[:5], "observers", *columns[5:])
     if snapshot.is_kraft:
         wide -= frozenset(ELR_COLUMNS)
         columns = (*columns, *_KRAFT_COLUMNS.get(view, ()))

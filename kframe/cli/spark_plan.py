@@ -10,7 +10,7 @@ import click
 from kframe.cli.output import OutputTable, emit_rows, output_option
 from kframe.cli.plan_generate import chosen_terms, goal_options, term_options
 from kframe.cli.plugins import PluginSettings, plugin_options
-from kframe.cli.spark_session import SparkSettings, planned_in, report_messages, spark_options
+from kframe.cli.spark_session import SparkSettings, planned_in, report_left_out, report_messages, spark_options
 
 _SCHEMA: Final = "kframe.spark-plans/v1"
 #: Columns that appear only in wide tables and data.
@@ -35,8 +35,8 @@ def plan_clusters(
 ) -> None:  # fmt: skip
     """Make a plan for each cluster of the fleet in DIR, as kframe plan generate does, and print a summary of each.
 
-    Exit code 3: a cluster has no plan, because the request names what it lacks. 1: a partition of a cluster cannot be
-    reassigned as requested, and stays as it is. With --out, clusters that are there already are not planned again.
+    Exit code 3: a cluster has no plan, because the request names what it lacks. 1: a plan does not do all that is
+    requested. With --out, clusters that are there already are not planned again.
     """
     from kframe.planning import PlanRequest
     from kframe.spark.marks import Writing
@@ -52,10 +52,11 @@ def plan_clusters(
     fleet = open_fleet(session, folder, (), fingerprints=out is not None)
     with plan_fleet(session, fleet, fleet_request, Writing(out, force, planned_in(out, "clusters"))) as result:
         rows = [row.asDict() for row in result.plans.orderBy("cluster").toLocalIterator()]
-        reasons = [row["problem"] for row in result.problems.orderBy("cluster").toLocalIterator()]
+        problems = {row["cluster"]: row["problem"] for row in result.problems.orderBy("cluster").toLocalIterator()}
     emit_rows(OutputTable(_SCHEMA, PLANS.schema.names, rows, _WIDE), output)
-    report_messages(result.changed, reasons, {}, "cluster")
-    if any(row["unassignable"] for row in rows):
+    report_left_out(fleet, fleet.names(), {}, "")
+    report_messages(result.changed, problems.values(), {}, "cluster")
+    if not all(row["limits_reached"] for row in rows):
         click.get_current_context().exit(1)
 
 

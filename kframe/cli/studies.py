@@ -11,23 +11,20 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import click
 
 from kframe.cli.completion import complete_selectors
-from kframe.cli.inputs import INPUT, controllers_option, read_input
+from kframe.cli.inputs import INPUT
 from kframe.cli.output import BadInput, with_options
 from kframe.cli.plugins import PluginSettings, plugin_options
-from kframe.cli.snapshot import FormatChoice
+from kframe.cli.reading import SnapshotReading, reading_options
 from kframe.errors import PluginError
 
 if TYPE_CHECKING:
     from kframe.model.elections import LeaderSelector
     from kframe.model.ids import ElectionKind
     from kframe.snapshot import Snapshot
-    from kframe.snapshot.content import Mode
     from kframe.snapshot.files import InputFile
     from kframe.whatif import WhatIf
 
 PATH: Final = click.Path(path_type=Path)
-#: The values of ``kframe.snapshot.snapshot.Mode``, repeated here so that ``--help`` does not import NumPy.
-MODES: Final = ("zookeeper", "kraft")
 
 
 def replica_lists(_ctx: click.Context, _option: click.Parameter, value: str | None) -> list[list[int]] | None:
@@ -47,14 +44,12 @@ class ClusterSettings:
     """A snapshot and the settings of its controller, from a command's options."""
 
     source: InputFile
-    source_format: str | None
+    reading: SnapshotReading
     config: Mapping[str, str]
-    mode: Mode | None = None
-    controllers: tuple[int, ...] = ()
 
     def read(self) -> Snapshot:
         """Read the snapshot. Raises InputError if it is unusable."""
-        return read_input(self.source, self.source_format, self.mode, self.controllers)
+        return self.reading.read(self.source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +78,6 @@ def chosen_selectors(plugins: PluginSettings, names: Iterable[str]) -> dict[Elec
         raise BadInput(str(problem)) from problem
 
 
-mode_option: Final = click.option(
-    "--mode", type=click.Choice(MODES), help="Mode of the cluster, where SNAPSHOT does not show it."
-)
 config_option: Final = click.option(
     "--config", multiple=True, metavar="KEY=VALUE", help="Kafka's configuration key; may be repeated."
 )
@@ -100,28 +92,24 @@ selector_option: Final = click.option(
 
 
 def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add SNAPSHOT, ``--from``, ``--mode``, ``--controllers`` and ``--config`` to a command, as ``cluster``."""
+    """Add SNAPSHOT, the options of ``reading_options`` and ``--config`` to a command, as ``cluster``."""
 
     @functools.wraps(command)
     def with_cluster(
-        *args: Any, source: InputFile, source_format: str | None, config: tuple[str, ...], mode: Mode | None,
-        controllers: tuple[int, ...], **kwargs: Any,
-    ) -> Any:  # fmt: skip
-        cluster = ClusterSettings(source, source_format, config_pairs(config), mode, controllers)
-        return command(*args, cluster=cluster, **kwargs)
+        *args: Any, source: InputFile, reading: SnapshotReading, config: tuple[str, ...], **kwargs: Any
+    ) -> Any:
+        return command(*args, cluster=ClusterSettings(source, reading, config_pairs(config)), **kwargs)
 
     return with_options(
         with_cluster,
         click.argument("source", metavar="SNAPSHOT", type=INPUT),
-        click.option("--from", "source_format", type=FormatChoice(), help="Format of SNAPSHOT."),
-        mode_option,
-        controllers_option("SNAPSHOT"),
+        reading_options(),
         config_option,
     )
 
 
 def study_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add SNAPSHOT, ``--from``, ``--config``, ``--selector`` and the plugin options to a command, as ``study``."""
+    """Add the options of ``cluster_options``, ``--selector`` and the plugin options to a command, as ``study``."""
 
     @cluster_options
     @selector_option

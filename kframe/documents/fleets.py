@@ -29,6 +29,8 @@ class FleetPlanRow(Struct):
     changed: int
     reassigning: int
     unassignable: int
+    unmet: int
+    leaderless: int
     moves: int
     bytes: int | None
     unit: str
@@ -38,8 +40,8 @@ class FleetPlanRow(Struct):
     exact: bool
     limits_reached: bool
     leader_changes: int
-    crowded_before: int
-    crowded_after: int
+    crowded_before: int | None
+    crowded_after: int | None
     summary: str
     proof: str
 
@@ -68,7 +70,7 @@ class ViolationRow(Struct):
     partition: int | None
     actual: str
     expected: str
-    mode: Mode
+    mode: Mode | None
 
 
 class ImpactRow(Struct):

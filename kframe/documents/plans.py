@@ -7,6 +7,7 @@ from typing import Literal
 from msgspec import Struct
 
 from kframe.execution.entries import Goal, RunResult
+from kframe.planning.unmet import Unmet
 from kframe.whatif.health import Skew
 from kframe.whatif.plan_check import Check, Severity
 
@@ -76,19 +77,22 @@ class PlanMoves(Struct):
 
 class GeneratedPartitions(Struct):
     """Partitions in scope, partitions that change, partitions left out because they are being reassigned, and
-    partitions that no allowed broker can take a replica of."""
+    partitions that no allowed broker can take a replica of. ``unmet`` are not as requested after the plan.
+    ``leaderless`` receive replicas that cannot be copied before the partition has a leader."""
 
     scope: int
     changed: int
     reassigning: int
     unassignable: int
+    unmet: int
+    leaderless: int
 
 
 class GeneratedMoves(Struct):
     """What a generated plan copies. ``cost`` and ``bound`` are in ``unit``: no plan costs less than the bound. The unit
     is ``replicas``, ``bytes``, or that of the goal. ``term_cost`` is the part of the cost that cost terms add.
 
-    ``gap`` is the part of the bound by which the cost exceeds it; null where the limits are not reached. ``exact``: the
+    ``gap`` is the part of the bound by which the cost exceeds it; null where the request is not met. ``exact``: the
     solver has proven the bound, or that no plan reaches the limits. ``leaders`` counts the partitions whose preferred
     leader changes.
     """
@@ -104,10 +108,31 @@ class GeneratedMoves(Struct):
 
 
 class CrowdedPartitions(Struct):
-    """Partitions that span fewer racks than they could."""
+    """Partitions that span fewer racks than they could; null where no broker has a rack."""
 
-    crowded_before: int
-    crowded_after: int
+    crowded_before: int | None
+    crowded_after: int | None
+
+
+class UnmetPartition(Struct):
+    """A partition that is not as requested after a generated plan. ``lacks`` says what, ``reason`` says why."""
+
+    topic: str
+    partition: int
+    replicas: list[int]
+    lacks: list[Unmet]
+    reason: str
+
+
+class DivertedReplica(Struct):
+    """A replica of the broker ``replaced`` that ``receivers`` receive, and not the requested ``replacement``."""
+
+    topic: str
+    partition: int
+    replaced: int
+    replacement: int
+    receivers: list[int]
+    reason: str
 
 
 class GeneratedBroker(Struct):
@@ -129,11 +154,14 @@ class GeneratedBroker(Struct):
 
 
 class GeneratedPlanDocument(Struct):
-    """The report of a generated plan: ``kframe plan generate``. ``proof`` says why no plan copies less than the bound.
-    ``skew`` is of the brokers that receive replicas. ``goal`` and ``cost_terms`` name what plugins have contributed."""
+    """The report of a generated plan: ``kframe plan generate``. ``meets_request``: the plan does all that is requested.
+    ``limits_reached``: it does, and so the loads of brokers are within their limits. ``proof`` says why no plan copies
+    less than the bound. ``skew`` is of the brokers that receive replicas. ``goal`` and ``cost_terms`` name what plugins
+    have contributed. ``warnings`` are to be read before the plan is executed."""
 
     snapshot: PlanSnapshot
     summary: str
+    meets_request: bool
     proof: str
     partitions: GeneratedPartitions
     moves: GeneratedMoves
@@ -143,6 +171,9 @@ class GeneratedPlanDocument(Struct):
     racks: CrowdedPartitions
     skew: dict[str, Skew]
     brokers: list[GeneratedBroker]
+    unmet: list[UnmetPartition]
+    diverted: list[DivertedReplica]
+    warnings: list[str]
     notes: list[str]
 
 
@@ -159,7 +190,7 @@ class PlanFinding(Struct):
 
 class PlanCheckDocument(Struct):
     """A checked plan: ``kframe plan check``. ``rules`` (which decide), ``snapshot`` and ``moves`` are null without
-    ``--snapshot``."""
+    ``--snapshot``. ``notes`` say what is not checked."""
 
     rules: str | None
     plan: PlanRecord
@@ -168,6 +199,7 @@ class PlanCheckDocument(Struct):
     counts: SeverityCounts
     moves: PlanMoves | None
     findings: list[PlanFinding]
+    notes: list[str]
     assumptions: list[str]
 
 

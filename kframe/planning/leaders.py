@@ -18,10 +18,10 @@ def balance_leaders(problem: PlanProblem, draft: Draft) -> None:
     """Reorder replicas until each broker is preferred leader of its share of partitions.
 
     A plan that balances, or that changes leaders only, may reorder all partitions in scope. Any other plan reorders
-    only partitions that it changes anyway.
+    only partitions whose preferred leader leaves, unless a replacement takes its position.
     """
     all_in_scope = problem.request.balances or problem.request.leaders_only
-    order = problem.order if all_in_scope else _changed(problem, draft)
+    order = problem.order if all_in_scope else _with_new_first(problem, draft)
     if not len(order):
         return
     rows = problem.order if all_in_scope else np.flatnonzero(draft.before.counts > 0).astype(np.int32)
@@ -42,12 +42,14 @@ def preferred_leaders(draft: Draft, rows: Int32, brokers: int) -> Int64:
     return np.bincount(draft.replica[draft.offsets[rows]], minlength=brokers).astype(np.int64)
 
 
-def _changed(problem: PlanProblem, draft: Draft) -> Int32:
-    """The rows in scope whose replicas differ from those before, in the order of the problem."""
-    lists, before = draft.lists(), draft.before
-    changed = lists.counts != before.counts
-    same = np.flatnonzero(~changed)
-    left, right = lists.take(same), before.take(same)
-    changed[same] = left.any(left.values != right.values)
-    rows: Int32 = problem.order[changed[problem.order]]
+def _with_new_first(problem: PlanProblem, draft: Draft) -> Int32:
+    """The rows in scope whose first replica is new and no requested replacement, in the order of the problem."""
+    brokers, before = problem.brokers, draft.before
+    expected = np.arange(len(brokers), dtype=np.int32)
+    for old_id, new_id in problem.request.replace.items():
+        expected[brokers.index_of(old_id)] = brokers.index_of(new_id)
+    order = problem.order[before.counts[problem.order] > 0]
+    first_before = before.values[before.offsets[order]]
+    first = draft.replica[draft.offsets[order]]
+    rows: Int32 = order[(first != first_before) & (first != expected[first_before])]
     return rows

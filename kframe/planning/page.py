@@ -21,6 +21,8 @@ _MOVES_BYTES: Final = 2_500_000
 _PAGE_ROWS: Final = 500
 _LOADS: Final = ("replicas", "leaders", "bytes")
 _FINDING: Final = ("severity", "check", "topic", "partition", "error", "detail")
+_UNMET: Final = ("topic", "partition", "replicas", "lacks", "reason")
+_DIVERTED: Final = ("topic", "partition", "replaced", "replacement", "receivers", "reason")
 _MOVE: Final = ("topic", "partition", "change", "replicas", "target", "adding", "removing")
 
 
@@ -70,7 +72,8 @@ def _result(review: PlanReview) -> str:
     if generated is None:
         moves = f"{int(review.copied.sum()):,} replicas are copied"
         return f'<p class="summary" id="summary">{moves}</p><p class="note">No lower bound: kframe did not make it.</p>'
-    notes = "".join(f"<li>{text(note)}</li>" for note in generated["notes"])
+    warnings = "".join(f'<li class="warning">{text(warning)}</li>' for warning in generated["warnings"])
+    notes = warnings + "".join(f"<li>{text(note)}</li>" for note in generated["notes"])
     moves = generated["moves"]
     numbers = facts("moves", [
         ("replicas copied", moves["replicas"]),
@@ -79,12 +82,23 @@ def _result(review: PlanReview) -> str:
         *((("cost terms", ", ".join(generated["cost_terms"])),) if generated["cost_terms"] else ()),
         (f"lower bound in {moves['unit']}", moves["bound"]),
         ("leaders that change", moves["leaders"]),
-        ("limits reached", generated["limits_reached"]),
+        ("request met", generated["meets_request"]),
         *((f"partitions {name}", count) for name, count in generated["partitions"].items()),
     ])  # fmt: skip
     return (
         f'<p class="summary" id="summary">{text(generated["summary"])}</p>'
         f'<p id="proof">{text(generated["proof"])}</p>{numbers}<ul id="notes">{notes}</ul>'
+        f"{_exceptions('unmet', _UNMET, generated['unmet'])}{_exceptions('diverted', _DIVERTED, generated['diverted'])}"
+    )
+
+
+def _exceptions(name: str, columns: Sequence[str], rows: Sequence[dict[str, Any]]) -> str:
+    """A table of partitions that are not as requested; nothing if there are none."""
+    if not rows:
+        return ""
+    listed = rows[:_FINDINGS_MAX]
+    return (
+        f"{table(name, columns, listed)}{_omission_note(len(rows), len(listed), 'listed', 'the first of the cluster')}"
     )
 
 
@@ -138,10 +152,11 @@ def _largest(review: PlanReview) -> str:
 
 def _findings(review: PlanReview) -> str:
     counts = review.findings.counts()
-    total = sum(counts.values())
+    total = review.findings.folded_count
     numbers = ", ".join(f'<span class="{kind}">{count:,} {kind}</span>' for kind, count in counts.items())
-    rows = list(islice(review.findings.rows(), _FINDINGS_MAX))
-    assumptions = "".join(f"<li>{text(assumption)}</li>" for assumption in review.checked.snapshot.assumptions)
+    rows = list(islice(review.findings.folded_rows(), _FINDINGS_MAX))
+    notes = (*review.findings.notes, *review.checked.snapshot.assumptions)
+    assumptions = "".join(f"<li>{text(note)}</li>" for note in notes)
     return (
         f'<p id="counts">{numbers}</p>{table("findings", _FINDING, rows)}'
         f'{_omission_note(total, len(rows), "listed", "the most severe")}<ul id="assumptions">{assumptions}</ul>'

@@ -6,7 +6,7 @@ import fnmatch
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -15,13 +15,14 @@ from kframe.model.columns import Bool, Float64, Int32, Int64, Ragged, UInt8
 from kframe.model.lists import members
 from kframe.model.placements import PlacementBatch
 from kframe.planning.costs import PlacementCosts, placement_costs
+from kframe.planning.eligibility import broker_racks, check_targets, refusals
 from kframe.planning.request import PlanRequest
 from kframe.snapshot import Snapshot
 from kframe.snapshot.controllers import node_text
-from kframe.snapshot.facts import BrokerFacts
 from kframe.snapshot.seeded import Purpose, hashed
 
-_UNLIMITED = np.iinfo(np.int64).max
+#: The cap of a broker without one.
+UNLIMITED: Final = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,13 +53,26 @@ class BrokerColumns:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class LeftOut:
+    """Rows that a request covers and that no plan changes, ascending."""
+
+    reassigning: Int32
+    """Their reassignment is in progress."""
+    deleting: Int32
+    """Their topic is being deleted."""
+    impossible: Int32
+    """Their replication factor exceeds the number of brokers that can have a replica."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class PlanProblem:
     """A request as columns. ``n`` partitions are the rows of the snapshot.
 
     ``racks`` is the rack by broker id, ascending. ``original`` has broker indexes. ``replication_factor`` (n,)
     is that after the plan. ``order`` lists the rows in scope in the order in which they are considered. ``in_sync`` is
-    parallel to ``original.values``. ``reassigning`` counts partitions that are left out because a reassignment of
-    them is running. ``costs`` are those of the cost terms, None without any.
+    parallel to ``original.values``. ``left_out`` are rows that the request covers and that stay as they are.
+    ``refusals`` says by broker id why a broker receives no replica. ``costs`` are those of the cost terms, None without
+    any.
     """
 
     snapshot: Snapshot
@@ -70,7 +84,8 @@ class PlanProblem:
     weight: Int64
     order: Int32
     in_sync: UInt8
-    reassigning: int
+    left_out: LeftOut
+    refusals: Mapping[int, str]
     costs: PlacementCosts | None = None
 
     @property
@@ -92,6 +107,16 @@ class PlanProblem:
         mask[self.order] = True
         return mask
 
+    @property
+    def counting(self) -> PlanProblem:
+        """The problem in which every replica weighs 1, and loads have limits."""
+        request = replace(self.request, weights=None, goal=None, rebalance=True)
+        return replace(self, request=request, weight=np.ones(len(self.original), np.int64))
+
+    def without(self, rows: Int32) -> PlanProblem:
+        """The problem whose scope lacks some rows."""
+        return replace(self, order=self.order[~np.isin(self.order, rows)]) if len(rows) else self
+
     def continued(self, lists: Ragged) -> PlanProblem:
         """The problem of a cluster with these lists, all of whose replicas are in sync."""
         return replace(self, original=lists, in_sync=np.ones(len(lists.values), np.uint8))
@@ -103,7 +128,9 @@ def problem_of(snapshot: Snapshot, request: PlanRequest) -> PlanProblem:
     Raises PluginError for an invalid result of a goal or cost term.
     """
     racks = _racks(snapshot, request)
-    brokers = _brokers(snapshot, request, racks)
+    reasons = refusals(snapshot, request, racks)
+    check_targets(snapshot, request, reasons)
+    brokers = _brokers(request, racks, reasons)
     original = Ragged(
         snapshot.partitions.replicas.offsets,
         np.searchsorted(brokers.ids, snapshot.partitions.replicas.values).astype(np.int32),
@@ -112,10 +139,12 @@ def problem_of(snapshot: Snapshot, request: PlanRequest) -> PlanProblem:
     in_sync = np.ones(len(original.values), np.uint8)
     if isr is not None and isr is not snapshot.partitions.replicas:
         in_sync = members(snapshot.partitions.replicas, isr).astype(np.uint8)
-    selected, reassigning = _scope(snapshot, request)
+    selected, reassigning, deleting = _scope(snapshot, request)
     replication_factor = _replication_factors(snapshot, request, selected, original)
     weight = np.ones(len(original), np.int64) if request.weights is None else request.weights
-    _check_room(brokers, replication_factor[selected], request)
+    impossible = selected & _exceeds_brokers(brokers, original, replication_factor, request)
+    selected &= ~impossible
+    left_out = LeftOut(*(np.flatnonzero(mask).astype(np.int32) for mask in (reassigning, deleting, impossible)))
     scope = np.flatnonzero(selected).astype(np.int32)
     if request.goal is not None:
         goal_weight = request.goal.weights(_batch(snapshot, racks, brokers, original, weight, scope))
@@ -135,7 +164,8 @@ def problem_of(snapshot: Snapshot, request: PlanRequest) -> PlanProblem:
         weight,
         _ordered(selected, request, weight),
         in_sync,
-        reassigning,
+        left_out,
+        reasons,
         costs,
     )
 
@@ -161,46 +191,34 @@ def _batch(
 
 
 def _racks(snapshot: Snapshot, request: PlanRequest) -> dict[int, str | None]:
-    """The rack of every broker, ascending by id: of those of the snapshot, and of added ones and replacements."""
-    racks = {broker.broker_id: broker.rack for broker in snapshot.brokers}
+    """The rack of every broker, ascending by id. Raises InputError for brokers and racks that do not exist."""
+    known = {broker.broker_id for broker in snapshot.brokers}
     for name, ids in (
         ("remove_brokers", request.remove_brokers),
         ("replace", tuple(request.replace)),
         ("exclude_brokers", request.exclude_brokers),
     ):
-        for broker_id in set(ids) - racks.keys():
+        for broker_id in sorted(set(ids) - known):
             raise InputError(name, node_text(snapshot, broker_id), "a broker of the snapshot")
-    for name, targets in (("replace", request.replace.values()), ("add_brokers", request.add_brokers)):
-        for broker_id in snapshot.controllers:
-            if broker_id in targets:
-                raise InputError(name, node_text(snapshot, broker_id), "a broker")
-    for old, new in request.replace.items():
-        racks.setdefault(new, request.racks.get(new, racks[old]))
-    for broker_id in request.add_brokers:
-        racks.setdefault(broker_id, request.racks.get(broker_id))
+    racks = broker_racks(snapshot, request)
     limited = {broker_id for broker_id in request.broker_caps if broker_id is not None}
-    for name, known in (("capacities", set(request.capacities)), ("broker_caps", limited)):
-        for broker_id in known - racks.keys():
+    for name, limits in (("capacities", set(request.capacities)), ("broker_caps", limited)):
+        for broker_id in sorted(limits - racks.keys()):
             raise InputError(name, node_text(snapshot, broker_id), "a broker of the snapshot or an added one")
     for rack in set(request.evacuate_racks) - set(racks.values()):
         raise InputError("evacuate_racks", f"rack {rack!r}", "a rack of the snapshot")
-    return dict(sorted(racks.items()))
+    return racks
 
 
-def _brokers(snapshot: Snapshot, request: PlanRequest, racks: Mapping[int, str | None]) -> BrokerColumns:
-    facts = {broker.broker_id: broker for broker in snapshot.brokers}
+def _brokers(request: PlanRequest, racks: Mapping[int, str | None], reasons: Mapping[int, str]) -> BrokerColumns:
     names = sorted({rack for rack in racks.values() if rack is not None})
     numbers = [len(names) + index if rack is None else names.index(rack) for index, rack in enumerate(racks.values())]
     leaving = {
         broker_id for broker_id, rack in racks.items()
         if broker_id in request.remove_brokers or broker_id in request.replace or rack in request.evacuate_racks
     }  # fmt: skip
-    idle = leaving | set(request.exclude_brokers)
-    share = [
-        0.0 if broker_id in idle or not _receives(facts.get(broker_id)) else request.capacities.get(broker_id, 1.0)
-        for broker_id in racks
-    ]
-    default_cap = request.broker_caps.get(None, _UNLIMITED)
+    share = [0.0 if broker_id in reasons else request.capacities.get(broker_id, 1.0) for broker_id in racks]
+    default_cap = request.broker_caps.get(None, UNLIMITED)
     return BrokerColumns(
         np.array(list(racks), np.int32),
         np.unique(np.array(numbers, np.int32), return_inverse=True)[1].astype(np.int32),
@@ -210,33 +228,21 @@ def _brokers(snapshot: Snapshot, request: PlanRequest, racks: Mapping[int, str |
     )
 
 
-def _receives(facts: BrokerFacts | None) -> bool:
-    """Whether a controller accepts new replicas on the broker: registered, not fenced, a directory not cordoned.
-
-    Kafka 4.4 ``ReplicationControlManager.validateManualPartitionAssignment``; KIP-1066 for cordoned directories. A
-    broker that the snapshot does not have, or whose registration is unknown, is assumed to run.
-    """
-    if facts is None:
-        return True
-    if facts.registration is not None:
-        return facts.registration.is_active and facts.registration.has_uncordoned_directory
-    return facts.registered is not False
-
-
-def _scope(snapshot: Snapshot, request: PlanRequest) -> tuple[Bool, int]:
-    """The rows in scope, and how many are left out because they are being reassigned."""
+def _scope(snapshot: Snapshot, request: PlanRequest) -> tuple[Bool, Bool, Bool]:
+    """(n,) rows in scope; rows that are left out because they are being reassigned, and because of their deletion."""
     topics, partitions = snapshot.topics, snapshot.partitions
     chosen = _matching(topics.names, request.topics, "topics") if request.topics else np.ones(len(topics), np.bool_)
     if request.exclude_topics:
         chosen &= ~_matching(topics.names, request.exclude_topics, "exclude_topics")
-    if topics.deleting is not None:
-        chosen &= topics.deleting == 0
     rows = chosen[topics.topic_of_rows()] & (partitions.replicas.counts > 0)
+    deleting = np.zeros(len(rows), np.bool_)
+    if topics.deleting is not None:
+        deleting = rows & (topics.deleting != 0)[topics.topic_of_rows()]
     moving = np.zeros(len(rows), np.bool_)
     for lists in (partitions.adding_replicas, partitions.removing_replicas):
         if lists is not None:
             moving |= lists.counts > 0
-    return rows & ~moving, int(np.count_nonzero(rows & moving))
+    return rows & ~moving & ~deleting, rows & moving & ~deleting, deleting
 
 
 def _matching(names: Sequence[str], patterns: Iterable[str], option: str) -> Bool:
@@ -254,21 +260,33 @@ def _matching(names: Sequence[str], patterns: Iterable[str], option: str) -> Boo
 
 
 def _replication_factors(snapshot: Snapshot, request: PlanRequest, selected: Bool, original: Ragged) -> Int32:
-    factors = original.counts.astype(np.int32)
+    requested = requested_factors(snapshot, request)
+    return np.where(selected & (requested > 0), requested, original.counts).astype(np.int32)
+
+
+def requested_factors(snapshot: Snapshot, request: PlanRequest) -> Int32:
+    """(n,) replication factor that the request states for each row, 0 where it states none.
+
+    Raises InputError for a pattern without a match.
+    """
+    factors = np.zeros(len(snapshot), np.int32)
     topic = snapshot.topics.topic_of_rows()
     for pattern, factor in request.replication_factors.items():
-        factors[selected & _matching(snapshot.topics.names, [pattern], "replication_factor")[topic]] = factor
+        factors[_matching(snapshot.topics.names, [pattern], "replication_factor")[topic]] = factor
     return factors
 
 
-def _check_room(brokers: BrokerColumns, factors: Int32, request: PlanRequest) -> None:
-    """Raise InputError if a replication factor exceeds the number of remaining brokers."""
-    remaining = int(np.count_nonzero(brokers.leaving == 0))
-    factor_max = int(factors.max(initial=0))
-    if not request.leaders_only and factor_max > remaining:
-        raise InputError(
-            "plan", f"replication factor {factor_max} and {remaining} remaining brokers", "a broker per replica"
-        )
+def _exceeds_brokers(brokers: BrokerColumns, original: Ragged, factors: Int32, request: PlanRequest) -> Bool:
+    """(n,) rows whose replication factor exceeds the brokers that receive replicas, or that retain one."""
+    if request.leaders_only:
+        return np.zeros(len(original), np.bool_)
+    return factors > host_counts(brokers, original)
+
+
+def host_counts(brokers: BrokerColumns, lists: Ragged) -> Int32:
+    """How many brokers can have a replica of each list: those that receive replicas, and those that retain theirs."""
+    retained = lists.keep((brokers.leaving[lists.values] == 0) & (brokers.share[lists.values] <= 0))
+    return np.asarray(np.count_nonzero(brokers.share > 0) + retained.counts, np.int32)
 
 
 def _ordered(selected: Bool, request: PlanRequest, weight: Int64) -> Int32:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kframe.cli.exits import check_reader
-from kframe.cli.live import COMMAND_CONFIG, client_properties
+from kframe.cli.live import COMMAND_CONFIG, awaited, client_properties
 from kframe.cli.output import (
     BadInput,
     OutputTable,
@@ -24,6 +24,7 @@ __all__ = [
     "Record",
     "ReportingGroup",
     "StopSignal",
+    "awaited",
     "check_reader",
     "client_properties",
     "emit_heading",

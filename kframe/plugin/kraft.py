@@ -9,6 +9,7 @@ from kframe.core.kraft.partition_changes import RECORD_LISTS, PartitionChangeBat
 from kframe.errors import InputError, LogError, RecordError, ShapeError
 from kframe.model.kraft import control, directories, directory_ids, records
 from kframe.model.kraft.columns import PartitionLists
+from kframe.model.kraft.ids import KRAFT_VERSION
 from kframe.model.kraft.image_records import feature_records, setting_records
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.kraft.record_fields import Field, Kind, Table
@@ -22,6 +23,7 @@ from kframe.model.kraft.views import partition_record
 __all__ = [
     "CONTROL_TABLES",
     "CONTROL_TABLES_BY_TYPE",
+    "KRAFT_VERSION",
     "LEVEL_MAX",
     "LEVEL_MIN",
     "NO_ROW",

@@ -6,6 +6,7 @@ from kframe.snapshot.checks import check_snapshot, check_topic_name
 from kframe.snapshot.content import named_brokers
 from kframe.snapshot.directory import write_snapshot
 from kframe.snapshot.facts import BrokerFacts, CaptureFacts, PartitionFacts, Source, TopicFacts
+from kframe.snapshot.formats import detect_format
 from kframe.snapshot.listing import broker_rows, summary_record
 from kframe.snapshot.row_types import SnapshotBroker, SummaryRecord
 from kframe.snapshot.snapshot import Snapshot
@@ -22,6 +23,7 @@ __all__ = [
     "broker_rows",
     "check_snapshot",
     "check_topic_name",
+    "detect_format",
     "named_brokers",
     "summary_record",
     "write_snapshot",

@@ -17,6 +17,7 @@ from kframe.model.elections import LeaderSelector
 from kframe.model.ids import ElectionKind
 from kframe.model.ports import Store, Transport
 from kframe.registry import builtin, sources, specs
+from kframe.registry.known_plugins import plugin_of_scheme
 from kframe.registry.loading import Plugin, Spec, Trace, key_of, load_plugin
 from kframe.registry.native import NativeSelector
 from kframe.registry.placements import CostTerm, PlanGoal, make_cost_term, make_goal
@@ -200,6 +201,9 @@ class Registry:
             return offers[name]
         similar = difflib.get_close_matches(name, offers, n=1)
         parts = [f"no {noun} {name!r}"]
+        known = plugin_of_scheme(name) if noun.endswith("URL scheme") else None
+        installed = {plugin.distribution.partition(" ")[0] for plugin in self.plugins}
+        parts += [known.hint()] if known is not None and known.distribution not in installed else []
         parts += [f"did you mean {similar[0]!r}?"] if similar else []
         parts += [f"there are: {', '.join(sorted(offers)) or 'none'}"]
         parts += [f"plugin {plugin.name} ({plugin.distribution}) is {plugin.state}" for plugin in self.plugins

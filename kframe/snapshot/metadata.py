@@ -20,7 +20,7 @@ from kframe.snapshot.snapshot import Snapshot
 _ABSENT: Final = "not in Metadata responses"
 _ABSENT_COLUMNS: Final = (
     "brokers.broker_epoch", "topics.deleting", "topics.configs", "topics.topic_id", "partitions.controller_epoch",
-    "partitions.zk_version", "partitions.leader_recovery_state", "cluster.controller_epoch",
+    "partitions.partition_epoch", "partitions.leader_recovery_state", "cluster.controller_epoch",
 )  # fmt: skip
 
 

@@ -29,6 +29,7 @@ class SummaryRecord(Summary, frozen=True):
     fenced_brokers: int | UnsetType | None = UNSET
     elr_partitions: int | UnsetType | None = UNSET
     other_records: dict[str, int] | UnsetType | None = UNSET
+    observers: int | UnsetType = UNSET
 
 
 class SnapshotBroker(Struct):
@@ -55,7 +56,7 @@ class SnapshotTopic(Struct):
     """A topic of a snapshot: ``kframe snapshot show --topics``. Null is unknown."""
 
     topic: str
-    partitions: int
+    partition_count: int
     replication_factor: int | None
     offline: int | None
     under_replicated: int | None
@@ -72,7 +73,7 @@ class SnapshotPartition(Struct):
     leader: int | None
     leader_epoch: int | None
     controller_epoch: int | None
-    zk_version: int | None
+    partition_epoch: int | None
     leader_recovery_state: int | None
     replicas: list[int]
     isr: list[int] | None
@@ -81,3 +82,4 @@ class SnapshotPartition(Struct):
     elr: list[int] | None
     last_known_elr: list[int] | None
     directories: list[str] | UnsetType | None = UNSET
+    observers: list[int] | UnsetType = UNSET

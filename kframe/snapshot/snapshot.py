@@ -33,7 +33,7 @@ _ASSUMED_VALUES: Final[Mapping[str, str]] = {
     "partitions.leader": "partitions have no leadership state yet, as if just created",
     "partitions.leader_epoch": "taken as 0",
     "partitions.controller_epoch": "taken as 0",
-    "partitions.zk_version": "taken as 0",
+    "partitions.partition_epoch": "taken as 0",
     "partitions.leader_recovery_state": "taken as RECOVERED",
     "partitions.adding_replicas": "nothing is being reassigned",
 }
@@ -43,7 +43,7 @@ _NULLABLE: Final = frozenset({"cluster.cluster_id", "cluster.controller_id", "cl
 _MODES: Final[Mapping[str, Mode]] = {"zookeeper": "zookeeper"}
 #: Columns that cannot matter where the leader is unknown.
 _LEADERSHIP: Final = frozenset(
-    f"partitions.{name}" for name in ("leader_epoch", "controller_epoch", "zk_version", "leader_recovery_state")
+    f"partitions.{name}" for name in ("leader_epoch", "controller_epoch", "partition_epoch", "leader_recovery_state")
 )
 
 
@@ -187,7 +187,8 @@ class Snapshot(SnapshotContent, Tabular):
         arrays: list[NDArray[Any] | None] = [topics.partition_counts, topics.topic_ids, topics.deleting]
         arrays.append(topics.partitions)
         arrays += partitions.numbers().values()
-        for ragged in (partitions.replicas, *partitions.lists().values(), partitions.directories):
+        known = [partitions.replicas, *partitions.lists().values(), partitions.directories, partitions.observers]
+        for ragged in known:
             arrays += [None, None] if ragged is None else [ragged.counts, ragged.values]
         for array in arrays:
             if array is not None:

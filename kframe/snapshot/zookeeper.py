@@ -215,8 +215,8 @@ class _Dump:
 
     def _leave_out_stateless(self, assembled: Assembled, partitions: PartitionFacts) -> None:
         """Leave out topics with a partition without state: the unreadable line may hold that state."""
-        assert partitions.zk_version is not None
-        stateless = np.flatnonzero(partitions.zk_version == NO_STATE)
+        assert partitions.partition_epoch is not None
+        stateless = np.flatnonzero(partitions.partition_epoch == NO_STATE)
         topics = assembled.topics
         for topic in distinct_values(topics.topic_of_rows()[stateless]).tolist():
             name = topics.names[topic]

@@ -28,8 +28,8 @@ from kframe.spark.tasks import map_inputs
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: A row a source: ``status`` is ``taken``, ``refused`` (``reason`` says why) or ``unchanged``. Then what the cluster
-#: holds, how many rows of the quarantine are its own, and the rules of which mode apply.
+#: A row a source: ``status`` is ``ingested``, ``rejected`` (``reason`` says why) or ``unchanged``. Then what the
+#: cluster holds, how many rows of the quarantine are its own, and the rules of which mode apply.
 INGESTED: Final = FleetTable(
     "ingested",
     pa.schema(
@@ -47,7 +47,7 @@ def ingest_source(
     """Put the cluster of one source into the fleet at ``root``; one row of INGESTED. Raises OSError if
     the fleet cannot be written.
 
-    ``mode`` and ``controllers`` apply to a source that does not show them. A refused source has only quarantine rows;
+    ``mode`` and ``controllers`` apply to a source that does not show them. A rejected source has only quarantine rows;
     the cluster of an earlier ingest is removed.
     """
     try:
@@ -88,13 +88,13 @@ def _put(
     outputs = put_cluster(root, source.cluster, tables)
     record = ClusterRecord(
         cluster=source.cluster, source=source.path, inputs=inputs, outputs=outputs, quarantined=quarantine.num_rows,
-        refused=_reason(quarantine) if snapshot is None else None,
+        rejected=_reason(quarantine) if snapshot is None else None,
         partitions=0 if snapshot is None else len(snapshot), topics=0 if snapshot is None else len(snapshot.topics),
         brokers=0 if snapshot is None else len(snapshot.brokers), stated_mode=stated_mode,
         stated_controllers=stated_controllers, mode="zookeeper" if snapshot is None else snapshot.mode,
     )  # fmt: skip
     finish(root, record)
-    return _row(record, "taken" if snapshot is not None else "refused")
+    return _row(record, "ingested" if snapshot is not None else "rejected")
 
 
 def ingest(
@@ -123,7 +123,7 @@ def _reason(quarantine: pa.Table) -> str:
 
 def _row(record: ClusterRecord, status: str) -> pa.RecordBatch:
     row: dict[str, Any] = {name: getattr(record, name, None) for name in INGESTED.schema.names}
-    mode = None if record.refused is not None else record.mode
+    mode = None if record.rejected is not None else record.mode
     return pa.RecordBatch.from_pylist(
-        [{**row, "status": status, "reason": record.refused, "mode": mode}], INGESTED.schema
+        [{**row, "status": status, "reason": record.rejected, "mode": mode}], INGESTED.schema
     )

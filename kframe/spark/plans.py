@@ -36,14 +36,15 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 #: A row a cluster: what its plan copies, in ``unit``, and what every plan copies at least. ``gap`` is null where the
-#: limits are not reached, ``bytes`` without sizes.
+#: request is not met, ``bytes`` without sizes, partitions in too few racks without racks.
 PLANS: Final = FleetTable(
     "plans",
     pa.schema(
         [("cluster", TEXT), ("scope", LONG), ("changed", LONG), ("reassigning", LONG), ("unassignable", LONG),
-         ("moves", LONG), ("bytes", LONG), ("unit", TEXT), ("cost", LONG), ("bound", LONG), ("gap", pa.float64()),
-         ("exact", FLAG), ("limits_reached", FLAG), ("leader_changes", LONG), ("crowded_before", LONG),
-         ("crowded_after", LONG), ("summary", TEXT), ("proof", TEXT)]
+         ("unmet", LONG), ("leaderless", LONG), ("moves", LONG), ("bytes", LONG), ("unit", TEXT),
+         ("cost", LONG), ("bound", LONG), ("gap", pa.float64()), ("exact", FLAG),
+         ("limits_reached", FLAG), ("leader_changes", LONG), ("crowded_before", LONG), ("crowded_after", LONG),
+         ("summary", TEXT), ("proof", TEXT)]
     ),
     ("cluster",),
 )  # fmt: skip

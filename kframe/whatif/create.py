@@ -18,6 +18,7 @@ from kframe.snapshot import Snapshot
 from kframe.snapshot.controllers import node_text
 from kframe.whatif.modes import Assignments
 from kframe.whatif.outcome import ControllerResponse, Operation, Outcome, Verb
+from kframe.whatif.refusals import creation_reason, growth_reason
 from kframe.whatif.topic_results import TopicResult, TopicStatus
 from kframe.whatif.zookeeper import REQUEST_TIMEOUT_MS, ZookeeperWhatIf
 
@@ -34,6 +35,7 @@ def play_creation(
     return _play(
         whatif, Operation(Verb.CREATE, partitions=count, topics=(name,)), "the topic is created",
         lambda token: CreateTopicsRequested((topic,), REQUEST_TIMEOUT_MS, start_index=start, shift=shift, token=token),
+        lambda error: creation_reason(whatif.cluster, whatif.config, topic, error),
     )  # fmt: skip
 
 
@@ -44,6 +46,7 @@ def play_expansion(whatif: ZookeeperWhatIf, name: str, count: int, assignments: 
     return _play(
         whatif, Operation(Verb.CREATE_PARTITIONS, partitions=count, topics=(name,)), "the partitions are created",
         lambda token: CreatePartitionsRequested((topic,), REQUEST_TIMEOUT_MS, token=token),
+        lambda error: growth_reason(whatif.cluster, topic, error),
     )  # fmt: skip
 
 
@@ -56,8 +59,11 @@ def check_brokers(snapshot: Snapshot, known: Int32, assignments: Assignments) ->
                 raise InputError(f"assignments[{number}]", actual, "brokers that the snapshot knows")
 
 
-def _play(whatif: ZookeeperWhatIf, operation: Operation, step: str, request: Callable[[int], Event]) -> Outcome:
-    """Play a request for a topic, which gets new partitions."""
+def _play(
+    whatif: ZookeeperWhatIf, operation: Operation, step: str, request: Callable[[int], Event],
+    reason_of: Callable[[ErrorCode], str | None],
+) -> Outcome:  # fmt: skip
+    """Play a request for a topic, which gets new partitions. ``reason_of`` an error is why the topic is refused."""
     (name,) = operation.topics
     results: list[TopicResult] = []
 
@@ -66,11 +72,19 @@ def _play(whatif: ZookeeperWhatIf, operation: Operation, step: str, request: Cal
         index = topics.find(name)
         first = 0 if index is None else len(topics.rows_of(index))
         response: TopicsResponse = whatif.call(request)
-        results.append(_topic_result(whatif, name, response.codes[name], first))
+        response = with_reasons(response, reason_of(response.codes[name]))
+        result = _topic_result(whatif, name, response.codes[name], first)
+        results.append(replace(result, reason=response.messages.get(name)))
         return response_of(response)
 
     outcome = whatif.play(operation, [(step, act)])
     return replace(outcome, topics=tuple(results))
+
+
+def with_reasons(response: TopicsResponse, *reasons: str | None) -> TopicsResponse:
+    """The response with a reason for each refused topic that has no message of Kafka."""
+    named = {name: reason for name, reason in zip(response.codes, reasons, strict=True) if reason is not None}
+    return replace(response, messages=named | response.messages)
 
 
 def response_of(response: TopicsResponse) -> ControllerResponse:

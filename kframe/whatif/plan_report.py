@@ -52,6 +52,7 @@ _PLAIN: Final = {
     Check.DUPLICATE_PARTITION: "stands in the plan before",
     Check.EMPTY_REPLICAS: "an empty replica list",
     Check.BROKER_ID: "a negative broker id",
+    Check.OBSERVERS: "observers that are not the last replicas, or are all of them",
     Check.LOG_DIRS: "another number of log directories than of replicas",
     Check.UNKNOWN_TOPIC: "no such topic in the snapshot",
     Check.TOPIC_BEING_DELETED: "the topic is being deleted",
@@ -62,6 +63,16 @@ _PLAIN: Final = {
     Check.ORDER_ONLY: "the same replicas in another order: only the preferred leader may change",
     Check.NO_OP: "it has these replicas already",
 }
+
+
+#: What the partitions or topics of a check have in common, where the detail of each differs.
+_FOLDED: Final = {
+    Check.PARTIAL_TOPIC: "the plan has some of their partitions",
+    Check.MORE_REPLICAS: "the replication factor becomes greater",
+    Check.CORDONED_DIRECTORIES: "some log directories of a broker are cordoned",
+}
+#: What a check or a plan without racks says.
+RACKS_UNKNOWN: Final = "racks unknown: rack rules not checked (--rack-map FILE gives racks)"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,7 +94,7 @@ class PlanReport:
             )
         order = list(Severity)
         ordered = sorted(
-            findings, key=lambda finding: (order.index(SEVERITY[finding.check]), list(Check).index(finding.check))
+            findings, key=lambda finding: (order.index(_severity(finding)), list(Check).index(finding.check))
         )
         return PlanReport(plan, checked, tuple(ordered))
 
@@ -91,35 +102,65 @@ class PlanReport:
         """How many findings there are of each severity."""
         counts = Counter[Severity]()
         for finding in self.findings:
-            counts[SEVERITY[finding.check]] += len(finding)
+            counts[_severity(finding)] += len(finding)
         return {str(severity): counts[severity] for severity in Severity}
 
     @property
     def valid(self) -> bool:
         """Whether nothing was found that keeps any part of the plan from being carried out."""
-        return not any(SEVERITY[finding.check] is Severity.ERROR for finding in self.findings)
+        return not any(_severity(finding) is Severity.ERROR for finding in self.findings)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the check leaves out, a sentence each."""
+        if self.checked is None or any(broker.rack is not None for broker in self.checked.snapshot.brokers):
+            return ()
+        return (RACKS_UNKNOWN,)
+
+    @property
+    def folded_count(self) -> int:
+        """How many ``folded_rows`` there are."""
+        return sum(1 if _is_folded(finding) else len(finding) for finding in self.findings)
+
+    def folded_rows(self) -> Iterator[dict[str, Any]]:
+        """The rows of ``rows``, but a single row for several of a check that a plan is expected to have.
+
+        Such a row counts topics or partitions, and its ``detail`` says what these have in common.
+        """
+        for finding in self.findings:
+            rows = self._finding_rows(finding)
+            if not _is_folded(finding):
+                yield from rows
+                continue
+            first = next(rows)
+            unit = "topics" if finding.of_topics else "partitions"
+            detail = _FOLDED.get(finding.check, first["detail"])
+            yield {**first, "topic": f"{len(finding):,} {unit}", "partition": None, "detail": detail}
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """A row a finding."""
-        targets = self.plan.targets
         for finding in self.findings:
-            error = _ERRORS.get(finding.check)
-            common = {
-                "severity": str(SEVERITY[finding.check]),
-                "check": str(finding.check),
-                "error": None if error is None else error.name,
+            yield from self._finding_rows(finding)
+
+    def _finding_rows(self, finding: Findings) -> Iterator[dict[str, Any]]:
+        targets = self.plan.targets
+        error = None if finding.lowered else _ERRORS.get(finding.check)
+        common = {
+            "severity": str(_severity(finding)),
+            "check": str(finding.check),
+            "error": None if error is None else error.name,
+        }
+        if finding.check is Check.EMPTY_PLAN:
+            yield {**common, "topic": None, "partition": None, "detail": _PLAIN[finding.check]}
+        for position in finding.positions.tolist():
+            topic = position if finding.of_topics else int(targets.topic[position])
+            partition = None if finding.of_topics else int(targets.partition[position])
+            yield {
+                **common,
+                "topic": targets.names[topic],
+                "partition": partition,
+                "detail": self._detail(finding.check, position),
             }
-            if finding.check is Check.EMPTY_PLAN:
-                yield {**common, "topic": None, "partition": None, "detail": _PLAIN[finding.check]}
-            for position in finding.positions.tolist():
-                topic = position if finding.of_topics else int(targets.topic[position])
-                partition = None if finding.of_topics else int(targets.partition[position])
-                yield {
-                    **common,
-                    "topic": targets.names[topic],
-                    "partition": partition,
-                    "detail": self._detail(finding.check, position),
-                }
 
     def document(self) -> dict[str, Any]:
         """Everything as data."""
@@ -143,7 +184,8 @@ class PlanReport:
             "counts": self.counts(),
             "moves": None if self.checked is None else reassignment_document(self.checked),
             "findings": list(self.rows()),
-            "assumptions": [] if snapshot is None else list(snapshot.assumptions),
+            "notes": list(self.notes),
+            "assumptions": [] if self.checked is None else list(_assumptions(self.checked)),
         }  # fmt: skip
 
     def _detail(self, check: Check, position: int) -> str:
@@ -156,6 +198,19 @@ class PlanReport:
         if self.checked is None:
             raise ValueError(f"{check} says something about a snapshot")
         return _snapshot_detail(self.checked, check, position)
+
+
+def _is_folded(finding: Findings) -> bool:
+    return len(finding) > 1 and _severity(finding) is Severity.INFO
+
+
+def _severity(finding: Findings) -> Severity:
+    return finding.lowered or SEVERITY[finding.check]
+
+
+def _assumptions(checked: CheckedPlan) -> tuple[str, ...]:
+    """What the checks assume of the cluster, a sentence each."""
+    return checked.snapshot.assumptions if checked.kraft is None else checked.kraft.assumptions
 
 
 def reassignment_document(checked: CheckedPlan) -> dict[str, Any]:
@@ -218,6 +273,10 @@ def _snapshot_detail(checked: CheckedPlan, check: Check, position: int) -> str:
                 if broker_id not in checked.adding[position]
             ]
             return f"broker {_named(dead)} stays, but is not registered: complete only while it is in the ISR"
+        case Check.FEWER_OBSERVERS:
+            current = checked.snapshot.partitions.observers
+            observers = [] if current is None else current[int(checked.rows[position])].tolist()
+            return f"observers {_named(observers)} become fewer: the other replicas join the ISR"
         case Check.FEWER_REPLICAS | Check.MORE_REPLICAS:
             return f"replication factor {len(checked.origin[position])} becomes {len(target)}"
         case _:

@@ -69,8 +69,10 @@ def test_documents_of_log_are_valid(tmp_path: Path, name: str, arguments: tuple[
     assert document.get("rows") != []
 
 
-def test_documents_of_an_empty_log_are_valid(tmp_path: Path) -> None:
-    WrittenLog(tmp_path).lead(1, 1)
+def test_documents_of_an_empty_cluster_are_valid(tmp_path: Path) -> None:
+    log = WrittenLog(tmp_path)
+    log.lead(1, 1)
+    log.append(records.FeatureLevelRecord(name="metadata.version", feature_level=25))
     for name, arguments in {
         "log-records": ("show",),
         "log-cluster": ("at",),
@@ -92,6 +94,15 @@ def test_documents_of_quorums_are_valid(tmp_path: Path) -> None:
 def test_logs_that_diverge_have_a_valid_document(tmp_path: Path) -> None:
     for node, isr in (("a", (2, 3)), ("b", (1, 3))):
         small_cluster(tmp_path / node, voters=(1, 2)).append(change(0, isr=isr))
+    require_valid("kframe.kraft-compare/v1", "kraft", "compare", tmp_path / "a", tmp_path / "b", exit_code=3)
+
+
+def test_damaged_log_has_a_valid_document(tmp_path: Path) -> None:
+    for node in ("a", "b"):
+        log = small_cluster(tmp_path / node, voters=(1, 2))
+    data = bytearray(log.data)
+    data[160] ^= 1
+    (log.log / f"{0:020}.log").write_bytes(data)
     require_valid("kframe.kraft-compare/v1", "kraft", "compare", tmp_path / "a", tmp_path / "b", exit_code=3)
 
 

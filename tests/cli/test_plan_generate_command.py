@@ -124,3 +124,136 @@ def test_snapshot_is_captured_from_live_cluster() -> None:
     result = kframe("plan", "generate", "zookeeper://a", "--rebalance", "-o", "json", *EMBEDDED)
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["snapshot"]["partitions"] == len(small())
+
+
+CASES = Path(__file__).parent / "plans"
+RACKS = "broker,rack\n1,rack-0\n2,rack-1\n3,rack-2\n4,rack-0\n5,rack-1\n6,rack-2\n"
+
+
+def generated(name: str, *arguments: object) -> tuple[int, str, str]:
+    """The exit code, standard output and standard error of a plan for a file of ``plans``."""
+    result = kframe("plan", "generate", CASES / name, *arguments)
+    return result.exit_code, result.stdout, result.stderr
+
+
+def test_plan_of_the_other_partitions_is_written_where_one_has_no_plan() -> None:
+    code, plan_text, messages = generated(
+        "replication-factor-above-brokers.txt", "--remove-brokers", "4", "--out", "-"
+    )  # fmt: skip
+    assert code == 1
+    assert [(row["topic"], row["partition"]) for row in json.loads(plan_text)["partitions"]] == [("a", 0), ("a", 1)]
+    assert messages.startswith("2 moves; the request is not met: broker 4 retains 1 replica: everywhere-0 (replication")
+    assert "everywhere-0 stays on 4,1,2,3: replication factor 4, but 3 brokers would remain" in messages
+
+
+def test_caps_without_room_claim_no_bound() -> None:
+    caps = [text for broker in (1, 2, 3) for text in ("--broker-cap", f"{broker}=2")]
+    code, table, _ = generated(
+        "replication-factor-above-brokers.txt", "--remove-brokers", "4", "--exclude-topics", "everywhere", *caps
+    )  # fmt: skip
+    assert code == 1
+    assert table.startswith(
+        "0 moves; the request is not met: broker 4 retains 2 replicas: a-0 (too few brokers have room"
+    )
+    assert "gap" not in table
+    assert "no plan" not in table
+
+
+def test_replica_that_cannot_go_to_the_replacement_is_listed() -> None:
+    code, _, messages = generated("replace.txt", "--replace", "4=3", "--out", "-")
+    assert code == 0
+    assert "a-4 goes to 1 instead of 3: broker 3 has a replica already" in messages
+    assert "a-5" not in messages
+    _, table, _ = generated("replace.txt", "--replace", "4=3")
+    assert "a              4         4            3  1          broker 3 has a replica already" in table
+
+
+@pytest.mark.parametrize("out", [(), ("--out", "-")])
+def test_partitions_without_leaders_are_a_warning(out: tuple[str, ...]) -> None:
+    code, output, messages = generated("all-leaderless.txt", "--replace", "1001=1002", *out)
+    assert code == 0
+    assert "2 partitions without a leader: nothing can be copied" in (messages if out else output)
+
+
+@pytest.mark.parametrize("out", [(), ("--out", "-")])
+def test_broker_that_a_reassignment_retains_is_reported(out: tuple[str, ...]) -> None:
+    code, output, messages = generated("remove-during-reassignment.txt", "--remove-brokers", "1", *out)
+    assert code == 1
+    summary = "0 moves; the request is not met: broker 1 retains 1 replica: xxx-0 (a reassignment to 4,2,1 is in"
+    assert (messages if out else output).startswith(summary)
+    assert "limits reached" not in output
+
+
+@pytest.mark.parametrize("output", ["csv", "jsonl"])
+def test_rows_leave_the_reasons_to_standard_error(output: str) -> None:
+    code, rows, messages = generated("remove-during-reassignment.txt", "--remove-brokers", "1", "-o", output)
+    assert (code, "not met" in rows) == (1, False)
+    assert "xxx-0 stays on 4,2,1,3: a reassignment to 4,2,1 is in progress" in messages
+
+
+def test_added_broker_with_replicas_is_refused() -> None:
+    code, _, messages = generated("add-present-broker.txt", "--add-brokers", "3")
+    assert (code, "broker 3, which is in the cluster with 3 replicas" in messages) == (2, True)
+
+
+def test_plan_of_a_text_says_that_racks_are_unknown_and_takes_a_map(tmp_path: Path) -> None:
+    (tmp_path / "racks.csv").write_text(RACKS)
+    text = HEALTHY.parent / "healthy.topics-describe.txt.gz"
+    arguments = ("plan", "generate", text, "--remove-brokers", "3")
+    note = "racks unknown: rack rules not checked (--rack-map FILE gives racks)"
+    page = tmp_path / "plan.html"
+    unknown = json.loads(kframe(*arguments, "-o", "json", "--report", page).stdout)
+    assert unknown["racks"] == {"crowded_before": None, "crowded_after": None}
+    assert note in unknown["warnings"]
+    assert note in page.read_text()
+    assert note in kframe(*arguments).stdout
+    assert note in kframe(*arguments, "--out", "-").stderr
+    mapped = json.loads(kframe(*arguments, "-o", "json", "--rack-map", tmp_path / "racks.csv").stdout)
+    dumped = report("--remove-brokers", "3")
+    assert mapped["racks"] == dumped["racks"] == {"crowded_before": 0, "crowded_after": 0}
+    assert mapped["brokers"] == dumped["brokers"]
+    assert mapped["warnings"] == []
+
+
+def test_rack_map_has_the_racks_of_added_brokers(tmp_path: Path) -> None:
+    (tmp_path / "racks.csv").write_text(RACKS + "7,rack-1\n")
+    arguments = ("--add-brokers", "7", "--rack-map", tmp_path / "racks.csv")
+    assert {row["broker_id"]: row["rack"] for row in report(*arguments)["brokers"]}[7] == "rack-1"
+    refused = kframe("plan", "generate", HEALTHY, "--add-brokers", "7:rack-2", *arguments[2:])
+    assert (refused.exit_code, "broker 7 in rack-2, expected rack-1" in refused.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("snapshot", "show", "SNAPSHOT", "--brokers", "-o", "json"),
+        ("whatif", "fail", "SNAPSHOT", "--racks", "rack-2"),
+        ("whatif", "sweep", "SNAPSHOT", "--depth", "1"),
+        ("plan", "check", "PLAN", "--snapshot", "SNAPSHOT"),
+    ],
+)
+def test_every_command_takes_the_racks_of_a_map(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "racks.csv").write_text(RACKS)
+    text = HEALTHY.parent / "healthy.topics-describe.txt.gz"
+    paths = {"SNAPSHOT": text, "PLAN": text.parent / "reassignment.json"}
+    result = kframe(*(paths.get(word, word) for word in arguments), "--rack-map", tmp_path / "racks.csv")
+    without = kframe(*(paths.get(word, word) for word in arguments))
+    assert result.exit_code == 0, result.output
+    assert result.output != without.output
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "snapshot convert SNAPSHOT OUT", "snapshot show SNAPSHOT", "whatif elect SNAPSHOT --type preferred",
+        "whatif sweep SNAPSHOT", "explain SNAPSHOT __consumer_offsets-0", "plan generate SNAPSHOT --rebalance",
+        "plan check PLAN --snapshot SNAPSHOT", "plan stage PLAN SNAPSHOT --max-moves-per-broker 5",
+        "plan show PLAN SNAPSHOT", "plan diff PLAN SNAPSHOT", "plan stamp PLAN SNAPSHOT",
+    ],
+)  # fmt: skip
+def test_malformed_rack_map_is_refused_by_every_command(line: str, tmp_path: Path) -> None:
+    (tmp_path / "racks.csv").write_text("broker,rack\n1,\n")
+    paths = {"SNAPSHOT": HEALTHY, "PLAN": HEALTHY.parent / "reassignment.json", "OUT": tmp_path / "out"}
+    refused = kframe(*(paths.get(word, word) for word in line.split()), "--rack-map", tmp_path / "racks.csv")
+    assert (refused.exit_code, "racks.csv:2" in refused.stderr) == (2, True)
+    assert not (tmp_path / "out").exists()

@@ -23,6 +23,8 @@ ANYWHERE: Final[dict[str, str]] = {
     "make setup": SETUP,
     "make sim": CAMPAIGN,
     "make test": SUITE,
+    "pip install --find-links ": "tests/packaging/test_distributions.py runs it",
+    "pip install --no-index ": "tests/packaging/test_distributions.py runs it",
     "kafka-topics.sh ": TOOL,
     "spark-submit ": TOOL,
 }

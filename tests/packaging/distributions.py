@@ -28,6 +28,8 @@ FOLDERS: Final = (
     Path("simulator"),
     *(path.parent.relative_to(ROOT) for path in sorted(ROOT.glob("plugins/*/pyproject.toml"))),
 )
+#: The extras of kframe's own plugins.
+EXTRAS: Final = ("kraft", "live", "sim", "zookeeper")
 MINORS: Final = (11, 12, 13, 14)
 SMOKE: Final = ROOT / "tests" / "packaging" / "smoke.py"
 
@@ -58,7 +60,7 @@ def make(out: Path, pythons: Sequence[Path], folders: Sequence[Path]) -> None:
         build_wheels(python, sources, out)
     run([tools.group_bin("dist") / "twine", "check", "--strict", *out.iterdir()])
     for python in pythons:
-        install_and_run(python, out, sources)
+        install_and_run(python, out, EXTRAS)
 
 
 def build_wheels(python: Path, sources: Sequence[Path], out: Path, *options: str) -> None:
@@ -133,20 +135,26 @@ def repair(wheel: Path, out: Path) -> None:
         shutil.move(wheel, out)
 
 
-def install_and_run(python: Path, out: Path, sources: Sequence[Path]) -> None:
-    """Install the wheels in a clean virtual environment without a compiler, and run the smoke test there."""
+def install_and_run(python: Path, out: Path, extras: Sequence[str] = ()) -> None:
+    """Install kframe with extras in a clean virtual environment without a compiler, and run the smoke test there.
+
+    The first command installs all of kframe's distributions from ``out`` alone, so that the second one, which installs
+    what they depend on, takes none of that name from an index.
+    """
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary) / "venv"
         run([python, "-m", "venv", "--without-pip", folder])
-        names = [source.name.rpartition("-")[0].replace("_", "-") for source in sources]
+        names = {wheel.name.partition("-")[0].replace("_", "-") for wheel in out.glob("*.whl")}
         path = str(folder / "bin")
         # A compiler elsewhere than on the path would fail too.
         without_compiler = {"PATH": path, "PYTHONPATH": "", "CC": "false", "CXX": "false"}
+        pip = [python, "-m", "pip", "--python", folder, "install", "--quiet"]
+        run([*pip, "--no-index", "--no-deps", "--find-links", out, *sorted(names)], without_compiler)
         # pure-sasl has no wheel of its newest release; it is Python code, which pip builds without a compiler.
-        pip = [python, "-m", "pip", "--python", folder, "install", "--quiet", "--prefer-binary"]
-        run([*pip, "--find-links", out, *names], without_compiler)
+        requirement = f"kframe-controller[{','.join(extras)}]"
+        run([*pip, "--prefer-binary", "--find-links", out, requirement, *sorted(names)], without_compiler)
         # In that folder Python finds no source tree.
-        run([folder / "bin" / "python", SMOKE], without_compiler, Path(temporary))
+        run([folder / "bin" / "python", SMOKE, *extras], without_compiler, Path(temporary))
 
 
 def run(command: Sequence[object], environment: Mapping[str, str] = {}, folder: Path = ROOT) -> None:

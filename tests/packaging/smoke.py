@@ -1,7 +1,7 @@
 """Check an installed kframe without its source tree: version, plugins, a what-if, a small demo, and the manual pages.
 
-``python tests/packaging/smoke.py`` checks the installation of that interpreter. It exits with 1 and a message if a
-command fails or prints something else.
+``python tests/packaging/smoke.py [EXTRA ...]`` checks the installation of that interpreter, and the commands of extras.
+It exits with 1 and a message if a command fails or prints something else.
 """
 
 from __future__ import annotations
@@ -15,16 +15,25 @@ from pathlib import Path
 
 #: Loads the installed package even if the current folder has a source tree.
 KFRAME = (sys.executable, "-P", "-m", "kframe.cli")
+#: For each extra a command that only its plugins offer, and a part of the output.
+COMMANDS_OF_EXTRAS: dict[str, dict[tuple[str, ...], str]] = {
+    "kraft": {("log", "--help"): "metadata log"},
+    "sim": {("sim", "run", "--seeds", "1"): "first seed"},
+    "live": {("plugins", "list"): "kframe-kafka-wire"},
+    "zookeeper": {("plugins", "list"): "kframe-zookeeper"},
+}
 
 
 def main() -> int:
     """Run the commands and return the exit code."""
     snapshot = files("kframe") / "examples" / "kafka-3.9.1-six-brokers" / "healthy.topics-describe.txt.gz"
-    commands = {
+    commands: dict[tuple[str, ...], str] = {
         ("--version",): version("kframe-controller"),
         ("whatif", "fail", str(snapshot), "--brokers", "4"): "leaders moved",
         ("demo", "--partitions", "1000", "--brokers", "6"): "1,000 partitions on 6 brokers",
     }
+    for extra in sys.argv[1:]:
+        commands.update(COMMANDS_OF_EXTRAS.get(extra, {}))
     for arguments, expected in commands.items():
         completed = run(*arguments)
         if completed.returncode or expected not in completed.stdout:

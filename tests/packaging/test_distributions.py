@@ -6,10 +6,15 @@ import shutil
 import sys
 import sysconfig
 import tarfile
+from http import HTTPStatus
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
+from typing import ClassVar
 
 import pytest
 
+import kframe
 from tests import tools
 from tests.architecture.source import ROOT
 from tests.packaging import distributions
@@ -18,17 +23,20 @@ from tests.packaging import distributions
 SOURCES_MOST = 2_500_000
 
 
-def unpack_compiled(archive: Path, folder: Path) -> Path:
+def unpack_compiled(archive: Path, folder: Path, distribution: Path) -> Path:
     """Unpack a source distribution, and add the modules of the tree, so that they are not compiled again."""
     with tarfile.open(archive) as sources:
         sources.extractall(folder, filter="data")
     (unpacked,) = folder.iterdir()
+    tree = ROOT / distribution
+    packages = [path for path in tree.iterdir() if (path / "__init__.py").exists()]
     release = Path("build") / "release"
-    for path in (ROOT / release / "kframe").rglob("*.c"):
-        copy(path, unpacked / path.relative_to(ROOT))
+    for path in (tree / release).rglob("*.c"):
+        copy(path, unpacked / path.relative_to(tree))
     library = release / f"lib.{sysconfig.get_platform()}-{sys.implementation.cache_tag}"
-    for path in (ROOT / "kframe").rglob("*.so"):
-        copy(path, unpacked / library / path.relative_to(ROOT))
+    for package in packages:
+        for path in package.rglob("*.so"):
+            copy(path, unpacked / library / path.relative_to(tree))
     return unpacked
 
 
@@ -37,22 +45,67 @@ def copy(path: Path, target: Path) -> None:
     shutil.copy2(path, target)
 
 
-@pytest.mark.real
-@pytest.mark.extended
-def test_wheel_runs_without_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """``make dist`` compiles it. A test of the build checks that the source distribution has what that needs."""
-    monkeypatch.setenv("PIP_NO_COMPILE", "1")
-    out, python = tmp_path / "dist", Path(sys.executable)
+@pytest.fixture(scope="module")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the distributions, as ``make dist`` writes it, but with the compiled modules of the tree."""
+    folder = tmp_path_factory.mktemp("distributions")
+    out = folder / "dist"
     out.mkdir()
     try:
-        source = distributions.source_distribution(distributions.CONTROLLER, out)
-        distributions.build_wheels(python, [unpack_compiled(source, tmp_path / "tree")], out, "--no-build-isolation")
+        for distribution in distributions.FOLDERS:
+            source = distributions.source_distribution(distribution, out)
+            unpacked = unpack_compiled(source, folder / source.name, distribution)
+            distributions.build_wheels(Path(sys.executable), [unpacked], out, "--no-build-isolation")
     except tools.ToolMissing as missing:
         pytest.skip(str(missing))
-    (wheel,) = out.glob("*.whl")
+    return out
+
+
+@pytest.mark.real
+@pytest.mark.extended
+def test_wheels_run_without_compiler(wheels: Path) -> None:
+    (wheel,) = wheels.glob("kframe_controller-*.whl")
+    (source,) = wheels.glob("kframe_controller-*.tar.gz")
     assert source.stat().st_size < SOURCES_MOST
     assert "manylinux" in wheel.name or sys.platform != "linux"
-    distributions.install_and_run(python, out, [source])
+    distributions.install_and_run(Path(sys.executable), wheels)
+
+
+class ImpostorIndex(SimpleHTTPRequestHandler):
+    """An index that offers a newer and the same version of each of kframe's distributions, and records requests."""
+
+    requested: ClassVar[list[str]] = []
+
+    def do_GET(self) -> None:
+        """List two wheels for each project of kframe's, and refuse all else."""
+        project = self.path.strip("/").split("/")[-1]
+        self.requested.append(project)
+        is_listed = project.startswith("kframe-")
+        name = project.replace("-", "_")
+        links = [
+            f'<a href="/{name}-{version}-py3-none-any.whl">{name}</a>' for version in (kframe.__version__, "9.9.9")
+        ]
+        body = ("<html><body>" + "".join(links) + "</body></html>").encode() if is_listed else b""
+        self.send_response(HTTPStatus.OK if is_listed else HTTPStatus.NOT_FOUND)
+        self.send_header("Content-Type", "text/html")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Print nothing."""
+
+
+@pytest.mark.real
+@pytest.mark.extended
+def test_extras_bring_commands_and_fetch_no_plugin_from_an_index(wheels: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), ImpostorIndex) as index:
+        Thread(target=index.serve_forever, daemon=True).start()
+        monkeypatch.setenv("PIP_EXTRA_INDEX_URL", f"http://127.0.0.1:{index.server_port}/")
+        distributions.install_and_run(Path(sys.executable), wheels, ["kraft", "live", "sim"])
+        index.shutdown()
+    assert [name for name in ImpostorIndex.requested if name.endswith(".whl")] == []
+    assert "click" in ImpostorIndex.requested, "pip must have asked this index"
 
 
 @pytest.mark.real

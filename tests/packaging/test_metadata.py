@@ -10,12 +10,21 @@ import pytest
 import yaml
 
 import kframe
+from kframe.registry.known_plugins import KNOWN_PLUGINS, KnownPlugin
 from tests.architecture.source import ROOT
 
 FOLDERS: Final = (".", "simulator", *(f"plugins/{path.parent.name}" for path in ROOT.glob("plugins/*/pyproject.toml")))
 #: Python versions that the distributions support.
 PYTHONS: Final = ("3.11", "3.12", "3.13", "3.14")
 REQUIREMENT: Final = re.compile(r"(?P<name>kframe-[a-z-]+)(\[[a-z,]+\])?(?P<specifier>.*)")
+#: The plugins that each extra of kframe-controller installs.
+PLUGINS_OF_EXTRAS: Final = {
+    "zookeeper": {"kframe-zookeeper"},
+    "live": {"kframe-kafka-wire", "kframe-zookeeper"},
+    "kraft": {"kframe-kafka-wire", "kframe-kraft"},
+    "sim": {"kframe-simulator"},
+    "all": {"kframe-kafka-wire", "kframe-kraft", "kframe-simulator", "kframe-zookeeper"},
+}
 
 
 def project(folder: str) -> dict[str, Any]:
@@ -49,8 +58,31 @@ def test_requirements_between_distributions_are_compatible_releases(folder: str)
     assert set(specifiers.values()) == {f"~={kframe.__version__}"}
 
 
-def test_kframe_requires_no_other_distribution_of_its_own() -> None:
-    assert requirements(".") == []
+def plugins_of(extra: str) -> dict[str, str]:
+    """The plugins that an extra of kframe-controller requires, directly or by another extra, with their versions."""
+    plugins: dict[str, str] = {}
+    for text in project(".")["optional-dependencies"][extra]:
+        match = REQUIREMENT.fullmatch(text)
+        if match is not None and match["name"] == "kframe-controller":
+            for other in text[text.index("[") + 1 : text.index("]")].split(","):
+                plugins |= plugins_of(other)
+        elif match is not None:
+            plugins[match["name"]] = match["specifier"]
+    return plugins
+
+
+@pytest.mark.parametrize("extra", sorted(project(".")["optional-dependencies"]))
+def test_extras_name_plugins_of_the_same_version(extra: str) -> None:
+    assert plugins_of(extra) == dict.fromkeys(PLUGINS_OF_EXTRAS.get(extra, ()), f"=={kframe.__version__}")
+
+
+def test_kframe_itself_requires_no_plugin() -> None:
+    assert not any(text.startswith("kframe-") for text in project(".")["dependencies"])
+
+
+@pytest.mark.parametrize("plugin", KNOWN_PLUGINS, ids=lambda plugin: plugin.distribution)
+def test_hints_name_an_extra_that_installs_the_plugin(plugin: KnownPlugin) -> None:
+    assert plugin.distribution in plugins_of(plugin.extra)
 
 
 @pytest.mark.parametrize("folder", FOLDERS)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 
+from kframe.errors import InputError
 from kframe.model.columns import Ragged
-from kframe.planning import PlanProposal
+from kframe.planning import PlanProposal, plan
 from kframe.snapshot import Snapshot
 from kframe.snapshot.facts import BrokerFacts, PartitionFacts, Source, TopicFacts
 from kframe.testing.properties import examples
@@ -43,6 +46,21 @@ def lists_of(proposal: PlanProposal) -> list[list[int]]:
     """The replicas of each partition after a plan, as broker ids."""
     ids = proposal.problem.brokers.ids
     return [ids[proposal.after[row]].tolist() for row in range(len(proposal.after))]
+
+
+def plan_again(proposal: PlanProposal, request: Mapping[str, Any]) -> PlanProposal | None:
+    """The plan of the same request for the cluster after a plan, in which added brokers are no longer new.
+
+    None if no other goal remains.
+    """
+    goals = dict(request)
+    if proposal.loads()["received"][np.isin(proposal.problem.brokers.ids, goals.get("add_brokers", ()))].any():
+        with pytest.raises(InputError, match="add_brokers"):
+            plan(applied(proposal), **goals)
+        del goals["add_brokers"]
+        if not (goals.get("rebalance") or goals.get("goal")):
+            return None
+    return plan(applied(proposal), **goals)
 
 
 @st.composite

@@ -110,8 +110,6 @@ def test_plan_moves_nothing_to_an_instance(snapshot: Snapshot) -> None:
 @pytest.mark.parametrize(
     "request_fields, where",
     [
-        ({"add_brokers": (ACTIVE,)}, "add_brokers"),
-        ({"replace": {1: ACTIVE}}, "replace"),
         ({"remove_brokers": (ACTIVE,)}, "remove_brokers"),
         ({"rebalance": True, "exclude_brokers": (ACTIVE,)}, "exclude_brokers"),
         ({"rebalance": True, "capacities": {ACTIVE: 2.0}}, "capacities"),
@@ -122,6 +120,12 @@ def test_plan_request_that_names_an_instance_is_refused(
 ) -> None:
     with pytest.raises(InputError, match=f"{where}: found {NODE}"):
         generate_plan(from_kcat(tmp_path), **request_fields)
+
+
+@pytest.mark.parametrize("fields", [{"add_brokers": (ACTIVE,)}, {"replace": {1: ACTIVE}}], ids=["added", "replacement"])
+def test_instance_as_target_of_a_plan_is_refused(fields: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=f"found broker {ACTIVE}, which is an instance of kframe"):
+        generate_plan(from_kcat(tmp_path), **fields)
 
 
 def test_plan_check_finds_replicas_on_an_instance(snapshot: Snapshot) -> None:

@@ -88,6 +88,6 @@ def test_unknown_format_is_refused(tmp_path: Path) -> None:
 
 
 def test_command_line_offers_every_format() -> None:
-    from kframe.cli.snapshot import FORMAT_NAMES
+    from kframe.cli.reading import FORMAT_NAMES
 
     assert tuple(FORMATS) == FORMAT_NAMES

@@ -108,11 +108,11 @@ def test_invalid_input_is_quarantined_with_file_and_reason(bad: Bad, tmp_path: P
     assert bad.actual in quarantined["actual"]
     assert quarantined["source"] == source.path
     if bad.topics is None:
-        assert (row["status"], row["partitions"]) == ("refused", 0)
+        assert (row["status"], row["partitions"]) == ("rejected", 0)
         assert quarantined["location"] in row["reason"]
         assert [table.name for table in FLEET if part(out, table, "c").exists()] == ["quarantine"]
     else:
-        assert row["status"] == "taken"
+        assert row["status"] == "ingested"
         assert [row["topic"] for row in part_rows(out, TOPICS)] == bad.topics
         assert quarantined["partitions"] == 2
     assert ingest_source(source, out).to_pylist()[0]["status"] == "unchanged"
@@ -135,12 +135,12 @@ def test_unchanged_input_is_ingested_once(tmp_path: Path) -> None:
     statuses = [ingest_source(source, out)["status"][0].as_py()]
     first = files_of(out)
     statuses += [ingest_source(source, out, force=force)["status"][0].as_py() for force in (False, True)]
-    assert statuses == ["taken", "unchanged", "taken"]
+    assert statuses == ["ingested", "unchanged", "ingested"]
     assert files_of(out) == first
     path.write_text(two_topics(BROKEN_STATE))
     assert ingest_source(source, out).to_pylist()[0]["quarantined"] == 1
     path.write_text("")
-    assert ingest_source(source, out).to_pylist()[0]["status"] == "refused"
+    assert ingest_source(source, out).to_pylist()[0]["status"] == "rejected"
     assert [table.name for table in FLEET if part(out, table, "c").exists()] == ["quarantine"]
 
 
@@ -164,7 +164,7 @@ def test_interrupted_ingest_is_repeated(tmp_path: Path, monkeypatch: pytest.Monk
         ingest_source(source, out, force=True)
     monkeypatch.undo()
     assert finished(out) == []
-    assert ingest_source(source, out).to_pylist()[0]["status"] == "taken"
+    assert ingest_source(source, out).to_pylist()[0]["status"] == "ingested"
     assert files_of(out) == whole
 
 
@@ -174,7 +174,7 @@ def test_lost_output_is_rewritten(tmp_path: Path) -> None:
     ingest_source(SnapshotSource(str(path), "c"), out)
     (part(out, PARTITIONS, "c") / "part-0.parquet").unlink()
     assert record_of(out, "c") is None
-    assert ingest_source(SnapshotSource(str(path), "c"), out).to_pylist()[0]["status"] == "taken"
+    assert ingest_source(SnapshotSource(str(path), "c"), out).to_pylist()[0]["status"] == "ingested"
 
 
 def test_directory_with_other_files_is_refused(tmp_path: Path) -> None:
@@ -207,7 +207,7 @@ def test_stated_instances_are_no_brokers(
     source = SnapshotSource(str(path), "c")
     ingest_source(source, root)
     (row,) = ingest_source(source, root, controllers=controllers).to_pylist()
-    assert (row["status"], row["brokers"]) == ("taken" if controllers else "unchanged", brokers)
+    assert (row["status"], row["brokers"]) == ("ingested" if controllers else "unchanged", brokers)
     assert ingest_source(source, root, controllers=controllers).to_pylist()[0]["status"] == "unchanged"
     partitions, ingested_brokers, topics, clusters = (
         read_part(root, table, "c") for table in (PARTITIONS, BROKERS, TOPICS, CLUSTERS)

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kframe.errors import SnapshotError
+from kframe.errors import InputError, SnapshotError
 from kframe.snapshot import Snapshot, read_snapshot
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy, registration
-from kframe.whatif import Plan, load_plan
+from kframe.whatif import Plan, WhatIf, load_plan
 from kframe.whatif.plan_check import SEVERITY, Check, resolve_plan
 from kframe.whatif.plan_report import PlanReport
 from tests.architecture.source import ROOT
@@ -104,7 +104,11 @@ def test_findings_against_snapshot(targets: list[Any], expected: list[tuple[Any,
 
 
 def test_cases_cover_every_check() -> None:
-    covered = {row[0] for _, rows in (*WITHOUT_SNAPSHOT, *AGAINST_SNAPSHOT) for row in rows} | {"log-dirs"}
+    covered = {row[0] for _, rows in (*WITHOUT_SNAPSHOT, *AGAINST_SNAPSHOT) for row in rows} | {
+        "log-dirs",
+        "observers",
+        "fewer-observers",
+    }
     covered |= {check for _, _, findings in KRAFT_CASES for check in findings}
     assert covered == {str(check) for check in Check} == {str(check) for check in SEVERITY}
 
@@ -244,3 +248,11 @@ def test_document_counts_equal_its_findings() -> None:
     for severity, count in document["counts"].items():
         assert count == sum(row["severity"] == severity for row in document["findings"])
     assert document["plan"] == {"name": "reassignment.json", "topics": 1, "partitions": 24, "replicas": 72}
+
+
+def test_plan_with_another_number_of_log_directories_is_not_played() -> None:
+    texts = Path(__file__).parents[1] / "snapshot" / "texts"
+    whatif = WhatIf(read_snapshot(texts / "snapshot.txt"))
+    plan = load_plan(texts / "plan-log-dirs-length.json")
+    with pytest.raises(InputError, match=r"field log_dirs: found .* partition pay.events-0, expected 3"):
+        whatif.reassign(plan)

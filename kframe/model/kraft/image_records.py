@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from msgspec.structs import replace
 
-from kframe.model.kraft.ids import METADATA_VERSION
+from kframe.model.kraft.ids import KRAFT_VERSION, METADATA_VERSION
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.kraft.records import (
     ClientQuotaRecord,
@@ -32,10 +32,10 @@ def image_records(metadata: ClusterMetadata) -> Iterator[MetadataRecord]:
 
 
 def feature_records(metadata: ClusterMetadata) -> Iterator[MetadataRecord]:
-    """The levels of features, that of ``metadata.version`` first."""
+    """The levels of features, that of ``metadata.version`` first. Control records have that of ``kraft.version``."""
     yield FeatureLevelRecord(name=METADATA_VERSION, feature_level=metadata.metadata_version)
     for name, level in sorted(metadata.features.items()):
-        if name != METADATA_VERSION:
+        if name not in (METADATA_VERSION, KRAFT_VERSION):
             yield FeatureLevelRecord(name=name, feature_level=level)
 
 

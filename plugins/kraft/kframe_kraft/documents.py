@@ -32,13 +32,16 @@ class LogClusterDocument(SummaryRecord, frozen=True, kw_only=True):
 
 
 class DifferenceRow(Struct):
-    """A value that differs between two offsets; ``before`` and ``after`` are null where there is no value."""
+    """A value that differs between two offsets; ``before`` and ``after`` are null where there is no value.
+
+    Lists have broker ids, or directory ids as ``kafka-dump-log`` prints them.
+    """
 
     kind: str
     name: str
     change: str
-    before: bool | int | str | list[int] | None
-    after: bool | int | str | list[int] | None
+    before: bool | int | str | list[int | str] | None
+    after: bool | int | str | list[int | str] | None
     topic: str | None
     brokers: list[int]
 
@@ -90,31 +93,39 @@ class LeaderCauseDocument(Struct):
 
 
 class ReplicaRow(Struct):
-    """The metadata log of a controller beside the others. ``can_lead`` null depends on replicas that are missing."""
+    """The metadata log of a controller beside the others. ``can_lead`` null depends on replicas that are missing.
+
+    Of a damaged log, only its identity and the damage in ``detail`` are known.
+    """
 
     directory: str
     node_id: int | None
-    start: int
-    end: int
-    last_epoch: int
-    state: Literal["reference", "equal", "behind", "stale tail", "diverged", "no overlap"]
+    cluster_id: str | None
+    start: int | None
+    end: int | None
+    last_epoch: int | None
+    state: Literal["reference", "equal", "behind", "stale tail", "diverged", "no overlap", "damaged"]
     first_difference: int | None
     can_lead: bool | None
-    snapshot_end: int
+    snapshot_end: int | None
     quorum_epoch: int | None
     leader_id: int | None
     voted_id: int | None
-    torn_bytes: int
-    committed_at_least: int
+    torn_bytes: int | None
+    committed_at_least: int | None
     detail: str | None
 
 
 class RecoveryDocument(Struct):
-    """The recovery of a lost quorum from the directory of a controller. ``written`` is the copy, null if none."""
+    """The recovery of a lost quorum from the directory of a node. ``written`` is the copy, null if none.
+
+    ``node_id`` is the only voter, ``source_node_id`` the node of the directory.
+    """
 
     directory: str
     cluster_id: str
     node_id: int
+    source_node_id: int
     former_voters: list[int]
     kraft_version: int
     log_end: int

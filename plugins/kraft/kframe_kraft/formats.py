@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
-from kframe.plugin.kraft import LogError
+from kframe.plugin.kraft import KRAFT_VERSION, LogError
 from kframe.plugin.snapshot import Snapshot, Source
 from kframe_kraft.checkpoint_writing import write_checkpoint
 from kframe_kraft.disk import SnapshotId
@@ -23,8 +23,17 @@ def read_snapshot(path: Any, _progress: object, _faults: object) -> Snapshot:
 
 
 def snapshot_of(source: NodeSource, name: str, end: int | None = None) -> Snapshot:
-    """Return the cluster at the end of a log, or below offset ``end``. ``name`` is that of the source."""
-    image = image_of(source.history, end)
+    """Return the cluster at the end of a log, or below offset ``end``. ``name`` is that of the source.
+
+    Raises LogError for a source with control records only: it does not show that the cluster is empty.
+    """
+    history = source.history
+    has_snapshot = history.snapshot is not None and any(True for _ in history.snapshot.batches)
+    if not has_snapshot and all(header.is_control for header in history.log.batches.headers()):
+        raise LogError(name, "no metadata record", "the log of a quorum that has a leader, at least metadata.version")
+    image = image_of(history, end)
+    if image.kraft_version:  # Kafka's brokers list it among the finalized features, too.
+        image.metadata.features[KRAFT_VERSION] = image.kraft_version
     return Snapshot.from_metadata(
         image.metadata,
         source=Source(FORMAT, name),

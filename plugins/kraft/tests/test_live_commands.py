@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
+from kframe_kraft.commands.log import followed
+from kframe_kraft.live import observer
 from kframe_kraft.testing.scripted_quorum import ScriptedController, ScriptedState
 from kframe_kraft.testing.written_log import change, small_cluster
 from kframe_zookeeper.testing.commands import invoke, kframe_json
+
+from kframe.cli.app import cli
+from kframe.plugin.commands import StopSignal
 
 
 @pytest.fixture
@@ -34,6 +40,50 @@ def test_capture_writes_a_snapshot_that_names_the_url(url: str, tmp_path: Path) 
     assert kframe_json("log", "at", url)["under_replicated"] == 1
 
 
+def test_captured_kraft_version_is_a_feature(tmp_path: Path) -> None:
+    """As in a capture by kafka://; control records have it, so a written snapshot has it nowhere else."""
+    written = small_cluster(tmp_path / "node", kraft_version=1)
+    state = ScriptedState(batches=[written.data], high_watermark=written.offset)
+    with ScriptedController(1, state) as controller:
+        url = f"kraft://127.0.0.1:{controller.address[1]}"
+        kframe_json("snapshot", "capture", url, tmp_path / "out")
+    summary = kframe_json("snapshot", "show", tmp_path / "out")
+    assert summary["features"] == {"kraft.version": 1, "metadata.version": 25}
+    assert kframe_json("snapshot", "show", tmp_path / "node")["features"] == summary["features"]
+    target = tmp_path / f"{9:020}-{1:010}.checkpoint"
+    invoke("snapshot", "convert", tmp_path / "out", target)
+    assert kframe_json("snapshot", "show", target)["features"] == {"metadata.version": 25}
+
+
+class ImmediateTimer:
+    """A timer whose delay is over at once."""
+
+    def __init__(self, _delay_s: float, function: Callable[[], None]) -> None:
+        self._function = function
+        self.daemon = False
+
+    def start(self) -> None:
+        self._function()
+
+    def cancel(self) -> None:
+        pass
+
+
+def test_capture_says_that_a_leader_is_awaited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quorum without a majority has no leader."""
+    monkeypatch.setattr("threading.Timer", ImmediateTimer)
+    for name in ("ATTEMPTS", "FIRST_ATTEMPTS"):
+        monkeypatch.setattr(observer, name, 2)
+    with ScriptedController(1, ScriptedState(leader_id=-1, leader_epoch=3)) as controller:
+        url = f"kraft://127.0.0.1:{controller.address[1]}"
+        for command in (("snapshot", "capture", url, str(tmp_path / "out")), ("log", "show", url)):
+            result = CliRunner().invoke(cli, command)
+            first, error = result.stderr.splitlines()
+            assert first == f"waiting for a leader of the quorum at {url}"
+            assert "no leader can be reached" in error
+            assert result.exit_code == 1
+
+
 @pytest.mark.parametrize(
     "arguments, reason",
     [
@@ -48,3 +98,14 @@ def test_unusable_arguments_are_named(arguments: tuple[str, ...], reason: str, t
     assert done.returncode != 0
     assert reason in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_log_without_a_record_is_followed(tmp_path: Path) -> None:
+    """A node that has just started."""
+    written = small_cluster(tmp_path / "node")
+    segment = written.log / f"{0:020}.log"
+    segment.write_bytes(b"")
+    with StopSignal() as stop, followed(written.directory, None, stop) as (history, follower):
+        assert history.log.end == 0
+        segment.write_bytes(written.data)
+        assert [batch.header.base_offset for batch in follower.poll().batches] == [0, 1, 2, 6]

@@ -12,9 +12,23 @@ import pytest
 from click.testing import CliRunner, Result
 from kframe_kraft.commands.kraft import group
 from kframe_kraft.detection import LOG_DIRECTORY
-from kframe_kraft.disk import read_history, read_properties, read_quorum_state
+from kframe_kraft.disk import (
+    MetaProperties,
+    SnapshotId,
+    read_history,
+    read_properties,
+    read_quorum_state,
+    write_properties,
+)
 from kframe_kraft.sources import read_image
-from kframe_kraft.testing.written_log import WrittenLog, change, registration, small_cluster
+from kframe_kraft.testing.written_log import (
+    WrittenLog,
+    change,
+    register,
+    registration,
+    small_cluster,
+    write_snapshot,
+)
 
 SEGMENT = f"{LOG_DIRECTORY}/{0:020}.log"
 
@@ -79,6 +93,101 @@ def test_compare(
     assert [row["first_difference"] for row in rows] == differences
     assert [row["can_lead"] for row in rows] == can_lead
     assert {row["committed_at_least"] for row in rows} == {committed}
+
+
+@pytest.mark.parametrize("part", ["record", "snapshot", "quorum-state", "meta.properties", "first segment"])
+def test_damaged_replica_is_named_and_the_others_are_compared(tmp_path: Path, part: str) -> None:
+    shorter_log(tmp_path)
+    log = tmp_path / "2" / LOG_DIRECTORY
+    damage_replica(tmp_path / "2", part)
+    result = run("compare", *(tmp_path / str(node_id) for node_id in (1, 2, 3)), "-o", "json")
+    assert result.exit_code == 3, result.output
+    rows = json.loads(result.stdout)["rows"]
+    assert [row["state"] for row in rows] == ["reference", "damaged", "behind"]
+    assert [row["can_lead"] for row in rows] == [True, False, None]
+    assert [row["committed_at_least"] for row in rows] == [9, 9, 9]
+    assert (rows[1]["end"], rows[1]["torn_bytes"]) == (None, None)
+    assert result.stderr == f"{tmp_path / '2'} is damaged, and is not compared: {rows[1]['detail']}\n"
+    names = {"record": f"{0:020}.log, byte 96", "snapshot": f"{5:020}-{1:010}.checkpoint", "first segment": str(log)}
+    assert names.get(part, part) in rows[1]["detail"]
+
+
+def damage_replica(directory: Path, part: str) -> None:
+    log = directory / LOG_DIRECTORY
+    if part == "record":
+        data = bytearray((log / f"{0:020}.log").read_bytes())
+        data[160] ^= 1
+        (log / f"{0:020}.log").write_bytes(data)
+    elif part == "snapshot":
+        path = write_snapshot(log, SnapshotId(5, 1))
+        path.chmod(0o644)
+        path.write_bytes(path.read_bytes()[:-1])
+    elif part == "quorum-state":
+        (log / "quorum-state").write_text("{")
+    elif part == "meta.properties":
+        (directory / "meta.properties").write_text("version=1\n")
+    else:
+        (log / f"{0:020}.log").rename(log / f"{4:020}.log")
+
+
+def test_compare_without_any_undamaged_log(tmp_path: Path) -> None:
+    identical(tmp_path)
+    for node_id in (1, 2):
+        damage_replica(tmp_path / str(node_id), "record")
+    rows = document("compare", tmp_path / "1", tmp_path / "2", exit_code=3)["rows"]
+    assert [(row["state"], row["committed_at_least"]) for row in rows] == [("damaged", None)] * 2
+
+
+def test_compare_names_logs_of_other_clusters(tmp_path: Path) -> None:
+    """The log of the other cluster is the longest."""
+    identical(tmp_path)
+    longer = replica(tmp_path / "more", 3)
+    longer.append(change(0, isr=(1, 2)))
+    (tmp_path / "3" / SEGMENT).write_bytes(longer.data)
+    write_properties(tmp_path / "3", MetaProperties("other", 3))
+    rows = document("compare", *(tmp_path / str(node_id) for node_id in (1, 2, 3)), exit_code=3)["rows"]
+    assert [row["state"] for row in rows] == ["reference", "equal", "diverged"]
+    assert [row["cluster_id"] for row in rows] == ["cluster", "cluster", "other"]
+    assert (rows[2]["detail"], rows[2]["can_lead"]) == ("cluster other here, cluster in the reference", False)
+
+
+def test_empty_log_is_behind(tmp_path: Path) -> None:
+    """A disk that was replaced, and one that lost all blocks of the file."""
+    identical(tmp_path)
+    for node_id, content in ((2, b""), (3, bytes(998))):
+        (tmp_path / str(node_id) / SEGMENT).write_bytes(content)
+    rows = document("compare", *(tmp_path / str(node_id) for node_id in (1, 2, 3)))["rows"]
+    assert [(row["state"], row["end"], row["torn_bytes"]) for row in rows[1:]] == [("behind", 0, 0), ("behind", 0, 998)]
+    assert rows[2]["detail"].startswith("998 bytes at the end are no batch: ")
+
+
+@pytest.mark.parametrize("kraft_version", [0, 1])
+@pytest.mark.parametrize("node_id", [2, 7])
+def test_recover_from_a_brokers_copy(tmp_path: Path, kraft_version: int, node_id: int) -> None:
+    """Node 7 is a broker, and the only one whose disk is left. Voter 2 returns, or node 7 becomes a controller."""
+    log = small_cluster(tmp_path / "7", node_id=7, voters=(1, 2, 3), kraft_version=kraft_version)
+    log.append(register(7))
+    log.quorum(leader_epoch=1, leader_id=1, data_version=kraft_version)
+    refused = run("recover", log.directory)
+    assert (refused.exit_code, refused.output.count("\n")) == (2, 1)
+    assert (
+        "the directory of node 7, which is no voter, expected that of a voter (1, 2, 3), or --node-id" in refused.output
+    )
+    out, options = tmp_path / "new", ["--node-id", node_id]
+    if node_id == 7:
+        options += ["--listener", "CONTROLLER://host:9093"]
+    written = document("recover", log.directory, *options, "--out", out)
+    assert (written["node_id"], written["source_node_id"], written["former_voters"]) == (node_id, 7, [1, 2, 3])
+    assert any("process.roles=broker,controller" in risk for risk in written["risks"]) == (node_id == 7)
+    assert any(f"records from offset {log.offset} on" in risk for risk in written["risks"])
+    history, properties = read_history(out / LOG_DIRECTORY), read_properties(out)
+    assert (history.voters, properties.node_id, properties.cluster_id) == ((node_id,), node_id, "cluster")
+    assert (properties.directory_id == read_properties(log.directory).directory_id) == (node_id == 7)
+    assert read_image(out).metadata.name(0) == "orders-0"
+    if kraft_version:
+        voters = read_image(out).voters_record
+        assert voters is not None
+        assert [voter.voter_directory_id for voter in voters.voters] == [properties.directory_id]
 
 
 def test_compare_with_missing_replicas_leaves_can_lead_null(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 from kframe_kraft.commands.log import group
@@ -24,7 +25,7 @@ from kframe_kraft.testing.written_log import (
 )
 from kframe_kraft.time_travel import LeaderCause, end_of, leader_cause
 
-from kframe.plugin.kraft import LogError, RecordAndVersion, records
+from kframe.plugin.kraft import LogError, RecordAndVersion, records, uuid_text
 
 FENCE, UNFENCE = 1, -1
 LATER = "later in the order of replicas"
@@ -159,6 +160,20 @@ def test_diff_lists_changes(tmp_path: Path) -> None:
     assert by_topic == {"more": 1, "orders": 3}
 
 
+def test_diff_lists_directories_before_and_after(tmp_path: Path) -> None:
+    log = small_cluster(tmp_path)
+    moved, lost = UUID(int=9999), UUID(int=2)
+    log.append(registration(1, log_dirs=(UUID(int=9001), moved)))
+    log.append(change(0, directories=(moved, UUID(int=9002), lost)))
+    directories = {row["name"]: row for row in rows("diff", tmp_path, "8", "end")}
+    row = directories["orders-0"]
+    assert (row["kind"], row["change"], row["topic"], row["brokers"]) == ("partition", "directories", "orders", [1, 3])
+    assert row["before"] == [uuid_text(UUID(int=9000 + replica)) for replica in (1, 2, 3)]
+    assert row["after"] == [uuid_text(directory) for directory in (moved, UUID(int=9002), lost)]
+    assert (directories["1"]["change"], directories["1"]["before"]) == ("directories", [uuid_text(UUID(int=9001))])
+    assert directories["1"]["after"] == [uuid_text(UUID(int=9001)), uuid_text(moved)]
+
+
 def fence(log: WrittenLog) -> None:
     log.append(change(0, leader=2, isr=(2, 3)), registration(1, fenced=FENCE))
 
@@ -216,6 +231,49 @@ def test_why_names_the_event(
     assert cause.rule is not None
     assert rule in cause.rule
     assert cause.not_elected == not_elected
+
+
+BEGIN, END = records.BeginTransactionRecord(name="work"), records.EndTransactionRecord()
+#: A request that cancels two reassignments. Before it min.insync.replicas is 2, after the first change at most 1.
+CANCELLED = tuple(
+    change(number, leader=leader, isr=(leader,), replicas=(leader,), adding_replicas=(), eligible_leader_replicas=elr,
+           directories=partition(number, leader).directories)
+    for number, leader, elr in ((0, 1, (2, 3)), (1, 2, (3,)))
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "batches",
+    [
+        pytest.param([CANCELLED], id="one batch"),
+        pytest.param([CANCELLED[::-1]], id="partition 0 last"),
+        pytest.param([(CANCELLED[0], *[change(0)] * 9_999), CANCELLED[1:]], id="a decision in two batches"),
+        pytest.param([(BEGIN, *CANCELLED, END)], id="a transaction"),
+        pytest.param([(BEGIN,), CANCELLED[:1], (*CANCELLED[1:], END)], id="a transaction in batches"),
+    ],
+)
+def test_why_decides_all_changes_of_a_request_from_the_state_before_it(
+    tmp_path: Path, batches: list[tuple[records.MetadataRecord, ...]]
+) -> None:
+    log = small_cluster(tmp_path, elr=True)
+    log.append(change(0, adding_replicas=(2, 3)), change(1, adding_replicas=(3,)))
+    for content in batches:
+        log.append(*content)
+    assert [cause_of(log, f"orders-{number}").event for number in (0, 1)] == ["reassignment cancelled"] * 2
+
+
+def test_why_of_a_topic_that_its_transaction_created(tmp_path: Path) -> None:
+    log, topic_id = small_cluster(tmp_path), UUID(int=77)
+    created = msgspec.structs.replace(partition(0, 1, 2, leader=2), topic_id=topic_id)
+    log.append(BEGIN, records.TopicRecord(name="more", topic_id=topic_id), created)
+    log.append(msgspec.structs.replace(change(0, leader=1), topic_id=topic_id), END)
+    assert cause_of(log, "more-0").event == "preferred election"
+
+
+def test_why_names_failure_of_the_last_directory(tmp_path: Path) -> None:
+    log = small_cluster(tmp_path)
+    log.append(change(0, leader=2, isr=(2, 3)), registration(1))
+    assert cause_of(log).event == "directory failed: broker 1"
 
 
 def test_why_of_an_election_from_the_elr(tmp_path: Path) -> None:

@@ -251,7 +251,7 @@ class SnapshotConverter:
             isr=isr.keep(np.repeat(stored, isr.counts)),
             leader_epoch=column("leader_epoch", -1),
             controller_epoch=column("controller_epoch", -1),
-            zk_version=column("version", NO_STATE),
+            partition_epoch=column("version", NO_STATE),
             leader_recovery_state=column("recovery", RecoveryState.RECOVERED),
             adding_replicas=table.adding,
             removing_replicas=table.removing,

@@ -20,17 +20,17 @@ from kframe.plugin.commands import (
 
 if TYPE_CHECKING:
     from kframe.plugin.kraft import control
-    from kframe_kraft.recovery import QuorumComparison
+    from kframe_kraft.recovery import DamagedReplica, QuorumComparison
 
-#: The exit code for logs that diverge; the table of ``kframe --help`` has it.
+#: The exit code for logs that diverge or are damaged; the table of ``kframe --help`` has it.
 _DIVERGED: Final = 3
 _SOURCE: Final = click.Path(exists=True, file_okay=False, path_type=Path)
 _LISTENER: Final = re.compile(r"(?P<name>[A-Za-z0-9_.-]+)://(?P<host>.+):(?P<port>\d{1,5})")
 _COLUMNS: Final = (
-    "directory", "node_id", "start", "end", "last_epoch", "state", "first_difference", "can_lead", "snapshot_end",
-    "quorum_epoch", "leader_id", "voted_id", "torn_bytes", "committed_at_least", "detail",
+    "directory", "node_id", "cluster_id", "start", "end", "last_epoch", "state", "first_difference", "can_lead",
+    "snapshot_end", "quorum_epoch", "leader_id", "voted_id", "torn_bytes", "committed_at_least", "detail",
 )  # fmt: skip
-_WIDE: Final = frozenset({"quorum_epoch", "leader_id", "voted_id", "torn_bytes", "committed_at_least"})
+_WIDE: Final = frozenset({"cluster_id", "quorum_epoch", "leader_id", "voted_id", "torn_bytes", "committed_at_least"})
 
 
 @click.group("kraft", cls=ReportingGroup)
@@ -45,10 +45,10 @@ def compare(directories: tuple[Path, ...], output: str) -> None:
     """Compare the metadata logs in the directories of controllers.
 
     The reference is the log with the highest last epoch, then the longest one. A stale tail is one of an older epoch
-    that was not committed; its node truncates it. Exit code 3 if a log diverges in another way: then it is damaged, or
-    is of another cluster.
+    that was not committed; its node truncates it. Logs are compared without those that are damaged. Exit code 3 if
+    there is such a log, or if one diverges in another way: then it is damaged unseen, or is of another cluster.
     """
-    from kframe_kraft.recovery import compare_replicas, read_replica
+    from kframe_kraft.recovery import DamagedReplica, ReplicaLog, compare_replicas, read_replica
 
     if len(directories) < 2:
         raise click.UsageError("found one directory, expected at least two")
@@ -57,10 +57,20 @@ def compare(directories: tuple[Path, ...], output: str) -> None:
         for number, directory in enumerate(directories):
             tick(number, len(directories))
             replicas.append(read_replica(directory))
-    comparison = compare_replicas(replicas)
-    emit_rows(OutputTable("kframe.kraft-compare/v1", _COLUMNS, _rows(comparison), _WIDE), output)
-    if comparison.diverged:
+    intact = [replica for replica in replicas if isinstance(replica, ReplicaLog)]
+    damaged = [replica for replica in replicas if isinstance(replica, DamagedReplica)]
+    comparison = compare_replicas(intact) if intact else None
+    rows = [] if comparison is None else _rows(comparison)
+    rows += [_damaged_row(replica, None if comparison is None else comparison.committed) for replica in damaged]
+    order = {str(directory): number for number, directory in enumerate(directories)}
+    rows.sort(key=lambda row: order[row["directory"]])
+    emit_rows(OutputTable("kframe.kraft-compare/v1", _COLUMNS, rows, _WIDE), output)
+    for replica in damaged:
+        click.echo(f"{replica.name} is damaged, and is not compared: {replica.damage}", err=True)
+    diverges = comparison is not None and comparison.diverged
+    if diverges:
         click.echo("the logs diverge: one is damaged, or is of another cluster", err=True)
+    if diverges or damaged:
         click.get_current_context().exit(_DIVERGED)
 
 
@@ -71,8 +81,8 @@ def _rows(comparison: QuorumComparison) -> list[dict[str, Any]]:
         is_reference = replica is comparison.reference
         rows.append(
             {
-                "directory": replica.name, "node_id": replica.node_id, "start": replica.history.log.start,
-                "end": replica.end, "last_epoch": replica.last_epoch,
+                "directory": replica.name, "node_id": replica.node_id, "cluster_id": replica.cluster_id,
+                "start": replica.history.log.start, "end": replica.end, "last_epoch": replica.last_epoch,
                 "state": "reference" if is_reference else row.state,
                 "first_difference": row.first_difference, "can_lead": row.can_lead,
                 "snapshot_end": replica.history.committed_below,
@@ -85,6 +95,14 @@ def _rows(comparison: QuorumComparison) -> list[dict[str, Any]]:
     return rows
 
 
+def _damaged_row(replica: DamagedReplica, committed: int | None) -> dict[str, Any]:
+    return {
+        **dict.fromkeys(_COLUMNS), "directory": replica.name, "node_id": replica.node_id,
+        "cluster_id": replica.cluster_id, "state": "damaged", "can_lead": False, "committed_at_least": committed,
+        "detail": replica.damage,
+    }  # fmt: skip
+
+
 @group.command()
 @click.argument("directory", metavar="DIR", type=_SOURCE)
 @click.option(
@@ -92,11 +110,16 @@ def _rows(comparison: QuorumComparison) -> list[dict[str, Any]]:
 )
 @click.option("--listener", "listeners", multiple=True, metavar="NAME://HOST:PORT",
               help="A listener of the only voter, with kraft.version 1; by default those in the log.")  # fmt: skip
+@click.option("--node-id", type=click.IntRange(min=0), metavar="N",
+              help="The only voter, where DIR is that of a broker; by default the node of DIR.")  # fmt: skip
 @output_option
-def recover(directory: Path, out: Path | None, listeners: tuple[str, ...], output: str) -> None:
-    """Plan the recovery of a lost quorum from DIR, metadata.log.dir of one controller; write it with --out.
+def recover(
+    directory: Path, out: Path | None, listeners: tuple[str, ...], node_id: int | None, output: str
+) -> None:  # fmt: skip
+    """Plan the recovery of a lost quorum from DIR, metadata.log.dir of one controller or broker; write it with --out.
 
     The copy has the log to its last complete batch, a higher epoch, and the node as the only voter. DIR is only read.
+    A broker has the log too: --node-id then names the controller that starts from the copy.
     Stop the other controllers for good first: a second quorum of the same cluster loses data.
     """
     from kframe_kraft.recovery import plan_recovery, write_recovery
@@ -104,12 +127,13 @@ def recover(directory: Path, out: Path | None, listeners: tuple[str, ...], outpu
 
     endpoints = tuple(map(_endpoint, listeners))
     with progress("reading"):
-        plan = plan_recovery(directory)
+        plan = plan_recovery(directory, node_id)
     if out is not None:
         write_recovery(plan, out, now=time.time_ns() // 1_000_000, endpoints=endpoints)
     record = {
         "directory": str(directory), "cluster_id": plan.properties.cluster_id, "node_id": plan.node_id,
-        "former_voters": list(plan.history.voters), "kraft_version": plan.kraft_version, "log_end": plan.end,
+        "source_node_id": plan.source_node_id, "former_voters": list(plan.history.voters),
+        "kraft_version": plan.kraft_version, "log_end": plan.end,
         "last_time": time_text(plan.timestamp), "last_epoch": plan.last_epoch, "committed_at_least": plan.committed,
         "new_epoch": plan.epoch, "brokers": plan.brokers, "topics": plan.topics, "partitions": plan.partitions,
         "risks": list(plan.risks), "written": None if out is None else str(out),

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from click.shell_completion import CompletionItem
 
-from kframe.plugin import StoreError
+from kframe.plugin import SnapshotError, StoreError
 from kframe.plugin.commands import (
     COMMAND_CONFIG,
     BadInput,
     OutputTable,
     ReportingGroup,
     StopSignal,
+    awaited,
     check_reader,
     client_properties,
     emit_record,
@@ -40,6 +41,10 @@ else:
 _QUORUM: Final = "kraft://"
 _PATH: Final = click.Path(path_type=Path)
 _SCOPES: Final = ("topic", "broker", "rack")
+#: The snapshot format of the sources.
+_FORMAT: Final = "kraft"
+#: The exit code for a log that is damaged; the table of ``kframe --help`` has it.
+_DAMAGED: Final = 1
 
 
 @click.group("log", cls=ReportingGroup)
@@ -50,6 +55,8 @@ def group() -> None:
     output of kafka-dump-log. kraft://HOST:PORT[,HOST:PORT]... is a running quorum, by the listener of its controllers:
     its log from the newest snapshot to the high watermark. Positions are offsets, "end", or times such as
     2026-11-24T09:30:00Z. An offset stands for the whole batch with it.
+
+    A damaged log is read up to the damage. Standard error names it and the offsets left out, and the exit code is 1.
     """
 
 
@@ -123,12 +130,13 @@ def show(
     if not follow:
         history = _read(source, command_config).history
         _emit_entries(entries(history, selection(history)), output)
+        _exit_if_damaged(history)
         return
     if end is not None:
         raise click.UsageError("--follow and --to exclude one another")
     with StopSignal() as stop:
         try:
-            with _followed(source, command_config, stop) as (history, follower):
+            with followed(source, command_config, stop) as (history, follower):
                 rows = followed_entries(history, follower, selection(history), stop, _report)
                 _emit_entries(_for_reader(rows), output)
         except StoreError:
@@ -156,7 +164,7 @@ def _report(text: str) -> None:
 
 
 @contextmanager
-def _followed(
+def followed(
     source: str | Path, command_config: Path | None, stop: StopSignal
 ) -> Iterator[tuple[LogHistory, LogFollower]]:
     """The current log of a source, and a follower of later records. Raises as ``_read``."""
@@ -164,19 +172,22 @@ def _followed(
         live = _live()
         observer = live.open_observer(source, client_properties(command_config), stop.wait)
         try:
-            with progress("reading") as tick:
+            with progress("reading", awaited=awaited(source)) as tick:
                 history = live.spooled_history(observer, tick)
             yield history, live.QuorumFollower(observer, history, lambda text: None if stop else _report(text))
         finally:
             observer.close()
         return
     from kframe_kraft.detection import log_directory
+    from kframe_kraft.disk import read_history
     from kframe_kraft.disk.following import DirectoryFollower
 
     directory = log_directory(source) if source.is_dir() else None
     if directory is None:
         raise click.UsageError(f"--follow needs the directory of a node, or {_QUORUM}HOST:PORT, not {source}")
-    history = _read(source, command_config).history
+    _refuse_client_properties(command_config)
+    with progress("reading"):
+        history = read_history(directory, from_oldest=True)
     yield history, DirectoryFollower(directory, history)
 
 
@@ -220,9 +231,10 @@ def at(
             "in_sync_replicas",
         }
         emit_rows(OutputTable("kframe.log-brokers/v1", columns, rows, wide), output)
-        return
-    record = {"at": time_text(time_before(node.history, end)), **summary_record(snapshot)}
-    emit_record("kframe.log-cluster/v1", record, output, wide=("provenance", "assumptions"))
+    else:
+        record = {"at": time_text(time_before(node.history, end)), **summary_record(snapshot)}
+        emit_record("kframe.log-cluster/v1", record, output, wide=("provenance", "assumptions"))
+    _exit_if_damaged(node.history)
 
 
 @group.command()
@@ -250,11 +262,13 @@ def diff(
         rows: Iterator[dict[str, Any]] = (_difference_row(asdict(difference)) for difference in changes)
         emit_rows(OutputTable("kframe.log-diff/v1", (*COLUMNS, "topic", "brokers"), rows,
                               frozenset({"topic", "brokers"})), output)  # fmt: skip
+        _exit_if_damaged(history)
         return
     registrations = {**before.brokers.registrations, **after.brokers.registrations}
     racks = {broker_id: registration.rack for broker_id, registration in registrations.items()}
     columns = (scope, "changes", "by_change")
     emit_rows(OutputTable(f"kframe.log-diff-{scope}/v1", columns, summarize(changes, scope, racks)), output)
+    _exit_if_damaged(history)
 
 
 def _difference_row(row: dict[str, Any]) -> dict[str, Any]:
@@ -289,20 +303,58 @@ def why(
         elif cause.event is None:
             record["event"] = "unknown: no event that the log shows gives this change"
     emit_record("kframe.log-why/v1", record, output)
+    _exit_if_damaged(history)
 
 
 def _read(source: str | Path, command_config: Path | None) -> NodeSource:
-    """The log of a source. Raises BadInput, and ConfigError, StoreError or LogError."""
+    """The log of a source, up to its first damage, which is reported.
+
+    Raises BadInput, and ConfigError, StoreError or LogError.
+    """
     if isinstance(source, str):
-        with progress("reading") as tick:
+        with progress("reading", awaited=awaited(source)) as tick:
             quorum: NodeSource = _live().read_quorum(source, client_properties(command_config), tick)
             return quorum
-    if command_config is not None:
-        raise click.UsageError(f"--command-config has settings for {_QUORUM} URLs")
+    _refuse_client_properties(command_config)
     from kframe_kraft.sources import read_source
 
+    _check_is_log(source)
     with progress("reading"):
-        return read_source(source, from_oldest=True)
+        node = read_source(source, from_oldest=True, to_damage=True)
+    log = node.history.log
+    for text in node.history.damage:
+        click.echo(f"warning: damaged log: {text}", err=True)
+    if log.torn_bytes:
+        click.echo(f"note: {log.torn_bytes} bytes at the end of the log are no batch: {log.torn_reason}", err=True)
+    return node
+
+
+def _refuse_client_properties(command_config: Path | None) -> None:
+    if command_config is not None:
+        raise click.UsageError(f"--command-config has settings for {_QUORUM} URLs")
+
+
+def _check_is_log(source: Path) -> None:
+    """Raise BadInput for a snapshot in another format: it has no log."""
+    from kframe.plugin.snapshot import detect_format
+
+    if not source.is_file():
+        return
+    try:
+        name = detect_format(source)
+    except SnapshotError:
+        return  # The reader of logs says what it expects.
+    if name != _FORMAT:
+        raise BadInput(
+            f"{source}: found a snapshot in the format {name}, which has no log, expected a source of "
+            f"kframe log: use kframe snapshot show {source}"
+        )
+
+
+def _exit_if_damaged(history: LogHistory) -> None:
+    """End with exit code 1 if records were left out."""
+    if history.damage:
+        click.get_current_context().exit(_DAMAGED)
 
 
 def _live() -> ModuleType:

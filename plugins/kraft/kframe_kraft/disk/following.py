@@ -114,7 +114,7 @@ class DirectoryFollower:
                     break
         except BatchError:
             # The node is writing the last batch, unless something follows it.
-            if not batches and (not is_last or batch_follows(file, position)):
+            if not batches and (not is_last or batch_follows(file, position, self._end)):
                 raise
         except LogError:
             if not batches:

@@ -28,6 +28,8 @@ def read_properties(directory: Path) -> MetaProperties:
     path = directory / FILE_NAME
     try:
         lines = path.read_text("utf-8").splitlines()
+    except FileNotFoundError:
+        raise LogError(str(path), "no such file", "cluster.id and node.id of the node") from None
     except (OSError, UnicodeDecodeError) as error:
         raise LogError(str(path), str(error), "a readable file") from error
     pairs = (line.partition("=") for line in lines if line.strip() and not line.lstrip().startswith(("#", "!")))

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from kframe_kraft.recovery.comparison import QuorumComparison, ReplicaLog, compare_replicas, read_replica
+from kframe_kraft.recovery.comparison import (
+    DamagedReplica,
+    QuorumComparison,
+    ReplicaLog,
+    compare_replicas,
+    read_replica,
+)
 from kframe_kraft.recovery.plan import RecoveryPlan, plan_recovery
 from kframe_kraft.recovery.writing import write_recovery
 
 __all__ = [
+    "DamagedReplica",
     "QuorumComparison",
     "RecoveryPlan",
     "ReplicaLog",

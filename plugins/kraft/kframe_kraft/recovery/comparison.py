@@ -8,14 +8,17 @@ truncates it when it follows the next leader.
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from kframe_kraft.batches import RecordBatch
-from kframe_kraft.disk import LogHistory
-from kframe_kraft.sources.paths import read_node
+from kframe_kraft.disk import LogHistory, read_history, read_properties
+from kframe_kraft.disk.properties import FILE_NAME
+from kframe_kraft.errors import LogError
+from kframe_kraft.sources.paths import find_log_directory
 
 #: How a log relates to the reference.
 EQUAL: Final = "equal"
@@ -24,6 +27,8 @@ STALE_TAIL: Final = "stale tail"
 DIVERGED: Final = "diverged"
 #: No offset is in both logs.
 NO_OVERLAP: Final = "no overlap"
+#: A file cannot be read to its end, so the replica is not compared.
+DAMAGED: Final = "damaged"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +37,7 @@ class ReplicaLog:
 
     name: str
     node_id: int | None
+    cluster_id: str | None
     history: LogHistory
 
     @property
@@ -48,6 +54,16 @@ class ReplicaLog:
     def position(self) -> tuple[int, int]:
         """The order of logs in elections of the quorum: last epoch, then end."""
         return self.last_epoch, self.end
+
+
+@dataclass(frozen=True, slots=True)
+class DamagedReplica:
+    """A replica's directory that is damaged. ``damage`` says where."""
+
+    name: str
+    node_id: int | None
+    cluster_id: str | None
+    damage: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,15 +96,30 @@ class QuorumComparison:
         return any(row.state == DIVERGED for row in self.replicas)
 
 
-def read_replica(path: Path) -> ReplicaLog:
-    """Return the log in a node's directory. Raises LogError if there is none."""
-    source = read_node(path, from_oldest=True)
-    return ReplicaLog(str(path), source.properties.node_id if source.properties else None, source.history)
+def read_replica(path: Path) -> ReplicaLog | DamagedReplica:
+    """Return the log in a node's directory, or its damage. Raises LogError if there is no such directory."""
+    directory = find_log_directory(path)
+    properties, damage = None, ""
+    try:
+        if (directory.parent / FILE_NAME).exists():
+            properties = read_properties(directory.parent)
+        history = read_history(directory, from_oldest=True, to_damage=True)
+        damage = "; ".join(history.damage)
+    except LogError as error:
+        damage = str(error)
+    node_id, cluster_id = (properties.node_id, properties.cluster_id) if properties else (None, None)
+    if damage:
+        return DamagedReplica(str(path), node_id, cluster_id, damage)
+    return ReplicaLog(str(path), node_id, cluster_id, history)
 
 
 def compare_replicas(replicas: Sequence[ReplicaLog]) -> QuorumComparison:
-    """Compare at least two replicas. Voters are those that the reference names, else all replicas."""
-    reference = max(replicas, key=lambda replica: replica.position)
+    """Compare replicas, at least one. The reference is of the cluster that most of them name. Voters are those that the
+    reference names, else all replicas."""
+    clusters = Counter(replica.cluster_id for replica in replicas if replica.cluster_id is not None)
+    cluster_ids = {None, *(cluster_id for cluster_id, _ in clusters.most_common(1))}
+    candidates = [replica for replica in replicas if replica.cluster_id in cluster_ids]
+    reference = max(candidates, key=lambda replica: replica.position)
     nodes = tuple(replica.node_id for replica in replicas if replica.node_id is not None)
     voters = reference.history.voters or nodes
     compared = [_compare(reference, replica) for replica in replicas]
@@ -97,19 +128,27 @@ def compare_replicas(replicas: Sequence[ReplicaLog]) -> QuorumComparison:
 
 
 def _compare(reference: ReplicaLog, replica: ReplicaLog) -> ReplicaComparison:
+    if None not in (reference.cluster_id, replica.cluster_id) and replica.cluster_id != reference.cluster_id:
+        detail = f"cluster {replica.cluster_id} here, {reference.cluster_id} in the reference"
+        return ReplicaComparison(replica, DIVERGED, detail=detail)
     difference = _first_difference(reference.history.log.batches, replica.history.log.batches)
     if difference is None:
         starts = [log.history.snapshot_id.offset for log in (reference, replica)]
         if replica.end == reference.end:
-            return ReplicaComparison(replica, EQUAL)
+            return ReplicaComparison(replica, EQUAL, detail=_torn_text(replica))
         state = NO_OVERLAP if replica.end < max(starts) else BEHIND
-        return ReplicaComparison(replica, state)
+        return ReplicaComparison(replica, state, detail=_torn_text(replica))
     expected, actual = difference
     offset, detail = _first_record(expected, actual)
     is_older = actual.header.leader_epoch < expected.header.leader_epoch
     is_committed = actual.header.base_offset < min(replica.history.committed_below, reference.end)
     state = STALE_TAIL if is_older and not is_committed else DIVERGED
     return ReplicaComparison(replica, state, offset, detail)
+
+
+def _torn_text(replica: ReplicaLog) -> str | None:
+    log = replica.history.log
+    return f"{log.torn_bytes} bytes at the end are no batch: {log.torn_reason}" if log.torn_bytes else None
 
 
 def _first_difference(

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from uuid import UUID, uuid4
 
-from kframe.plugin.kraft import control
-from kframe_kraft.detection import log_directory
-from kframe_kraft.disk import LogHistory, MetaProperties, TransactionFilter, read_history, read_properties
+from kframe.plugin.kraft import control, uuid_text
+from kframe_kraft.disk import LogHistory, MetaProperties, TransactionFilter, read_properties
 from kframe_kraft.errors import LogError
-from kframe_kraft.sources import image_of
+from kframe_kraft.sources import MetadataImage, image_of
+from kframe_kraft.sources.paths import find_log_directory, read_node
 
 
 @dataclass(frozen=True, slots=True)
 class RecoveryPlan:
     """A directory and the quorum of one voter that continues its log. Offsets are ends: records below them exist.
 
-    ``epoch`` is above every epoch that the node knows. ``risks`` are sentences about possible losses.
+    ``properties`` are those of the copy, ``source_node_id`` is the node of the directory. ``epoch`` is above every
+    epoch that this node knows. ``risks`` are sentences about possible losses.
     """
 
     directory: Path
     history: LogHistory
     properties: MetaProperties
+    source_node_id: int
     end: int
     last_epoch: int
     timestamp: int | None
@@ -40,19 +43,24 @@ class RecoveryPlan:
         return self.properties.node_id
 
 
-def plan_recovery(path: Path) -> RecoveryPlan:
-    """Return the plan for a node's ``metadata.log.dir``, which is only read.
+def plan_recovery(path: Path, node_id: int | None = None) -> RecoveryPlan:
+    """Return the plan for a node's ``metadata.log.dir``, which is only read. ``node_id`` is the only voter, by default
+    the node itself.
 
-    The whole log is replayed. Raises LogError if it is damaged, or the node is not a voter.
+    The whole log is replayed. Raises LogError if it is damaged, or the node is not a voter and ``node_id`` is None.
     """
-    directory = log_directory(path)
-    if directory is None:
-        raise LogError(str(path), "no segment or snapshot", "metadata.log.dir of a controller")
-    properties = read_properties(directory.parent)
-    history = read_history(directory)
-    if history.voters and properties.node_id not in history.voters:
+    directory = find_log_directory(path)
+    history = read_node(path).history
+    source = read_properties(directory.parent)
+    if node_id is None and history.voters and source.node_id not in history.voters:
         voters = ", ".join(map(str, history.voters))
-        raise LogError(str(path), f"the directory of node {properties.node_id}", f"that of a voter: {voters}")
+        raise LogError(
+            str(path), f"the directory of node {source.node_id}, which is no voter",
+            f"that of a voter ({voters}), or --node-id with the controller that is to start from the copy",
+        )  # fmt: skip
+    properties = source
+    if node_id is not None and node_id != source.node_id:
+        properties = replace(source, node_id=node_id, directory_id=_new_directory_id())
     image = image_of(history)
     state = history.quorum_state
     last_epoch = max(image.epoch, 0)
@@ -61,6 +69,7 @@ def plan_recovery(path: Path) -> RecoveryPlan:
         directory=directory,
         history=history,
         properties=properties,
+        source_node_id=source.node_id,
         end=image.offset,
         last_epoch=last_epoch,
         timestamp=image.timestamp,
@@ -71,8 +80,26 @@ def plan_recovery(path: Path) -> RecoveryPlan:
         brokers=len(image.metadata.brokers.registrations),
         topics=len(topics.index_by_name),
         partitions=int((image.metadata.partitions.topic >= 0).sum()),
-        risks=tuple(_risks(history, properties.node_id, image.offset, last_epoch)),
+        risks=(
+            *_role_risks(history, image, properties.node_id),
+            *_risks(history, source.node_id, image.offset, last_epoch),
+        ),
     )
+
+
+def _new_directory_id() -> UUID:
+    """A random id. As Kafka's, its text does not begin with a dash, which command lines take for an option."""
+    while uuid_text(directory_id := uuid4()).startswith("-"):
+        pass
+    return directory_id
+
+
+def _role_risks(history: LogHistory, image: MetadataImage, node_id: int) -> list[str]:
+    """What a voter needs that was none before."""
+    if node_id in history.voters or node_id not in image.metadata.brokers.registrations:
+        return []
+    roles = "process.roles=broker,controller"
+    return [f"Node {node_id} is registered as a broker: it needs {roles}, unless --node-id names a controller."]
 
 
 def _risks(history: LogHistory, node_id: int, end: int, last_epoch: int) -> list[str]:

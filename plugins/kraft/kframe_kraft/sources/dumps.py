@@ -1,7 +1,8 @@
 """The output of ``kafka-dump-log --cluster-metadata-decoder``, of a segment or snapshot, with any of its options.
 
 A record is the JSON behind ``payload:``, or a line that is JSON alone. The lines of batches have offset, epoch and
-time; control records are read as far as the image needs them.
+time; control records are read as far as the image needs them. A batch without some of its records is refused, because
+replay needs every record.
 """
 
 from __future__ import annotations
@@ -27,32 +28,42 @@ from kframe_kraft.disk.committed import voters_in
 from kframe_kraft.disk.names import BOOTSTRAP_ID
 
 _BATCH: Final = re.compile(
-    r"baseOffset: (\d+) lastOffset: (\d+) count: \d+ .*?partitionLeaderEpoch: (\d+) .*?isControl: (true|false)"
+    r"baseOffset: (\d+) lastOffset: (\d+) count: (\d+) .*?partitionLeaderEpoch: (\d+) .*?isControl: (true|false)"
     r".*? CreateTime: (-?\d+) .*?isvalid: (true|false)"
 )
-_RECORD: Final = re.compile(r"(?:\| (?:offset: (\d+) .*?)?payload: )?(\{\"type\":.*\})")
+_RECORD: Final = re.compile(r"(?:(?:\| )?(?:offset: \d+ .*?)?payload: )?(\{\"type\"\s*:.*\})")
+#: A record that the tool could not decode, or did not decode as metadata.
+_SKIPPED: Final = re.compile(r"(?:\| )?(?:offset: \d+ .*?)?payload: (Error at \d+, skipping.*)")
+_BOOTSTRAP: Final = re.compile(r"Dumping .*bootstrap\.checkpoint|KRaft bootstrap snapshot")
+_DECODER: Final = "output of kafka-dump-log with --cluster-metadata-decoder"
 _SNAPSHOT: Final = re.compile(r"Snapshot end offset: (\d+), epoch: (\d+)")
 _FILE: Final = re.compile(r"Dumping .*?(\d{20})\.log")
-_LEADER: Final = re.compile(r"\| offset: \d+ .*? LeaderChange:? (\{.*\})")
+_LEADER: Final = re.compile(r"\| offset: (\d+) .*? LeaderChange:? (\{.*\})")
+_KRAFT_VERSION: Final = re.compile(r"\| offset: (\d+) .*? KRaftVersion:? (\{.*\})")
 _BATCH_RECORDS: Final = 1000
 
 
 def read_dump(source: BatchSource) -> LogHistory:
     """Return the history in a dump. All of it is checked.
 
-    Raises LogError for a record that is malformed, or a log that does not begin at offset 0.
+    Raises LogError for a record that is malformed, skipped or missing, and for a log that does not begin at offset 0.
     """
-    reader, last, voters = _DumpReader(source.name), None, None
+    reader, last, voters, has_records = _DumpReader(source.name), None, None, False
     for batch in reader.batches(source):
         last = batch.header
+        has_records = has_records or not last.is_control
         if last.is_control:
-            voters = voters_in(batch)
-    if last is None and reader.snapshot_id is None:
-        raise LogError(source.name, "no record", "output of kafka-dump-log --cluster-metadata-decoder")
+            voters = voters_in(batch) or voters
+    if reader.is_bootstrap or reader.snapshot_id == BOOTSTRAP_ID:
+        raise LogError(source.name, "the records that a node is formatted with", "a later snapshot, or a segment")
+    if reader.snapshot_id is None and not has_records:
+        raise LogError(source.name, "no record", _DECODER)
     batches = _DumpBatches(source)
     if reader.snapshot_id is not None:
+        if not reader.is_complete_snapshot:
+            raise LogError(source.name, "no footer: the dump is cut off", "the dump of a whole snapshot")
         end = reader.snapshot_id.offset
-        snapshot = Checkpoint(reader.timestamp, 0, None, batches)
+        snapshot = Checkpoint(reader.timestamp, reader.kraft_version, None, batches)
         return LogHistory(reader.snapshot_id, snapshot, MetadataLog(end, end))
     if reader.first_offset:
         raise LogError(source.name, f"a log from offset {reader.first_offset}", "a log from offset 0, or a snapshot")
@@ -84,7 +95,16 @@ class _DumpReader:
         self.end = 0
         self.snapshot_id: SnapshotId | None = None
         self.timestamp = 0
+        self.kraft_version = 0
+        self.is_bootstrap = False
+        self.is_complete_snapshot = True
+        """Whether the last batch is that of the footer. True without the lines of batches."""
         self._name = name
+        self._batch_line = ""
+        self._missing = self._count = 0
+        """Records of the current batch: those whose lines are still missing, and all."""
+        self._has_records = False
+        """Whether an earlier batch had records."""
         self._pending: list[RecordAndVersion] = []
         self._position = BatchPosition(0, 0, 0)
 
@@ -93,36 +113,68 @@ class _DumpReader:
         with source.open("rb") as file, io.TextIOWrapper(file, "utf-8", "replace", newline="\n") as lines:
             for number, line in enumerate(lines, 1):
                 yield from self._read_line(number, line.rstrip("\r\n"))
+        self._end_batch()
         yield from self._flush()
 
     def _read_line(self, number: int, line: str) -> Iterator[RecordBatch]:
         where = f"{self._name}:{number}"
         if match := _RECORD.fullmatch(line.strip()):
-            self._pending.append(_record(match[2], where))
+            self._pending.append(_record(match[1], where))
+            self._missing -= self._count > 0
             if len(self._pending) >= _BATCH_RECORDS:
                 yield from self._flush()
-        elif match := _BATCH.match(line):
+        elif match := _SKIPPED.match(line.strip()):
+            raise LogError(
+                where, f"a record that the dump lacks, because kafka-dump-log did not decode it ({match[1][:200]})",
+                "every record: use kafka-dump-log of the node's release",
+            )  # fmt: skip
+        elif line.startswith("baseOffset: "):
+            self._end_batch()
             yield from self._flush()
-            if match[6] != "true":
-                raise LogError(where, "a batch that is not valid", "isvalid: true")
-            self._start_batch(int(match[1]), int(match[2]), int(match[3]), int(match[5]))
+            self._start_batch(line, where)
         elif match := _SNAPSHOT.match(line):
             self.snapshot_id = SnapshotId(int(match[1]), int(match[2]))
         elif match := _LEADER.match(line):
-            message = _leader_change(match[1], where)
-            yield read_batch(encode_control_batch([message], self._position), where=where)
+            yield self._control_batch(_leader_change(match[2], where), int(match[1]), where)
+        elif match := _KRAFT_VERSION.match(line):
+            record = _kraft_version(match[2], where)
+            self.kraft_version = record.k_raft_version
+            yield self._control_batch(record, int(match[1]), where)
         elif line.startswith("Dumping ") and self.first_offset is not None:
             raise LogError(where, "a second file", "the dump of a single file")
+        elif _BOOTSTRAP.match(line):
+            self.is_bootstrap = True
         elif match := _FILE.match(line):
             self.end = int(match[1])
 
-    def _start_batch(self, base: int, last: int, epoch: int, timestamp: int) -> None:
+    def _start_batch(self, line: str, where: str) -> None:
+        match = _BATCH.match(line)
+        if match is None:
+            raise LogError(where, repr(line[:100]), "the line of a batch")
+        if match[7] != "true":
+            raise LogError(where, "a batch that is not valid", "isvalid: true")
+        base, last, timestamp = int(match[1]), int(match[2]), int(match[6])
         if self.first_offset is None:
             self.first_offset = base
         elif base != self.end:
             raise LogError(self._name, f"base offset {base}", f"{self.end}, the end of the batch before")
-        self._position = BatchPosition(base, epoch, timestamp)
+        self._position = BatchPosition(base, int(match[4]), timestamp)
         self.end, self.timestamp = last + 1, timestamp
+        self.is_complete_snapshot = is_control = match[5] == "true"
+        self._batch_line, self._missing = where, 0 if is_control else int(match[3])
+        self._count = self._missing
+
+    def _end_batch(self) -> None:
+        """Raise LogError unless each record of the current data batch had a line."""
+        if self._missing:
+            lines = self._count - self._missing
+            expected = "a complete dump" if lines or self._has_records else _DECODER
+            raise LogError(self._batch_line, f"{lines} of {self._count} records of the batch", f"all, in {expected}")
+        self._has_records = self._has_records or self._count > 0
+
+    def _control_batch(self, record: control.ControlRecord, offset: int, where: str) -> RecordBatch:
+        position = BatchPosition(offset, self._position.leader_epoch, self._position.timestamp)
+        return read_batch(encode_control_batch([record], position), where=where)
 
     def _flush(self) -> Iterator[RecordBatch]:
         if not self._pending:
@@ -150,6 +202,14 @@ def _leader_change(text: str, where: str) -> control.LeaderChangeMessage:
         return control.LeaderChangeMessage(leader_id=int(document["leaderId"]), voters=voters)
     except (KeyError, TypeError, ValueError) as error:
         raise LogError(where, text[:100], f"leaderId and voters ({error!r})") from error
+
+
+def _kraft_version(text: str, where: str) -> control.KRaftVersionRecord:
+    document = _document(text, where)
+    try:
+        return control.KRaftVersionRecord(k_raft_version=int(document["kRaftVersion"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise LogError(where, text[:100], f"kRaftVersion ({error!r})") from error
 
 
 def _document(text: str, where: str) -> Any:

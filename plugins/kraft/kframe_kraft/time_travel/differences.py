@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from kframe.plugin.kraft import ClusterMetadata
+from kframe.plugin.kraft import ClusterMetadata, uuid_text
 
 _LISTS: Final = {
     "replica": "replicas", "isr": "isr", "elr": "elr", "last_known_elr": "last_known_elr", "adding": "adding",
@@ -91,9 +91,9 @@ def _broker_differences(before: ClusterMetadata, after: ClusterMetadata) -> Iter
             if values[0] != values[1]:
                 yield Difference("broker", name, field, *values, brokers=brokers)
         for field in ("directories", "cordoned"):
-            values = getattr(old[broker_id], field), getattr(new[broker_id], field)
-            if values[0] != values[1]:
-                yield Difference("broker", name, field, len(values[0] or ()), len(values[1] or ()), brokers=brokers)
+            texts = [list(map(uuid_text, getattr(state[broker_id], field) or ())) for state in (old, new)]
+            if texts[0] != texts[1]:
+                yield Difference("broker", name, field, texts[0], texts[1], brokers=brokers)
 
 
 def _config_differences(before: ClusterMetadata, after: ClusterMetadata) -> Iterator[Difference]:
@@ -146,10 +146,25 @@ def _row_differences(before: ClusterMetadata, after: ClusterMetadata, row: int) 
         if old == new:
             continue
         if column == "directory":
-            yield Difference("partition", name, label, None, None, topic)
+            yield _directory_difference(before, after, row)
             continue
         ids = [list(after.brokers.ids_of(values)) for values in (old, new)]
         moved = tuple(sorted(set(ids[0]) ^ set(ids[1])))
         yield Difference("partition", name, label, ids[0], ids[1], topic, moved)
     if p.recovery[row] != q.recovery[row]:
         yield Difference("partition", name, "recovery", int(p.recovery[row]), int(q.recovery[row]), topic)
+
+
+def _directory_difference(before: ClusterMetadata, after: ClusterMetadata, row: int) -> Difference:
+    """The directories of a partition's replicas, in the order of the replicas. Its brokers are those whose directory
+    differs."""
+    directories: list[list[str]] = []
+    by_broker: list[set[tuple[int, str]]] = []
+    for metadata in (before, after):
+        replicas = metadata.brokers.ids_of(metadata.partitions.list_of("replica", row))
+        texts = [*map(uuid_text, metadata.directories.ids_of(metadata.partitions.list_of("directory", row)))]
+        directories.append(texts)
+        by_broker.append(set(zip(replicas, texts, strict=True)))
+    brokers = tuple(sorted({broker for broker, _ in by_broker[0] ^ by_broker[1]}))
+    topic = after.topics.names[int(after.partitions.topic[row])]
+    return Difference("partition", after.name(row), "directories", directories[0], directories[1], topic, brokers)

@@ -115,6 +115,8 @@ class EntryLister:
     def _row(self, batch: RecordBatch, number: int, api_key: int, committed: CommittedEnd) -> dict[str, Any] | None:
         """The row of a data record. None if it is not selected."""
         selection, offset = self._selection, batch.offset(number)
+        if api_key not in records.RECORD_TYPES:
+            decode_record(batch.value(number), batch.name(number))  # it raises the error
         kind = records.record_name(records.RECORD_TYPES[api_key])
         if selection.types and kind not in selection.types:
             return None

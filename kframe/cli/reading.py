@@ -1,0 +1,119 @@
+"""The options of all commands that read a snapshot: its format, its mode, and what it does not show of its brokers."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+from click.shell_completion import CompletionItem
+
+from kframe.cli.inputs import INPUT, broker_ids
+from kframe.cli.output import with_options
+from kframe.cli.progress import progress
+
+if TYPE_CHECKING:
+    from kframe.snapshot import Snapshot
+    from kframe.snapshot.content import Mode
+    from kframe.snapshot.files import InputFile
+
+#: The keys of ``kframe.snapshot.FORMATS``, repeated here so that ``--help`` does not import NumPy.
+FORMAT_NAMES: Final = ("kframe", "zookeeper", "describe", "kcat", "reassignment")
+#: The values of ``kframe.snapshot.content.Mode``, repeated for the same reason.
+MODES: Final = ("zookeeper", "kraft")
+
+
+class FormatChoice(click.Choice[str]):
+    """The formats of kframe and, once another name is given or completed, those of plugins."""
+
+    def __init__(self) -> None:
+        super().__init__(FORMAT_NAMES)
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The name, if a format has it."""
+        if value not in FORMAT_NAMES:
+            self._load()
+        return super().convert(value, param, ctx)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """All names that begin so."""
+        self._load()
+        return super().shell_complete(ctx, param, incomplete)
+
+    def _load(self) -> None:
+        from kframe.snapshot.formats import format_names
+
+        self.choices = format_names()
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotReading:
+    """How a command reads a snapshot: options that say what the file does not show. None: as the file shows it."""
+
+    source_format: str | None = None
+    mode: Mode | None = None
+    rack_map: InputFile | None = None
+    controllers: tuple[int, ...] = ()
+
+    def read(self, source: InputFile | str) -> Snapshot:
+        """Read the snapshot. Raises InputError if it, or the rack map, is unusable."""
+        from kframe.snapshot import read_snapshot
+
+        with progress("reading") as tick:
+            snapshot = read_snapshot(source, self.source_format, tick)
+        return self.complete(snapshot)
+
+    def complete(self, snapshot: Snapshot) -> Snapshot:
+        """The snapshot in the stated mode, with the racks of the map and the instances of kframe. Raises InputError if
+        it contradicts them."""
+        from kframe.snapshot.rack_map import with_racks
+
+        if self.mode is not None:
+            snapshot = snapshot.with_mode(self.mode)
+        snapshot = snapshot.with_controllers(self.controllers)
+        return snapshot if self.rack_map is None else with_racks(snapshot, self.racks(), str(self.rack_map))
+
+    def racks(self) -> dict[int, str]:
+        """The racks of the map by broker id; also those of brokers that no snapshot has yet."""
+        from kframe.snapshot.rack_map import read_rack_map
+
+        return {} if self.rack_map is None else read_rack_map(self.rack_map)
+
+
+def controllers_option(metavar: str) -> Callable[[Any], Any]:
+    """``--controllers`` of a command whose snapshots ``metavar`` names."""
+    help_text = f"Nodes that are instances of kframe, no brokers, where {metavar} does not show it."
+    return click.option("--controllers", callback=broker_ids, metavar="ID,ID", help=help_text)
+
+
+def reading_options(
+    metavar: str = "SNAPSHOT", *format_options: str
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:  # fmt: skip
+    """Add ``--from``, ``--mode``, ``--rack-map`` and ``--controllers`` to a command, as ``reading``.
+
+    ``metavar`` names its snapshot. ``format_options`` are further names of ``--from``.
+    """
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(command)
+        def with_reading(
+            *args: Any, source_format: str | None, mode: Mode | None, rack_map: InputFile | None,
+            controllers: tuple[int, ...], **kwargs: Any,
+        ) -> Any:  # fmt: skip
+            reading = SnapshotReading(source_format, mode, rack_map, controllers)
+            return command(*args, reading=reading, **kwargs)
+
+        return with_options(
+            with_reading,
+            click.option("--from", *format_options, "source_format", type=FormatChoice(),
+                         help=f"Format of {metavar}; detected by default."),
+            click.option("--mode", type=click.Choice(MODES),
+                         help=f"Mode of the cluster, where {metavar} does not show it."),
+            click.option("--rack-map", type=INPUT, metavar="FILE",
+                         help=f"Racks of brokers that {metavar} lacks: CSV with broker and rack, or JSON."),
+            controllers_option(metavar),
+        )  # fmt: skip
+
+    return decorate
