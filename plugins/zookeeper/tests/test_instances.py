@@ -143,7 +143,7 @@ def test_instances_are_listed_by_id(make_fixture: FixtureFactory) -> None:
     assert [instance.controller_id for instance, _ in read_instances(connection.session)] == [1000, 1001]
 
 
-def test_capture_marks_instances_but_no_broker_with_an_id_of_one(make_fixture: FixtureFactory) -> None:
+def test_capture_marks_instances_but_no_broker_with_the_same_id(make_fixture: FixtureFactory) -> None:
     fixture = make_fixture(small_cluster())
     for number in (1001, 1, 1000):
         registered_store(fixture, Instance.of_this_process(number))
