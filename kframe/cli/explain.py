@@ -11,8 +11,9 @@ import click
 
 from kframe.cli.completion import complete_brokers, complete_partitions
 from kframe.cli.findings import emit_notice
+from kframe.cli.inputs import broker_ids
 from kframe.cli.output import OutputTable, emit_assumptions, emit_heading, emit_record, emit_rows, output_option
-from kframe.cli.studies import StudySettings, broker_ids, study_options
+from kframe.cli.studies import StudySettings, study_options
 
 if TYPE_CHECKING:
     from kframe.whatif.explanation import Decision

@@ -61,5 +61,13 @@ def is_url(value: object) -> TypeGuard[str]:
     return isinstance(value, str) and _URL.match(value) is not None
 
 
+def broker_ids(_ctx: click.Context, _option: click.Parameter, value: str | None) -> tuple[int, ...]:
+    """Callback of an option for broker ids separated by commas: ``2,5`` as (2, 5)."""
+    try:
+        return () if value is None else tuple(int(text) for text in value.split(","))
+    except ValueError as problem:
+        raise click.BadParameter(f"found {value!r}, expected broker ids such as 2,5") from problem
+
+
 INPUT: Final = InputPath()
 SOURCE: Final = SourcePath()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kframe.cli.exits import FAILED
-from kframe.cli.inputs import INPUT
+from kframe.cli.inputs import INPUT, broker_ids
 from kframe.cli.output import (
     BadInput,
     OutputTable,
@@ -22,7 +22,7 @@ from kframe.cli.output import (
     emit_rows,
     with_options,
 )
-from kframe.cli.studies import PATH, broker_ids
+from kframe.cli.studies import PATH
 
 if TYPE_CHECKING:
     from kframe.cli.plugins import PluginSettings

@@ -1,4 +1,4 @@
-"""The options of all commands that read a snapshot: its format, its mode, and the racks that it lacks."""
+"""The options of all commands that read a snapshot: its format, its mode, and what it does not show of its brokers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from click.shell_completion import CompletionItem
 
-from kframe.cli.inputs import INPUT
+from kframe.cli.inputs import INPUT, broker_ids
 from kframe.cli.output import with_options
 from kframe.cli.progress import progress
 
@@ -55,6 +55,7 @@ class SnapshotReading:
     source_format: str | None = None
     mode: Mode | None = None
     rack_map: InputFile | None = None
+    controllers: tuple[int, ...] = ()
 
     def read(self, source: InputFile | str) -> Snapshot:
         """Read the snapshot. Raises InputError if it, or the rack map, is unusable."""
@@ -65,11 +66,13 @@ class SnapshotReading:
         return self.complete(snapshot)
 
     def complete(self, snapshot: Snapshot) -> Snapshot:
-        """The snapshot in the stated mode, with the racks of the map. Raises InputError if it contradicts them."""
+        """The snapshot in the stated mode, with the racks of the map and the instances of kframe. Raises InputError if
+        it contradicts them."""
         from kframe.snapshot.rack_map import with_racks
 
         if self.mode is not None:
             snapshot = snapshot.with_mode(self.mode)
+        snapshot = snapshot.with_controllers(self.controllers)
         return snapshot if self.rack_map is None else with_racks(snapshot, self.racks(), str(self.rack_map))
 
     def racks(self) -> dict[int, str]:
@@ -79,20 +82,28 @@ class SnapshotReading:
         return {} if self.rack_map is None else read_rack_map(self.rack_map)
 
 
+def controllers_option(metavar: str) -> Callable[[Any], Any]:
+    """``--controllers`` of a command whose snapshots ``metavar`` names."""
+    help_text = f"Nodes that are instances of kframe, no brokers, where {metavar} does not show it."
+    return click.option("--controllers", callback=broker_ids, metavar="ID,ID", help=help_text)
+
+
 def reading_options(
     metavar: str = "SNAPSHOT", *format_options: str
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:  # fmt: skip
-    """Add ``--from``, ``--mode`` and ``--rack-map`` to a command, as ``reading``. ``metavar`` names its snapshot.
+    """Add ``--from``, ``--mode``, ``--rack-map`` and ``--controllers`` to a command, as ``reading``.
 
-    ``format_options`` are further names of ``--from``.
+    ``metavar`` names its snapshot. ``format_options`` are further names of ``--from``.
     """
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)
         def with_reading(
-            *args: Any, source_format: str | None, mode: Mode | None, rack_map: InputFile | None, **kwargs: Any
-        ) -> Any:
-            return command(*args, reading=SnapshotReading(source_format, mode, rack_map), **kwargs)
+            *args: Any, source_format: str | None, mode: Mode | None, rack_map: InputFile | None,
+            controllers: tuple[int, ...], **kwargs: Any,
+        ) -> Any:  # fmt: skip
+            reading = SnapshotReading(source_format, mode, rack_map, controllers)
+            return command(*args, reading=reading, **kwargs)
 
         return with_options(
             with_reading,
@@ -102,6 +113,7 @@ def reading_options(
                          help=f"Mode of the cluster, where {metavar} does not show it."),
             click.option("--rack-map", type=INPUT, metavar="FILE",
                          help=f"Racks of brokers that {metavar} lacks: CSV with broker and rack, or JSON."),
+            controllers_option(metavar),
         )  # fmt: skip
 
     return decorate

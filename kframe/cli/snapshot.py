@@ -121,7 +121,8 @@ def capture(
     facts = snapshot.capture
     record: dict[str, Any] = {
         "snapshot": str(target), "cluster_id": snapshot.cluster_id, "controller_id": snapshot.controller_id,
-        "controller_epoch": snapshot.controller_epoch, "brokers": len(snapshot.brokers),
+        "controller_epoch": snapshot.controller_epoch, "controllers": list(snapshot.controllers),
+        "brokers": len(snapshot.brokers),
         "topics": len(snapshot.topics), "partitions": len(snapshot),
     }  # fmt: skip
     if log_dirs is not None:
@@ -237,7 +238,8 @@ def _write_sizes(
     from kframe.planning.captured_sizes import size_rows, write_sizes
 
     with open_administration(url, command_config, plugins) as admin:
-        brokers = sorted(admin.describe().brokers)
+        description = admin.describe()
+        brokers = sorted(description.brokers.keys() - set(description.controllers))
         logs = admin.replica_logs(brokers)
     rows = list(size_rows(snapshot, logs))
     write_sizes(rows, path)

@@ -9,7 +9,7 @@ import click
 
 from kframe.cli.exits import HAS_FINDINGS
 from kframe.cli.output import OutputTable, emit_rows, output_option
-from kframe.cli.reading import MODES
+from kframe.cli.reading import MODES, controllers_option
 from kframe.cli.spark_session import (
     SparkSettings,
     planned_in,
@@ -32,14 +32,15 @@ _PATH: Final = click.Path(file_okay=False)
 @click.option("--out", "folder", type=_PATH, required=True, metavar="DIR", help="Where the fleet's tables are put.")
 @click.option("--name", metavar="PATTERN", help="Names of clusters, such as {parent}@{stem}.  [default: {stem}]")
 @click.option("--mode", type=click.Choice(MODES), help="Mode of the clusters, where SRC does not show it.")
+@controllers_option("SRC")
 @click.option("--force", is_flag=True, help="Do clusters again whose input has not changed.")
 @click.option("--fail-on", multiple=True, type=click.Choice(("quarantined", "rejected")),
               help="Exit with 3 if this is found; may be repeated.")  # fmt: skip
 @spark_options
 @output_option
 def ingest(
-    sources: tuple[str, ...], folder: str, name: str | None, mode: Mode | None, force: bool, fail_on: tuple[str, ...],
-    spark: SparkSettings, output: str,
+    sources: tuple[str, ...], folder: str, name: str | None, mode: Mode | None, controllers: tuple[int, ...],
+    force: bool, fail_on: tuple[str, ...], spark: SparkSettings, output: str,
 ) -> None:  # fmt: skip
     """Put the clusters in SRC into the tables of a fleet in DIR, and invalid ones into its quarantine.
 
@@ -58,7 +59,8 @@ def ingest(
         return sum(record_of(Path(folder), source.cluster) is not None for source in result), len(result)
 
     report_saved(folder, saved_count, "clusters")
-    rows = ingested(spark.session(), result, folder, force=force, mode=mode).toArrow().sort_by("cluster").to_pylist()
+    frame = ingested(spark.session(), result, folder, force=force, mode=mode, controllers=controllers)
+    rows = frame.toArrow().sort_by("cluster").to_pylist()
     emit_rows(OutputTable("kframe.spark-ingest/v1", INGESTED.schema.names, rows, frozenset({"source"})), output)
     bad = {
         "quarantined": sum(row["quarantined"] for row in rows),

@@ -10,10 +10,11 @@ from typing import Any, Final
 import click
 
 from kframe.cli.findings import fail_on_option, findings
+from kframe.cli.inputs import broker_ids
 from kframe.cli.output import OutputTable, emit_rows, output_option, with_options
 from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.cli.spark_session import SparkSettings, planned_in, report_left_out, report_messages, spark_options
-from kframe.cli.studies import broker_ids, config_option, config_pairs, selector_option
+from kframe.cli.studies import config_option, config_pairs, selector_option
 
 _PATH: Final = click.Path(file_okay=False)
 #: Verbs that need no more than the other options.

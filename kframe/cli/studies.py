@@ -27,14 +27,6 @@ if TYPE_CHECKING:
 PATH: Final = click.Path(path_type=Path)
 
 
-def broker_ids(_ctx: click.Context, _option: click.Parameter, value: str | None) -> tuple[int, ...]:
-    """Callback of an option for broker ids separated by commas: ``2,5`` as (2, 5)."""
-    try:
-        return () if value is None else tuple(int(text) for text in value.split(","))
-    except ValueError as problem:
-        raise click.BadParameter(f"found {value!r}, expected broker ids such as 2,5") from problem
-
-
 def replica_lists(_ctx: click.Context, _option: click.Parameter, value: str | None) -> list[list[int]] | None:
     """Callback of an option for the replicas of each partition: ``[[1,2],[2,3]]``."""
     if value is None:

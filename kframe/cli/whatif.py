@@ -13,10 +13,10 @@ import click
 from kframe.cli.completion import complete_brokers, complete_partitions, complete_topics
 from kframe.cli.exits import FAILED
 from kframe.cli.findings import emit_notice, exit_on_findings, fail_on_option, findings
-from kframe.cli.inputs import INPUT
+from kframe.cli.inputs import INPUT, broker_ids
 from kframe.cli.output import ReportingGroup, output_option, with_options
 from kframe.cli.progress import progress
-from kframe.cli.studies import PATH, StudySettings, broker_ids, config_pairs, replica_lists, study_options
+from kframe.cli.studies import PATH, StudySettings, config_pairs, replica_lists, study_options
 from kframe.cli.sweep import sweep
 
 if TYPE_CHECKING:

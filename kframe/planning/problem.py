@@ -18,6 +18,7 @@ from kframe.planning.costs import PlacementCosts, placement_costs
 from kframe.planning.eligibility import broker_racks, check_targets, refusals
 from kframe.planning.request import PlanRequest
 from kframe.snapshot import Snapshot
+from kframe.snapshot.controllers import node_text
 from kframe.snapshot.seeded import Purpose, hashed
 
 #: The cap of a broker without one.
@@ -198,12 +199,12 @@ def _racks(snapshot: Snapshot, request: PlanRequest) -> dict[int, str | None]:
         ("exclude_brokers", request.exclude_brokers),
     ):
         for broker_id in sorted(set(ids) - known):
-            raise InputError(name, f"broker {broker_id}", "a broker of the snapshot")
+            raise InputError(name, node_text(snapshot, broker_id), "a broker of the snapshot")
     racks = broker_racks(snapshot, request)
     limited = {broker_id for broker_id in request.broker_caps if broker_id is not None}
     for name, limits in (("capacities", set(request.capacities)), ("broker_caps", limited)):
         for broker_id in sorted(limits - racks.keys()):
-            raise InputError(name, f"broker {broker_id}", "a broker of the snapshot or an added one")
+            raise InputError(name, node_text(snapshot, broker_id), "a broker of the snapshot or an added one")
     for rack in set(request.evacuate_racks) - set(racks.values()):
         raise InputError("evacuate_racks", f"rack {rack!r}", "a rack of the snapshot")
     return racks

@@ -17,6 +17,7 @@ from kframe.planning.proposal import PlanProposal
 from kframe.planning.replacements import diversions
 from kframe.planning.unmet import describe, reasons, settled_lists
 from kframe.snapshot.content import brokers_text
+from kframe.snapshot.controllers import controller_assumption
 from kframe.whatif.health import Skew
 from kframe.whatif.plan_report import RACKS_UNKNOWN
 
@@ -220,6 +221,8 @@ def notes(proposal: PlanProposal) -> Iterator[str]:
     problem = proposal.problem
     if not problem.weighted and not problem.request.leaders_only:
         yield "no weights: a move is a replica, whatever its size (--weights FILE gives sizes)"
+    if (assumption := controller_assumption(problem.snapshot)) is not None:
+        yield assumption
     unlabelled = [broker_id for broker_id, rack in problem.racks.items() if rack is None]
     if unlabelled and len(unlabelled) < len(problem.racks):
         yield f"{brokers_text(unlabelled)} without a known rack: each counts as a rack of its own"

@@ -19,6 +19,7 @@ from kframe.model.brokers import Endpoint
 from kframe.snapshot.assemble import Assembled, Assembly
 from kframe.snapshot.checks import check_snapshot
 from kframe.snapshot.content import named_brokers
+from kframe.snapshot.controllers import controller_note
 from kframe.snapshot.decode import Count, LeaderField, decode, short_repr
 from kframe.snapshot.facts import BrokerFacts, PartitionFacts, Source, TopicFacts
 from kframe.snapshot.faults import REFUSE, Faults
@@ -140,12 +141,14 @@ def _snapshot(
         provenance["topics.partition_count"] = f"kcat was asked for topic {query.topic} only: others may exist"
     if metadata.controllerid < 0:
         provenance["cluster.controller_id"] = "the broker knew no controller"
+    controller_id = metadata.controllerid if metadata.controllerid >= 0 else None
+    provenance |= controller_note(controller_id, partitions)
     snapshot = Snapshot(
         _brokers(metadata, partitions, path),
         TopicFacts(assembled.topics.names, assembled.topics.partition_counts),
         partitions,
         Source("kcat", path.name),
-        controller_id=metadata.controllerid if metadata.controllerid >= 0 else None,
+        controller_id=controller_id,
         provenance=provenance,
     )
     return check_snapshot(snapshot, assembled.locate, faults)

@@ -37,6 +37,7 @@ def summary_record(snapshot: Snapshot) -> dict[str, Any]:
         "cluster_id": snapshot.cluster_id,
         "controller_id": snapshot.controller_id,
         "controller_epoch": snapshot.controller_epoch,
+        "controllers": list(snapshot.controllers),
         **_kraft_summary(snapshot),
         **asdict(summarize(snapshot)),
         **({} if observers is None else {"observers": len(observers.values)}),

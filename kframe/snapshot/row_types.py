@@ -19,6 +19,8 @@ class SummaryRecord(Summary, frozen=True):
     cluster_id: str | None
     controller_id: int | None
     controller_epoch: int | None
+    controllers: list[int]
+    """Ids of instances of kframe, which are no brokers."""
     provenance: dict[str, str]
     assumptions: list[str]
     metadata_version: str | UnsetType | None = UNSET

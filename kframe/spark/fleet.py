@@ -58,6 +58,8 @@ class ClusterRecord(msgspec.Struct, frozen=True, kw_only=True):
     mode: Mode = "zookeeper"
     stated_mode: Mode | None = None
     """The mode that the user stated for a source that does not show it."""
+    stated_controllers: tuple[int, ...] = ()
+    """Ids of instances of kframe that the user stated for a source that does not show them."""
 
 
 class _Version(msgspec.Struct):

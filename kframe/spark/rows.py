@@ -99,6 +99,7 @@ def snapshot_of(partitions: pa.Table, brokers: pa.Table, topics: pa.Table, clust
         Source(facts_row["source_format"] or "cluster", facts_row["source_name"] or ""),
         facts_row["cluster_id"], facts_row["controller_id"], facts_row["controller_epoch"],
         defaults, dict(facts_row["provenance"] or ()), kraft=kraft,
+        controllers=tuple(facts_row.get("controllers") or ()),
     )  # fmt: skip
 
     def locate(kind: str, index: int, column: str) -> str:
@@ -159,6 +160,7 @@ def _clusters(snapshot: Snapshot) -> pa.Table:
         "broker_default_configs": _pairs(snapshot.broker_default_configs), "source_name": snapshot.source.name,
         "partitions": len(snapshot), "topics": len(snapshot.topics), "brokers": len(snapshot.brokers),
         "provenance": _pairs(snapshot.provenance), "mode": snapshot.mode, **kraft_columns(snapshot),
+        "controllers": list(snapshot.controllers),
     }  # fmt: skip
     schema = pa.schema([field for field in CLUSTERS.schema if field.name != "cluster"])
     return pa.Table.from_pylist([row], schema=schema)

@@ -95,14 +95,14 @@ KRAFT_FACTS: Final = pa.schema(
      ("records", pa.list_(pa.struct(list(_SNAPSHOT["records"]))))]
 )  # fmt: skip
 #: A row a cluster. ``controller_epoch`` is the highest that its controller or any partition names. A null ``mode`` is
-#: ZooKeeper mode.
+#: ZooKeeper mode. ``controllers`` are the ids of instances of kframe, which are no brokers.
 CLUSTERS: Final = FleetTable(
     "clusters",
     pa.schema(
         [("cluster", TEXT), ("cluster_id", TEXT), ("controller_id", INT), ("controller_epoch", INT),
          ("broker_default_configs", pa.map_(TEXT, TEXT)), ("source_format", TEXT), ("source_name", TEXT),
          ("partitions", LONG), ("topics", INT), ("brokers", INT), ("provenance", pa.map_(TEXT, TEXT)),
-         ("mode", TEXT), *KRAFT_FACTS]
+         ("mode", TEXT), ("controllers", INTS), *KRAFT_FACTS]
     ),
     ("cluster",),
 )  # fmt: skip

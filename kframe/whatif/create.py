@@ -14,6 +14,8 @@ from kframe.model.admin import NewPartitions, NewTopic
 from kframe.model.columns import Int32
 from kframe.model.events import CreatePartitionsRequested, CreateTopicsRequested, Event
 from kframe.model.lists import distinct_values
+from kframe.snapshot import Snapshot
+from kframe.snapshot.controllers import node_text
 from kframe.whatif.modes import Assignments
 from kframe.whatif.outcome import ControllerResponse, Operation, Outcome, Verb
 from kframe.whatif.refusals import creation_reason, growth_reason
@@ -25,7 +27,7 @@ def play_creation(
     whatif: ZookeeperWhatIf, name: str, partitions: int, replication_factor: int, assignments: Assignments, seed: int
 ) -> Outcome:
     """Create a topic in ZooKeeper mode; ``seed`` draws the two numbers that Kafka draws to place replicas."""
-    check_brokers(whatif.cluster.brokers.ids, assignments)
+    check_brokers(whatif.snapshot, whatif.cluster.brokers.ids, assignments)
     lists = None if assignments is None else tuple((number, tuple(ids)) for number, ids in enumerate(assignments))
     topic = NewTopic(name, partitions, replication_factor, lists)
     count = topic.counts(whatif.config)[0] if lists is None else len(lists)
@@ -39,7 +41,7 @@ def play_creation(
 
 def play_expansion(whatif: ZookeeperWhatIf, name: str, count: int, assignments: Assignments, _seed: int) -> Outcome:
     """Add partitions to a topic in ZooKeeper mode; nothing depends on a seed."""
-    check_brokers(whatif.cluster.brokers.ids, assignments)
+    check_brokers(whatif.snapshot, whatif.cluster.brokers.ids, assignments)
     topic = NewPartitions(name, count, None if assignments is None else tuple(map(tuple, assignments)))
     return _play(
         whatif, Operation(Verb.CREATE_PARTITIONS, partitions=count, topics=(name,)), "the partitions are created",
@@ -48,12 +50,13 @@ def play_expansion(whatif: ZookeeperWhatIf, name: str, count: int, assignments: 
     )  # fmt: skip
 
 
-def check_brokers(known: Int32, assignments: Assignments) -> None:
-    """Raise InputError for a replica on a broker (id) that is not ``known``."""
+def check_brokers(snapshot: Snapshot, known: Int32, assignments: Assignments) -> None:
+    """Raise InputError for a replica on a broker (id) that is not ``known``, or on an instance of kframe."""
     for number, replicas in enumerate(assignments or ()):
         for broker_id in replicas:
-            if broker_id not in known:
-                raise InputError(f"assignments[{number}]", f"broker {broker_id}", "brokers that the snapshot knows")
+            if broker_id not in known or broker_id in snapshot.controllers:
+                actual = node_text(snapshot, broker_id)
+                raise InputError(f"assignments[{number}]", actual, "brokers that the snapshot knows")
 
 
 def _play(

@@ -249,6 +249,8 @@ def _snapshot_detail(checked: CheckedPlan, check: Check, position: int) -> str:
         case Check.UNKNOWN_BROKER:
             known = {facts.broker_id for facts in brokers}
             unknown = [broker_id for broker_id in target if broker_id not in known]
+            if instances := [broker_id for broker_id in unknown if broker_id in checked.snapshot.controllers]:
+                return f"node {_named(instances)} is an instance of kframe, no broker"
             return f"broker {_named(unknown)} is not in the snapshot"
         case (
             Check.DEAD_BROKER

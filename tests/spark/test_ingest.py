@@ -16,9 +16,10 @@ from pyarrow import parquet
 from kframe.errors import InputError
 from kframe.snapshot import generate, read_snapshot
 from kframe.spark import fleet
-from kframe.spark.fleet import FLEET, check_fleet_root, finished, part, record_of
+from kframe.spark.fleet import FLEET, check_fleet_root, finished, part, read_part, record_of
 from kframe.spark.ingest import ingest_source
-from kframe.spark.schema import PARTITIONS, QUARANTINE, TOPICS
+from kframe.spark.rows import snapshot_of
+from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, QUARANTINE, TOPICS
 from kframe.spark.sources import SnapshotSource
 from tests.snapshot.samples import DESCRIBE, assignment, dump, dump_text, kcat, state
 from tests.spark.fleets import BROKEN_STATE, resign, snapshot_directory, two_topics
@@ -192,3 +193,24 @@ def test_names_that_Spark_escapes_are_read_back(spark: Any, tmp_path: Path) -> N
     assert frame.schema.names == PARTITIONS.schema.names
     assert {row.cluster for row in frame.select("cluster").collect()} == {name}
     assert frame.count() == len(read_snapshot(path))
+
+
+@pytest.mark.parametrize("controllers, brokers, marked", [((), 4, ()), ((1, 999), 3, (999,))])
+def test_stated_instances_are_no_brokers(
+    controllers: tuple[int, ...], brokers: int, marked: tuple[int, ...], tmp_path: Path
+) -> None:
+    """A broker that is in sync is none, whatever is stated for the other clusters of a fleet."""
+    document = kcat(controllerid=999)
+    document["brokers"].append({"id": 999, "name": "kframe:9099"})
+    path, root = tmp_path / "c.kcat.json", tmp_path / "fleet"
+    path.write_text(json.dumps(document))
+    source = SnapshotSource(str(path), "c")
+    ingest_source(source, root)
+    (row,) = ingest_source(source, root, controllers=controllers).to_pylist()
+    assert (row["status"], row["brokers"]) == ("ingested" if controllers else "unchanged", brokers)
+    assert ingest_source(source, root, controllers=controllers).to_pylist()[0]["status"] == "unchanged"
+    partitions, ingested_brokers, topics, clusters = (
+        read_part(root, table, "c") for table in (PARTITIONS, BROKERS, TOPICS, CLUSTERS)
+    )
+    snapshot = snapshot_of(partitions, ingested_brokers, topics, clusters)
+    assert (snapshot.controllers, len(snapshot.brokers)) == (marked, brokers)

@@ -34,7 +34,7 @@ def play_creation(
 ) -> Outcome:  # fmt: skip
     """Create a topic; ``seed`` seeds Java's random numbers, from which Kafka's placer draws."""
     context = whatif.context
-    check_brokers(context.metadata.brokers.ids, assignments)
+    check_brokers(whatif.snapshot, context.metadata.brokers.ids, assignments)
     lists = tuple((number, tuple(replicas)) for number, replicas in enumerate(assignments or ()))
     topic = CreatableTopic(name, partitions, replication_factor, lists)
     count = context.settings.num_partitions if partitions == DEFAULT else partitions
@@ -46,7 +46,7 @@ def play_creation(
 
 def play_expansion(whatif: KraftWhatIf, name: str, count: int, assignments: Assignments, seed: int) -> Outcome:
     """Add partitions to a topic; ``seed`` as for a new topic."""
-    check_brokers(whatif.context.metadata.brokers.ids, assignments)
+    check_brokers(whatif.snapshot, whatif.context.metadata.brokers.ids, assignments)
     topic = CreatePartitionsTopic(name, count, None if assignments is None else tuple(map(tuple, assignments)))
     notes = tuple(_factor_notes(whatif, name))
     outcome = _play(

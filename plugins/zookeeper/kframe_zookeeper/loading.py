@@ -19,6 +19,7 @@ from kframe.plugin import ZnodeError
 from kframe.plugin.cluster import UNKNOWN_ZXID, ClusterState, Registration
 from kframe.plugin.columns import Int32, Int64, positions_within
 from kframe.plugin.store import BrokersLoaded, Event, IsrChangesNotified, LogDirEventsNotified, reload
+from kframe.plugin.znodes import is_controller_only
 from kframe_zookeeper import paths
 from kframe_zookeeper.connection import Connection
 from kframe_zookeeper.foreign import refuse_own_id, warn_of_registrations
@@ -28,7 +29,7 @@ from kframe_zookeeper.states import stored_of, stored_states
 from kframe_zookeeper.topic_calls import begin_settings, settings_in
 from kframe_zookeeper.topicread import TopicPart, read_parts, warn_of_duplicates
 from kframe_zookeeper.watches import Arming, Watched
-from kframe_zookeeper.znodes.brokers import decode_broker, is_controller_only
+from kframe_zookeeper.znodes.brokers import decode_broker
 
 #: Lists of children that a controller watches; watched before their nodes are read.
 _LISTS: Final = (paths.BROKER_IDS, paths.TOPICS, paths.CONFIG_CHANGES, paths.ISR_CHANGES, paths.LOG_DIR_EVENTS)

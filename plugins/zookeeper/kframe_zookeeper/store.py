@@ -193,6 +193,9 @@ class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls):
             watch_events.handle(event_type, path)
             if path == paths.CONTROLLER:
                 self._update_registration()
+            elif path.startswith(f"{paths.INSTANCES}/"):
+                with suppress(StoreError):  # The next heartbeat reads the record again.
+                    connection.watch_holder()
 
         session.on_end = lambda: self._put(partial(self._expire, connection))
 
