@@ -43,7 +43,7 @@ def measure(partitions: int, runs: int) -> list[dict[str, Any]]:
         staged, seconds = _best(partial(stage_plan, checked, limits, _MIN_INSYNC), runs)
         size = len(manifest_text(staged.manifest))
         rows.append(_row(mode, "plan stage", seconds, size, count, len(staged.manifest.stages)))
-        file = plan_document(proposal.plan.targets, checked.stamp()).encode()
+        file = plan_document(proposal.plan, checked.stamp()).encode()
         page, seconds = _best(partial(_page, proposal, checked, file), runs)
         rows.append(_row(mode, "page", seconds, len(page.encode()), count))
     return rows

@@ -42,7 +42,7 @@ _BROKER_COLUMNS: Final = (
     "update_metadata_requests", "update_metadata_partitions", "update_metadata_bytes", "stop_replica_requests",
     "stop_replica_partitions", "stop_replica_bytes",
 )  # fmt: skip
-_TOPIC_COLUMNS: Final = ("topic", "status", "error", "partitions", "replicas", "waiting_for")
+_TOPIC_COLUMNS: Final = ("topic", "status", "error", "partitions", "replicas", "waiting_for", "reason")
 _REASSIGNMENT_BROKERS: Final = (
     "broker_id", "copied", "deleted", "replicas_before", "replicas_peak", "replicas_after", "leaders_before",
     "leaders_gained", "leaders_after",
@@ -53,6 +53,8 @@ _BROKER_WIDE: Final = frozenset(_BROKER_COLUMNS[12:])
 #: What a broker is sent; a KRaft controller sends nothing.
 _REQUEST_COLUMNS: Final = frozenset(_BROKER_COLUMNS[10:])
 _RECORDS: Final = ("record", "count", "bytes")
+#: Refused objects that an error names.
+_NAMED: Final = 5
 #: Codes of a response that are no refusals.
 _NO_REFUSAL: Final = frozenset({"NONE", "ELECTION_NOT_NEEDED"})
 _STATES: Final = {(True, True): "up", (True, False): "gone", (False, True): "started", (False, False): "down"}
@@ -110,8 +112,21 @@ def _report_refusal(document: dict[str, Any]) -> bool:
     """Report a refusal in addition to the data; return whether there is one."""
     text = _refusal_text(document)
     if text:
-        click.echo(f"error: {document['operation']['text']}: {text}", err=True)
+        click.echo(f"error: {document['operation']['text']}: {text}: {_refused_objects(document)}", err=True)
     return bool(text)
+
+
+def _refused_objects(document: dict[str, Any]) -> str:
+    """The first refused partitions or topics, with the reasons."""
+    if "reassignment" in document:
+        named = [
+            f"{row['topic']}-{row['partition']} ({row['reason']})"
+            for row in document["reassignment"]["problems"]
+            if row["status"] == "refused"
+        ]
+    else:
+        named = [name for step in document["steps"] if step["answer"] is not None for name in step["answer"]["named"]]
+    return "; ".join(named[:_NAMED]) + (f" and {len(named) - _NAMED:,} more" if len(named) > _NAMED else "")
 
 
 def _emit_tables(outcome: Outcome, document: dict[str, Any], output: str, limit: int) -> None:

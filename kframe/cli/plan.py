@@ -231,7 +231,7 @@ def stamp(source: InputFile, plan: InputFile, reading: SnapshotReading) -> None:
     from kframe.whatif.execution import plan_document
 
     comparison = _checked_plan(plan, source, reading)
-    click.echo(plan_document(comparison.plan.targets, comparison.stamp()), nl=False)
+    click.echo(plan_document(comparison.plan, comparison.stamp()), nl=False)
 
 
 @group.command()
@@ -255,12 +255,15 @@ def apply(
     """
     from kframe.cli.admin import apply as apply_plan
     from kframe.whatif.execution import read_stamp
+    from kframe.whatif.observers import refuse_observers
     from kframe.whatif.plan import load_plan
 
     if not wait and batch_size is not None:
         raise BadInput("--no-wait with --batch-size: a batch begins when the last has ended")
+    loaded = load_plan(plan)
+    refuse_observers(loaded)
     code = apply_plan(
-        admin, load_plan(plan), read_stamp(plan), execute=execute, rollback=rollback, batch_size=batch_size, wait=wait,
+        admin, loaded, read_stamp(plan), execute=execute, rollback=rollback, batch_size=batch_size, wait=wait,
         output=output, limit=limit, how_to_cancel=f"kframe plan cancel {plan} cancels them",
     )  # fmt: skip
     click.get_current_context().exit(code)

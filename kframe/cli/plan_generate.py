@@ -211,7 +211,10 @@ def chosen_terms(plugins: PluginSettings, goal: str | None, cost_terms: Iterable
 
 
 weights_option: Final = click.option(
-    "--weights", type=INPUT, metavar="FILE", help="Sizes: Parquet, CSV or JSON with topic, partition and bytes."
+    "--weights",
+    type=INPUT,
+    metavar="FILE",
+    help="Sizes: Parquet, CSV or JSON with topic, partition and bytes, or the output of kafka-log-dirs --describe.",
 )
 
 
@@ -296,7 +299,7 @@ def generate(snapshot: Snapshot, request: PlanRequest, writing: PlanOutput, outp
     if writing.target is not None or writing.page is not None:
         generated_plan = proposal.plan
         checked = resolve_plan(generated_plan, snapshot)
-        lines = list(plan_lines(generated_plan.targets, checked.stamp()))
+        lines = list(plan_lines(generated_plan, checked.stamp()))
         writing.write(lines)
         if writing.page is not None:
             write_page(writing.page, PlanReview.of_proposal(proposal, checked), "".join(lines).encode())

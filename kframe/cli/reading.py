@@ -1,4 +1,4 @@
-"""The options of all commands that read a snapshot: its format, its mode, and the racks that it lacks."""
+"""The options of all commands that read a snapshot: its format, its mode, and what it does not show of its brokers."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from kframe.cli.inputs import INPUT
+from kframe.cli.numbers import IDS, broker_ids
 from kframe.cli.output import with_options
 from kframe.cli.progress import progress
 
@@ -55,6 +56,7 @@ class SnapshotReading:
     source_format: str | None = None
     mode: Mode | None = None
     rack_map: InputFile | None = None
+    controllers: tuple[int, ...] = ()
 
     def read(self, source: InputFile | str) -> Snapshot:
         """Read the snapshot. Raises InputError if it, or the rack map, is unusable."""
@@ -65,11 +67,13 @@ class SnapshotReading:
         return self.complete(snapshot)
 
     def complete(self, snapshot: Snapshot) -> Snapshot:
-        """The snapshot in the stated mode, with the racks of the map. Raises InputError if it contradicts them."""
+        """The snapshot in the stated mode, with the racks of the map and the instances of kframe. Raises InputError if
+        it contradicts them."""
         from kframe.snapshot.rack_map import with_racks
 
         if self.mode is not None:
             snapshot = snapshot.with_mode(self.mode)
+        snapshot = snapshot.with_controllers(self.controllers)
         return snapshot if self.rack_map is None else with_racks(snapshot, self.racks(), str(self.rack_map))
 
     def racks(self) -> dict[int, str]:
@@ -79,14 +83,25 @@ class SnapshotReading:
         return {} if self.rack_map is None else read_rack_map(self.rack_map)
 
 
+def controllers_option(metavar: str) -> Callable[[Any], Any]:
+    """``--controllers`` of a command whose snapshots ``metavar`` names."""
+    help_text = f"Nodes that are instances of kframe, no brokers, where {metavar} does not show it."
+    return click.option("--controllers", multiple=True, callback=broker_ids, metavar=IDS, help=help_text)
+
+
 def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add ``--from``, ``--mode`` and ``--rack-map`` to a command, as ``reading``. Its argument is SNAPSHOT."""
+    """Add ``--from``, ``--mode``, ``--rack-map`` and ``--controllers`` to a command, as ``reading``.
+
+    Its argument is SNAPSHOT.
+    """
 
     @functools.wraps(command)
     def with_reading(
-        *args: Any, source_format: str | None, mode: Mode | None, rack_map: InputFile | None, **kwargs: Any
-    ) -> Any:
-        return command(*args, reading=SnapshotReading(source_format, mode, rack_map), **kwargs)
+        *args: Any, source_format: str | None, mode: Mode | None, rack_map: InputFile | None,
+        controllers: tuple[int, ...], **kwargs: Any,
+    ) -> Any:  # fmt: skip
+        reading = SnapshotReading(source_format, mode, rack_map, controllers)
+        return command(*args, reading=reading, **kwargs)
 
     return with_options(
         with_reading,
@@ -96,4 +111,5 @@ def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
                      help="Mode of the cluster, where SNAPSHOT does not show it."),
         click.option("--rack-map", type=INPUT, metavar="FILE",
                      help="Racks of brokers that SNAPSHOT lacks: CSV with broker and rack, or JSON."),
+        controllers_option("SNAPSHOT"),
     )  # fmt: skip

@@ -41,13 +41,14 @@ _COLUMNS: Final[Mapping[str, tuple[tuple[str, ...], frozenset[str]]]] = {
         frozenset({"broker_epoch", "endpoints"}),
     ),
     "topics": (
-        ("topic", "partitions", "replication_factor", "offline", "under_replicated", "deleting", "topic_id", "configs"),
+        ("topic", "partition_count", "replication_factor", "offline", "under_replicated", "deleting", "topic_id",
+         "configs"),
         frozenset({"topic_id", "configs"}),
     ),
     "partitions": (
         ("topic", "partition", "leader", "replicas", "isr", "leader_epoch", "adding_replicas", "removing_replicas",
-         "controller_epoch", "zk_version", "leader_recovery_state", "elr", "last_known_elr"),
-        frozenset({"controller_epoch", "zk_version", "leader_recovery_state", "elr", "last_known_elr"}),
+         "controller_epoch", "partition_epoch", "leader_recovery_state", "elr", "last_known_elr"),
+        frozenset({"controller_epoch", "partition_epoch", "leader_recovery_state", "elr", "last_known_elr"}),
     ),
 }  # fmt: skip
 
@@ -121,7 +122,8 @@ def capture(
     facts = snapshot.capture
     record: dict[str, Any] = {
         "snapshot": str(target), "cluster_id": snapshot.cluster_id, "controller_id": snapshot.controller_id,
-        "controller_epoch": snapshot.controller_epoch, "brokers": len(snapshot.brokers),
+        "controller_epoch": snapshot.controller_epoch, "controllers": list(snapshot.controllers),
+        "brokers": len(snapshot.brokers),
         "topics": len(snapshot.topics), "partitions": len(snapshot),
     }  # fmt: skip
     if log_dirs is not None:
@@ -250,7 +252,8 @@ def _write_sizes(
     from kframe.planning.captured_sizes import size_rows, write_sizes
 
     with open_administration(url, command_config, plugins) as admin:
-        brokers = sorted(admin.describe().brokers)
+        description = admin.describe()
+        brokers = sorted(description.brokers.keys() - set(description.controllers))
         logs = admin.replica_logs(brokers)
     rows = list(size_rows(snapshot, logs))
     write_sizes(rows, path)
@@ -262,9 +265,10 @@ def _write_sizes(
 
 def _write(snapshot: Snapshot, target: Path, force: bool) -> None:
     from kframe.snapshot import write_snapshot
-    from kframe.snapshot.formats import format_written_to
+    from kframe.snapshot.formats import check_holds, format_written_to
 
     if spec := format_written_to(target):
+        check_holds(snapshot, target)
         spec.write_snapshot(snapshot, target, force)
     else:
         with progress("writing") as tick:
@@ -287,6 +291,8 @@ def _table(snapshot: Snapshot, view: str, names: tuple[str, ...], limit: int | N
         "topics": lambda: listing.topic_rows(snapshot, selected),
         "partitions": lambda: listing.partition_rows(snapshot, selected),
     }
+    if view == "partitions" and snapshot.partitions.observers is not None:
+        columns = (*columns[:5], "observers", *columns[5:])
     if snapshot.is_kraft:
         wide -= frozenset(ELR_COLUMNS)
         columns = (*columns, *_KRAFT_COLUMNS.get(view, ()))

@@ -10,8 +10,15 @@ import click
 from kframe.cli.exits import HAS_FINDINGS
 from kframe.cli.numbers import WholeNumber, limit_option
 from kframe.cli.output import OutputTable, emit_rows, output_option
-from kframe.cli.reading import MODES
-from kframe.cli.spark_session import SparkSettings, planned_in, report_messages, report_saved, spark_options
+from kframe.cli.reading import MODES, controllers_option
+from kframe.cli.spark_session import (
+    SparkSettings,
+    planned_in,
+    report_left_out,
+    report_messages,
+    report_saved,
+    spark_options,
+)
 
 if TYPE_CHECKING:
     from kframe.snapshot.content import Mode
@@ -26,15 +33,16 @@ _PATH: Final = click.Path(file_okay=False)
 @click.option("--out", "folder", type=_PATH, required=True, metavar="DIR", help="Where the fleet's tables are put.")
 @click.option("--name", metavar="PATTERN", help="Names of clusters, such as {parent}@{stem}.  [default: {stem}]")
 @click.option("--mode", type=click.Choice(MODES), help="Mode of the clusters, where SRC does not show it.")
+@controllers_option("SRC")
 @click.option("--force", is_flag=True, help="Do clusters again whose input has not changed.")
-@click.option("--fail-on", multiple=True, type=click.Choice(("quarantined", "refused")),
+@click.option("--fail-on", multiple=True, type=click.Choice(("quarantined", "rejected")),
               help="Exit with 3 if this is found; may be repeated.")  # fmt: skip
 @limit_option
 @spark_options
 @output_option
 def ingest(
-    sources: tuple[str, ...], folder: str, name: str | None, mode: Mode | None, force: bool, fail_on: tuple[str, ...],
-    limit: int | None, spark: SparkSettings, output: str,
+    sources: tuple[str, ...], folder: str, name: str | None, mode: Mode | None, controllers: tuple[int, ...],
+    force: bool, fail_on: tuple[str, ...], limit: int | None, spark: SparkSettings, output: str,
 ) -> None:  # fmt: skip
     """Put the clusters in SRC into the tables of a fleet in DIR, and invalid ones into its quarantine.
 
@@ -53,14 +61,15 @@ def ingest(
         return sum(record_of(Path(folder), source.cluster) is not None for source in result), len(result)
 
     report_saved(folder, saved_count, "clusters")
-    rows = ingested(spark.session(), result, folder, force=force, mode=mode).toArrow().sort_by("cluster").to_pylist()
+    frame = ingested(spark.session(), result, folder, force=force, mode=mode, controllers=controllers)
+    rows = frame.toArrow().sort_by("cluster").to_pylist()
     emit_rows(OutputTable("kframe.spark-ingest/v1", INGESTED.schema.names, rows, frozenset({"source"}), limit), output)
     bad = {
         "quarantined": sum(row["quarantined"] for row in rows),
-        "refused": sum(row["reason"] is not None for row in rows),
+        "rejected": sum(row["reason"] is not None for row in rows),
     }
-    refused, quarantined = bad["refused"], bad["quarantined"]
-    click.echo(f"{folder}: {len(rows)} clusters, {refused} refused, {quarantined} rows in quarantine", err=True)
+    rejected, quarantined = bad["rejected"], bad["quarantined"]
+    click.echo(f"{folder}: {len(rows)} clusters, {rejected} rejected, {quarantined} rows in quarantine", err=True)
     if any(bad[condition] for condition in fail_on):
         click.get_current_context().exit(HAS_FINDINGS)
 
@@ -91,13 +100,17 @@ def validate(
     session = spark.session()
     fleet = open_fleet(session, folder, fingerprints=out is not None)
     with validated(session, fleet, Writing(out, force, planned_in(out, "clusters"))) as result:
-        by_severity = result.summary.groupBy("severity").count().toArrow().to_pylist()
+        counts = result.summary.groupBy("cluster", "severity").count().toArrow().to_pylist()
         ordered = result.summary.orderBy("severity", "cluster", "rule", "topic", "partition", "actual")
         page = ordered.limit(limit) if output in ("table", "wide") else ordered
         rows = (row.asDict() for row in page.toLocalIterator())
         emit_rows(OutputTable("kframe.spark-violations/v1", VIOLATIONS.schema.names, rows), output)
-    counts = {row["severity"]: row["count"] for row in by_severity}
-    errors, warnings = counts.get("error", 0), counts.get("warning", 0)
+    errors, warnings = (
+        sum(row["count"] for row in counts if row["severity"] == severity) for severity in ("error", "warning")
+    )
+    report_left_out(fleet, fleet.names(), {}, "")
+    if valid := sorted(fleet.names() - {row["cluster"] for row in counts}):
+        click.echo(f"no violations in {', '.join(valid)}", err=True)
     report_messages(result.changed, (), {}, "")
     note = (
         f" ({errors + warnings - limit} not shown)" if output in ("table", "wide") and errors + warnings > limit else ""

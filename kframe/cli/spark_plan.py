@@ -11,7 +11,7 @@ from kframe.cli.numbers import limit_option
 from kframe.cli.output import OutputTable, emit_rows, output_option
 from kframe.cli.plan_generate import chosen_terms, goal_options, term_options
 from kframe.cli.plugins import PluginSettings, plugin_options
-from kframe.cli.spark_session import SparkSettings, planned_in, report_messages, spark_options
+from kframe.cli.spark_session import SparkSettings, planned_in, report_left_out, report_messages, spark_options
 
 _SCHEMA: Final = "kframe.spark-plans/v1"
 #: Columns that appear only in wide tables and data.
@@ -55,9 +55,10 @@ def plan_clusters(
     fleet = open_fleet(session, folder, (), fingerprints=out is not None)
     with plan_fleet(session, fleet, fleet_request, Writing(out, force, planned_in(out, "clusters"))) as result:
         rows = [row.asDict() for row in result.plans.orderBy("cluster").toLocalIterator()]
-        reasons = [row["problem"] for row in result.problems.orderBy("cluster").toLocalIterator()]
+        problems = {row["cluster"]: row["problem"] for row in result.problems.orderBy("cluster").toLocalIterator()}
     emit_rows(OutputTable(_SCHEMA, PLANS.schema.names, rows, _WIDE, limit), output)
-    report_messages(result.changed, reasons, {}, "cluster")
+    report_left_out(fleet, fleet.names(), {}, "")
+    report_messages(result.changed, problems.values(), {}, "cluster")
     if not all(row["limits_reached"] for row in rows):
         click.get_current_context().exit(1)
 

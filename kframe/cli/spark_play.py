@@ -13,13 +13,18 @@ from kframe.cli.findings import fail_on_option, findings
 from kframe.cli.numbers import IDS, broker_ids, limit_option
 from kframe.cli.output import OutputTable, emit_rows, output_option, with_options
 from kframe.cli.plugins import PluginSettings, plugin_options
-from kframe.cli.spark_session import SparkSettings, planned_in, report_messages, spark_options
+from kframe.cli.spark_session import SparkSettings, planned_in, report_left_out, report_messages, spark_options
 from kframe.cli.studies import config_option, config_pairs, selector_option
 
 _PATH: Final = click.Path(file_okay=False)
 #: Verbs that need no more than the other options.
 _VERBS: Final = ("fail", "restart", "shutdown", "elect", "fence", "unfence")
 _UNIT: Final = "clusters and scenarios"
+#: Why a cluster with scenarios has no requests, by whether it runs KRaft.
+_NO_REQUEST: Final = {
+    False: "its controller sends no request in these scenarios",
+    True: "the controller of a KRaft cluster sends no requests",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +39,17 @@ class FleetScenario:
     verb: str
     together: bool
     election: str | None
+
+    def why_none(self) -> str:
+        """Why a cluster has no scenario of these."""
+        reasons = []
+        if self.each_broker:
+            reasons.append("no broker is known to be up")
+        if self.each_rack:
+            reasons.append("no broker that is up has a rack")
+        if self.scenarios is not None:
+            reasons.append(f"no scenario in {self.scenarios} is for it")
+        return "; ".join(reasons)
 
     def table(self, brokers: Callable[[], Any]) -> Any:
         """The scenarios as rows of SCENARIOS. Calls ``brokers`` for the rows of BROKERS if they are needed.
@@ -154,7 +170,12 @@ def _run(
     scenarios = scenario.table(functools.cache(fleet.brokers))
     result = stage.play(session, fleet, scenarios, engine, writing)
     schema, names = f"kframe.spark-{stage.summary.name}/v1", stage.summary.schema.names
-    emit_rows(OutputTable(schema, names, map(_plain, result.rows()), limit=limit), output)
+    listed: set[str] = set()
+    emit_rows(OutputTable(schema, names, (_plain(row, listed) for row in result.rows()), limit=limit), output)
+    problems = {problem["cluster"]: problem["problem"] for problem in reversed(result.problems)}
+    silent = {name: _NO_REQUEST[fleet.clusters[name].kraft] for name in result.clusters if name in fleet.clusters}
+    left_out = report_left_out(fleet, {*listed, *problems}, silent, scenario.why_none())
+    result.write_left_out(fleet.names() | fleet.rejected.keys(), {**left_out, **problems})
     bad = findings(fail_on, lambda condition: _count(result.parts(), f"found_{str(condition).replace('-', '_')}"))
     lines = (
         f"cluster {problem['cluster']}, scenario {problem['scenario'] or '-'}: {problem['problem']}"
@@ -169,5 +190,7 @@ def _count(parts: Iterable[Any], column: str) -> int | None:
     return None if None in values else sum(value > 0 for value in values)
 
 
-def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
+def _plain(row: Mapping[str, Any], listed: set[str]) -> dict[str, Any]:
+    """A row as data, whose cluster is added to ``listed``."""
+    listed.add(row["cluster"])
     return {name: None if isinstance(value, list) else value for name, value in row.items()}

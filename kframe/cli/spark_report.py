@@ -57,6 +57,8 @@ def report(
     emit_rows(OutputTable(f"kframe.spark-report-{by}/v1", grouping.table.schema.names, listed, _WIDE), output)
     if next(rows, None) is not None:
         click.echo("and more: --limit shows them", err=True)
+    for name, reason in sorted(grouping.left_out(played).items()):
+        click.echo(f"cluster {name}: left out: {reason}", err=True)
     if plot is not None:
         worst = REPORTS["cluster"].ordered(played).limit(limit).toLocalIterator()
         write_plot([row.asDict() for row in worst], plot)

@@ -9,7 +9,7 @@ import click
 from kframe.cli.findings import fail_on_option, findings
 from kframe.cli.numbers import WholeNumber
 from kframe.cli.output import OutputTable, emit_rows, output_option
-from kframe.cli.spark_session import SparkSettings, planned_in, report_messages, spark_options
+from kframe.cli.spark_session import SparkSettings, planned_in, report_left_out, report_messages, spark_options
 from kframe.cli.studies import config_option, config_pairs
 from kframe.cli.sweep import KRAFT_COLUMNS, WIDE, SweepOptions, failure_options, shorten_broker_lists
 
@@ -54,21 +54,32 @@ def sweep(
     fleet = open_fleet(session, folder, (PARTITIONS, BROKERS, CLUSTERS), fingerprints=out is not None)
     settings = Sweeping(config_pairs(config), sweep_options.depth, sweep_options.racks, sweep_options.by)
     with sweeping(session, fleet, settings, Writing(out, force, planned_in(out, "clusters"))) as result:
-        _emit(result.summary, limit, output)
+        listed = _emit(result.summary, limit, output)
         problems = [row.asDict() for row in result.problems.orderBy("cluster", "problem").collect()]
         bad = findings(fail_on, lambda condition: _rows_with(result.summary, _EFFECT_COLUMNS[condition]))
+    if limit or output not in ("table", "wide"):
+        known = {problem["cluster"] for problem in problems}
+        report_left_out(fleet, listed | known, {}, "no broker is known to be up, so none can fail")
     report_messages(
         result.changed, (f"cluster {problem['cluster']}: {problem['problem']}" for problem in problems), bad, "failure"
     )
 
 
-def _emit(result: Any, limit: int, output: str) -> None:
+def _emit(result: Any, limit: int, output: str) -> set[str]:
+    """Print the failures. Return the clusters that have some."""
+    listed: set[str] = set()
+
+    def data(row: Any) -> dict[str, Any]:
+        listed.add(row["cluster"])
+        return _rounded(row.asDict())
+
     ordered = result.orderBy("cluster", "rank")
     columns = ["cluster", "rank", *KRAFT_COLUMNS, "rules"]
     table = output in ("table", "wide")
     selected = ordered.where(f"rank_of_kind <= {limit}") if table else ordered
-    rows = (_rounded(row.asDict()) for row in selected.select(*columns).toLocalIterator())
+    rows = map(data, selected.select(*columns).toLocalIterator())
     emit_rows(OutputTable(_SCHEMA, columns, shorten_broker_lists(rows) if table else rows, WIDE | {"rules"}), output)
+    return listed
 
 
 def _rows_with(frame: Any, column: str) -> int | None:

@@ -38,13 +38,13 @@ _SCHEMA: Final = "kframe.sweep/v1"
 #: Fields of a failure, and the fields that appear only in wide tables and data.
 COLUMNS: Final = (
     "kind", "brokers", "rack", "offline", "newly_offline", "under_min_isr", "newly_under_min_isr", "at_min_isr",
-    "unclean_elections", "unclean_needed", "leaders_moved", "newly_may_lose_data", "leaders_most", "leaders_mean",
+    "unclean_elections", "unclean_needed", "leaders_moved", "newly_may_lose_data", "leaders_max", "leaders_mean",
     "leader_skew",
 )  # fmt: skip
 #: Further fields of a failure in a KRaft cluster.
 KRAFT_COLUMNS: Final = (*COLUMNS[:3], "directory", *COLUMNS[3:5], "may_lose_data", *COLUMNS[5:])
 ELR: Final = ("on", "off", "both")
-WIDE: Final = frozenset({"newly_offline", "newly_under_min_isr", "newly_may_lose_data", "leaders_most", "leaders_mean"})
+WIDE: Final = frozenset({"newly_offline", "newly_under_min_isr", "newly_may_lose_data", "leaders_max", "leaders_mean"})
 _COMPARISON_SCHEMA: Final = "kframe.sweep-elr/v1"
 _FAILURE: Final = ("kind", "brokers", "rack", "directory")
 _COMPARED_FIELDS: Final = ("offline", "may_lose_data", "under_min_isr", "unclean_elections", "unclean_needed")

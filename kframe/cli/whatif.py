@@ -100,13 +100,22 @@ def fail(
 @study_options
 @_broker_options
 @click.option("--clean/--unclean", default=None, help="Whether the former process stopped in order (KRaft).")
+@click.option(
+    "--repair-directories",
+    is_flag=True,
+    help="Failed log directories of the brokers work again, with their data (KRaft).",
+)
 @_reporting_options
 def restart(
     study: StudySettings, brokers: tuple[int, ...], racks: tuple[str, ...], together: bool, clean: bool | None,
-    reporting: Reporting,
+    repair_directories: bool, reporting: Reporting,
 ) -> None:  # fmt: skip
     """Start brokers that are down. Bounce brokers that are up."""
-    _run(study, reporting, lambda whatif: whatif.restart(brokers, racks, together=together, clean=clean))
+
+    def act(whatif: WhatIf) -> Outcome:
+        return whatif.restart(brokers, racks, together=together, clean=clean, repair_directories=repair_directories)
+
+    _run(study, reporting, act)
 
 
 @group.command()

@@ -16,8 +16,8 @@ from kframe.core.state import stored_states
 from kframe.core.state.metrics import Gauges
 from kframe.core.state.replica_index import ReplicaIndex
 from kframe.core.state.term import TermState
-from kframe.errors import BrokenInvariant
-from kframe.model.changes import StateChange, WriteCode, WriteResult
+from kframe.errors import BrokenInvariant, ControllerFenced
+from kframe.model.changes import StateChange, StoredStates, WriteCode, WriteResult
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Bool, Int32, UInt8
 from kframe.model.config import ControllerConfig
@@ -26,7 +26,7 @@ from kframe.model.events import Done, EffectResult
 from kframe.model.ids import NO_STATE, PartitionState
 from kframe.model.log_entries import Message
 from kframe.model.requests import BatchCause
-from kframe.model.store_requests import ReadStates, WriteStates
+from kframe.model.store_requests import ReadController, ReadStates, WriteStates
 
 Result = TypeVar("Result")
 #: A running operation. It yields effects, receives their results, and returns its result.
@@ -134,12 +134,25 @@ class Context:
         """
         if len(rows) == 0:
             return rows, np.empty(0, np.bool_)
+        known = self.cluster.partitions.partition_epoch[rows]
+        states = yield from self.read_states(rows)
+        usable = states.may_be_changed_in(self.controller_epoch)
+        return rows[usable], (states.partition_epoch != known)[usable]
+
+    def read_states(self, rows: Int32) -> Operation[StoredStates]:
+        """Read the states of ``rows`` from storage into the columns, and return them."""
         states = yield from ask(ReadStates(rows))
-        usable = states.exists & (states.controller_epoch <= self.controller_epoch)
-        changed = states.partition_epoch != self.cluster.partitions.partition_epoch[rows]
         stored_states.reload(self.cluster, states)
         self.gauges.touch_leaders(rows)
-        return rows[usable], changed[usable]
+        return states
+
+    def confirm_role(self) -> Operation[None]:
+        """Ask storage whether this controller still has the role. Raises ControllerFenced if it has not."""
+        holder = yield from ask(ReadController())
+        if not holder.ours:
+            raise ControllerFenced(
+                f"the active controller: found {holder.controller_id}, expected {self.controller_id} of this session"
+            )
 
     def forget_topics(self, indexes: Sequence[int]) -> None:
         """Remove topics that storage does not have any more."""

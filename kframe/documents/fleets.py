@@ -70,7 +70,7 @@ class ViolationRow(Struct):
     partition: int | None
     actual: str
     expected: str
-    mode: Mode
+    mode: Mode | None
 
 
 class ImpactRow(Struct):

@@ -22,6 +22,8 @@ class CaptureRecord(Struct):
     cluster_id: str | None
     controller_id: int | None
     controller_epoch: int | None
+    controllers: list[int]
+    """Ids of instances of kframe, which are no brokers."""
     brokers: int
     topics: int
     partitions: int

@@ -218,6 +218,7 @@ class TopicOutcomeRecord(Struct):
     partitions: int
     replicas: int
     waiting_for: list[int]
+    reason: str | None
 
 
 class BrokerRecord(Struct):
@@ -339,7 +340,7 @@ class FailureRow(Struct):
     unclean_needed: int
     leaders_moved: int
     newly_may_lose_data: int
-    leaders_most: int
+    leaders_max: int
     leaders_mean: float | None
     leader_skew: float | None
 

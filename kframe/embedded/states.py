@@ -104,6 +104,7 @@ class StateColumns:
         np.cumsum(offsets, out=offsets)
         leader = partitions.leaders_of(source)
         table = _broker_table(self.cluster.brokers, cluster.brokers, (leader, isr.values))
+        written_at = np.full(len(source), UNKNOWN_ZXID) if self._written_at is None else self._written_rows()[source]
         return StoredStates(
             rows=rows,
             exists=exists,
@@ -113,6 +114,7 @@ class StateColumns:
             partition_epoch=versions,
             recovery=_spread(exists, partitions.recovery[source], 0),
             isr=Ragged(offsets, _translate(table, isr.values)),
+            zxid=_spread(exists, written_at, UNKNOWN_ZXID),
         )
 
     def overwrite(self, topic: str, partition: int, *, leader: int | None = None, isr: Sequence[int] | None = None,

@@ -188,7 +188,10 @@ class MemoryStore(AdminCalls):
         self._write_fenced(*operations)
 
     def load(self) -> ClusterState:
-        """An independent copy of the stored content, with the present broker registrations. Arms their watches."""
+        """An independent copy of the stored content, with the present broker registrations. Arms their watches.
+
+        Notifications that were created since ``prepare`` are notified: no watch was armed.
+        """
         session, registrations = self._connected(), self.read_brokers()
         cluster = self._states.copy_cluster()
         cluster.brokers.register(registrations)
@@ -196,7 +199,8 @@ class MemoryStore(AdminCalls):
             _, stat = self._records.get(session, topic_path(name), watch=True)
             self._read_versions[name] = stat.version
         for path in NOTIFICATIONS:
-            self._records.children(session, path, watch=True)
+            if self._records.children(session, path, watch=True):
+                self._notify(_LISTS[path]())
         self._known_config_changes = set(self._records.children(session, CONFIG_CHANGES, watch=True))
         return cluster
 

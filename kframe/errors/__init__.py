@@ -15,6 +15,7 @@ from kframe.errors.exceptions import (
     SelectorFault,
     ShapeError,
     SnapshotError,
+    SolverError,
     StoreError,
     ZnodeError,
 )
@@ -34,6 +35,7 @@ __all__ = [
     "SelectorFault",
     "ShapeError",
     "SnapshotError",
+    "SolverError",
     "StoreError",
     "ZnodeError",
 ]

@@ -72,6 +72,10 @@ class StoreError(KframeError):
     """Storage failed, and neither a stale version nor a newer controller is the cause."""
 
 
+class SolverError(KframeError):
+    """The solver of plans failed, so that neither a solution nor a bound is known."""
+
+
 class BrokenInvariant(KframeError):
     """An invariant of the engine does not hold: a defect of kframe."""
 

@@ -38,7 +38,8 @@ class Observation:
     def of(description: ClusterDescription) -> Observation:
         """The part of a description that an execution needs."""
         partitions = {(partition.topic, partition.partition): partition for partition in description.partitions}
-        return Observation(frozenset(description.brokers), partitions, description.reassignments or {})
+        live = frozenset(description.brokers) - frozenset(description.controllers)
+        return Observation(live, partitions, description.reassignments or {})
 
     def position(self, partition: ExecutedPartition, start: tuple[int, ...], end: tuple[int, ...]) -> Position:
         """Where a partition is."""

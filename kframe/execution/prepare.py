@@ -18,6 +18,7 @@ from kframe.snapshot.administration import Administration, LogDirReplica
 from kframe.snapshot.files import InputFile
 from kframe.staging.manifest import MANIFEST_FILE, read_manifest
 from kframe.whatif.execution import read_stamp
+from kframe.whatif.observers import refuse_observers
 from kframe.whatif.plan import Plan, Stamp, load_plan
 from kframe.whatif.plan_check import CheckedPlan, resolve_plan
 
@@ -58,10 +59,13 @@ def read_staged_plan(source: InputFile) -> PreparedPlan:
             for stage in manifest.stages
         ]
         targets = [target for stage in stages for target in stage]
+        if any(reassignment.observers for stage in manifest.stages for reassignment in stage.reassignments):
+            raise SnapshotError(str(source), "observers", "a plan without: Confluent's tool executes the stages' files")
         if not targets:
             raise SnapshotError(str(source), "no reassignment", "at least one")
         return PreparedPlan(Plan.of(targets, source.name), stages, manifest.stamp)
     plan = load_plan(source)
+    refuse_observers(plan)
     replicas = plan.targets.replicas
     stage = [(name, tuple(replicas[index].tolist())) for index, name in enumerate(plan.targets.partitions())]
     return PreparedPlan(plan, [stage], read_stamp(source))

@@ -14,6 +14,11 @@ cdef enum:
     ELECTION_UNCLEAN = 1
     ELECTION_PREFERRED = 2
 
+# Which replicas complete a reassignment.
+cdef enum:
+    COMPLETION_ALL = 1
+    COMPLETION_ALL_IF_FEWER_ADDED = 2
+
 # Reserved directory indexes.
 cdef enum:
     DIRECTORY_UNASSIGNED = 1
@@ -48,26 +53,28 @@ def mark_completed_reassignments(
     const int32_t[::1] adding,            # IN   (a,)
     const int32_t[::1] removing_offsets,  # IN   (k + 1,)
     const int32_t[::1] removing,          # IN   (d,)
+    int rule,                             # IN   CompletionRule
     uint8_t[::1] completed,               # OUT  (k,) 1 where the reassignment is complete
     uint8_t[::1] keeps_replica,           # OUT  (r,) 0 for removing replicas of complete reassignments
     uint8_t[::1] keeps_member,            # OUT  (i,) 0 for removing ISR members of complete reassignments
 ):
     """Mark the complete reassignments and what they remove; return how many are complete.
 
-    Complete: a replica and an ISR member remain after the removal, and all adding replicas are in that ISR. If fewer
-    replicas are added than removed, so are all remaining replicas (4.4 ``PartitionReassignmentReplicas``).
+    Complete: a replica and an ISR member remain after the removal, and all adding replicas are in that ISR, by some
+    rules also all remaining replicas (``PartitionReassignmentReplicas``).
     """
     cdef Py_ssize_t i, k, a, b, c, d, remaining, members, matches = 0
-    cdef bint done
+    cdef bint done, needs_all
     with nogil:
         for i in range(completed.shape[0]):
             a, b, c, d = adding_offsets[i], adding_offsets[i + 1], removing_offsets[i], removing_offsets[i + 1]
             remaining = members = 0
             done = b > a or d > c
+            needs_all = rule == COMPLETION_ALL or (rule == COMPLETION_ALL_IF_FEWER_ADDED and b - a < d - c)
             for k in range(replica_offsets[i], replica_offsets[i + 1]):
                 keeps_replica[k] = not in_list(removing, c, d, replicas[k])
                 remaining += keeps_replica[k]
-                if b - a < d - c and keeps_replica[k]:
+                if needs_all and keeps_replica[k]:
                     done = done and in_list(isr, isr_offsets[i], isr_offsets[i + 1], replicas[k])
             for k in range(isr_offsets[i], isr_offsets[i + 1]):
                 keeps_member[k] = not in_list(removing, c, d, isr[k])

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kframe.model.columns import Bool, Int32, Ragged, UInt8
+from kframe.model.columns import Bool, Int32, Int64, Ragged, UInt8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,6 +85,15 @@ class StoredStates:
     partition_epoch: Int32
     recovery: UInt8
     isr: Ragged
+    zxid: Int64 | None = None
+    """The transaction that last wrote each state, comparable with broker epochs. UNKNOWN_ZXID where it is unknown. None
+    if the store does not track it."""
+
+    def may_be_changed_in(self, controller_epoch: int) -> Bool:
+        """Mask of the states that a controller of this epoch may change: they exist, and no later one has written
+        them."""
+        mask: Bool = self.exists & (self.controller_epoch <= controller_epoch)
+        return mask
 
     def take(self, chosen: Bool) -> StoredStates:
         """The rows that a mask selects."""
@@ -97,4 +106,5 @@ class StoredStates:
             self.partition_epoch[chosen],
             self.recovery[chosen],
             self.isr.take(np.flatnonzero(chosen)),
+            None if self.zxid is None else self.zxid[chosen],
         )

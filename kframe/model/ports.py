@@ -75,7 +75,8 @@ class Store(Protocol):
     def load(self) -> ClusterState:
         """Read everything. Malformed records are omitted and reported, never raised.
 
-        A store that tracks when states were written provides it in ``ClusterState.state_zxid``.
+        A store that tracks when states were written provides it in ``ClusterState.state_zxid``. Notifications that
+        brokers have created since ``prepare`` are notified.
         """
 
     def read_brokers(self) -> tuple[Registration, ...]:
@@ -89,7 +90,7 @@ class Store(Protocol):
         """Create or compare-and-set each row of ``change``, independently of the other rows."""
 
     def read_states(self, cluster: ClusterState, rows: Int32) -> StoredStates:
-        """Read the states of these rows."""
+        """Read the states of these rows. ``StoredStates.zxid`` is set if ``load`` sets ``ClusterState.state_zxid``."""
 
     def read_topic_names(self) -> frozenset[str]:
         """The topics that exist. Arms the watch on them (TopicsChanged)."""

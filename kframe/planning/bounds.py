@@ -12,6 +12,7 @@ broker receives, at least the least of these. Terms forbid placements, so they o
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -50,34 +51,55 @@ def lower_bound(problem: PlanProblem, limits: LoadLimits | None) -> int:
     return max(lower_bounds(problem, limits).values())
 
 
-def lower_bounds(problem: PlanProblem, limits: LoadLimits | None) -> dict[str, int]:
-    """The lower bounds by their proof, a key of ``PROOFS``."""
+@dataclass(frozen=True, slots=True)
+class Shortage:
+    """What a plan lacks where caps leave too little room: partitions that stay as they are, and racks of the others."""
+
+    staying: int = 0
+    racks: int = 0
+
+
+def lower_bounds(problem: PlanProblem, limits: LoadLimits | None, shortage: Shortage = Shortage()) -> dict[str, int]:
+    """The lower bounds by their proof, a key of ``PROOFS``, of plans that lack no more than ``shortage``."""
     lists, weight = problem.original.take(problem.order), problem.weight[problem.order]
-    bounds = {"required": required_copies(problem, lists, weight)}
+    bounds = {"required": required_copies(problem, lists, weight, shortage)}
     if limits is not None:
-        bounds["deficit"], bounds["excess"] = broker_bounds(problem, lists, weight, limits)
-        bounds["racks"] = rack_bound(problem, lists, weight, limits)
+        deficit, excess = broker_bounds(problem, lists, weight, limits)
+        bounds["deficit"], bounds["excess"] = deficit, 0 if shortage.staying else excess
+        bounds["racks"] = 0 if shortage.staying or shortage.racks else rack_bound(problem, lists, weight, limits)
     return bounds
 
 
-def required_copies(problem: PlanProblem, lists: Ragged, weight: Int64) -> int:
+def required_copies(problem: PlanProblem, lists: Ragged, weight: Int64, shortage: Shortage = Shortage()) -> int:
     """The least that the partitions copy, without a goal of balance.
 
     Proof. Let a partition have ``s`` replicas that do not leave their brokers, in ``d`` racks, and want ``w``
     replicas. Any plan retains at most ``s``, so it adds at least ``w - s``. A retained set spans at most ``d`` racks,
     and each added replica spans at most one more. So a list in ``r`` racks needs at least ``r - d`` additions.
-    Partitions are independent, so the sum over them is a bound.
+    Partitions are independent, so the sum over them is a bound. A partition that stays saves what it needs, and a
+    missing rack saves a replica that is needed for racks only; the shortage saves the most expensive of both.
     """
     brokers = problem.brokers
     staying = lists.keep(brokers.leaving[lists.values] == 0)
     replication_factor = problem.replication_factor[problem.order]
-    needed = np.maximum(replication_factor - staying.counts, 0)
+    missing = np.maximum(replication_factor - staying.counts, 0)
+    needed = missing
     if problem.request.fix_racks:
         reachable = reachable_racks(problem, problem.order)
         needed = np.maximum(needed, np.minimum(replication_factor, reachable) - distinct_racks(staying, brokers.rack))
     if problem.costs is not None:
         weight = weight + problem.costs.min_costs(problem.order, copy_targets(problem, lists))
-    return int((needed * weight).sum())
+    bound = int((needed * weight).sum())
+    if shortage.staying:
+        bound -= _greatest(needed * weight, shortage.staying)
+    if shortage.racks:
+        bound -= _greatest(np.repeat(weight, needed - missing), shortage.racks)
+    return max(bound, 0)
+
+
+def _greatest(values: Int64, count: int) -> int:
+    """The sum of the greatest ``count`` values."""
+    return int(np.sort(values)[::-1][:count].sum())
 
 
 def copy_targets(problem: PlanProblem, lists: Ragged) -> Bool:

@@ -79,18 +79,33 @@ class Draft:
             self, offsets=self.lists().offsets, replica=self.replica[retained], in_sync=self.in_sync[retained]
         )
 
-    def restore(self, problem: PlanProblem) -> int:
-        """Give partitions that lack a replica their lists back; return how many partitions."""
-        rows = np.flatnonzero(problem.scope & (self.lists().counts != problem.replication_factor))
+    def since(self, problem: PlanProblem) -> Draft:
+        """The same draft as one that started from the lists of the problem. Slots and loads are shared."""
+        before = problem.original
+        return replace(self, before=before, before_replica=before.values.astype(np.int16))
+
+    def copy(self) -> Draft:
+        """A draft with slots and loads of its own."""
+        return replace(self, replica=self.replica.copy(), load=self.load.copy(), count=self.count.copy())
+
+    def incomplete(self, problem: PlanProblem) -> Int32:
+        """The rows in scope that lack a replica, ascending."""
+        rows: Int32 = np.flatnonzero(problem.scope & (self.lists().counts != problem.replication_factor)).astype(
+            np.int32
+        )
+        return rows
+
+    def restore(self, problem: PlanProblem, rows: Int32) -> Int32:
+        """Give partitions their lists of before back; return ``rows``."""
         if not len(rows):
-            return 0
+            return rows
         for row in rows.tolist():
             start, end = int(self.offsets[row]), int(self.offsets[row + 1])
             self.replica[start:end] = -1
             values = self.before[row]
             self.replica[start : start + len(values)] = values
         self.recount(problem)
-        return len(rows)
+        return rows
 
 
 def weighted_loads(lists: Ragged, weight: Int64, brokers: int) -> Int64:

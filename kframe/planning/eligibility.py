@@ -20,8 +20,11 @@ def refusals(snapshot: Snapshot, request: PlanRequest, racks: Mapping[int, str |
     facts = {broker.broker_id: broker for broker in snapshot.brokers}
     reasons = {}
     for broker_id, rack in racks.items():
-        if broker_id in request.remove_brokers or broker_id in request.replace:
-            reason: str | None = "is removed"
+        reason: str | None
+        if broker_id in snapshot.controllers:
+            reason = "is an instance of kframe"
+        elif broker_id in request.remove_brokers or broker_id in request.replace:
+            reason = "is removed"
         elif rack in request.evacuate_racks:
             reason = f"is in {rack}, which is evacuated"
         elif broker_id in request.exclude_brokers:

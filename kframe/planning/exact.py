@@ -1,111 +1,171 @@
-"""The cheapest plan of a small problem as a mixed-integer program, solved by HiGHS.
-
-A variable for each partition and broker says whether the broker holds a replica. The sum of a partition's variables
-is its replication factor. The weighted sum of a broker's variables is within its limits, and its number of replicas
-within its cap. A variable for each partition and rack is at most the sum of the variables of the rack's brokers;
-their sum is the number of racks that the partition must span. The objective is the weight of replicas on brokers that
-have none now.
-"""
+"""The cheapest plan of a problem as an integer program, solved by HiGHS and checked in integers."""
 
 from __future__ import annotations
 
-import ctypes
 import importlib.util
-import os
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kframe.errors import InputError
 from kframe.model.columns import Float64, Int32, Int64, Ragged
 from kframe.model.lists import members
 from kframe.planning.draft import weighted_loads
+from kframe.planning.highs import IntegerProgram, IntegerSolution, minimize
 from kframe.planning.limits import LoadLimits
 from kframe.planning.problem import PlanProblem
-from kframe.planning.racks import required_racks
+from kframe.planning.program import PlanVariables, WeightUnit, plan_program
 
 #: Largest number of variables that a problem may have: partitions times brokers.
 VARIABLES_MAX: Final = 100_000
-#: Where the solver stops with weights: the share of the cost that is not proven to be necessary.
-_GAP: Final = 1e-4
-#: Largest weight in the program.
-_WEIGHT_MAX: Final = 1000
-#: Nodes of the search tree, which bound its time whatever the machine: on request, and for problems that are solved
-#: without one.
+#: Nodes of the search tree, which bound its time whatever the machine: on request, where the product with the variables
+#: limits them further if replicas have weights; and for problems that are solved without a request.
 _NODES: Final = 200_000
+_NODES_TIMES_VARIABLES: Final = 4_000_000
 _NODES_UNREQUESTED: Final = 2_000
-#: Largest number of variables of a problem that is solved without request.
+#: Where the solver stops with weights: the share of the cost that is not proven to be necessary, without a request, and
+#: on request where weights are too different for integers, so that nothing is proven exactly.
+_GAP_UNREQUESTED: Final = 1e-4
+_GAP_OF_FLOATS: Final = 1e-6
+#: Largest number of variables of a problem that is solved without request. Without limits of loads a plan is a flow,
+#: which is solved without a search.
 _VARIABLES_UNREQUESTED: Final = 2_000
+_VARIABLES_WITHOUT_LIMITS: Final = 20_000
+#: How often the limits are narrowed, because a solution exceeds them by what the solver tolerates.
+_NARROWINGS: Final = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExactResult:
     """The result of the solver. ``lists`` (n lists of broker indexes) is None if no plan keeps all limits, or if none
-    was encountered. ``bound`` is the least that any plan copies; ``optimal`` tells whether ``lists`` copy just that."""
+    was encountered. ``bound`` is the least that any plan copies; ``optimal`` tells whether ``lists`` copy just that.
+    ``staying`` are the rows that stay as they are, ascending."""
 
     lists: Ragged | None
     bound: int
     feasible: bool
     optimal: bool
+    staying: Int32
 
 
-@dataclass(slots=True)
-class _Rows:
-    """Constraints ``lower <= sum(coefficient * variable) <= upper``, collected row by row."""
-
-    columns: list[Any]
-    coefficients: list[Any]
-    lower: list[float]
-    upper: list[float]
-
-    def add(self, columns: Any, coefficients: Any, lower: float, upper: float) -> None:
-        self.columns.append(np.asarray(columns, np.int32))
-        self.coefficients.append(np.broadcast_to(np.asarray(coefficients, np.float64), len(columns)))
-        self.lower.append(lower)
-        self.upper.append(upper)
-
-
-def is_small(problem: PlanProblem) -> bool:
+def is_small(problem: PlanProblem, limits: LoadLimits | None) -> bool:
     """Whether a problem is so small that it is solved without a request for it, if highspy is installed."""
     size = len(problem.order) * len(problem.brokers)
-    return size <= _VARIABLES_UNREQUESTED and importlib.util.find_spec("highspy") is not None
+    size_max = _VARIABLES_UNREQUESTED if limits is not None else _VARIABLES_WITHOUT_LIMITS
+    return size <= size_max and importlib.util.find_spec("highspy") is not None
 
 
 def solve(problem: PlanProblem, limits: LoadLimits | None) -> ExactResult:
-    """The cheapest plan within ``limits``.
+    """The cheapest plan within ``limits`` in which every partition spans the racks that it must.
 
-    Raises InputError if the problem is too large or highspy is not installed.
+    Raises InputError if the problem is too large or highspy is not installed, SolverError if the solver fails.
     """
+    _check_size(problem)
+    return _PlanSolver.of(problem).result(limits)
+
+
+def solve_relaxed(problem: PlanProblem, limits: LoadLimits | None) -> ExactResult:
+    """The plan in which the fewest partitions stay as they are, then the fewest racks are missing, then the cheapest.
+
+    For requests whose caps of brokers leave too little room. Only the cheapest is within ``limits``. ``bound`` and
+    ``optimal`` are of plans in which as few partitions stay, and as few racks are missing. Raises errors as ``solve``.
+    """
+    _check_size(problem)
+    most: tuple[int, ...] = ()
+    solver = _PlanSolver.of(problem, most)
+    variables, proven = solver.variables, True
+    for columns in (variables.staying, variables.missing):
+        program = solver.program(None)
+        objective = np.zeros(len(variables))
+        objective[columns] = 1.0
+        solution = solver.minimize(replace(program, cost=objective))
+        if solution.values is None:
+            return ExactResult(None, 0, True, False, np.empty(0, np.int32))
+        proven &= solution.optimal
+        most = (*most, round(float(solution.values[columns].sum())))
+        solver = replace(solver, most=most)
+    result = solver.result(limits)
+    return replace(result, optimal=result.optimal and proven, bound=result.bound if proven else 0)
+
+
+def _check_size(problem: PlanProblem) -> None:
     size = len(problem.order) * len(problem.brokers)
     if size > VARIABLES_MAX:
         raise InputError("exact", f"{size:,} variables", f"at most {VARIABLES_MAX:,}: fewer partitions or brokers")
-    try:
-        import highspy
-    except ImportError as missing:
-        raise InputError("exact", "no highspy", "kframe-controller[exact] installed") from missing
-    scope = np.sort(problem.order)
-    scale = max(float(problem.weight[scope].max(initial=1)) / _WEIGHT_MAX, 1.0)
-    rows, upper, cost = _program(problem, scope, limits, scale)
-    solver = _quiet_solver(highspy)
-    for option, value in (("output_flag", False), ("threads", 1), ("random_seed", problem.request.seed & 0x7FFFFFFF),
-                          ("mip_max_nodes", _NODES if problem.request.exact else _NODES_UNREQUESTED),
-                          ("mip_rel_gap", _GAP if problem.weighted else 0.0)):  # fmt: skip
-        solver.setOptionValue(option, value)
-    solver.passModel(_model(highspy, rows, upper, cost, size))
-    solver.run()
-    status, info = solver.getModelStatus(), solver.getInfo()
-    if status == highspy.HighsModelStatus.kInfeasible:
-        return ExactResult(None, 0, False, False)
-    bound = int(np.ceil(max(info.mip_dual_bound, 0) * scale * (1 - 1e-9) - 1e-6))
-    if info.primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
-        return ExactResult(None, bound, True, False)
-    assigned = np.array(solver.getSolution().col_value[:size]).reshape(len(scope), -1) > 0.5
-    lists = _lists(problem, scope, assigned)
-    if limits is not None and not limits.reached(_loads(problem, lists, limits)):
-        return ExactResult(None, bound, True, False)
-    optimal = status == highspy.HighsModelStatus.kOptimal and (scale == 1 or _cost(problem, lists) <= bound)
-    return ExactResult(lists, bound, True, optimal)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _PlanSolver:
+    """The variables of a problem, and what solves programs of them.
+
+    ``most`` is how many partitions may stay, and then how many racks may be missing, as far as that is known; None for
+    the program in which neither is possible.
+    """
+
+    problem: PlanProblem
+    variables: PlanVariables
+    unit: WeightUnit
+    most: tuple[int, ...] | None
+
+    @staticmethod
+    def of(problem: PlanProblem, most: tuple[int, ...] | None = None) -> _PlanSolver:
+        scope = np.sort(problem.order)
+        brokers = problem.brokers
+        variables = PlanVariables(scope, len(brokers), len(brokers.rack_targets), most is not None)
+        return _PlanSolver(problem, variables, WeightUnit.of(problem, scope), most)
+
+    def program(self, limits: LoadLimits | None) -> IntegerProgram:
+        program = plan_program(self.problem, self.variables, limits, self.unit)
+        for columns, count in zip((self.variables.staying, self.variables.missing), self.most or (), strict=False):
+            program.add_row(columns, 1.0, 0, count)
+        return program
+
+    def minimize(self, program: IntegerProgram) -> IntegerSolution:
+        problem, request = self.problem, self.problem.request
+        nodes, gap = _NODES, 0.0 if self.unit.is_divisor else _GAP_OF_FLOATS
+        if problem.weighted:
+            nodes = min(max(_NODES_TIMES_VARIABLES // max(self.variables.replicas, 1), _NODES_UNREQUESTED), _NODES)
+        if not request.exact:
+            nodes, gap = _NODES_UNREQUESTED, _GAP_UNREQUESTED if problem.weighted else gap
+        return minimize(program, nodes, gap, request.seed)
+
+    def result(self, limits: LoadLimits | None) -> ExactResult:
+        """The cheapest solution, by a program whose limits are narrowed until the solution is within ``limits``."""
+        solution = self.minimize(self.program(limits))
+        bound, narrowed = self._bound(solution.bound), limits
+        unsolved = ExactResult(None, bound, solution.feasible, False, np.empty(0, np.int32))
+        for _ in range(_NARROWINGS):
+            if solution.values is None:
+                return unsolved
+            lists, staying = self._lists(solution.values)
+            if limits is None or narrowed is None or limits.reached(loads := self._loads(lists, limits)):
+                return ExactResult(lists, bound, True, _cost(self.problem, lists) <= bound, staying)
+            narrowed = narrowed.narrowed(limits.excess(loads) + limits.deficit(loads))
+            solution = self.minimize(self.program(narrowed))
+        return unsolved
+
+    def _bound(self, bound: float) -> int:
+        """The least integer cost that is not below a bound in units."""
+        if self.unit.is_divisor:
+            return int(np.ceil(bound)) * int(self.unit.size)
+        return int(bound * self.unit.size)
+
+    def _loads(self, lists: Ragged, limits: LoadLimits) -> Int64:
+        """(b,) loads of the partitions in scope; brokers that all replicas leave have the load of their limits."""
+        problem = self.problem
+        loads = weighted_loads(lists.take(problem.order), problem.weight[problem.order], len(problem.brokers))
+        return np.where(problem.brokers.leaving == 0, loads, limits.lower)
+
+    def _lists(self, values: Float64) -> tuple[Ragged, Int32]:
+        """The lists of a solution, and the rows that stay as they are."""
+        variables = self.variables
+        assigned = values[: variables.replicas].reshape(len(variables.scope), -1) > 0.5
+        staying = np.empty(0, np.int32)
+        if variables.is_relaxed:
+            staying = variables.scope[values[variables.first_staying :] > 0.5]
+        return _lists(self.problem, variables.scope, assigned), staying
 
 
 def _cost(problem: PlanProblem, lists: Ragged) -> int:
@@ -114,90 +174,7 @@ def _cost(problem: PlanProblem, lists: Ragged) -> int:
     return int(problem.weight[added.owners].sum()) + terms
 
 
-def _loads(problem: PlanProblem, lists: Ragged, limits: LoadLimits) -> Int64:
-    """(b,) loads of the partitions in scope; brokers without limits have the load of their limits."""
-    loads = weighted_loads(lists.take(problem.order), problem.weight[problem.order], len(problem.brokers))
-    return np.where(problem.brokers.share > 0, loads, limits.lower)
-
-
-def _quiet_solver(highspy: Any) -> Any:
-    """A solver, without the notice that HiGHS prints on standard output when it is made."""
-    standard_output, nothing = os.dup(1), os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nothing, 1)
-    os.close(nothing)
-    try:
-        solver = highspy.Highs()
-        ctypes.CDLL(None).fflush(None)
-    finally:
-        os.dup2(standard_output, 1)
-        os.close(standard_output)
-    return solver
-
-
-def _program(
-    problem: PlanProblem, scope: Int32, limits: LoadLimits | None, scale: float
-) -> tuple[_Rows, Float64, Float64]:
-    """Constraints, upper bounds and costs of the variables: ``p * b + broker`` of replicas, then those of racks.
-
-    Weights are in units of ``scale``, because the tolerances of the solver are absolute.
-    """
-    brokers, lists = problem.brokers, problem.original.take(scope)
-    count, width = len(scope), len(brokers)
-    racks = len(brokers.rack_targets)
-    weight = problem.weight[scope] / scale
-    present = np.zeros((count, width), np.bool_)
-    present[lists.owners, lists.values] = True
-    allowed = (brokers.share > 0) | present & (brokers.leaving == 0)
-    term = np.zeros((count, width), np.int64)
-    if problem.costs is not None:
-        usable = problem.costs.allowed(scope)
-        allowed &= usable | present
-        term = np.where(usable, problem.costs.of(scope), 0)
-    rows = _Rows([], [], [], [])
-    for index in range(count):
-        factor = problem.replication_factor[scope[index]]
-        rows.add(index * width + np.arange(width), 1.0, factor, factor)
-    outside = np.bincount(problem.original.values, minlength=width) - present.sum(axis=0)
-    for broker in np.flatnonzero(brokers.share > 0).tolist():
-        column = broker + width * np.arange(count)
-        if limits is not None:
-            rows.add(column, weight, limits.lower[broker] / scale, limits.upper[broker] / scale)
-        cap = max(int(brokers.cap[broker]) - int(outside[broker]), int(present[:, broker].sum()))
-        rows.add(column, 1.0, 0, min(cap, count))
-    _add_racks(rows, problem, scope, count * width, racks)
-    cost = np.concatenate([np.where(present, 0, weight[:, None] + term / scale).ravel(), np.zeros(count * racks)])
-    return rows, np.concatenate([allowed.ravel().astype(float), np.ones(count * racks)]), cost
-
-
-def _add_racks(rows: _Rows, problem: PlanProblem, scope: Int32, first: int, racks: int) -> None:
-    brokers, width = problem.brokers, len(problem.brokers)
-    required = required_racks(problem, scope)
-    members = [np.flatnonzero(brokers.rack == rack) for rack in range(racks)]
-    for index in range(len(scope)):
-        marks = first + index * racks + np.arange(racks)
-        rows.add(marks, 1.0, int(required[index]), racks)
-        for rack, inside in enumerate(members):
-            columns = np.append(index * width + inside, marks[rack])
-            rows.add(columns, np.append(np.ones(len(inside)), -1.0), 0, np.inf)
-
-
-def _model(highspy: Any, rows: _Rows, upper: Float64, cost: Float64, integers: int) -> Any:
-    model = highspy.HighsLp()
-    model.num_col_, model.num_row_ = len(cost), len(rows.lower)
-    model.col_cost_, model.col_lower_, model.col_upper_ = cost, np.zeros(len(cost)), upper
-    model.row_lower_, model.row_upper_ = np.array(rows.lower, np.float64), np.array(rows.upper, np.float64)
-    model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    starts = np.zeros(len(rows.lower) + 1, np.int32)
-    np.cumsum([len(columns) for columns in rows.columns], out=starts[1:])
-    model.a_matrix_.start_ = starts
-    model.a_matrix_.index_ = np.concatenate(rows.columns)
-    model.a_matrix_.value_ = np.concatenate(rows.coefficients)
-    kinds = [highspy.HighsVarType.kInteger] * integers + [highspy.HighsVarType.kContinuous] * (len(cost) - integers)
-    model.integrality_ = kinds
-    return model
-
-
-def _lists(problem: PlanProblem, scope: Int32, assigned: np.ndarray[Any, Any]) -> Ragged:
+def _lists(problem: PlanProblem, scope: Int32, assigned: NDArray[np.bool_]) -> Ragged:
     """The lists of a solution: what stays keeps its position, new brokers take vacated positions and then the end."""
     lists = [problem.original[row].tolist() for row in range(len(problem.original))]
     for index, row in enumerate(scope.tolist()):

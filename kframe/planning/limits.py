@@ -43,6 +43,11 @@ class LoadLimits:
         take = under if under > 0 else int(self.upper[target] - load[target])
         return give, take
 
+    def narrowed(self, margin: Int64) -> LoadLimits:
+        """Limits that are narrower by a margin (b,) on both sides, as far as that leaves a load."""
+        middle = (self.lower + self.upper) // 2
+        return LoadLimits(np.minimum(self.lower + margin, middle), np.maximum(self.upper - margin, middle))
+
     def equals(self, other: LoadLimits) -> bool:
         """Whether every broker has the same limits."""
         return np.array_equal(self.lower, other.lower) and np.array_equal(self.upper, other.upper)

@@ -8,6 +8,7 @@ from kframe import kernels
 from kframe.model.columns import Int32, Int64
 from kframe.model.lists import members
 from kframe.planning.bounds import lower_bound
+from kframe.planning.caps import fill_within_caps, is_capped
 from kframe.planning.cost_moves import balance_by_cost, fill_by_cost
 from kframe.planning.cycles import cancel_cycles
 from kframe.planning.draft import Draft
@@ -15,17 +16,8 @@ from kframe.planning.exchanges import exchange_replicas
 from kframe.planning.limits import LoadLimits
 from kframe.planning.prices import draft_at_prices, estimate_prices, priced_bound
 from kframe.planning.problem import PlanProblem
+from kframe.planning.transfers import fill, transfer
 
-#: Stages of a rebalance: only from brokers above their limit, only to brokers below it, and only replicas that fit.
-#: The first stages move what every plan must move; a later stage begins when no earlier one can.
-_STAGES = (
-    (True, True, True),
-    (True, True, False),
-    (True, False, True),
-    (True, False, False),
-    (False, True, True),
-    (False, True, False),
-)
 #: Partitions times brokers up to which several plans are made, of which the cheapest remains.
 _CELLS = 1 << 21
 #: How far the cost is above the bound where cycles are searched.
@@ -33,10 +25,10 @@ _CHEAP_RATIO = 1.0001
 _CHEAP_RATIO_WEIGHTS = 1.002
 
 
-def move_required(problem: PlanProblem, draft: Draft) -> int:
+def move_required(problem: PlanProblem, draft: Draft) -> Int32:
     """Move the replicas that must leave their brokers or racks, and add missing ones.
 
-    Return how many partitions stay as they are because no broker can take a replica.
+    Return the rows that stay as they are because no broker can take a replica, ascending.
     """
     brokers = problem.brokers
     _replace(problem, draft)
@@ -46,12 +38,12 @@ def move_required(problem: PlanProblem, draft: Draft) -> int:
         draft.count,
     )  # fmt: skip
     if problem.costs is not None:
-        return draft.restore(problem) if fill_by_cost(problem, draft, problem.costs) else 0
-    missing = kernels.fill_vacancies(
-        problem.order, draft.offsets, problem.replication_factor, brokers.rack, brokers.share, brokers.cap,
-        problem.weight, draft.replica, draft.load, draft.count,
-    )  # fmt: skip
-    return draft.restore(problem) if missing else 0
+        fill_by_cost(problem, draft, problem.costs)
+    elif is_capped(problem):
+        fill_within_caps(problem, draft)
+    else:
+        fill(problem, draft)
+    return draft.restore(problem, draft.incomplete(problem))
 
 
 def move_for_balance(problem: PlanProblem, draft: Draft, limits: LoadLimits, prices: Int64) -> Int64:
@@ -64,7 +56,7 @@ def move_for_balance(problem: PlanProblem, draft: Draft, limits: LoadLimits, pri
         if problem.weighted and not limits.reached(draft.load):
             exchange_replicas(problem, draft, limits)
         return prices
-    _transfer(problem, draft, limits)
+    transfer(problem, draft, limits)
     if limits.reached(draft.load) and _is_cheap(problem, draft, lower_bound(problem, limits), _CHEAP_RATIO):
         return prices
     if not problem.weighted:
@@ -73,7 +65,7 @@ def move_for_balance(problem: PlanProblem, draft: Draft, limits: LoadLimits, pri
     other = draft_at_prices(problem, limits, prices)
     drafts = [draft]
     if other is not None:
-        _transfer(problem, other, limits)
+        transfer(problem, other, limits)
         drafts.append(other)
     if len(problem.order) * len(problem.brokers) > _CELLS:
         drafts = [min(drafts, key=lambda draft: _score(problem, draft, limits))]
@@ -92,18 +84,6 @@ def _is_cheap(problem: PlanProblem, draft: Draft, bound: int, ratio: float) -> b
 
 def _score(problem: PlanProblem, draft: Draft, limits: LoadLimits) -> tuple[int, int]:
     return int((limits.excess(draft.load) + limits.deficit(draft.load)).sum()), _copied(problem, draft)
-
-
-def _transfer(problem: PlanProblem, draft: Draft, limits: LoadLimits) -> None:
-    brokers = problem.brokers
-    smallest_first = np.ascontiguousarray(problem.order[::-1])
-    for over_only, under_only, fitting in _STAGES:
-        for first_slots in (False, True):
-            kernels.transfer_replicas(
-                problem.order if fitting else smallest_first, draft.offsets, brokers.rack, brokers.share, brokers.cap,
-                problem.weight, limits.lower, limits.upper, over_only, under_only, fitting, first_slots, draft.replica,
-                draft.load, draft.count,
-            )  # fmt: skip
 
 
 def _copied(problem: PlanProblem, draft: Draft) -> int:

@@ -44,7 +44,8 @@ def estimate_prices(problem: PlanProblem, limits: LoadLimits) -> Int64:
 
 
 def draft_at_prices(problem: PlanProblem, limits: LoadLimits, price: Int64) -> Draft | None:
-    """A draft of the cheapest replicas of each partition at prices. None if some partition has no valid choice."""
+    """A draft of the cheapest replicas of each partition at prices. None if some partition has no valid choice,
+    or a broker more replicas than its cap and before."""
     draft, lists, brokers = Draft.of(problem, problem.original), problem.original, problem.brokers
     before = lists.take(problem.order)
     draft.load[:] -= weighted_loads(before, problem.weight[problem.order], len(brokers))
@@ -54,7 +55,8 @@ def draft_at_prices(problem: PlanProblem, limits: LoadLimits, price: Int64) -> D
         _required(problem), brokers.leaving, brokers.rack, brokers.share, brokers.cap, problem.weight, limits.upper,
         price, _scratch(problem), draft.replica, draft.load, draft.count,
     )  # fmt: skip
-    return None if failed else draft
+    most = np.maximum(brokers.cap, np.bincount(lists.values, minlength=len(brokers)))
+    return None if failed or (draft.count > most).any() else draft
 
 
 def _required(problem: PlanProblem) -> Int32:

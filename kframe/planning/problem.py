@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -17,9 +17,11 @@ from kframe.planning.costs import PlacementCosts, placement_costs
 from kframe.planning.eligibility import broker_racks, check_targets, refusals
 from kframe.planning.request import PlanRequest
 from kframe.snapshot import Snapshot
+from kframe.snapshot.controllers import node_text
 from kframe.snapshot.seeded import Purpose, hashed
 
-_UNLIMITED = np.iinfo(np.int64).max
+#: The cap of a broker without one.
+UNLIMITED: Final = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,6 +106,16 @@ class PlanProblem:
         mask[self.order] = True
         return mask
 
+    @property
+    def counting(self) -> PlanProblem:
+        """The problem in which every replica weighs 1, and loads have limits."""
+        request = replace(self.request, weights=None, goal=None, rebalance=True)
+        return replace(self, request=request, weight=np.ones(len(self.original), np.int64))
+
+    def without(self, rows: Int32) -> PlanProblem:
+        """The problem whose scope lacks some rows."""
+        return replace(self, order=self.order[~np.isin(self.order, rows)]) if len(rows) else self
+
     def continued(self, lists: Ragged) -> PlanProblem:
         """The problem of a cluster with these lists, all of whose replicas are in sync."""
         return replace(self, original=lists, in_sync=np.ones(len(lists.values), np.uint8))
@@ -186,12 +198,12 @@ def _racks(snapshot: Snapshot, request: PlanRequest) -> dict[int, str | None]:
         ("exclude_brokers", request.exclude_brokers),
     ):
         for broker_id in sorted(set(ids) - known):
-            raise InputError(name, f"broker {broker_id}", "a broker of the snapshot")
+            raise InputError(name, node_text(snapshot, broker_id), "a broker of the snapshot")
     racks = broker_racks(snapshot, request)
     limited = {broker_id for broker_id in request.broker_caps if broker_id is not None}
     for name, limits in (("capacities", set(request.capacities)), ("broker_caps", limited)):
         for broker_id in sorted(limits - racks.keys()):
-            raise InputError(name, f"broker {broker_id}", "a broker of the snapshot or an added one")
+            raise InputError(name, node_text(snapshot, broker_id), "a broker of the snapshot or an added one")
     for rack in set(request.evacuate_racks) - set(racks.values()):
         raise InputError("evacuate_racks", f"rack {rack!r}", "a rack of the snapshot")
     return racks
@@ -205,7 +217,7 @@ def _brokers(request: PlanRequest, racks: Mapping[int, str | None], reasons: Map
         if broker_id in request.remove_brokers or broker_id in request.replace or rack in request.evacuate_racks
     }  # fmt: skip
     share = [0.0 if broker_id in reasons else request.capacities.get(broker_id, 1.0) for broker_id in racks]
-    default_cap = request.broker_caps.get(None, _UNLIMITED)
+    default_cap = request.broker_caps.get(None, UNLIMITED)
     return BrokerColumns(
         np.array(list(racks), np.int32),
         np.unique(np.array(numbers, np.int32), return_inverse=True)[1].astype(np.int32),

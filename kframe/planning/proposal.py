@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
+from kframe.errors import SolverError
 from kframe.model.columns import Int32, Int64, Ragged
 from kframe.model.lists import distinct_values, members, same_lists
 from kframe.model.tables import Targets
-from kframe.planning.bounds import lower_bound, required_copies
+from kframe.planning.bounds import Shortage, lower_bounds, required_copies
+from kframe.planning.caps import capped_bound, is_capped
 from kframe.planning.draft import Draft, weighted_loads
-from kframe.planning.exact import is_small, solve
+from kframe.planning.exact import is_small, solve, solve_relaxed
 from kframe.planning.leaders import balance_leaders
 from kframe.planning.limits import LoadLimits, distinct_racks, replica_limits
 from kframe.planning.moves import move_for_balance, move_required
+from kframe.planning.observers import observers_last, planned_observers
 from kframe.planning.prices import priced_bound
 from kframe.planning.problem import PlanProblem
 from kframe.planning.racks import required_racks
@@ -27,6 +30,8 @@ from kframe.whatif.plan import Plan
 _ROUNDS = 20
 #: Gaps that are not worth the search for a better bound.
 _SMALL_GAP = 1e-4
+#: The limits of loads depend on which partitions stay as they are, and on racks: how often a plan is solved at most.
+_LIMIT_ROUNDS = 3
 #: Greater gaps are worth the solver where a problem is small.
 _SOLVED_GAP = 0.01
 
@@ -35,12 +40,13 @@ _SOLVED_GAP = 0.01
 class PlanProposal:
     """A plan and its effects. Lists are of broker indexes, a list for each row of the snapshot.
 
-    ``bound`` is the least that any plan copies, in replicas, or in weights where the request has them; if some
-    partitions are not planned as requested, the least for the others. ``limits`` are
-    the loads that a request for balance asks for; ``reached`` tells whether all loads are within. ``unassignable``
-    partitions are as they were, because no broker can take their replicas. ``exact``: the solver has proven the
-    bound, or that no plan reaches the limits. ``proven_by`` is the source of the bound: ``loads`` of brokers and
-    partitions, ``prices``, ``flow`` with cost terms, ``solver``, or ``required`` by the planned partitions.
+    ``bound`` is the least that any plan copies, in replicas, or in weights where the request has them. ``limits`` are
+    the loads that a request for balance asks for; ``reached`` tells whether all loads are within. ``staying`` are the
+    rows that stay as they are, ascending, because no broker can take their replicas. The bound is of plans that
+    lack no more than this one. ``exact``: the solver has proven the bound, or that no plan reaches
+    the limits. ``proven_by`` is the source of the bound: ``loads`` of brokers and partitions, ``prices``, ``flow`` with
+    cost terms, ``solver``, or ``required`` by the planned partitions. ``solver_error`` is what failed in a solver
+    that was not requested.
     """
 
     problem: PlanProblem
@@ -48,9 +54,15 @@ class PlanProposal:
     bound: int
     limits: LoadLimits | None
     reached: bool
-    unassignable: int
+    staying: Int32
     exact: bool = False
     proven_by: str = "loads"
+    solver_error: str | None = None
+
+    @property
+    def unassignable(self) -> int:
+        """How many partitions stay as they are because no broker can take their replicas."""
+        return len(self.staying) + len(self.problem.left_out.impossible)
 
     @property
     def rows(self) -> Int32:
@@ -100,7 +112,13 @@ class PlanProposal:
             topics.partition_of_rows()[rows], Ragged(after.offsets, self.problem.brokers.ids[after.values]),
             np.zeros(len(rows), np.bool_),
         )  # fmt: skip
-        return Plan("generated", targets, np.zeros(len(rows), np.bool_))
+        counts = planned_observers(self.problem.snapshot, self.problem.original, self.after)
+        if not counts:
+            return Plan("generated", targets, np.zeros(len(rows), np.bool_))
+        last = [
+            targets.replicas[k].tolist()[-counts[row] :] if row in counts else [] for k, row in enumerate(rows.tolist())
+        ]
+        return Plan("generated", targets, np.zeros(len(rows), np.bool_), Ragged.of(last))
 
     def loads(self) -> dict[str, Int64]:
         """(b,) replicas, preferred leaders and weights of each broker, before and after."""
@@ -117,6 +135,10 @@ class PlanProposal:
         """Partitions that span fewer racks than they could: fewer than their replicas and than the racks."""
         racks = len(distinct_values(self.problem.brokers.rack[self.problem.brokers.leaving == 0]))
         return int(np.count_nonzero(distinct_racks(lists, self.problem.brokers.rack) < np.minimum(lists.counts, racks)))
+
+    def lower_bounds(self) -> dict[str, int]:
+        """The bounds of loads by their proof, a key of ``PROOFS``."""
+        return lower_bounds(self.problem, self.limits, self.shortage)
 
     @cached_property
     def unmet(self) -> UnmetPartitions:
@@ -143,19 +165,35 @@ class PlanProposal:
         return any(rack is not None for rack in self.problem.racks.values())
 
     @cached_property
-    def is_spread(self) -> bool:
-        """Whether each partition spans as many racks as it must. Caps of brokers can prevent that."""
-        scope = self.problem.order
+    def shortage(self) -> Shortage:
+        """What the plan lacks because caps of brokers leave too little room."""
+        return Shortage(len(self.staying), int(self._missing_racks.sum()))
+
+    @property
+    def rows_without_racks(self) -> Int32:
+        """The rows that are planned, and span fewer racks than they must."""
+        rows: Int32 = self.problem.without(self.staying).order[self._missing_racks > 0]
+        return rows
+
+    @cached_property
+    def _missing_racks(self) -> Int32:
+        """How many racks fewer each row that is planned spans than it must."""
+        scope = self.problem.without(self.staying).order
         spanned = distinct_racks(self.after.take(scope), self.problem.brokers.rack)
-        return bool((spanned >= required_racks(self.problem, scope)).all())
+        return np.asarray(np.maximum(required_racks(self.problem, scope) - spanned, 0), np.int32)
+
+    @property
+    def is_spread(self) -> bool:
+        """Whether each partition that is planned spans as many racks as it must. Caps of brokers can prevent that."""
+        return not self.shortage.racks
 
     @property
     def is_valid(self) -> bool:
-        """Whether the loads are within the limits and each partition spans as many racks as the request permits.
+        """Whether the loads are within the limits, and each partition is planned and spans the racks that it must.
 
         A replacement receives the replicas of a broker even if that leaves a partition in fewer racks.
         """
-        return self.reached and (self.limits is None or bool(self.problem.request.replace) or self.is_spread)
+        return self.reached and not len(self.staying) and (bool(self.problem.request.replace) or self.is_spread)
 
     @cached_property
     def _added(self) -> Ragged:
@@ -163,38 +201,56 @@ class PlanProposal:
 
 
 def propose(problem: PlanProblem) -> PlanProposal:
-    """Make a plan. Equal problems give equal plans, and a problem of its result an empty plan."""
-    proposal = _from(problem, problem.original)
-    wide = proposal.gap > _SOLVED_GAP or not proposal.is_valid
-    is_solved = problem.request.exact or (proposal.reached and is_small(problem) and wide)
-    return _of_planned(_solved(proposal) if is_solved else proposal)
+    """Make a plan. Equal problems give equal plans, and a problem of its result an empty plan.
+
+    Raises SolverError if the request is exact and the solver fails.
+    """
+    proposal = _of_planned(_best_plan(problem))
+    racks = problem.brokers.rack.tolist()
+    return replace(proposal, after=observers_last(problem.snapshot, problem.original, proposal.after, racks))
+
+
+def _best_plan(problem: PlanProblem) -> PlanProposal:
+    """The plan of the heuristics, or that of the solver where it is requested or may be better."""
+    proposal = heuristic_plan(problem)
+    if problem.request.exact:
+        return _solved(proposal)
+    if problem.request.leaders_only or not is_small(problem, proposal.limits):
+        return proposal
+    if proposal.is_valid and proposal.gap <= (_SOLVED_GAP if proposal.limits is not None else 0):
+        return proposal
+    try:
+        return _solved(proposal)
+    except SolverError as error:
+        return replace(proposal, solver_error=str(error))
 
 
 def _of_planned(proposal: PlanProposal) -> PlanProposal:
-    """The proposal with the bound of the partitions that it plans as requested, if it does not plan all."""
+    """The proposal with the bound of the partitions that it plans, if it neither plans all nor reaches the limits.
+
+    The bound of plans that reach the limits would be above its cost.
+    """
+    if proposal.reached or not len(proposal.unmet):
+        return proposal
     problem = proposal.problem
-    impossible = len(problem.left_out.impossible)
     planned = problem.order[~np.isin(problem.order, proposal.unmet.rows)]
-    if len(planned) == len(problem.order) and (proposal.reached or not len(proposal.unmet)):
-        return replace(proposal, unassignable=proposal.unassignable + impossible)
     bound = required_copies(
         replace(problem, order=planned), problem.original.take(planned), problem.weight[planned]
     )  # fmt: skip
-    return replace(
-        proposal, bound=bound, proven_by="required", exact=False, unassignable=proposal.unassignable + impossible
-    )
+    return replace(proposal, bound=bound, proven_by="required", exact=False)
 
 
-def _from(problem: PlanProblem, lists: Ragged) -> PlanProposal:
-    """The plan of the heuristics that begin with ``lists``."""
-    limits, unassignable = None, 0
+def heuristic_plan(problem: PlanProblem, begin: Ragged | None = None) -> PlanProposal:
+    """The plan of the heuristics, which begin with the lists of the problem or with others."""
+    lists = problem.original if begin is None else begin
+    limits, staying = None, np.empty(0, np.int32)
     prices = np.zeros(len(problem.brokers), np.int64)
     for _ in range(_ROUNDS):
         # Cost terms are of replicas that the plan copies, so each round knows where replicas were before the plan.
         current = problem if lists is problem.original or problem.costs is not None else problem.continued(lists)
         draft = Draft.of(current, lists)
         if not problem.request.leaders_only:
-            unassignable = move_required(current, draft)
+            staying = move_required(current, draft)
             draft = draft.without_vacancies()
             if problem.request.balances:
                 limits = replica_limits(current, draft)
@@ -204,49 +260,99 @@ def _from(problem: PlanProblem, lists: Ragged) -> PlanProposal:
         if same_lists(before, lists).all():
             break
     reached = limits is None or limits.reached(draft.load)
-    bound = 0 if problem.request.leaders_only else lower_bound(problem, limits)
-    return _bounded(PlanProposal(problem, lists, bound, limits, reached, unassignable), prices)
+    return _bounded(PlanProposal(problem, lists, 0, limits, reached, staying), prices)
 
 
 def _bounded(proposal: PlanProposal, prices: Int64) -> PlanProposal:
-    """The proposal with the bound of prices, or of a flow with cost terms, if its other bounds leave a gap.
+    """The proposal with its bound: that of loads, or of prices or a flow with cost terms, if the others leave a gap.
 
-    These bounds are of plans that span the racks that they must.
+    The last two are of plans within the limits that span the racks that they must.
     """
-    if proposal.limits is None or not proposal.reached or proposal.unassignable or proposal.gap <= _SMALL_GAP:
+    problem = proposal.problem
+    if problem.request.leaders_only:
         return proposal
-    if not proposal.is_spread:
+    proposal = replace(proposal, bound=max(proposal.lower_bounds().values()))
+    if not (proposal.reached and proposal.is_spread) or len(proposal.staying) or proposal.gap <= _SMALL_GAP:
         return proposal
-    if proposal.problem.costs is None:
-        bound, source = priced_bound(proposal.problem, proposal.limits, prices, proposal.cost), "prices"
+    if proposal.limits is None:
+        if problem.weighted or problem.costs is not None or not is_capped(problem):
+            return proposal
+        bound, source = capped_bound(problem, proposal.after, proposal.cost), "prices"
+    elif problem.costs is None:
+        bound, source = priced_bound(problem, proposal.limits, prices, proposal.cost), "prices"
     else:
-        bound, source = cheapest_flow(proposal.problem, proposal.after, proposal.limits) or 0, "flow"
+        bound, source = cheapest_flow(problem, proposal.after, proposal.limits) or 0, "flow"
     return proposal if bound <= proposal.bound else replace(proposal, bound=bound, proven_by=source)
 
 
-def _solved(proposal: PlanProposal) -> PlanProposal:
-    """The optimum instead of a proposal that costs more than its bound, or that is not within limits and racks."""
-    problem = proposal.problem
-    if proposal.unassignable or (proposal.is_valid and proposal.cost == proposal.bound):
-        return replace(proposal, exact=not proposal.unassignable)
-    result = solve(problem, proposal.limits)
+def _solved(proposal: PlanProposal, rounds: int = _LIMIT_ROUNDS) -> PlanProposal:
+    """The optimum instead of a proposal that costs more than its bound, or that is not within limits and racks.
+
+    A plan whose racks or offline brokers give it other limits is solved again, at most ``rounds`` times in all.
+    """
+    problem, limits = proposal.problem, proposal.limits
+    if proposal.is_valid and proposal.cost == proposal.bound:
+        return replace(proposal, exact=True)
+    result = solve(problem, limits)
+    is_full = proposal.shortage == Shortage()
+    if not result.feasible and not is_full:
+        # Caps leave too little room, or a full plan is not within limits.
+        return _solved_within_caps(proposal)
     if not result.feasible:
         return replace(proposal, exact=not proposal.reached)
-    bound, optimal = max(proposal.bound, result.bound), result.optimal
-    proven = replace(proposal, bound=bound, proven_by="solver" if bound > proposal.bound else proposal.proven_by)
+    bound = max(proposal.bound, result.bound)
+    source = "solver" if bound > proposal.bound else proposal.proven_by
     # The solver's bound is of plans that span the racks that they must, and within the first limits.
-    fallback = proven if proposal.is_spread else proposal
+    fallback = replace(proposal, bound=bound, proven_by=source) if is_full else proposal
     if result.lists is None:
-        return replace(fallback, exact=optimal and proposal.is_spread)
-    solved = _from(problem, result.lists)
-    # The limits depend on what offline brokers retain.
-    equal = _have_equal_limits(solved, proposal)
+        return fallback
+    solved = _from_solution(problem, result.lists, result.staying, limits)
+    equal = _have_limits(solved, limits)
+    if not (equal or solved.is_valid or proposal.is_valid) and rounds > 1:
+        again = _solved(solved, rounds - 1)
+        return again if again.is_valid else fallback
     if not solved.is_valid or (proposal.is_valid and solved.cost >= proposal.cost):
-        return replace(fallback, exact=optimal and solved.reached and equal and proposal.is_spread)
-    return replace(solved, bound=bound, proven_by=proven.proven_by, exact=optimal) if equal else solved
+        return replace(fallback, exact=is_full and proposal.is_valid and proposal.cost == bound)
+    return replace(solved, bound=bound, proven_by=source, exact=solved.cost == bound) if equal else solved
 
 
-def _have_equal_limits(left: PlanProposal, right: PlanProposal) -> bool:
-    if left.limits is None or right.limits is None:
-        return left.limits is right.limits
-    return left.limits.equals(right.limits)
+def _solved_within_caps(proposal: PlanProposal) -> PlanProposal:
+    """The plan in which the fewest partitions stay and the fewest racks are missing, where caps allow no full plan."""
+    best = proposal
+    for _ in range(_LIMIT_ROUNDS):
+        limits = best.limits
+        result = solve_relaxed(proposal.problem, limits)
+        if result.lists is None:
+            return best
+        solved = _from_solution(proposal.problem, result.lists, result.staying, limits)
+        best = min(best, solved, key=_rating)
+        if _have_limits(best, limits):
+            break
+    if not (best.reached and best.shortage == solved.shortage and _have_limits(best, limits)):
+        return best
+    bound = max(best.bound, result.bound)
+    source = "solver" if bound > best.bound else best.proven_by
+    return replace(best, bound=bound, proven_by=source, exact=result.optimal and best.cost == bound)
+
+
+def _rating(proposal: PlanProposal) -> tuple[int, int, bool, int]:
+    """What the plan lacks, whether its limits are not reached, and its cost: of two plans the lesser is better."""
+    return *astuple(proposal.shortage), not proposal.reached, proposal.cost
+
+
+def _from_solution(problem: PlanProblem, lists: Ragged, staying: Int32, limits: LoadLimits | None) -> PlanProposal:
+    """The plan of the solver's lists, as the heuristics continue it if loads have limits and each row is planned."""
+    if limits is not None and not len(staying):
+        return heuristic_plan(problem, lists)
+    draft = Draft.of(problem, lists).since(problem)
+    limits = None if limits is None else replica_limits(problem, draft)
+    balance_leaders(problem, draft)
+    reached = limits is None or limits.reached(draft.load)
+    proposal = PlanProposal(problem, draft.lists(), 0, limits, reached, staying)
+    return _bounded(proposal, np.zeros(len(problem.brokers), np.int64))
+
+
+def _have_limits(proposal: PlanProposal, limits: LoadLimits | None) -> bool:
+    if proposal.limits is None or limits is None:
+        return proposal.limits is limits
+    return proposal.limits.equals(limits)

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from kframe.planning.bounds import PROOFS, TERMS_PROOF, lower_bounds
+from kframe.planning.bounds import PROOFS, TERMS_PROOF
 from kframe.planning.draft import weighted_loads
 from kframe.planning.eligibility import assumed_racks
 from kframe.planning.limits import distinct_racks
@@ -17,6 +17,7 @@ from kframe.planning.proposal import PlanProposal
 from kframe.planning.replacements import diversions
 from kframe.planning.unmet import describe, reasons, settled_lists
 from kframe.snapshot.content import brokers_text
+from kframe.snapshot.controllers import controller_assumption
 from kframe.whatif.health import Skew
 from kframe.whatif.plan_report import RACKS_UNKNOWN
 
@@ -109,7 +110,7 @@ def proof(proposal: PlanProposal) -> str:
         return "The order of replicas changes; nothing is copied."
     if proposal.exact and not proposal.reached:
         return "The solver HiGHS has proven that no plan reaches the limits."
-    bounds = {} if proposal.proven_by in PROOFS else lower_bounds(proposal.problem, proposal.limits)
+    bounds = {} if proposal.proven_by in PROOFS else proposal.lower_bounds()
     text = PROOFS[proposal.proven_by if not bounds else max(bounds, key=bounds.__getitem__)]
     return text if proposal.problem.costs is None else f"{text} {TERMS_PROOF}"
 
@@ -220,6 +221,8 @@ def notes(proposal: PlanProposal) -> Iterator[str]:
     problem = proposal.problem
     if not problem.weighted and not problem.request.leaders_only:
         yield "no weights: a move is a replica, whatever its size (--weights FILE gives sizes)"
+    if (assumption := controller_assumption(problem.snapshot)) is not None:
+        yield assumption
     unlabelled = [broker_id for broker_id, rack in problem.racks.items() if rack is None]
     if unlabelled and len(unlabelled) < len(problem.racks):
         yield f"{brokers_text(unlabelled)} without a known rack: each counts as a rack of its own"
@@ -233,6 +236,8 @@ def notes(proposal: PlanProposal) -> Iterator[str]:
         count = proposal.unassignable
         verb = "stays as it is" if count == 1 else "stay as they are"
         yield f"{_counted(count, 'partition')} {verb}, because no allowed broker can take a replica"
+    if proposal.solver_error is not None:
+        yield f"the plan is not solved to the optimum, because the solver failed: {proposal.solver_error}"
     leaving = problem.brokers.leaving
     retained = int(leaving[settled_lists(problem, proposal.after).values].sum())
     if departing := int(leaving[proposal.after.values].sum()) - retained:
@@ -242,9 +247,13 @@ def notes(proposal: PlanProposal) -> Iterator[str]:
         verb = "stays" if outside == 1 else "stay"
         yield f"{_counted(outside, 'replica')} outside of the scope {verb} on the brokers that the others leave"
     lost = distinct_racks(proposal.after, problem.brokers.rack) < distinct_racks(problem.original, problem.brokers.rack)
-    shrunk = proposal.after.counts < problem.original.counts
-    if (lost & ~shrunk).any():
-        yield f"{np.count_nonzero(lost & ~shrunk):,} partitions span fewer racks, because a rack is evacuated"
+    lost &= proposal.after.counts >= problem.original.counts
+    if by_caps := int(np.count_nonzero(lost[proposal.rows_without_racks])):
+        verb, reason = "spans" if by_caps == 1 else "span", "no broker of a further rack has room within its cap"
+        yield f"{_counted(by_caps, 'partition')} {verb} fewer racks, because {reason}"
+    if by_racks := int(np.count_nonzero(lost)) - by_caps:
+        verb = "spans" if by_racks == 1 else "span"
+        yield f"{_counted(by_racks, 'partition')} {verb} fewer racks, because a rack is evacuated"
 
 
 def _counted(count: int, noun: str) -> str:

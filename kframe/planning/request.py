@@ -16,13 +16,16 @@ class PlanRequest:
 
     ``topics`` and ``exclude_topics`` are names or patterns with ``*`` and ``?``; no ``topics`` are all. ``racks`` gives
     the racks of added brokers that the snapshot does not have. ``broker_caps`` is the greatest number of replicas by
-    broker id; the key None is the cap of all others. ``weights`` (n,) is the size of a replica of each row of the
-    snapshot; None counts replicas. ``capacities`` is the relative capacity by broker id, 1 where none is given.
-    ``tolerance`` is the deviation from a broker's share of the weights that a rebalance allows, in percent. ``seed``
-    determines the order in which partitions are considered. ``exact`` solves problems of up to 100,000 partitions times
-    brokers to the optimum. Problems of up to 2,000 are solved without it too, if the gap is above 1 % and highspy is
-    installed. ``goal`` balances the brokers by the weights and limits of a plugin, instead of ``rebalance``.
-    ``cost_terms`` of plugins add to the cost of each copied replica, or forbid its placement.
+    broker id; the key None is the cap of all others. A broker that has more retains at most as many. ``weights`` (n,)
+    is the size of a replica of each row of the snapshot; None counts replicas. ``capacities`` is the relative capacity
+    by broker id, 1 where none is given. ``tolerance`` is the deviation from a broker's share of the weights that a
+    rebalance allows, in percent. ``seed`` determines the order in which partitions are considered.
+
+    ``exact`` solves problems of up to 100,000 partitions times brokers to the optimum. If highspy is installed,
+    problems of up to 2,000 are solved without it too, where the gap is above 1 % or the limits are not reached; those
+    without limits of loads up to 20,000, where there is any gap. ``goal`` balances the brokers by the weights and
+    limits of a plugin, instead of ``rebalance``. ``cost_terms`` of plugins add to the cost of each copied replica, or
+    forbid its placement.
     """
 
     remove_brokers: tuple[int, ...] = ()

@@ -1,4 +1,4 @@
-"""Read the sizes of partitions from Parquet, CSV or JSON."""
+"""Read the sizes of partitions from Parquet, CSV, JSON or the output of ``kafka-log-dirs``."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ import numpy as np
 
 from kframe.errors import InputError
 from kframe.model.columns import Int32, Int64
+from kframe.planning.log_dirs import BYTES_MAX, is_log_dirs, read_log_dirs
 from kframe.snapshot import Snapshot
-from kframe.snapshot.decode import decode
+from kframe.snapshot.decode import check_unique_keys, decode
 from kframe.snapshot.files import InputFile, read_document
 
 _COLUMNS: Final = ("topic", "partition", "bytes")
@@ -25,7 +26,7 @@ class PartitionSize(msgspec.Struct):
 
     topic: str
     partition: Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
-    bytes: Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+    bytes: Annotated[int, msgspec.Meta(ge=0, le=BYTES_MAX)]
 
 
 _JSON: Final = msgspec.json.Decoder(list[PartitionSize])
@@ -34,8 +35,9 @@ _JSON: Final = msgspec.json.Decoder(list[PartitionSize])
 def read_weights(source: InputFile | str, snapshot: Snapshot) -> Int64:
     """(n,) bytes of a replica of each row of the snapshot, from the columns topic, partition and bytes.
 
-    The format follows from the content. Raises InputError for a malformed file, for a partition that it lacks and for a
-    partition that it names twice. Partitions that the snapshot lacks are ignored.
+    The format follows from the content; what ``kafka-log-dirs`` prints has the largest replica. Raises InputError for a
+    malformed file, for a partition that it lacks or names twice, and for more than BYTES_MAX bytes, also of all
+    replicas together. Partitions that the snapshot lacks are ignored.
     """
     path = Path(source) if isinstance(source, str) else source
     document = read_document(path)
@@ -43,9 +45,12 @@ def read_weights(source: InputFile | str, snapshot: Snapshot) -> Int64:
         topics, partition, size = _parquet(document, str(path))
     elif document.lstrip().startswith(b"["):
         rows = decode(_JSON, document, str(path))
+        check_unique_keys(document, str(path), dict.fromkeys((b"topic", b"partition", b"bytes"), len(rows)))
         topics = [row.topic for row in rows]
         partition = np.array([row.partition for row in rows], np.int32)
         size = np.array([row.bytes for row in rows], np.int64)
+    elif is_log_dirs(document):
+        topics, partition, size = read_log_dirs(document, str(path))
     else:
         topics, partition, size = _csv(document, str(path))
     return _aligned(topics, partition, size, snapshot, str(path))
@@ -67,27 +72,31 @@ def _parquet(document: bytes, where: str) -> tuple[list[str], Int32, Int64]:
         topics: list[str] = columns[0].cast(pa.string()).to_pylist()
     except (pa.ArrowException, KeyError, OSError) as problem:
         raise InputError(where, str(problem).partition("\n")[0], "columns topic, partition and bytes") from problem
-    if len(size) and int(size.min()) < 0:
-        raise InputError(where, f"bytes {int(size.min())}", "0 or more")
+    for name, values, limit in (("partition", partition, 2**31 - 1), ("bytes", size, BYTES_MAX)):
+        wrong = values[(values < 0) | (values > limit)]
+        if len(wrong):
+            raise InputError(where, f"{name} {int(wrong[0])}", f"0 to {limit}")
     return topics, partition, size
 
 
 def _csv(document: bytes, where: str) -> tuple[list[str], Int32, Int64]:
     rows = csv.DictReader(io.StringIO(document.decode(errors="replace")))
-    if not set(_COLUMNS) <= set(rows.fieldnames or ()):
-        header = ",".join(rows.fieldnames or ())[:60]
+    names = list(rows.fieldnames or ())
+    if any(names.count(name) != 1 for name in _COLUMNS):
         raise InputError(
-            f"{where}:1", repr(header), "a header with topic, partition and bytes, or Parquet, or a JSON list"
-        )
+            f"{where}:1", repr(",".join(names)[:60]),
+            "a header with topic, partition and bytes once each, or Parquet, a JSON list, or kafka-log-dirs --describe",
+        )  # fmt: skip
     topics: list[str] = []
     partition: list[int] = []
     size: list[int] = []
     for row in rows:
         texts = row["partition"] or "", row["bytes"] or ""
-        if not all(text.isascii() and text.isdecimal() and len(text) < 16 for text in texts):
+        if not all(text.isascii() and text.isdecimal() and len(text) < 40 for text in texts):
             raise InputError(f"{where}:{rows.line_num}", repr(",".join(texts)), "a partition and bytes, as integers")
-        if int(texts[0]) > 2**31 - 1:
-            raise InputError(f"{where}:{rows.line_num}", texts[0], "a partition below 2147483648")
+        for name, text, limit in zip(_COLUMNS[1:], texts, (2**31 - 1, BYTES_MAX), strict=True):
+            if int(text) > limit:
+                raise InputError(f"{where}:{rows.line_num}", f"{name} {text}", f"0 to {limit}")
         topics.append(row["topic"])
         partition.append(int(texts[0]))
         size.append(int(texts[1]))
@@ -110,4 +119,7 @@ def _aligned(topics: list[str], partition: Int32, size: Int64, snapshot: Snapsho
         )
     weights = np.zeros(len(snapshot), np.int64)
     weights[rows] = size[known]
+    total = float((weights.astype(np.float64) * snapshot.partitions.replicas.counts).sum())
+    if total > BYTES_MAX:
+        raise InputError(where, f"{total:,.0f} bytes of all replicas together", f"at most {BYTES_MAX:,}")
     return weights

@@ -160,15 +160,14 @@ class ControllerLoop:
                 self._settle(self.controller.preempt(event))
             else:
                 yield from self._advance(event)
+            self._contend(event)
             self._publish()
         except Exception as error:
             _log.exception("%s could not be handled; resigning", type(event).__name__)
             self._abandon(event, error)
+            self._contend(event)
             self._publish()
         finally:
-            self._note_failure()
-            if self._contention is not None and self._clock.now_ms() >= self._next_election_ms:
-                self._contention.handled(event)
             duration_ms = self._clock.now_ms() - started_ms
             self.timers.add(event.state, duration_ms)
             self._logs.finish(event, duration_ms)
@@ -276,6 +275,15 @@ class ControllerLoop:
         except Exception:
             _log.exception("the resignation failed")
         self._fail_future(event, error)
+
+    def _contend(self, event: Event) -> None:
+        """Contend for the role after an event, before the status shows the active controller.
+
+        So a standby that is ready notices the end of the active controller's process.
+        """
+        self._note_failure()
+        if self._contention is not None and self._clock.now_ms() >= self._next_election_ms:
+            self._contention.handled(event)
 
     def _note_failure(self) -> None:
         """Delay the next election after repeated failures, because the free role would be won and lost at once."""

@@ -16,7 +16,7 @@ from kframe.model.columns import REPLICAS_MAX, Bool, Int32, Ragged, offsets_of
 from kframe.model.ids import NO_LEADER, NO_STATE, RecoveryState
 from kframe.model.lists import distinct_values, members, repeated, without_values
 from kframe.snapshot.content import SnapshotContent, named_brokers
-from kframe.snapshot.decode import short_repr
+from kframe.snapshot.decode import short_repr, topic_id_text
 from kframe.snapshot.facts import ELR_COLUMNS, MIN_INSYNC_CONFIG, UNCLEAN_CONFIG, PartitionFacts, TopicFacts
 from kframe.snapshot.faults import REFUSE, Faults
 
@@ -49,12 +49,37 @@ def check_snapshot(snapshot: Content, locate: Locate, faults: Faults = REFUSE) -
                 SnapshotError(locate("topic", index, f"config {name}"), short_repr(configs[name]), expected),
                 names[index],
             )
+    for index, first in _repeated_topic_ids(snapshot.topics):
+        topic_id, pair = topic_id_text(_id_of(snapshot.topics, index)), f"{names[first]} and {names[index]}"
+        error = SnapshotError(
+            locate("topic", index, "topic_id"), f"topic id {topic_id} of topics {pair}", "another id for each topic"
+        )
+        faults(error, names[index])
+        faults(error, names[first])
     snapshot = _checked_defaults(snapshot, faults)
     for fault in partition_faults(snapshot.partitions):
         for row in _first_of_topics(fault.rows, snapshot.topics, faults):
             error = SnapshotError(locate("row", row, fault.column), fault.actual(row), fault.expected(row))
             faults(error, snapshot.topics.name_of_row(row).rpartition("-")[0])
     return snapshot.without_topics(faults) if faults.topics else snapshot
+
+
+def _repeated_topic_ids(topics: TopicFacts) -> Iterator[tuple[int, int]]:
+    """Each topic with the id of an earlier one, and the first topic of that id. Zeros are no id."""
+    if topics.topic_ids is None or not len(topics):
+        return
+    ids = np.ascontiguousarray(topics.topic_ids).view("V16").ravel()
+    _, first, inverse = np.unique(ids, return_index=True, return_inverse=True)
+    first_of_id = first[inverse]
+    repeated_ids = (first_of_id < np.arange(len(ids))) & topics.topic_ids.any(axis=1)
+    for index in np.flatnonzero(repeated_ids).tolist():
+        yield index, int(first_of_id[index])
+
+
+def _id_of(topics: TopicFacts, index: int) -> bytes:
+    assert topics.topic_ids is not None
+    topic_id: bytes = topics.topic_ids[index].tobytes()
+    return topic_id
 
 
 def check_brokers_listed(snapshot: SnapshotContent, where: str) -> None:
@@ -118,6 +143,10 @@ def _wrong_members(partitions: PartitionFacts) -> Iterator[PartitionFault]:
             yield from _wrong_ids(name, lists)
             if name not in ELR_COLUMNS:
                 yield _not_in_replicas(name, lists, replicas)
+    observers = partitions.observers
+    if observers is not None:
+        yield from _wrong_ids("observers", observers)
+        yield _not_in_replicas("observers", observers, replicas)
     leader = partitions.leader
     if leader is not None:
         yield _fault("leader_range", "leader", leader < NO_LEADER, lambda row: str(leader[row]),
@@ -158,9 +187,9 @@ def _not_in_replicas(name: str, lists: Ragged, replicas: Ragged) -> PartitionFau
 
 def _wrong_numbers(partitions: PartitionFacts) -> Iterator[PartitionFault]:
     stateless: Bool = np.zeros(len(partitions), bool)
-    versions = partitions.zk_version
+    versions = partitions.partition_epoch
     if versions is not None:
-        yield _fault("zk_version_range", "zk_version", versions < NO_STATE, lambda row: str(versions[row]),
+        yield _fault("partition_epoch_range", "partition_epoch", versions < NO_STATE, lambda row: str(versions[row]),
                      "0 or more, or -1 for no state")  # fmt: skip
         stateless = versions == NO_STATE
     for name in ("leader_epoch", "controller_epoch"):
@@ -174,7 +203,7 @@ def _wrong_numbers(partitions: PartitionFacts) -> Iterator[PartitionFault]:
     if versions is not None and partitions.leader is not None and partitions.isr is not None:
         contradictory = stateless & ((partitions.leader != NO_LEADER) | (partitions.isr.counts > 0))
         actual = "-1 (no state) beside a leader or an ISR"
-        yield _fault("stateless_with_state", "zk_version", contradictory, lambda _: actual, "0 or more")
+        yield _fault("stateless_with_state", "partition_epoch", contradictory, lambda _: actual, "0 or more")
 
 
 def _wrong_epochs(name: str, epochs: Int32, stateless: Bool) -> PartitionFault:

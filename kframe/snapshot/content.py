@@ -39,6 +39,9 @@ class SnapshotContent:
     """How it was read from a live cluster, if it was. ``digest`` ignores it, since it is no fact of the cluster."""
     kraft: KraftFacts | None = None
     """Further metadata of a KRaft cluster. None: the cluster is in ZooKeeper mode, or its source has ELRs alone."""
+    controllers: tuple[int, ...] = ()
+    """Ids of nodes that are controllers and no brokers, ascending: instances of kframe that the source shows.
+    ``brokers`` has none of them, unless a partition names it: then as an unregistered broker."""
 
     def __len__(self) -> int:
         return len(self.partitions)

@@ -73,7 +73,7 @@ def snapshot_of(cluster: ClusterState) -> SnapshotContent:
         isr=_map_values(_with_empty_rows(isr, ~stored), ids.take),
         leader_epoch=np.where(stored, partitions.leader_epoch[rows], np.int32(-1)),
         controller_epoch=np.where(stored, partitions.controller_epoch[rows], np.int32(-1)),
-        zk_version=partitions.partition_epoch[rows],
+        partition_epoch=partitions.partition_epoch[rows],
         leader_recovery_state=np.where(stored, partitions.recovery[rows], RecoveryState.RECOVERED).astype(np.int32),
         adding_replicas=cluster.replica_ids(rows, ReplicaFlag.ADDING),
         removing_replicas=cluster.replica_ids(rows, ReplicaFlag.REMOVING),
@@ -134,7 +134,7 @@ def _leadership(partitions: PartitionFacts, to_index: Any) -> dict[str, NDArray[
         "leader": leader,
         "leader_epoch": zeros if partitions.leader_epoch is None else partitions.leader_epoch,
         "controller_epoch": zeros if partitions.controller_epoch is None else partitions.controller_epoch,
-        "partition_epoch": zeros if partitions.zk_version is None else partitions.zk_version,
+        "partition_epoch": zeros if partitions.partition_epoch is None else partitions.partition_epoch,
         "recovery": zeros if recovery is None else recovery,
     }
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import json
 import re
+from collections.abc import Mapping
 from typing import Annotated, Final, TypeAlias, TypeVar
 
 import msgspec
@@ -44,6 +46,27 @@ def decode(
         raise error(where, f"broken UTF-8 (byte {problem.object[problem.start]:#04x})", "UTF-8") from problem
     except RecursionError as problem:
         raise error(where, "JSON nested too deep", "a few levels") from problem
+
+
+def check_unique_keys(
+    raw: bytes, where: str, counts: Mapping[bytes, int], error: type[InputError] = SnapshotError
+) -> None:  # fmt: skip
+    """Raise ``error`` for a key that occurs twice in an object, because a decoder would take the last value.
+
+    ``counts`` is how often each key occurs in a document without repeated ones; optional keys may be absent. Only where
+    a count differs, for instance because a topic has such a name, each object is examined.
+    """
+    if all(raw.count(b'"%b"' % key) in (0, count) for key, count in counts.items()) and b"\\" not in raw:
+        return
+
+    def check(pairs: list[tuple[str, object]]) -> None:
+        keys = set[str]()
+        for key, _ in pairs:
+            if key in keys:
+                raise error(where, f"key {key} twice in one object", "each key once")
+            keys.add(key)
+
+    json.loads(raw, object_pairs_hook=check, parse_int=len, parse_float=len)
 
 
 def topic_id_bytes(text: str, where: str, error: type[InputError] = SnapshotError) -> bytes:

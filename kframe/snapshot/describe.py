@@ -3,7 +3,7 @@ r"""Reads what ``kafka-topics --describe`` prints, of any release from 0.8.2 to 
     Topic: t\tTopicId: ...\tPartitionCount: 2\tReplicationFactor: 3\tConfigs: k=v,k=v
     \tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1,2,3\tIsr: 1,2,3\tAdding Replicas: 3\tRemoving Replicas: ...
 
-Kafka 4 adds ``Elr`` and ``LastKnownElr``, Confluent's tool ``Offline``, which follows from the rest.
+Kafka 4 adds ``Elr`` and ``LastKnownElr``, Confluent's tool ``Offline``, which follows from the rest, and ``Observers``.
 
 The labels delimit the fields, since spacing and order vary by release. The output has no epochs, no racks and no list
 of brokers. A broker that leads, or is in the ISR of a partition that has a leader, counts as registered; the state of
@@ -24,16 +24,16 @@ from kframe.model.ids import NO_LEADER
 from kframe.snapshot.assemble import Assembled, Assembly
 from kframe.snapshot.checks import INT32_MAX, check_snapshot
 from kframe.snapshot.content import distinct_ids, named_brokers
-from kframe.snapshot.decode import short_repr, topic_id_bytes
+from kframe.snapshot.decode import short_repr, topic_id_bytes, topic_id_text
 from kframe.snapshot.describe_lines import DescribeLines
-from kframe.snapshot.facts import BrokerFacts, KraftFacts, PartitionFacts, Source, TopicFacts
+from kframe.snapshot.facts import OBSERVERS_NOTE, BrokerFacts, KraftFacts, PartitionFacts, Source, TopicFacts
 from kframe.snapshot.faults import REFUSE, Faults
 from kframe.snapshot.files import InputFile, Progress, ignore_progress, read_lines
 from kframe.snapshot.snapshot import Snapshot
 
 _LABEL: Final = re.compile(
     r"(?:^|\s)(Topic|TopicId|PartitionCount|ReplicationFactor|Configs|MarkedForDeletion|Partition|Leader|Replicas|Isr"
-    r"|Adding Replicas|Removing Replicas|Elr|LastKnownElr|Offline):"
+    r"|Adding Replicas|Removing Replicas|Elr|LastKnownElr|Offline|Observers):"
 )
 #: A comma that ends a config's value is followed by the next config's name. Other commas are part of the value.
 _NEXT_CONFIG: Final = re.compile(r",(?=[A-Za-z0-9._-]+=)")
@@ -44,6 +44,7 @@ _OPTIONAL_LISTS: Final[Mapping[str, str]] = {
     "Removing Replicas": "removing_replicas",
     "Elr": "elr",
     "LastKnownElr": "last_known_elr",
+    "Observers": "observers",
 }
 #: Printed for a list that the cluster does not report.
 _NOT_REPORTED: Final = "N/A"
@@ -58,7 +59,7 @@ _PROVENANCE: Final[Mapping[str, str]] = {
     "topics.configs": "kafka-topics prints broker-wide overrides along with the topic's own",
     "partitions.leader_epoch": _NO_EPOCHS,
     "partitions.controller_epoch": _NO_EPOCHS,
-    "partitions.zk_version": _NO_EPOCHS,
+    "partitions.partition_epoch": _NO_EPOCHS,
     "partitions.leader_recovery_state": _NO_EPOCHS,
     "partitions.adding_replicas": "printed since 2.4; no label is taken for none",
     "partitions.removing_replicas": "printed since 2.4; no label is taken for none",
@@ -86,6 +87,9 @@ class _Listing:
         self._faults = faults
         self._assembly = Assembly(self._location, ("leader",), ("isr", *_OPTIONAL_LISTS.values()))
         self._without_elr = False
+        self._has_observers = False
+        self._invented_ids: dict[str, str] = {}
+        """The first topic of each id that is none of Kafka's."""
         self._labels: Collection[str] = ()
         self._topic: tuple[str, int] | None = None
         """Name and number of the topic that was described last."""
@@ -161,12 +165,18 @@ class _Listing:
             removing_replicas=assembled.lists["removing_replicas"],
             elr=None if self._without_elr else assembled.lists["elr"],
             last_known_elr=None if self._without_elr else assembled.lists["last_known_elr"],
+            observers=assembled.lists["observers"] if self._has_observers else None,
         )
         topics = self._topics(assembled)
         provenance = dict(_PROVENANCE)
         for column, known in (("topic_id", topics.topic_ids), ("deleting", topics.deleting)):
             if known is not None:
                 del provenance[f"topics.{column}"]
+        if self._invented_ids:
+            names = ", ".join(list(self._invented_ids.values())[:5])
+            provenance["topics.topic_id"] = f"left out where Kafka would not print it: {names}"
+        if self._has_observers:
+            provenance["partitions.observers"] = OBSERVERS_NOTE
         if self._unterminated:
             provenance["partitions.isr"] = (
                 "the last line has no line feed: if the listing was cut, its last list is short"
@@ -201,10 +211,21 @@ class _Listing:
         topic = self._assembly.topic(name, number)
         self._assembly.configs[topic] = _configs(_field(fields, "Configs", where), where)
         if "TopicId" in fields:
-            self._assembly.topic_ids[topic] = topic_id_bytes(fields["TopicId"], where)
+            self._take_topic_id(topic, name, fields["TopicId"], where)
         if fields.get("MarkedForDeletion") == "true":
             self._assembly.deleting.add(topic)
         self._topic = name, topic
+
+    def _take_topic_id(self, topic: int, name: str, text: str, where: str) -> None:
+        """Note the id of a topic. A text that Kafka prints for no id is unknown: others of its kind have its bytes."""
+        topic_id = topic_id_bytes(text, where)
+        if topic_id_text(topic_id) == text:
+            self._assembly.topic_ids[topic] = topic_id
+            return
+        if (first := self._invented_ids.setdefault(text, name)) != name:
+            raise SnapshotError(
+                f"{where} field topic_id", f"topic id {text} of topics {first} and {name}", "another id for each topic"
+            )
 
     def _take_topic_line(self, line: bytes, number: int) -> tuple[str, int] | None:
         """Note the line of a topic. Returns the topic, None if the line is at fault."""
@@ -223,9 +244,10 @@ class _Listing:
         """Note the partitions that the kernel has read: ``owners`` are their topics and how many are of each."""
         lines = self._lines
         topics, counts = np.array(owners, np.int32).T
+        none = np.zeros(rows, np.int32), np.empty(0, np.int32)  # the kernel leaves lines with observers to ``take``
         self._assembly.partitions(
             np.repeat(topics, counts), lines.partition[:rows], lines.line[:rows] + np.int32(number),
-            {"leader": lines.leader[:rows]}, lines.lists(rows),
+            {"leader": lines.leader[:rows]}, {**lines.lists(rows), "observers": none},
         )  # fmt: skip
         self._labels = lines.labels(rows - 1)
         self._without_elr = self._without_elr or lines.is_elr_missing(rows)
@@ -238,6 +260,8 @@ class _Listing:
             raise SnapshotError(where, f"a partition of topic {short_repr(name)}", "the topic's own line before it")
         self._partitions_read[name] += 1
         self._labels = fields.keys()
+        # The list follows from the rest, but an unknown label after it must not be lost.
+        _numbers(fields.get("Offline", "").replace(_NOT_REPORTED, ""), f"{where} field Offline")
         leader = _field(fields, "Leader", where)
         self._assembly.partition(
             topic,
@@ -253,6 +277,8 @@ class _Listing:
         )
         if fields.get("Elr", _NOT_REPORTED) == _NOT_REPORTED:
             self._without_elr = True
+        if fields.get("Observers"):
+            self._has_observers = True
 
     def _topics(self, assembled: Assembled) -> TopicFacts:
         """The topic table without the columns that this release of kafka-topics does not print."""

@@ -67,6 +67,7 @@ def read_directory(path: Path, progress: Progress = ignore_progress, faults: Fau
         brokers, topics, partitions, manifest.source, manifest.cluster_id, manifest.controller_id,
         manifest.controller_epoch, manifest.broker_default_configs, manifest.provenance, manifest.capture,
         None if manifest.kraft is None else kraft_facts(manifest.kraft, files[RECORDS]),
+        manifest.controllers,
     )  # fmt: skip
 
     def locate(kind: Literal["topic", "row"], index: int, column: str) -> str:
@@ -176,6 +177,7 @@ def _write_files(snapshot: Snapshot, directory: Path, progress: Progress) -> Non
         else dict(snapshot.broker_default_configs),
         capture=snapshot.capture,
         kraft=None if kraft is None else kraft_manifest(kraft),
+        controllers=snapshot.controllers,
     )
     (directory / MANIFEST_FILE).write_bytes(manifest_bytes(manifest))
 

@@ -3,13 +3,13 @@
 Rows have a canonical order: topics by name, partitions by number from 0. The counts therefore replace a topic and a
 partition column; only a part of a cluster (a shard of a fleet) stores its partition numbers. Lists and leaders hold
 broker *ids*. A column that the source lacks is None and never filled in. A partition that is known to have no
-leadership state yet has ``zk_version`` NO_STATE.
+leadership state yet has ``partition_epoch`` NO_STATE.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -24,11 +24,15 @@ from kframe.model.kraft.records import DirectoryIds, MetadataRecord
 UNCLEAN_CONFIG: Final = "unclean.leader.election.enable"
 MIN_INSYNC_CONFIG: Final = "min.insync.replicas"
 
-#: Partition columns of one number a row that a source may lack, by the names that the files use. ``zk_version`` is the
-#: partition epoch: the version of the state znode.
-NUMBER_COLUMNS: Final = ("leader", "leader_epoch", "controller_epoch", "zk_version", "leader_recovery_state")
+#: Partition columns of one number a row that a source may lack, by the names that the files use. In ZooKeeper
+#: mode ``partition_epoch`` is the version of the state znode.
+NUMBER_COLUMNS: Final = ("leader", "leader_epoch", "controller_epoch", "partition_epoch", "leader_recovery_state")
 #: Partition columns of one list of broker ids a row that a source may lack.
 LIST_COLUMNS: Final = ("isr", "adding_replicas", "removing_replicas", "elr", "last_known_elr")
+#: The provenance of observers.
+OBSERVERS_NOTE: Final = (
+    "Confluent's observers do not count as under-replicated; Kafka's rules take them for replicas that may join the ISR"
+)
 #: The eligible leader replicas, which only KRaft clusters have. Their members may be brokers that hold no replica.
 ELR_COLUMNS: Final = ("elr", "last_known_elr")
 
@@ -179,7 +183,7 @@ class PartitionFacts:
     isr: Ragged | None = None
     leader_epoch: Int32 | None = None
     controller_epoch: Int32 | None = None
-    zk_version: Int32 | None = None
+    partition_epoch: Int32 | None = None
     leader_recovery_state: Int32 | None = None
     adding_replicas: Ragged | None = None
     removing_replicas: Ragged | None = None
@@ -187,6 +191,8 @@ class PartitionFacts:
     last_known_elr: Ragged | None = None
     directories: Ragged | None = None
     """The log directory of each replica of a KRaft cluster: positions in ``KraftFacts.directory_ids``."""
+    observers: Ragged | None = None
+    """Confluent's observers: the replicas that are out of the ISR by their placement. None: the source shows none."""
 
     def __len__(self) -> int:
         return len(self.replicas)
@@ -197,12 +203,14 @@ class PartitionFacts:
         numbers = {name: None if column is None else column[rows] for name, column in self.numbers().items()}
         lists = {name: None if column is None else column.take(rows) for name, column in self.lists().items()}
         directories = None if self.directories is None else self.directories.take(rows)
-        return PartitionFacts(self.replicas.take(rows), **numbers, **lists, directories=directories)  # type: ignore[arg-type]
+        observers = None if self.observers is None else self.observers.take(rows)
+        facts = PartitionFacts(self.replicas.take(rows), **numbers, **lists)  # type: ignore[arg-type]
+        return replace(facts, directories=directories, observers=observers)
 
     @property
     def nbytes(self) -> int:
         """Bytes of all columns; an array that columns share counts once."""
-        ragged = (self.replicas, *self.lists().values(), self.directories)
+        ragged = (self.replicas, *self.lists().values(), self.directories, self.observers)
         arrays = [*self.numbers().values()]
         arrays += [array for lists in ragged if lists is not None for array in (lists.offsets, lists.values)]
         return sum({id(array): array.nbytes for array in arrays if array is not None}.values())

@@ -1,7 +1,7 @@
 """Read external files, plain or gzip, by line or complete, up to a stated limit.
 
-Text may be UTF-8 or, with a byte order mark, UTF-16. Log lines of a Java tool are skipped: before a document,
-and anywhere among lines.
+Text may be UTF-8 or, with a byte order mark, UTF-16. Lines of loggers, containers and shells are skipped: before and
+after a document, and anywhere among lines.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import codecs
 import gzip
 import io
 import os
-import re
 import stat
 import zlib
 from collections.abc import Callable, Iterator
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import IO, Final, TypeAlias, cast
 
 from kframe.errors import SnapshotError
+from kframe.snapshot.noise import CleanText, Readable, continues_log_entry, is_noise, without_noise
 
 #: A line longer than this is refused. ZooKeeper's own limit on a znode is 1 MiB, 4 MiB in Kafka's clients.
 LINE_BYTES_MAX: Final = 16 << 20
@@ -33,19 +33,6 @@ _SPECIAL_FILES: Final = (
     (stat.S_ISFIFO, "a named pipe"), (stat.S_ISSOCK, "a socket"),
     (stat.S_ISCHR, "a device"), (stat.S_ISBLK, "a device"),
 )  # fmt: skip
-
-#: Lines that a Java runtime, a logger or a tool of Kafka prints before its output. Errors are not among them.
-_WARNING_LINE: Final = (
-    rb"(?:\[[^\]\n]*\] (?:WARN|INFO|DEBUG)\b|(?:OpenJDK|Java HotSpot)[^\n]* warning:"
-    rb"|Picked up |NOTE: Picked up |SLF4J|log4j:WARN|WARN(?:ING)?\b|Warning:)[^\n]*(?:\n|\Z)"
-)
-#: A further line of a log entry: a setting or a stack frame, but no line of ``kafka-topics`` or of JSON.
-_CONTINUATION_LINE: Final = rb"[ \t]+(?![ \t]|Topic:|[{\[\"])[^\n]*(?:\n|\Z)"
-_WARNING: Final = re.compile(_WARNING_LINE)
-#: The first bytes of such lines. A check of the first byte is faster.
-_WARNING_FIRST_BYTES: Final = b"[OJPNSlW"
-_CONTINUATION: Final = re.compile(_CONTINUATION_LINE)
-_WARNINGS: Final = re.compile(rb"(?:\s*" + _WARNING_LINE + rb"(?:" + _CONTINUATION_LINE + rb")*)*")
 
 #: Called with (done, total), in bytes of the file or in rows.
 Progress: TypeAlias = Callable[[int, int], None]
@@ -87,7 +74,7 @@ InputFile: TypeAlias = Path | StreamCopy
 
 
 @contextmanager
-def _reading(path: InputFile) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
+def _reading(path: InputFile) -> Iterator[tuple[CleanText, IO[bytes]]]:
     """The content of a file, and the raw file. The position of the raw file is the progress. I/O errors become
     SnapshotError."""
     try:
@@ -96,7 +83,7 @@ def _reading(path: InputFile) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
             packed = raw.read(2) == b"\x1f\x8b"
             raw.seek(0)
             content = cast("IO[bytes]", gzip.GzipFile(fileobj=raw) if packed else raw)
-            yield _as_utf8(content), raw
+            yield CleanText(_as_utf8(content)), raw
     except FileNotFoundError:
         raise SnapshotError(str(path), "no such file", "a snapshot") from None
     except (EOFError, gzip.BadGzipFile, zlib.error) as problem:
@@ -124,14 +111,14 @@ class _Utf16:
         return self._text.readline(size).encode()
 
 
-def _as_utf8(content: IO[bytes]) -> IO[bytes]:
+def _as_utf8(content: IO[bytes]) -> Readable:
     """The content without a byte order mark, as UTF-8 if the mark is of UTF-16."""
     mark = content.read(len(codecs.BOM_UTF8))
     if mark == codecs.BOM_UTF8:
         return content
     content.seek(0)
     if mark[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-        return cast("IO[bytes]", _Utf16(content))
+        return _Utf16(content)
     return content
 
 
@@ -146,9 +133,10 @@ def check_regular(path: InputFile) -> None:
 def read_lines(
     path: InputFile, progress: Progress = ignore_progress, take_lines: TakeLines = take_none
 ) -> Iterator[tuple[int, bytes]]:
-    """The lines of a file except warnings, numbered from 1, with their ends. Raises SnapshotError.
+    """The lines of a file except those of loggers, containers and shells, numbered from 1, with their ends.
 
-    Lines that ``take_lines`` reads are not returned. It is called before each other line, and reads no warning.
+    Raises SnapshotError. Lines that ``take_lines`` reads are not returned. It is called before each other line, and
+    reads no line of a logger.
     """
     with _reading(path) as (content, raw):
         number, begun, warned = 0, False, False
@@ -189,7 +177,7 @@ def _parts(unfinished: bytes, chunk: bytes, take_lines: TakeLines) -> Iterator[t
         yield chunk, end, take_lines
 
 
-def _blocks(content: IO[bytes], raw: IO[bytes], total: int, progress: Progress) -> Iterator[bytes]:
+def _blocks(content: CleanText, raw: IO[bytes], total: int, progress: Progress) -> Iterator[bytes]:
     while block := content.read(_BLOCK_BYTES):
         progress(raw.tell(), total)
         yield block
@@ -203,8 +191,8 @@ def _end_of_line(block: bytes, start: int) -> int:
 
 def _filtered(line: bytes, begun: bool, warned: bool) -> tuple[bool, bool, bool]:
     """Whether the content has begun, whether the line is of a log entry, and whether it is content."""
-    is_log = (line[0] in _WARNING_FIRST_BYTES and _WARNING.match(line)) or (warned and _CONTINUATION.match(line))
-    if is_log or (not begun and line.isspace()):
+    is_log = is_noise(line) or (warned and continues_log_entry(line))
+    if is_log or line.isspace():
         return begun, warned or not line.isspace(), False
     return True, False, True
 
@@ -216,20 +204,23 @@ def _checked_length(line: bytes, path: InputFile, number: int) -> bytes:
 
 
 def read_document(path: InputFile, limit: int | None = None) -> bytes:
-    """A whole file of at most ``limit`` bytes (default DOCUMENT_BYTES_MAX) without warnings. Raises SnapshotError."""
+    """A whole file of at most ``limit`` bytes (default DOCUMENT_BYTES_MAX), without lines of loggers around it.
+
+    Raises SnapshotError.
+    """
     bytes_max = DOCUMENT_BYTES_MAX if limit is None else limit
     with _reading(path) as (content, _):
         document = content.read(bytes_max + 1)
     if len(document) > bytes_max:
         raise SnapshotError(str(path), "a larger file", f"at most {bytes_max} bytes")
-    document = _without_warnings(document)
+    document = without_noise(document)
     if not document.strip():
         raise SnapshotError(str(path), "an empty file", "a snapshot")
     return document
 
 
 def read_blocks(path: InputFile, progress: Progress = ignore_progress) -> Iterator[bytes]:
-    """A document of at most DOCUMENT_BYTES_MAX in blocks, without warnings if these are shorter than a block.
+    """A document of at most DOCUMENT_BYTES_MAX in blocks, without log lines if these are in the first block.
 
     Raises SnapshotError.
     """
@@ -239,15 +230,10 @@ def read_blocks(path: InputFile, progress: Progress = ignore_progress) -> Iterat
             is_first, size = size == 0, size + len(block)
             if size > DOCUMENT_BYTES_MAX:
                 raise SnapshotError(str(path), "a larger file", f"at most {DOCUMENT_BYTES_MAX} bytes")
-            yield _without_warnings(block) if is_first else block
+            yield without_noise(block) if is_first else block
 
 
 def peek(path: InputFile) -> bytes:
-    """The first 64 KiB of a file without warnings. Raises SnapshotError."""
+    """The first 64 KiB of a file without log lines before its content. Raises SnapshotError."""
     with _reading(path) as (content, _):
-        return _without_warnings(content.read(_PEEK_BYTES))
-
-
-def _without_warnings(content: bytes) -> bytes:
-    warnings = _WARNINGS.match(content)
-    return content[warnings.end() :] if warnings else content
+        return without_noise(content.read(_PEEK_BYTES))

@@ -49,7 +49,14 @@ FORMATS: Final[Mapping[str, Reader]] = {
 _PATTERNS: Final = (
     (re.compile(rb'\A\s*\{[^\n]{0,4096}?"path"\s*:\s*"/'), "zookeeper"),
     (re.compile(rb"\A\s*Topic:"), "describe"),
-    (re.compile(rb"\A\s*(?:Current partition replica|Proposed partition reassignment)"), "reassignment"),
+    (
+        re.compile(
+            rb"\A\s*(?:Current partition re(?:plica|assign)|Proposed partition reassign|No partition reassign"
+            rb"|Status of partition reassign)"
+        ),
+        "reassignment",
+    ),
+    (re.compile(rb"\A\s*Metadata for [^\n]* \(from broker "), "kcat"),
     (re.compile(rb'\A\s*\{.*?"(?:originating_broker|controllerid|brokers)"\s*:', re.DOTALL), "kcat"),
     (re.compile(rb'\A\s*\{.*?"partitions"\s*:', re.DOTALL), "reassignment"),
 )
@@ -79,6 +86,12 @@ def format_written_to(path: Path) -> SnapshotFormatSpec | None:
     """The format of a plugin that writes files of this name; None for a snapshot directory."""
     specs = plugin_formats().values() if path.suffix else ()
     return next((spec for spec in specs if spec.suffix is not None and path.name.endswith(spec.suffix)), None)
+
+
+def check_holds(snapshot: Snapshot, target: Path) -> None:
+    """Raise SnapshotError for facts that only a snapshot directory holds."""
+    if snapshot.partitions.observers is not None:
+        raise SnapshotError(str(target), "a snapshot with observers", "a snapshot directory, the format that has them")
 
 
 def detect_format(path: InputFile) -> str:

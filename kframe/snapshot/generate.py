@@ -199,7 +199,7 @@ def _partitions(replicas: Int32, seed: int, health: Health) -> PartitionFacts:
     count, width = replicas.shape
     assigned = Ragged(np.arange(0, (count + 1) * width, width, dtype=np.int32), replicas.reshape(-1))
     leader, isr = replicas[:, 0].copy(), assigned
-    leader_epoch, zk_version = np.zeros(count, np.int32), np.zeros(count, np.int32)
+    leader_epoch, partition_epoch = np.zeros(count, np.int32), np.zeros(count, np.int32)
     if width > 1 and (health.under_replicated or health.off_preferred):
         short = sample_positions(seed, Purpose.UNDER_REPLICATED, count, health.under_replicated)
         lagging_position = np.full(count, -1, np.int32)
@@ -210,9 +210,9 @@ def _partitions(replicas: Int32, seed: int, health: Health) -> PartitionFacts:
         moved = moved[in_sync[moved].sum(axis=1) > 1]
         leader[moved] = replicas[moved, np.where(lagging_position[moved] == 1, 2, 1)]
         leader_epoch[moved] = 1
-        zk_version[short] += 1
-        zk_version[moved] += 1
+        partition_epoch[short] += 1
+        partition_epoch[moved] += 1
     return PartitionFacts(
-        assigned, leader, isr, leader_epoch, np.ones(count, np.int32), zk_version, np.zeros(count, np.int32),
+        assigned, leader, isr, leader_epoch, np.ones(count, np.int32), partition_epoch, np.zeros(count, np.int32),
         Ragged.empty(count), Ragged.empty(count),
     )  # fmt: skip

@@ -19,6 +19,7 @@ from kframe.model.brokers import Endpoint
 from kframe.snapshot.assemble import Assembled, Assembly
 from kframe.snapshot.checks import check_snapshot
 from kframe.snapshot.content import named_brokers
+from kframe.snapshot.controllers import controller_note
 from kframe.snapshot.decode import Count, LeaderField, decode, short_repr
 from kframe.snapshot.facts import BrokerFacts, PartitionFacts, Source, TopicFacts
 from kframe.snapshot.faults import REFUSE, Faults
@@ -29,11 +30,17 @@ from kframe.snapshot.snapshot import Snapshot
 _ABSENT: Final = "not in kcat -L -J"
 _ABSENT_COLUMNS: Final = (
     "brokers.rack", "brokers.broker_epoch", "topics.topic_id", "topics.deleting", "topics.configs",
-    "partitions.leader_epoch", "partitions.controller_epoch", "partitions.zk_version",
+    "partitions.leader_epoch", "partitions.controller_epoch", "partitions.partition_epoch",
     "partitions.leader_recovery_state", "partitions.adding_replicas", "partitions.removing_replicas",
     "cluster.cluster_id", "cluster.controller_epoch",
 )  # fmt: skip
+#: What kcat prints without ``-J``.
+KCAT_TEXT: Final = re.compile(rb"\s*Metadata for [^\n]* \(from broker ")
 _ADDRESS: Final = re.compile(r"\[?([^\]/]*)\]?:([0-9]{1,5})")
+
+
+#: The query of a request for all topics.
+_ALL_TOPICS: Final = "*"
 
 
 class _Replica(msgspec.Struct):
@@ -58,10 +65,15 @@ class _Broker(msgspec.Struct):
     name: str
 
 
+class _Query(msgspec.Struct):
+    topic: str = _ALL_TOPICS
+
+
 class _Metadata(msgspec.Struct):
     brokers: list[_Broker]
     topics: list[_Topic]
     controllerid: LeaderField = -1
+    query: _Query | None = None
 
 
 class _Outline(msgspec.Struct):
@@ -70,6 +82,7 @@ class _Outline(msgspec.Struct):
     brokers: list[_Broker]
     topics: list[msgspec.Raw]
     controllerid: LeaderField = -1
+    query: _Query | None = None
 
 
 class _Name(msgspec.Struct):
@@ -99,6 +112,8 @@ def read_kcat(path: InputFile, progress: Progress = ignore_progress, faults: Fau
             failed = [topics.names[number] for number in np.flatnonzero(topics.failed)]
             return _snapshot(assembly.finish(), outline, failed, path, REFUSE)
     document = read_document(path)
+    if KCAT_TEXT.match(document):
+        raise SnapshotError(str(path), "the text of kcat -L", "its JSON: use kcat -L -J")
     try:
         metadata = decode(_METADATA, document, str(path))
     except SnapshotError:
@@ -114,22 +129,38 @@ def _snapshot(
     assembled: Assembled, metadata: _Metadata, failed: Sequence[str], path: InputFile, faults: Faults
 ) -> Snapshot:  # fmt: skip
     """The snapshot, checked, with brokers and controller of the metadata. ``failed`` topics have no partitions."""
+    query = metadata.query or _Query()
+    if not assembled.topics.names and not faults.topics:
+        _check_empty(metadata, query, failed, path)
     partitions = PartitionFacts(
         replicas=assembled.replicas, leader=assembled.numbers["leader"], isr=assembled.lists["isr"]
     )
     provenance = {**dict.fromkeys(_ABSENT_COLUMNS, _ABSENT), **_exclusion_provenance(failed)}
     provenance["brokers.endpoints"] = "kcat prints host and port; the listener is taken to be PLAINTEXT"
+    if query.topic != _ALL_TOPICS:
+        provenance["topics.partition_count"] = f"kcat was asked for topic {query.topic} only: others may exist"
     if metadata.controllerid < 0:
         provenance["cluster.controller_id"] = "the broker knew no controller"
+    controller_id = metadata.controllerid if metadata.controllerid >= 0 else None
+    provenance |= controller_note(controller_id, partitions)
     snapshot = Snapshot(
         _brokers(metadata, partitions, path),
         TopicFacts(assembled.topics.names, assembled.topics.partition_counts),
         partitions,
         Source("kcat", path.name),
-        controller_id=metadata.controllerid if metadata.controllerid >= 0 else None,
+        controller_id=controller_id,
         provenance=provenance,
     )
     return check_snapshot(snapshot, assembled.locate, faults)
+
+
+def _check_empty(metadata: _Metadata, query: _Query, failed: Sequence[str], path: InputFile) -> None:
+    """Raise SnapshotError unless a response without readable topics shows that the cluster has none."""
+    expected = "a topic, or a response of a broker to a request for all topics"
+    if failed:
+        raise SnapshotError(str(path), f"only topics with errors: {', '.join(failed[:5])}", "a topic without an error")
+    if not metadata.brokers or query.topic != _ALL_TOPICS:
+        raise SnapshotError(str(path), "no topic" if metadata.brokers else "no broker and no topic", expected)
 
 
 def _decode_each_topic(document: bytes, path: InputFile, faults: Faults) -> _Metadata:
@@ -143,7 +174,7 @@ def _decode_each_topic(document: bytes, path: InputFile, faults: Faults) -> _Met
             name = _topic_name(bytes(raw))
             faults(fault, name, _partition_count(bytes(raw)))
             topics.append(_Topic(name or "", [], str(fault)))
-    return _Metadata(outline.brokers, topics, outline.controllerid)
+    return _Metadata(outline.brokers, topics, outline.controllerid, outline.query)
 
 
 def _topic_name(raw: bytes) -> str | None:

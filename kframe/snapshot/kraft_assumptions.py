@@ -28,7 +28,7 @@ _COLUMNS: Final = {
     "topics.topic_id": "ids are assumed; no election depends on them",
     "topics.configs": "the cluster's defaults apply to every topic",
     "partitions.leader_epoch": "taken as 0",
-    "partitions.zk_version": "partition epochs are taken as 0",
+    "partitions.partition_epoch": "partition epochs are taken as 0",
     "partitions.leader_recovery_state": "taken as RECOVERED",
     "partitions.adding_replicas": "nothing is being reassigned",
     "partitions.elr": "taken as empty, with ELR off",

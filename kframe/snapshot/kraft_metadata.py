@@ -109,7 +109,7 @@ def _partition_facts(metadata: ClusterMetadata, rows: NDArray[np.int64]) -> tupl
         leader=leader,
         isr=broker_lists("isr", replicas.offsets),
         leader_epoch=p.leader_epoch[rows],
-        zk_version=p.partition_epoch[rows],
+        partition_epoch=p.partition_epoch[rows],
         leader_recovery_state=p.recovery[rows].astype(np.int32),
         adding_replicas=broker_lists("adding"),
         removing_replicas=broker_lists("removing"),
@@ -253,7 +253,7 @@ def _add_partitions(metadata: ClusterMetadata, snapshot: SnapshotContent, facts:
 def _known_columns(columns: PartitionFacts) -> Mapping[str, Any]:
     by_name = {
         "leader_epoch": columns.leader_epoch,
-        "partition_epoch": columns.zk_version,
+        "partition_epoch": columns.partition_epoch,
         "recovery": columns.leader_recovery_state,
     }
     return {name: column for name, column in by_name.items() if column is not None}

@@ -30,14 +30,17 @@ KRAFT_BROKER_COLUMNS: Final = (
 
 def summary_record(snapshot: Snapshot) -> dict[str, Any]:
     """The summary, with the source and the assumptions."""
+    observers = snapshot.partitions.observers
     return {
         "source": f"{snapshot.source.format}: {snapshot.source.name}",
         "mode": snapshot.mode,
         "cluster_id": snapshot.cluster_id,
         "controller_id": snapshot.controller_id,
         "controller_epoch": snapshot.controller_epoch,
+        "controllers": list(snapshot.controllers),
         **_kraft_summary(snapshot),
         **asdict(summarize(snapshot)),
+        **({} if observers is None else {"observers": len(observers.values)}),
         "provenance": dict(snapshot.provenance),
         "assumptions": list(snapshot.assumptions),
     }
@@ -121,7 +124,7 @@ def topic_rows(snapshot: Snapshot, names: Collection[str] | None = None) -> Iter
         topic_id = None if topics.topic_ids is None else topics.topic_ids[index].tobytes()
         yield {
             "topic": name,
-            "partitions": count,
+            "partition_count": count,
             "replication_factor": int(widths[first_rows[index]]) if count else None,
             "offline": _entry(offline, index),
             "under_replicated": _entry(short, index),
@@ -150,6 +153,8 @@ def partition_rows(snapshot: Snapshot, names: Collection[str] | None = None) -> 
             columns[name] = [None] * len(page) if lists_of_column is None else _lists_of_rows(lists_of_column, page)
         if snapshot.is_kraft:
             columns["directories"] = [None] * len(page)
+        if partitions.observers is not None:
+            columns["observers"] = _lists_of_rows(partitions.observers, page)
         if directories is not None and snapshot.kraft is not None:
             texts = [uuid_text(directory) for directory in snapshot.kraft.directory_ids]
             columns["directories"] = [[texts[index] for index in row] for row in _lists_of_rows(directories, page)]

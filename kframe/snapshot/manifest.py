@@ -63,6 +63,7 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     capture: CaptureFacts | None = None
     mode: Mode = "zookeeper"
     kraft: KraftManifest | None = None
+    controllers: tuple[Count, ...] = ()
 
     @property
     def null_columns(self) -> frozenset[str]:
@@ -125,6 +126,8 @@ def manifest_bytes(manifest: Manifest) -> bytes:
     for name in ("capture", "kraft"):
         if fields[name] is None:
             del fields[name]
+    if not fields["controllers"]:
+        del fields["controllers"]
     return msgspec.json.format(msgspec.json.encode(fields), indent=2) + b"\n"
 
 

@@ -13,13 +13,14 @@ from kframe.model.lists import members
 from kframe.snapshot.assemble import Assembled, Assembly
 from kframe.snapshot.checks import check_snapshot
 from kframe.snapshot.content import named_brokers
+from kframe.snapshot.controllers import controller_note, only_brokers
 from kframe.snapshot.facts import BrokerFacts, KraftFacts, PartitionFacts, Source
 from kframe.snapshot.snapshot import Snapshot
 
 _ABSENT: Final = "not in Metadata responses"
 _ABSENT_COLUMNS: Final = (
     "brokers.broker_epoch", "topics.deleting", "topics.configs", "topics.topic_id", "partitions.controller_epoch",
-    "partitions.zk_version", "partitions.leader_recovery_state", "cluster.controller_epoch",
+    "partitions.partition_epoch", "partitions.leader_recovery_state", "cluster.controller_epoch",
 )  # fmt: skip
 
 
@@ -74,6 +75,8 @@ class ClusterDescription:
     """The own settings of each topic that has any."""
     broker_defaults: Mapping[str, str] | None = None
     """Cluster-wide settings of brokers."""
+    controllers: Collection[int] = ()
+    """Nodes among ``brokers`` that are instances of kframe."""
     absent: Mapping[str, str] = field(default_factory=dict)
     """Further notes by ``table.column``."""
 
@@ -103,6 +106,7 @@ def snapshot_of(description: ClusterDescription) -> Snapshot:
         _brokers(description, partitions), topics, partitions, Source("metadata", description.where),
         cluster_id=description.cluster_id, controller_id=description.controller_id if is_known else None,
         broker_default_configs=description.broker_defaults, kraft=kraft,
+        controllers=tuple(sorted(description.controllers)),
     )  # fmt: skip
     removed = len(lists["isr"].values) - len(isr.values)
     snapshot = replace(snapshot, provenance=_provenance(snapshot, description, removed))
@@ -153,6 +157,8 @@ def _provenance(snapshot: Snapshot, description: ClusterDescription, removed: in
         provenance["brokers.registered"] = "fenced" if description.fenced else "not active, which may mean fenced"
     if removed:
         provenance["partitions.isr"] = f"without {removed} replicas that completed reassignments have just removed"
+    if snapshot.controller_id not in snapshot.controllers:
+        provenance |= controller_note(snapshot.controller_id, snapshot.partitions)
     return provenance | dict(description.absent)
 
 
@@ -168,4 +174,4 @@ def _brokers(description: ClusterDescription, partitions: PartitionFacts) -> tup
     }  # fmt: skip
     for broker_id in named_brokers(partitions).tolist():
         brokers.setdefault(broker_id, BrokerFacts(broker_id, registered=None if description.fenced is None else False))
-    return tuple(brokers[broker_id] for broker_id in sorted(brokers))
+    return only_brokers(brokers.values(), description.controllers, partitions)

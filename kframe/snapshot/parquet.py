@@ -16,7 +16,7 @@ from kframe.model.columns import Int32, Ragged, UInt8, ragged_positions
 from kframe.snapshot.checks import INT32_MAX, check_topic_name
 from kframe.snapshot.decode import check_topic_id, short_repr, topic_ids_of
 from kframe.snapshot.facts import LIST_COLUMNS, NUMBER_COLUMNS, BrokerFacts, PartitionFacts, TopicFacts
-from kframe.snapshot.tables import ENDPOINT_FIELDS, arrow, kraft_schemas, schemas
+from kframe.snapshot.tables import ENDPOINT_FIELDS, OBSERVERS, arrow, kraft_schemas, schemas
 
 PORT_MAX: Final = 65_535
 
@@ -174,6 +174,9 @@ class TableFile:
 
     def _check_shape(self, file: Any, rows: int, entries: int) -> None:
         expected, actual = (kraft_schemas() if self.kraft else schemas())[self._table], file.schema_arrow
+        self.has_observers = self._table == "partitions" and OBSERVERS in actual.names
+        if self.has_observers:
+            expected = expected.append(arrow().field(OBSERVERS, expected.field("replicas").type))
         if actual.names != expected.names or any(
             _value_type(field.type) != expected_field.type
             for field, expected_field in zip(actual, expected, strict=True)
@@ -263,8 +266,9 @@ def read_partitions(file: TableFile, topics: TopicFacts) -> PartitionFacts:
         raise SnapshotError(f"{file.path} field isr", "leader or isr alone", "both or neither")
     return PartitionFacts(
         replicas, numbers["leader"], lists["isr"], numbers["leader_epoch"], numbers["controller_epoch"],
-        numbers["zk_version"], numbers["leader_recovery_state"], lists["adding_replicas"], lists["removing_replicas"],
-        lists["elr"], lists["last_known_elr"],
+        numbers["partition_epoch"], numbers["leader_recovery_state"], lists["adding_replicas"],
+        lists["removing_replicas"],
+        lists["elr"], lists["last_known_elr"], observers=file.lists(OBSERVERS) if file.has_observers else None,
     )  # fmt: skip
 
 

@@ -1,15 +1,14 @@
-"""Read the JSON of ``kafka-reassign-partitions``: a file for ``--execute``, or the output of ``--generate``.
+"""Read the JSON of ``kafka-reassign-partitions``: a file for ``--execute``, or what the tool prints.
 
-That output has two documents under headings, the current and the proposed assignment. Both contain
-assignments only.
+``--generate`` prints two documents under headings, the current and the proposed assignment; ``--execute`` the current
+one. Both contain assignments only. ``--list`` prints assignments as text.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Final
 
 import msgspec
@@ -20,23 +19,24 @@ from kframe.snapshot.assemble import Assembly
 from kframe.snapshot.assignments import ReassignmentColumns, read_assignments
 from kframe.snapshot.checks import check_snapshot, check_topic_name
 from kframe.snapshot.content import named_brokers
-from kframe.snapshot.decode import Count, decode, short_repr
-from kframe.snapshot.facts import BrokerFacts, PartitionFacts, Source, TopicFacts
+from kframe.snapshot.decode import Count, check_unique_keys, decode, short_repr
+from kframe.snapshot.facts import OBSERVERS_NOTE, BrokerFacts, PartitionFacts, Source, TopicFacts
 from kframe.snapshot.faults import REFUSE, Faults
-from kframe.snapshot.files import InputFile, Progress, ignore_progress, read_blocks, read_document
+from kframe.snapshot.files import InputFile, Progress, ignore_progress, read_blocks
+from kframe.snapshot.reassignment_text import ListedAssignment, read_documents, read_listed
 from kframe.snapshot.snapshot import Snapshot
-
-CURRENT_HEADING: Final = "Current partition replica assignment"
-PROPOSED_HEADING: Final = "Proposed partition reassignment configuration"
 
 _ABSENT: Final = "not in a reassignment"
 _ABSENT_COLUMNS: Final = (
     "brokers.registered", "brokers.rack", "brokers.endpoints", "brokers.broker_epoch", "topics.topic_id",
     "topics.deleting", "topics.configs", "partitions.leader", "partitions.isr", "partitions.leader_epoch",
-    "partitions.controller_epoch", "partitions.zk_version", "partitions.leader_recovery_state",
+    "partitions.controller_epoch", "partitions.partition_epoch", "partitions.leader_recovery_state",
     "partitions.adding_replicas", "partitions.removing_replicas", "cluster.cluster_id", "cluster.controller_id",
     "cluster.controller_epoch",
 )  # fmt: skip
+
+#: Columns that ``--list`` prints.
+_LISTED_COLUMNS: Final = ("partitions.adding_replicas", "partitions.removing_replicas")
 
 
 class Assignment(msgspec.Struct, frozen=True):
@@ -45,11 +45,13 @@ class Assignment(msgspec.Struct, frozen=True):
     topic: str
     partition: Count
     replicas: list[Count]
+    observers: list[Count] | None = None
+    """Confluent's observers, the last of the replicas."""
 
 
 class _Document(msgspec.Struct):
-    version: Annotated[int, msgspec.Meta(ge=1, le=1)]
     partitions: list[Assignment]
+    version: Annotated[int, msgspec.Meta(ge=1, le=1)] = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +65,8 @@ class Reassignment:
 class _PlanOutline(msgspec.Struct):
     """A document whose entries are decoded one by one."""
 
-    version: Annotated[int, msgspec.Meta(ge=1, le=1)]
     partitions: list[msgspec.Raw]
+    version: Annotated[int, msgspec.Meta(ge=1, le=1)] = 1
 
 
 class _TopicName(msgspec.Struct):
@@ -79,8 +81,11 @@ _NAME: Final = msgspec.json.Decoder(_TopicName)
 
 def read_reassignment(path: InputFile) -> Reassignment:
     """Read a reassignment, which may cover any partitions of a cluster, each once. Raises SnapshotError."""
-    decoded = {heading: _decoded(raw, where) for heading, (raw, where) in documents(path).items()}
-    return Reassignment(decoded.get(CURRENT_HEADING), decoded.get(PROPOSED_HEADING))
+    documents = read_documents(path)
+    return Reassignment(
+        None if documents.current is None else _decoded(*documents.current),
+        None if documents.proposed is None else _decoded(*documents.proposed),
+    )
 
 
 def read_reassignment_snapshot(
@@ -93,27 +98,26 @@ def read_reassignment_snapshot(
     with suppress(SnapshotError):
         if (assignments := read_assignments(read_blocks(path, progress))) is not None:
             decode(_DOCUMENT, assignments.outline, str(path))
+            _check_keys(assignments.outline, 0, str(path))
             return _snapshot(_assembled(assignments, path), path, REFUSE)
+    if (listed := read_listed(path)) is not None:
+        return _listed_snapshot(listed, path, faults)
     if faults is REFUSE:
-        reassignment = read_reassignment(path)
-        entries = dict(
-            enumerate(reassignment.current if reassignment.current is not None else reassignment.proposed or ())
-        )
+        entries = dict(enumerate(_decoded(*read_documents(path).assignment)))
     else:
         entries = _readable_entries(path, faults)
-    assembly = _assembly(path)
+    assembly = Assembly(lambda number: f"{path} partitions[{number}]", lists=("observers",))
     for number, entry in entries.items():
-        assembly.partition(assembly.topic_named(entry.topic, number), entry.partition, number, entry.replicas)
+        assembly.partition(
+            assembly.topic_named(entry.topic, number), entry.partition, number, entry.replicas,
+            observers=entry.observers or [],
+        )  # fmt: skip
     progress(len(entries), len(entries))
     return _snapshot(assembly, path, faults)
 
 
-def _assembly(path: InputFile) -> Assembly:
-    return Assembly(lambda number: f"{path} partitions[{number}]")
-
-
 def _assembled(assignments: ReassignmentColumns, path: InputFile) -> Assembly:
-    assembly = _assembly(path)
+    assembly = Assembly(lambda number: f"{path} partitions[{number}]")
     for name in assignments.names:
         assembly.topic_named(name, 0)
     replicas = (assignments.replicas.counts, assignments.replicas.values)
@@ -124,23 +128,51 @@ def _assembled(assignments: ReassignmentColumns, path: InputFile) -> Assembly:
 
 def _snapshot(assembly: Assembly, path: InputFile, faults: Faults) -> Snapshot:
     assembled = assembly.finish(faults)
-    partitions = PartitionFacts(replicas=assembled.replicas)
+    if not assembled.topics.names and not faults.topics:
+        raise SnapshotError(str(path), "no partition", "an assignment, which a reassignment of an empty cluster lacks")
+    observers = assembled.lists.get("observers")
+    if observers is not None and not len(observers.values):
+        observers = None
+    provenance = dict.fromkeys(_ABSENT_COLUMNS, _ABSENT)
+    if observers is not None:
+        provenance["partitions.observers"] = OBSERVERS_NOTE
+    partitions = PartitionFacts(
+        observers=observers,
+        replicas=assembled.replicas,
+        adding_replicas=assembled.lists.get("adding_replicas"),
+        removing_replicas=assembled.lists.get("removing_replicas"),
+    )
     snapshot = Snapshot(
         tuple(BrokerFacts(broker_id, None) for broker_id in named_brokers(partitions).tolist()),
         TopicFacts(assembled.topics.names, assembled.topics.partition_counts),
         partitions,
         Source("reassignment", path.name),
-        provenance=dict.fromkeys(_ABSENT_COLUMNS, _ABSENT),
+        provenance=provenance,
     )
     return check_snapshot(snapshot, assembled.locate, faults)
 
 
+def _listed_snapshot(listed: list[ListedAssignment], path: InputFile, faults: Faults) -> Snapshot:
+    """What ``--list`` or ``--verify`` prints."""
+    assembly = Assembly(lambda number: f"{path}:{number}", lists=("adding_replicas", "removing_replicas"))
+    for entry in listed:
+        assembly.partition(
+            assembly.topic_named(entry.topic, entry.line), entry.partition, entry.line, entry.replicas,
+            adding_replicas=entry.adding, removing_replicas=entry.removing,
+        )  # fmt: skip
+    snapshot = _snapshot(assembly, path, faults)
+    provenance = {name: note for name, note in snapshot.provenance.items() if name not in _LISTED_COLUMNS}
+    provenance["topics.partition_count"] = "the tool prints only partitions of a reassignment: others may exist"
+    return replace(snapshot, provenance=provenance)
+
+
 def _readable_entries(path: InputFile, faults: Faults) -> dict[int, Assignment]:
     """The readable entries, by position; the others are faults. Contradictions between entries are checked later."""
-    raw_documents = documents(path)
-    raw, where = raw_documents.get(CURRENT_HEADING) or raw_documents[PROPOSED_HEADING]
+    raw, where = read_documents(path).assignment
     entries = {}
-    for number, raw_entry in enumerate(decode(_OUTLINE, raw, where).partitions):
+    raw_entries = decode(_OUTLINE, raw, where).partitions
+    _check_keys(raw, len(raw_entries), where)
+    for number, raw_entry in enumerate(raw_entries):
         entry_path = f"{where} partitions[{number}]"
         try:
             entry = decode(_ENTRY_DECODER, bytes(raw_entry), entry_path)
@@ -158,39 +190,21 @@ def _topic_name(raw: bytes) -> str | None:
         return None
 
 
-def documents(path: InputFile) -> Mapping[str, tuple[bytes, str]]:
-    """Each JSON document of a file, not decoded, with its location, by heading; a bare document is the proposed one.
-
-    Raises SnapshotError.
-    """
-    content = read_document(path)
-    if content.lstrip().startswith(b"{"):
-        return {PROPOSED_HEADING: (content, str(path))}
-    raw_documents: dict[str, tuple[bytes, str]] = {}
-    heading = None
-    for number, line in enumerate(content.splitlines(), start=1):
-        text, where = line.strip(), f"{path}:{number}"
-        if text.startswith(b"{") and heading is not None:
-            raw_documents[heading] = (text, where)
-            heading = None
-        elif text:
-            heading = _heading(text, where)
-    if not raw_documents:
-        raise SnapshotError(str(path), "no JSON document", f'one under "{CURRENT_HEADING}"')
-    return raw_documents
+def has_observers_last(replicas: Sequence[int], observers: Sequence[int]) -> bool:
+    """Whether observers are the last replicas, in any order, and not all of them."""
+    count = len(observers)
+    return not count or (count < len(replicas) and sorted(replicas[-count:]) == sorted(observers))
 
 
-def _heading(text: bytes, where: str) -> str:
-    for heading in (CURRENT_HEADING, PROPOSED_HEADING):
-        if re.fullmatch(heading.encode(), text):
-            return heading
-    raise SnapshotError(
-        where, short_repr(text), f'"{CURRENT_HEADING}", "{PROPOSED_HEADING}" or a JSON document under one'
-    )
+def _check_keys(raw: bytes, entries: int, where: str) -> None:
+    """Raise SnapshotError for a key that occurs twice in an object."""
+    keys = (b"topic", b"partition", b"replicas", b"log_dirs", b"observers")
+    check_unique_keys(raw, where, {**dict.fromkeys(keys, entries), b"version": 1, b"partitions": 1})
 
 
 def _decoded(raw: bytes, where: str) -> tuple[Assignment, ...]:
     entries = decode(_DOCUMENT, raw, where).partitions
+    _check_keys(raw, len(entries), where)
     seen: set[tuple[str, int]] = set()
     for number, entry in enumerate(entries):
         entry_path = f"{where} partitions[{number}]"
@@ -201,5 +215,11 @@ def _decoded(raw: bytes, where: str) -> tuple[Assignment, ...]:
         if not entry.replicas or len(set(entry.replicas)) != len(entry.replicas):
             raise SnapshotError(
                 f"{entry_path} field replicas", short_repr(entry.replicas), "different brokers, at least one"
+            )
+        if not has_observers_last(entry.replicas, entry.observers or []):
+            raise SnapshotError(
+                f"{entry_path} field observers",
+                short_repr(entry.observers),
+                f"the last of {short_repr(entry.replicas)}",
             )
     return tuple(entries)

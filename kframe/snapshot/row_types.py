@@ -19,6 +19,8 @@ class SummaryRecord(Summary, frozen=True):
     cluster_id: str | None
     controller_id: int | None
     controller_epoch: int | None
+    controllers: list[int]
+    """Ids of instances of kframe, which are no brokers."""
     provenance: dict[str, str]
     assumptions: list[str]
     metadata_version: str | UnsetType | None = UNSET
@@ -27,6 +29,7 @@ class SummaryRecord(Summary, frozen=True):
     fenced_brokers: int | UnsetType | None = UNSET
     elr_partitions: int | UnsetType | None = UNSET
     other_records: dict[str, int] | UnsetType | None = UNSET
+    observers: int | UnsetType = UNSET
 
 
 class SnapshotBroker(Struct):
@@ -53,7 +56,7 @@ class SnapshotTopic(Struct):
     """A topic of a snapshot: ``kframe snapshot show --topics``. Null is unknown."""
 
     topic: str
-    partitions: int
+    partition_count: int
     replication_factor: int | None
     offline: int | None
     under_replicated: int | None
@@ -70,7 +73,7 @@ class SnapshotPartition(Struct):
     leader: int | None
     leader_epoch: int | None
     controller_epoch: int | None
-    zk_version: int | None
+    partition_epoch: int | None
     leader_recovery_state: int | None
     replicas: list[int]
     isr: list[int] | None
@@ -79,3 +82,4 @@ class SnapshotPartition(Struct):
     elr: list[int] | None
     last_known_elr: list[int] | None
     directories: list[str] | UnsetType | None = UNSET
+    observers: list[int] | UnsetType = UNSET

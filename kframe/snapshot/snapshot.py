@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ from kframe.model.brokers import Endpoint
 from kframe.model.cluster import ClusterState
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.snapshot.content import Mode, SnapshotContent, brokers_text
+from kframe.snapshot.controllers import with_controllers, without_assumption
 from kframe.snapshot.convert import cluster_of, snapshot_of
 from kframe.snapshot.facts import KraftFacts, Source
 from kframe.snapshot.frames import Tabular
@@ -32,7 +33,7 @@ _ASSUMED_VALUES: Final[Mapping[str, str]] = {
     "partitions.leader": "partitions have no leadership state yet, as if just created",
     "partitions.leader_epoch": "taken as 0",
     "partitions.controller_epoch": "taken as 0",
-    "partitions.zk_version": "taken as 0",
+    "partitions.partition_epoch": "taken as 0",
     "partitions.leader_recovery_state": "taken as RECOVERED",
     "partitions.adding_replicas": "nothing is being reassigned",
 }
@@ -42,7 +43,7 @@ _NULLABLE: Final = frozenset({"cluster.cluster_id", "cluster.controller_id", "cl
 _MODES: Final[Mapping[str, Mode]] = {"zookeeper": "zookeeper"}
 #: Columns that cannot matter where the leader is unknown.
 _LEADERSHIP: Final = frozenset(
-    f"partitions.{name}" for name in ("leader_epoch", "controller_epoch", "zk_version", "leader_recovery_state")
+    f"partitions.{name}" for name in ("leader_epoch", "controller_epoch", "partition_epoch", "leader_recovery_state")
 )
 
 
@@ -95,10 +96,18 @@ class Snapshot(SnapshotContent, Tabular):
         """
         if mode == self.mode and (mode == "zookeeper" or self.kraft is not None):
             return self
-        if mode == "zookeeper" or _MODES.get(self.source.format, mode) != mode:
+        if mode == "zookeeper" or self.controllers or _MODES.get(self.source.format, mode) != mode:
             raise InputError("mode", mode, f"{self.mode}, the mode that the snapshot shows")
         topics = replace(self.topics, deleting=None)
-        return replace(self, topics=topics, kraft=self.kraft or KraftFacts())
+        provenance = without_assumption(self)  # Brokers of a KRaft cluster name any broker as the controller.
+        return replace(self, topics=topics, kraft=self.kraft or KraftFacts(), provenance=provenance)
+
+    def with_controllers(self, controller_ids: Iterable[int]) -> Snapshot:
+        """The snapshot with the ids of instances of kframe, which are no brokers, that a user states.
+
+        Raises InputError for a KRaft cluster, and for a node that leads a partition or is in an ISR.
+        """
+        return with_controllers(self, controller_ids)
 
     def to_arrow(self) -> Any:
         """The partitions as a ``pyarrow.Table``: the columns of ``partitions.parquet``."""
@@ -168,6 +177,8 @@ class Snapshot(SnapshotContent, Tabular):
         ]
         plain: list[Any] = [self.cluster_id, self.controller_id, self.controller_epoch, self.broker_default_configs,
                             brokers, topics.names, configs, self.unknown]  # fmt: skip
+        if self.controllers:
+            plain.append(self.controllers)
         if self.is_kraft:
             records = None if self.kraft is None else self.kraft.records
             types = None if records is None else [record.api_key for record in records]
@@ -176,7 +187,8 @@ class Snapshot(SnapshotContent, Tabular):
         arrays: list[NDArray[Any] | None] = [topics.partition_counts, topics.topic_ids, topics.deleting]
         arrays.append(topics.partitions)
         arrays += partitions.numbers().values()
-        for ragged in (partitions.replicas, *partitions.lists().values(), partitions.directories):
+        known = [partitions.replicas, *partitions.lists().values(), partitions.directories, partitions.observers]
+        for ragged in known:
             arrays += [None, None] if ragged is None else [ragged.counts, ragged.values]
         for array in arrays:
             if array is not None:

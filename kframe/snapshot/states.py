@@ -89,7 +89,7 @@ class DumpedStates:
         facts = PartitionFacts(
             replicas=assembled.replicas,
             isr=isr,
-            zk_version=scattered(self._version, NO_STATE),
+            partition_epoch=scattered(self._version, NO_STATE),
             leader=numbers["leader"],
             leader_epoch=numbers["leader_epoch"],
             controller_epoch=numbers["controller_epoch"],

@@ -8,6 +8,7 @@ import numpy as np
 from msgspec import Struct
 
 from kframe.model.columns import Bool, Int32, Int64
+from kframe.model.lists import members
 from kframe.snapshot.facts import MIN_INSYNC_CONFIG
 from kframe.snapshot.snapshot import Snapshot
 
@@ -20,7 +21,7 @@ class Conditions:
     """(n,) masks over partitions; None where the snapshot lacks the columns of the condition.
 
     ``offline``: no leader, or a leader that is known to be unregistered. ``under_replicated``: fewer in sync than
-    assigned, replicas being added not counted. ``under_min_isr``: offline, or fewer in sync than
+    assigned, replicas being added and observers not counted. ``under_min_isr``: offline, or fewer in sync than
     ``min.insync.replicas``. ``at_min_isr``: exactly as many. ``off_preferred``: led, but not by the preferred replica.
     """
 
@@ -105,11 +106,16 @@ def conditions_of(snapshot: Snapshot) -> Conditions:
     offline = (leader < 0) | np.isin(leader, unregistered)
     replicas = partitions.replicas
     expected = replicas.counts - (0 if adding is None else adding.counts)
+    in_sync = isr.counts
+    if (observers := partitions.observers) is not None:
+        counted = observers if adding is None else observers.keep(~members(observers, adding))
+        expected = expected - counted.counts
+        in_sync = isr.keep(~members(isr, observers)).counts
     is_preferred = replicas.any(replicas.first & (replicas.values == leader[replicas.owners]))
     min_insync = _min_insync(snapshot)
     return Conditions(
         offline,
-        isr.counts < expected,
+        in_sync < expected,
         None if min_insync is None else offline | (isr.counts < min_insync),
         None if min_insync is None else isr.counts == min_insync,
         (leader >= 0) & (replicas.counts > 0) & ~is_preferred,

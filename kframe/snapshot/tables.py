@@ -15,6 +15,8 @@ from kframe.model.kraft.records import MetadataRecord
 from kframe.snapshot.decode import topic_id_text
 from kframe.snapshot.facts import LIST_COLUMNS, NUMBER_COLUMNS, BrokerFacts, PartitionFacts, TopicFacts
 
+#: The last column of partitions, which only clusters with observers have.
+OBSERVERS: Final = "observers"
 ENDPOINT_FIELDS: Final = ("listener", "host", "port", "security_protocol")
 
 
@@ -75,7 +77,7 @@ def partitions_table(
     """The partition table, topic names as a dictionary; columns and lists are not copied.
 
     ``partitions`` may be some of the rows that ``topics`` count: those at ``positions``. ``kraft`` adds the columns of
-    ``kraft_schemas``.
+    ``kraft_schemas``. A cluster with observers has the column OBSERVERS, which no other has.
     """
     pa = arrow()
     owners = pa.array(topics.topic_of_rows()[positions])
@@ -87,6 +89,8 @@ def partitions_table(
     added = {"directories": partitions.directories} if kraft else {}
     for name, lists in {**partitions.lists(), **added}.items():
         columns[name] = pa.nulls(len(partitions), pa.list_(pa.int32())) if lists is None else _list_array(lists)
+    if partitions.observers is not None:
+        columns[OBSERVERS] = _list_array(partitions.observers)
     return pa.table(columns)
 
 

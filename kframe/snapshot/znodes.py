@@ -73,6 +73,14 @@ class BrokerZnode(msgspec.Struct, kw_only=True):
     timestamp: msgspec.Raw | UnsetType = UNSET
 
 
+#: The field that marks the registration of a controller without a broker. Kafka ignores it.
+CONTROLLER_FIELD: Final = "kframe_controller"
+
+
+class _ControllerMark(msgspec.Struct):
+    kframe_controller: bool = False
+
+
 class ConfigZnode(msgspec.Struct, kw_only=True):
     """``/config/topics/T`` and its like."""
 
@@ -105,6 +113,15 @@ BROKER_DECODER: Final = msgspec.json.Decoder(BrokerZnode)
 CONFIG_DECODER: Final = msgspec.json.Decoder(ConfigZnode)
 CONTROLLER_DECODER: Final = msgspec.json.Decoder(ControllerZnode)
 CLUSTER_ID_DECODER: Final = msgspec.json.Decoder(ClusterIdZnode)
+_CONTROLLER_MARK: Final = msgspec.json.Decoder(_ControllerMark)
+
+
+def is_controller_only(data: str | bytes | None) -> bool:
+    """Whether this is the registration of a controller that is not a broker: of an instance of kframe."""
+    try:
+        return data is not None and _CONTROLLER_MARK.decode(data).kframe_controller
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return False
 
 
 def configs_of(data: str | bytes | None, where: str) -> dict[str, str]:

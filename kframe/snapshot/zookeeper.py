@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final, Literal
 
 import numpy as np
 from msgspec import UNSET
 
-from kframe.errors import SnapshotError
+from kframe.errors import SnapshotError, ZnodeError
 from kframe.model.columns import Int32
 from kframe.model.ids import NO_STATE
 from kframe.model.lists import distinct_values
@@ -37,6 +38,7 @@ from kframe.snapshot.znodes import (
     Znode,
     configs_of,
     endpoints_of,
+    is_controller_only,
     number_of,
     rack_of,
     refuse_repeated_keys,
@@ -74,6 +76,7 @@ class _Dump:
         self._states = DumpedStates(self._location)
         self._lines = ZnodeLines()
         self._brokers: dict[int, BrokerFacts] = {}
+        self._instances: set[int] = set()
         self._configs: dict[str, dict[str, str]] = {}
         self._deleting: set[str] = set()
         self._default_configs: dict[str, str] | None = None
@@ -143,6 +146,9 @@ class _Dump:
                 self._take_topic(topic, znode.data, number, where)
             case ["", "brokers", "ids", broker_id]:
                 self._take_broker(broker_id, znode, where)
+            case ["", "kframe", "instances", instance_id]:
+                with suppress(ZnodeError):  # No controller reads it.
+                    self._instances.add(number_of(instance_id, where))
             case ["", "config", "topics", topic]:
                 self._configs[topic] = configs_of(znode.data, where)
             case ["", "config", "brokers", "<default>"]:
@@ -187,6 +193,7 @@ class _Dump:
         for topic in sorted(self._faults.topics):
             if not self._assembly.partitions_of(topic):  # its assignment cannot be read: its states name the partitions
                 self._faults.count_excluded(topic, self._states.state_count(topic))
+        controllers = tuple(sorted(self._instances - self._brokers.keys()))
         for broker_id in sorted({*named_brokers(partitions).tolist(), *self._unreadable_brokers}):
             unreadable = self._unreadable_line or broker_id in self._unreadable_brokers
             self._brokers.setdefault(broker_id, BrokerFacts(broker_id, registered=None if unreadable else False))
@@ -202,13 +209,14 @@ class _Dump:
             self._controller_epoch,
             self._default_configs,
             self._provenance(),
+            controllers=controllers,
         )
         return check_snapshot(snapshot, self._locate(assembled, state_lines), self._faults)
 
     def _leave_out_stateless(self, assembled: Assembled, partitions: PartitionFacts) -> None:
         """Leave out topics with a partition without state: the unreadable line may hold that state."""
-        assert partitions.zk_version is not None
-        stateless = np.flatnonzero(partitions.zk_version == NO_STATE)
+        assert partitions.partition_epoch is not None
+        stateless = np.flatnonzero(partitions.partition_epoch == NO_STATE)
         topics = assembled.topics
         for topic in distinct_values(topics.topic_of_rows()[stateless]).tolist():
             name = topics.names[topic]
@@ -242,6 +250,9 @@ class _Dump:
         broker_id = number_of(text, where)
         if broker_id in self._brokers:
             raise SnapshotError(where, f"broker id {broker_id} again", "each broker once")
+        if is_controller_only(znode.data):
+            self._instances.add(broker_id)
+            return
         registration = decode(BROKER_DECODER, znode.data or "", where)
         endpoints = tuple(endpoints_of(registration, where))
         self._brokers[broker_id] = BrokerFacts(broker_id, True, znode.czxid, endpoints, rack_of(registration))

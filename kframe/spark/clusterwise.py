@@ -99,8 +99,8 @@ def _stage(session: SparkSession, fleet: Fleet, writing: Writing, work: _Work, h
             problems = problems.unionByName(failed)
             rows = result.where(f"{PROBLEM} is null").select(*work.table.schema.names)
             if store is not None:
-                refused = {part_of_cluster(name) for name in failed.toArrow()["cluster"].to_pylist()}
-                due = {part_of_cluster(name) for name in todo} - refused
+                failed_parts = {part_of_cluster(name) for name in failed.toArrow()["cluster"].to_pylist()}
+                due = {part_of_cluster(name) for name in todo} - failed_parts
                 store.write({work.table: rows}, {part: pending.marks[part] for part in due}, ("cluster",))
         if store is not None:
             rows = store.read(session, work.table, marks)

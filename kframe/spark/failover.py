@@ -7,11 +7,13 @@ tables in ``schema``, ``play`` and ``requests``.
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from kframe.spark.frames import CLUSTER_ROWS, conform, unique_clusters
 from kframe.spark.kraft import KRAFT
 from kframe.spark.play import (
     ANNOUNCED,
@@ -26,7 +28,7 @@ from kframe.spark.play import (
     play,
 )
 from kframe.spark.requests import REQUESTS, encode
-from kframe.spark.schema import BROKERS, KRAFT_FACTS, SCENARIOS, FleetTable
+from kframe.spark.schema import BROKERS, KRAFT_FACTS, PARTITIONS, SCENARIOS, FleetTable
 from kframe.spark.shards import SHARDS, TARGET_ROWS, pack
 
 if TYPE_CHECKING:
@@ -43,13 +45,12 @@ def shards(partitions: DataFrame, clusters: DataFrame, *, target: int = TARGET_R
     """
     from pyspark.sql import functions as f
 
+    partitions = conform(partitions, PARTITIONS)
+
     def packed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return pack(batches, target)
 
-    empty = clusters.select(
-        "cluster", f.lit(0).cast("bigint").alias("rows"), f.lit(None).cast("int").alias("controller_epoch"),
-        f.array().cast("array<binary>").alias("pieces"),
-    )  # fmt: skip
+    empty = _empty_shards(clusters)
 
     def merge_shards(frame: DataFrame) -> DataFrame:
         return (
@@ -87,13 +88,14 @@ def split_by_mode(frame: DataFrame) -> tuple[DataFrame, DataFrame]:
 
 def cluster_facts(brokers: DataFrame, clusters: DataFrame) -> DataFrame:
     """A row a cluster with the facts that each of its parts needs. These are its brokers as a list, its controller,
-    its defaults, its mode and KRAFT_FACTS."""
+    its defaults, its mode and KRAFT_FACTS. CLUSTER_ROWS tells where several rows of ``clusters`` name the cluster."""
     from pyspark.sql import functions as f
 
-    lists = brokers.groupBy("cluster").agg(_collected(BROKERS).alias("brokers"))
-    known = clusters.select(
-        "cluster", "controller_id", "broker_default_configs", "controller_epoch", "mode", *KRAFT_FACTS.names
-    )
+    lists = conform(brokers, BROKERS).groupBy("cluster").agg(_collected(BROKERS).alias("brokers"))
+    known = unique_clusters(clusters).select(
+        "cluster", "controller_id", "broker_default_configs", "controller_epoch", "mode", *KRAFT_FACTS.names,
+        CLUSTER_ROWS,
+    )  # fmt: skip
     joined = known.join(lists, "cluster", "left")
     return joined.withColumn("brokers", f.coalesce("brokers", f.array()))
 
@@ -104,23 +106,28 @@ def played(
 ) -> DataFrame:  # fmt: skip
     """Every scenario played on every shard of its clusters. The result has rows of PLAYED.
 
-    Partitions of a cluster that is not among ``clusters`` are reported as a problem. ``whole`` is as in ``shards``. The
-    scenarios of ``needs_whole`` require it. KRaft clusters are always played whole. By default it is set where
-    selectors may read the whole batch of an election (``Engine.needs_whole_clusters``).
+    Rows of a cluster that is not among ``clusters``, or twice, are reported as a problem, and so is a scenario twice.
+    ``whole`` is as in ``shards``. The scenarios of ``needs_whole`` require it. KRaft clusters are always played whole.
+    By default it is set where selectors may read the whole batch of an election (``Engine.needs_whole_clusters``).
+    Raises InputError for a frame without the columns of its table.
     """
     from pyspark.sql import functions as f
 
     how = Engine() if engine is None else engine
     whole = how.needs_whole_clusters() if whole is None else whole
+    partitions, brokers = conform(partitions, PARTITIONS), conform(brokers, BROKERS)
+    scenarios, known = conform(scenarios, SCENARIOS), unique_clusters(clusters)
     if whole:
-        parts = shards(partitions, clusters, target=target, whole=True)
+        parts = shards(partitions, known, target=target, whole=True)
     else:
-        zookeeper, kraft = by_mode(partitions, clusters)
+        zookeeper, kraft = by_mode(partitions, known)
         parts = shards(*zookeeper, target=target).unionByName(shards(*kraft, target=target, whole=True))
+    listed = scenarios_of(known, scenarios)
+    parts = parts.unionByName(without_partitions((brokers, clusters, listed), known))
     facts = cluster_facts(brokers, clusters)
     shards_with_facts = parts.drop("controller_epoch").join(f.broadcast(facts), "cluster", "left")
-    listed = scenarios_of(clusters, scenarios).groupBy("cluster").agg(_collected(SCENARIOS).alias("scenarios"))
-    to_play = shards_with_facts.join(f.broadcast(listed), "cluster", "left").select(*TO_PLAY.schema.names)
+    by_cluster = listed.groupBy("cluster").agg(_collected(SCENARIOS).alias("scenarios"))
+    to_play = shards_with_facts.join(f.broadcast(by_cluster), "cluster", "left").select(*TO_PLAY.schema.names)
 
     def plays(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         # The rows of a what-if report an election without a leader; executors need not log it as well.
@@ -128,6 +135,25 @@ def played(
         return play(batches, how, whole=whole)
 
     return to_play.mapInArrow(plays, PLAYED.ddl)
+
+
+def without_partitions(frames: Iterable[DataFrame], known: DataFrame) -> DataFrame:
+    """An empty shard of each cluster that a frame names and ``known`` lacks, so that its problem is reported."""
+    from pyspark.sql import functions as f
+
+    names = functools.reduce(lambda left, right: left.unionByName(right), (frame.select("cluster") for frame in frames))
+    unlisted = names.distinct().join(f.broadcast(known.select("cluster")), "cluster", "left_anti")
+    return _empty_shards(unlisted)
+
+
+def _empty_shards(clusters: DataFrame) -> DataFrame:
+    """A row of SHARDS without partitions for each row of a frame."""
+    from pyspark.sql import functions as f
+
+    return clusters.select(
+        "cluster", f.lit(0).cast("bigint").alias("rows"), f.lit(None).cast("int").alias("controller_epoch"),
+        f.array().cast("array<binary>").alias("pieces"),
+    )  # fmt: skip
 
 
 def changes(played: DataFrame) -> DataFrame:
@@ -152,7 +178,7 @@ def impacts(played: DataFrame) -> DataFrame:
 
 
 def problems(played: DataFrame) -> DataFrame:
-    """Why scenarios could not be played on a cluster, each reason once; their other results are incomplete."""
+    """Why scenarios could not be played on a cluster, each reason once. These scenarios have no other results."""
     return played.where("problem is not null").select("cluster", "scenario", "problem").distinct()
 
 
@@ -185,10 +211,14 @@ def failover(
 
 
 def _rows(played: DataFrame, part: FleetTable) -> DataFrame:
+    """The rows of a part, without scenarios that a part of the cluster could not play."""
+    from pyspark.sql import Window
     from pyspark.sql import functions as f
 
     assert part.name in PARTS
-    return played.select("cluster", "scenario", f.inline(part.name)).select(*part.schema.names)
+    failed = f.bool_or(f.col("problem").isNotNull()).over(Window.partitionBy("cluster", "scenario"))
+    complete = played.select("cluster", "scenario", part.name, failed.alias("failed")).where(~f.col("failed"))
+    return complete.select("cluster", "scenario", f.inline(part.name)).select(*part.schema.names)
 
 
 def _summed(rows: DataFrame, table: FleetTable, group_columns: list[str]) -> DataFrame:

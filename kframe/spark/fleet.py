@@ -26,15 +26,14 @@ from kframe.snapshot.content import Mode
 from kframe.snapshot.decode import decode, short_repr
 from kframe.snapshot.files import check_regular
 from kframe.snapshot.manifest import FileEntry, file_entry
-from kframe.snapshot.tables import kraft_schemas, schemas
-from kframe.spark.schema import BROKERS, CLUSTERS, KRAFT_FACTS, PARTITIONS, QUARANTINE, TOPICS, FleetTable
+from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, QUARANTINE, TOPICS, FleetTable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 FLEET: Final = (PARTITIONS, BROKERS, TOPICS, CLUSTERS, QUARANTINE)
-#: v1 lacks the mode, and the columns that KRaft clusters add: all its clusters are in ZooKeeper mode.
-_SCHEMA: Final = "kframe.spark-cluster/v2"
+#: Fleets of other versions have other columns: their clusters are to be ingested again.
+_SCHEMA: Final = "kframe.spark-cluster/v3"
 _DONE: Final = "_done"
 _STAGED: Final = "_staged"
 _ROW_GROUP_ROWS: Final = 131_072
@@ -54,19 +53,21 @@ class ClusterRecord(msgspec.Struct, frozen=True, kw_only=True):
     topics: int
     brokers: int
     quarantined: int
-    refused: str | None
+    rejected: str | None
+    """Why the source was rejected; None if it was ingested."""
     mode: Mode = "zookeeper"
     stated_mode: Mode | None = None
     """The mode that the user stated for a source that does not show it."""
+    stated_controllers: tuple[int, ...] = ()
+    """Ids of instances of kframe that the user stated for a source that does not show them."""
 
 
-#: The columns of each table that fleets of before v2 lack.
-_ADDED: Final = {
-    PARTITIONS.name: {"directories"}, TOPICS.name: set[str](), QUARANTINE.name: set[str](),
-    BROKERS.name: {*kraft_schemas()["brokers"].names} - {*schemas()["brokers"].names},
-    CLUSTERS.name: {"mode", *KRAFT_FACTS.names},
-}  # fmt: skip
+class _Version(msgspec.Struct):
+    schema: str
+
+
 _RECORD: Final = msgspec.json.Decoder(ClusterRecord)
+_VERSION: Final = msgspec.json.Decoder(_Version)
 
 
 def read_fleet(spark: SparkSession, root: str, table: FleetTable) -> DataFrame:
@@ -93,11 +94,12 @@ def finished(root: Path) -> list[str]:
 
 
 def records(root: Path) -> list[ClusterRecord]:
-    """Of the clusters that are whole, ascending by name. Raises InputError if ``root`` is no fleet."""
+    """Of the clusters that are whole, ascending by name. Raises InputError if ``root`` is no fleet, or if another
+    version wrote it."""
     if not is_fleet(root):
         raise InputError(str(root), f"no directory {_DONE}", "a directory that kframe spark ingest wrote")
     files = sorted((root / _DONE).glob("*.json"))
-    return [decode(_RECORD, file.read_bytes(), str(file)) for file in files]
+    return [_decode(file.read_bytes(), file) for file in files]
 
 
 def check_fleet_root(root: Path) -> None:
@@ -115,8 +117,7 @@ def part(root: Path, table: FleetTable, cluster: str) -> Path:
 
 
 def read_part(root: Path, table: FleetTable, cluster: str) -> pa.Table:
-    """The rows of one cluster in a table of FLEET, read here. None if the cluster has none of that table. Columns that
-    KRaft clusters add are null in the files of older fleets.
+    """The rows of one cluster in a table of FLEET, read here. None if the cluster has none of that table.
 
     Raises SnapshotError if the fleet does not know the cluster or a file cannot be read.
     """
@@ -128,9 +129,6 @@ def read_part(root: Path, table: FleetTable, cluster: str) -> pa.Table:
         pieces = [parquet.ParquetFile(file).read() for file in files]
         rows = pa.concat_tables(pieces) if pieces else table.schema.empty_table().drop_columns(["cluster"])
         name = pa.repeat(pa.scalar(cluster, pa.string()), rows.num_rows)
-        for field in table.schema:
-            if field.name in _ADDED[table.name] and field.name not in rows.schema.names:
-                rows = rows.append_column(field, pa.nulls(rows.num_rows, field.type))
         return rows.add_column(0, "cluster", name).select(table.schema.names).cast(table.schema)
     except (pa.ArrowException, OSError, KeyError) as problem:
         reason = str(problem).splitlines()[0]
@@ -146,11 +144,18 @@ def record_of(root: Path, cluster: str) -> ClusterRecord | None:
     """The record of a complete cluster: its files have the recorded sizes. None if there is no such record."""
     path = _record_path(root, cluster)
     try:
-        record = decode(_RECORD, path.read_bytes(), str(path))
+        record = _decode(path.read_bytes(), path)
         whole = all((root / name).stat().st_size == entry.bytes for name, entry in record.outputs.items())
     except (OSError, SnapshotError):
         return None
-    return record if whole and record.schema == _SCHEMA else None
+    return record if whole else None
+
+
+def _decode(raw: bytes, path: Path) -> ClusterRecord:
+    version = decode(_VERSION, raw, str(path)).schema
+    if version != _SCHEMA:
+        raise SnapshotError(f"{path} field schema", short_repr(version), f"{_SCHEMA}: ingest the cluster again")
+    return decode(_RECORD, raw, str(path))
 
 
 def inputs_of(path: str) -> dict[str, FileEntry]:

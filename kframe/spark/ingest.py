@@ -7,6 +7,7 @@ The same input gives the same files.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -27,8 +28,8 @@ from kframe.spark.tasks import map_inputs
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: A row a source: ``status`` is ``taken``, ``refused`` (``reason`` says why) or ``unchanged``. Then what the cluster
-#: holds, how many rows of the quarantine are its own, and the rules of which mode apply.
+#: A row a source: ``status`` is ``ingested``, ``rejected`` (``reason`` says why) or ``unchanged``. Then what the
+#: cluster holds, how many rows of the quarantine are its own, and the rules of which mode apply.
 INGESTED: Final = FleetTable(
     "ingested",
     pa.schema(
@@ -40,38 +41,45 @@ INGESTED: Final = FleetTable(
 
 
 def ingest_source(
-    source: SnapshotSource, root: Path, *, force: bool = False, mode: Mode | None = None
-) -> pa.RecordBatch:
+    source: SnapshotSource, root: Path, *, force: bool = False, mode: Mode | None = None,
+    controllers: tuple[int, ...] = (),
+) -> pa.RecordBatch:  # fmt: skip
     """Put the cluster of one source into the fleet at ``root``; one row of INGESTED. Raises OSError if
     the fleet cannot be written.
 
-    ``mode`` applies to a source that does not show it. A refused source has only quarantine rows; the cluster of an
-    earlier ingest is removed.
+    ``mode`` and ``controllers`` apply to a source that does not show them. A rejected source has only quarantine rows;
+    the cluster of an earlier ingest is removed.
     """
     try:
         inputs = inputs_of(source.path)
     except SnapshotError as unreadable:
         return _put(source, root, {}, None, quarantine_rows(source, FaultNotes(), unreadable))
     previous = None if force else record_of(root, source.cluster)
-    if previous is not None and (previous.inputs, previous.source, previous.stated_mode) == (inputs, source.path, mode):
+    stated = inputs, source.path, mode, controllers
+    if previous is not None and stated == (
+        previous.inputs, previous.source, previous.stated_mode, previous.stated_controllers,
+    ):  # fmt: skip
         return _row(previous, "unchanged")
     snapshot, quarantine = read_tolerantly(source)
-    if snapshot is not None and mode is not None:
-        snapshot = _with_stated_mode(snapshot, mode)
-    return _put(source, root, inputs, snapshot, quarantine, mode)
+    if snapshot is not None:
+        snapshot = _as_stated(snapshot, mode, controllers)
+    return _put(source, root, inputs, snapshot, quarantine, mode, controllers)
 
 
-def _with_stated_mode(snapshot: Snapshot, mode: Mode) -> Snapshot:
-    """The snapshot in this mode, unless it shows another."""
-    try:
-        return snapshot.with_mode(mode)
-    except InputError:
-        return snapshot
+def _as_stated(snapshot: Snapshot, mode: Mode | None, controllers: tuple[int, ...]) -> Snapshot:
+    """The snapshot in this mode and with these instances, unless it shows something else."""
+    if mode is not None:
+        with suppress(InputError):
+            snapshot = snapshot.with_mode(mode)
+    for controller_id in controllers:
+        with suppress(InputError):
+            snapshot = snapshot.with_controllers([controller_id])
+    return snapshot
 
 
 def _put(
     source: SnapshotSource, root: Path, inputs: dict[str, FileEntry], snapshot: Snapshot | None, quarantine: pa.Table,
-    stated_mode: Mode | None = None,
+    stated_mode: Mode | None = None, stated_controllers: tuple[int, ...] = (),
 ) -> pa.RecordBatch:  # fmt: skip
     """Put what was read of a source into the fleet. One row of INGESTED."""
     tables: dict[FleetTable, Iterable[pa.RecordBatch]] = {QUARANTINE: quarantine.to_batches()}
@@ -80,29 +88,30 @@ def _put(
     outputs = put_cluster(root, source.cluster, tables)
     record = ClusterRecord(
         cluster=source.cluster, source=source.path, inputs=inputs, outputs=outputs, quarantined=quarantine.num_rows,
-        refused=_reason(quarantine) if snapshot is None else None,
+        rejected=_reason(quarantine) if snapshot is None else None,
         partitions=0 if snapshot is None else len(snapshot), topics=0 if snapshot is None else len(snapshot.topics),
         brokers=0 if snapshot is None else len(snapshot.brokers), stated_mode=stated_mode,
-        mode="zookeeper" if snapshot is None else snapshot.mode,
+        stated_controllers=stated_controllers, mode="zookeeper" if snapshot is None else snapshot.mode,
     )  # fmt: skip
     finish(root, record)
-    return _row(record, "taken" if snapshot is not None else "refused")
+    return _row(record, "ingested" if snapshot is not None else "rejected")
 
 
 def ingest(
-    spark: SparkSession, sources: Sequence[SnapshotSource], root: str, *, force: bool = False, mode: Mode | None = None
-) -> DataFrame:
+    spark: SparkSession, sources: Sequence[SnapshotSource], root: str, *, force: bool = False,
+    mode: Mode | None = None, controllers: tuple[int, ...] = (),
+) -> DataFrame:  # fmt: skip
     """Put the clusters of all sources (``find_sources``) into the fleet at ``root``. Rows of INGESTED.
 
-    ``mode`` applies to the sources that do not show it. The work is done when the rows are read; when
-    they are read again, they say ``unchanged``. Raises InputError if something else is at ``root``.
+    ``mode`` and ``controllers`` apply to the sources that do not show them. The work is done when the rows are read;
+    when they are read again, they say ``unchanged``. Raises InputError if something else is at ``root``.
     """
     absolute = Path(root).absolute()  # executors work elsewhere
     check_fleet_root(absolute)
 
     def work(inputs: Iterator[SnapshotSource]) -> Iterator[pa.RecordBatch]:
         for source in inputs:
-            yield ingest_source(source, absolute, force=force, mode=mode)
+            yield ingest_source(source, absolute, force=force, mode=mode, controllers=controllers)
 
     return map_inputs(spark, tuple(sources), work, INGESTED.ddl)
 
@@ -114,7 +123,7 @@ def _reason(quarantine: pa.Table) -> str:
 
 def _row(record: ClusterRecord, status: str) -> pa.RecordBatch:
     row: dict[str, Any] = {name: getattr(record, name, None) for name in INGESTED.schema.names}
-    mode = None if record.refused is not None else record.mode
+    mode = None if record.rejected is not None else record.mode
     return pa.RecordBatch.from_pylist(
-        [{**row, "status": status, "reason": record.refused, "mode": mode}], INGESTED.schema
+        [{**row, "status": status, "reason": record.rejected, "mode": mode}], INGESTED.schema
     )

@@ -12,6 +12,7 @@ from kframe.core.kraft.context import SUPPORTED_FEATURES
 from kframe.errors import SnapshotError
 from kframe.model.kraft.ids import ELR_VERSION, ResourceType
 from kframe.model.kraft.records import ConfigRecord
+from kframe.model.kraft.releases import RELEASE_KEY
 from kframe.snapshot import KraftFacts, Snapshot
 from kframe.snapshot.decode import short_repr
 from kframe.snapshot.facts import ELR_COLUMNS, MIN_INSYNC_CONFIG
@@ -52,12 +53,18 @@ def kraft_facts_of(row: Mapping[str, Any]) -> KraftFacts | None:
     where = f"cluster {row['cluster']}"
     if row["directory_ids"] is None:
         return None
+    features = None if row["features"] is None else dict(row["features"])
+    for name, level in (features or {}).items():
+        if level is None:
+            raise SnapshotError(f"{where} field features", f"a null level of {name}", "a level of each feature")
+    if None in (row["records"] or ()):
+        raise SnapshotError(f"{where} field records", "a null in them", "a type and JSON of each record")
     try:
         directory_ids = tuple(map(UUID, row["directory_ids"]))
     except (ValueError, AttributeError, TypeError) as problem:
         raise SnapshotError(f"{where} field directory_ids", short_repr(row["directory_ids"]), "UUIDs") from problem
     return KraftFacts(
-        features=None if row["features"] is None else dict(row["features"]),
+        features=features,
         records=None if row["records"] is None else read_records(
             ((record["type"], record["record"]) for record in row["records"]), f"{where} field records"
         ),
@@ -92,12 +99,13 @@ def min_insync_of_node(row: Mapping[str, Any]) -> str | None:
 
 def config_for(config: Mapping[str, object], snapshot: Snapshot) -> dict[str, object]:
     """The settings of a fleet for one of its clusters. Levels of features, such as ``metadata.version``, are for KRaft
-    clusters whose snapshots lack them; other clusters do without."""
+    clusters whose snapshots lack them, and the release of controllers is for all KRaft clusters."""
     if snapshot.is_kraft and (snapshot.kraft is None or snapshot.kraft.features is None):
         return dict(config)
-    return without_features(config)
+    release = {key: value for key, value in config.items() if snapshot.is_kraft and key == RELEASE_KEY}
+    return without_features(config) | release
 
 
 def without_features(config: Mapping[str, object]) -> dict[str, object]:
     """The settings that a cluster in any mode may have."""
-    return {key: value for key, value in config.items() if key not in SUPPORTED_FEATURES}
+    return {key: value for key, value in config.items() if key not in SUPPORTED_FEATURES and key != RELEASE_KEY}

@@ -2,6 +2,7 @@
 
     OUT/impacts/cluster=east/scenario=broker-7/part-….parquet
     OUT/_done/impacts/cluster=east/scenario=broker-7         written last, removed first
+    OUT/_left_out/impacts.json                               why clusters have no rows
 
 A directory without a mark is incomplete. A mark has two fingerprints: of the scenario and settings, and of the input of
 the cluster. A later run compares them to find what is left to do, and why.
@@ -23,6 +24,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from kframe.errors import SnapshotError
+from kframe.snapshot.decode import decode
 from kframe.spark.fleet import directory_of, staging
 from kframe.spark.schema import FleetTable
 
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _DONE: Final = "_done"
+_LEFT_OUT: Final = "_left_out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,7 @@ class Mark(msgspec.Struct, frozen=True):
 
 
 _MARK: Final = msgspec.json.Decoder(Mark)
+_REASONS: Final = msgspec.json.Decoder(dict[str, str])
 
 
 class Marks:
@@ -137,6 +141,29 @@ class Marks:
         building.write_bytes(msgspec.json.encode(mark))
         building.rename(path)
 
+    def write_left_out(self, clusters: Iterable[str], reasons: Mapping[str, str]) -> None:
+        """Save why clusters have no rows of this stage; forget what an earlier run saved of ``clusters``."""
+        saved = {name: reason for name, reason in self.left_out().items() if name not in set(clusters)}
+        path = self._left_out
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with staging(self.out) as staged:
+            building = staged / path.name
+            building.write_bytes(msgspec.json.format(msgspec.json.encode({**saved, **reasons}), indent=2) + b"\n")
+            building.rename(path)
+
+    def left_out(self) -> dict[str, str]:
+        """Why clusters have no rows of this stage, by name, as the runs that wrote here saved it. Raises SnapshotError
+        if that cannot be read."""
+        try:
+            raw = self._left_out.read_bytes()
+        except FileNotFoundError:
+            return {}
+        return decode(_REASONS, raw, str(self._left_out))
+
+    @property
+    def _left_out(self) -> Path:
+        return self.out / _LEFT_OUT / f"{self.name}.json"
+
     def rows(self, table: FleetTable, part: Path) -> pa.Table:
         """The rows of a part, read in this process. The columns that its directories name are added.
 
@@ -190,6 +217,11 @@ class PendingParts:
 def part_of_cluster(cluster: str) -> Path:
     """The directory of a cluster within a table."""
     return Path(directory_of("cluster", cluster))
+
+
+def cluster_of_part(part: Path) -> str:
+    """The cluster of the directory of a cluster or scenario within a table."""
+    return unquote(part.parts[0].partition("=")[2])
 
 
 def part_of_scenario(cluster: str, scenario: str) -> Path:

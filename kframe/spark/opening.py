@@ -32,10 +32,12 @@ class Fleet:
     tables: Mapping[str, DataFrame]
     inputs: Mapping[str, str] = field(default_factory=dict)
     clusters: Mapping[str, ClusterInput] = field(default_factory=dict)
+    rejected: Mapping[str, str] = field(default_factory=dict)
+    """Why clusters were rejected when they were ingested, by name. They have no rows."""
 
     def names(self) -> set[str]:
         """The names of all clusters. A Spark job is run only where no input names them."""
-        if self.clusters:
+        if self.clusters or self.rejected or "clusters" not in self.tables:
             return set(self.clusters)
         return set(self.tables["clusters"].select("cluster").toArrow()["cluster"].to_pylist())
 
@@ -82,8 +84,9 @@ def open_fleet(
             {
                 record.cluster: ClusterInput.of_record(Path(root), record)
                 for record in complete
-                if record.refused is None
+                if record.rejected is None
             },
+            {record.cluster: record.rejected for record in complete if record.rejected is not None},
         )
     sources = find_sources([root])
     return Fleet(

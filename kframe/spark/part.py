@@ -15,14 +15,21 @@ from kframe.snapshot import BrokerFacts, KraftFacts, Snapshot, Source, TopicFact
 from kframe.snapshot.checks import check_brokers_listed
 from kframe.snapshot.facts import own_configs
 from kframe.spark.kraft import is_kraft, kraft_facts_of
-from kframe.spark.rows import broker_facts, cluster_partitions, highest_controller_epoch, topic_ids
-from kframe.spark.schema import BROKERS, INT, KRAFT_FACTS, TEXT
+from kframe.spark.rows import (
+    broker_facts,
+    check_keys,
+    cluster_partitions,
+    configs_of,
+    highest_controller_epoch,
+    topic_ids,
+)
+from kframe.spark.schema import BROKERS, INT, KRAFT_FACTS, LONG, TEXT
 from kframe.spark.shards import SHARDS, unpack
 
-#: A shard, and the facts of its cluster that every shard needs.
+#: A shard, and the facts of its cluster that every shard needs; ``cluster_rows`` counts its rows in CLUSTERS.
 SHARD_WITH_FACTS: Final = pa.schema(
     [*SHARDS.schema, ("controller_id", INT), ("broker_default_configs", pa.map_(TEXT, TEXT)), ("mode", TEXT),
-     *KRAFT_FACTS, ("brokers", pa.list_(pa.struct(list(BROKERS.schema)[1:])))]
+     *KRAFT_FACTS, ("cluster_rows", LONG), ("brokers", pa.list_(pa.struct(list(BROKERS.schema)[1:])))]
 )  # fmt: skip
 
 
@@ -40,18 +47,23 @@ class ClusterFacts:
 
     @staticmethod
     def of(row: dict[str, Any]) -> ClusterFacts:
-        """From a row that has ``brokers`` as a list of rows of BROKERS. Raises SnapshotError for a broker twice."""
+        """From a row that has ``brokers`` as a list of rows of BROKERS.
+
+        Raises SnapshotError for a broker twice, and for a cluster with several rows in CLUSTERS.
+        """
         where = f"cluster {row['cluster']}"
+        if (count := row.get("cluster_rows") or 1) > 1:
+            raise SnapshotError(f"{where} table clusters", f"{count} rows", "one row of each cluster")
         brokers = sorted(
             (broker_facts(facts, where) for facts in row["brokers"] or ()), key=lambda facts: facts.broker_id
         )
         for facts, after in pairwise(brokers):
             if facts.broker_id == after.broker_id:
                 raise SnapshotError(f"{where} table brokers", f"broker {facts.broker_id} twice", "each broker once")
-        defaults = row["broker_default_configs"]
         return ClusterFacts(
             row["cluster"], tuple(brokers), row["controller_id"], row["controller_epoch"],
-            None if defaults is None else dict(defaults), (kraft_mode := is_kraft(row)),
+            configs_of(row["broker_default_configs"], f"{where} field broker_default_configs"),
+            (kraft_mode := is_kraft(row)),
             kraft_facts_of(row) if kraft_mode else None,
         )  # fmt: skip
 
@@ -73,7 +85,7 @@ def parts_of(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[dict[str, Any]
         for index in range(batch.num_rows):
             row = facts.slice(index, 1).to_pylist()[0]
             if row["brokers"] is None:
-                yield row, f"partitions of cluster {row['cluster']}, which the clusters table lacks"
+                yield row, unlisted(row["cluster"])
                 continue
             try:
                 yield (
@@ -93,9 +105,7 @@ def part_of(rows: pa.Table, facts: ClusterFacts) -> Snapshot:
     null in some rows only, and a broker that the cluster does not have.
     """
     where = f"cluster {facts.name}"
-    for name in ("topic", "partition"):
-        if rows[name].null_count:
-            raise SnapshotError(f"{where} table partitions field {name}", "null", "a value in every row")
+    check_keys(rows, where)
     topics = _topics(rows, where)
     partitions = cluster_partitions(rows, where, facts.is_kraft, facts.kraft)
     if partitions.leader is None or partitions.isr is None:
@@ -107,6 +117,13 @@ def part_of(rows: pa.Table, facts: ClusterFacts) -> Snapshot:
     )  # fmt: skip
     check_brokers_listed(snapshot, where)
     return snapshot
+
+
+def unlisted(cluster: str | None) -> str:
+    """The problem of a cluster without a row in CLUSTERS, which other tables name. None: they name no cluster."""
+    if cluster is None:
+        return "rows without a cluster: found null, expected the name of a cluster"
+    return f"rows of cluster {cluster}, which the clusters table lacks"
 
 
 def leaders_unknown(where: str) -> SnapshotError:

@@ -7,6 +7,7 @@ Every result adds up over the shards of a cluster: lists of changed partitions a
 from __future__ import annotations
 
 import platform
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -46,8 +47,8 @@ CHANGES: Final = FleetTable(
     pa.schema(
         [*SHARED, ("topic", TEXT), ("partition", INT), ("leader_before", INT), ("leader_after", INT),
          ("isr_before", INTS), ("isr_after", INTS), ("replicas_before", INTS), ("replicas_after", INTS),
-         ("leader_epoch_before", INT), ("leader_epoch_after", INT), ("zk_version_before", INT),
-         ("zk_version_after", INT), ("went_offline", FLAG), ("came_online", FLAG), ("unclean", FLAG),
+         ("leader_epoch_before", INT), ("leader_epoch_after", INT), ("partition_epoch_before", INT),
+         ("partition_epoch_after", INT), ("went_offline", FLAG), ("came_online", FLAG), ("unclean", FLAG),
          *((name, INTS) for name in ELR_LISTS)]
     ),
     ("cluster", "scenario", "topic", "partition"),
@@ -176,11 +177,16 @@ def play(batches: Iterable[pa.RecordBatch], engine: Engine, *, whole: bool = Fal
     ControllerConfig(without_features(engine.config))
     selectors = engine.selector_maker()
     for row, part in parts_of(batches):
+        names = Counter(scenario["scenario"] for scenario in row["scenarios"] or ())
         if row["brokers"] is None:
             assert isinstance(part, str)
-            yield _row(row["cluster"], None, part)
+            yield from (_row(row["cluster"], name, part) for name in names or (None,))
             continue
-        scenarios = row["scenarios"] or ()
+        for name, count in names.items():
+            if count > 1:
+                problem = InputError("table scenarios", f"scenario {name} {count} times", "each name once in a cluster")
+                yield _row(row["cluster"], name, str(problem))
+        scenarios = [scenario for scenario in row["scenarios"] or () if names[scenario["scenario"]] == 1]
         is_whole = whole or (isinstance(part, Snapshot) and part.is_kraft)
         for scenario, tables in zip(scenarios, play_part(scenarios, part, engine, selectors, is_whole), strict=False):
             yield _row(row["cluster"], scenario["scenario"], tables)

@@ -78,7 +78,7 @@ def read_piece(piece: Piece, request: ReadRequest) -> Iterator[pa.RecordBatch]:
 
 
 def read_tolerantly(source: SnapshotSource) -> tuple[Snapshot | None, pa.Table]:
-    """The valid part of a source, None if it is refused, and the faults as rows of QUARANTINE."""
+    """The valid part of a source, None if it is rejected, and the faults as rows of QUARANTINE."""
     notes = FaultNotes()
     try:
         snapshot = read_snapshot(source.path, faults=notes)
@@ -87,8 +87,8 @@ def read_tolerantly(source: SnapshotSource) -> tuple[Snapshot | None, pa.Table]:
     return snapshot, quarantine_rows(source, notes)
 
 
-def quarantine_rows(source: SnapshotSource, notes: FaultNotes, refused: SnapshotError | None = None) -> pa.Table:
-    """Rows of QUARANTINE. ``refused`` is why nothing of the source was taken."""
+def quarantine_rows(source: SnapshotSource, notes: FaultNotes, rejected: SnapshotError | None = None) -> pa.Table:
+    """Rows of QUARANTINE. ``rejected`` is why nothing of the source was ingested."""
     counted: set[str] = set()
     rows = []
     for noted in notes.noted:
@@ -96,8 +96,8 @@ def quarantine_rows(source: SnapshotSource, notes: FaultNotes, refused: Snapshot
         partitions = notes.partitions.get(noted.topic or "", 0) if first else noted.partitions
         counted |= {noted.topic} if noted.topic is not None else set()
         rows.append(_row(source, noted.fault, noted.topic, partitions))
-    if refused is not None:
-        rows.append(_row(source, refused, None, None))
+    if rejected is not None:
+        rows.append(_row(source, rejected, None, None))
     return pa.Table.from_pylist(rows, QUARANTINE.schema)
 
 

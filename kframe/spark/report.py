@@ -7,7 +7,7 @@ says otherwise, null where they are not known.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from kframe.errors import InputError
 from kframe.spark.failover import total
+from kframe.spark.marks import Marks, cluster_of_part
 from kframe.spark.play import BROKER_COUNTS, CHANGES, CONDITIONS, IMPACT_COUNTS, IMPACTS, LOADS, RECORD_COUNTS, SHARED
 from kframe.spark.requests import REQUESTS
 from kframe.spark.schema import LONG, TEXT, FleetTable
@@ -80,16 +81,27 @@ class Played:
     conditions: DataFrame
     impacts: DataFrame
     requests: DataFrame | None = None
+    clusters: frozenset[str] = frozenset()
+    """The clusters that are played, if the tables were read from files."""
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    """Why other clusters of the fleet are not played, by name."""
 
 
 def written(session: SparkSession, path: str) -> Played:
     """The tables that ``kframe spark failover --out`` and ``requests --out`` wrote. Raises InputError if none."""
+    store = Marks(path, IMPACTS.name)
     tables = FAILOVER.written(session, path)
+    if not tables and store.left_out():
+        tables = {table: store.read(session, table, ()) for table in FAILOVER.makers}
     if not tables:
         expected = "a directory that kframe spark failover --out wrote"
         raise InputError(path, "nothing played" if Path(path).is_dir() else "no such directory", expected)
     requests = REQUESTED.written(session, path).get(REQUESTS)
-    return Played(tables[CHANGES], tables[BROKER_COUNTS], tables[CONDITIONS], tables[IMPACTS], requests)
+    clusters = frozenset(cluster_of_part(part) for part in store.parts(2))
+    left_out = {name: reason for name, reason in store.left_out().items() if name not in clusters}
+    return Played(
+        tables[CHANGES], tables[BROKER_COUNTS], tables[CONDITIONS], tables[IMPACTS], requests, clusters, left_out
+    )
 
 
 def by_cluster(played: Played) -> DataFrame:
@@ -155,6 +167,8 @@ class Report:
     make: Callable[[Played], DataFrame]
     table: FleetTable
     worst: tuple[str, ...]
+    why_none: str
+    """Why a cluster that is played has no row."""
 
     def ordered(self, played: Played) -> DataFrame:
         """All rows, the worst first. Ties by the table's key."""
@@ -163,12 +177,17 @@ class Report:
         worst = (f.col(column).desc_nulls_last() for column in self.worst)
         return self.make(played).orderBy(*worst, *self.table.key)
 
+    def left_out(self, played: Played) -> dict[str, str]:
+        """Why clusters have no row, by name. A Spark job finds those that have rows."""
+        listed = set(self.make(played).select("cluster").distinct().toArrow()["cluster"].to_pylist())
+        return {**played.left_out, **dict.fromkeys(played.clusters - listed, self.why_none)}
+
 
 REPORTS: Final = {
-    "cluster": Report(by_cluster, BY_CLUSTER, ("offline", "under_min_isr")),
-    "broker": Report(by_broker, BY_BROKER, ("leaders_after", "bytes")),
-    "rack": Report(by_rack, BY_RACK, ("leaders_after", "bytes")),
-    "topic": Report(by_topic, BY_TOPIC, ("went_offline", "changed")),
+    "cluster": Report(by_cluster, BY_CLUSTER, ("offline", "under_min_isr"), "it has no scenario"),
+    "broker": Report(by_broker, BY_BROKER, ("leaders_after", "bytes"), "it has no brokers"),
+    "rack": Report(by_rack, BY_RACK, ("leaders_after", "bytes"), "it has no brokers"),
+    "topic": Report(by_topic, BY_TOPIC, ("went_offline", "changed"), "no scenario changes a partition of it"),
 }
 
 

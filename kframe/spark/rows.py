@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, Final
+from itertools import pairwise
+from typing import Any, Final, cast
 
 import numpy as np
 import pyarrow as pa
@@ -82,21 +83,23 @@ def snapshot_of(partitions: pa.Table, brokers: pa.Table, topics: pa.Table, clust
     """One cluster from all its rows. The rows may be in any order. ``clusters`` has one row.
 
     Raises SnapshotError, which names the cluster, if a partition is missing or there twice, a column is known of some
-    rows only, or a fact contradicts another.
+    rows only, a list has a null in it, or a fact contradicts another.
     """
+    if clusters.num_rows != 1:
+        raise SnapshotError("table clusters", f"{clusters.num_rows} rows", "one row of the cluster")
     (facts_row,) = clusters.to_pylist()
     where = f"cluster {facts_row['cluster']}"
     topic_facts = _topic_facts(topics, where)
     ordered = _ordered(partitions, topic_facts, where)
     kraft = kraft_facts_of(facts_row) if (kraft_mode := is_kraft(facts_row)) else None
     facts = cluster_partitions(ordered, where, kraft_mode, kraft)
-    defaults = facts_row["broker_default_configs"]
+    defaults = configs_of(facts_row["broker_default_configs"], f"{where} field broker_default_configs")
     snapshot = Snapshot(
         tuple(broker_facts(row, where) for row in brokers.sort_by("broker_id").to_pylist()), topic_facts, facts,
         Source(facts_row["source_format"] or "cluster", facts_row["source_name"] or ""),
         facts_row["cluster_id"], facts_row["controller_id"], facts_row["controller_epoch"],
-        None if defaults is None else dict(defaults), dict(facts_row["provenance"] or ()),
-        kraft=kraft,
+        defaults, dict(facts_row["provenance"] or ()), kraft=kraft,
+        controllers=tuple(facts_row.get("controllers") or ()),
     )  # fmt: skip
 
     def locate(kind: str, index: int, column: str) -> str:
@@ -106,6 +109,13 @@ def snapshot_of(partitions: pa.Table, brokers: pa.Table, topics: pa.Table, clust
     check_snapshot(snapshot, locate)
     check_brokers_listed(snapshot, where)
     return snapshot
+
+
+def check_keys(partitions: pa.Table, where: str) -> None:
+    """Raise SnapshotError for a partition of no topic, or without a number."""
+    for name in ("topic", "partition"):
+        if partitions[name].null_count:
+            raise SnapshotError(f"{where} table partitions field {name}", "null", "a value in every row")
 
 
 def cluster_partitions(rows: pa.Table, where: str, kraft_mode: bool, kraft: KraftFacts | None) -> PartitionFacts:
@@ -150,6 +160,7 @@ def _clusters(snapshot: Snapshot) -> pa.Table:
         "broker_default_configs": _pairs(snapshot.broker_default_configs), "source_name": snapshot.source.name,
         "partitions": len(snapshot), "topics": len(snapshot.topics), "brokers": len(snapshot.brokers),
         "provenance": _pairs(snapshot.provenance), "mode": snapshot.mode, **kraft_columns(snapshot),
+        "controllers": list(snapshot.controllers),
     }  # fmt: skip
     schema = pa.schema([field for field in CLUSTERS.schema if field.name != "cluster"])
     return pa.Table.from_pylist([row], schema=schema)
@@ -175,8 +186,9 @@ def _as(column: Any, kind: pa.DataType) -> Any:
 def _topic_facts(table: pa.Table, where: str) -> TopicFacts:
     table = table.sort_by("topic")
     names, counts = table["topic"].to_pylist(), table["partition_count"]
-    for name, after in zip(names, [*names[1:], None], strict=True):
+    for name in names:
         check_topic_name(name or "", f"{where} table topics")
+    for name, after in pairwise(names):
         if name == after:
             raise SnapshotError(f"{where} table topics", f"topic {name} again", "each topic once")
     if counts.null_count:
@@ -189,8 +201,23 @@ def _topic_facts(table: pa.Table, where: str) -> TopicFacts:
         None if deleting is None else deleting.to_numpy(zero_copy_only=False).astype(np.uint8),
         None
         if configs is None
-        else {index: dict(config) for index, config in enumerate(configs.to_pylist()) if config},
+        else {
+            index: configs_of(config, f"{where} topic {names[index]} field configs") or {}
+            for index, config in enumerate(configs.to_pylist())
+            if config
+        },
     )
+
+
+def configs_of(pairs: Iterable[tuple[str, str | None]] | None, where: str) -> dict[str, str] | None:
+    """A column of settings as a dictionary; None if they are unknown. Raises SnapshotError for a null value."""
+    if pairs is None:
+        return None
+    configs = dict(pairs)
+    for key, value in configs.items():
+        if value is None:
+            raise SnapshotError(where, f"a null value of {key}", "a value of each setting")
+    return cast("dict[str, str]", configs)
 
 
 def topic_ids(texts: Iterable[str | None], where: str) -> UInt8:
@@ -216,24 +243,31 @@ def _ordered(partitions: pa.Table, topics: TopicFacts, where: str) -> pa.Table:
 
 
 def _known(table: pa.Table, name: str, where: str) -> Any:
-    """A column in one piece, or None if all of it is null."""
+    """A column in one piece, or None if all of it is null. Raises SnapshotError for other nulls, also in its lists."""
     column = table[name].combine_chunks()
     if column.null_count and column.null_count == len(column):
         return None
     if column.null_count:
         raise SnapshotError(f"{where} field {name}", f"{column.null_count} nulls in {len(column)} rows", "all or none")
+    if pa.types.is_list(column.type) and (nulls := column.flatten().null_count):
+        raise SnapshotError(f"{where} field {name}", f"{nulls} nulls in lists", "lists without nulls")
     return column
 
 
 def broker_facts(row: dict[str, Any], where: str) -> BrokerFacts:
-    """One row of BROKERS. Raises SnapshotError for an id that is none, and a part of a registration."""
+    """One row of BROKERS. Raises SnapshotError for an id that is none, a part of an endpoint or of a registration."""
     if row["broker_id"] is None or row["broker_id"] < 0:
         raise SnapshotError(f"{where} table brokers field broker_id", str(row["broker_id"]), "0 or more")
-    endpoints = None
-    if row["endpoints"] is not None:
-        endpoints = tuple(Endpoint(*(endpoint[name] for name in ENDPOINT_FIELDS)) for endpoint in row["endpoints"])
+    where = f"{where} table brokers broker {row['broker_id']}"
+    endpoints = None if row["endpoints"] is None else tuple(_endpoint(fields, where) for fields in row["endpoints"])
     facts = BrokerFacts(row["broker_id"], row["registered"], row["broker_epoch"], endpoints, row["rack"])
-    return with_registration(facts, row, f"{where} table brokers broker {row['broker_id']}")
+    return with_registration(facts, row, where)
+
+
+def _endpoint(fields: Mapping[str, Any] | None, where: str) -> Endpoint:
+    if fields is None or None in fields.values():
+        raise SnapshotError(f"{where} field endpoints", "a null in them", ", ".join(ENDPOINT_FIELDS))
+    return Endpoint(*(fields[name] for name in ENDPOINT_FIELDS))
 
 
 def table_of(batches: Iterable[pa.RecordBatch], table: FleetTable) -> pa.Table:

@@ -7,7 +7,7 @@ in a valid source. The leader is a live member of the ISR, the ISR is a part of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -51,6 +51,9 @@ class Rule:
 #: By name, in the order in which ``kframe spark validate`` lists them.
 RULES: Final[Mapping[str, Rule]] = {
     "partly_unknown": Rule(ERROR, "a column that is known of all partitions of a cluster or of none"),
+    "null_in_list": Rule(ERROR, "lists without nulls"),
+    "cluster_row": Rule(ERROR, "one valid row of the cluster in the clusters table"),
+    "key_unknown": Rule(ERROR, "a value in each column of the key, and a partition count of each topic"),
     "partition_missing": Rule(ERROR, "partitions from 0 to the topic's count, each once"),
     "partition_repeated": Rule(ERROR, "partitions from 0 to the topic's count, each once"),
     "partition_beyond": Rule(ERROR, "partitions from 0 to the topic's count, each once"),
@@ -82,7 +85,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "leader_range": Rule(ERROR, "a broker id, or -1 for none"),
     "leader_not_in_replicas": Rule(ERROR, "a replica"),
     "leader_not_in_isr": Rule(ERROR, "a member of the ISR"),
-    "zk_version_range": Rule(ERROR, "0 or more, or -1 for no state"),
+    "partition_epoch_range": Rule(ERROR, "0 or more, or -1 for no state"),
     "leader_epoch_range": Rule(ERROR, "0 or more, or -1 where there is no state"),
     "controller_epoch_range": Rule(ERROR, "0 or more, or -1 where there is no state"),
     "recovery_range": Rule(ERROR, "0 or 1"),
@@ -110,7 +113,8 @@ class RegisteredBrokers:
     @staticmethod
     def of(table: pa.Table) -> RegisteredBrokers:
         """From rows with ``broker_id``, ``registered``, ``fenced`` and ``rack``. An id that is there twice counts
-        once."""
+        once, a row without an id not at all."""
+        table = table.filter(table["broker_id"].is_valid())
         order = pc.sort_indices(table["broker_id"])
         ids, first = np.unique(table["broker_id"].take(order).to_numpy(), return_index=True)
         rows = order.take(pa.array(first))
@@ -150,10 +154,12 @@ def violations(cluster: str, rows: pa.Table, context: ClusterContext) -> Iterato
 
     ``rows`` (PARTITIONS, in any order) holds every partition of each topic that is in it or in ``context.counts``.
     """
-    known, unknown = _split(rows)
+    known, unknown, with_nulls = _split(rows)
+    report = _Report(cluster, rows, context.mode)
     if len(unknown):
-        null = pa.repeat(pa.scalar("null in a column", TEXT), len(unknown))
-        yield _Report(cluster, rows, context.mode).rows("partly_unknown", unknown, null)
+        yield report.rows("partly_unknown", unknown, pa.repeat(pa.scalar("null in a column", TEXT), len(unknown)))
+    if len(with_nulls):
+        yield report.rows("null_in_list", with_nulls, pa.repeat(pa.scalar("null in a list", TEXT), len(with_nulls)))
     named = rows.filter(pc.and_(rows["topic"].is_valid(), rows["partition"].is_valid()))
     yield from _numbering(_Report(cluster, named, context.mode), named, context.counts)
     rows = rows.take(pa.array(known, pa.int64()))
@@ -183,6 +189,13 @@ def _first_widths(rows: pa.Table, facts: PartitionFacts) -> NDArray[np.int64]:
     widths[topic[first]] = facts.replicas.counts[first]
     of_rows: NDArray[np.int64] = widths[topic]
     return of_rows
+
+
+def without_row(cluster: str | None, topics: Iterable[str | None]) -> pa.Table:
+    """A violation for each topic of a cluster that has no row in CLUSTERS, so that its mode is not known."""
+    shared = {"cluster": cluster, "rule": "cluster_row", "severity": ERROR, "actual": "no row of the cluster",
+              "expected": RULES["cluster_row"].expected}  # fmt: skip
+    return pa.Table.from_pylist([{**shared, "topic": topic} for topic in topics], VIOLATIONS.schema)
 
 
 def shared_topic_ids(cluster: str, topics: pa.Table, mode: str = ZOOKEEPER) -> Iterator[pa.RecordBatch]:
@@ -286,14 +299,18 @@ def _topic_ids(report: _Report, rows: pa.Table) -> Iterator[pa.RecordBatch]:
             )
 
 
-def _split(rows: pa.Table) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows that have a value in every column that is not null everywhere. Then the others."""
-    missing = np.zeros(rows.num_rows, bool)
+def _split(rows: pa.Table) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Rows that have a value in every column that is not null everywhere, and in every place of a list. Then rows
+    without such a value, and rows with a null in a list."""
+    missing, with_nulls = np.zeros(rows.num_rows, bool), np.zeros(rows.num_rows, bool)
     for name in (*_ALWAYS, *NUMBER_COLUMNS, *LIST_COLUMNS, "directories"):
-        column = rows[name]
+        column = rows[name].combine_chunks()
         if column.null_count and (name in _ALWAYS or column.null_count < rows.num_rows):
-            missing |= column.is_null().to_numpy()
-    return np.flatnonzero(~missing), np.flatnonzero(missing)
+            missing |= column.is_null().to_numpy(zero_copy_only=False)
+        if pa.types.is_list(column.type) and column.flatten().null_count:
+            owners = pc.list_parent_indices(column).to_numpy()
+            with_nulls[owners[column.flatten().is_null().to_numpy(zero_copy_only=False)]] = True
+    return np.flatnonzero(~missing & ~with_nulls), np.flatnonzero(missing), np.flatnonzero(with_nulls)
 
 
 def _states(report: _Report, facts: PartitionFacts, *, has_elr: bool) -> Iterator[pa.RecordBatch]:
@@ -301,7 +318,7 @@ def _states(report: _Report, facts: PartitionFacts, *, has_elr: bool) -> Iterato
     eligible leader replicas an ISR may be empty, and no member of it is in the ELR."""
     if facts.leader is None or facts.isr is None:
         return
-    stored = np.ones(len(facts), bool) if facts.zk_version is None else facts.zk_version != NO_STATE
+    stored = np.ones(len(facts), bool) if facts.partition_epoch is None else facts.partition_epoch != NO_STATE
     leaders = Ragged(np.arange(len(facts) + 1, dtype=np.int32), facts.leader)
     checks = {
         "isr_empty": ("isr", stored & (facts.isr.counts == 0) & (not has_elr)),

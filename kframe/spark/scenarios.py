@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 #: partition. The others need all topics and partitions, or the counter of broker epochs.
 ON_SHARDS: Final = (Verb.FAIL, Verb.SHUTDOWN, Verb.ELECT)
 _PARQUET: Final = ".parquet"
+_LISTS: Final = ("brokers", "racks", "names")
 
 
 def needs_whole(scenario: Mapping[str, Any]) -> bool:
@@ -40,10 +41,15 @@ def needs_whole(scenario: Mapping[str, Any]) -> bool:
 def play_scenario(whatif: WhatIf, scenario: Mapping[str, Any]) -> Outcome:
     """Play one row of SCENARIOS.
 
-    Raises InputError for an unknown verb, for a column that the verb needs and the row lacks, and for an unknown
-    broker, rack or partition.
+    Raises InputError for an unknown verb, for a column that the verb needs and the row lacks, for a null in a list, and
+    for an unknown broker, rack or partition.
     """
     name, verb = scenario["scenario"], scenario["verb"]
+    if name is None:
+        raise InputError("table scenarios field scenario", "null", "the name of the scenario")
+    for column in _LISTS:
+        if None in (scenario[column] or ()):
+            raise InputError(f"scenario {name} field {column}", "a null in the list", "a value in each place")
     brokers, racks = tuple(scenario["brokers"] or ()), tuple(scenario["racks"] or ())
     together, names = scenario["together"] is not False, tuple(scenario["names"] or ())
     where = f"scenario {name}"

@@ -94,15 +94,15 @@ KRAFT_FACTS: Final = pa.schema(
     [("features", pa.map_(TEXT, INT)), ("directory_ids", pa.list_(TEXT)), ("offset", LONG),
      ("records", pa.list_(pa.struct(list(_SNAPSHOT["records"]))))]
 )  # fmt: skip
-#: A row a cluster. ``controller_epoch`` is the highest that its controller or any partition names. ``mode`` is null in
-#: fleets of before it was a column, whose clusters are all in ZooKeeper mode.
+#: A row a cluster. ``controller_epoch`` is the highest that its controller or any partition names. A null ``mode`` is
+#: ZooKeeper mode. ``controllers`` are the ids of instances of kframe, which are no brokers.
 CLUSTERS: Final = FleetTable(
     "clusters",
     pa.schema(
         [("cluster", TEXT), ("cluster_id", TEXT), ("controller_id", INT), ("controller_epoch", INT),
          ("broker_default_configs", pa.map_(TEXT, TEXT)), ("source_format", TEXT), ("source_name", TEXT),
          ("partitions", LONG), ("topics", INT), ("brokers", INT), ("provenance", pa.map_(TEXT, TEXT)),
-         ("mode", TEXT), *KRAFT_FACTS]
+         ("mode", TEXT), ("controllers", INTS), *KRAFT_FACTS]
     ),
     ("cluster",),
 )  # fmt: skip
@@ -124,8 +124,8 @@ SCENARIOS: Final = FleetTable(
     ),
     ("cluster", "scenario"),
 )  # fmt: skip
-#: Input that was refused: its location, the actual value and the expected one. ``topic`` is the topic that is left out
-#: because of it, or null; the first row of a topic has its number of ``partitions``. A completely refused source has
+#: Input that was rejected: its location, the actual value and the expected one. ``topic`` is the topic that is left out
+#: because of it, or null; the first row of a topic has its number of ``partitions``. A completely rejected source has
 #: one row; its place is the source or the decisive place in it.
 QUARANTINE: Final = FleetTable(
     "quarantine",

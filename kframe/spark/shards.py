@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kframe.errors import InputError
 from kframe.model.columns import Int64
 from kframe.model.lists import distinct_values
 from kframe.spark.schema import INT, LONG, PARTITIONS, TEXT, FleetTable, to_stream, with_columns_of
@@ -38,10 +37,10 @@ _CODED: Final = PACKED.set(0, pa.field("topic", pa.dictionary(pa.int32(), TEXT))
 def pack(batches: Iterable[pa.RecordBatch], target: int = TARGET_ROWS) -> Iterator[pa.RecordBatch]:
     """Rows of PARTITIONS in any order as rows of SHARDS with about ``target`` rows each.
 
-    Columns that are missing are taken as unknown. Raises InputError for a row without a cluster.
+    Columns that are missing are taken as unknown. Rows without a cluster are shards without one.
     """
-    pending: dict[str, list[pa.Table]] = {}
-    counts: dict[str, int] = {}
+    pending: dict[str | None, list[pa.Table]] = {}
+    counts: dict[str | None, int] = {}
     for batch in batches:
         for name, part in _by_cluster(batch):
             for first in range(0, part.num_rows, target):
@@ -65,12 +64,10 @@ def unpack(pieces: Iterable[bytes]) -> pa.Table:
     return _ordered(pa.concat_tables([_CODED.empty_table(), *tables]))
 
 
-def _by_cluster(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.Table]]:
+def _by_cluster(batch: pa.RecordBatch) -> Iterator[tuple[str | None, pa.Table]]:
     column = batch["cluster"]
-    if column.null_count:
-        raise InputError("partitions column cluster", "null", "the name of a cluster")
     coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-    names, code = coded.dictionary.to_pylist(), coded.indices.to_numpy()
+    names, code = [*coded.dictionary.to_pylist(), None], coded.indices.fill_null(len(coded.dictionary)).to_numpy()
     table = with_columns_of(PACKED, batch)
     if len(distinct_values(code)) > 1:
         order = np.argsort(code, kind="stable")
@@ -82,7 +79,7 @@ def _by_cluster(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.Table]]:
         yield names[code[first]], table.slice(first, end - first)
 
 
-def _shard(name: str, parts: list[pa.Table], rows: int) -> pa.RecordBatch:
+def _shard(name: str | None, parts: list[pa.Table], rows: int) -> pa.RecordBatch:
     table = _ordered(pa.concat_tables(parts))
     columns: list[Any] = [[name], [rows], [pc.max(table["controller_epoch"]).as_py()], [[to_stream(table)]]]
     arrays = [pa.array(column, field.type) for column, field in zip(columns, SHARDS.schema, strict=True)]

@@ -59,7 +59,8 @@ class KframeSource(DataSource):
         table = _choice(self.options, "table", TABLES, "partitions")
         _check_schema(schema, table)
         pushing = _choice(self.options, "pushdown", _FLAGS, "false")
-        return (PushingReader if pushing else KframeReader)(dict(self.options.items()), table)
+        names = [field.name for field in schema.fields]
+        return (PushingReader if pushing else KframeReader)(dict(self.options.items()), table, names)
 
     def writer(self, schema: Any, overwrite: bool) -> KframeWriter:
         """A writer. Raises InputError for options that are not the format's, or rows that are not partitions."""
@@ -74,12 +75,13 @@ class KframeSource(DataSource):
 class KframeReader(DataSourceReader):
     """Reads one table: a Spark partition a file or range of row groups, without those that filters exclude."""
 
-    def __init__(self, options: Mapping[str, str], table: FleetTable) -> None:
+    def __init__(self, options: Mapping[str, str], table: FleetTable, names: Sequence[str]) -> None:
+        """``names`` are those of the table's columns, in the order and case in which Spark expects them."""
         self._paths = _paths(options)
         self._name = options.get("name")
         self._tolerant = _choice(options, "mode", _MODES, "FAILFAST")
         self._groups = _positive(options, "rowgroups", GROUPS_OF_PIECE)
-        self._table = table
+        self._table, self._names = table, names
         self._conditions: list[Condition] = []
         if "clusters" in options:
             names = tuple(name.strip() for name in options["clusters"].split(","))
@@ -93,8 +95,10 @@ class KframeReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a piece; none of none. Raises SnapshotError, which names file and reason."""
         piece: Piece | None = partition.value
+        columns = [name.lower() for name in self._names]
         if piece is not None:
-            yield from read_piece(piece, self._request)
+            for batch in read_piece(piece, self._request):
+                yield batch.select(columns).rename_columns(list(self._names))
 
     @property
     def _request(self) -> ReadRequest:
@@ -172,8 +176,8 @@ def _refuse_unknown(options: Mapping[str, str], known: frozenset[str]) -> None:
 
 
 def _check_schema(schema: Any, table: FleetTable) -> None:
-    """Raise InputError unless a schema of Spark's is the table's."""
-    actual = {field.name: field.dataType.simpleString() for field in schema.fields}
-    expected = {field.name: spark_type(field.type) for field in table.schema}
+    """Raise InputError unless a schema of Spark's has the table's columns, in any order, with names in any case."""
+    actual = sorted((field.name.lower(), field.dataType.simpleString()) for field in schema.fields)
+    expected = sorted((field.name, spark_type(field.type)) for field in table.schema)
     if actual != expected:
-        raise InputError(f"the schema of table {table.name}", short_repr(actual), short_repr(expected))
+        raise InputError(f"the schema of table {table.name}", short_repr(dict(actual)), short_repr(dict(expected)))

@@ -51,6 +51,15 @@ class StageResult:
     changed: tuple[str, ...]
     parts: Callable[[], Iterator[pa.Table]]
     """The summary of each cluster and scenario that could be played, ascending by the table's key."""
+    clusters: frozenset[str] = frozenset()
+    """The clusters that have scenarios."""
+    store: Marks | None = None
+    """The marks of the output directory, if there is one."""
+
+    def write_left_out(self, clusters: Iterable[str], reasons: Mapping[str, str]) -> None:
+        """Save in the output directory, if any, which of these clusters have no rows, and why. ``report`` reads it."""
+        if self.store is not None:
+            self.store.write_left_out(clusters, reasons)
 
     def rows(self) -> Iterator[_Row]:
         """The summary, row by row. Holds the rows of one cluster and scenario at a time."""
@@ -107,8 +116,9 @@ class Stage:
         )  # fmt: skip
         changed = sorted({pair[0] for pair in rows_by_pair if part_of_scenario(*pair) in pending.changed})
         return StageResult(
-            self.summary, problems, tuple(changed), lambda: self._parts(sorted(rows_by_pair), summaries, store)
-        )
+            self.summary, problems, tuple(changed), lambda: self._parts(sorted(rows_by_pair), summaries, store),
+            frozenset(cluster for cluster, _ in rows_by_pair), store,
+        )  # fmt: skip
 
     def _play_whole(
         self, session: SparkSession, fleet: Fleet, todo: Mapping[str, list[tuple[_Row, Mark]]], engine: Engine,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -17,10 +17,11 @@ import pyarrow.compute as pc
 
 from kframe.errors import ConfigError, InputError
 from kframe.snapshot import Snapshot
-from kframe.spark.failover import by_mode, cluster_facts, shards, split_by_mode
+from kframe.spark.failover import by_mode, cluster_facts, shards, split_by_mode, without_partitions
+from kframe.spark.frames import conform, of_cogroup, unique_clusters
 from kframe.spark.kraft import config_for, without_features
 from kframe.spark.part import SHARD_WITH_FACTS, ClusterFacts, leaders_unknown, parts_of
-from kframe.spark.schema import INT, INTS, LONG, TEXT, FleetTable, of_cluster, with_columns_of
+from kframe.spark.schema import BROKERS, INT, INTS, LONG, PARTITIONS, TEXT, FleetTable, of_cluster, with_columns_of
 from kframe.spark.shards import TARGET_ROWS
 from kframe.whatif.kraft.sweep import KraftSweep
 from kframe.whatif.outcome import ZOOKEEPER_RULES
@@ -49,7 +50,7 @@ FAILURES: Final = FleetTable(
     "failures",
     pa.schema(
         [("cluster", TEXT), ("rank", LONG), ("rank_of_kind", LONG), ("kind", TEXT), ("brokers", INTS), ("rack", TEXT),
-         ("directory", TEXT), *((name, INT) for name in METRICS), ("leaders_most", INT), ("leaders_mean", pa.float64()),
+         ("directory", TEXT), *((name, INT) for name in METRICS), ("leaders_max", INT), ("leaders_mean", pa.float64()),
          ("leader_skew", pa.float64()), ("may_lose_data", INT), ("rules", TEXT), ("problem", TEXT)]
     ),
     ("cluster", "rank", "problem"),
@@ -166,8 +167,9 @@ def sweep(
     from pyspark.sql import functions as f
 
     options = Sweeping(dict(config or {}), depth, racks, by)
+    partitions, brokers, known = conform(partitions, PARTITIONS), conform(brokers, BROKERS), unique_clusters(clusters)
     facts = cluster_facts(brokers, clusters)
-    zookeeper, kraft = by_mode(partitions, clusters)
+    zookeeper, kraft = by_mode(partitions, known)
 
     def with_facts(parts: DataFrame) -> DataFrame:
         joined = parts.drop("controller_epoch").join(f.broadcast(facts), "cluster", "left")
@@ -176,19 +178,22 @@ def sweep(
     def counts(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return counted(batches, options)
 
-    def failures(counts: pa.Table, facts: pa.Table) -> pa.Table:
+    def failures(_key: tuple[Any, ...], counts: pa.Table, facts: pa.Table) -> pa.Table:
         return ranked(counts, facts, options)
 
     def whole(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return swept_whole(batches, options)
 
+    parts = shards(*zookeeper, target=target).unionByName(without_partitions((brokers, clusters), known))
     sums = (
-        with_facts(shards(*zookeeper, target=target)).mapInArrow(counts, COUNTS.ddl)
+        with_facts(parts).mapInArrow(counts, COUNTS.ddl)
         .groupBy("cluster", *KEY).agg(f.sum("count").alias("count"))
     )  # fmt: skip
     counted_facts, _ = split_by_mode(facts)
     ranked_counts = (
-        sums.groupBy("cluster").cogroup(counted_facts.groupBy("cluster")).applyInArrow(failures, FAILURES.ddl)
+        sums.groupBy("cluster")
+        .cogroup(counted_facts.groupBy("cluster"))
+        .applyInArrow(of_cogroup(failures), FAILURES.ddl)
     )
     in_kraft = with_facts(shards(*kraft, target=target, whole=True)).mapInArrow(whole, FAILURES.ddl)
     return ranked_counts.unionByName(in_kraft)

@@ -24,7 +24,7 @@ from kframe.snapshot.facts import own_configs
 from kframe.snapshot.manifest import MANIFEST_FILE
 from kframe.spark.fleet import read_part
 from kframe.spark.kraft import KRAFT, ZOOKEEPER
-from kframe.spark.rows import partition_facts, snapshot_of
+from kframe.spark.rows import check_keys, partition_facts, snapshot_of
 from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, TOPICS
 from kframe.spark.sources import check_cluster_name
 
@@ -49,7 +49,8 @@ class OutputTarget:
 
 
 def stage(target: OutputTarget, task: str, batches: Iterable[pa.RecordBatch]) -> int:
-    """Stage rows of PARTITIONS by cluster under the task's name. Return their number.
+    """Stage rows of PARTITIONS by cluster under the task's name. Return their number. Columns may be in any order, and
+    their names in any case.
 
     Raises InputError for a null cluster.
     """
@@ -57,7 +58,7 @@ def stage(target: OutputTarget, task: str, batches: Iterable[pa.RecordBatch]) ->
     writers: dict[str, Any] = {}
     rows = 0
     try:
-        for batch in batches:
+        for batch in map(_in_order, batches):
             rows += batch.num_rows
             for cluster in pc.unique(batch["cluster"]).to_pylist():
                 if cluster not in writers:
@@ -65,11 +66,18 @@ def stage(target: OutputTarget, task: str, batches: Iterable[pa.RecordBatch]) ->
                     (directory / cluster).mkdir(parents=True, exist_ok=True)
                     writers[cluster] = pa.ipc.new_file(str(directory / cluster / f"{task}.arrow"), PARTITIONS.schema)
                 rows_of_cluster = batch.filter(pc.equal(batch["cluster"], cluster))
-                writers[cluster].write_batch(rows_of_cluster.cast(PARTITIONS.schema))
+                writers[cluster].write_batch(rows_of_cluster)
     finally:
         for writer in writers.values():
             writer.close()
     return rows
+
+
+def _in_order(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """A batch of the table's columns in the table's order and types."""
+    return batch.rename_columns([name.lower() for name in batch.schema.names]).select(PARTITIONS.schema.names).cast(
+        PARTITIONS.schema
+    )  # fmt: skip
 
 
 def commit(target: OutputTarget, tasks: Iterable[str]) -> list[str]:
@@ -112,6 +120,7 @@ def cluster_snapshot(cluster: str, partitions: pa.Table, fleet: str | None) -> S
 
     Raises SnapshotError if the partitions are not whole or contradict themselves, or the fleet does not know it.
     """
+    check_keys(partitions, f"cluster {cluster}")
     if fleet is not None:
         tables = {table: read_part(Path(fleet), table, cluster) for table in (CLUSTERS, BROKERS, TOPICS)}
         return snapshot_of(partitions, tables[BROKERS], tables[TOPICS], tables[CLUSTERS])

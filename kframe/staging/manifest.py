@@ -23,7 +23,7 @@ Amount: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
 class StagedReassignment(msgspec.Struct, forbid_unknown_fields=True):
     """A partition of a stage. ``before`` are its replicas in the snapshot, ``replicas`` those that it is to have.
 
-    ``bytes`` is the size of one replica; null without sizes.
+    ``bytes`` is the size of one replica; null without sizes. ``observers`` are those of a partition that has any.
     """
 
     topic: str
@@ -31,6 +31,7 @@ class StagedReassignment(msgspec.Struct, forbid_unknown_fields=True):
     before: list[Count]
     replicas: list[Count]
     bytes: Amount | None
+    observers: list[Count] | msgspec.UnsetType = msgspec.UNSET
 
 
 class StageBroker(msgspec.Struct, forbid_unknown_fields=True):

@@ -13,6 +13,7 @@ from kframe.errors import InputError, SnapshotError
 from kframe.model.columns import Bool, Int32, Int64, Ragged, UInt8
 from kframe.model.ids import NO_LEADER
 from kframe.snapshot import Snapshot
+from kframe.snapshot.controllers import node_text
 from kframe.staging.request import StageRequest
 from kframe.whatif.plan_check import CheckedPlan, is_moving
 
@@ -87,7 +88,7 @@ def stage_problem(checked: CheckedPlan, request: StageRequest) -> StageProblem:
     size = weights[checked.rows[positions]]
     limits = _limits(request)
     used = _weighted(_indexes(snapshot.partitions.replicas, brokers), weights, len(brokers))
-    free = _capacity(request, brokers) - used
+    free = _capacity(request, snapshot, brokers) - used
     if float(used.sum()) + float((size * adding.counts).sum(dtype=np.float64)) >= UNLIMITED:
         raise InputError("weights", "sizes beyond 2^62 bytes in total", "sizes in bytes")
     rank = _ranks(checked, positions, adding, removing, size, free, brokers)
@@ -114,11 +115,11 @@ def _limits(request: StageRequest) -> Int64:
     return np.array([UNLIMITED if value is None else min(value, UNLIMITED) for value in values], np.int64)
 
 
-def _capacity(request: StageRequest, brokers: Int32) -> Int64:
+def _capacity(request: StageRequest, snapshot: Snapshot, brokers: Int32) -> Int64:
     capacity = request.disk_capacity
     for broker_id in capacity:
         if broker_id is not None and broker_id not in brokers:
-            raise InputError("disk_capacity", f"broker {broker_id}", "a broker of the snapshot")
+            raise InputError("disk_capacity", node_text(snapshot, broker_id), "a broker of the snapshot")
     default = capacity.get(None, UNLIMITED)
     return np.array([min(capacity.get(broker_id, default), UNLIMITED) for broker_id in brokers.tolist()], np.int64)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
+from msgspec import UNSET
 
 from kframe.model.columns import Int32
 from kframe.staging.failures import stage_failures
@@ -46,7 +47,7 @@ class StagedPlan:
         checked = self.schedule.problem.checked
         for stage, rows in zip(self.manifest.stages, self.rows, strict=True):
             part = _part(checked, self.schedule.problem.positions[rows])
-            yield file_name(stage.number), plan_document(part.plan.targets, part.stamp())
+            yield file_name(stage.number), plan_document(part.plan, part.stamp())
 
 
 def file_name(number: int) -> str:
@@ -84,11 +85,7 @@ def stage_plan(
 
 
 def _part(checked: CheckedPlan, positions: Int32) -> CheckedPlan:
-    plan = replace(
-        checked.plan,
-        targets=checked.plan.targets.take(positions),
-        log_dirs_differ=checked.plan.log_dirs_differ[positions],
-    )
+    plan = checked.plan.take(positions)
     return replace(checked, plan=plan, rows=checked.rows[positions], origin=checked.origin.take(positions))
 
 
@@ -136,9 +133,17 @@ def _subproblem(problem: StageProblem, rows: Int32) -> StageProblem:
 
 def _reassignments(problem: StageProblem, rows: Int32, sized: bool) -> list[StagedReassignment]:
     checked, positions = problem.checked, problem.positions[rows]
-    targets, before, sizes = checked.plan.targets.take(positions), checked.origin.take(positions), problem.size[rows]
+    plan, before, sizes = checked.plan.take(positions), checked.origin.take(positions), problem.size[rows]
+    targets = plan.targets
     return [
-        StagedReassignment(topic, partition, before[i].tolist(), targets.replicas[i].tolist(), size if sized else None)
+        StagedReassignment(
+            topic,
+            partition,
+            before[i].tolist(),
+            targets.replicas[i].tolist(),
+            size if sized else None,
+            UNSET if plan.observers is None else plan.observers[i].tolist() or UNSET,
+        )
         for i, ((topic, partition), size) in enumerate(zip(targets.partitions(), sizes.tolist(), strict=True))
     ]
 

@@ -187,6 +187,17 @@ class RequestsContract(StoreSuite):
         store, _ = controller_of(storage)
         assert (store.read_isr_changes().items, store.read_log_dir_events().items) == ((), ())
 
+    def test_notifications_since_prepare_are_notified_by_load(self, storage: StorageFixture) -> None:
+        notified: list[Event] = []
+        store = opened(storage, notified)
+        store.claim(FIRST_ID)
+        store.prepare()
+        storage.notify_isr_changes([("orders", 1)])
+        storage.notify_log_dir_event(3)
+        store.load()
+        storage.settle()
+        assert {IsrChangesNotified(), LogDirEventsNotified()} <= set(notified)
+
     # -- producer ids
 
     def test_producer_id_blocks_are_consecutive(self, storage: StorageFixture) -> None:

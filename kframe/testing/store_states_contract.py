@@ -61,6 +61,9 @@ class StatesContract(StoreSuite):
             assert len(loaded.state_zxid) == len(loaded)
             (row,) = rows_of(loaded, ["orders-0"])
             assert before <= loaded.state_zxid[row] < after
+            stored = store.read_states(loaded, np.array([row], np.int32))
+            assert stored.zxid is not None
+            assert stored.zxid.tolist() == [loaded.state_zxid[row]]
             index = loaded.brokers.find(2)
             assert index is not None
             assert loaded.brokers.broker_epoch[index] == after

@@ -12,8 +12,9 @@ from kframe.errors import ErrorCode, InputError
 from kframe.model.events import DeleteTopicsRequested, StopReplicaResponseReceived
 from kframe.model.ids import ReplicaState
 from kframe.model.lists import distinct_values
-from kframe.whatif.create import response_of
+from kframe.whatif.create import response_of, with_reasons
 from kframe.whatif.outcome import ControllerResponse, Operation, Outcome, StepReport, Verb
+from kframe.whatif.refusals import deletion_reason
 from kframe.whatif.timeline import MergedTimeline
 from kframe.whatif.topic_results import TopicResult, TopicStatus
 from kframe.whatif.zookeeper import REQUEST_TIMEOUT_MS, ZookeeperWhatIf
@@ -49,6 +50,7 @@ class _Deletion:
         self._whatif = whatif
         self._names = names
         self._codes: dict[str, ErrorCode] = {}
+        self._reasons: dict[str, str] = {}
         self._sizes = {name: self._size(name) for name in names}
 
     def begin(self) -> ControllerResponse:
@@ -56,7 +58,10 @@ class _Deletion:
         response: TopicsResponse = self._whatif.call(
             lambda token: DeleteTopicsRequested(self._names, REQUEST_TIMEOUT_MS, token)
         )
-        self._codes = dict(response.codes)
+        cluster = self._whatif.cluster
+        reasons = [deletion_reason(cluster, name, code) for name, code in response.codes.items()]
+        response = with_reasons(response, *reasons)
+        self._codes, self._reasons = dict(response.codes), response.messages
         return response_of(response)
 
     def confirm(self) -> StepReport:
@@ -90,7 +95,7 @@ class _Deletion:
             elif error in (ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT):
                 yield TopicResult(name, TopicStatus.WAITING, error, partitions, replicas, self._pending_brokers(name))
             else:
-                yield TopicResult(name, TopicStatus.REFUSED, error, 0, 0)
+                yield TopicResult(name, TopicStatus.REFUSED, error, 0, 0, reason=self._reasons.get(name))
 
     def _size(self, name: str) -> tuple[int, int]:
         cluster = self._whatif.cluster

@@ -39,26 +39,36 @@ def read_stamp(path: InputFile) -> Stamp | None:
     return decode(_STAMPED, document, str(path)).kframe
 
 
-def plan_document(targets: Targets, stamp: Stamp | None = None) -> str:
-    """A plan as Kafka's tools read it, a partition a line."""
-    return "".join(plan_lines(targets, stamp))
+def plan_document(plan: Plan, stamp: Stamp | None = None) -> str:
+    """A plan as Kafka's tools read it, a partition a line; observers as Confluent's tools read them."""
+    return "".join(plan_lines(plan, stamp))
 
 
-def plan_lines(targets: Targets, stamp: Stamp | None = None) -> Iterator[str]:
+def plan_lines(plan: Plan, stamp: Stamp | None = None) -> Iterator[str]:
     """The document of a plan in parts, so that a plan of a million partitions is never in memory as text."""
+    targets = plan.targets
     yield '{"version":1,"partitions":[\n'
     names = [json.dumps(name) for name in targets.names]
     for start in range(0, len(targets), _LINES):
         part = targets.take(np.arange(start, min(start + _LINES, len(targets))))
         values, offsets = part.replicas.values.tolist(), part.replicas.offsets.tolist()
         rows = zip(part.topic.tolist(), part.partition.tolist(), offsets, offsets[1:], strict=False)
+        observers = _observers(plan, start, len(part))
         lines = (
-            f'{{"topic": {names[topic]}, "partition": {partition}, "replicas": {values[begin:end]}}}'
-            for topic, partition, begin, end in rows
+            f'{{"topic": {names[topic]}, "partition": {partition}, "replicas": {values[begin:end]}{suffix}}}'
+            for (topic, partition, begin, end), suffix in zip(rows, observers, strict=True)
         )
         yield (",\n" if start else "") + ",\n".join(lines)
     stamp_field = "" if stamp is None else f',"{STAMP}":{json.dumps(msgspec.structs.asdict(stamp))}'
     yield f"\n]{stamp_field}}}\n"
+
+
+def _observers(plan: Plan, start: int, count: int) -> list[str]:
+    """The member ``observers`` of each of ``count`` entries, empty for those without."""
+    if plan.observers is None:
+        return [""] * count
+    lists = (plan.observers[position].tolist() for position in range(start, start + count))
+    return [f', "observers": {observers}' if observers else "" for observers in lists]
 
 
 def rollback_document(checked: CheckedPlan) -> str:
@@ -66,7 +76,9 @@ def rollback_document(checked: CheckedPlan) -> str:
     known = np.flatnonzero(checked.rows >= 0)
     targets = checked.plan.targets.take(known)
     back = Targets(targets.names, targets.topic, targets.partition, checked.origin.take(known), targets.cancel)
-    return plan_document(back)
+    observers = checked.snapshot.partitions.observers
+    observers = None if observers is None else observers.take(checked.rows[known])
+    return plan_document(Plan(checked.plan.name, back, np.zeros(len(back), np.bool_), observers))
 
 
 class PlanExecution:

@@ -5,13 +5,12 @@ The controller, or ``plan_check``, decides whether the plan is valid for a clust
 
 from __future__ import annotations
 
-import json
 from array import array
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
 import msgspec
 import numpy as np
@@ -21,9 +20,10 @@ from kframe.model.columns import Bool, Int32, Ragged
 from kframe.model.tables import Targets
 from kframe.snapshot.assemble import GrowingLists, int32
 from kframe.snapshot.assignments import read_assignments
-from kframe.snapshot.decode import decode
+from kframe.snapshot.decode import check_unique_keys, decode
 from kframe.snapshot.files import InputFile, read_blocks
-from kframe.snapshot.reassignment import PROPOSED_HEADING, documents
+from kframe.snapshot.reassignment import has_observers_last
+from kframe.snapshot.reassignment_text import PROPOSED_HEADING, read_documents
 
 #: Any value that Kafka reads as an int; its range is checked later.
 _Number: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
@@ -53,13 +53,16 @@ class PlanEntry(msgspec.Struct, forbid_unknown_fields=True):
     partition: _Number
     replicas: list[_Number]
     log_dirs: list[str] | None = None
+    observers: list[_Number] | None = None
+    """Confluent's observers: the last of the replicas, which stay out of the ISR."""
 
 
 class PlanFile(msgspec.Struct, forbid_unknown_fields=True):
     """A reassignment plan as ``kafka-reassign-partitions`` reads it, with the stamp of ``kframe plan stamp``."""
 
-    version: Annotated[int, msgspec.Meta(ge=1, le=1)]
     partitions: list[PlanEntry]
+    version: Annotated[int, msgspec.Meta(ge=1, le=1)] = 1
+    """Kafka's tool reads a plan without a version as one of version 1."""
     kframe: Stamp | None = None
 
 
@@ -70,12 +73,14 @@ _DOCUMENT: Final = msgspec.json.Decoder(PlanFile)
 class Plan:
     """``k`` partitions with the replicas they are to have, in the order of the file.
 
-    ``log_dirs_differ`` (k,) marks those with another number of log directories than of replicas.
+    ``log_dirs_differ`` (k,) marks those with another number of log directories than of replicas. ``observers`` are
+    those of each partition; None if none has any.
     """
 
     name: str
     targets: Targets
     log_dirs_differ: Bool
+    observers: Ragged | None = None
 
     def __len__(self) -> int:
         return len(self.targets)
@@ -89,6 +94,21 @@ class Plan:
         """``topic-partition``."""
         return f"{self.targets.names[self.targets.topic[position]]}-{int(self.targets.partition[position])}"
 
+    def take(self, positions: Int32) -> Plan:
+        """The partitions at these positions."""
+        observers = None if self.observers is None else self.observers.take(positions)
+        return Plan(self.name, self.targets.take(positions), self.log_dirs_differ[positions], observers)
+
+    def misplaced_observers(self) -> Bool:
+        """(k,) partitions whose observers are not the last of their replicas, or are all of them."""
+        if self.observers is None:
+            return np.zeros(len(self), np.bool_)
+        replicas, observers = self.targets.replicas, self.observers
+        misplaced = np.zeros(len(self), np.bool_)
+        for position in np.flatnonzero(observers.counts).tolist():
+            misplaced[position] = not has_observers_last(replicas[position].tolist(), observers[position].tolist())
+        return misplaced
+
     def repeated_positions(self) -> Int32:
         """Positions of partitions that the plan has at an earlier position, ascending."""
         topic, partition = self.targets.topic.astype(np.int64), self.targets.partition.astype(np.int64)
@@ -99,15 +119,19 @@ class Plan:
 
 
 def load_plan(source: InputFile | str) -> Plan:
-    """Read a reassignment: a document, or the proposed one in the output of ``--generate``. Raises SnapshotError."""
+    """Read a reassignment: a document, or the proposed one in the output of ``--generate``.
+
+    In the output of ``--execute`` it is the rollback: the former assignment. Raises SnapshotError.
+    """
     path = Path(source) if isinstance(source, str) else source
     with suppress(SnapshotError):
         if (plan := _plan_of_blocks(read_blocks(path), str(path), path.name)) is not None:
             return plan
-    documents_ = documents(path)
-    if PROPOSED_HEADING not in documents_:
+    documents = read_documents(path)
+    document = documents.proposed or (documents.current if documents.is_rollback else None)
+    if document is None:
         raise SnapshotError(str(path), "the current assignment only", f'a document under "{PROPOSED_HEADING}"')
-    return plan_of(*documents_[PROPOSED_HEADING], path.name)
+    return plan_of(*document, path.name)
 
 
 def plan_of(document: bytes, where: str, name: str) -> Plan:
@@ -121,15 +145,16 @@ def plan_of(document: bytes, where: str, name: str) -> Plan:
     entries = decode(_DOCUMENT, document, where).partitions
     _check_keys(document, len(entries), where)
     numbers: dict[str, int] = {}
-    topic, partition, replicas = array("i"), array("i"), GrowingLists()
+    topic, partition, replicas, observers = array("i"), array("i"), GrowingLists(), GrowingLists()
     for entry in entries:
         topic.append(numbers.setdefault(entry.topic, len(numbers)))
         partition.append(entry.partition)
         replicas.append(entry.replicas)
+        observers.append(entry.observers or ())
     differ = (entry.log_dirs is not None and len(entry.log_dirs) != len(entry.replicas) for entry in entries)
     return _plan(
         name, tuple(numbers), int32(topic), int32(partition), replicas.ragged(),
-        np.fromiter(differ, np.bool_, len(entries)),
+        np.fromiter(differ, np.bool_, len(entries)), observers.ragged(),
     )  # fmt: skip
 
 
@@ -145,33 +170,15 @@ def _plan_of_blocks(blocks: Iterable[bytes], where: str, name: str) -> Plan | No
 
 
 def _plan(
-    name: str, names: tuple[str, ...], topic: Int32, partition: Int32, replicas: Ragged, log_dirs_differ: Bool
-) -> Plan:
-    return Plan(name, Targets(names, topic, partition, replicas, np.zeros(len(topic), np.bool_)), log_dirs_differ)
+    name: str, names: tuple[str, ...], topic: Int32, partition: Int32, replicas: Ragged, log_dirs_differ: Bool,
+    observers: Ragged | None = None,
+) -> Plan:  # fmt: skip
+    known = observers if observers is not None and len(observers.values) else None
+    targets = Targets(names, topic, partition, replicas, np.zeros(len(topic), np.bool_))
+    return Plan(name, targets, log_dirs_differ, known)
 
 
 def _check_keys(document: bytes, entries: int, where: str) -> None:
-    """Raise SnapshotError for a key that occurs twice in an object, because the decoder would take the last value.
-
-    Counting names is enough for nearly every plan. Only where a count differs, for instance because a topic has such a
-    name, each object is examined.
-    """
-    expected = {
-        b'"topic"': entries,
-        b'"partition"': entries,
-        b'"replicas"': entries,
-        b'"version"': 1,
-        b'"partitions"': 1,
-    }
-    if all(document.count(name) == count for name, count in expected.items()) and (
-        document.count(b'"log_dirs"') in (0, entries) and document.count(b'"kframe"') < 2
-    ):
-        return
-
-    def unique(pairs: list[tuple[str, Any]]) -> None:
-        keys = [key for key, _ in pairs]
-        for position, key in enumerate(keys):
-            if key in keys[:position]:
-                raise SnapshotError(where, f"key {key} twice in one object", "each key once")
-
-    json.loads(document, object_pairs_hook=unique)
+    """Raise SnapshotError for a key that occurs twice in an object."""
+    keys = (b"topic", b"partition", b"replicas", b"log_dirs", b"observers")
+    check_unique_keys(document, where, {**dict.fromkeys(keys, entries), b"version": 1, b"partitions": 1, b"kframe": 1})

@@ -18,6 +18,7 @@ from kframe.model.columns import Bool, Int32, Int64, Ragged, offsets_of
 from kframe.model.lists import distinct_values, loads, members, repeated, same_lists
 from kframe.model.topics import topic_name_problem
 from kframe.snapshot import Snapshot
+from kframe.whatif.observers import observer_growth
 from kframe.whatif.plan import Plan, Stamp
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class Check(StrEnum):
     DUPLICATE_BROKER = "duplicate-broker"
     BROKER_ID = "broker-id"
     LOG_DIRS = "log-dirs"
+    OBSERVERS = "observers"
     UNKNOWN_TOPIC = "unknown-topic"
     TOPIC_BEING_DELETED = "topic-being-deleted"
     UNKNOWN_PARTITION = "unknown-partition"
@@ -60,6 +62,7 @@ class Check(StrEnum):
     ALREADY_MOVING = "already-moving"
     CANNOT_COMPLETE = "cannot-complete"
     MIN_ISR = "min-isr"
+    FEWER_OBSERVERS = "fewer-observers"
     FEWER_REPLICAS = "fewer-replicas"
     RACKS = "racks"
     UNEVEN_REPLICATION = "uneven-replication"
@@ -72,11 +75,10 @@ class Check(StrEnum):
 
 _WARNINGS: Final = frozenset(
     {Check.DEAD_BROKER_STAYS, Check.NO_LEADER, Check.ALREADY_MOVING, Check.FEWER_REPLICAS, Check.RACKS,
-     Check.UNEVEN_REPLICATION, Check.FENCED_BROKER, Check.BROKER_SHUTTING_DOWN, Check.CANNOT_COMPLETE, Check.MIN_ISR}
+     Check.UNEVEN_REPLICATION, Check.FENCED_BROKER, Check.BROKER_SHUTTING_DOWN, Check.CANNOT_COMPLETE, Check.MIN_ISR,
+     Check.FEWER_OBSERVERS}
 )  # fmt: skip
-_INFOS: Final = frozenset(
-    {Check.MORE_REPLICAS, Check.CORDONED_DIRECTORIES, Check.PARTIAL_TOPIC, Check.ORDER_ONLY, Check.NO_OP}
-)
+_INFOS: Final = {Check.MORE_REPLICAS, Check.CORDONED_DIRECTORIES, Check.PARTIAL_TOPIC, Check.ORDER_ONLY, Check.NO_OP}
 SEVERITY: Final = {
     check: Severity.WARNING if check in _WARNINGS else Severity.INFO if check in _INFOS else Severity.ERROR
     for check in Check
@@ -90,6 +92,8 @@ class Findings:
     check: Check
     positions: Int32
     of_topics: bool = False
+    lowered: Severity | None = None
+    """The severity instead of that of the check, where the release of the cluster accepts what later ones refuse."""
 
     def __len__(self) -> int:
         return max(len(self.positions), self.check is Check.EMPTY_PLAN)
@@ -198,8 +202,7 @@ def resolve_plan(plan: Plan, snapshot: Snapshot) -> CheckedPlan:
     else:
         refused = adding.any(~is_among(adding, _brokers(snapshot, True, None)))
     valid = known & _well_formed(plan) & ~refused
-    if topics.deleting is not None:
-        valid &= np.append(topics.deleting, 0)[topic] == 0
+    valid &= True if topics.deleting is None else np.append(topics.deleting, 0)[topic] == 0
     return CheckedPlan(plan, snapshot, rows, topic, current, origin, adding, removing, valid, kraft)
 
 
@@ -216,6 +219,7 @@ def check_alone(plan: Plan) -> list[Findings]:
         findings_at(Check.DUPLICATE_BROKER, lists.any(repeated(lists))),
         findings_at(Check.BROKER_ID, lists.any(lists.values < 0)),
         findings_at(Check.LOG_DIRS, plan.log_dirs_differ),
+        findings_at(Check.OBSERVERS, plan.misplaced_observers()),
         Findings(Check.UNEVEN_REPLICATION, _uneven(plan), of_topics=True),
     ]
     if len(plan) == 0:
@@ -239,6 +243,7 @@ def check_against(checked: CheckedPlan) -> list[Findings]:
         findings_at(Check.UNKNOWN_BROKER, lists.any(~is_among(lists, _brokers(snapshot, True, False, None)))),
         findings_at(Check.NO_LEADER, moved & _leaderless(checked)),
         findings_at(Check.ALREADY_MOVING, known & is_moving(checked)),
+        findings_at(Check.FEWER_OBSERVERS, known & (observer_growth(plan, snapshot, rows) < 0)),
         findings_at(Check.FEWER_REPLICAS, known & (growth < 0)),
         findings_at(Check.RACKS, known & _crowded(checked)),
         findings_at(Check.MORE_REPLICAS, known & (growth > 0)),
@@ -382,8 +387,7 @@ def _brokers(snapshot: Snapshot, *registered: bool | None) -> Int32:
 
 def is_among(lists: Ragged, ids: Int32) -> Bool:
     """For each of ``lists.values``: whether it is one of ``ids``."""
-    among: Bool = np.isin(lists.values, ids)
-    return among
+    return np.asarray(np.isin(lists.values, ids), np.bool_)
 
 
 def lists_at(lists: Ragged, rows: Int32) -> Ragged:

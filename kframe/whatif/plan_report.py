@@ -52,6 +52,7 @@ _PLAIN: Final = {
     Check.DUPLICATE_PARTITION: "stands in the plan before",
     Check.EMPTY_REPLICAS: "an empty replica list",
     Check.BROKER_ID: "a negative broker id",
+    Check.OBSERVERS: "observers that are not the last replicas, or are all of them",
     Check.LOG_DIRS: "another number of log directories than of replicas",
     Check.UNKNOWN_TOPIC: "no such topic in the snapshot",
     Check.TOPIC_BEING_DELETED: "the topic is being deleted",
@@ -93,7 +94,7 @@ class PlanReport:
             )
         order = list(Severity)
         ordered = sorted(
-            findings, key=lambda finding: (order.index(SEVERITY[finding.check]), list(Check).index(finding.check))
+            findings, key=lambda finding: (order.index(_severity(finding)), list(Check).index(finding.check))
         )
         return PlanReport(plan, checked, tuple(ordered))
 
@@ -101,13 +102,13 @@ class PlanReport:
         """How many findings there are of each severity."""
         counts = Counter[Severity]()
         for finding in self.findings:
-            counts[SEVERITY[finding.check]] += len(finding)
+            counts[_severity(finding)] += len(finding)
         return {str(severity): counts[severity] for severity in Severity}
 
     @property
     def valid(self) -> bool:
         """Whether nothing was found that keeps any part of the plan from being carried out."""
-        return not any(SEVERITY[finding.check] is Severity.ERROR for finding in self.findings)
+        return not any(_severity(finding) is Severity.ERROR for finding in self.findings)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -142,9 +143,10 @@ class PlanReport:
             yield from self._finding_rows(finding)
 
     def _finding_rows(self, finding: Findings) -> Iterator[dict[str, Any]]:
-        targets, error = self.plan.targets, _ERRORS.get(finding.check)
+        targets = self.plan.targets
+        error = None if finding.lowered else _ERRORS.get(finding.check)
         common = {
-            "severity": str(SEVERITY[finding.check]),
+            "severity": str(_severity(finding)),
             "check": str(finding.check),
             "error": None if error is None else error.name,
         }
@@ -183,7 +185,7 @@ class PlanReport:
             "moves": None if self.checked is None else reassignment_document(self.checked),
             "findings": list(self.rows()),
             "notes": list(self.notes),
-            "assumptions": [] if snapshot is None else list(snapshot.assumptions),
+            "assumptions": [] if self.checked is None else list(_assumptions(self.checked)),
         }  # fmt: skip
 
     def _detail(self, check: Check, position: int) -> str:
@@ -199,7 +201,16 @@ class PlanReport:
 
 
 def _is_folded(finding: Findings) -> bool:
-    return len(finding) > 1 and SEVERITY[finding.check] is Severity.INFO
+    return len(finding) > 1 and _severity(finding) is Severity.INFO
+
+
+def _severity(finding: Findings) -> Severity:
+    return finding.lowered or SEVERITY[finding.check]
+
+
+def _assumptions(checked: CheckedPlan) -> tuple[str, ...]:
+    """What the checks assume of the cluster, a sentence each."""
+    return checked.snapshot.assumptions if checked.kraft is None else checked.kraft.assumptions
 
 
 def reassignment_document(checked: CheckedPlan) -> dict[str, Any]:
@@ -238,6 +249,8 @@ def _snapshot_detail(checked: CheckedPlan, check: Check, position: int) -> str:
         case Check.UNKNOWN_BROKER:
             known = {facts.broker_id for facts in brokers}
             unknown = [broker_id for broker_id in target if broker_id not in known]
+            if instances := [broker_id for broker_id in unknown if broker_id in checked.snapshot.controllers]:
+                return f"node {_named(instances)} is an instance of kframe, no broker"
             return f"broker {_named(unknown)} is not in the snapshot"
         case (
             Check.DEAD_BROKER
@@ -260,6 +273,10 @@ def _snapshot_detail(checked: CheckedPlan, check: Check, position: int) -> str:
                 if broker_id not in checked.adding[position]
             ]
             return f"broker {_named(dead)} stays, but is not registered: complete only while it is in the ISR"
+        case Check.FEWER_OBSERVERS:
+            current = checked.snapshot.partitions.observers
+            observers = [] if current is None else current[int(checked.rows[position])].tolist()
+            return f"observers {_named(observers)} become fewer: the other replicas join the ISR"
         case Check.FEWER_REPLICAS | Check.MORE_REPLICAS:
             return f"replication factor {len(checked.origin[position])} becomes {len(target)}"
         case _:

@@ -25,6 +25,7 @@ from kframe.model.events import AlterPartitionRequested, ReassignmentRequested
 from kframe.model.ids import RecoveryState, ReplicaFlag
 from kframe.model.lists import distinct_values, members
 from kframe.model.tables import Targets
+from kframe.whatif.observers import OBSERVERS_LAST
 from kframe.whatif.outcome import ControllerResponse, Operation, Outcome, StepReport, Verb
 from kframe.whatif.plan import Plan
 from kframe.whatif.reassignment_lists import BeforeReassignment, ReassignmentResponses, reassignment_result
@@ -39,19 +40,30 @@ _MOVING: Final = np.uint8(ReplicaFlag.ADDING | ReplicaFlag.REMOVING)
 _NAMED: Final = 20
 
 
-def check_distinct(plan: Plan) -> None:
-    """Raise InputError for an empty plan and for a repeated partition."""
+def check_plan(plan: Plan) -> None:
+    """Raise InputError for a plan that Kafka's tool would not send: empty, a partition twice, too few directories."""
     if len(plan) == 0:
         raise InputError(plan.name, "no partition", "at least one to reassign")
     repeated = plan.repeated_positions()
     if len(repeated):
         where = f"{plan.name} partitions[{int(repeated[0])}]"
         raise InputError(where, f"partition {plan.partition_name(int(repeated[0]))} again", "each partition once")
+    misplaced = np.flatnonzero(plan.misplaced_observers())
+    if len(misplaced):
+        name = plan.partition_name(int(misplaced[0]))
+        where = f"{plan.name} partitions[{int(misplaced[0])}] field observers"
+        raise InputError(where, f"observers of partition {name} that are not its last replicas", OBSERVERS_LAST)
+    differ = np.flatnonzero(plan.log_dirs_differ)
+    if len(differ):
+        position = int(differ[0])
+        count = len(plan.targets.replicas[position])
+        actual = f"another number of log directories than of replicas for partition {plan.partition_name(position)}"
+        raise InputError(f"{plan.name} partitions[{position}] field log_dirs", actual, f"{count}, one for each replica")
 
 
 def play_reassignment(whatif: ZookeeperWhatIf, plan: Plan) -> Outcome:
     """Play a plan in ZooKeeper mode to its end."""
-    check_distinct(plan)
+    check_plan(plan)
     reassignment = _Reassignment(whatif, plan.targets)
     operation = Operation(Verb.REASSIGN, partitions=len(plan), topics=plan.targets.names)
     outcome = whatif.play(operation, [

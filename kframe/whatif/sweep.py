@@ -66,7 +66,7 @@ def sweep_of(counts: FailureCounts, *, configs_known: bool = True) -> Sweep:
         rack=np.concatenate([np.full(lengths[0] + lengths[1], -1, np.int32), np.arange(len(groups), dtype=np.int32)]),
         failed=np.repeat(np.append([1, 2], members.sum(axis=1)).astype(np.int32), (*lengths[:2], *[1] * len(groups))),
         counts=np.concatenate([part.counts for part in parts]),
-        leaders_most=np.concatenate([part.leaders_max for part in parts]),
+        leaders_max=np.concatenate([part.leaders_max for part in parts]),
         leaders_mean=np.concatenate([part.mean for part in parts]),
         before={
             name: None if name in CONDITIONS_OF_SETTINGS and not configs_known else value

@@ -54,7 +54,7 @@ def failures_table(sweep: Sweep, positions: Int64) -> pa.Table:
                 name: pa.nulls(len(positions), pa.int32()) if column is None else pa.array(column[positions])
                 for name, column in columns.items()
             },
-            "leaders_most": pa.array(sweep.leaders_most[positions]),
+            "leaders_max": pa.array(sweep.leaders_max[positions]),
             "leaders_mean": pa.array(sweep.leaders_mean[positions]),
             "leader_skew": pa.array(skew, mask=np.isnan(skew)),
             **_kraft_columns(sweep, positions),

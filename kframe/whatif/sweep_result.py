@@ -52,7 +52,7 @@ class Sweep:
 
     ``kind`` (s,): index in KINDS. ``first`` and ``second`` (s,): ids of the brokers that fail, -1 where a rack does or
     none. ``rack`` (s,): index in ``rack_names``, or -1. ``failed`` (s,): how many brokers fail. ``counts`` (s, 9):
-    partitions afterwards, in the columns METRICS. ``leaders_most`` (s,) and ``leaders_mean`` (s,): leaders on the
+    partitions afterwards, in the columns METRICS. ``leaders_max`` (s,) and ``leaders_mean`` (s,): leaders on the
     busiest surviving broker, and on the average one (0 if none survives). ``before``: the first line, with the same
     columns, how the cluster stands.
     """
@@ -63,7 +63,7 @@ class Sweep:
     rack: Int32
     failed: Int32
     counts: Int32
-    leaders_most: Int32
+    leaders_max: Int32
     leaders_mean: Float64
     before: Mapping[str, int | None]
     before_skew: Skew
@@ -95,7 +95,7 @@ class Sweep:
     def over_mean(self) -> Float64:
         """(s,) leader skew, as ``Skew.over_mean``. NaN where nothing is led."""
         mean = np.where(self.leaders_mean == 0, np.nan, self.leaders_mean)
-        return np.asarray(self.leaders_most / mean, np.float64)
+        return np.asarray(self.leaders_max / mean, np.float64)
 
     def count_of(self, what: FailOn) -> Int32 | None:
         """(s,) the partitions in which the failure alone causes this (``Outcome.count_of``)."""
@@ -129,15 +129,15 @@ class Sweep:
         columns = {name: None if (column := self.column(name)) is None else column[chosen].tolist() for name in METRICS}
         where = zip(self.kind[chosen].tolist(), self.first[chosen].tolist(), self.second[chosen].tolist(),
                     self.rack[chosen].tolist(), strict=True)  # fmt: skip
-        loads = list(zip(self.leaders_most[chosen].tolist(), self.leaders_mean[chosen].tolist(), strict=True))
+        loads = list(zip(self.leaders_max[chosen].tolist(), self.leaders_mean[chosen].tolist(), strict=True))
         for i, (kind, first, second, rack) in enumerate(where):
-            leaders_max, mean = loads[i]
+            busiest, mean = loads[i]
             yield {
                 "kind": str(KINDS[kind]),
                 "brokers": list(self.rack_brokers[rack]) if rack >= 0 else [id_ for id_ in (first, second) if id_ >= 0],
                 "rack": self.rack_names[rack] if rack >= 0 else None,
                 **{name: None if column is None else column[i] for name, column in columns.items()},
-                "leaders_most": leaders_max,
+                "leaders_max": busiest,
                 "leaders_mean": round(mean, 3),
-                "leader_skew": round(leaders_max / mean, 3) if mean else None,
+                "leader_skew": round(busiest / mean, 3) if mean else None,
             }

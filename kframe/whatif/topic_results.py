@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -22,7 +22,7 @@ class TopicStatus(StrEnum):
 class TopicResult:
     """One topic. ``partitions`` and ``replicas`` count what is created or deleted; of a refused one they are 0.
 
-    ``waiting_for`` are the brokers (ids) without which it goes no further.
+    ``waiting_for`` are the brokers (ids) without which it goes no further. ``reason`` is why it is refused.
     """
 
     topic: str
@@ -31,6 +31,7 @@ class TopicResult:
     partitions: int
     replicas: int
     waiting_for: tuple[int, ...] = ()
+    reason: str | None = field(default=None, compare=False)
 
     def record(self) -> dict[str, Any]:
         """The topic as data."""
@@ -41,4 +42,5 @@ class TopicResult:
             "partitions": self.partitions,
             "replicas": self.replicas,
             "waiting_for": list(self.waiting_for),
+            "reason": self.reason,
         }

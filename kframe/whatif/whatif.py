@@ -16,9 +16,11 @@ import numpy as np
 from kframe.errors import InputError, SnapshotError
 from kframe.lazy import load
 from kframe.snapshot.content import brokers_text
+from kframe.snapshot.controllers import node_text
 from kframe.snapshot.files import Progress, ignore_progress
 from kframe.whatif.health import ClusterHealth, union
 from kframe.whatif.modes import CLASSES, Assignments, ModeOperations
+from kframe.whatif.observers import ObserverRows
 from kframe.whatif.outcome import ControllerResponse, FailOn, Operation, Outcome, StepOutcome, StepReport, Verb
 from kframe.whatif.settings import knows_min_insync
 
@@ -100,12 +102,13 @@ class WhatIf:
         self, config: Mapping[str, object] | None, selectors: Mapping[ElectionKind, LeaderSelector] | None,
         clock: Clock | None, batches: BatchWatch | None,
     ) -> None:  # fmt: skip
-        snapshot = self.snapshot
-        if snapshot.partitions.leader is None:
+        snapshot, partitions = self.snapshot, self.snapshot.partitions
+        if partitions.leader is None:
             raise SnapshotError(snapshot.source.name, "nothing about who leads", "a snapshot that has leaders and ISRs")
-        self._known_epochs = (snapshot.partitions.leader_epoch is not None, snapshot.partitions.zk_version is not None)
+        self._known_epochs = (partitions.leader_epoch is not None, partitions.partition_epoch is not None)
         self._knows_min_insync = knows_min_insync(snapshot.topics, config)
         self._selectors = dict(selectors or {})
+        self._observers = ObserverRows.of(snapshot)
         self._racks = {facts.broker_id: facts.rack for facts in snapshot.brokers}
         self.step_progress: Progress = ignore_progress
         """Called with (done, total) steps, and repeatedly during long steps."""
@@ -136,8 +139,8 @@ class WhatIf:
         raise NotImplementedError
 
     def health(self) -> ClusterHealth:
-        """The health of the cluster now."""
-        return self._health()
+        """The health of the cluster now. Observers do not count as under-replicated."""
+        return self._observers.exclude(self._health(), self.cluster)
 
     def _health(self) -> ClusterHealth:
         raise NotImplementedError
@@ -145,7 +148,7 @@ class WhatIf:
     def play(self, operation: Operation, steps: Sequence[Step]) -> Outcome:
         """Play steps and return their outcome."""
         cluster, rules, notes = self.cluster, self.rules, tuple(self._notes(operation))
-        before = after = self._health()
+        before = after = self.health()
         self._begin()
         findings = FailOn.new_conditions(before, before)
         outcomes = []
@@ -154,7 +157,7 @@ class WhatIf:
             self._settle()
             report = report if isinstance(report, StepReport) else StepReport(report)
             events = self._take_events() if report.events is None else report.events
-            after = report.health or self._health()
+            after = report.health or self.health()
             findings = {what: union(findings[what], new) for what, new in FailOn.new_conditions(before, after).items()}
             outcomes.append(StepOutcome(name, events, after.counts(), report.response))
             self.step_completed(done)
@@ -229,16 +232,18 @@ class WhatIf:
 
     def restart(
         self, brokers: Iterable[int] = (), racks: Iterable[str] = (), *, together: bool = True,
-        clean: bool | None = None,
+        clean: bool | None = None, repair_directories: bool = False,
     ) -> Outcome:  # fmt: skip
         """Restart brokers: failed ones register again, those that are up bounce before the controller notices their
         absence.
 
         ``clean``: in a KRaft cluster, whether the former process stopped in order. By default all have that did not
-        fail in this what-if. Raises InputError for an unknown broker.
+        fail in this what-if. ``repair_directories``: in a KRaft cluster, whether failed log directories of the brokers
+        work again, with their data. By default they stay failed. Raises InputError for an unknown broker, and for
+        ``repair_directories`` in ZooKeeper mode.
         """
         ids = self._select_brokers(brokers, racks, registered=False)
-        steps = [self._restart(group, clean) for group in groups(ids, together)]
+        steps = [self._restart(group, clean, repair_directories) for group in groups(ids, together)]
         return self.play(Operation(Verb.RESTART, ids, together), steps)
 
     def shutdown(self, brokers: Iterable[int] = (), racks: Iterable[str] = (), *, together: bool = True) -> Outcome:
@@ -338,7 +343,7 @@ class WhatIf:
         """Brokers stop, and the controller notices."""
         raise NotImplementedError
 
-    def _restart(self, ids: tuple[int, ...], clean: bool | None) -> Step:
+    def _restart(self, ids: tuple[int, ...], clean: bool | None, repair_directories: bool) -> Step:
         """Brokers restart; ``clean``: see ``restart``."""
         raise NotImplementedError
 
@@ -363,9 +368,9 @@ class WhatIf:
         requested, up = tuple(brokers), self.registered
         candidates = up if registered else tuple(self._racks)
         for position, broker_id in enumerate(requested):
-            if broker_id not in candidates:
+            if broker_id not in candidates or broker_id in self.snapshot.controllers:
                 state = "a registered broker" if registered else "a broker of the snapshot"
-                raise InputError("brokers", f"broker {broker_id}", f"{state}: {_listed(candidates)}")
+                raise InputError("brokers", node_text(self.snapshot, broker_id), f"{state}: {_listed(candidates)}")
             if broker_id in requested[:position]:
                 raise InputError("brokers", f"broker {broker_id} twice", "each broker once")
         chosen = dict.fromkeys(requested)

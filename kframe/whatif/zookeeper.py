@@ -41,6 +41,7 @@ from kframe.whatif.observe import (
 )
 from kframe.whatif.outcome import ZOOKEEPER_RULES, ControllerResponse, Operation, Outcome, Verb
 from kframe.whatif.partition_timeline import PartitionTimeline
+from kframe.whatif.refusals import election_reasons
 from kframe.whatif.saved_rows import SavedRows
 from kframe.whatif.settings import assumptions_of, config_of, controller_epoch_of, controller_id_of
 from kframe.whatif.timeline import MergedTimeline, RequestsSent, TimelineEvent
@@ -122,7 +123,7 @@ class ZookeeperWhatIf(WhatIf):
 
     def health_of(self, cluster: ClusterState) -> ClusterHealth:
         """The health of ``cluster`` under this controller's settings."""
-        return health_of(cluster, self.config, self._knows_min_insync)
+        return self._observers.exclude(health_of(cluster, self.config, self._knows_min_insync), cluster)
 
     def follow(self, topic: str, partition: int) -> PartitionTimeline:
         """Record the stored state of this partition from now on. Raises InputError for an unknown partition."""
@@ -137,8 +138,10 @@ class ZookeeperWhatIf(WhatIf):
     def _stop(self, ids: tuple[int, ...]) -> Callable[[], None]:
         return lambda: self._ensemble.unregister_brokers(ids)
 
-    def _restart(self, ids: tuple[int, ...], clean: bool | None) -> Step:
+    def _restart(self, ids: tuple[int, ...], clean: bool | None, repair_directories: bool) -> Step:
         """Failed brokers register again; those that are up bounce."""
+        if repair_directories:
+            raise self._only_kraft()
         up = set(self.registered)
         bounced = tuple(broker_id for broker_id in ids if broker_id in up)
         started = tuple(broker_id for broker_id in ids if broker_id not in up)
@@ -166,7 +169,8 @@ class ZookeeperWhatIf(WhatIf):
     ) -> Callable[[], ControllerResponse]:
         def act() -> ControllerResponse:
             response = self.call(lambda token: ElectionRequested(election, partitions, token))
-            return ControllerResponse(ErrorCode(response.error), response.rows, response.codes)
+            named = election_reasons(self.cluster, response.rows, response.codes)
+            return ControllerResponse(ErrorCode(response.error), response.rows, response.codes, named)
 
         return act
 

@@ -119,7 +119,7 @@ def test_elections_by_name(snapshot: Path) -> None:
     assert parsed["steps"][0]["answer"] == {
         "error": "NONE",
         "partitions": {"PREFERRED_LEADER_NOT_AVAILABLE": 1, "ELECTION_NOT_NEEDED": 1},
-        "named": ["t-0", "t-4"],
+        "named": ["t-0", "t-4 (its preferred replica, broker 4, is not registered)"],
     }
 
 

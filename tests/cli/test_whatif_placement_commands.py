@@ -86,7 +86,15 @@ def test_real_plan_is_printed_as_table() -> None:
 def test_create_and_delete_report_result_of_each_topic(snapshot: Path) -> None:
     created = document("create", snapshot, "new", "--partitions", "4", "--rf", "2", "--seed", "5")
     assert created["topics"] == [
-        {"topic": "new", "status": "completed", "error": "NONE", "partitions": 4, "replicas": 8, "waiting_for": []}
+        {
+            "topic": "new",
+            "status": "completed",
+            "error": "NONE",
+            "partitions": 4,
+            "replicas": 8,
+            "waiting_for": [],
+            "reason": None,
+        }
     ]
     assert created["partitions"] == document(
         "create", snapshot, "new", "--partitions", "4", "--rf", "2", "--seed", "5"
@@ -96,10 +104,10 @@ def test_create_and_delete_report_result_of_each_topic(snapshot: Path) -> None:
         ("t", "waiting", [4]), ("nope", "refused", []),
     ]  # fmt: skip
     table = whatif("delete", snapshot, "t", "nope").stdout
-    assert ["nope", "refused", "UNKNOWN_TOPIC_OR_PARTITION", "0", "0", "-"] in [
+    assert ["nope", "refused", "UNKNOWN_TOPIC_OR_PARTITION", "0", "0", "-", "no", "such", "topic"] in [
         line.split() for line in table.splitlines()
     ]
-    assert "answer: NONE; 1 NONE; 1 UNKNOWN_TOPIC_OR_PARTITION; nope" in table
+    assert "answer: NONE; 1 NONE; 1 UNKNOWN_TOPIC_OR_PARTITION; nope (no such topic)" in table
 
 
 def test_create_partitions_reports_topic_and_its_new_partitions(snapshot: Path) -> None:

@@ -12,15 +12,17 @@ from click.testing import Result
 from kframe.cli.output import OUTPUTS
 from tests.cli.running import HEALTHY, PLAN, document, whatif
 
+TOO_MANY_REPLICAS = "new (replication factor 9, and 6 registered: brokers 1, 2, 3, 4, 5, 6)"
 #: (verb, arguments, the rest of the line that reports no change).
 CASES = [
     ("elect", ("--type", "preferred"), ""),
     ("elect", ("--type", "unclean"), ""),
     ("elect", ("--type", "preferred", "--partition", "__consumer_offsets-0"),
      "; answer: NONE; 1 ELECTION_NOT_NEEDED; __consumer_offsets-0"),
-    ("create", ("__consumer_offsets",), "; answer: NONE; 1 TOPIC_ALREADY_EXISTS; __consumer_offsets"),
-    ("create", ("new", "--rf", "9"), "; answer: NONE; 1 INVALID_REPLICATION_FACTOR; new"),
-    ("delete", ("nosuch",), "; answer: NONE; 1 UNKNOWN_TOPIC_OR_PARTITION; nosuch"),
+    ("create", ("__consumer_offsets",),
+     "; answer: NONE; 1 TOPIC_ALREADY_EXISTS; __consumer_offsets (topic __consumer_offsets exists)"),
+    ("create", ("new", "--rf", "9"), f"; answer: NONE; 1 INVALID_REPLICATION_FACTOR; {TOO_MANY_REPLICAS}"),
+    ("delete", ("nosuch",), "; answer: NONE; 1 UNKNOWN_TOPIC_OR_PARTITION; nosuch (no such topic)"),
 ]  # fmt: skip
 #: Errors with which Kafka refuses a request.
 REFUSED = ("TOPIC_ALREADY_EXISTS", "INVALID_REPLICATION_FACTOR", "UNKNOWN_TOPIC_OR_PARTITION")
@@ -73,4 +75,4 @@ def test_refusal_is_in_headline_or_on_stderr(output: str) -> None:
             line.startswith(f"{text.format(',')}: 645 partitions of ") for line in result.stdout.splitlines()[:2]
         )
     else:
-        assert f"error: {text.format(':')}" in result.stderr.splitlines()
+        assert f"error: {text.format(':')}: {TOO_MANY_REPLICAS}" in result.stderr.splitlines()

@@ -15,7 +15,7 @@ from kframe.errors import ErrorCode
 from kframe.model.columns import Ragged
 from kframe.model.events import AlterPartitionRequested
 from kframe.model.ids import RecoveryState
-from kframe.model.store_requests import WriteStates
+from kframe.model.store_requests import ReadController, WriteStates
 from kframe.model.tables import RequestedPartitions
 from kframe.testing.clusters import PartitionSpec, registration
 from tests.core.driver import Driver, quiet
@@ -124,6 +124,18 @@ def test_proposal_gets_first_matching_error_code(
     assert view.recovery == (proposal.recovery if stored else spec.recovery)
     assert driver.known("t-0").isr == view.isr
     assert bool(driver.performed(WriteStates)) == stored
+
+
+@pytest.mark.parametrize("partition, confirmed", [(9, True), (2, True), (0, False)], ids=["unknown", "new", "known"])
+def test_role_is_confirmed_before_partition_is_refused_as_unknown(partition: int, confirmed: bool) -> None:
+    """Simulator seed 40000648: the next controller had created the partition, and its leader proposed no other ISR."""
+    driver = make_driver()
+    proposals = request([Proposal(leader_epoch=4, partition=partition)], 3)
+    assert driver.ask(proposals).error == NONE
+    assert bool(driver.performed(ReadController)) == confirmed
+    driver.ensemble.drop_controller()
+    assert driver.ask(replace(proposals, token=2)).error == NOT_CONTROLLER
+    assert not driver.controller.active
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -175,6 +175,19 @@ def test_override_stops_replicas_outside_new_target() -> None:
     assert driver.cluster.partitions.reassigning[0]
 
 
+@pytest.mark.parametrize("strict", [False, True])
+def test_override_sends_first_request_of_added_replica_as_new(strict: bool) -> None:
+    """Found by the simulator, seed 200001: the removal of a replica sent the added one without ``is_new``. A broker
+    with a failed log directory then takes it offline, and refuses the next request."""
+    moving = PartitionSpec((4, 1, 2), 1, (1, 2), 5, adding_replicas=(4,))
+    driver = quiet({"t": [moving]}, kframe_reassignment_strict=strict)
+    assert reassign(driver, 3, 1, 2) == [NONE]
+    first: dict[int, bool] = {}
+    for request in driver.requests(LEADERSHIP):
+        first.setdefault(request["broker"], request["partitions"]["t-0"]["is_new"])
+    assert first == {1: False, 2: False, 3: strict}
+
+
 def test_cancellation_restores_origin() -> None:
     """controller 7.5: null replicas cancel. The origin is a complete assignment, so phase B follows at once."""
     driver = quiet({"t": [REASSIGNING]})

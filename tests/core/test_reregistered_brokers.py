@@ -52,6 +52,26 @@ def test_broker_reregistered_without_controller_leaves_isr(
     assert (stored.leader, stored.isr) == (leader, isr)
 
 
+@pytest.mark.parametrize(
+    ("config", "bounced", "dead", "raised"),
+    [
+        (CHECKED, (1, 2, 3), (), 1),
+        (CHECKED, (1,), (2, 3), 3),
+        (CHECKED, (), (), 0),
+        ({}, (1, 2, 3), (), 0),
+    ],
+    ids=["all registered again", "alone, and two members fail", "no broker", "as Kafka"],
+)
+def test_reregistered_leader_that_stays_gets_another_leader_epoch(
+    config: dict[str, Any], bounced: tuple[int, ...], dead: tuple[int, ...], raised: int
+) -> None:
+    """Found by the simulator, seed 3017: the leader had an empty disk, and continued under its leader epoch. A follower
+    with other records under that epoch did not truncate them."""
+    driver = standby({"t": [NEW]}, (1, 2, 3), **config)
+    failed_over(driver, *bounced, dead=dead)
+    assert driver.stored("t-0").leader_epoch == raised
+
+
 def test_reregistered_broker_can_lead_by_default() -> None:
     driver = standby({"t": [NEW]}, (1, 2, 3))
     failed_over(driver, 1)

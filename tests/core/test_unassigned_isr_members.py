@@ -6,6 +6,8 @@ from __future__ import annotations
 import pytest
 
 from kframe.embedded import Api
+from kframe.errors import ErrorCode
+from kframe.model.effects import Send
 from kframe.model.events import ReassignmentRequested
 from kframe.model.store_requests import WriteAssignments, WriteStates
 from kframe.model.tables import Targets
@@ -34,6 +36,19 @@ def test_failover_removes_unassigned_isr_members(
 ) -> None:
     driver = elected({"t": (PartitionSpec(replicas, leader, isr, 5),)}, (1, 2, 3, 4))
     assert state_of(driver.stored("t-0")) == after
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_unassigned_leader_without_successor_receives_its_leader_epoch(strict: bool) -> None:
+    """Simulator seed 40002842: an override dropped the leader. The only assigned in-sync replica failed."""
+    keys = {"kframe_reassignment_strict": strict}
+    driver = elected({"t": (PartitionSpec((1, DEAD), 2, (2, DEAD), 5),)}, (1, 2, 3), **keys)
+    stored = driver.stored("t-0")
+    assert (stored.leader, stored.isr) == (2, (2,))
+    assert (stored.replicas, stored.removing_replicas) == (((1, DEAD, 2), (2,)) if strict else ((1, DEAD), ()))
+    sent = driver.entries(Api.LEADER_AND_ISR, "t-0")
+    epochs = {broker: entry["leader_epoch"] for broker, entry in sent.items()}
+    assert epochs == dict.fromkeys((1, 2) if strict else (1,), stored.leader_epoch)
 
 
 @pytest.mark.parametrize("refused", [False, True])
@@ -99,3 +114,15 @@ def test_isr_member_outside_overridden_target_is_removed() -> None:
     reassign(driver, 3, 1, 2)
     assert assigned(driver.stored("t-0")) == ((3, 1, 2), (3,), ())
     assert (driver.stored("t-0").isr, driver.stored("t-0").leader) == ((1, 2), 1)
+
+
+def test_replica_that_joins_while_another_leaves_is_removed_before_it_is_deleted() -> None:
+    """Found by the simulator, seed 40000045: an override dropped two replicas. Their removal had read the ISR without
+    the first one. The leader added it before the second one was removed. It was deleted as an ISR member."""
+    moving = PartitionSpec((3, 4, 1, 2), 1, (1, 2, 4), 5, adding_replicas=(3, 4))
+    driver = quiet({"t": [moving]}, inter_broker_protocol_version="2.7-IV1")
+    driver.before(WriteStates, lambda: driver.ensemble.write_state("t", 0, isr=(1, 2, 4, 3)))
+    sent: list[tuple[int, ...]] = []
+    driver.before(Send, lambda: sent.append(driver.stored("t-0").isr))
+    assert reassign(driver, 1, 2) == [ErrorCode.NONE]
+    assert sent[0] == (1, 2)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
 from kframe.core.reassignment import partition_reassignment
+from kframe.embedded import Api
 from kframe.errors import ErrorCode
 from kframe.model.changes import WriteCode
 from kframe.model.events import DeletionsMarked, ReassignmentRequested, TopicModified, TopicsChanged
@@ -63,6 +65,42 @@ def test_topic_is_added_when_it_becomes_readable() -> None:
     driver.forget()
     driver.handle(TopicsChanged())
     assert driver.writes() == []
+
+
+@pytest.mark.parametrize(
+    ("key", "leader", "isr", "bounced", "by_default", "checked"),
+    [
+        ("kframe_last_replica_hold", -1, (1,), (), (1, (1,)), (-1, (1,))),
+        ("kframe_failover_check_epochs", 1, (1, 2), (1,), (1, (1, 2)), (2, (2,))),
+        ("kframe_reassignment_strict", 1, (1, 3), (), (1, (1,)), (1, (1,))),
+    ],
+    ids=["last replica is held", "registered again without the topic", "unassigned member"],
+)
+@pytest.mark.parametrize("enabled", [False, True])
+def test_topic_that_becomes_readable_is_checked_as_at_failover(
+    key: str, leader: int, isr: tuple[int, ...], bounced: tuple[int, ...], by_default: Any, checked: Any, enabled: bool
+) -> None:
+    """Found by the simulator, seeds 8200121 and 8200165: the leader of an unreadable topic lost its log, and led on."""
+    driver = quiet({}, (1, 2, 3), **{key: enabled})
+    driver.create_topics({"late": [(1, 2)]})
+    driver.ensemble.write_state("late", 0, leader=leader, isr=isr, leader_epoch=7)
+    driver.bounce_brokers(*bounced)
+    driver.events.clear()
+    driver.handle(TopicModified("late"))
+    assert (driver.stored("late-0").leader, driver.stored("late-0").isr) == (checked if enabled else by_default)
+
+
+def test_reregistered_leader_of_late_topic_gets_another_leader_epoch_before_it_is_notified() -> None:
+    """Found by the simulator, seed 33000409: all ISR members had registered again while the topic was unreadable."""
+    driver = quiet({}, (1, 2), kframe_failover_check_epochs=True)
+    driver.create_topics({"late": [(1, 2)]})
+    driver.ensemble.write_state("late", 0, leader=1, isr=(1, 2), leader_epoch=7)
+    driver.bounce_brokers(1, 2)
+    driver.events.clear()
+    driver.forget()
+    driver.handle(TopicModified("late"))
+    requests = driver.requests(Api.LEADER_AND_ISR)
+    assert min(request["partitions"]["late-0"]["leader_epoch"] for request in requests) > 7
 
 
 @pytest.mark.parametrize("deleted", [False, True])

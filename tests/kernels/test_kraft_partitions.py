@@ -17,6 +17,7 @@ from kframe.model.columns import Ragged
 from kframe.model.kraft import directories
 from kframe.model.kraft.ids import KraftElection
 from kframe.model.kraft.metadata import ClusterMetadata
+from kframe.model.kraft.releases import CompletionRule
 from tests.architecture.source import ROOT
 from tests.kernels.compare import check_kernel
 from tests.kraft.strategies import BROKERS, PARTITIONS, TOPICS, clusters
@@ -56,6 +57,7 @@ def fixtures(draw: st.DrawFn) -> Fixture:
         "leader": metadata.partitions.leader[rows].astype(np.int32),
         "last_known_leader": np.array(draw(st.lists(brokers_or_none, min_size=k, max_size=k)), np.int32),
         "broker": draw(st.integers(0, BROKERS - 1)),
+        "rule": draw(st.sampled_from(CompletionRule)),
         "target": draw(st.integers(0, len(metadata.directories))),
     }
     stored = metadata.partitions.lists("replica", rows)
@@ -121,7 +123,8 @@ def test_every_kernel_is_compared() -> None:
 
 def test_kernel_constants_equal_python_constants() -> None:
     text = (ROOT / "kframe" / "kernels" / "_kraft_partitions.pyx").read_text()
-    for enum, values in (("ELECTION", vars(KraftElection)), ("DIRECTORY", vars(directories))):
+    enums = (("ELECTION", KraftElection), ("COMPLETION", CompletionRule), ("DIRECTORY", directories))
+    for enum, values in ((name, vars(of)) for name, of in enums):
         constants = re.findall(rf"^    {enum}_(\w+) = (\d+)", text, re.MULTILINE)
         assert constants
         for name, value in constants:

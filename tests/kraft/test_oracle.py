@@ -20,7 +20,7 @@ def recorded(name: str) -> list[Any]:
     return [pytest.param(case, expected, id=case["id"]) for case, expected in pairs]
 
 
-RECORDED = [*recorded("rules"), *recorded("generated"), *recorded("rare")]
+RECORDED = [*recorded("rules"), *recorded("generated"), *recorded("rare"), *recorded("factors"), *recorded("requests")]
 
 
 @pytest.mark.parametrize("case, expected", RECORDED)

@@ -188,7 +188,7 @@ def test_registration_change_keeps_absent_fields() -> None:
         records.RemoveAccessControlEntryRecord(id=UUID(int=1)),
         records.RemoveUserScramCredentialRecord(name="u", mechanism=1),
     ],
-    ids=lambda record: f"{type(record).__name__}-{hash(record) % 97}",
+    ids=lambda record: type(record).__name__,
 )
 def test_record_that_contradicts_metadata_is_refused(record: records.MetadataRecord) -> None:
     metadata = cluster_of()

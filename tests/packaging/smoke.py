@@ -16,7 +16,7 @@ from pathlib import Path
 #: Loads the installed package even if the current folder has a source tree.
 KFRAME = (sys.executable, "-P", "-m", "kframe.cli")
 #: For each extra a command that only its plugins offer, and a part of the output.
-COMMANDS_OF_EXTRAS = {
+COMMANDS_OF_EXTRAS: dict[str, dict[tuple[str, ...], str]] = {
     "kraft": {("log", "--help"): "metadata log"},
     "sim": {("sim", "run", "--seeds", "1"): "first seed"},
     "live": {("plugins", "list"): "kframe-kafka-wire"},
@@ -33,7 +33,7 @@ def main() -> int:
         ("demo", "--partitions", "1000", "--brokers", "6"): "1,000 partitions on 6 brokers",
     }
     for extra in sys.argv[1:]:
-        commands |= COMMANDS_OF_EXTRAS.get(extra, {})
+        commands.update(COMMANDS_OF_EXTRAS.get(extra, {}))
     for arguments, expected in commands.items():
         completed = run(*arguments)
         if completed.returncode or expected not in completed.stdout:

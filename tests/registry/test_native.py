@@ -201,7 +201,9 @@ def test_another_signature_is_refused(compiled: Compiled, signature: str) -> Non
         assert str(caught.value) == f"native selector 'odd': its signature is {signature!r}, expected {SIGNATURE!r}"
 
 
-@pytest.mark.parametrize("source", [None, 4711, "last_in_sync", lambda election: 0], ids=repr)
+@pytest.mark.parametrize(
+    "source", [None, 4711, "last_in_sync", lambda election: 0], ids=lambda source: type(source).__name__
+)
 def test_other_sources_are_refused(source: Any) -> None:
     with pytest.raises(PluginError, match="expected a PyCapsule or NativeFunction"):
         NativeSelector("odd", source)

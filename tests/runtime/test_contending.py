@@ -14,6 +14,7 @@ from kframe.embedded.records import Create, SetData
 from kframe.errors import StoreError
 from kframe.model.config import ControllerConfig
 from kframe.model.events import ControllerChanged, Reelect
+from kframe.model.ids import NO_LEADER
 from kframe.runtime.contending import TAKEOVER_INTERVAL_MS
 from kframe.runtime.loop import ControllerLoop
 from kframe.testing.clusters import cluster_of, healthy
@@ -28,9 +29,11 @@ class ContendingStore(MemoryStore):
         super().__init__(ensemble.records, ensemble.states, ensemble.topics)
         self.contended: list[int] = []
         self.failure: StoreError | None = None
+        self.on_contend: Callable[[], object] = lambda: None
 
     def contend(self, controller_id: int) -> None:
         self.contended.append(controller_id)
+        self.on_contend()
         if self.failure is not None:
             raise self.failure
 
@@ -154,3 +157,14 @@ def test_store_contends_after_each_controller_event() -> None:
     harness.loop.notify(Reelect())
     harness.settle()
     assert harness.store.contended == [OURS] * 2
+
+
+def test_standby_contends_before_its_status_shows_the_active_controller() -> None:
+    """A standby whose status is ready notices the end of the active controller's process."""
+    harness, known = Harness(), list[int]()
+    harness.store.on_contend = lambda: known.append(harness.loop.status().active_controller)
+    harness.elect_instance()
+    harness.loop.open()
+    harness.settle()
+    assert known == [NO_LEADER]
+    assert harness.loop.status().active_controller == OTHER

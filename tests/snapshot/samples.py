@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
+import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -49,9 +51,15 @@ def registration(broker_id: int, **fields: Any) -> dict[str, Any]:
     return znode(f"/brokers/ids/{broker_id}", data, czxid=100 + broker_id, ephemeral=True)
 
 
+def topic_id_of(topic: str) -> str:
+    """Return the id of a topic: TOPIC_ID for ``t``."""
+    digest = hashlib.sha256(topic.encode(errors="replace")).digest()[:16]
+    return TOPIC_ID if topic == "t" else base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+
+
 def assignment(topic: str, partitions: Mapping[int, list[int]], **fields: Any) -> dict[str, Any]:
     """Return the znode of a topic."""
-    data = {"version": 3, "partitions": partitions, "topic_id": TOPIC_ID, **fields}
+    data = {"version": 3, "partitions": partitions, "topic_id": topic_id_of(topic), **fields}
     return znode(f"/brokers/topics/{topic}", data)
 
 

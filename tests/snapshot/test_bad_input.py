@@ -23,6 +23,7 @@ from kframe.snapshot import files, read_snapshot
 from tests.snapshot.samples import (
     CONTENT,
     DESCRIBE,
+    TOPIC_ID,
     assignment,
     dump,
     dump_text,
@@ -206,6 +207,11 @@ ZOOKEEPER = [
         assignment("t", {0: [1]}, adding_replicas={6: [1]}),
     ),
     zk("topic id", "field topic_id | 'short' | 22 characters", assignment("t", {0: [1]}, topic_id="short")),
+    zk(
+        "topic id twice",
+        ":15 (u) field topic_id | of topics t and u | another id for each topic",
+        assignment("u", {0: [1]}, topic_id=TOPIC_ID),
+    ),
     zk("illegal topic name", ":15 | 'a b' | letters, digits", assignment("a b", {0: [1]})),
     zk("topic name of dots", ":15 | '..' | letters, digits", assignment("..", {0: [1]})),
     zk("topic name too long", ":15 | 'aaaa | 1 to 249", assignment("a" * 250, {0: [1]})),
@@ -311,6 +317,12 @@ LISTING = [
     ),
     text("illegal topic name", "Topic: t\tTopicId", "Topic: t/u\tTopicId", ":1 | 't/u' | letters, digits"),
     text("topic id", "oEwwV51", "oEww!51", ":1 | topic id | 22 characters"),
+    Bad(
+        "topic id twice",
+        "describe",
+        (DESCRIBE + DESCRIBE.replace("Topic: t\t", "Topic: a.b\t")).encode(),
+        ":1 (t) field topic_id | of topics a.b and t | another id for each topic",
+    ),
     text(
         "config without a value",
         "min.insync.replicas=2",

@@ -25,7 +25,18 @@ from kframe.snapshot.znode_lines import LineKind, ZnodeLines
 from kframe.whatif import plan as plan_module
 from kframe.whatif.plan import load_plan
 from tests.snapshot.corrupted import corrupted, dumps, listings, reassignments, responses
-from tests.snapshot.samples import DESCRIBE, TOPIC_ID, assignment, dump, dump_text, kcat, reassignment, state, znode
+from tests.snapshot.samples import (
+    DESCRIBE,
+    TOPIC_ID,
+    assignment,
+    dump,
+    dump_text,
+    kcat,
+    reassignment,
+    state,
+    topic_id_of,
+    znode,
+)
 
 pytestmark = pytest.mark.kernel
 
@@ -108,8 +119,8 @@ def test_kernel_reads_topics_and_partitions_of_a_dump() -> None:
         ("TOPIC", 8, "v", 0),
     ]  # fmt: skip
     first, *_, last = lines.groups()
-    assert (first.text(block), first.topic_id(block)) == (block[: block.index(b"\n") + 1], last.topic_id(block))
-    assert topic_id_text(last.topic_id(block) or b"") == TOPIC_ID
+    assert first.text(block) == block[: block.index(b"\n") + 1]
+    assert [topic_id_text(group.topic_id(block) or b"") for group in (first, last)] == [TOPIC_ID, topic_id_of("v")]
     assert [part.tolist() for part in lines.assignments()] == [[1, 0], [2, 1], [2, 3, 1]]
     assert lines.numbers[:, :3].T.tolist() == [[0, 0, -1, 5, 2, 0], [1, 7, 2, 5, 2, 1], [0, 0, 1, 5, 2, 0]]
     assert [part.tolist() for part in lines.isrs()] == [[0, 2, 1], [2, 1, 1]]

@@ -48,7 +48,7 @@ def test_every_snapshot_converts_to_cluster(snapshot: Snapshot) -> None:
         row = rows[f"{view.topic}-{view.partition}"]
         assert list(view.replicas) == row["replicas"]
         assert list(view.isr) == (row["isr"] or [])
-        assert (view.partition_epoch == NO_STATE) == (row["leader"] is None or row["zk_version"] == NO_STATE)
+        assert (view.partition_epoch == NO_STATE) == (row["leader"] is None or row["partition_epoch"] == NO_STATE)
 
 
 @pytest.mark.parametrize("state", STATES)
@@ -103,7 +103,7 @@ def test_snapshot_has_rows_added_by_controller() -> None:
     cluster.flag_replicas(3, np.array([1]), ReplicaFlag.REMOVING)
     rows = facts(Snapshot.from_cluster(cluster))
     assert list(rows) == ["a-new-one-0", "topic-00001-0", "topic-00001-1"]
-    assert (rows["a-new-one-0"]["zk_version"], rows["a-new-one-0"]["isr"]) == (NO_STATE, [])
+    assert (rows["a-new-one-0"]["partition_epoch"], rows["a-new-one-0"]["isr"]) == (NO_STATE, [])
     assert rows["topic-00001-1"]["removing_replicas"] == [1]
 
 
@@ -132,7 +132,7 @@ def test_caller_sets_cluster_identity() -> None:
     "changed, sentence",
     [
         ({"leader_epoch": None}, "partitions.leader_epoch unknown (why): taken as 0"),
-        ({"zk_version": None}, "partitions.zk_version unknown: taken as 0"),
+        ({"partition_epoch": None}, "partitions.partition_epoch unknown: taken as 0"),
         ({"adding_replicas": None}, "partitions.adding_replicas unknown: nothing is being reassigned"),
         ({"leader": None, "isr": None}, "partitions.leader unknown: partitions have no leadership state yet"),
     ],

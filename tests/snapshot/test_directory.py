@@ -69,7 +69,8 @@ def test_column_names_and_types(tmp_path: Path) -> None:
     schema = parquet.read_schema(tmp_path / "kept" / "partitions.parquet")
     assert {field.name: str(field.type).replace("element", "item") for field in schema} == {
         "topic": "string", "partition": "int32", "replicas": "list<item: int32>", "leader": "int32",
-        "leader_epoch": "int32", "controller_epoch": "int32", "zk_version": "int32", "leader_recovery_state": "int32",
+        "leader_epoch": "int32", "controller_epoch": "int32", "partition_epoch": "int32",
+        "leader_recovery_state": "int32",
         "isr": "list<item: int32>", "adding_replicas": "list<item: int32>", "removing_replicas": "list<item: int32>",
         "elr": "list<item: int32>", "last_known_elr": "list<item: int32>",
     }  # fmt: skip
@@ -284,8 +285,12 @@ def set_row(row: int, **fields: Any) -> Callable[[list[dict[str, Any]]], object]
         ("partitions", set_row(0, isr=[2, 4]), "row 0 (t-0) field isr | broker 4 | replicas [1, 2, 3]"),
         ("partitions", set_row(0, adding_replicas=[4]), "row 0 (t-0) field adding_replicas | broker 4 | replicas"),
         ("partitions", set_row(0, leader_epoch=-1), "row 0 (t-0) field leader_epoch | -1 | where there is no state"),
-        ("partitions", set_row(0, zk_version=-2), "row 0 (t-0) field zk_version | -2 | -1 for no state"),
-        ("partitions", set_row(0, zk_version=-1), "row 0 (t-0) field zk_version | beside a leader | 0 or more"),
+        ("partitions", set_row(0, partition_epoch=-2), "row 0 (t-0) field partition_epoch | -2 | -1 for no state"),
+        (
+            "partitions",
+            set_row(0, partition_epoch=-1),
+            "row 0 (t-0) field partition_epoch | beside a leader | 0 or more",
+        ),
         ("partitions", set_row(0, leader_recovery_state=7), "field leader_recovery_state | 7 | 0 or 1"),
     ],
     ids=lambda value: value if isinstance(value, str) and "|" in value else "",
@@ -301,8 +306,8 @@ def test_table_with_invalid_values_is_refused(
     "change, message",
     [
         (
-            lambda data: data.drop_columns(["zk_version"]),
-            "partitions.parquet schema | topic string, partition int32 | zk_version int32",
+            lambda data: data.drop_columns(["partition_epoch"]),
+            "partitions.parquet schema | topic string, partition int32 | partition_epoch int32",
         ),
         (
             lambda data: data.set_column(1, "partition", data["partition"].cast(pa.int64())),
@@ -440,7 +445,7 @@ def test_digest_covers_every_column() -> None:
     digests = {base.digest()}
     changed = base.partitions.leader_epoch
     assert changed is not None
-    for name in ("leader", "leader_epoch", "controller_epoch", "zk_version", "leader_recovery_state"):
+    for name in ("leader", "leader_epoch", "controller_epoch", "partition_epoch", "leader_recovery_state"):
         column = getattr(base.partitions, name).copy()
         column[7] += 1
         partitions = dataclasses.replace(base.partitions, **{name: column})

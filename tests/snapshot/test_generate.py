@@ -165,8 +165,8 @@ def test_under_replicated(share: float) -> None:
     isr = snapshot.partitions.isr
     assert isr is not None
     assert set(isr.counts[mask].tolist()) <= {2}
-    assert snapshot.partitions.zk_version is not None
-    assert np.array_equal(snapshot.partitions.zk_version, mask.astype(np.int32))
+    assert snapshot.partitions.partition_epoch is not None
+    assert np.array_equal(snapshot.partitions.partition_epoch, mask.astype(np.int32))
 
 
 @pytest.mark.parametrize("replication_factor, reached", [(1, 0.0), (2, 0.5), (3, 1.0)])

@@ -180,7 +180,7 @@ def test_listing_with_elrs_converts_to_kraft_metadata(tmp_path: Path) -> None:
     assumed = [text.split(" ")[0] for text in snapshot.assumptions]
     assert assumed == [
         "cluster.features", "cluster.configs", "brokers.registered", "brokers.registration", "partitions.leader_epoch",
-        "partitions.zk_version", "partitions.leader_recovery_state", "partitions.directories",
+        "partitions.partition_epoch", "partitions.leader_recovery_state", "partitions.directories",
         "partitions.adding_replicas:", "partitions.removing_replicas:",
     ]  # fmt: skip
 

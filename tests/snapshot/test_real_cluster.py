@@ -36,7 +36,7 @@ def raw_partitions(state: str) -> dict[str, dict[str, Any]]:
                     "leader": leadership["leader"],
                     "leader_epoch": leadership["leader_epoch"],
                     "controller_epoch": leadership["controller_epoch"],
-                    "zk_version": state_node["version"],
+                    "partition_epoch": state_node["version"],
                     "leader_recovery_state": leadership.get("leader_recovery_state", 0),
                     "replicas": replicas,
                     "isr": leadership["isr"],

@@ -99,7 +99,11 @@ def test_rows_of_brokers_and_topics() -> None:
     topics = {row["topic"]: row for row in topic_rows(snapshot)}
     assert sum(row["offline"] for row in topics.values()) == 5
     moving = topics["clickstream.events.v1"]
-    assert (moving["partitions"], moving["replication_factor"], moving["topic_id"]) == (24, 3, "frDXeNPsRbeC4MoAEBPkpQ")
+    assert (moving["partition_count"], moving["replication_factor"], moving["topic_id"]) == (
+        24,
+        3,
+        "frDXeNPsRbeC4MoAEBPkpQ",
+    )
     assert list(topic_rows(snapshot, {"orders.dlq.v1"})) == [topics["orders.dlq.v1"]]
 
 

@@ -13,7 +13,7 @@ import pytest
 from kframe.errors import SnapshotError
 from kframe.snapshot import Snapshot, read_reassignment, read_snapshot
 from kframe.snapshot.listing import partition_rows
-from tests.snapshot.samples import CONTENT, DESCRIBE, facts, kcat, reassignment
+from tests.snapshot.samples import CONTENT, DESCRIBE, TOPIC_ID, facts, kcat, reassignment
 
 OLD = "Topic:t\tPartitionCount:1\tReplicationFactor:2\tConfigs:{configs}{mark}\n\tTopic: t\tPartition: 0\t{fields}\n"
 
@@ -84,7 +84,7 @@ def test_columns_absent_from_describe_are_unknown(tmp_path: Path) -> None:
         "topics.deleting",
         "partitions.leader_epoch",
         "partitions.controller_epoch",
-        "partitions.zk_version",
+        "partitions.partition_epoch",
         "partitions.leader_recovery_state",
     )
     assert set(snapshot.unknown) <= set(snapshot.provenance)
@@ -118,7 +118,7 @@ def test_columns_absent_from_kcat_are_unknown(tmp_path: Path) -> None:
     snapshot = listed(tmp_path, kcat())
     assert set(snapshot.unknown) == {
         "topics.topic_id", "topics.deleting", "topics.configs", "partitions.leader_epoch",
-        "partitions.controller_epoch", "partitions.zk_version", "partitions.leader_recovery_state",
+        "partitions.controller_epoch", "partitions.partition_epoch", "partitions.leader_recovery_state",
         "partitions.adding_replicas", "partitions.removing_replicas",
     }  # fmt: skip
     assert {snapshot.provenance[column] for column in snapshot.unknown} == {"not in kcat -L -J"}
@@ -143,6 +143,50 @@ def test_topic_with_kcat_error_is_excluded(tmp_path: Path) -> None:
     assert snapshot.topics.names == ("t",)
     assert "secret" in snapshot.provenance["topics.topic"]
     assert any("secret" in assumption for assumption in snapshot.assumptions)
+
+
+@pytest.mark.parametrize(
+    "changed, message",
+    [
+        ({"brokers": [], "topics": []}, "no broker and no topic"),
+        ({"query": {"topic": "x"}, "topics": []}, "found no topic"),
+        (
+            {"topics": [{"topic": "x", "error": "Broker: Topic authorization failed", "partitions": []}]},
+            "with errors: x",
+        ),
+    ],
+    ids=["no broker", "one topic", "errors"],
+)
+def test_kcat_output_that_proves_no_empty_cluster(changed: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(SnapshotError, match=message):
+        listed(tmp_path, kcat(**changed))
+
+
+def test_cluster_without_topics_in_kcat(tmp_path: Path) -> None:
+    assert len(listed(tmp_path, kcat(topics=[]))) == 0
+
+
+def test_kcat_output_of_one_topic_is_an_assumption(tmp_path: Path) -> None:
+    snapshot = listed(tmp_path, kcat(query={"topic": "t"}))
+    assert any("asked for topic t only" in assumption for assumption in snapshot.assumptions)
+
+
+def test_topic_ids_that_kafka_does_not_print_are_unknown(tmp_path: Path) -> None:
+    # Their last characters differ in bits that no id has: both texts are the same 16 bytes.
+    ids = ("AAAAAAAAAAAAAAAAAAAA00", "AAAAAAAAAAAAAAAAAAAA01")
+    texts = [DESCRIBE.replace(TOPIC_ID, topic_id) for topic_id in ids]
+    snapshot = described(tmp_path, texts[0] + texts[1].replace("Topic: t\t", "Topic: u\t"))
+    assert snapshot.topics.topic_ids is None
+    assert "left out where Kafka would not print it: t, u" in snapshot.provenance["topics.topic_id"]
+    with pytest.raises(SnapshotError, match=f"found topic id {ids[0]} of topics t and u, expected another id"):
+        described(tmp_path, texts[0] + texts[0].replace("Topic: t\t", "Topic: u\t"))
+
+
+def test_kcat_text_is_refused_with_the_option() -> None:
+    path = Path(__file__).parent / "texts" / "kcat-without-json.txt"
+    for source_format in (None, "kcat"):
+        with pytest.raises(SnapshotError, match="expected its JSON: use kcat -L -J"):
+            read_snapshot(path, source_format)
 
 
 @pytest.mark.parametrize("indent", [None, 2])

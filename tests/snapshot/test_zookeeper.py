@@ -71,7 +71,7 @@ def test_broker_named_only_by_partitions_is_unregistered(tmp_path: Path) -> None
 def test_assigned_partition_without_state_is_new(tmp_path: Path) -> None:
     snapshot = read(tmp_path, without=("/brokers/topics/t/partitions/1/state",))
     row = facts(snapshot)["t-1"]
-    assert (row["zk_version"], row["leader"], row["leader_epoch"], row["isr"]) == (NO_STATE, NO_LEADER, -1, [])
+    assert (row["partition_epoch"], row["leader"], row["leader_epoch"], row["isr"]) == (NO_STATE, NO_LEADER, -1, [])
     assert snapshot.to_cluster()["t", 1].leader is None
     assert facts(snapshot)["t-0"]["leader"] == 1
 

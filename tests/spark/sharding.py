@@ -288,12 +288,12 @@ def _partitions(draw: st.DrawFn, ids: list[int], count: int) -> PartitionFacts:
                np.zeros(count, np.int32)]  # fmt: skip
     known = [draw(st.integers(0, 5)) > 0 for _ in numbers]
     moving = [[broker_id for broker_id in broker_ids[1:] if draw(st.integers(0, 5)) == 0] for broker_ids in replicas]
-    leader_epoch, controller_epoch, zk_version, recovery = (
+    leader_epoch, controller_epoch, partition_epoch, recovery = (
         column if yes else None for column, yes in zip(numbers, known, strict=True)
     )
     return PartitionFacts(
-        Ragged.of(replicas), np.array(leader, np.int32), Ragged.of(isr), leader_epoch, controller_epoch, zk_version,
-        recovery, Ragged.of(moving), Ragged.empty(count),
+        Ragged.of(replicas), np.array(leader, np.int32), Ragged.of(isr), leader_epoch, controller_epoch,
+        partition_epoch, recovery, Ragged.of(moving), Ragged.empty(count),
     )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from kframe.spark.rows import rows_of
 from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, TOPICS
 from tests.cli.running import kframe
 from tests.schemas import assert_valid
-from tests.snapshot.samples import TOPIC_ID, assignment, state
+from tests.snapshot.samples import assignment, state
 from tests.spark.fleets import BROKEN_STATE, mixed, two_topics
 
 pytestmark = pytest.mark.usefixtures("spark")
@@ -29,16 +29,16 @@ def test_from_exports_to_violations(spark: Any, tmp_path: Path) -> None:
     invalid_states = [state("t", 0, 1, [2, 3]), state("t", 1, -1, [3])]
     (exports / "west.jsonl").write_text(two_topics(assignment("u", {0: [1, 2]}), *invalid_states))
     (exports / "torn.txt").write_text("Topic: t\tPartition")
-    result = kframe("spark", "ingest", exports, "--out", out, "--fail-on", "refused", "-o", "json")
+    result = kframe("spark", "ingest", exports, "--out", out, "--fail-on", "rejected", "-o", "json")
     assert result.exit_code == 3, result.output
     assert_valid(json.loads(result.stdout), "kframe.spark-ingest/v1")
     rows = {row["cluster"]: row for row in json.loads(result.stdout)["rows"]}
     assert {name: (row["status"], row["quarantined"]) for name, row in rows.items()} == {
-        "east": ("taken", 1), "north": ("taken", 0), "south": ("taken", 0), "torn": ("refused", 1),
-        "west": ("taken", 0),
+        "east": ("ingested", 1), "north": ("ingested", 0), "south": ("ingested", 0), "torn": ("rejected", 1),
+        "west": ("ingested", 0),
     }  # fmt: skip
     assert "torn.txt:1: found a last line without an end" in rows["torn"]["reason"]
-    assert "5 clusters, 1 refused, 2 rows in quarantine" in result.stderr
+    assert "5 clusters, 1 rejected, 2 rows in quarantine" in result.stderr
     for table in (PARTITIONS, BROKERS, TOPICS, CLUSTERS):
         violations = read_fleet(spark, str(out), table).where("cluster = 'west'").toArrow()
         expected = [
@@ -54,12 +54,10 @@ def test_from_exports_to_violations(spark: Any, tmp_path: Path) -> None:
         for row in json.loads(checked.stdout)["rows"]
     ] == [
         ("west", "leader_not_in_isr", "error", "t", 0, "1"),
-        ("west", "topic_id_shared", "error", "t", None, TOPIC_ID),
-        ("west", "topic_id_shared", "error", "u", None, TOPIC_ID),
         ("west", "offline", "warning", "t", 1, "-1"),
         ("west", "under_min_isr", "warning", "t", 1, "[3]"),
     ]
-    assert "3 errors, 2 warnings" in checked.stderr
+    assert "1 errors, 2 warnings" in checked.stderr
     written = set((tmp_path / "broken").rglob("*.parquet"))
     rerun = kframe("spark", "validate", out, "--out", tmp_path / "broken", "-o", "json")
     assert (rerun.exit_code, rerun.stdout) == (0, checked.stdout)

@@ -232,13 +232,13 @@ def test_unreadable_source_is_refused_cluster(make: Callable[[Path], str], tmp_p
     finally:
         if not (directory / "bad").is_symlink():
             (directory / "bad").chmod(0o700)
-    assert [row["status"] for row in rows] == ["refused", "taken"]
+    assert [row["status"] for row in rows] == ["rejected", "ingested"]
     assert message in rows[0]["reason"]
     assert str(directory / "bad") in rows[0]["reason"]
     (quarantined,) = parquet.ParquetFile(part(out, QUARANTINE, "bad") / "part-0.parquet").read().to_pylist()
     assert quarantined["source"] == str(directory / "bad")
     assert ingest_source(sources[0], out).to_pylist()[0]["status"] == (
-        "refused" if make not in (empty, loop, no_manifest) else "unchanged"
+        "rejected" if make not in (empty, loop, no_manifest) else "unchanged"
     )
 
 

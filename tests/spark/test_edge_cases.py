@@ -51,7 +51,7 @@ def exports(clusters: dict[str, Snapshot], tmp_path_factory: pytest.TempPathFact
 @pytest.fixture(scope="module")
 def ingested(exports: Path) -> Path:
     out = exports.parent / "fleet"
-    result = kframe("spark", "ingest", exports, "--out", out, "--fail-on", "refused", "--fail-on", "quarantined")
+    result = kframe("spark", "ingest", exports, "--out", out, "--fail-on", "rejected", "--fail-on", "quarantined")
     assert result.exit_code == 0, result.output
     return out
 

@@ -16,9 +16,10 @@ from pyarrow import parquet
 from kframe.errors import InputError
 from kframe.snapshot import generate, read_snapshot
 from kframe.spark import fleet
-from kframe.spark.fleet import FLEET, check_fleet_root, finished, part, record_of
+from kframe.spark.fleet import FLEET, check_fleet_root, finished, part, read_part, record_of
 from kframe.spark.ingest import ingest_source
-from kframe.spark.schema import PARTITIONS, QUARANTINE, TOPICS
+from kframe.spark.rows import snapshot_of
+from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, QUARANTINE, TOPICS
 from kframe.spark.sources import SnapshotSource
 from tests.snapshot.samples import DESCRIBE, assignment, dump, dump_text, kcat, state
 from tests.spark.fleets import BROKEN_STATE, resign, snapshot_directory, two_topics
@@ -107,11 +108,11 @@ def test_invalid_input_is_quarantined_with_file_and_reason(bad: Bad, tmp_path: P
     assert bad.actual in quarantined["actual"]
     assert quarantined["source"] == source.path
     if bad.topics is None:
-        assert (row["status"], row["partitions"]) == ("refused", 0)
+        assert (row["status"], row["partitions"]) == ("rejected", 0)
         assert quarantined["location"] in row["reason"]
         assert [table.name for table in FLEET if part(out, table, "c").exists()] == ["quarantine"]
     else:
-        assert row["status"] == "taken"
+        assert row["status"] == "ingested"
         assert [row["topic"] for row in part_rows(out, TOPICS)] == bad.topics
         assert quarantined["partitions"] == 2
     assert ingest_source(source, out).to_pylist()[0]["status"] == "unchanged"
@@ -134,12 +135,12 @@ def test_unchanged_input_is_ingested_once(tmp_path: Path) -> None:
     statuses = [ingest_source(source, out)["status"][0].as_py()]
     first = files_of(out)
     statuses += [ingest_source(source, out, force=force)["status"][0].as_py() for force in (False, True)]
-    assert statuses == ["taken", "unchanged", "taken"]
+    assert statuses == ["ingested", "unchanged", "ingested"]
     assert files_of(out) == first
     path.write_text(two_topics(BROKEN_STATE))
     assert ingest_source(source, out).to_pylist()[0]["quarantined"] == 1
     path.write_text("")
-    assert ingest_source(source, out).to_pylist()[0]["status"] == "refused"
+    assert ingest_source(source, out).to_pylist()[0]["status"] == "rejected"
     assert [table.name for table in FLEET if part(out, table, "c").exists()] == ["quarantine"]
 
 
@@ -163,7 +164,7 @@ def test_interrupted_ingest_is_repeated(tmp_path: Path, monkeypatch: pytest.Monk
         ingest_source(source, out, force=True)
     monkeypatch.undo()
     assert finished(out) == []
-    assert ingest_source(source, out).to_pylist()[0]["status"] == "taken"
+    assert ingest_source(source, out).to_pylist()[0]["status"] == "ingested"
     assert files_of(out) == whole
 
 
@@ -173,7 +174,7 @@ def test_lost_output_is_rewritten(tmp_path: Path) -> None:
     ingest_source(SnapshotSource(str(path), "c"), out)
     (part(out, PARTITIONS, "c") / "part-0.parquet").unlink()
     assert record_of(out, "c") is None
-    assert ingest_source(SnapshotSource(str(path), "c"), out).to_pylist()[0]["status"] == "taken"
+    assert ingest_source(SnapshotSource(str(path), "c"), out).to_pylist()[0]["status"] == "ingested"
 
 
 def test_directory_with_other_files_is_refused(tmp_path: Path) -> None:
@@ -192,3 +193,24 @@ def test_names_that_Spark_escapes_are_read_back(spark: Any, tmp_path: Path) -> N
     assert frame.schema.names == PARTITIONS.schema.names
     assert {row.cluster for row in frame.select("cluster").collect()} == {name}
     assert frame.count() == len(read_snapshot(path))
+
+
+@pytest.mark.parametrize("controllers, brokers, marked", [((), 4, ()), ((1, 999), 3, (999,))])
+def test_stated_instances_are_no_brokers(
+    controllers: tuple[int, ...], brokers: int, marked: tuple[int, ...], tmp_path: Path
+) -> None:
+    """A broker that is in sync is none, whatever is stated for the other clusters of a fleet."""
+    document = kcat(controllerid=999)
+    document["brokers"].append({"id": 999, "name": "kframe:9099"})
+    path, root = tmp_path / "c.kcat.json", tmp_path / "fleet"
+    path.write_text(json.dumps(document))
+    source = SnapshotSource(str(path), "c")
+    ingest_source(source, root)
+    (row,) = ingest_source(source, root, controllers=controllers).to_pylist()
+    assert (row["status"], row["brokers"]) == ("ingested" if controllers else "unchanged", brokers)
+    assert ingest_source(source, root, controllers=controllers).to_pylist()[0]["status"] == "unchanged"
+    partitions, ingested_brokers, topics, clusters = (
+        read_part(root, table, "c") for table in (PARTITIONS, BROKERS, TOPICS, CLUSTERS)
+    )
+    snapshot = snapshot_of(partitions, ingested_brokers, topics, clusters)
+    assert (snapshot.controllers, len(snapshot.brokers)) == (marked, brokers)

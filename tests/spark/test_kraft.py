@@ -54,7 +54,7 @@ def ingested(snapshot: Snapshot) -> Iterator[ClusterInput]:
         write_snapshot(snapshot, Path(folder) / "east")
         (source,) = find_sources([f"{folder}/east"])
         (row,) = ingest_source(source, Path(folder) / "fleet").to_pylist()
-        assert (row["status"], row["mode"]) == ("taken", "kraft")
+        assert (row["status"], row["mode"]) == ("ingested", "kraft")
         (record,) = records(Path(folder) / "fleet")
         yield ClusterInput.of_record(Path(folder) / "fleet", record)
 

@@ -69,7 +69,7 @@ def fleet(spark: Any, exports: Path) -> Path:
     document = command("spark", "ingest", exports, "--out", folder)
     assert_valid(document, "kframe.spark-ingest/v1")
     assert {row["cluster"]: (row["status"], row["mode"]) for row in document["rows"]} == {
-        name: ("taken", snapshot.mode) for name, snapshot in snapshots().items()
+        name: ("ingested", snapshot.mode) for name, snapshot in snapshots().items()
     }
     return folder
 

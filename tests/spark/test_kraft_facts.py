@@ -10,20 +10,18 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyarrow import parquet
 
 from kframe.errors import SnapshotError
 from kframe.model.kraft.records import ConfigRecord
 from kframe.snapshot import write_snapshot
 from kframe.snapshot.generate import generate
-from kframe.snapshot.manifest import file_entry
-from kframe.spark.fleet import part, records
+from kframe.spark.fleet import records
 from kframe.spark.ingest import ingest_source
 from kframe.spark.inputs import ClusterInput
 from kframe.spark.play import Engine, play_part
 from kframe.spark.rows import rows_of, snapshot_of, table_of
 from kframe.spark.scenarios import broker_scenarios, rack_scenarios
-from kframe.spark.schema import BROKERS, CLUSTERS, KRAFT_FACTS, PARTITIONS, TOPICS
+from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, TOPICS
 from kframe.spark.sources import find_sources
 from kframe.spark.validate import validate_whole
 from kframe.whatif import WhatIf
@@ -62,44 +60,20 @@ def test_fenced_brokers_have_no_scenario() -> None:
     assert rack_scenarios(brokers)["racks"].to_pylist() == [["r1"], ["r3"]]
 
 
-@pytest.fixture
-def old_fleet(tmp_path: Path) -> Path:
-    """A fleet as versions without modes left it: files without the columns, a record without the fields."""
+@pytest.mark.parametrize("version", ["kframe.spark-cluster/v2", None])
+def test_fleet_of_another_version_is_refused_and_ingested_again(version: str | None, tmp_path: Path) -> None:
     write_snapshot(generate(60, 4, racks=2, seed=3), tmp_path / "east")
     (source,) = find_sources([str(tmp_path / "east")])
     fleet = tmp_path / "fleet"
     ingest_source(source, fleet)
     record_path = fleet / "_done" / "east.json"
-    record = json.loads(record_path.read_text())
-    for kind, columns in ((PARTITIONS, {"directories"}), (CLUSTERS, {"mode", *KRAFT_FACTS.names}),
-                          (BROKERS, set(BROKERS.schema.names[6:]))):  # fmt: skip
-        path = part(fleet, kind, "east") / "part-0.parquet"
-        parquet.write_table(parquet.ParquetFile(path).read().drop_columns(sorted(columns)), path)
-        entry = file_entry(path)
-        record["outputs"][str(path.relative_to(fleet))] = {"bytes": entry.bytes, "sha256": entry.sha256}
-    record["schema"] = "kframe.spark-cluster/v1"
-    record_path.write_text(json.dumps({name: value for name, value in record.items() if "mode" not in name}))
-    return fleet
-
-
-def test_clusters_of_an_older_fleet_are_in_zookeeper_mode(old_fleet: Path) -> None:
-    (record,) = records(old_fleet)
-    cluster = ClusterInput.of_record(old_fleet, record)
-    assert not cluster.kraft
-    assert cluster.snapshot().digest() == generate(60, 4, racks=2, seed=3).digest()
-    (row,) = ingest_source(find_sources([str(old_fleet.parent / "east")])[0], old_fleet).to_pylist()
-    assert (row["status"], row["mode"]) == ("taken", "zookeeper")
-
-
-def test_elrs_in_an_older_fleet_are_refused(old_fleet: Path) -> None:
-    path = part(old_fleet, PARTITIONS, "east") / "part-0.parquet"
-    rows = parquet.ParquetFile(path).read()
-    index = rows.schema.get_field_index("elr")
-    elrs = pa.array([[]] * rows.num_rows, pa.list_(pa.int32()))
-    parquet.write_table(rows.set_column(index, "elr", elrs), path)
-    (record,) = records(old_fleet)
-    with pytest.raises(SnapshotError, match="cluster east table partitions: found ELRs in a cluster whose mode is not"):
-        ClusterInput.of_record(old_fleet, record).snapshot()
+    record = {**json.loads(record_path.read_text()), "schema": version}
+    record_path.write_text(json.dumps({name: value for name, value in record.items() if value is not None}))
+    with pytest.raises(SnapshotError, match=r"_done/east.json.*schema"):
+        records(fleet)
+    assert [ingest_source(source, fleet).to_pylist()[0]["status"] for _ in range(2)] == ["ingested", "unchanged"]
+    (written,) = records(fleet)
+    assert ClusterInput.of_record(fleet, written).snapshot().digest() == generate(60, 4, racks=2, seed=3).digest()
 
 
 def damaged(column: str, value: Any) -> pa.Table:
@@ -131,7 +105,7 @@ def test_mode_option_applies_to_sources_without_mode(tmp_path: Path) -> None:
         rows = [ingest_source(source, fleet, mode="kraft").to_pylist()[0] for _ in range(2)]
         statuses[source.cluster] = [(row["status"], row["mode"]) for row in rows]
     assert statuses == {
-        name: [("taken", mode), ("unchanged", mode)]
+        name: [("ingested", mode), ("unchanged", mode)]
         for name, mode in (("east", "zookeeper"), ("west", "zookeeper"), ("north", "kraft"), ("south", "kraft"))
     }
     (north,) = (record for record in records(fleet) if record.cluster == "north")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,16 +11,24 @@ import pyarrow as pa
 import pytest
 
 from kframe.errors import SnapshotError
-from kframe.snapshot import generate, read_snapshot
+from kframe.model.columns import Ragged
+from kframe.snapshot import PartitionFacts, TopicFacts, generate, read_snapshot
 from kframe.spark.rows import rows_of, snapshot_of, table_of
 from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, TOPICS
 from tests.snapshot.samples import STATES, example
 
 FLEET = (PARTITIONS, BROKERS, TOPICS, CLUSTERS)
+NO_TOPICS = TopicFacts((), np.empty(0, np.int32))
 
 
 def tables(snapshot: Any) -> list[pa.Table]:
     return [table_of(rows_of(snapshot, "c", table, 100), table) for table in FLEET]
+
+
+def test_cluster_without_topics_or_brokers_roundtrip() -> None:
+    snapshot = replace(generate(4, 3), topics=NO_TOPICS, partitions=PartitionFacts(Ragged.empty(0)), brokers=())
+    back = snapshot_of(*tables(snapshot))
+    assert (len(back), back.topics.names, back.brokers) == (0, (), ())
 
 
 @pytest.mark.parametrize("format", ["zookeeper", "describe", "kcat"])
@@ -52,12 +61,32 @@ def partly_null(table: pa.Table) -> pa.Table:
     return table.set_column(table.schema.get_field_index("leader"), "leader", leaders)
 
 
+def with_value(column: str, value: Any) -> Callable[[pa.Table], pa.Table]:
+    """Change a column of the first row."""
+
+    def changed(table: pa.Table) -> pa.Table:
+        index, field = table.schema.get_field_index(column), table.schema.field(column)
+        return table.set_column(index, field, pa.array([value, *table[column].to_pylist()[1:]], field.type))
+
+    return changed
+
+
 @pytest.mark.parametrize("index,change,message", [
     (0, without(3), "cluster c table partitions: found 9 partitions, expected the 10"),
     (0, repeated, "cluster c table partitions: found .* out of turn"),
     (0, partly_null, "cluster c field leader: found 1 nulls in 10 rows"),
     (1, without(0), "cluster c: found unknown broker id 0"),
     (2, lambda table: pa.concat_tables([table, table]), "cluster c table topics: found topic .* again"),
+    (3, lambda table: pa.concat_tables([table, table]), "table clusters: found 2 rows, expected one row"),
+    (0, with_value("isr", [0, None]), "cluster c field isr: found 1 nulls in lists, expected lists without nulls"),
+    (0, with_value("replicas", [None]), "cluster c field replicas: found 1 nulls in lists"),
+    (0, with_value("adding_replicas", [None, None]), "cluster c field adding_replicas: found 2 nulls in lists"),
+    (1, with_value("endpoints", [None]), "cluster c table brokers broker 0 field endpoints: found a null in them"),
+    (1, with_value("endpoints", [{"listener": "L", "host": None, "port": 1, "security_protocol": "SSL"}]),
+     "broker 0 field endpoints: found a null in them"),
+    (2, with_value("configs", [("retention.ms", None)]), "field configs: found a null value of retention.ms"),
+    (3, with_value("broker_default_configs", [("min.insync.replicas", None)]),
+     "cluster c field broker_default_configs: found a null value of min.insync.replicas"),
 ])  # fmt: skip
 def test_inconsistent_tables_are_refused(index: int, change: Callable[[pa.Table], pa.Table], message: str) -> None:
     rows = tables(generate(10, 3, 2, partitions_per_topic=10))

@@ -9,12 +9,20 @@ import pyarrow as pa
 import pytest
 
 from kframe.model.columns import REPLICAS_MAX
-from kframe.spark.rules import RULES, VIOLATIONS, ClusterContext, RegisteredBrokers, shared_topic_ids, violations
+from kframe.spark.rules import (
+    RULES,
+    VIOLATIONS,
+    ClusterContext,
+    RegisteredBrokers,
+    shared_topic_ids,
+    violations,
+    without_row,
+)
 from kframe.spark.schema import BROKERS, PARTITIONS, TOPICS
 
 HEALTHY: dict[str, Any] = {
     "cluster": "c", "topic": "t", "replicas": [1, 2, 3], "leader": 1, "leader_epoch": 4, "controller_epoch": 2,
-    "zk_version": 7, "leader_recovery_state": 0, "isr": [1, 2, 3], "adding_replicas": [], "removing_replicas": [],
+    "partition_epoch": 7, "leader_recovery_state": 0, "isr": [1, 2, 3], "adding_replicas": [], "removing_replicas": [],
     "topic_id": "one", "deleting": False, "configs_known": True, "unclean": None, "min_insync_replicas": None,
 }  # fmt: skip
 #: Columns that a healthy partition of a KRaft cluster has as well.
@@ -35,12 +43,13 @@ class Broken(NamedTuple):
 
 BROKEN = [
     Broken("partly_unknown", [{"leader_epoch": None}], [(0, "null in a column")]),
+    Broken("null_in_list", [{"isr": [1, None]}], [(0, "null in a list")]),
     Broken("partition_missing", [], [(0, "no such row")]),
     Broken("partition_repeated", [{}, {}, {}], [(0, "0"), (0, "0")]),
     Broken("partition_beyond", [{}, {"partition": 2}], [(2, "2")]),
     Broken("topic_unlisted", [{}, {"topic": "u"}], [(0, "u")]),
     Broken("topic_id_differs", [{}, {"partition": 1, "topic_id": "two"}], [(1, "two")]),
-    Broken("replicas_empty", [{"replicas": [], "isr": [], "leader": -1, "zk_version": -1}], [(0, "[]")],
+    Broken("replicas_empty", [{"replicas": [], "isr": [], "leader": -1, "partition_epoch": -1}], [(0, "[]")],
            also=frozenset({"offline", "under_min_isr"})),
     Broken("replicas_range", [{"replicas": [1, 2, 3, -4]}], [(0, "[1, 2, 3, -4]")]),
     Broken("replicas_repeated", [{"replicas": [1, 2, 3, 3]}], [(0, "[1, 2, 3, 3]")]),
@@ -64,12 +73,12 @@ BROKEN = [
     Broken("leader_not_in_replicas", [{"leader": 4}], [(0, "4")],
            also=frozenset({"leader_not_in_isr", "leader_not_live"})),
     Broken("leader_not_in_isr", [{"leader": 1, "isr": [2, 3]}], [(0, "1")]),
-    Broken("zk_version_range", [{"zk_version": -2}], [(0, "-2")]),
+    Broken("partition_epoch_range", [{"partition_epoch": -2}], [(0, "-2")]),
     Broken("leader_epoch_range", [{"leader_epoch": -1}], [(0, "-1")]),
     Broken("controller_epoch_range", [{"controller_epoch": -5}], [(0, "-5")]),
     Broken("recovery_range", [{"leader_recovery_state": 2}], [(0, "2")]),
     Broken("recovering_isr", [{"leader_recovery_state": 1, "isr": [1, 2]}], [(0, "[1, 2]")]),
-    Broken("stateless_with_state", [{"zk_version": -1}], [(0, "-1")]),
+    Broken("stateless_with_state", [{"partition_epoch": -1}], [(0, "-1")]),
     Broken("broker_unlisted", [{"replicas": [1, 2, 9]}], [(0, "[1, 2, 9]")], also=frozenset({"isr_not_in_replicas"})),
     Broken("more_replicas_than_brokers", [{}], [(0, "[1, 2, 3]"), (1, "[1, 2, 3]")], brokers=FOUR[:2],
            also=frozenset({"broker_unlisted"})),
@@ -111,7 +120,7 @@ def test_rule_violation_is_reported(broken: Broken) -> None:
 
 
 def test_every_rule_has_a_case() -> None:
-    alone = {"topic_id_shared", "replicas_too_many"}  # below
+    alone = {"topic_id_shared", "replicas_too_many", "cluster_row", "key_unknown"}  # below, and in test_frames
     assert {broken.rule for broken in BROKEN} == RULES.keys() - alone
 
 
@@ -127,7 +136,7 @@ def test_replicas_above_maximum_are_reported() -> None:
 
 
 def test_unknown_columns_violate_no_rule() -> None:
-    columns = ("leader", "isr", "leader_epoch", "controller_epoch", "zk_version", "leader_recovery_state")
+    columns = ("leader", "isr", "leader_epoch", "controller_epoch", "partition_epoch", "leader_recovery_state")
     rows = [{"partition": number, **dict.fromkeys(columns)} for number in (0, 1)]
     assert violations_in(rows, [(1, None, None), (2, None, None), (3, None, None)]) == []
 
@@ -175,6 +184,30 @@ def test_shared_topic_id_is_reported() -> None:
     assert [(row["rule"], row["topic"], row["actual"]) for row in batch.to_pylist()] == [
         ("topic_id_shared", "a", "x"), ("topic_id_shared", "c", "x"),
     ]  # fmt: skip
+
+
+def test_cluster_without_row_is_reported_for_each_topic() -> None:
+    rows = without_row("c", ["t", None]).to_pylist()
+    assert [(row["rule"], row["severity"], row["topic"], row["actual"], row["mode"]) for row in rows] == [
+        ("cluster_row", "error", "t", "no row of the cluster", None),
+        ("cluster_row", "error", None, "no row of the cluster", None),
+    ]
+
+
+@pytest.mark.parametrize("column", ["replicas", "isr", "adding_replicas", "removing_replicas", "elr", "directories"])
+def test_null_in_any_list_leaves_other_partitions_to_rules(column: str) -> None:
+    kraft = HEALTHY | IN_KRAFT
+    rows: list[dict[str, Any]] = [
+        {"partition": 0, column: [*(kraft[column] or []), None]},
+        {"partition": 1, "leader": 9},
+    ]
+    reported = {(row["rule"], row["partition"]) for row in violations_in(rows, mode="kraft")}
+    assert reported == {("null_in_list", 0), ("leader_not_in_replicas", 1), ("leader_not_in_isr", 1)}
+
+
+def test_broker_without_id_counts_for_nothing() -> None:
+    table = pa.Table.from_pylist([{"broker_id": 1, "registered": True}, {"broker_id": None}], BROKERS.schema)
+    assert RegisteredBrokers.of(table).ids.tolist() == [1]
 
 
 def test_empty_tables_violate_no_rule() -> None:

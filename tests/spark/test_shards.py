@@ -8,9 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from kframe.errors import InputError
 from kframe.snapshot.generate import generate
-from kframe.spark.play import Engine, play
+from kframe.spark.play import TO_PLAY, Engine, play
 from kframe.spark.shards import pack, unpack
 from tests.spark.sharding import scenario, table, to_play
 
@@ -74,7 +73,52 @@ def test_repeated_broker_is_a_problem() -> None:
     assert "broker 0 twice" in row["problem"][0].as_py()
 
 
-def test_rows_without_cluster_are_refused() -> None:
-    nameless = table(SNAPSHOT).set_column(0, "cluster", pa.nulls(250, pa.string()))
-    with pytest.raises(InputError, match="column cluster"):
-        list(pack(nameless.to_batches()))
+def test_rows_without_cluster_are_a_problem_of_their_own() -> None:
+    names = pa.array(["east"] * 200 + [None] * 50, pa.string())
+    mixed = table(SNAPSHOT).set_column(0, "cluster", names)
+    shards = list(pack(mixed.to_batches(max_chunksize=90)))
+    assert {(shard["cluster"][0].as_py(), shard["rows"][0].as_py()) for shard in shards} == {("east", 200), (None, 50)}
+    unnamed = [{**row, "brokers": None} for shard in shards for row in shard.to_pylist() if row["cluster"] is None]
+    (row,) = play([pa.RecordBatch.from_pylist(unnamed, TO_PLAY.schema)], Engine())
+    assert row["problem"][0].as_py() == "rows without a cluster: found null, expected the name of a cluster"
+
+
+@pytest.mark.parametrize("column,value", [
+    ("isr", [1, None]), ("replicas", [None]), ("adding_replicas", [None]), ("removing_replicas", [2, None]),
+])  # fmt: skip
+def test_null_in_a_list_is_a_problem(column: str, value: list[Any]) -> None:
+    rows = table(SNAPSHOT)
+    lists = pa.array([value, *rows[column].to_pylist()[1:]], rows.schema.field(column).type)
+    rows = rows.set_column(rows.schema.get_field_index(column), column, lists)
+    (row,) = play(to_play(SNAPSHOT, pack(rows.to_batches()), [scenario(brokers=[1])]), Engine())
+    assert row["problem"][0].as_py() == (
+        f"cluster east field {column}: found 1 nulls in lists, expected lists without nulls"
+    )
+
+
+def test_cluster_twice_is_a_problem() -> None:
+    batches = to_play(SNAPSHOT, pack(table(SNAPSHOT).to_batches()), [scenario(brokers=[1])])
+    rows = [{**row, "cluster_rows": 2} for batch in batches for row in batch.to_pylist()]
+    (row,) = play([pa.RecordBatch.from_pylist(rows, TO_PLAY.schema)], Engine())
+    assert row["problem"][0].as_py() == "cluster east table clusters: found 2 rows, expected one row of each cluster"
+
+
+def test_scenario_twice_is_a_problem_of_its_own() -> None:
+    scenarios = [scenario(brokers=[1], name=name) for name in ("a", "b", "b")]
+    played = play(to_play(SNAPSHOT, pack(table(SNAPSHOT).to_batches()), scenarios), Engine())
+    assert {row["scenario"][0].as_py(): row["problem"][0].as_py() for row in played} == {
+        "a": None, "b": "table scenarios: found scenario b 2 times, expected each name once in a cluster",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("changed,message", [
+    ({"brokers": [1, None]}, "scenario s field brokers: found a null in the list, expected a value in each place"),
+    ({"racks": [None]}, "scenario s field racks: found a null in the list"),
+    ({"names": [None]}, "scenario s field names: found a null in the list"),
+    ({"verb": None}, "scenario s: found verb None"),
+    ({"scenario": None}, "table scenarios field scenario: found null, expected the name of the scenario"),
+])  # fmt: skip
+def test_nulls_in_a_scenario_are_a_problem(changed: dict[str, Any], message: str) -> None:
+    batches = to_play(SNAPSHOT, pack(table(SNAPSHOT).to_batches()), [{**scenario(brokers=[1]), **changed}])
+    (row,) = play(batches, Engine(), whole=True)
+    assert row["problem"][0].as_py().startswith(message)

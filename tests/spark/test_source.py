@@ -13,7 +13,7 @@ from kframe.spark.fleet import inputs_of
 from kframe.spark.opening import fingerprint, open_fleet
 from kframe.spark.reading import WHOLE_TABLES
 from kframe.spark.rows import rows_of
-from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, TOPICS, FleetTable
+from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, TOPICS, FleetTable, spark_type
 from kframe.spark.sources import find_sources
 from tests.spark.fleets import BROKEN_STATE, mixed, snapshot_directory, two_topics
 
@@ -145,6 +145,48 @@ def test_incomplete_cluster_is_not_written(reader: Any, tmp_path: Path) -> None:
     with pytest.raises(Exception, match="the schema of table partitions"):
         frame.select("cluster", "topic").write.format("kframe").mode("append").save(str(out))
     assert [path.name for path in tmp_path.iterdir()] == ["fleet"]
+
+
+@pytest.mark.parametrize("large", ["false", "true"])
+def test_columns_in_another_order_and_case_are_written(reader: Any, spark: Any, tmp_path: Path, large: str) -> None:
+    exports, out = mixed(tmp_path / "fleet"), tmp_path / "out"
+    frame = reader.load(str(exports)).where("cluster = 'east'")
+    permuted = frame.select(*(frame[name].alias(name.upper()) for name in reversed(frame.columns)))
+    before = spark.conf.get("spark.sql.execution.arrow.useLargeVarTypes")
+    try:
+        spark.conf.set("spark.sql.execution.arrow.useLargeVarTypes", large)
+        permuted.write.format("kframe").mode("append").save(str(out))
+    finally:
+        spark.conf.set("spark.sql.execution.arrow.useLargeVarTypes", before)
+    original, written = read_snapshot(exports / CLUSTER_FILES["east"]), read_snapshot(out / "east")
+    for name in original.partitions.numbers():
+        assert getattr(written.partitions, name).tolist() == getattr(original.partitions, name).tolist()
+    assert written.topics.names == original.topics.names
+
+
+def test_columns_in_another_order_and_case_are_read(reader: Any, tmp_path: Path) -> None:
+    exports = mixed(tmp_path / "fleet")
+    expected = sorted_rows(reader.load(str(exports)), PARTITIONS)
+    columns = [f"{field.name.upper()} {spark_type(field.type)}" for field in reversed(PARTITIONS.schema)]
+    rows = reader.schema(", ".join(columns)).load(str(exports)).select(*PARTITIONS.schema.names)
+    assert sorted_rows(rows.toDF(*PARTITIONS.schema.names), PARTITIONS) == expected
+
+
+@pytest.mark.parametrize("column,value,message", [
+    ("isr", "array(1, null)", "cluster east field isr: found 1 nulls in lists"),
+    ("topic", "cast(null as string)", "cluster east table partitions field topic: found null"),
+    ("partition", "cast(null as int)", "cluster east table partitions field partition: found null"),
+    ("cluster", "cast(null as string)", "column cluster: found cluster name ''"),
+])  # fmt: skip
+def test_nulls_are_not_written(reader: Any, tmp_path: Path, column: str, value: str, message: str) -> None:
+    exports, out = mixed(tmp_path / "fleet"), tmp_path / "out"
+    frame = reader.load(str(exports)).where("cluster = 'east'")
+    changed = frame.selectExpr(
+        *(f"if(topic = 'u', {value}, {name}) as {name}" if name == column else name for name in frame.columns)
+    )
+    with pytest.raises(Exception, match=message):
+        changed.write.format("kframe").mode("append").save(str(out))
+    assert not out.exists()
 
 
 def test_text_file_is_read_once_for_all_tables(spark: Any, tmp_path: Path) -> None:

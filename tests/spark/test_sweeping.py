@@ -90,7 +90,7 @@ def test_sweep_on_spark_equals_one_machine(spark: Any) -> None:
         actual.setdefault(row["cluster"], []).append(row)
     failed = actual.pop("odd")
     assert [(row["problem"], row["rank"]) for row in failed] == [
-        ("partitions of cluster odd, which the clusters table lacks", None)
+        ("rows of cluster odd, which the clusters table lacks", None)
     ]
     assert actual == {name: reference_sweep(fleet[name], options, name) for name in actual}
     assert None not in {row["under_min_isr"] for row in actual["unknown"]}

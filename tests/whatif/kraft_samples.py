@@ -8,7 +8,7 @@ from uuid import UUID
 
 from kframe.core.kraft.context import SUPPORTED_FEATURES
 from kframe.model.kraft import records
-from kframe.model.kraft.ids import ELR_VERSION, METADATA_VERSION
+from kframe.model.kraft.ids import ELR_VERSION, METADATA_VERSION, MetadataLevel
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.kraft.replay import replay
 from kframe.model.kraft.views import partition_record
@@ -17,10 +17,18 @@ from kframe.whatif import Outcome
 from kframe.whatif.kraft.whatif import KraftWhatIf
 
 TOPIC_ID: Final = UUID(int=1 << 90)
-FEATURES: Final = tuple(
-    records.BrokerFeature(name=name, min_supported_version=low, max_supported_version=high)
-    for name, (low, high) in SUPPORTED_FEATURES.items()
-)
+
+
+def features_of(level: int) -> tuple[records.BrokerFeature, ...]:
+    """The features of a broker that supports ``metadata.version`` up to a level."""
+    supported = {**SUPPORTED_FEATURES, METADATA_VERSION: (int(MetadataLevel.MINIMUM), level)}
+    return tuple(
+        records.BrokerFeature(name=name, min_supported_version=low, max_supported_version=high)
+        for name, (low, high) in supported.items()
+    )
+
+
+FEATURES: Final = features_of(MetadataLevel.LATEST)
 
 
 def directory(broker_id: int, number: int = 0) -> UUID:
@@ -45,16 +53,16 @@ def partition(number: int, replicas: Sequence[int], isr: Sequence[int], **fields
 
 def metadata_with(
     partitions: Sequence[records.PartitionRecord], *, elr: bool = True, fenced: Sequence[int] = (), level: int = 30,
-    min_isr: int = 2, racks: Mapping[int, str] | None = None, brokers: int = 4,
+    min_isr: int = 2, racks: Mapping[int, str] | None = None, brokers: int = 4, supported: int = MetadataLevel.LATEST,
 ) -> ClusterMetadata:  # fmt: skip
-    """Brokers 1 to ``brokers`` with two log directories each, and topic t."""
+    """Brokers 1 to ``brokers`` with two log directories each, and topic t. They support ``supported``."""
     log: list[records.MetadataRecord] = [
         records.FeatureLevelRecord(name=METADATA_VERSION, feature_level=level),
         records.FeatureLevelRecord(name=ELR_VERSION, feature_level=int(elr)),
         *(
             records.RegisterBrokerRecord(
                 broker_id=broker_id, incarnation_id=UUID(int=broker_id), broker_epoch=broker_id + 10, end_points=(),
-                features=FEATURES, rack=(racks or {}).get(broker_id), fenced=broker_id in fenced,
+                features=features_of(supported), rack=(racks or {}).get(broker_id), fenced=broker_id in fenced,
                 log_dirs=(directory(broker_id), directory(broker_id, 1)),
             )
             for broker_id in range(1, brokers + 1)

@@ -70,20 +70,22 @@ def test_topic_can_be_recreated_after_deletion() -> None:
 
 
 @pytest.mark.parametrize(
-    "config, topic, error",
+    "config, topic, error, reason",
     [
-        ({}, "nope", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
-        ({"delete.topic.enable": "false"}, "t", ErrorCode.TOPIC_DELETION_DISABLED),
+        ({}, "nope", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "no such topic"),
+        ({"delete.topic.enable": "false"}, "t", ErrorCode.TOPIC_DELETION_DISABLED, "delete.topic.enable is false"),
     ],
 )
-def test_refused_deletion_changes_nothing(config: dict[str, object], topic: str, error: ErrorCode) -> None:
+def test_refused_deletion_changes_nothing(
+    config: dict[str, object], topic: str, error: ErrorCode, reason: str
+) -> None:  # fmt: skip
     whatif = new_whatif(config)
     outcome = whatif.delete([topic])
     assert outcome.topics == (TopicResult(topic, TopicStatus.REFUSED, error, 0, 0),)
     assert (len(outcome.changes), outcome.impact.requests) == (0, 0)
     response = outcome.steps[0].response
     assert response is not None
-    assert (response.counts(), response.named) == ({error.name: 1}, (topic,))
+    assert (response.counts(), response.named) == ({error.name: 1}, (f"{topic} ({reason})",))
 
 
 @pytest.mark.parametrize(

@@ -246,11 +246,11 @@ def test_stamp_covers_only_partitions_of_plan(admin: EmbeddedAdmin) -> None:
 
 def test_stamped_plan_is_readable(tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
-    path.write_text(plan_document(PLAN.targets, Stamp("c1", None, "a")))
+    path.write_text(plan_document(PLAN, Stamp("c1", None, "a")))
     assert read_stamp(path) == Stamp("c1", None, "a")
     plan = load_plan(path)
     assert [plan.partition_name(position) for position in range(3)] == ["t-0", "u-0", "t-2"]
-    path.write_text(plan_document(PLAN.targets))
+    path.write_text(plan_document(PLAN))
     assert read_stamp(path) is None
 
 

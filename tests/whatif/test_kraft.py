@@ -10,6 +10,7 @@ import pytest
 
 from kframe.errors import ConfigError, InputError
 from kframe.model.events import ElectionType
+from kframe.model.kraft.directory_ids import LOST
 from kframe.model.kraft.record_sizes import record_size
 from kframe.model.kraft.records import PartitionChangeRecord
 from kframe.snapshot import Snapshot, Source
@@ -154,6 +155,71 @@ def test_topics_are_created_and_deleted() -> None:
     assert deleted.changes.leader_after.tolist() == [-1, -1, -1]
 
 
+FAILED_1: Final = f"log directories of broker 1: the restart leaves {directory(1)} failed"
+
+
+def listed(whatif: KraftWhatIf, broker_id: int = 1) -> tuple[bool, set[UUID]]:
+    """Whether a broker is fenced, and the log directories that it has registered."""
+    registration = whatif.cluster.brokers.registrations[broker_id]
+    return registration.fenced, set(registration.directories)
+
+
+def with_failed_directory(source: str) -> KraftWhatIf:
+    """Partition 0 is in the failed directory of broker 1: it failed in the what-if, or the snapshot shows it."""
+    whatif = new_whatif([partition(0, (1, 2), (1, 2))])
+    whatif.fail_directories(1, [directory(1)])
+    if source == "what-if":
+        return whatif
+    return KraftWhatIf(Snapshot.from_metadata(whatif.cluster, source=Source("kraft", "failed")))
+
+
+@pytest.mark.parametrize("source", ["what-if", "snapshot"])
+def test_failed_directory_stays_failed_after_restart(source: str) -> None:
+    whatif = with_failed_directory(source)
+    outcome = whatif.restart([1, 3])
+    assert listed(whatif) == (False, {directory(1, 1)})
+    (assumption,) = outcome.assumptions
+    assert assumption == f"{FAILED_1} (--repair-directories: it repairs them)"
+
+
+@pytest.mark.parametrize("source", ["what-if", "snapshot"])
+def test_repaired_directory_is_registered_again(source: str) -> None:
+    whatif = with_failed_directory(source)
+    whatif.fail([2])
+    assert state(whatif) == (-1, [], [1, 2])
+    assert whatif.restart([1]).assumptions != ()
+    assert state(whatif)[0] == -1
+    outcome = whatif.restart([1], repair_directories=True, clean=True)
+    assert listed(whatif) == (False, {directory(1), directory(1, 1)})
+    assert (state(whatif), outcome.assumptions) == ((1, [1], [2]), ())
+    assert whatif.restart([1]).assumptions == ()
+
+
+def test_broker_without_working_directory_does_not_start() -> None:
+    whatif = new_whatif([partition(0, (1, 2), (1, 2))])
+    whatif.fail_directories(1, [directory(1), directory(1, 1)])
+    outcome = whatif.restart([1])
+    assert listed(whatif)[0]
+    assert " failed, so the broker does not start" in outcome.assumptions[0]
+    assert whatif.restart([1], repair_directories=True).assumptions == ()
+    assert listed(whatif) == (False, {directory(1), directory(1, 1)})
+
+
+def test_lost_directory_stays_offline_after_restart() -> None:
+    whatif = new_whatif([partition(0, (1, 2), (2,), directories=(LOST, directory(2)))])
+    (assumption,) = whatif.restart([1]).assumptions
+    assert assumption == "log directories of broker 1: replicas in a lost directory stay offline after the restart"
+
+
+def test_restart_of_brokers_without_failed_directories_assumes_nothing() -> None:
+    assert new_whatif([partition(0, (1, 2), (1, 2))]).restart([1, 2]).assumptions == ()
+
+
+def test_directories_are_repaired_in_kraft_mode_only() -> None:
+    with pytest.raises(InputError, match="mode"):
+        WhatIf(small()).restart([1], repair_directories=True)
+
+
 def test_placement_of_new_partitions_depends_on_seed() -> None:
     placements = set()
     for seed in range(0, 10**9, 10**8):  # Java draws similar numbers from neighbouring seeds
@@ -173,6 +239,38 @@ def test_new_partitions_accept_assignments() -> None:
     whatif = new_whatif([partition(0, (1, 2), (1, 2))])
     outcome = whatif.create_partitions("t", 2, assignments=[[3, 4]])
     assert (outcome.topics[0].status, state(whatif, 1)) == (TopicStatus.COMPLETED, (3, [3, 4], []))
+
+
+def with_factors(*factors: int, epoch: int = 0) -> KraftWhatIf:
+    """A topic whose partitions have these replication factors."""
+    numbered = [(number, tuple(range(1, factor + 1))) for number, factor in enumerate(factors)]
+    return new_whatif([partition(number, all_of, all_of, partition_epoch=epoch) for number, all_of in numbered])
+
+
+@pytest.mark.parametrize(
+    "factors, epoch, factor, other",
+    [
+        ((1, 2), 0, 1, None),
+        ((1, 1, 2), 0, 2, None),
+        ((1, 1, 2, 1, 1), 0, 2, None),
+        ((1, 1, 1, 1, 1, 2), 0, 2, None),
+        ((1, 1, 2, 1, 1, 3, 1, 1), 0, 3, None),
+        ((1, 1, 2, 1, 1), 7, 1, 2),  # A change enlarges the full table of five partitions.
+        ((1, 1, 2, 1, 1, 3), 7, 3, None),
+    ],
+)
+def test_new_partitions_have_factor_of_first_partition_in_hash_order(
+    factors: tuple[int, ...], epoch: int, factor: int, other: int | None
+) -> None:
+    outcome = with_factors(*factors, epoch=epoch).create_partitions("t", len(factors) + 1)
+    assert outcome.topics[0].replicas == factor
+    (note,) = outcome.notes
+    assert f"new ones get {factor}, " in note
+    assert (f"; {other} if " in note) == (other is not None)
+
+
+def test_equal_factors_need_no_note() -> None:
+    assert with_factors(2, 2, 2).create_partitions("t", 4).notes == ()
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kframe.errors import SnapshotError
+from kframe.errors import InputError, SnapshotError
 from kframe.snapshot import Snapshot, read_snapshot
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy, registration
-from kframe.whatif import Plan, load_plan
+from kframe.whatif import Plan, WhatIf, load_plan
 from kframe.whatif.plan_check import SEVERITY, Check, resolve_plan
 from kframe.whatif.plan_report import PlanReport
 from tests.architecture.source import ROOT
@@ -104,7 +104,11 @@ def test_findings_against_snapshot(targets: list[Any], expected: list[tuple[Any,
 
 
 def test_cases_cover_every_check() -> None:
-    covered = {row[0] for _, rows in (*WITHOUT_SNAPSHOT, *AGAINST_SNAPSHOT) for row in rows} | {"log-dirs"}
+    covered = {row[0] for _, rows in (*WITHOUT_SNAPSHOT, *AGAINST_SNAPSHOT) for row in rows} | {
+        "log-dirs",
+        "observers",
+        "fewer-observers",
+    }
     covered |= {check for _, _, findings in KRAFT_CASES for check in findings}
     assert covered == {str(check) for check in Check} == {str(check) for check in SEVERITY}
 
@@ -246,27 +250,9 @@ def test_document_counts_equal_its_findings() -> None:
     assert document["plan"] == {"name": "reassignment.json", "topics": 1, "partitions": 24, "replicas": 72}
 
 
-def test_several_findings_that_a_plan_is_expected_to_have_are_one_row() -> None:
-    names = ("first", "other", "third")
-    snapshot = Snapshot.from_cluster(
-        cluster_of({name: [healthy(1, 2), healthy(1, 2)] for name in names}, [registration(1), registration(2)])
-    )
-    plan = Plan.of([((name, 0), (2, 1)) for name in names[:2]] + [(("third", 0), (1,)), (("third", 1), (2,))])
-    report = PlanReport.of(plan, resolve_plan(plan, snapshot))
-    rows = [(row["check"], row["topic"], row["partition"]) for row in report.folded_rows()]
-    assert rows == [
-        ("fewer-replicas", "third", 0), ("fewer-replicas", "third", 1), ("partial-topic", "2 topics", None),
-        ("order-only", "2 partitions", None),
-    ]  # fmt: skip
-    assert report.folded_count == len(rows)
-    assert report.counts() == {"error": 0, "warning": 2, "info": 4}
-
-
-def test_check_says_that_racks_are_unknown() -> None:
-    plan = Plan.of([(("t", 0), (2, 1))])
-    without_racks = Snapshot.from_cluster(cluster_of({"t": [healthy(1, 2)]}, [registration(1), registration(2)]))
-    assert PlanReport.of(plan, resolve_plan(plan, without_racks)).document()["notes"] == [
-        "racks unknown: rack rules not checked (--rack-map FILE gives racks)"
-    ]
-    assert PlanReport.of(plan, resolve_plan(plan, small())).document()["notes"] == []
-    assert PlanReport.of(plan, None).document()["notes"] == []
+def test_plan_with_another_number_of_log_directories_is_not_played() -> None:
+    texts = Path(__file__).parents[1] / "snapshot" / "texts"
+    whatif = WhatIf(read_snapshot(texts / "snapshot.txt"))
+    plan = load_plan(texts / "plan-log-dirs-length.json")
+    with pytest.raises(InputError, match=r"field log_dirs: found .* partition pay.events-0, expected 3"):
+        whatif.reassign(plan)

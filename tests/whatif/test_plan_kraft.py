@@ -26,9 +26,14 @@ PARTITIONS: Final = (
 )
 
 
-def cluster(partitions: tuple[PartitionRecord, ...] = PARTITIONS) -> Snapshot:
+#: The latest ``metadata.version`` of these releases.
+LATEST_LEVELS: Final = {"4.4": 33, "4.3": 30, "4.2": 29, "3.7": 19}
+
+
+def cluster(partitions: tuple[PartitionRecord, ...] = PARTITIONS, release: str = "4.4") -> Snapshot:
     """Broker 4 is fenced, 5 in controlled shutdown. All directories of 6 are cordoned, and one of 7. 8 is unknown."""
-    return with_broker_states(metadata_with(partitions, brokers=BROKERS, fenced=[4]))
+    supported = LATEST_LEVELS[release]
+    return with_broker_states(metadata_with(partitions, brokers=BROKERS, fenced=[4], supported=supported))
 
 
 def findings(number: int, target: tuple[int, ...], snapshot: Snapshot | None = None) -> dict[str, dict[str, Any]]:
@@ -81,10 +86,33 @@ def test_unknown_broker_is_invalid_assignment() -> None:
     assert findings(0, (1, 99))["unknown-broker"]["error"] == INVALID
 
 
-@pytest.mark.parametrize("number", range(len(PARTITIONS)))
-def test_findings_predict_response_of_controller(number: int) -> None:
+@pytest.mark.parametrize(
+    "release, severity, error, ending",
+    [
+        ("4.4", "error", INVALID, "are cordoned"),
+        ("4.3", "warning", None, "are cordoned: Kafka 4.3 accepts the plan, 4.4 refuses it"),
+    ],
+)
+def test_cordoned_target_is_refused_from_kafka_4_4_on(
+    release: str, severity: str, error: str | None, ending: str
+) -> None:
+    snapshot, plan = cluster(release=release), Plan.of([(("t", 0), (1, 6))])
+    finding = findings(0, (1, 6), snapshot)["cordoned-broker"]
+    assert (finding["severity"], finding["error"]) == (severity, error)
+    assert finding["detail"].endswith(ending)
+    report = PlanReport.of(plan, resolve_plan(plan, snapshot))
+    assert (report.valid, report.counts()["error"]) == (error is None, int(error is not None))
+    result = WhatIf(snapshot).reassign(plan).reassignment
+    assert result is not None
+    assert result.status(0) is (TopicStatus.COMPLETED if error is None else TopicStatus.REFUSED)
+
+
+@pytest.mark.parametrize(
+    "number, release", [*((number, "4.4") for number in range(len(PARTITIONS))), (0, "4.2"), (4, "4.2"), (4, "3.7")]
+)
+def test_findings_predict_response_of_controller(number: int, release: str) -> None:
     """Targets of one to three brokers: an error means refusal, a warning of waiting that it does not complete."""
-    snapshot = cluster()
+    snapshot = cluster(release=release)
     waits = {Check.FENCED_BROKER, Check.BROKER_SHUTTING_DOWN, Check.CANNOT_COMPLETE, Check.NO_LEADER}
     statuses = set()
     brokers = range(1, BROKERS + 2)

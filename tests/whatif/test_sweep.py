@@ -21,7 +21,7 @@ from tests.whatif.test_real_cluster import example_of
 from tests.whatif.test_sweep_invariants import brute_force, swept
 
 NAMES = ("offline", "newly_offline", "under_min_isr", "newly_under_min_isr", "at_min_isr", "unclean_elections",
-         "unclean_needed", "leaders_moved", "newly_may_lose_data", "leaders_most", "leaders_mean",
+         "unclean_needed", "leaders_moved", "newly_may_lose_data", "leaders_max", "leaders_mean",
          "leader_skew")  # fmt: skip
 
 #: Failure of the small cluster, with its counts in the order of NAMES; t-4 is always offline.

@@ -63,7 +63,7 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
     )
     partitions = PartitionFacts(
         Ragged.of(lists["replicas"]), np.array(leader, np.int32), Ragged.of(lists["isr"]),
-        zk_version=np.array(version, np.int32), adding_replicas=Ragged.of(lists["adding"]),
+        partition_epoch=np.array(version, np.int32), adding_replicas=Ragged.of(lists["adding"]),
         removing_replicas=Ragged.of(lists["removing"]),
     )  # fmt: skip
     return Snapshot(brokers, topics, partitions, Source("drawn", ""))
@@ -90,7 +90,7 @@ def values_of(outcome: Outcome) -> dict[str, Any]:
         "unclean_elections": impact.unclean_elections,
         "newly_may_lose_data": outcome.count_of(FailOn.POSSIBLE_LOSS),
         "leaders_moved": impact.leaders_moved,
-        "leaders_most": skew.most,
+        "leaders_max": skew.most,
         "leaders_mean": skew.mean,
         "leader_skew": skew.over_mean,
     }

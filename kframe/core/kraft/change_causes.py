@@ -7,7 +7,7 @@ have none (a preferred election). An event explains a change if the rules write 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -17,8 +17,9 @@ from kframe.core.kraft.decision import DecisionPart, records_of
 from kframe.core.kraft.heartbeats import Heartbeats
 from kframe.core.kraft.membership import add_broker, remove_broker, remove_unclean_broker
 from kframe.core.kraft.random_source import JavaRandom
-from kframe.core.kraft.request_causes import request_changes
+from kframe.core.kraft.request_causes import replicas_in_offline_directories, request_changes
 from kframe.model.columns import Int32
+from kframe.model.kraft.ids import ResourceType
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.kraft.records import (
     BrokerRegistrationChangeRecord,
@@ -30,6 +31,8 @@ from kframe.model.kraft.records import (
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
 )
+from kframe.model.kraft.releases import RELEASE_OF_RULE, completion_rule, known_release, release_of_level
+from kframe.model.kraft.topics import MIN_INSYNC_REPLICAS
 
 #: Names of events.
 FENCED: Final = "broker fenced"
@@ -44,6 +47,9 @@ RESTARTED_UNCLEANLY: Final = "broker restarted after an unclean stop"
 LEAVING: Final = frozenset(
     {FENCED, CONTROLLED_SHUTDOWN, DIRECTORY_FAILED, UNREGISTERED, RESTARTED, RESTARTED_UNCLEANLY}
 )
+
+#: A controller without configurations of its own.
+_NO_NODE: Final = -1
 
 _Decide = Callable[[KraftContext, int, Int32], list[DecisionPart]]
 
@@ -62,29 +68,64 @@ class ChangeCause:
 
 
 def explain_change(
-    metadata: ClusterMetadata, change: PartitionChangeRecord, events: Sequence[MetadataRecord]
+    states: Sequence[ClusterMetadata], change: PartitionChangeRecord, events: Sequence[MetadataRecord]
 ) -> list[ChangeCause]:
     """The events that explain ``change``: those with a record in ``events`` first. Empty if none does.
 
-    ``metadata`` is the state before the change; the rules only read it.
+    ``states`` are possible states before the request of the change, the likely one first: Kafka decides all changes of
+    a request from the state before it. The rules only read them.
     """
-    topic = metadata.topics.index_by_id[change.topic_id]
-    row = metadata.topics.row_of(topic, change.partition_id)
-    assert row is not None
-    expected = _comparable(change)
+    row = _row(states[0], change)
+    offline = [] if row is None else replicas_in_offline_directories(states[0], row)
+    for metadata in states:
+        for settings in _possible_settings(metadata):
+            causes = _explain_change(metadata, settings, change, events, offline)
+            if causes:
+                return sorted(causes, key=lambda cause: (cause.assumes_unclean, cause.event_index is None))
+    return []
+
+
+def _row(metadata: ClusterMetadata, change: PartitionChangeRecord) -> int | None:
+    topic = metadata.topics.index_by_id.get(change.topic_id)
+    return None if topic is None else metadata.topics.row_of(topic, change.partition_id)
+
+
+def _possible_settings(metadata: ClusterMetadata) -> Iterator[KraftSettings]:
+    """Settings of the controllers, the likely ones first.
+
+    A node without configurations of its own, then each with a ``min.insync.replicas``, then other releases: a log does
+    not show which node was active, and the release is that of now.
+    """
+    registrations = metadata.brokers.registrations.values()
+    release = known_release(metadata.controllers, registrations, _NO_NODE)
+    release = release or release_of_level(metadata.metadata_version)
+    yield KraftSettings(node_id=_NO_NODE, release=release)
+    for (kind, name), configs in metadata.configs.items():
+        if kind == ResourceType.BROKER and name.isdecimal() and MIN_INSYNC_REPLICAS in configs:
+            yield KraftSettings(node_id=int(name), release=release)
+    for other in RELEASE_OF_RULE.values():
+        if completion_rule(other) != completion_rule(release):
+            yield KraftSettings(node_id=_NO_NODE, release=other)
+
+
+def _explain_change(
+    metadata: ClusterMetadata, static: KraftSettings, change: PartitionChangeRecord, events: Sequence[MetadataRecord],
+    offline: Sequence[int],
+) -> list[ChangeCause]:  # fmt: skip
+    row = _row(metadata, change)
     causes: list[ChangeCause] = []
+    if row is None:
+        return causes
+    expected = _comparable(change)
     for assumes_unclean in (False, True):
-        context = _context(metadata, unclean=assumes_unclean)
-        for cause, changes in _decisions(context, row, change, events):
+        settings = replace(static, unclean_leader_election_enable=assumes_unclean)
+        heartbeats = Heartbeats.activated(0, metadata.brokers.registrations, 0)
+        context = KraftContext(metadata, heartbeats, settings, JavaRandom(0))
+        for cause, changes in _decisions(context, row, change, events, offline):
             known = any((cause.event, cause.broker) == (other.event, other.broker) for other in causes)
             if not known and any(_comparable(record) == expected for record in changes):
                 causes.append(ChangeCause(cause.event, cause.broker, cause.event_index, assumes_unclean))
-    return sorted(causes, key=lambda cause: (cause.assumes_unclean, cause.event_index is None))
-
-
-def _context(metadata: ClusterMetadata, *, unclean: bool) -> KraftContext:
-    settings = KraftSettings(unclean_leader_election_enable=unclean)
-    return KraftContext(metadata, Heartbeats.activated(0, metadata.brokers.registrations, 0), settings, JavaRandom(0))
+    return causes
 
 
 def _comparable(record: PartitionChangeRecord) -> tuple[object, ...]:
@@ -97,14 +138,15 @@ def _comparable(record: PartitionChangeRecord) -> tuple[object, ...]:
 
 
 def _decisions(
-    context: KraftContext, row: int, change: PartitionChangeRecord, events: Sequence[MetadataRecord]
-) -> Iterator[tuple[ChangeCause, list[PartitionChangeRecord]]]:
+    context: KraftContext, row: int, change: PartitionChangeRecord, events: Sequence[MetadataRecord],
+    offline: Sequence[int],
+) -> Iterator[tuple[ChangeCause, list[PartitionChangeRecord]]]:  # fmt: skip
     """The records of each possible event."""
     rows = np.array([row], np.int32)
     for index, event in enumerate(events):
         for text, broker_id, decide in _broker_events(event):
             yield ChangeCause(text, broker_id, index), _changes(decide(context, broker_id, rows))
-    for text, parts in request_changes(context, row, change):
+    for text, parts in request_changes(context, row, change, offline):
         yield ChangeCause(text), _changes(parts)
 
 
@@ -118,7 +160,7 @@ def _broker_events(event: MetadataRecord) -> Iterator[tuple[str, int, _Decide]]:
                 yield UNFENCED, broker_id, add_broker
             if event.in_controlled_shutdown == 1:
                 yield CONTROLLED_SHUTDOWN, broker_id, remove_broker
-            if event.log_dirs:
+            if event.log_dirs or is_empty(event):
                 yield DIRECTORY_FAILED, broker_id, remove_broker
         case FenceBrokerRecord():
             yield FENCED, event.id, remove_broker
@@ -129,6 +171,11 @@ def _broker_events(event: MetadataRecord) -> Iterator[tuple[str, int, _Decide]]:
         case RegisterBrokerRecord():
             yield RESTARTED_UNCLEANLY, event.broker_id, remove_unclean_broker
             yield RESTARTED, event.broker_id, remove_broker
+
+
+def is_empty(event: BrokerRegistrationChangeRecord) -> bool:
+    """Whether a change sets nothing: the last directory of the broker failed, as an empty list is not written."""
+    return not (event.fenced or event.in_controlled_shutdown or event.log_dirs or event.cordoned_log_dirs is not None)
 
 
 def _changes(parts: Iterable[DecisionPart]) -> list[PartitionChangeRecord]:

@@ -19,6 +19,7 @@ from kframe.model.kraft.brokers import BrokerRegistration
 from kframe.model.kraft.ids import ELR_VERSION, KRAFT_VERSION, METADATA_VERSION, MetadataLevel, ResourceType
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.kraft.records import MetadataRecord
+from kframe.model.kraft.releases import LATEST_RELEASE, Release
 from kframe.model.kraft.replay import replay
 from kframe.model.kraft.topics import MIN_INSYNC_REPLICAS, UNCLEAN_ELECTION, UNSET, parse_min_isr, parse_unclean
 
@@ -48,6 +49,8 @@ class KraftSettings:
     num_partitions: int = 1
     max_elections: int = 1_000
     """Most elections of one pass of a timer."""
+    release: Release = LATEST_RELEASE
+    """The release of Kafka that the controllers run."""
     validates_configs: bool = False
     """Whether values of configurations are checked. Kafka's classes leave that to a validator of the server."""
     supported_features: Mapping[str, tuple[int, int]] = field(default_factory=lambda: SUPPORTED_FEATURES)

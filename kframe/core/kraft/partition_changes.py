@@ -19,6 +19,7 @@ from kframe.model.kraft.columns import KraftPartitions
 from kframe.model.kraft.ids import MetadataLevel
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.kraft.records import PartitionChangeRecord
+from kframe.model.kraft.releases import CompletionRule, completion_rule
 
 NO_BROKER: Final = -1
 
@@ -181,7 +182,7 @@ def plan_changes(context: KraftContext, targets: TargetReplicas) -> PartitionCha
     stored = _stored_lists(p, targets)
     stored_elr, stored_last_known = p.lists("elr", rows), p.lists("last_known_elr", rows)
     stored_leader = p.leaders_of(rows)
-    target = _complete_reassignments(targets, stored)
+    target = _complete_reassignments(targets, stored, completion_rule(context.settings.release))
     elr = stored_elr
     if metadata.elr_enabled:
         elr = _update_elrs(context, rows, target.isr, targets.unclean_broker)
@@ -242,7 +243,7 @@ def _stored_lists(p: KraftPartitions, targets: TargetReplicas) -> _Lists:
     return _Lists(isr, replicas, directories, adding, removing)
 
 
-def _complete_reassignments(targets: TargetReplicas, stored: _Lists) -> _Lists:
+def _complete_reassignments(targets: TargetReplicas, stored: _Lists, rule: CompletionRule) -> _Lists:
     """The target lists, without the removing replicas of complete reassignments."""
     isr = stored.isr if targets.isr is None else targets.isr
     if targets.leaving_broker != NO_BROKER:
@@ -256,7 +257,7 @@ def _complete_reassignments(targets: TargetReplicas, stored: _Lists) -> _Lists:
     if len(adding.values) or len(removing.values):
         kernels.mark_completed_reassignments(
             replicas.offsets, replicas.values, isr.offsets, isr.values, adding.offsets, adding.values,
-            removing.offsets, removing.values, completed, keeps_replica, keeps_member,
+            removing.offsets, removing.values, rule, completed, keeps_replica, keeps_member,
         )  # fmt: skip
     if not completed.any():
         return _Lists(isr, replicas, directories, adding, removing)

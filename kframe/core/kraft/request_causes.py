@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from typing import Final
+from uuid import UUID
 
 import numpy as np
 
@@ -16,8 +17,10 @@ from kframe.core.kraft.reassignment import RequestedReassignment, reassign_parti
 from kframe.model.columns import Ragged
 from kframe.model.ids import NO_LEADER
 from kframe.model.kraft.brokers import BrokerRegistration
+from kframe.model.kraft.directory_ids import LOST
 from kframe.model.kraft.ids import KraftElection
-from kframe.model.kraft.records import NO_RECOVERY_CHANGE, PartitionChangeRecord
+from kframe.model.kraft.metadata import ClusterMetadata
+from kframe.model.kraft.records import NO_RECOVERY_CHANGE, PartitionChangeRecord, PartitionRecord
 from kframe.model.kraft.views import partition_record
 
 PREFERRED: Final = "preferred election"
@@ -30,17 +33,18 @@ REPEATED_SHUTDOWN: Final = "controlled shutdown at another controller"
 
 
 def request_changes(
-    context: KraftContext, row: int, change: PartitionChangeRecord
+    context: KraftContext, row: int, change: PartitionChangeRecord, offline: Iterable[int]
 ) -> Iterator[tuple[str, list[DecisionPart]]]:
     """The text of each possible event of ``change``, and what the rules write for it to the partition in ``row``.
 
-    A rule that refuses the event writes nothing.
+    ``offline`` are the replicas that may be assigned to an offline directory by the request. A rule that refuses the
+    event writes nothing.
     """
     yield from _elections(context, row)
     for isr in _possible_isrs(context, row, change):
         yield ALTERED, alter_partition_changes(context, [isr_proposal(context, row, change, isr)])
     yield from _reassignments(context, row, change)
-    yield from _directory_changes(context, row, change)
+    yield from _directory_changes(context, row, change, offline)
     for broker_id, registration in _isr_members(context, row):
         if registration.in_controlled_shutdown:
             yield REPEATED_SHUTDOWN, remove_broker(context, broker_id, np.array([row], np.int32))
@@ -90,11 +94,16 @@ def _election_changes(context: KraftContext, row: int, kind: KraftElection) -> l
 
 
 def _possible_isrs(context: KraftContext, row: int, change: PartitionChangeRecord) -> Iterator[tuple[int, ...]]:
-    """The ISRs that the leader may have proposed: a completed reassignment takes removing replicas out of them."""
+    """The ISRs that the leader may have proposed.
+
+    A completed reassignment takes removing replicas out of them. An unclean election replaces them.
+    """
     state = partition_record(context.metadata, row)
     isr = state.isr if change.isr is None else change.isr
     removing = state.removing_replicas
     possible = [isr]
+    if state.leader not in isr:
+        possible += [(state.leader,), state.isr]
     if removing:
         possible.append((*isr, *(member for member in removing if member in state.isr and member not in isr)))
         possible.append((*state.isr, *(member for member in state.adding_replicas if member not in state.isr)))
@@ -109,11 +118,9 @@ def _reassignments(
         yield CANCELLED, _reassignment_changes(context, row, None)
     if change.replicas is not None or change.removing_replicas or change.adding_replicas:
         target = state.replicas if change.replicas is None else change.replicas
-        removing = change.removing_replicas or ()
-        yield (
-            REASSIGNED,
-            _reassignment_changes(context, row, tuple(replica for replica in target if replica not in removing)),
-        )
+        for removing in dict.fromkeys((change.removing_replicas or (), state.removing_replicas)):
+            replicas = tuple(replica for replica in target if replica not in removing)
+            yield REASSIGNED, _reassignment_changes(context, row, replicas)
 
 
 def _reassignment_changes(context: KraftContext, row: int, replicas: tuple[int, ...] | None) -> list[DecisionPart]:
@@ -127,20 +134,41 @@ def _reassignment_changes(context: KraftContext, row: int, replicas: tuple[int, 
 
 
 def _directory_changes(
-    context: KraftContext, row: int, change: PartitionChangeRecord
+    context: KraftContext, row: int, change: PartitionChangeRecord, offline: Iterable[int]
 ) -> Iterator[tuple[str, list[DecisionPart]]]:
     """Assigned directories, and the change that takes a replica in an offline directory out of the ISR."""
     metadata, rows = context.metadata, np.array([row], np.int32)
-    if change.directories is not None and change.replicas is None:
-        indexes = metadata.directories.indexes_of(change.directories)
-        kinds = np.array([KraftElection.ONLINE], np.uint8)
-        targets = TargetReplicas(rows=rows, kinds=kinds, directories=Ragged.of([indexes]))
-        yield ASSIGNED, list[DecisionPart](change_records(context, targets))
     state = partition_record(metadata, row)
-    directories = dict(zip(state.replicas, state.directories, strict=True))
-    for broker_id, registration in _isr_members(context, row):
-        if broker_id in directories and not registration.has_online_directory(directories[broker_id]):
-            yield ASSIGNED, remove_broker(context, broker_id, rows)
+    for assigned in _possible_directories(state, change):
+        kinds = np.array([KraftElection.ONLINE], np.uint8)
+        directories = Ragged.of([metadata.directories.indexes_of(assigned)])
+        targets = TargetReplicas(rows=rows, kinds=kinds, directories=directories)
+        yield ASSIGNED, list[DecisionPart](change_records(context, targets))
+    for replica in offline:
+        yield ASSIGNED, remove_broker(context, replica, rows)
+
+
+def replicas_in_offline_directories(metadata: ClusterMetadata, row: int) -> list[int]:
+    """The replicas on registered brokers in directories that are offline."""
+    state, registrations = partition_record(metadata, row), metadata.brokers.registrations
+    return [
+        replica for replica, directory in zip(state.replicas, state.directories, strict=True)
+        if replica in registrations and not registrations[replica].has_online_directory(directory)
+    ]  # fmt: skip
+
+
+def _possible_directories(state: PartitionRecord, change: PartitionChangeRecord) -> Iterator[list[UUID]]:
+    """The directories of all replicas that brokers may have assigned.
+
+    A change that completes a reassignment leaves out those of the removed replicas.
+    """
+    replicas = state.replicas if change.replicas is None else change.replicas
+    written = dict(zip(replicas, change.directories or (), strict=False))
+    if set(replicas) <= set(state.replicas):
+        stored = list(zip(state.replicas, state.directories, strict=True))
+        yield [written.get(replica, directory) for replica, directory in stored]
+        if len(replicas) < len(stored):
+            yield [written.get(replica, directory) if replica in replicas else LOST for replica, directory in stored]
 
 
 def _isr_members(context: KraftContext, row: int) -> list[tuple[int, BrokerRegistration]]:

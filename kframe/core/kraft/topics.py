@@ -17,9 +17,11 @@ from kframe.core.kraft.decision import (
     RequestRefused,
     check_record_count,
 )
+from kframe.core.kraft.hash_order import first_partition
 from kframe.core.kraft.placement import distribute_replicas
 from kframe.errors import ErrorCode
 from kframe.model.kraft.records import RemoveTopicRecord, TopicRecord
+from kframe.model.kraft.releases import LIMITS_NEW_PARTITIONS
 from kframe.model.topics import topic_name_problem
 
 #: The controller's default number of partitions or replication factor.
@@ -46,6 +48,8 @@ class CreatePartitionsTopic:
     topic: str
     count: int
     assignments: tuple[tuple[int, ...], ...] | None = None
+    factor: int | None = None
+    """The replication factor of the new partitions. None: the first of ``possible_factors``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,10 +171,10 @@ def _require_active(context: KraftContext, assignments: Sequence[tuple[int, ...]
 def create_partitions(context: KraftContext, requests: Sequence[CreatePartitionsTopic]) -> ControllerResult:
     """Add partitions to topics; the response is a list of CreatableTopicResult. All records are atomic.
 
-    The replication factor is that of partition 0, adding and removing replicas included.
+    Raises RequestRefused for too many partitions.
     """
     total = sum(_additional(context, request) for request in requests)
-    if total > PARTITIONS_MAX:
+    if total > PARTITIONS_MAX and context.settings.release >= LIMITS_NEW_PARTITIONS:
         message = "Excessively large number of additional partitions per request."
         raise RequestRefused(ErrorCode.POLICY_VIOLATION, message)
     results, records = [], list[RecordAndVersion]()
@@ -181,6 +185,21 @@ def create_partitions(context: KraftContext, requests: Sequence[CreatePartitions
         except RequestRefused as refusal:
             results.append(CreatableTopicResult(request.topic, refusal.error, refusal.message))
     return ControllerResult(records, atomic=True, response=results)
+
+
+def possible_factors(context: KraftContext, topic: int, *, knows_epochs: bool = True) -> tuple[int, ...]:
+    """The replication factors that Kafka may use for new partitions of a topic, by index; the likely one first.
+
+    Kafka counts the replicas, adding and removing ones included, of the partition that its hash table lists first. The
+    order depends on the changes that the controller process has replayed. Partition epochs of 0 exclude any change,
+    unless they are unknown.
+    """
+    metadata = context.metadata
+    p, rows = metadata.partitions, metadata.topics.rows_of(topic)
+    was_changed = bool(p.partition_epoch[rows].any())
+    possible = (was_changed, not was_changed) if was_changed or not knows_epochs else (False,)
+    first = [first_partition(p.partition[rows], changed=changed) for changed in possible]
+    return tuple(dict.fromkeys(p.replica_count[rows[first]].tolist()))
 
 
 def _additional(context: KraftContext, request: CreatePartitionsTopic) -> int:
@@ -200,7 +219,7 @@ def _new_partitions(context: KraftContext, request: CreatePartitionsTopic) -> li
     if additional <= 0:
         message = f"The topic {request.topic} currently has {first} partition(s)."
         raise RequestRefused(ErrorCode.INVALID_PARTITIONS, message)
-    factor = int(metadata.partitions.replica_count[rows[0]])
+    factor = possible_factors(context, topic)[0] if request.factor is None else request.factor
     if request.assignments is None:
         replica_lists = distribute_replicas(context, additional, factor)
         _require_active(context, replica_lists, ErrorCode.INVALID_REPLICATION_FACTOR)

@@ -20,6 +20,8 @@ from kframe.model.log_entries import Message
 _TOPIC_IDS_SINCE = 2
 #: Brokers before 3.2 send version 0.
 _REFUSED_SINCE = 1
+#: A leader that gets one of these codes proposes nothing before it gets a new leader epoch.
+_UNKNOWN = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,7 +63,8 @@ def proposed_isrs(context: Context, request: AlterPartitionRequested) -> tuple[I
 def alter_partitions(context: Context, request: AlterPartitionRequested) -> Operation[AlterPartitionResponse]:
     """Validate proposals, store the accepted ones, and announce every requested partition, even refused ones.
 
-    Leader epochs do not change.
+    Leader epochs do not change. Before a partition is refused as unknown, storage confirms the role, because another
+    controller may have created it.
     """
     cluster = context.cluster
     sender = cluster.brokers.find(request.broker_id)
@@ -78,6 +81,8 @@ def alter_partitions(context: Context, request: AlterPartitionRequested) -> Oper
     isr = Ragged(request.isr.offsets, cluster.brokers.look_up(request.isr.values))
     last = last_of_equal(np.where(rows >= 0, rows, -1 - np.arange(len(rows))))
     accepted = np.flatnonzero(_validate(context, request, sender, rows, isr, codes) & (last == np.arange(len(rows))))
+    if np.isin(codes, _UNKNOWN).any():
+        yield from context.confirm_role()
     change = StateChange(
         rows[accepted], np.full(len(accepted), sender, np.int32), request.leader_epoch[accepted],
         request.recovery[accepted], isr if len(accepted) == len(isr) else isr.take(accepted),

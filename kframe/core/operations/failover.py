@@ -32,7 +32,7 @@ def take_over(context: Context) -> Operation[None]:
     yield from topic_metadata.replace_unknown_brokers(context, unknown_brokers.assigned_rows(context)[0])
     context.log.add(Message.SENDING_METADATA)
     yield from context.announce(registered)
-    last_replica_hold.initialise(context)
+    last_replica_hold.on_states_loaded(context, context.announced_rows())
     yield from unassigned_isr_members.remove_all(context)
     yield from reregistered_brokers.remove_all(context)
     yield from replica_state_machine.startup(context)

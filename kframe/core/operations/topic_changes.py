@@ -10,8 +10,14 @@ import numpy as np
 
 from kframe.core.context import Context, Operation, ask
 from kframe.core.event_log import NAMES_LOGGED, sample_of
+from kframe.core.operations import reregistered_brokers, unassigned_isr_members
 from kframe.core.reassignment import partition_reassignment, protocols
-from kframe.core.state_machines import leader_election, partition_state_machine, replica_state_machine
+from kframe.core.state_machines import (
+    last_replica_hold,
+    leader_election,
+    partition_state_machine,
+    replica_state_machine,
+)
 from kframe.core.topics import topic_metadata
 from kframe.model.columns import Int32
 from kframe.model.effects import Enqueue
@@ -73,15 +79,22 @@ def _report(context: Context, new: TopicTable, deleted: tuple[str, ...], rows: I
 
 
 def _load_states(context: Context, rows: Int32) -> Operation[None]:
-    """Load the stored states of ``rows`` that are still New.
+    """Load the stored states of ``rows`` that are still New, with the checks of a failover.
 
     Leaders get a new leader epoch. The controller refused their proposals while it did not know the topic, and they
     propose no other ISR under the old epoch (Kafka 3.9 ``Partition.handleAlterPartitionError``).
     """
-    rows, _ = yield from context.refresh(rows)
+    if len(rows) == 0:
+        return
+    states = yield from context.read_states(rows)
+    states = states.take(states.may_be_changed_in(context.controller_epoch))
+    rows = states.rows
     if len(rows) == 0:
         return
     p = context.cluster.partitions
+    last_replica_hold.on_states_loaded(context, rows)
+    yield from unassigned_isr_members.remove(context, rows)
+    yield from reregistered_brokers.remove(context, rows, states.zxid)
     replicas = replica_state_machine.replicas_of(context, rows)
     replica_brokers, brokers = p.replica[replicas.slots(p)], context.cluster.brokers
     online = replica_state_machine.are_online(context, replicas)

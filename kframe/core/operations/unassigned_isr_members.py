@@ -14,6 +14,8 @@ from kframe.core.context import Context, Operation
 from kframe.core.operations import alter_partition
 from kframe.core.reassignment import partition_reassignment
 from kframe.core.state_machines import replica_state_machine
+from kframe.core.topics import topic_metadata
+from kframe.core.topics.replica_assignment import current, set_assignments, with_removing
 from kframe.model.columns import Bool, Int32, Ragged
 from kframe.model.config import STRICT_REASSIGNMENT
 from kframe.model.events import AlterPartitionRequested
@@ -29,6 +31,35 @@ def remove_all(context: Context) -> Operation[None]:
         cluster.topics.deleting, rows,
     )  # fmt: skip
     yield from _remove_unassigned(context, rows[:count].copy())
+    if context.config[STRICT_REASSIGNMENT]:
+        yield from _keep_leaders(context, rows[:count].copy())
+
+
+def _keep_leaders(context: Context, rows: Int32) -> Operation[None]:
+    """Assign live leaders that are not assigned, as replicas that a reassignment removes.
+
+    No other in-sync replica can lead there. Kafka sends nothing to such a leader: it keeps an earlier leader epoch, and
+    no assigned replica can catch up.
+    """
+    p, live = context.cluster.partitions, np.append(context.cluster.brokers.live, 0)
+    leader, replicas = p.leader[rows], p.lists("replica", rows)
+    kept = (live[leader] != 0) & ~replicas.any(replicas.values == leader[replicas.owners])
+    rows, leader = rows[kept], leader[kept]
+    if len(rows) == 0:
+        return
+    assignments = with_removing(current(p, rows), leader)
+    unstored = yield from topic_metadata.store(context, rows, assignments)
+    stored = ~np.isin(rows, unstored)
+    rows = rows[stored]
+    set_assignments(context, rows, assignments.take(stored))
+    p.reassigning[rows] = 1
+
+
+def remove(context: Context, rows: Int32) -> Operation[None]:
+    """Remove the unassigned members of the ISRs of ``rows``."""
+    p = context.cluster.partitions
+    isr = p.lists("isr", rows)
+    yield from _remove_unassigned(context, rows[isr.any(~members(isr, p.lists("replica", rows)))])
 
 
 def on_alter_partition(context: Context, request: AlterPartitionRequested) -> Operation[None]:

@@ -168,7 +168,7 @@ def _change_assignments(context: Context, rows: Int32, assignments: Assignments)
         # If the role is lost here, the next controller sends the new list. Under an unchanged leader epoch leaders
         # would ignore it. Assignments with flags get another epoch from that controller anyway.
         final = ~assignments.replicas.any(assignments.flags != 0)
-        yield from _raise_epochs(context, rows[final & (p.partition_epoch[rows] != NO_STATE)])
+        yield from raise_epochs(context, rows[final & (p.partition_epoch[rows] != NO_STATE)])
     unstored = yield from topic_metadata.store(context, rows, assignments)
     if context.config[STRICT_REASSIGNMENT]:
         yield from announce(context, unstored[p.partition_epoch[unstored] != NO_STATE])
@@ -325,7 +325,7 @@ def is_led_by_target(context: Context, rows: Int32, ineligible: int = int(Replic
 def announce(context: Context, rows: Int32) -> Operation[Int32]:
     """Raise leader epochs and send LeaderAndIsr to all replicas. Added replicas are sent as new. Return the rows that
     succeeded."""
-    raised = yield from _raise_epochs(context, rows)
+    raised = yield from raise_epochs(context, rows)
     if len(raised) == 0:
         return raised
     batch, recipients = context.batch(), context.cluster.brokers.registered
@@ -338,14 +338,14 @@ def announce(context: Context, rows: Int32) -> Operation[Int32]:
 
 def notify_raised_epochs(context: Context, rows: Int32, recipients: Ragged) -> Operation[None]:
     """Raise the leader epochs of ``rows``. Send them to the brokers (indexes) in ``recipients``, a list for each."""
-    raised = yield from _raise_epochs(context, rows)
+    raised = yield from raise_epochs(context, rows)
     brokers = recipients.take(np.flatnonzero(np.isin(rows, raised)))
     batch = context.batch()
     batch.add_leader_and_isr(brokers.values, np.repeat(raised, brokers.counts), raised, is_new=False)
     yield from context.send(batch)
 
 
-def _raise_epochs(context: Context, rows: Int32) -> Operation[Int32]:
+def raise_epochs(context: Context, rows: Int32) -> Operation[Int32]:
     """Store a leader epoch one higher for each row. Return the rows that have it, ascending."""
     p = context.cluster.partitions
     raised: list[Int32] = []

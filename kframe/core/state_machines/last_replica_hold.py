@@ -18,13 +18,14 @@ from kframe.model.config import HOLD_LAST
 from kframe.model.ids import NO_LEADER
 
 
-def initialise(context: Context) -> None:
-    """Called at failover, before elections. Mark online brokers that are the whole ISR of a partition without a
-    leader."""
+def on_states_loaded(context: Context, rows: Int32) -> None:
+    """The states of ``rows``, of an earlier controller, were just read: at failover, or when a topic became readable.
+
+    Before elections, mark online brokers that are the whole ISR of a partition without a leader.
+    """
     if not context.config[HOLD_LAST]:
         return
     cluster, p = context.cluster, context.cluster.partitions
-    rows = context.announced_rows()
     rows = rows[(p.leader[rows] == NO_LEADER) & (p.isr_count[rows] == 1)]
     last = p.isr[p.slot_start[rows]]
     context.term.unverified_logs.update(last[cluster.brokers.live[last] != 0].tolist())

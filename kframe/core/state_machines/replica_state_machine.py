@@ -15,6 +15,7 @@ from kframe.core.state_machines.scala_hash_order import scala_hash_order
 from kframe.core.state_machines.transitions import REPLICA_TRANSITIONS, bits, source_states
 from kframe.model.changes import StateChange
 from kframe.model.columns import Bool, Int32, Int64, Partitions, Ragged, UInt8
+from kframe.model.config import STRICT_REASSIGNMENT
 from kframe.model.ids import EPOCH_DURING_DELETE, NO_STATE, PartitionState, ReplicaFlag, ReplicaState
 from kframe.model.lists import distinct_values, without_values
 from kframe.model.log_entries import Message
@@ -211,6 +212,8 @@ def _take_offline(context: Context, replicas: PartitionReplicas, batch: RequestB
         removed_rows = yield from remove_from_isrs(context, chosen_brokers, chosen_rows)
         removed[chosen] = True if len(removed_rows) == len(chosen) else np.isin(chosen_rows, removed_rows)
         _log_shrunk(context, brokers, rows, chosen[removed[chosen]])
+    if not context.config.protocol.alter_partition:
+        yield from _remove_rejoined(context, brokers[removed], rows[removed])
     stopped = registered[brokers] != 0
     if stopped.any():
         sent: slice | Bool = slice(None) if stopped.all() else stopped
@@ -221,6 +224,23 @@ def _take_offline(context: Context, replicas: PartitionReplicas, batch: RequestB
     if not stated.all():
         batch.add_metadata(np.flatnonzero(registered), _NO_ROWS)
     _set_states(context, replicas.where(~stated | removed), ReplicaState.OFFLINE)
+
+
+def _remove_rejoined(context: Context, brokers: Int32, rows: Int32) -> Operation[None]:
+    """Remove ``brokers[i]`` from the ISR of ``rows[i]`` (ascending) again, where the leader has added it meanwhile.
+
+    Before inter-broker protocol 2.7-IV2 a leader writes ISRs up to the first write of the controller. A replica that is
+    not in the ISR costs no write, so that it may join while another one leaves. In Kafka it stays, and is deleted.
+    """
+    p = context.cluster.partitions
+    for _ in range(ATTEMPTS_MAX):
+        isr = p.lists("isr", rows)
+        rejoined = isr.any(isr.values == brokers[isr.owners]) & (isr.counts > 1)
+        brokers, rows = brokers[rejoined], rows[rejoined]
+        if len(rows) == 0:
+            break
+        is_first = np.concatenate([[True], rows[1:] != rows[:-1]])
+        yield from remove_from_isrs(context, brokers[is_first], rows[is_first])
 
 
 def _by_row(replicas: PartitionReplicas) -> PartitionReplicas:
@@ -259,6 +279,9 @@ def _queue_shrunk(context: Context, batch: RequestBatch, brokers: Int32, rows: I
     """Add LeaderAndIsr of ``rows`` (ascending), which the brokers in ``brokers`` have left, for the other replicas.
 
     A row that several brokers have left is sent to all replicas: each removal notifies the other brokers.
+
+    With ``STRICT_REASSIGNMENT`` replicas under addition are new. When a reassignment is overridden, this is their first
+    request. In Kafka they are not, and a broker with a failed log directory refuses them.
     """
     is_first = np.concatenate([[True], rows[1:] != rows[:-1]])[: len(rows)]
     is_single = is_first & np.concatenate([is_first[1:], [True]])[: len(rows)]
@@ -267,7 +290,10 @@ def _queue_shrunk(context: Context, batch: RequestBatch, brokers: Int32, rows: I
     if len(notified) and bool((excluded == excluded[0]).all()) and excluded[0] >= 0:
         recipients = recipients.copy()
         recipients[excluded[0]], excluded = 0, None
-    queue_leader_and_isr(context, batch, notified, recipients, skip_flags=0, is_new=False, excluded=excluded)
+    new_flags = int(ReplicaFlag.ADDING) if context.config[STRICT_REASSIGNMENT] else 0
+    queue_leader_and_isr(
+        context, batch, notified, recipients, skip_flags=0, is_new=False, new_flags=new_flags, excluded=excluded
+    )
 
 
 def plan_first_removals(context: Context, replicas: PartitionReplicas) -> StateChange | None:

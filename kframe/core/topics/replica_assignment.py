@@ -193,6 +193,16 @@ def reassigned_to(context: Context, rows: Int32, targets: Ragged) -> Assignments
     return Assignments(Ragged(lists.offsets, lists.values[:count]), flags[:count])
 
 
+def with_removing(assignments: Assignments, replicas: Int32) -> Assignments:
+    """The ``assignments`` (k), each with a last replica of ``replicas`` (k,) that is being removed."""
+    lists, ends = assignments.replicas, assignments.replicas.offsets[1:]
+    offsets = offsets_of(lists.counts + np.int32(1))
+    return Assignments(
+        Ragged(offsets, np.insert(lists.values, ends, replicas).astype(np.int32)),
+        np.insert(assignments.flags, ends, _REMOVING).astype(np.uint8),
+    )
+
+
 def invalid_targets(cluster: ClusterState, rows: Int32, targets: Ragged) -> Bool:
     """Whether each target (broker indexes) is empty, repeats a broker, or adds one that is -1 or not live.
 

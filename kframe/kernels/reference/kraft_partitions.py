@@ -7,6 +7,7 @@ from kframe.model.columns import Int16, Int32, UInt8
 from kframe.model.ids import NO_LEADER
 from kframe.model.kraft.directories import LOST, MIGRATING, UNASSIGNED
 from kframe.model.kraft.ids import KraftElection
+from kframe.model.kraft.releases import CompletionRule
 
 __all__ = [
     "choose_kraft_leaders",
@@ -27,7 +28,7 @@ def _list(offsets: Int32, values: Int32, index: int) -> list[int]:
 
 def mark_completed_reassignments(
     replica_offsets: Int32, replicas: Int32, isr_offsets: Int32, isr: Int32, adding_offsets: Int32, adding: Int32,
-    removing_offsets: Int32, removing: Int32, completed: UInt8, keeps_replica: UInt8, keeps_member: UInt8,
+    removing_offsets: Int32, removing: Int32, rule: int, completed: UInt8, keeps_replica: UInt8, keeps_member: UInt8,
 ) -> int:  # fmt: skip
     """Remove the removing replicas, and compare the rest with the adding replicas and the ISR."""
     keeps_replica[:] = keeps_member[:] = 1
@@ -38,7 +39,8 @@ def mark_completed_reassignments(
         done = bool(added or removed) and set(added) <= set(members)
         if removed and not (remaining and members):
             done = False
-        if len(added) < len(removed) and not set(remaining) <= set(members):
+        fewer_added = rule == CompletionRule.ALL_IF_FEWER_ADDED and len(added) < len(removed)
+        if (fewer_added or rule == CompletionRule.ALL) and not set(remaining) <= set(members):
             done = False
         completed[i] = done
         for k in range(replica_offsets[i], replica_offsets[i + 1]):

@@ -2,6 +2,9 @@
 
 A batch has one decision or several. The records of brokers and of requests show their events. A change of a partition
 that belongs to none of them must be what the rules write for an event without a record, such as an AlterPartition.
+
+Kafka decides all changes of a request from the state before it. No record shows where a request ends, so a decision is
+predicted from the state after the records before it, and from the state before the batch.
 """
 
 from __future__ import annotations
@@ -14,7 +17,13 @@ from typing import Final
 from kframe.core.kraft.context import KraftContext
 from kframe.core.kraft.decision import RecordAndVersion, RequestRefused, records_of
 from kframe.model.kraft.ids import METADATA_VERSION
-from kframe.model.kraft.records import NoOpRecord, PartitionChangeRecord, record_name
+from kframe.model.kraft.records import (
+    BrokerRegistrationChangeRecord,
+    NoOpRecord,
+    PartitionChangeRecord,
+    TopicRecord,
+    record_name,
+)
 from kframe.shadow.kraft.changes import UNEXPLAINED, explain_changes
 from kframe.shadow.kraft.differences import RECORD, WRITTEN, RecordDifference, differences, identity, key_of
 from kframe.shadow.kraft.events import PossibleEvent, broker_events, precedes_changes
@@ -23,6 +32,8 @@ from kframe.snapshot.committed_log import CommittedBatch, CommittedRecord
 
 BOOTSTRAP: Final = "bootstrap records of a new cluster"
 TRANSACTION: Final = "records of a transaction"
+#: Several records of these types in a batch may be of one request: a heartbeat, or a CreateTopics.
+_REPEATED: Final = (BrokerRegistrationChangeRecord, TopicRecord)
 STATIC_UNCLEAN: Final = "holds only if unclean.leader.election.enable is on by a static setting (--config)"
 
 
@@ -97,8 +108,10 @@ class _Parser:
         self._context = context
         self._committed = committed
         self._comparison = comparison
-        unclean = replace(context, settings=replace(context.settings, unclean_leader_election_enable=True))
-        self._assumed = None if knows_unclean else unclean
+        self._assumed = None if knows_unclean else _with_unclean(context)
+        repeated = sum(isinstance(record, _REPEATED) for _, record, _ in committed)
+        #: The state before the batch, if a request may have several decisions.
+        self._before = replace(context, metadata=context.metadata.copy()) if repeated > 1 else None
         self._next = 0
 
     def run(self) -> None:
@@ -130,7 +143,7 @@ class _Parser:
         while True:
             offset = self._committed[self._next].offset
             events = broker_events(self._context, self._committed[end].record, offset)
-            candidates = self._candidates(self._context, events, self._committed[self._next : end + 1])
+            candidates = self._all_candidates(events, self._committed[self._next : end + 1])
             count = max(
                 self._count_changes_of(candidate, range(end - 1, self._next - 1, -1)) for candidate in candidates
             )
@@ -151,12 +164,12 @@ class _Parser:
             self._advance(start + 1)
         elif events := broker_events(self._context, record, offset):
             following = range(start + 1, self._end_of_changes(start + 1))
-            candidates = self._candidates(self._context, events, self._committed[start : start + 1])
+            candidates = self._all_candidates(events, self._committed[start : start + 1])
             count = max(self._count_changes_of(candidate, following) for candidate in candidates)
             self._conclude(events, start + 1 + count)
         elif inferred := infer_request(self._context, [each.record for each in self._committed[start:]]):
-            count, event = inferred
-            self._conclude([event], start + count)
+            count, requests = inferred
+            self._conclude(requests, start + count)
         else:
             difference = RecordDifference(
                 UNEXPLAINED, record_name(type(record)), key_of(self._context.metadata, record), offset,
@@ -175,6 +188,17 @@ class _Parser:
             changed_partitions.remove(name)
         return len(indexes)
 
+    def _all_candidates(
+        self, events: Sequence[PossibleEvent], committed: Sequence[CommittedRecord], *, unclean: bool = False
+    ) -> list[_Candidate]:
+        """The candidates from the current state, then those from the state before the batch."""
+        contexts = [self._context, *([] if self._before is None else [self._before])]
+        return [
+            candidate
+            for context in contexts
+            for candidate in self._candidates(_with_unclean(context) if unclean else context, events, committed)
+        ]
+
     def _candidates(
         self, context: KraftContext, events: Sequence[PossibleEvent], committed: Sequence[CommittedRecord]
     ) -> list[_Candidate]:
@@ -192,9 +216,9 @@ class _Parser:
     def _conclude(self, events: Sequence[PossibleEvent], end: int) -> None:
         """Compare the records up to ``end`` with the decisions on ``events``, note the closest one, and replay."""
         committed = self._committed[self._next : end]
-        closest = _closest(self._candidates(self._context, events, committed))
+        closest = _closest(self._all_candidates(events, committed))
         if closest.differences and self._assumed is not None:
-            assumed = _closest(self._candidates(self._assumed, events, committed))
+            assumed = _closest(self._all_candidates(events, committed, unclean=True))
             if not assumed.differences:
                 closest = assumed
                 self._comparison.reasons.append(STATIC_UNCLEAN)
@@ -225,6 +249,10 @@ class _Parser:
         for offset, record, _ in self._committed[self._next : end]:
             self._context.replay(record, offset)
         self._next = end
+
+
+def _with_unclean(context: KraftContext) -> KraftContext:
+    return replace(context, settings=replace(context.settings, unclean_leader_election_enable=True))
 
 
 def _closest(candidates: Sequence[_Candidate]) -> _Candidate:

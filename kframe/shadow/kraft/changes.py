@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kframe.core.kraft.alter_partition import KraftIsrProposal
 from kframe.core.kraft.context import KraftContext
 from kframe.core.kraft.decision import RecordAndVersion, records_of
-from kframe.core.kraft.request_causes import ALTERED, UNCLEAN, alter_partition_changes, isr_proposal, request_changes
+from kframe.core.kraft.request_causes import (
+    ALTERED,
+    UNCLEAN,
+    alter_partition_changes,
+    isr_proposal,
+    replicas_in_offline_directories,
+    request_changes,
+)
 from kframe.model.kraft.records import MetadataRecord, PartitionChangeRecord
 from kframe.shadow.kraft.differences import (
     RECORD,
@@ -40,15 +47,44 @@ def explain_changes(
 ) -> Iterator[ExplainedChange]:
     """Explain each change. The caller replays it before it takes the next one.
 
-    ``assumed`` is the context in which unclean elections are on, where that is unknown.
+    The changes of one request are explained by the state before it. That is the state before ``committed``, before a
+    section, or before the next change. Within a section only the replicas of partition 0, which limit the minimum ISR,
+    make a difference. ``assumed`` is the context in which unclean elections are on, where that is unknown.
     """
-    for section in _sections(committed):
-        altered = _altered(context, section)
-        for change in section:
-            if altered.get(identity(change.record)) == (change.record, change.version):
-                yield ExplainedChange(change, ALTERED)
-            else:
-                yield _explained(context, assumed, change)
+    sections = list(_sections(committed))
+    before = replace(context, metadata=context.metadata.copy()) if len(sections) > 1 else None
+    assumed_before = None if before is None or assumed is None else replace(assumed, metadata=before.metadata)
+    for index, section in enumerate(sections):
+        offline = [_offline_replicas(context, change) for change in section]
+        explained = [*_explained_section(context, assumed, section, offline)]
+        earlier = []
+        if before is not None and index:
+            earlier = [*_explained_section(before, assumed_before, section, offline)]
+        for number, change in enumerate(explained):
+            possible = [change, *earlier[number : number + 1]]
+            if number and change.differences:
+                possible.append(_explained(context, assumed, change.committed, offline[number]))
+            yield min(possible, key=lambda each: len(each.differences))
+
+
+def _explained_section(
+    context: KraftContext, assumed: KraftContext | None, section: Sequence[CommittedRecord],
+    offline: Sequence[list[int]],
+) -> Iterator[ExplainedChange]:  # fmt: skip
+    """Explain each change by the state of ``context``. ``offline`` has the replicas in offline directories."""
+    altered = _altered(context, section)
+    for change, replicas in zip(section, offline, strict=True):
+        if altered.get(identity(change.record)) == (change.record, change.version):
+            yield ExplainedChange(change, ALTERED)
+        else:
+            yield _explained(context, assumed, change, replicas)
+
+
+def _offline_replicas(context: KraftContext, change: CommittedRecord) -> list[int]:
+    """The replicas in offline directories after the records before the section."""
+    assert isinstance(change.record, PartitionChangeRecord)
+    row = _row(context, change.record)
+    return [] if row is None else replicas_in_offline_directories(context.metadata, row)
 
 
 def _sections(committed: Sequence[CommittedRecord]) -> Iterator[list[CommittedRecord]]:
@@ -83,16 +119,18 @@ def _altered(context: KraftContext, section: Sequence[CommittedRecord]) -> dict[
     return {identity(record): RecordAndVersion(record, version) for record, version in decided}
 
 
-def _explained(context: KraftContext, assumed: KraftContext | None, change: CommittedRecord) -> ExplainedChange:
-    closest = _closest(context, change)
+def _explained(
+    context: KraftContext, assumed: KraftContext | None, change: CommittedRecord, offline: list[int]
+) -> ExplainedChange:
+    closest = _closest(context, change, offline)
     if closest.differences and assumed is not None:
-        unclean = _closest(assumed, change)
+        unclean = _closest(assumed, change, offline)
         if not unclean.differences:
             return ExplainedChange(change, unclean.event, assumes_unclean=True)
     return closest
 
 
-def _closest(context: KraftContext, change: CommittedRecord) -> ExplainedChange:
+def _closest(context: KraftContext, change: CommittedRecord, offline: list[int]) -> ExplainedChange:
     """The event whose decision is equal, else the one whose decision differs in the fewest fields.
 
     Of several, the one that changes the most fields that ``change`` changes, with any values. Of several such, the
@@ -110,7 +148,7 @@ def _closest(context: KraftContext, change: CommittedRecord) -> ExplainedChange:
     unchanged = PartitionChangeRecord(partition_id=record.partition_id, topic_id=record.topic_id)
     changed = _unequal_fields(unchanged, record)
     smallest = len(changed), 0, False
-    for event, decided in request_changes(context, row, record):
+    for event, decided in request_changes(context, row, record, offline):
         for predicted in records_of(decided):
             unequal = tuple(differences(metadata, event, [predicted], [change]))
             if not unequal:

@@ -20,6 +20,7 @@ from kframe.core.kraft.change_causes import (
     RESTARTED_UNCLEANLY,
     UNFENCED,
     UNREGISTERED,
+    is_empty,
 )
 from kframe.core.kraft.context import KraftContext
 from kframe.core.kraft.decision import DecisionPart
@@ -75,8 +76,7 @@ def _changes(record: BrokerRegistrationChangeRecord, registration: BrokerRegistr
         yield UNFENCED, partial(unfence_broker, registration=registration)
     if record.in_controlled_shutdown == 1:
         yield CONTROLLED_SHUTDOWN, partial(begin_controlled_shutdown, registration=registration)
-    is_empty = not (record.fenced or record.in_controlled_shutdown or record.cordoned_log_dirs is not None)
-    if record.log_dirs or is_empty:  # A broker without directories is written as one whose directories do not change.
+    if record.log_dirs or is_empty(record):
         offline = [directory for directory in registration.directories if directory not in record.log_dirs]
         yield DIRECTORY_FAILED, partial(handle_directories_offline, registration=registration, offline=offline)
     if record.cordoned_log_dirs is not None:

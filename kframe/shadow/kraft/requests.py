@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final, TypeAlias, TypeVar
 
 from kframe.core.kraft.configs import KraftConfigChange, KraftConfigOperation, alter_configs
@@ -16,6 +17,7 @@ from kframe.core.kraft.topics import (
     create_partitions,
     create_topics,
     delete_topics,
+    possible_factors,
 )
 from kframe.errors import ErrorCode
 from kframe.model.kraft import records
@@ -38,8 +40,8 @@ UNPREDICTED: Final[dict[type[MetadataRecord], str]] = {
     records.FenceBrokerRecord: "written below metadata.version 3.3-IV2 only",
     records.UnfenceBrokerRecord: "written below metadata.version 3.3-IV2 only",
 }
-#: The number of records that a request has written, and the request.
-InferredRequest: TypeAlias = tuple[int, PossibleEvent]
+#: The number of records that a request has written, and the request with each possible parameter.
+InferredRequest: TypeAlias = tuple[int, list[PossibleEvent]]
 _Record = TypeVar("_Record", bound=MetadataRecord)
 
 
@@ -51,19 +53,19 @@ def infer_request(context: KraftContext, following: Sequence[MetadataRecord]) ->
     match following[0]:
         case records.TopicRecord(name=name):
             count, topic = _created_topic(following)
-            return count, (f"topic created: {name}", lambda context: _create_topic(context, topic, following))
+            return count, [(f"topic created: {name}", lambda context: _create_topic(context, topic, following))]
         case records.PartitionRecord():
             return _created_partitions(context, following)
         case records.RemoveTopicRecord(topic_id=topic_id):
-            return 1, ("topic deleted", lambda context: delete_topics(context, [topic_id]).parts)
+            return 1, [("topic deleted", lambda context: delete_topics(context, [topic_id]).parts)]
         case records.ConfigRecord() | records.FeatureLevelRecord():
             return _changed_settings(context, following)
         case records.ProducerIdsRecord(broker_id=broker_id, broker_epoch=epoch):
             event = f"producer ids allocated: broker {broker_id}"
-            return 1, (event, lambda context: allocate_producer_ids(context, broker_id, epoch).parts)
+            return 1, [(event, lambda context: allocate_producer_ids(context, broker_id, epoch).parts)]
         case records.UnregisterControllerRecord(controller_id=controller_id):
             event = f"controller unregistered: controller {controller_id}"
-            return 1, (event, lambda context: unregister_controller(context, controller_id).parts)
+            return 1, [(event, lambda context: unregister_controller(context, controller_id).parts)]
     return None
 
 
@@ -123,9 +125,15 @@ def _created_partitions(context: KraftContext, following: Sequence[MetadataRecor
     index = topics.index_by_id.get(topic_id)
     name = "" if index is None else topics.names[index]
     count = len(added) + (0 if index is None else len(topics.rows_of(index)))
-    request = CreatePartitionsTopic(name, count, tuple(partition.replicas for partition in added))
+    assignments = tuple(partition.replicas for partition in added)
+    factors = (None,) if index is None else possible_factors(context, index)
+    requests = [CreatePartitionsTopic(name, count, assignments, factor) for factor in factors]
     event = f"partitions created: {name}"
-    return len(added), (event, lambda context: _accepted(create_partitions(context, [request])))
+    return len(added), [(event, partial(_create_partitions, request)) for request in requests]
+
+
+def _create_partitions(request: CreatePartitionsTopic, context: KraftContext) -> Sequence[DecisionPart]:
+    return _accepted(create_partitions(context, [request]))
 
 
 def _changed_settings(context: KraftContext, following: Sequence[MetadataRecord]) -> InferredRequest:
@@ -139,9 +147,9 @@ def _changed_settings(context: KraftContext, following: Sequence[MetadataRecord]
         configs.append(config)
     levels = _leading(following, len(configs), records.FeatureLevelRecord)
     if levels and (not configs or any(level.name == ELR_VERSION for level in levels)):
-        return len(configs) + len(levels), ("features updated", lambda context: _update_features(context, levels))
+        return len(configs) + len(levels), [("features updated", lambda context: _update_features(context, levels))]
     cleared = _leading(following, len(configs), records.ClearElrRecord)
-    return len(configs) + len(cleared), ("configurations changed", lambda context: _alter_configs(context, configs))
+    return len(configs) + len(cleared), [("configurations changed", lambda context: _alter_configs(context, configs))]
 
 
 def _update_features(context: KraftContext, levels: Sequence[records.FeatureLevelRecord]) -> Sequence[DecisionPart]:

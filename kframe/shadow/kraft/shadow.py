@@ -10,6 +10,7 @@ from kframe.core.kraft.decision import RECORDS_MAX
 from kframe.core.kraft.heartbeats import Heartbeats
 from kframe.core.kraft.random_source import JavaRandom
 from kframe.model.ids import NO_LEADER
+from kframe.model.kraft.releases import known_release, release_of_level
 from kframe.shadow.kraft.batches import BatchComparison, compare_batch
 from kframe.snapshot.committed_log import CommittedBatch, CommittedLog
 from kframe.snapshot.files import Progress, ignore_progress
@@ -69,8 +70,13 @@ class LogShadow:
         batches, self._pending = self._pending, []
         if batches:
             self.controller, self.controller_epoch = batches[-1].leader_id, batches[-1].leader_epoch
-            controllers = tuple(self._context.metadata.controllers)
-            self._context.settings = replace(self._settings, node_id=self.controller, quorum_ids=controllers)
+            metadata = self._context.metadata
+            registrations = metadata.brokers.registrations.values()
+            release = known_release(metadata.controllers, registrations, self.controller)
+            release = release or release_of_level(metadata.metadata_version)
+            self._context.settings = replace(
+                self._settings, node_id=self.controller, quorum_ids=tuple(metadata.controllers), release=release
+            )
             yield compare_batch(self._context, batches, knows_unclean=self._knows_unclean)
 
     def _begin(self) -> None:

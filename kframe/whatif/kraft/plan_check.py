@@ -5,21 +5,36 @@ Source: Kafka 4.4 ``ReplicationControlManager.alterPartitionReassignment`` and `
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from kframe.model.columns import Bool, Int32, Ragged
+from kframe.model.kraft.releases import REFUSES_CORDONED, CompletionRule, completion_rule
 from kframe.model.lists import members
 from kframe.whatif.kraft.plan_targets import KraftTargets
-from kframe.whatif.plan_check import Check, CheckedPlan, Findings, findings_at, is_among, is_moving, lists_at
+from kframe.whatif.plan_check import (
+    Check,
+    CheckedPlan,
+    Findings,
+    Severity,
+    findings_at,
+    is_among,
+    is_moving,
+    lists_at,
+)
 
 
 def check_kraft_rules(checked: CheckedPlan, kraft: KraftTargets) -> list[Findings]:
     """The findings that depend on KRaft rules. ``checked`` is a plan for a KRaft cluster."""
     lists, moved = checked.plan.targets.replicas, (checked.rows >= 0) & ~checked.unchanged
-    required, impossible = _required_members(checked)
+    required, impossible = _required_members(checked, kraft)
+    cordoned = findings_at(Check.CORDONED_BROKER, lists.any(is_among(lists, kraft.cordoned)))
+    if kraft.release < REFUSES_CORDONED:
+        cordoned = replace(cordoned, lowered=Severity.WARNING)
     findings = [
         findings_at(Check.DEAD_BROKER, lists.any(is_among(lists, kraft.unregistered))),
-        findings_at(Check.CORDONED_BROKER, lists.any(is_among(lists, kraft.cordoned))),
+        cordoned,
         findings_at(Check.FENCED_BROKER, moved & required.any(is_among(required, kraft.fenced))),
         findings_at(Check.BROKER_SHUTTING_DOWN, moved & required.any(is_among(required, kraft.in_controlled_shutdown))),
         findings_at(Check.CANNOT_COMPLETE, impossible),
@@ -41,15 +56,17 @@ def kraft_detail(checked: CheckedPlan, kraft: KraftTargets, check: Check, positi
         case Check.DEAD_BROKER:
             return f"broker {named(kraft.unregistered)} is not registered"
         case Check.CORDONED_BROKER:
-            return f"all log directories of broker {named(kraft.cordoned)} are cordoned"
+            detail = f"all log directories of broker {named(kraft.cordoned)} are cordoned"
+            accepted = f": Kafka {kraft.release} accepts the plan, {REFUSES_CORDONED} refuses it"
+            return detail + (accepted if kraft.release < REFUSES_CORDONED else "")
         case Check.CORDONED_DIRECTORIES:
             adding = named(kraft.partly_cordoned, checked.adding)
             return f"some log directories of broker {adding} are cordoned: the others get the replica"
         case Check.FENCED_BROKER:
-            fenced = named(kraft.fenced, _required_members(checked)[0])
+            fenced = named(kraft.fenced, _required_members(checked, kraft)[0])
             return f"broker {fenced} is fenced: it must be unfenced and catch up"
         case Check.BROKER_SHUTTING_DOWN:
-            stopping = named(kraft.in_controlled_shutdown, _required_members(checked)[0])
+            stopping = named(kraft.in_controlled_shutdown, _required_members(checked, kraft)[0])
             return f"broker {stopping} is in controlled shutdown: it must restart and catch up"
         case _:
             active = int(_active_counts(checked, kraft)[position])
@@ -57,7 +74,7 @@ def kraft_detail(checked: CheckedPlan, kraft: KraftTargets, check: Check, positi
             return f"{active} of its target brokers can be in the ISR, and min.insync.replicas is {minimum}"
 
 
-def _required_members(checked: CheckedPlan) -> tuple[Ragged, Bool]:
+def _required_members(checked: CheckedPlan, kraft: KraftTargets) -> tuple[Ragged, Bool]:
     """The target brokers that must be in the ISR to complete the reassignment; (k,) whether it can never complete.
 
     An empty list of adding or removing replicas does not replace a stored one. So a replica can be in both, and a
@@ -71,7 +88,10 @@ def _required_members(checked: CheckedPlan) -> tuple[Ragged, Bool]:
         adding = _replace_empty(adding, lists_at(partitions.adding_replicas, checked.rows))
     if partitions.removing_replicas is not None:
         removing = _replace_empty(removing, lists_at(partitions.removing_replicas, checked.rows))
-    all_required = adding.counts < removing.counts
+    rule = completion_rule(kraft.release)
+    all_required = ~lists.any(~is_among(lists, kraft.inactive))  # One ISR member must remain.
+    all_required |= (adding.counts < removing.counts) & (rule == CompletionRule.ALL_IF_FEWER_ADDED)
+    all_required |= ((adding.counts > 0) | (removing.counts > 0)) & (rule == CompletionRule.ALL)
     required = lists.keep(all_required[lists.owners] | members(lists, adding))
     return required, adding.any(members(adding, removing)) | lists.any(members(lists, removing))
 
@@ -84,8 +104,7 @@ def _replace_empty(lists: Ragged, others: Ragged) -> Ragged:
 def _active_counts(checked: CheckedPlan, kraft: KraftTargets) -> Int32:
     """(k,) the target brokers that can be in the ISR."""
     lists = checked.plan.targets.replicas
-    inactive = np.concatenate([kraft.fenced, kraft.in_controlled_shutdown])
-    return lists.count(is_among(lists, kraft.assignable) & ~is_among(lists, inactive))
+    return lists.count(is_among(lists, kraft.assignable) & ~is_among(lists, kraft.inactive))
 
 
 def _min_isr(checked: CheckedPlan, kraft: KraftTargets) -> Int32:

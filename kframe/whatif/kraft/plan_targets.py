@@ -9,6 +9,7 @@ import numpy as np
 
 from kframe.model.columns import Int32
 from kframe.model.kraft.brokers import BrokerRegistration
+from kframe.model.kraft.releases import REFUSES_CORDONED, Release
 from kframe.snapshot import Snapshot
 from kframe.whatif.kraft.whatif import KraftWhatIf
 from kframe.whatif.settings import knows_min_insync
@@ -18,12 +19,14 @@ from kframe.whatif.settings import knows_min_insync
 class KraftTargets:
     """The state of the brokers and topics of a plan. Arrays have broker ids.
 
-    ``assignable``: registered, with a log directory that is not cordoned. ``cordoned``: all log directories are
+    ``assignable``: registered, and not refused as cordoned by the ``release``. ``cordoned``: all log directories are
     cordoned. ``partly_cordoned``: some are. ``min_isr`` (t,): ``min.insync.replicas`` of each topic, or None if the
-    snapshot does not have it.
+    snapshot does not have it. ``assumptions``: those of the rules.
     """
 
     rules: str
+    release: Release
+    assumptions: tuple[str, ...]
     assignable: Int32
     unregistered: Int32
     cordoned: Int32
@@ -32,11 +35,16 @@ class KraftTargets:
     in_controlled_shutdown: Int32
     min_isr: Int32 | None
 
+    @property
+    def inactive(self) -> Int32:
+        """Brokers that cannot be in an ISR until they start again."""
+        return np.concatenate([self.fenced, self.in_controlled_shutdown])
+
     @staticmethod
     def of(snapshot: Snapshot) -> KraftTargets:
         """The state of the brokers and topics in a snapshot of a KRaft cluster."""
         whatif = KraftWhatIf(snapshot)
-        registrations = whatif.cluster.brokers.registrations
+        registrations, release = whatif.cluster.brokers.registrations, whatif.context.settings.release
 
         def brokers(has: Callable[[BrokerRegistration], bool]) -> Int32:
             return np.array([broker_id for broker_id, stored in registrations.items() if has(stored)], np.int32)
@@ -45,7 +53,9 @@ class KraftTargets:
         topics = np.arange(len(snapshot.topics), dtype=np.int32)
         return KraftTargets(
             rules=whatif.rules,
-            assignable=brokers(lambda stored: stored.has_uncordoned_directory),
+            release=release,
+            assumptions=whatif.assumptions,
+            assignable=brokers(lambda stored: release < REFUSES_CORDONED or stored.has_uncordoned_directory),
             unregistered=np.array([broker_id for broker_id in known if broker_id not in registrations], np.int32),
             cordoned=brokers(lambda stored: not stored.has_uncordoned_directory),
             partly_cordoned=brokers(lambda stored: stored.has_uncordoned_directory and bool(stored.cordoned)),

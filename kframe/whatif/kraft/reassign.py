@@ -7,7 +7,9 @@ The controller completes a reassignment in the change that brings its whole targ
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import Final
 
 import numpy as np
 
@@ -17,26 +19,31 @@ from kframe.core.kraft.reassignment import RequestedReassignment, reassign_parti
 from kframe.errors import ErrorCode
 from kframe.model.columns import Int16, Int32, Ragged
 from kframe.model.ids import NO_LEADER
+from kframe.model.kraft.releases import CompletionRule, completion_rule
 from kframe.model.lists import members
 from kframe.model.tables import Targets
 from kframe.whatif.kraft.whatif import KraftWhatIf, partition_response
 from kframe.whatif.outcome import ControllerResponse, Operation, Outcome, Verb
 from kframe.whatif.plan import Plan
-from kframe.whatif.reassign import check_distinct
+from kframe.whatif.reassign import check_plan
 from kframe.whatif.reassignment_lists import BeforeReassignment, ReassignmentResponses, reassignment_result
 from kframe.whatif.reassignment_result import ReassignmentResult
+
+_LATER: Final = "Kafka 4.3 and later (KAFKA-19975)"
+_EARLIER: Final = "Kafka 3.8 to 4.2 (before KAFKA-19975)"
 
 
 def play_reassignment(whatif: KraftWhatIf, plan: Plan) -> Outcome:
     """Play a plan to its end. Raises InputError for an empty plan and for a repeated partition."""
-    check_distinct(plan)
+    check_plan(plan)
     reassignment = _KraftReassignment(whatif, plan.targets)
     operation = Operation(Verb.REASSIGN, partitions=len(plan), topics=plan.targets.names)
     outcome = whatif.play(operation, [
         ("the reassignment begins", reassignment.begin),
         ("the new replicas catch up, and leaders propose ISRs", reassignment.catch_up),
     ])  # fmt: skip
-    return replace(outcome, reassignment=reassignment.result(outcome))
+    notes = (*outcome.notes, *reassignment.release_notes()) if whatif.assumes_release else outcome.notes
+    return replace(outcome, reassignment=reassignment.result(outcome), notes=notes)
 
 
 class _KraftReassignment:
@@ -134,6 +141,24 @@ class _KraftReassignment:
         responses = ReassignmentResponses(self._codes, self._isr_codes, self._led, known_topics, self._messages)
         now = self._ids(p.lists("replica", rows))
         return reassignment_result(self._targets, self._before, responses, now, ongoing, outcome)
+
+    def release_notes(self) -> Iterator[str]:
+        """The partitions that other releases complete or leave pending.
+
+        The release is at least that of a known metadata.version.
+        """
+        p = self._whatif.context.metadata.partitions
+        rows = self._rows[(self._codes == ErrorCode.NONE) & (self._rows >= 0)]
+        replicas, isr, adding, removing = (p.lists(name, rows) for name in ("replica", "isr", "adding", "removing"))
+        pending = (adding.counts > 0) | (removing.counts > 0)
+        lagging = replicas.any(~members(replicas, isr) & ~members(replicas, removing))
+        is_added = ~adding.any(~members(adding, isr)) & (adding.counts >= removing.counts)
+        rule = completion_rule(self._whatif.context.settings.release)
+        facts = self._whatif.snapshot.kraft
+        if rule is CompletionRule.ALL and (count := np.count_nonzero(pending & lagging & is_added)):
+            yield f"{count:,} of the partitions wait for a retained replica out of sync: {_LATER} complete without it"
+        elif (facts is None or facts.features is None) and (count := np.count_nonzero(~pending & lagging)):
+            yield f"{count:,} of the partitions complete with a retained replica out of sync: {_EARLIER} wait for it"
 
     def _ids(self, lists: Ragged) -> Ragged:
         return Ragged(lists.offsets, self._whatif.context.metadata.brokers.ids[lists.values])

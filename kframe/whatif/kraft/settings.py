@@ -14,6 +14,14 @@ from kframe.model.kraft.ids import METADATA_VERSION, ResourceType
 from kframe.model.kraft.levels import INT16_MAX, parse_level
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.kraft.record_json import uuid_of_text
+from kframe.model.kraft.releases import (
+    LATEST_RELEASE,
+    RELEASE_KEY,
+    Release,
+    known_release,
+    parse_release,
+    release_of_level,
+)
 from kframe.model.whole_numbers import parse_whole
 from kframe.snapshot import KraftFacts, Snapshot
 from kframe.whatif.settings import DYNAMIC_KEYS, config_of
@@ -33,7 +41,7 @@ def snapshot_with_features(
 
     Raises ConfigError for an invalid level, or if the snapshot has the levels.
     """
-    remaining = dict(config or {})
+    remaining = {key: value for key, value in (config or {}).items() if key != RELEASE_KEY}
     stated = {name: str(remaining.pop(name)) for name in SUPPORTED_FEATURES if name in remaining}
     if not stated:
         return snapshot, remaining
@@ -47,6 +55,29 @@ def snapshot_with_features(
 
     features = {name: level for name, level in {**assumed_features(snapshot), **levels}.items() if level}
     return replace(snapshot, kraft=replace(facts, features=features)), remaining
+
+
+def stated_release(config: Mapping[str, object] | None) -> Release | None:
+    """The release that ``config`` states, or None. Raises ConfigError."""
+    text = (config or {}).get(RELEASE_KEY)
+    release = None if text is None else parse_release(str(text))
+    if text is not None and release is None:
+        raise ConfigError(f"config key {RELEASE_KEY}", str(text), f"a release of Kafka such as {LATEST_RELEASE}")
+    return release
+
+
+def release_of(
+    metadata: ClusterMetadata, controller_id: int | None, stated: Release | None = None
+) -> tuple[Release, tuple[str, ...]]:
+    """The release of the controllers, and the assumption if neither a user nor a registration tells it."""
+    registrations = metadata.brokers.registrations.values()
+    active = _NO_NODE if controller_id is None else controller_id
+    release = stated or known_release(metadata.controllers, registrations, active)
+    if release is not None:
+        return release, ()
+    release = release_of_level(metadata.metadata_version)
+    assumption = f"cluster.release unknown: taken as Kafka {release}, that of {METADATA_VERSION}"
+    return release, (f"{assumption} (--config {RELEASE_KEY}=VERSION states it)",)
 
 
 def feature_level(name: str, text: str) -> int:
@@ -79,8 +110,9 @@ def kraft_config(snapshot: Snapshot, config: Mapping[str, object]) -> tuple[Cont
 
 
 def kraft_settings(
-    snapshot: Snapshot, metadata: ClusterMetadata, config: ControllerConfig, stated: Mapping[str, object]
-) -> KraftSettings:
+    snapshot: Snapshot, metadata: ClusterMetadata, config: ControllerConfig, stated: Mapping[str, object],
+    release: Release,
+) -> KraftSettings:  # fmt: skip
     """The static settings. User settings also replace the cluster-wide configurations in ``metadata``."""
     defaults = metadata.configs.get(_CLUSTER)
     for key in DYNAMIC_KEYS:
@@ -93,4 +125,5 @@ def kraft_settings(
         unclean_leader_election_enable=config[_UNCLEAN],
         default_replication_factor=config["default.replication.factor"],
         num_partitions=config["num.partitions"],
+        release=release,
     )

@@ -349,7 +349,7 @@ def _assemble(
         rack=np.concatenate([part.rack for part in parts]),
         failed=np.concatenate([part.failed for part in parts]),
         counts=counts[:, : len(METRICS)],
-        leaders_most=np.concatenate([part.leaders_max for part in parts]),
+        leaders_max=np.concatenate([part.leaders_max for part in parts]),
         leaders_mean=np.concatenate([part.leaders_mean for part in parts]),
         before={
             name: None if name.endswith("min_isr") and not configs_known else known[name] for name in _BEFORE

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from uuid import NAMESPACE_OID, UUID, uuid5
 
@@ -11,7 +11,13 @@ import numpy as np
 from kframe.core.kraft import admin_requests
 from kframe.core.kraft.decision import ControllerResult, RequestRefused
 from kframe.core.kraft.random_source import JavaRandom
-from kframe.core.kraft.topics import DEFAULT, CreatableTopic, CreatableTopicResult, CreatePartitionsTopic
+from kframe.core.kraft.topics import (
+    DEFAULT,
+    CreatableTopic,
+    CreatableTopicResult,
+    CreatePartitionsTopic,
+    possible_factors,
+)
 from kframe.errors import ErrorCode
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.whatif.create import check_brokers
@@ -28,7 +34,7 @@ def play_creation(
 ) -> Outcome:  # fmt: skip
     """Create a topic; ``seed`` seeds Java's random numbers, from which Kafka's placer draws."""
     context = whatif.context
-    check_brokers(context.metadata.brokers.ids, assignments)
+    check_brokers(whatif.snapshot, context.metadata.brokers.ids, assignments)
     lists = tuple((number, tuple(replicas)) for number, replicas in enumerate(assignments or ()))
     topic = CreatableTopic(name, partitions, replication_factor, lists)
     count = context.settings.num_partitions if partitions == DEFAULT else partitions
@@ -40,12 +46,30 @@ def play_creation(
 
 def play_expansion(whatif: KraftWhatIf, name: str, count: int, assignments: Assignments, seed: int) -> Outcome:
     """Add partitions to a topic; ``seed`` as for a new topic."""
-    check_brokers(whatif.context.metadata.brokers.ids, assignments)
+    check_brokers(whatif.snapshot, whatif.context.metadata.brokers.ids, assignments)
     topic = CreatePartitionsTopic(name, count, None if assignments is None else tuple(map(tuple, assignments)))
-    return _play(
+    notes = tuple(_factor_notes(whatif, name))
+    outcome = _play(
         whatif, Operation(Verb.CREATE_PARTITIONS, partitions=count, topics=(name,)), "the partitions are created", seed,
         lambda: admin_requests.create_partitions(whatif.context, [topic]),
     )  # fmt: skip
+    return replace(outcome, notes=(*outcome.notes, *notes))
+
+
+def _factor_notes(whatif: KraftWhatIf, name: str) -> Iterator[str]:
+    """Which replication factor the new partitions get if those of the topic differ."""
+    metadata = whatif.context.metadata
+    topic = metadata.topics.index_by_name.get(name)
+    if topic is None:
+        return
+    stored = np.unique(metadata.partitions.replica_count[metadata.topics.rows_of(topic)])
+    if len(stored) > 1:
+        factor, *others = possible_factors(whatif.context, topic, knows_epochs=whatif.knows_partition_epochs)
+        text = f"the partitions of {name} have replication factors {', '.join(map(str, stored.tolist()))}: new ones"
+        text += f" get {factor}, that of the first partition in Kafka's hash table"
+        if others:
+            text += f"; {others[0]} if its order differs, which depends on the changes since the controller started"
+        yield text
 
 
 def _play(
@@ -62,12 +86,12 @@ def _play(
         try:
             (result,) = whatif.decide(request).response
         except RequestRefused as refusal:
-            results.append(TopicResult(name, TopicStatus.REFUSED, refusal.error, 0, 0))
+            results.append(TopicResult(name, TopicStatus.REFUSED, refusal.error, 0, 0, reason=refusal.message))
             return whatif.refused(refusal)
         status = TopicStatus.COMPLETED if result.error is ErrorCode.NONE else TopicStatus.REFUSED
         partitions_after, replicas_after = _size(metadata, name)
         growth = partitions_after - partitions, replicas_after - replicas
-        results.append(TopicResult(name, status, result.error, *growth))
+        results.append(TopicResult(name, status, result.error, *growth, reason=result.message))
         return _response([result])
 
     outcome = whatif.play(operation, [(step, act)])
@@ -90,9 +114,9 @@ def play_deletion(whatif: KraftWhatIf, names: Iterable[str]) -> Outcome:
         for name in topics:
             deleted = results_by_topic[name].error is ErrorCode.NONE
             status = TopicStatus.COMPLETED if deleted else TopicStatus.REFUSED
-            results.append(
-                TopicResult(name, status, results_by_topic[name].error, *(sizes[name] if deleted else (0, 0)))
-            )
+            result = results_by_topic[name]
+            size = sizes[name] if deleted else (0, 0)
+            results.append(TopicResult(name, status, result.error, *size, reason=result.message))
         return _response([results_by_topic[name] for name in topics])
 
     outcome = whatif.play(Operation(Verb.DELETE, topics=topics), [("the topics are deleted", act)])

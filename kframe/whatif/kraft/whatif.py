@@ -28,12 +28,20 @@ from kframe.model.kraft.ids import KraftElection, MetadataLevel
 from kframe.model.kraft.levels import level_name
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.ports import Clock
+from kframe.snapshot.content import brokers_text
 from kframe.whatif.changes import PartitionChanges
 from kframe.whatif.health import ClusterHealth
 from kframe.whatif.kraft.changes import kraft_changes
 from kframe.whatif.kraft.commit import Committer
+from kframe.whatif.kraft.failed_directories import directory_assumptions, failed_directories
 from kframe.whatif.kraft.health import kraft_health
-from kframe.whatif.kraft.settings import kraft_config, kraft_settings, snapshot_with_features
+from kframe.whatif.kraft.settings import (
+    kraft_config,
+    kraft_settings,
+    release_of,
+    snapshot_with_features,
+    stated_release,
+)
 from kframe.whatif.modes import ModeOperations
 from kframe.whatif.observe import BatchWatch
 from kframe.whatif.outcome import ControllerResponse, Operation, Outcome, Verb
@@ -62,12 +70,17 @@ class KraftWhatIf(WhatIf):
         self, config: Mapping[str, object] | None, clock: Clock | None, batches: BatchWatch | None
     ) -> None:
         """See ``WhatIf``; the clock and the batches have no use."""
+        stated = stated_release(config)
         snapshot, config = snapshot_with_features(self.snapshot, config)
         self.snapshot = snapshot
         self.config, self.assumptions = kraft_config(snapshot, config)
         metadata = snapshot.to_metadata()
         self.snapshot = snapshot = snapshot.without_partitions()
-        settings = kraft_settings(snapshot, metadata, self.config, config)
+        release, assumed = release_of(metadata, snapshot.controller_id, stated)
+        self.assumptions = (*self.assumptions, *assumed)
+        self.assumes_release = bool(assumed)
+        """Whether the release of the controllers is neither stated nor known."""
+        settings = kraft_settings(snapshot, metadata, self.config, config, release)
         heartbeats = Heartbeats.activated(_SESSION_NS, metadata.brokers.registrations, 0)
         self._selection = SelectorSelection(self._selectors)
         self.context = KraftContext(metadata, heartbeats, settings, JavaRandom(0), selection=self._selection)
@@ -78,6 +91,8 @@ class KraftWhatIf(WhatIf):
         self._clean_shutdown_epochs: dict[int, int] = {}
         """Broker epochs of brokers after a controlled shutdown, which they send when they register again."""
         self._failed: set[int] = set()
+        self._failed_directories: dict[int, frozenset[UUID]] = {}
+        """The log directories that brokers reported as failed in this what-if."""
 
     @property
     def cluster(self) -> ClusterMetadata:
@@ -96,6 +111,11 @@ class KraftWhatIf(WhatIf):
         """See ``WhatIf``."""
         registrations = self.context.metadata.brokers.registrations
         return tuple(sorted(broker_id for broker_id, stored in registrations.items() if not stored.fenced))
+
+    @property
+    def knows_partition_epochs(self) -> bool:
+        """Whether the snapshot has the partition epochs. They are taken as 0 otherwise."""
+        return self._known_epochs[1]
 
     @property
     def selector_faults(self) -> Mapping[tuple[str, FaultKind], int]:
@@ -127,6 +147,16 @@ class KraftWhatIf(WhatIf):
         ]
         return self.play(Operation(Verb.UNFENCE, ids, together), steps)
 
+    def restart(
+        self, brokers: Iterable[int] = (), racks: Iterable[str] = (), *, together: bool = True,
+        clean: bool | None = None, repair_directories: bool = False,
+    ) -> Outcome:  # fmt: skip
+        """See ``WhatIf``."""
+        outcome = super().restart(brokers, racks, together=together, clean=clean, repair_directories=repair_directories)
+        restarted = outcome.operation.brokers
+        assumed = directory_assumptions(self.context.metadata, restarted, self._failed_directories)
+        return replace(outcome, assumptions=(*outcome.assumptions, *assumed))
+
     def fail_directories(self, broker_id: int, failed: Sequence[UUID]) -> Outcome:
         """See ``WhatIf``."""
         (broker_id,) = self._select_brokers([broker_id], [], registered=True)
@@ -142,6 +172,8 @@ class KraftWhatIf(WhatIf):
         steps: list[Step] = [
             (f"log directories of broker {broker_id} fail", partial(self._fail_directories, broker_id, failed))
         ]
+        reported = self._failed_directories.get(broker_id, frozenset())
+        self._failed_directories[broker_id] = reported | set(failed)
         if not set(listed) - set(failed):
             steps = [(f"broker {broker_id} stops without a log directory", self._stop((broker_id,)))]
         return self.play(operation, steps)
@@ -197,13 +229,19 @@ class KraftWhatIf(WhatIf):
             raise InputError("brokers", f"broker {broker_id}", "a broker with a registration")
         return registration
 
-    def _restart(self, ids: tuple[int, ...], clean: bool | None) -> Step:
-        """New processes of brokers register, and are unfenced. After an unclean stop a broker leaves the ELRs."""
+    def _restart(self, ids: tuple[int, ...], clean: bool | None, repair_directories: bool) -> Step:
+        """New processes of brokers register, and are unfenced. After an unclean stop a broker leaves the ELRs.
+
+        A broker does not start without a log directory.
+        """
 
         def act() -> ControllerResponse:
             for broker_id in ids:
                 was_clean = broker_id not in self._failed if clean is None else clean
-                request = self._registration_request(broker_id, was_clean)
+                directories = self._directories_after_restart(broker_id, repair_directories)
+                if directories is None:
+                    continue
+                request = self._registration_request(broker_id, was_clean, directories)
                 try:
                     self.decide(lambda request=request: register_broker(self.context, request, self._committer.offset))  # type: ignore[misc]
                 except RequestRefused as refusal:
@@ -215,8 +253,22 @@ class KraftWhatIf(WhatIf):
 
         return step_name(ids, "restarts", "restart"), act
 
-    def _registration_request(self, broker_id: int, clean: bool) -> BrokerRegistrationRequest:
-        """The registration of a new process of a broker with the directories of the former one.
+    def _directories_after_restart(self, broker_id: int, repair: bool) -> tuple[UUID, ...] | None:
+        """The log directories that a new process of a broker registers. None if all of them have failed."""
+        listed = self._registration(broker_id).directories
+        reported = frozenset() if repair else self._failed_directories.get(broker_id, frozenset())
+        online = tuple(directory for directory in listed if directory not in reported)
+        if repair:
+            failed = failed_directories(
+                self.context.metadata, broker_id, self._failed_directories.pop(broker_id, frozenset())
+            )
+            online += tuple(directory for directory in failed if directory not in online)
+        return None if listed and not online else online
+
+    def _registration_request(
+        self, broker_id: int, clean: bool, directories: tuple[UUID, ...]
+    ) -> BrokerRegistrationRequest:
+        """The registration of a new process of a broker.
 
         The session of the former process has expired.
         """
@@ -230,7 +282,7 @@ class KraftWhatIf(WhatIf):
             end_points=registration.end_points,
             features=registration.features,
             rack=registration.rack,
-            directories=registration.directories,
+            directories=directories,
             previous_broker_epoch=registration.broker_epoch if clean else _NO_PREVIOUS_EPOCH,
         )
 
@@ -258,9 +310,28 @@ class KraftWhatIf(WhatIf):
                 result = self.decide(lambda: elections.elect_leaders(self.context, _KINDS[election], partitions))
             except RequestRefused as refusal:
                 return self.refused(refusal)
-            return partition_response(self.context.metadata, result.response)
+            return partition_response(self.context.metadata, map(self._with_reason, result.response))
 
         return act
+
+    def _with_reason(self, result: PartitionResult) -> PartitionResult:
+        """The result of an election, with a reason where no leader was elected."""
+        metadata = self.context.metadata
+        row = metadata.row(result.topic, result.partition)
+        if row is None or result.error not in (
+            ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
+            ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
+        ):
+            return result
+        indexes = metadata.partitions.lists("replica", np.array([row], np.int32)).values
+        replicas, active = metadata.brokers.ids[indexes].tolist(), metadata.brokers.active[indexes] != 0
+        message = f"none of its replicas is active: {brokers_text(replicas)}"
+        if active.any():
+            message = f"none of its replicas is eligible: {brokers_text(replicas)}"
+        if result.error is ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE:
+            state = "not in the ISR" if active[0] else "not active"
+            message = f"its preferred replica, broker {replicas[0]}, is {state}"
+        return replace(result, message=message)
 
     def _fail_directories(self, broker_id: int, failed: Sequence[UUID]) -> None:
         """A broker reports log directories as failed."""
@@ -312,8 +383,15 @@ def _response() -> ControllerResponse:
     return ControllerResponse(ErrorCode.NONE, np.empty(0, np.int32), np.empty(0, np.int16))
 
 
-def partition_response(metadata: ClusterMetadata, results: Sequence[PartitionResult]) -> ControllerResponse:
+def partition_response(metadata: ClusterMetadata, results: Iterable[PartitionResult]) -> ControllerResponse:
     """The response to a request for partitions, some of which may not exist."""
+    results = list(results)
     codes = np.array([result.error for result in results], np.int16)
-    wrong = tuple(f"{result.topic}-{result.partition}" for result in results if result.error is not ErrorCode.NONE)
+    wrong = tuple(_named(result) for result in results if result.error is not ErrorCode.NONE)
     return ControllerResponse(ErrorCode.NONE, np.empty(0, np.int32), codes, wrong)
+
+
+def _named(result: PartitionResult) -> str:
+    """The partition, with the controller's message if it has one."""
+    name = f"{result.topic}-{result.partition}"
+    return name if result.message is None else f"{name} ({result.message})"

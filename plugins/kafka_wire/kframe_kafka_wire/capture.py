@@ -201,15 +201,17 @@ def _read_cluster(client: AdminClient) -> ClusterDescription:
     """The cluster id, the controller and the brokers."""
     version = client.connected().version(DESCRIBE_CLUSTER)
     if version is not None:
-        response = client.ask(DESCRIBE_CLUSTER, include_fenced_brokers=True)
+        node, response = client.ask_node(DESCRIBE_CLUSTER, include_fenced_brokers=True)
         key = "broker_id"
     else:
-        response = client.ask(METADATA, topics=[], allow_auto_topic_creation=False)
+        node, response = client.ask_node(METADATA, topics=[], allow_auto_topic_creation=False)
         key = "node_id"
     brokers = {broker[key]: (broker["host"], broker["port"], broker["rack"]) for broker in response["brokers"]}
     lists_fenced = version is not None and version >= _WITH_FENCED
     fenced = [broker[key] for broker in response["brokers"] if broker["is_fenced"]] if lists_fenced else None
-    return ClusterDescription("", response["cluster_id"], response["controller_id"], brokers, (), fenced=fenced)
+    return ClusterDescription(
+        "", response["cluster_id"], response["controller_id"], brokers, (), fenced=fenced, controllers=node.controllers
+    )
 
 
 def _read_reassignments(

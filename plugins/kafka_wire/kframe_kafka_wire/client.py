@@ -138,14 +138,14 @@ class AdminClient:
     def describe(self) -> ClusterDescription:
         """See ``Administration.describe``. Reassignments are read first, so that none looks complete too early."""
         reassignments = self.reassignments()
-        response = self.ask(METADATA, topics=None, allow_auto_topic_creation=False)
+        node, response = self.ask_node(METADATA, topics=None, allow_auto_topic_creation=False)
         brokers = {
             broker["node_id"]: (broker["host"], broker["port"], broker["rack"]) for broker in response["brokers"]
         }
         self._brokers.addresses = {broker_id: (host, port) for broker_id, (host, port, _) in brokers.items()}
         return ClusterDescription(
             self._bootstrap.names, response["cluster_id"], response["controller_id"], brokers,
-            tuple(_described(response["topics"])), reassignments,
+            tuple(_described(response["topics"])), reassignments, controllers=node.controllers,
         )  # fmt: skip
 
     def read_configs(self, resources: Mapping[ConfigResource, Sequence[str]]) -> dict[ConfigResource, dict[str, str]]:
@@ -194,6 +194,10 @@ class AdminClient:
     def ask(self, api_key: int, **fields: Any) -> dict[str, Any]:
         """The controller's response to a request in the newest version that both know. Raises as ``connected``."""
         return self._with_retries(lambda node: _checked(node.ask(api_key, fields)))
+
+    def ask_node(self, api_key: int, **fields: Any) -> tuple[NodeConnection, dict[str, Any]]:
+        """The node that responds as the controller, and its response. Otherwise as ``ask``."""
+        return self._with_retries(lambda node: (node, _checked(node.ask(api_key, fields))))
 
     def connected(self) -> NodeConnection:
         """The connection to the controller.

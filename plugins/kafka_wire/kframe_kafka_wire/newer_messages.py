@@ -1,6 +1,8 @@
-"""Layouts of messages that are newer than kio 0.6.2, as dataclasses of the same form.
+"""Layouts of messages that kio 0.6.2 does not have, as dataclasses of the same form.
 
-Source: ``DescribeClusterRequest.json`` and ``DescribeClusterResponse.json`` of Kafka 4.4.
+DescribeCluster 2 is as in ``DescribeClusterRequest.json`` and ``DescribeClusterResponse.json`` of Kafka 4.4. Responses
+to ApiVersions have one more tagged field, which marks instances of kframe. Clients skip tagged fields that they do not
+know.
 """
 
 # Annotations must be evaluated, because ``shapes`` reads the types of fields. So there is no ``annotations`` import.
@@ -9,8 +11,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
+from kio.schema.api_versions.v3.request import ApiVersionsRequest as ApiVersionsRequest3
+from kio.schema.api_versions.v3.response import ApiVersionsResponse as ApiVersionsResponse3
+from kio.schema.api_versions.v4.request import ApiVersionsRequest as ApiVersionsRequest4
+from kio.schema.api_versions.v4.response import ApiVersionsResponse as ApiVersionsResponse4
 from kio.schema.request_header.v2.header import RequestHeader
 from kio.schema.response_header.v1.header import ResponseHeader
+
+#: The tag of the field that marks a controller without a broker. Kafka numbers its own tags from 0.
+CONTROLLER_TAG: Final = 20_260
 
 
 def _of(kafka_type: str, **default: Any) -> Any:
@@ -56,5 +65,23 @@ class DescribeClusterResponse2:
     cluster_authorized_operations: int = _of("int32", default=-(2**31))
 
 
+@dataclass(frozen=True, kw_only=True)
+class MarkedApiVersionsResponse3(ApiVersionsResponse3):
+    """The response to ApiVersions 3."""
+
+    is_controller_only: bool = field(metadata={"kafka_type": "bool", "tag": CONTROLLER_TAG}, default=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MarkedApiVersionsResponse4(ApiVersionsResponse4):
+    """The response to ApiVersions 4."""
+
+    is_controller_only: bool = field(metadata={"kafka_type": "bool", "tag": CONTROLLER_TAG}, default=False)
+
+
 #: Request and response by API key and version.
-NEWER: Final[Mapping[tuple[int, int], tuple[Any, Any]]] = {(60, 2): (DescribeClusterRequest2, DescribeClusterResponse2)}
+NEWER: Final[Mapping[tuple[int, int], tuple[Any, Any]]] = {
+    (18, 3): (ApiVersionsRequest3, MarkedApiVersionsResponse3),
+    (18, 4): (ApiVersionsRequest4, MarkedApiVersionsResponse4),
+    (60, 2): (DescribeClusterRequest2, DescribeClusterResponse2),
+}

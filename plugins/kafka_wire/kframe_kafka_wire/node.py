@@ -47,6 +47,8 @@ class NodeConnection:
         """The id of the controller; -1 on a connection to a bootstrap server."""
         self.features: dict[str, int] = {}
         """The finalized levels of features. A cluster in KRaft mode has ``metadata.version`` among them."""
+        self.is_controller_only = False
+        """Whether the node is an instance of kframe, which is no broker."""
         self._target = target
         self._correlation = 0
         self._reply_bytes_max = reply_bytes_max
@@ -76,6 +78,11 @@ class NodeConnection:
         """Whether the cluster runs in KRaft mode."""
         return _KRAFT_FEATURE in self.features
 
+    @property
+    def controllers(self) -> tuple[int, ...]:
+        """The id of this node, if it is the controller and no broker."""
+        return (self.node_id,) if self.is_controller_only else ()
+
     def ask(self, api_key: int, fields: Mapping[str, Any]) -> dict[str, Any]:
         """The response to a request. Raises StoreError if the node does not know the API, else as ``__init__``."""
         version = self.version(api_key)
@@ -94,6 +101,7 @@ class NodeConnection:
         self._versions = {
             entry["api_key"]: (entry["min_version"], entry["max_version"]) for entry in response["api_keys"]
         }
+        self.is_controller_only = response["is_controller_only"]
         self.features = {entry["name"]: entry["max_version_level"] for entry in response["finalized_features"]}
 
     def _exchange(self, api_key: int, version: int, fields: Mapping[str, Any]) -> dict[str, Any]:

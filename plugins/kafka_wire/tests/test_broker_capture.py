@@ -125,6 +125,21 @@ def test_newest_common_versions_are_used(make: Callable[..., Broker]) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("capture", [Broker.capture, Broker.capture_by_admin], ids=["capture", "admin"])
+def test_controller_that_marks_itself_is_no_broker(
+    capture: Callable[[Broker], Snapshot], make: Callable[..., Broker]
+) -> None:
+    """An instance of kframe lists itself, so that clients find the controller."""
+    broker = make()
+    broker.partition = {**HEALTHY, "leader_id": 2, "replica_nodes": [2], "isr_nodes": [2]}
+    assert "1 is controller and has no replica: taken as a broker" in "".join(capture(broker).assumptions)
+    broker.fake.responses[VERSIONS] = {**broker.fake.responses[VERSIONS], "is_controller_only": True}
+    snapshot = capture(broker)
+    assert (snapshot.controllers, snapshot.controller_id) == ((1,), 1)
+    assert [facts.broker_id for facts in snapshot.brokers] == [2]
+    assert "is controller" not in "".join(snapshot.assumptions)
+
+
 def test_kraft_brokers_describe_elr_and_fenced_brokers(make: Callable[..., Broker]) -> None:
     broker = make(KRAFT)
     broker.partition = ELIGIBLE

@@ -73,6 +73,15 @@ def test_api_versions_has_every_api_that_old_clients_require(served: Served) -> 
     assert offered == {api_key: api.newest for api_key, api in APIS.items()}
 
 
+@pytest.mark.parametrize("version", range(5))
+def test_api_versions_marks_an_instance_of_kframe(version: int, served: Served) -> None:
+    """In a tagged field, which clients that do not know it skip. Older versions have no tagged fields."""
+    fields = {"client_software_name": "x", "client_software_version": "1"}
+    with served.client() as client:
+        response = client.ask(18, version, **(fields if version >= 3 else {}))
+    assert response.get("is_controller_only", False) is (version >= 3)
+
+
 def test_responses_are_in_order_of_requests(served: Served) -> None:
     with served.client() as client:
         for number in range(50):

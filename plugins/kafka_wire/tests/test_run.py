@@ -68,6 +68,7 @@ def test_replicas_assigned_to_instances_are_repaired(kafka: ClusterFixture, tmp_
         assert topic(client, "auto")["partitions"]["0"] == [1, 2, 3]
         refused = invoke("reassign", "start", "auto-0=1,2,1000", *execute, folder=tmp_path)
         assert refused.returncode == 1
+        assert_plans_use_brokers_only(cluster, tmp_path)
 
         first.kill()
         second.await_ready(active=True)
@@ -102,6 +103,21 @@ def assert_ids_are_unchanged(cluster: Cluster) -> None:
         done = kframe("controller", "run", *options, "--takeover")
         assert done.returncode == 2, done.stderr
         assert f"found {number}, which is the id of {holder}" in done.stderr.splitlines()[-1]
+
+
+def assert_plans_use_brokers_only(cluster: Cluster, folder: Path) -> None:
+    """Captures mark the instances that they see. No plan treats one as a broker."""
+    urls = {f"kafka://{cluster.address}": [1000], f"zookeeper://{cluster.zookeeper}": [1000, 1001]}
+    for number, (url, controllers) in enumerate(urls.items()):
+        captured = json.loads(invoke("snapshot", "capture", url, f"{number}", "-o", "json", folder=folder).stdout)
+        assert (captured["controllers"], captured["brokers"]) == (controllers, 3)
+        plan = invoke("plan", "generate", f"{number}", "--rebalance", "-o", "json", folder=folder)
+        assert [broker["broker_id"] for broker in json.loads(plan.stdout)["brokers"]] == [1, 2, 3]
+    plan_file = folder / "plan.json"
+    plan_file.write_text('{"version":1,"partitions":[{"topic":"auto","partition":0,"replicas":[1,1000]}]}')
+    dry_run = invoke("plan", "execute", str(plan_file), f"kafka://{cluster.address}", folder=folder)
+    assert dry_run.returncode == 1
+    assert "node 1000 is an instance of kframe, no broker" in dry_run.stdout + dry_run.stderr
 
 
 def known_controller(cluster: Cluster) -> int | None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 from kframe_kraft.commands.log import group
@@ -230,6 +231,49 @@ def test_why_names_the_event(
     assert cause.rule is not None
     assert rule in cause.rule
     assert cause.not_elected == not_elected
+
+
+BEGIN, END = records.BeginTransactionRecord(name="work"), records.EndTransactionRecord()
+#: A request that cancels two reassignments. Before it min.insync.replicas is 2, after the first change at most 1.
+CANCELLED = tuple(
+    change(number, leader=leader, isr=(leader,), replicas=(leader,), adding_replicas=(), eligible_leader_replicas=elr,
+           directories=partition(number, leader).directories)
+    for number, leader, elr in ((0, 1, (2, 3)), (1, 2, (3,)))
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "batches",
+    [
+        pytest.param([CANCELLED], id="one batch"),
+        pytest.param([CANCELLED[::-1]], id="partition 0 last"),
+        pytest.param([(CANCELLED[0], *[change(0)] * 9_999), CANCELLED[1:]], id="a decision in two batches"),
+        pytest.param([(BEGIN, *CANCELLED, END)], id="a transaction"),
+        pytest.param([(BEGIN,), CANCELLED[:1], (*CANCELLED[1:], END)], id="a transaction in batches"),
+    ],
+)
+def test_why_decides_all_changes_of_a_request_from_the_state_before_it(
+    tmp_path: Path, batches: list[tuple[records.MetadataRecord, ...]]
+) -> None:
+    log = small_cluster(tmp_path, elr=True)
+    log.append(change(0, adding_replicas=(2, 3)), change(1, adding_replicas=(3,)))
+    for content in batches:
+        log.append(*content)
+    assert [cause_of(log, f"orders-{number}").event for number in (0, 1)] == ["reassignment cancelled"] * 2
+
+
+def test_why_of_a_topic_that_its_transaction_created(tmp_path: Path) -> None:
+    log, topic_id = small_cluster(tmp_path), UUID(int=77)
+    created = msgspec.structs.replace(partition(0, 1, 2, leader=2), topic_id=topic_id)
+    log.append(BEGIN, records.TopicRecord(name="more", topic_id=topic_id), created)
+    log.append(msgspec.structs.replace(change(0, leader=1), topic_id=topic_id), END)
+    assert cause_of(log, "more-0").event == "preferred election"
+
+
+def test_why_names_failure_of_the_last_directory(tmp_path: Path) -> None:
+    log = small_cluster(tmp_path)
+    log.append(change(0, leader=2, isr=(2, 3)), registration(1))
+    assert cause_of(log).event == "directory failed: broker 1"
 
 
 def test_why_of_an_election_from_the_elr(tmp_path: Path) -> None:

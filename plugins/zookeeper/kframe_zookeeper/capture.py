@@ -7,6 +7,7 @@ the same before and after a reading.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeVar
 
@@ -26,12 +27,13 @@ from kframe.plugin.snapshot import (
     check_snapshot,
     named_brokers,
 )
+from kframe.plugin.znodes import is_controller_only, number_of
 from kframe_zookeeper import paths
 from kframe_zookeeper.multiread import PathNames, ReadNode, StateRows, read_children, read_nodes, read_states
 from kframe_zookeeper.requests import NO_NODE
 from kframe_zookeeper.session import Session
 from kframe_zookeeper.states import decode_unparsed
-from kframe_zookeeper.znodes.brokers import decode_broker, is_controller_only
+from kframe_zookeeper.znodes.brokers import decode_broker
 from kframe_zookeeper.znodes.cluster import decode_cluster_id, decode_controller, decode_controller_epoch
 from kframe_zookeeper.znodes.configs import decode_config
 from kframe_zookeeper.znodes.topics import StoredTopic, decode_topic, table_of
@@ -48,7 +50,7 @@ CONTRADICTIONS_MAX: Final = 1_000
 _DEFAULTS: Final = paths.config_path("brokers", paths.DEFAULT_ENTITY)
 _SINGLE: Final = (paths.CLUSTER_ID, paths.CONTROLLER, paths.CONTROLLER_EPOCH, _DEFAULTS)
 _TOPIC_CONFIGS: Final = f"{paths.CONFIG}/topics"
-_LISTS: Final = (paths.BROKER_IDS, paths.TOPICS, paths.DELETE_TOPICS, _TOPIC_CONFIGS)
+_LISTS: Final = (paths.BROKER_IDS, paths.TOPICS, paths.DELETE_TOPICS, _TOPIC_CONFIGS, paths.INSTANCES)
 _ASSIGNMENT: Final = frozenset({"replicas", "adding_replicas", "removing_replicas"})
 
 Value = TypeVar("Value")
@@ -121,11 +123,12 @@ class ClusterReader:
         begun = self._zxid()
         nodes = self._nodes(_SINGLE)
         lists = read_children(self._session, [self._root + path for path in _LISTS])
-        brokers, names, marks, configs = (children or () for children in lists)
+        brokers, names, marks, configs, instances = (children or () for children in lists)
         topics, marks = ((), ()) if quick else (names, marks)
         if lists[0] is None or lists[1] is None:
             raise SnapshotError(self._where, f"no {paths.BROKER_IDS} or {paths.TOPICS}", "the tree of a Kafka cluster")
         nodes |= self._nodes([f"{paths.BROKER_IDS}/{name}" for name in brokers])
+        nodes |= dict.fromkeys(f"{paths.INSTANCES}/{name}" for name in instances)  # Only their names count.
         nodes |= self._nodes([f"{paths.DELETE_TOPICS}/{name}" for name in marks])
         nodes |= self._nodes([f"{_TOPIC_CONFIGS}/{name}" for name in sorted(set(configs) & set(topics))])
         assigned = self._nodes([paths.topic_path(name) for name in topics])
@@ -218,6 +221,7 @@ class SnapshotConverter:
         configs = {index: config for index, config in settings.items() if config}
         topics = TopicFacts(table.names, table.partition_counts, ids, deleting, configs)
         brokers = self._brokers()
+        controllers = tuple(sorted(self._instances().difference(brokers)))
         for broker_id in named_brokers(partitions).tolist():
             brokers.setdefault(broker_id, BrokerFacts(broker_id, registered=False))
         holder = self._value(paths.CONTROLLER, decode_controller)
@@ -228,6 +232,7 @@ class SnapshotConverter:
             None if holder is None else holder.brokerid,
             self._value(paths.CONTROLLER_EPOCH, decode_controller_epoch),
             self._config(_DEFAULTS) if tree.nodes[_DEFAULTS] is not None else None,
+            controllers=controllers,
         )  # fmt: skip
 
     def _partitions(self, table: TopicTable, rows: Int64) -> PartitionFacts:
@@ -246,7 +251,7 @@ class SnapshotConverter:
             isr=isr.keep(np.repeat(stored, isr.counts)),
             leader_epoch=column("leader_epoch", -1),
             controller_epoch=column("controller_epoch", -1),
-            zk_version=column("version", NO_STATE),
+            partition_epoch=column("version", NO_STATE),
             leader_recovery_state=column("recovery", RecoveryState.RECOVERED),
             adding_replicas=table.adding,
             removing_replicas=table.removing,
@@ -267,6 +272,15 @@ class SnapshotConverter:
                     registration.broker_id, True, registration.broker_epoch, registration.endpoints, registration.rack
                 )
         return brokers
+
+    def _instances(self) -> set[int]:
+        """Ids of instances of kframe: those with a record, and one that is registered as the active controller."""
+        ids = set()
+        for path, node in self._tree.nodes.items():
+            if _is_instance(path, node):
+                with suppress(ZnodeError):
+                    ids.add(number_of(path.rpartition("/")[2], path))
+        return ids
 
     def _config(self, path: str) -> dict[str, str]:
         return self._value(path, lambda data: decode_config(data, path)) or {}
@@ -301,6 +315,12 @@ class SnapshotConverter:
         else:
             self._broken[paths.state_path(topic, int(partition))] = str(error)
             self._stateless.add(self._first_row[topic] + int(partition))
+
+
+def _is_instance(path: str, node: ReadNode | None) -> bool:
+    parent = path.rpartition("/")[0]
+    is_marked = parent == paths.BROKER_IDS and node is not None and is_controller_only(node.data)
+    return is_marked or parent == paths.INSTANCES
 
 
 def _zxids(node: ReadNode | None) -> tuple[int, int] | None:

@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from typing import Final
 
 from kazoo.protocol.serialization import Sync
 from kazoo.protocol.states import EventType
@@ -20,11 +21,14 @@ from kframe_zookeeper.requests import NO_NODE, NODE_EXISTS, create, delete
 from kframe_zookeeper.role import WonElection
 from kframe_zookeeper.session import Session
 from kframe_zookeeper.statewrite import StateWriter
-from kframe_zookeeper.watches import Listing, Watches
+from kframe_zookeeper.watches import Listing, Watched, Watches
 from kframe_zookeeper.znodes.cluster import decode_controller
 from kframe_zookeeper.znodes.instances import ListenerAddress, decode_instance
 
 _log = logging.getLogger("kframe.zookeeper")
+
+#: Seconds that a standby waits for its first connection to the process of the active controller.
+ATTEMPT_S: Final = 1.0
 
 #: Returns the encoded ACL of a new node by its path below the chroot.
 AclOf = Callable[[str], bytes]
@@ -96,13 +100,17 @@ class Connection:
                 _log.warning("standbys cannot detect the end of this process: no port can be opened (%s)", problem)
 
     def watch_holder(self) -> None:
-        """Replace the controller that a claim is prepared for when its process ends. Raises StoreError."""
+        """Replace the controller that a claim is prepared for when its process ends. Raises StoreError.
+
+        While the controller's record has no listener, the record is watched.
+        """
         holder = self.contender.holder()
         if holder is None or holder.owner == self._watched_owner:
             return
         try:
             controller_id = decode_controller(holder.data).brokerid
-            node = self.node(instance_path(controller_id))
+            zxid, path = self.watches.last_zxid(), instance_path(controller_id)
+            node = self.node(path)
             if node is None or node.owner != holder.owner:
                 return  # A broker, or an instance without a record.
             instance, _, listener = decode_instance(str(controller_id), node.data)
@@ -110,13 +118,23 @@ class Connection:
             _log.debug("the end of the active controller's process will not be noticed: %s", error)
             return
         if listener is None:
+            self.watches.arm([path], Watched.DATA, zxid)
             return
         with self._changing_watch:
             if holder.owner != self._watched_owner:
                 self._end_watch()
                 self._watched_owner = holder.owner
                 on_end = partial(self.contender.replace, holder.owner)
-                self._watch = LivenessWatch(listener, instance.token, on_end)
+                self._watch = LivenessWatch(listener, instance, on_end)
+
+    def await_attempt(self) -> None:
+        """Return when the first attempt to connect to the process of the active controller has ended, if there is one.
+
+        A process that ends later is noticed at once. The wait is bounded, since a firewall may drop packets.
+        """
+        watch = self._watch
+        if watch is not None:
+            watch.await_attempt(ATTEMPT_S)
 
     def retire(self) -> None:
         """Close the liveness watch and the liveness listener."""

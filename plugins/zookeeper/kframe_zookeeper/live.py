@@ -12,6 +12,7 @@ from kazoo.exceptions import KazooException
 from kframe.plugin import ConfigError, ControllerFenced, StoreError, ZnodeError
 from kframe.plugin.live import ClusterStatus, LiveCounts, Progress, Resignation, ignore_progress
 from kframe.plugin.snapshot import Snapshot
+from kframe.plugin.znodes import is_controller_only
 from kframe_zookeeper import paths
 from kframe_zookeeper.acls import audit
 from kframe_zookeeper.capture import ClusterReader, SnapshotConverter, capture
@@ -25,7 +26,7 @@ from kframe_zookeeper.session import Session
 from kframe_zookeeper.settings import KEYS, PREFIX, ConnectSettings, settings_of_config, settings_of_url
 from kframe_zookeeper.status import counts_of, role_of
 from kframe_zookeeper.store import ZooKeeperStore
-from kframe_zookeeper.znodes.brokers import decode_broker, is_controller_only
+from kframe_zookeeper.znodes.brokers import decode_broker
 from kframe_zookeeper.znodes.cluster import decode_controller, decode_controller_epoch
 
 #: Nodes open to the world that ``status`` lists.

@@ -4,7 +4,8 @@ ZooKeeper ends the session of a killed process only after the session timeout, a
 together. The kernel closes the sockets of the process at once. Each instance therefore listens on a port
 (``LivenessListener``) and publishes its address in its record below ``/kframe/instances``. A standby stays connected to
 the instance that has the role (``LivenessWatch``). When that connection ends and the port then refuses connections, the
-process has ended. A timeout or an unreachable host proves nothing: then the end of the session decides.
+process has ended. A process that ends before the first connection is looked up on the same machine. A timeout or an
+unreachable host proves nothing: then the end of the session decides.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
+from kframe.plugin.live import Instance
 from kframe_zookeeper.znodes.instances import ListenerAddress
 
 _log = logging.getLogger("kframe.zookeeper")
@@ -110,14 +112,21 @@ class LivenessListener:
 class LivenessWatch:
     """Stays connected to a listener, and calls ``on_end`` once when its process has ended. Runs its own thread."""
 
-    def __init__(self, address: ListenerAddress, token: str, on_end: Callable[[], None]) -> None:
+    def __init__(self, address: ListenerAddress, instance: Instance, on_end: Callable[[], None]) -> None:
+        """``instance`` published ``address`` in its record."""
         self._address = (address.host, address.port)
-        self._token = bytes.fromhex(token)
+        self._instance = instance
+        self._token = bytes.fromhex(instance.token)
         self._on_end = on_end
         self._closed = threading.Event()
+        self._attempted = threading.Event()
         self._connection: socket.socket | None = None
         self._thread = threading.Thread(target=self._run, name="kframe-liveness-watch", daemon=True)
         self._thread.start()
+
+    def await_attempt(self, timeout_s: float) -> None:
+        """Return when the listener has sent its token, the first attempt has failed, or after ``timeout_s``."""
+        self._attempted.wait(timeout_s)
 
     def close(self) -> None:
         """Stop watching. ``on_end`` is not called afterwards, unless its call has begun."""
@@ -133,13 +142,15 @@ class LivenessWatch:
             try:
                 proven = self._stay_connected() or proven
             except ConnectionRefusedError:
-                if proven and not self._closed.is_set():
+                if not self._closed.is_set() and (proven or self._instance.is_alive() is False):
                     _log.info("the process at %s:%d has ended", *self._address)
                     self._on_end()
+                    self._attempted.set()
                     return
             except OSError as problem:
                 _log.debug("%s:%d cannot be reached: %s", *self._address, problem)
-            self._closed.wait(_PROVEN_PAUSE_S if proven else _PAUSE_S)
+            self._attempted.set()
+            self._closed.wait(_PROVEN_PAUSE_S if proven or self._instance.is_alive() is False else _PAUSE_S)
 
     def _stay_connected(self) -> bool:
         """Wait until the connection ends. Return whether the listener has sent the token. Raises OSError."""
@@ -151,6 +162,7 @@ class LivenessWatch:
                 return False
             connection.settimeout(None)
             self._connection = connection
+            self._attempted.set()
             try:
                 while not self._closed.is_set() and connection.recv(1):
                     pass

@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import math
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
@@ -18,7 +18,8 @@ import numpy as np
 from kframe.plugin import ZnodeError
 from kframe.plugin.cluster import UNKNOWN_ZXID, ClusterState, Registration
 from kframe.plugin.columns import Int32, Int64, positions_within
-from kframe.plugin.store import BrokersLoaded, reload
+from kframe.plugin.store import BrokersLoaded, Event, IsrChangesNotified, LogDirEventsNotified, reload
+from kframe.plugin.znodes import is_controller_only
 from kframe_zookeeper import paths
 from kframe_zookeeper.connection import Connection
 from kframe_zookeeper.foreign import refuse_own_id, warn_of_registrations
@@ -28,19 +29,25 @@ from kframe_zookeeper.states import stored_of, stored_states
 from kframe_zookeeper.topic_calls import begin_settings, settings_in
 from kframe_zookeeper.topicread import TopicPart, read_parts, warn_of_duplicates
 from kframe_zookeeper.watches import Arming, Watched
-from kframe_zookeeper.znodes.brokers import decode_broker, is_controller_only
+from kframe_zookeeper.znodes.brokers import decode_broker
 
 #: Lists of children that a controller watches; watched before their nodes are read.
 _LISTS: Final = (paths.BROKER_IDS, paths.TOPICS, paths.CONFIG_CHANGES, paths.ISR_CHANGES, paths.LOG_DIR_EVENTS)
 
 
-def load_cluster(connection: Connection, memory: Memory, on_brokers_loaded: BrokersLoaded) -> ClusterState:
+def load_cluster(
+    connection: Connection, memory: Memory, on_brokers_loaded: BrokersLoaded, notify: Callable[[Event], None]
+) -> ClusterState:
     """Read the cluster and arm the watches; malformed znodes are quarantined.
 
-    ``on_brokers_loaded`` is called with the registered brokers while the server reads states. Raises StoreError.
+    ``on_brokers_loaded`` is called with the registered brokers while the server reads states. ``notify`` is called if
+    brokers have created notifications since ``prepare``, when no watch was armed. Raises StoreError.
     """
     with _no_collection():
-        return _Load(connection, memory, on_brokers_loaded).cluster
+        load = _Load(connection, memory, on_brokers_loaded)
+    for event in load.pending:
+        notify(event)
+    return load.cluster
 
 
 class _Load:
@@ -55,7 +62,10 @@ class _Load:
         self._arming: list[Arming] = []
         # The zxid is taken before the first read, so that no change is missed.
         self._zxid, memory.emits_controller_events = connection.watches.last_zxid(), True
-        broker_ids, names, changes, _, _ = connection.watched_lists(_LISTS)
+        broker_ids, names, changes, isr_changes, log_dir_events = connection.watched_lists(_LISTS)
+        lists = ((isr_changes, IsrChangesNotified()), (log_dir_events, LogDirEventsNotified()))
+        self.pending = [event for notifications, event in lists if notifications]
+        """The events of notifications that exist already."""
         memory.note_changes(changes)
         names.sort()
         brokers = begin_registrations(connection, broker_ids)
@@ -82,8 +92,9 @@ class _Load:
             for request, reply in responses:
                 results = Results.split(reply, request.count)
                 self._add_waiting(int(request.rows[-1]))
-                reload(cluster, stored_of(self._memory, cluster, request.rows, state_rows(results)))
-                written.append((request.rows, results.mzxid))
+                states = state_rows(results)
+                reload(cluster, stored_of(self._memory, cluster, request.rows, states))
+                written.append((request.rows, states.zxid))
             cluster.state_zxid = np.full(len(cluster), UNKNOWN_ZXID)
             for rows, zxid in written:
                 cluster.state_zxid[rows] = zxid

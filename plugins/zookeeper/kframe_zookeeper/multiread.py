@@ -154,7 +154,7 @@ class Results:
 
 #: The columns of StateRows with a value for each row, in order.
 _STATE_COLUMNS: Final = (
-    "code", "parsed", "leader", "leader_epoch", "controller_epoch", "version", "recovery",
+    "code", "parsed", "leader", "leader_epoch", "controller_epoch", "version", "recovery", "zxid",
 )  # fmt: skip
 _STAT_COLUMNS: Final = (
     ("version", "version"), ("czxid", "czxid"), ("mzxid", "mzxid"), ("owner", "ephemeralOwner"),
@@ -175,6 +175,8 @@ class StateRows:
     controller_epoch: Int32
     version: Int32
     recovery: UInt8
+    zxid: Int64
+    """The transaction that last wrote the node."""
     isr: Ragged
     unparsed: dict[int, bytes | None]
 
@@ -184,8 +186,8 @@ class StateRows:
         ints = [np.full(count, -1, np.int32) for _ in range(5)]
         return StateRows(
             code=ints[0], parsed=np.zeros(count, np.uint8), leader=ints[1], leader_epoch=ints[2],
-            controller_epoch=ints[3], version=ints[4], recovery=np.zeros(count, np.uint8), isr=Ragged.empty(count),
-            unparsed={},
+            controller_epoch=ints[3], version=ints[4], recovery=np.zeros(count, np.uint8),
+            zxid=np.full(count, -1, np.int64), isr=Ragged.empty(count), unparsed={},
         )  # fmt: skip
 
     @staticmethod
@@ -273,6 +275,7 @@ def state_rows(results: Results) -> StateRows:
         rows,
         code=results.code,
         version=results.version,
+        zxid=results.mzxid,
         isr=Ragged(offsets_of(counts), isr[:used].copy()),
         unparsed=unparsed,
     )

@@ -14,11 +14,12 @@ import msgspec
 
 from kframe.plugin import StoreError
 from kframe.plugin.cluster import Registration
+from kframe.plugin.znodes import CONTROLLER_FIELD
 from kframe_zookeeper import paths
 from kframe_zookeeper.connection import Connection
 from kframe_zookeeper.requests import EPHEMERAL, NO_NODE, NODE_EXISTS, delete
 from kframe_zookeeper.role import WonElection
-from kframe_zookeeper.znodes.brokers import CONTROLLER_FIELD, encode_broker
+from kframe_zookeeper.znodes.brokers import encode_broker
 
 _log = logging.getLogger("kframe.zookeeper")
 

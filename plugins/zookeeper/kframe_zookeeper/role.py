@@ -12,6 +12,7 @@ from typing import Final
 from kazoo.protocol.serialization import Sync
 
 from kframe.plugin import StoreError, ZnodeError
+from kframe.plugin.znodes import is_controller_only
 from kframe_zookeeper.multiread import ReadNode, read_nodes
 from kframe_zookeeper.multiwrite import LOST, UNTRIED, Writes, require, write_all, write_once
 from kframe_zookeeper.paths import CONTROLLER, CONTROLLER_EPOCH, broker_path
@@ -27,7 +28,6 @@ from kframe_zookeeper.requests import (
     set_data,
 )
 from kframe_zookeeper.session import RequestLost, Session
-from kframe_zookeeper.znodes.brokers import is_controller_only
 from kframe_zookeeper.znodes.cluster import (
     decode_controller,
     decode_controller_epoch,

@@ -42,7 +42,8 @@ class RoleCalls(StoreState):
     def contend(self, controller_id: int) -> None:
         """Claim the role for this controller when ``/controller`` is deleted, or the process of its owner has ended.
 
-        See ``contender`` and ``liveness``. The active controller lets standbys notice the end of its own process.
+        See ``contender`` and ``liveness``. The active controller lets standbys notice the end of its own process. A
+        standby returns when it can notice the end of the active controller's process, or after about a second.
         """
         connection = self._connected()
         if self._instance is None:
@@ -57,6 +58,7 @@ class RoleCalls(StoreState):
                 return
             connection.contender.prepare(self._candidate(connection, controller_id), epoch, holder)
         connection.watch_holder()
+        connection.await_attempt()
 
     def controller(self) -> int:
         """Id of the present controller; -1 if there is none or its znode is malformed."""

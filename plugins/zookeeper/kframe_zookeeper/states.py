@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from kframe.plugin import ZnodeError
-from kframe.plugin.cluster import NO_LEADER, NO_STATE, ClusterState
+from kframe.plugin.cluster import NO_LEADER, NO_STATE, UNKNOWN_ZXID, ClusterState
 from kframe.plugin.columns import Int32, Ragged, offsets_of
 from kframe.plugin.store import StateChange, StoredStates
 from kframe_zookeeper.connection import Connection
@@ -72,6 +72,7 @@ def stored_of(memory: Memory, cluster: ClusterState, rows: Int32, read: StateRow
         partition_epoch=np.where(read.is_parsed, read.version, np.int32(NO_STATE)),
         recovery=read.recovery,
         isr=Ragged(isr.offsets, brokers.index_of(isr.values)),
+        zxid=np.where(read.is_parsed, read.zxid, np.int64(UNKNOWN_ZXID)),
     )
 
 

@@ -148,7 +148,7 @@ class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls):
 
     def load(self) -> ClusterState:
         """Read the cluster and arm the watches. Malformed znodes are left out; see ``quarantined``."""
-        return load_cluster(self._connected(), self._memory, self._on_brokers_loaded)
+        return load_cluster(self._connected(), self._memory, self._on_brokers_loaded, self._emit)
 
     def report_brokers(self, on_brokers_loaded: BrokersLoaded) -> None:
         """Have ``load`` report the registered brokers while the server reads states."""
@@ -193,6 +193,9 @@ class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls):
             watch_events.handle(event_type, path)
             if path == paths.CONTROLLER:
                 self._update_registration()
+            elif path.startswith(f"{paths.INSTANCES}/"):
+                with suppress(StoreError):  # The next heartbeat reads the record again.
+                    connection.watch_holder()
 
         session.on_end = lambda: self._put(partial(self._expire, connection))
 

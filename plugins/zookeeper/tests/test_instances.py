@@ -17,6 +17,7 @@ from kazoo.client import KazooClient
 from kazoo.security import make_acl
 from kframe_zookeeper import paths
 from kframe_zookeeper.instances import read_instances
+from kframe_zookeeper.live import ZooKeeperCluster
 from kframe_zookeeper.store import ZooKeeperStore
 from kframe_zookeeper.testing.commands import Start, kframe
 from kframe_zookeeper.testing.process import until
@@ -140,6 +141,16 @@ def test_instances_are_listed_by_id(make_fixture: FixtureFactory) -> None:
     connection = stores[0]._connection
     assert connection is not None
     assert [instance.controller_id for instance, _ in read_instances(connection.session)] == [1000, 1001]
+
+
+def test_capture_marks_instances_but_no_broker_with_the_same_id(make_fixture: FixtureFactory) -> None:
+    fixture = make_fixture(small_cluster())
+    for number in (1001, 1, 1000):
+        registered_store(fixture, Instance.of_this_process(number))
+    fixture.operator.create(f"{paths.INSTANCES}/x", b"")
+    snapshot = ZooKeeperCluster(fixture.settings()).capture()
+    assert snapshot.controllers == (1000, 1001)
+    assert 1 in [broker.broker_id for broker in snapshot.brokers if broker.registered]
 
 
 # -- a second instance with the same id

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import re
 import socket
 import threading
 from collections.abc import Iterator
@@ -12,7 +14,7 @@ import pytest
 from kframe_zookeeper import paths
 from kframe_zookeeper.liveness import CONNECTIONS_MAX, TOKEN_BYTES, LivenessListener, LivenessWatch
 from kframe_zookeeper.store import ZooKeeperStore
-from kframe_zookeeper.testing.process import wait_until
+from kframe_zookeeper.testing.process import PATIENCE_S, wait_until
 from kframe_zookeeper.testing.stores import opened
 from kframe_zookeeper.testing.victims import Victim
 from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory, ZooKeeperFixture
@@ -47,9 +49,20 @@ def connect(address: ListenerAddress) -> tuple[socket.socket, bytes]:
     return connection, token
 
 
-def watch(address: ListenerAddress, token: str = TOKEN) -> tuple[LivenessWatch, threading.Event]:
+def remote(token: str = TOKEN) -> Instance:
+    """An instance on another machine, whose process this machine cannot look up."""
+    return replace(Instance.of_this_process(FIRST_ID), token=token, machine="another")
+
+
+def watch(address: ListenerAddress, instance: Instance | None = None) -> tuple[LivenessWatch, threading.Event]:
     ended = threading.Event()
-    return LivenessWatch(address, token, ended.set), ended
+    return LivenessWatch(address, remote() if instance is None else instance, ended.set), ended
+
+
+def unused_address() -> ListenerAddress:
+    """An address that refuses connections."""
+    with socket.create_server((HOST, 0)) as unused:
+        return ListenerAddress(HOST, unused.getsockname()[1])
 
 
 def test_listener_without_descriptors_retries_once_a_second(
@@ -93,9 +106,11 @@ def test_connection_is_reopened_while_port_accepts(listener: LivenessListener) -
 
 def test_refused_port_without_token_is_no_proof_of_crash(listener: LivenessListener) -> None:
     """It refuses connections from the start. Or it belongs to another process."""
-    with socket.create_server((HOST, 0)) as unused:
-        free = unused.getsockname()[1]
-    watches = [watch(listener.address, "00" * TOKEN_BYTES), watch(ListenerAddress(HOST, free))]
+    watches = [
+        watch(listener.address, remote("00" * TOKEN_BYTES)),
+        watch(unused_address()),
+        watch(unused_address(), Instance.of_this_process(FIRST_ID)),
+    ]
     connection, token = connect(listener.address)
     assert token.hex() == TOKEN
     connection.close()
@@ -105,6 +120,26 @@ def test_refused_port_without_token_is_no_proof_of_crash(listener: LivenessListe
         liveness_watch.close()
         liveness_watch._thread.join(60.0)
         assert not ended.is_set()
+
+
+def test_refused_port_of_a_process_that_has_ended_on_this_machine_is_proof() -> None:
+    """The process ended before the first connection."""
+    ended_process = replace(Instance.of_this_process(FIRST_ID), birth="0")
+    _, ended = watch(unused_address(), ended_process)
+    assert ended.wait(PATIENCE_S)
+
+
+def test_first_attempt_ends_with_the_token() -> None:
+    with socket.create_server((HOST, 0)) as server:
+        liveness_watch, _ = watch(ListenerAddress(HOST, server.getsockname()[1]))
+        connection, _ = server.accept()
+        with connection:
+            liveness_watch.await_attempt(0.0)
+            assert not liveness_watch._attempted.is_set()
+            connection.send(bytes.fromhex(TOKEN))
+            liveness_watch.await_attempt(PATIENCE_S)
+            assert liveness_watch._connection is not None
+            liveness_watch.close()
 
 
 def test_connections_are_bounded(listener: LivenessListener) -> None:
@@ -150,6 +185,25 @@ def test_contending_adds_the_listener_to_the_record_of_the_instance(make_fixture
     assert registered.instance.metrics == "h:1"
 
 
+def test_listener_that_is_published_after_the_election_is_watched(
+    make_fixture: FixtureFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The standby reads the record between the election of the active instance and its listener."""
+    monkeypatch.setattr(ZooKeeperStore, "_beat", lambda _store: None)
+    fixture = make_fixture(small_cluster())
+    active = fixture.connect()
+    active.register_instance(Instance.of_this_process(FIRST_ID))
+    active.open(lambda event: None)
+    assert active.claim(FIRST_ID) == 1
+    standby = opened(fixture)
+    standby.contend(SECOND_ID)
+    connection = standby._connection
+    assert connection is not None
+    assert connection._watch is None
+    active.contend(FIRST_ID)
+    wait_until(lambda: connection._watch is not None and connection._watch._connection is not None)
+
+
 def contend(controller: Controller) -> None:
     """Runs in the process of a victim."""
     store = controller.store
@@ -157,18 +211,30 @@ def contend(controller: Controller) -> None:
     store.contend(FIRST_ID)
 
 
-def standby_of(fixture: ZooKeeperFixture, active: Victim) -> tuple[ZooKeeperStore, list[Event]]:
-    """A standby that watches the process of the active controller."""
-    events: list[Event] = []
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine may take long to connect."""
+    monkeypatch.setattr("kframe_zookeeper.connection.ATTEMPT_S", PATIENCE_S)
+
+
+def activate(active: Victim) -> None:
+    """Let the controller win the election and publish its listener."""
     active.start()
     assert active.settle()
     active.ask(contend)
+
+
+def standby_of(fixture: ZooKeeperFixture, active: Victim) -> tuple[ZooKeeperStore, list[Event]]:
+    """A standby that watches the process of the active controller."""
+    events: list[Event] = []
+    activate(active)
     standby = opened(fixture, events=events)
     assert standby.controller() == FIRST_ID
     standby.contend(SECOND_ID)
     connection = standby._connection
     assert connection is not None
-    wait_until(lambda: connection._watch is not None and connection._watch._connection is not None)
+    assert connection._watch is not None
+    assert connection._watch._connection is not None
     events.clear()
     return standby, events
 
@@ -184,6 +250,26 @@ def test_standby_replaces_a_killed_controller(make_fixture: FixtureFactory) -> N
         assert decode_controller(fixture.operator.get(paths.CONTROLLER)[0]).brokerid == SECOND_ID
         assert standby.claim(SECOND_ID) == 2
         assert standby.may_act()
+    finally:
+        active.kill()
+
+
+def test_standby_replaces_a_controller_that_was_killed_before_the_standby_connected(
+    make_fixture: FixtureFactory, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The standby knows the active controller, but has not connected to its process yet."""
+    caplog.set_level(logging.INFO, "kframe.zookeeper")
+    fixture, events = make_fixture(small_cluster()), list[Event]()
+    active = Victim(FIRST_ID, fixture.settings(session_timeout_ms=LONG_SESSION_MS))
+    try:
+        activate(active)
+        standby = opened(fixture, events=events)
+        assert standby.controller() == FIRST_ID
+        active.kill()
+        standby.contend(SECOND_ID)
+        wait_until(lambda: Reelect() in events)
+        assert standby.claim(SECOND_ID) == 2
+        assert re.search(r"the process at .* has ended", caplog.text)
     finally:
         active.kill()
 

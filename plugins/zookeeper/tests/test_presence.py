@@ -63,7 +63,9 @@ def test_registered_controller_does_not_count_as_a_broker(make_fixture: FixtureF
     assert (ids(store), ids(other)) == (before, before)
     cluster = ZooKeeperCluster(fixture.settings())
     assert list(cluster.broker_addresses()) == before
-    assert FIRST_ID not in cluster.capture().to_cluster().brokers.ids.tolist()
+    snapshot = cluster.capture()
+    assert snapshot.controllers == (FIRST_ID,)
+    assert FIRST_ID not in snapshot.to_cluster().brokers.ids.tolist()
 
 
 def test_deposed_controller_is_unregistered(make_fixture: FixtureFactory) -> None:

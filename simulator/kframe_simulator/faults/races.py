@@ -141,10 +141,15 @@ def _misdirect(simulation: SimulationState, arguments: Mapping[str, Any]) -> boo
 
 
 def _repeat_proposals(simulation: SimulationState, process: ControllerProcess) -> None:
-    """Leaders repeat their last proposals to a process, over connections that are still open."""
+    """Leaders repeat their last proposals to a process, over connections that are still open.
+
+    A leader of a partition that storage has as RECOVERING has proposed nothing: it would propose RECOVERED.
+    """
+    rows = simulation.ensemble.rows
     for broker in simulation.brokers.values():
         for key, partition in sorted(broker.model.partitions.items()):
-            if process.running and broker.running and partition.is_leader and partition.isr:
+            proposed = key in rows and rows[key].recovery == RecoveryState.RECOVERED
+            if process.running and broker.running and partition.is_leader and partition.isr and proposed:
                 _send_proposal(simulation, process, broker, key, ProposedIsr(
                     partition.leader_epoch, partition.partition_epoch, partition.isr, int(RecoveryState.RECOVERED),
                     _topic_id(simulation, key),

@@ -67,7 +67,9 @@ def strict_proposals_are_valid(watch: Watch, written: StateWritten) -> str | Non
 
 
 def leaders_are_live(watch: Watch, written: StateWritten) -> str | None:
-    """I4: a leader is live when it is elected. If the previous leader was not, every member of the ISR is live."""
+    """I4: a leader is live when it is elected. So is every ISR member if the previous leader has failed, or after a
+    controlled shutdown. Preferred elections and reassignments keep the ISR, also with a broker that is shutting down
+    (Kafka 3.9 ``leaderForPreferredReplica``, ``leaderForReassign``)."""
     process, after = written.process, written.after
     if process is None or not elected(written):
         return None
@@ -76,6 +78,8 @@ def leaders_are_live(watch: Watch, written: StateWritten) -> str | None:
         return f"{written.key}: leader {after.leader} was elected, live are {sorted(live)}"
     before = written.before
     replaced = before is None or before.partition_epoch == NO_STATE or before.leader not in live
+    if before is not None and before.leader in watch.observed.registered(process):
+        replaced &= isinstance(process.event, _CHANGES_BROKERS) and not (after.adding or after.removing)
     if replaced and not set(after.isr) <= live:
         return f"{written.key}: leader {after.leader} was elected with isr {after.isr}, live are {sorted(live)}"
     return None
@@ -110,8 +114,8 @@ def failed_brokers_leave_isrs(watch: Watch, ended: EventCompleted) -> str | None
     if isinstance(event, ControlledShutdownRequested):
         present -= watch.observed.leaving(process) & {event.broker_id}
     for row in _rows(watch, process):
-        if not watch.simulation.controllers_store_isrs and watch.last_writer.get(row.key) is None:
-            continue  # The leader has written this ISR itself.
+        if row.key in ended.overwritten:
+            continue  # Before inter-broker protocol 2.7-IV2 leaders write ISRs themselves.
         failed = set(row.isr).intersection(row.replicas) - present
         if failed and len(row.isr) > 1:
             return f"{row.key}: after {type(event).__name__} {sorted(failed)} stay in isr {row.isr}"
@@ -151,14 +155,17 @@ def reassigned_partitions_have_leaders(watch: Watch, ended: EventCompleted) -> s
 
 def deletions_begin_at_once(watch: Watch, ended: EventCompleted) -> str | None:
     """L3: after a failover, deletion has begun for each topic whose replicas are all live, under reassignment or not
-    (``kframe.reassignment.strict``)."""
+    (``kframe.reassignment.strict``). Excluded are topics that the failover could not read."""
     process, ensemble = ended.process, watch.simulation.ensemble
     if not ended.calls.get("load") or ended.failed or not watch.observed.in_term(process):
         return None
     live = with_all_log_dirs(watch, watch.observed.live(process))
     waiting = watch.observed.of_process(process).marks_before & watch.observed.marked() & ensemble.topic_ids.keys()
-    for name in sorted(waiting - watch.observed.deleting(process)):
+    term = watch.observed.of_term(process)
+    for name in sorted(waiting - watch.observed.deleting(process) - term.unreadable_topics):
         partitions = ensemble.topic_partitions(name).values()
+        if all((row.key, replica) in term.sent_deletions for row in partitions for replica in row.replicas):
+            continue  # UpdateMetadata has no partitions without a state.
         if ensemble.readable([name]) and all(set(row.replicas) <= live for row in partitions):
             return f"{name}: all replicas are live, and its deletion has not begun"
     return None
@@ -166,17 +173,17 @@ def deletions_begin_at_once(watch: Watch, ended: EventCompleted) -> str | None:
 
 def settings_elect_at_once(watch: Watch, ended: EventCompleted) -> str | None:
     """L1: after a controller has handled that a topic allows unclean election, each partition with a live replica has a
-    leader."""
+    registered leader. A leader that is shutting down leads on (Kafka 3.9 ``triggerOnlinePartitionStateChange``)."""
     process, event, simulation = ended.process, ended.event, watch.simulation
     if not isinstance(event, TopicSettingsChanged) or ended.failed or not watch.observed.in_term(process):
         return None
     changed_again = event in process.loop.queue.waiting()
     if changed_again or event.topic not in simulation.ensemble.topic_ids or not allows_unclean(watch, event.topic):
         return None
-    live = watch.observed.live(process)
-    usable = _running(watch, with_all_log_dirs(watch, live))
+    registered = watch.observed.registered(process)
+    usable = _running(watch, with_all_log_dirs(watch, watch.observed.live(process)))
     for row in _rows(watch, process):
-        if row.key[0] == event.topic and row.leader not in live and usable.intersection(row.replicas):
+        if row.key[0] == event.topic and row.leader not in registered and usable.intersection(row.replicas):
             return f"{row.key}: leader {row.leader}, unclean elections are allowed, {sorted(usable)} live"
     return None
 
@@ -195,7 +202,7 @@ def stored_elections_are_performed(watch: Watch, ended: EventCompleted) -> str |
     live = watch.observed.live(process)
     usable = _running(watch, with_all_log_dirs(watch, live))
     for row in _rows(watch, process):
-        led = row.key in ended.elections and row.leader in live and row.leader != row.replicas[0]
+        led = row.key in ended.elections - ended.overwritten and row.leader in live and row.leader != row.replicas[0]
         if led and row.replicas[0] in usable.intersection(row.isr):
             return f"{row.key}: leader {row.leader} after a preferred election of replicas {row.replicas}"
     return None
@@ -203,7 +210,9 @@ def stored_elections_are_performed(watch: Watch, ended: EventCompleted) -> str |
 
 def reassignments_end_after_broker_startup(watch: Watch, ended: EventCompleted) -> str | None:
     """L3: after a target broker has registered, no reassignment is in progress whose target is live, in sync and
-    leading. Leaders that write ISRs themselves notify of them later."""
+    leading. Leaders that write ISRs themselves notify of them later. The event handles failed brokers last: an unclean
+    election that they cause may make the target the whole ISR, and ends no reassignment (Kafka 3.9
+    ``processBrokerChange``)."""
     process = ended.process
     if not watch.simulation.controllers_store_isrs:
         return None
@@ -214,22 +223,27 @@ def reassignments_end_after_broker_startup(watch: Watch, ended: EventCompleted) 
     for row in _rows(watch, process):
         target = set(row.target)
         moving = (row.adding or row.removing) and row.leader in target and target & ended.arrived
-        if moving and target <= usable.intersection(row.isr):
+        elected_last = row.key in ended.written and ended.departed.intersection(row.replicas)
+        if moving and not elected_last and target <= usable.intersection(row.isr):
             return f"{row.key}: target {sorted(target)} is live and in sync, and the reassignment goes on"
     return None
 
 
 def in_sync_partitions_have_leaders(watch: Watch, ended: EventCompleted) -> str | None:
-    """L1, L5: after a broker failure or a controlled shutdown, a partition with a live in-sync replica has a live
-    leader."""
+    """L1, L5: after a broker failure or a controlled shutdown, a partition with a live in-sync replica has a registered
+    leader. The broker that shuts down does not lead it. Partitions of other brokers that are shutting down wait for the
+    next request of their leader (Kafka 3.9 ``doControlledShutdown``)."""
     process, event = ended.process, ended.event
     if not isinstance(event, _CHANGES_BROKERS) or ended.failed or not watch.observed.in_term(process):
         return None
-    live = watch.observed.live(process)
-    usable = _running(watch, with_all_log_dirs(watch, live))
-    present = live if isinstance(event, ControlledShutdownRequested) else set(watch.observed.registered(process))
+    usable = _running(watch, with_all_log_dirs(watch, watch.observed.live(process)))
+    present = set(watch.observed.registered(process))
+    if isinstance(event, ControlledShutdownRequested):
+        present -= watch.observed.leaving(process) & {event.broker_id}
     for row in _rows(watch, process):
         eligible = usable.intersection(row.isr).intersection(row.replicas)
+        if row.key in ended.overwritten:
+            continue  # The ISR may have grown after the controller read it.
         if row.leader not in present and eligible and not watch.simulation.waits_for_consent(row):
             return f"{row.key}: after {type(event).__name__} leader {row.leader}, though {sorted(eligible)} are in sync"
     return None

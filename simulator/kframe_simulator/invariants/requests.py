@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kframe.errors import ErrorCode
-from kframe.model.events import BrokersChanged, ControlledShutdownRequested, IsrChangesNotified, TopicModified
+from kframe.model.events import BrokersChanged, ControlledShutdownRequested, IsrChangesNotified
 from kframe.model.ids import EPOCH_DURING_DELETE, LEADER_DURING_DELETE, NO_BROKER_EPOCH, NO_STATE
 from kframe_simulator.broker.messages import LeaderAndIsr, StopReplica, UpdateMetadata
 from kframe_simulator.replication.control_requests import read_row
@@ -229,15 +229,17 @@ def original_replicas_wait_for_target(watch: Watch, queued: RequestQueued) -> st
 
 def new_assignments_are_sent(watch: Watch, ended: EventCompleted) -> str | None:
     """I12: after an event that changes an assignment, every live remaining replica is sent the stored leader epoch.
-    Exempt is an assignment that was stored late because its record was unreadable: it was sent before."""
+    Exempt is an assignment that an earlier event has sent, and this event stored because its record was unreadable."""
     process, rows = ended.process, watch.simulation.ensemble.rows
-    if isinstance(ended.event, TopicModified) or ended.failed or not watch.observed.in_term(process):
+    if ended.failed or not watch.observed.in_term(process):
         return None
     live, marked = watch.observed.live(process), watch.observed.marked()
     for name, before in ended.topics.items():
         for number, was in before.items():
             row = rows.get((name, number))
             if row is None or row.partition_epoch == NO_STATE or name in marked or row[7:10] == was[7:10]:
+                continue
+            if watch.observed.sent_before(process, row, ended.event):
                 continue
             for broker in live.intersection(row.replicas) - set(row.removing):
                 if ended.sent_epochs.get((row.key, broker)) != row.leader_epoch:
@@ -254,16 +256,18 @@ def new_replicas_are_sent_as_new(watch: Watch, ended: EventCompleted) -> str | N
 
 def removed_replicas_are_deleted(watch: Watch, ended: EventCompleted) -> str | None:
     """I18, I21: a broker that an event removes from an assignment is sent StopReplica with deletion. Exempt is an
-    assignment that was stored late because its record was unreadable: the removed brokers may not have been registered.
-    """
+    assignment that an earlier event has sent, and this event stored because its record was unreadable: the removed
+    brokers may not have been registered then."""
     process, rows = ended.process, watch.simulation.ensemble.rows
-    if isinstance(ended.event, TopicModified) or ended.failed or not watch.observed.in_term(process):
+    if ended.failed or not watch.observed.in_term(process):
         return None
     registered = watch.observed.registered(process)
     for name, before in ended.topics.items():
         for number, was in before.items():
             row = rows.get((name, number))
             if row is None or row.partition_epoch == NO_STATE or not watch.simulation.ensemble.readable([name]):
+                continue
+            if watch.observed.sent_before(process, row, ended.event):
                 continue
             for broker in set(was.replicas) - set(row.replicas):
                 if broker in registered and (row.key, broker) not in watch.observed.of_term(process).sent_deletions:

@@ -145,12 +145,13 @@ def partitions_have_leaders(watch: Watch, _: object) -> str | None:
 
 
 def unclean_partitions_have_leaders(watch: Watch, _: object) -> str | None:
-    """L1: with unclean election enabled, a partition with a live replica has a leader."""
+    """L1: with unclean election enabled, a partition with a live replica has a leader. As in Kafka, a replica that a
+    reassignment adds to a partition without a leader waits for the next broker change or failover."""
     simulation = watch.simulation
     alive, deleted = set(_registered(watch)), watch.observed.marked()
     usable = with_all_log_dirs(watch, alive)
     for key, row in simulation.ensemble.rows.items():
-        able = usable.intersection(row.replicas)
+        able = usable.intersection(row.replicas) - watch.reassignments.awaiting_election(key)
         if row.partition_epoch == NO_STATE or row.leader in alive or not able or key[0] in deleted:
             continue
         if allows_unclean(watch, key[0]):

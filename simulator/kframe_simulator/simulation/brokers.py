@@ -88,7 +88,8 @@ class BrokerProcess:
 
     def _end(self) -> None:
         """End the process. Connections of pending requests break."""
-        self._simulation.watch.observed.crashed(self.broker_id)
+        if self.registered:
+            self._simulation.watch.observed.crashed(self.broker_id)
         self.running = False
         self.model.crash(self._now())
         self._simulation.watch.memory.pop(self.broker_id, None)
@@ -234,6 +235,8 @@ class BrokerProcess:
 
         def time_out() -> None:
             if self._session == session:
+                if self.paused and self.registered:
+                    self._simulation.watch.observed.crashed(self.broker_id)
                 self.unregister()
 
         self._simulation.scheduler.after(self._simulation.session_timeout_ms, time_out)

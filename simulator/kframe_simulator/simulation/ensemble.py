@@ -196,6 +196,7 @@ class SimEnsemble(MemoryEnsemble):
                 self.simulation.topic_written(name, before, after, writer)
             if not after:
                 del self.topic_ids[name]
+                self.broken.pop(topic_path(name), None)
         self.simulation.written(writer, call, tuple(names))
 
 

@@ -40,17 +40,18 @@ class Notes:
     """Partitions of LeaderAndIsr requests, and the receiving broker."""
     calls: Counter[str] = field(default_factory=Counter)
     """Calls of the store."""
-    sent_as_new: set[tuple[TopicPartition, int]] = field(default_factory=set)
-    """The subset of ``notified`` that marks the replica as new."""
-    first_states: dict[tuple[TopicPartition, int], tuple[int, bool]] = field(default_factory=dict)
-    """By entry of ``notified``: the last leader epoch, and whether the first request with that epoch marks the replica
-    as new."""
+    overwritten: set[TopicPartition] = field(default_factory=set)
+    """Partitions whose states other clients have written during the event."""
+    first_sent_as_new: set[tuple[TopicPartition, int]] = field(default_factory=set)
+    """The subset of ``notified`` whose first request marks the replica as new."""
+    last_epochs: dict[tuple[TopicPartition, int], int] = field(default_factory=dict)
+    """By entry of ``notified``: the last leader epoch."""
     registered: Mapping[int, int] = field(default_factory=dict)
     """Broker epoch by broker of the channels before the event."""
     sent_live_brokers: dict[int, tuple[int, ...]] = field(default_factory=dict)
     """The live brokers in the last UpdateMetadata of each broker."""
-    created: set[TopicPartition] = field(default_factory=set)
-    """Partitions that got their first state."""
+    created: dict[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
+    """Partitions that got their first state: its ISR."""
     elections: set[TopicPartition] = field(default_factory=set)
     """Partitions of the preferred election that the event has read."""
     noticed: set[TopicPartition] = field(default_factory=set)
@@ -64,12 +65,12 @@ class Notes:
 
     def leader_and_isr(self, broker_id: int, message: LeaderAndIsr) -> None:
         """A LeaderAndIsr request was queued for a broker."""
-        self.notified.update((key, broker_id) for key in message.partitions)
-        self.sent_as_new.update((key, broker_id) for key, state in message.partitions.items() if state.is_new)
         for key, state in message.partitions.items():
-            known, _ = self.first_states.get((key, broker_id), (-1, False))
-            if state.leader_epoch > known:
-                self.first_states[key, broker_id] = state.leader_epoch, state.is_new
+            entry = key, broker_id
+            if state.is_new and entry not in self.notified:
+                self.first_sent_as_new.add(entry)
+            self.notified.add(entry)
+            self.last_epochs[entry] = max(state.leader_epoch, self.last_epochs.get(entry, state.leader_epoch))
 
     def unaware(self, registered: Collection[int]) -> tuple[int, ...]:
         """Brokers that were not sent an UpdateMetadata after the live brokers changed."""
@@ -79,8 +80,10 @@ class Notes:
         return tuple(key for key in now if self.sent_live_brokers.get(key) != now)
 
     def not_sent_as_new(self, rows: Mapping[TopicPartition, Row]) -> tuple[tuple[TopicPartition, int], ...]:
-        """Replicas (partition, broker) that the event has created, or added to ``rows``, and not sent as new. An added
-        replica has to be new in the first request of the last leader epoch: brokers ignore the flag in later ones."""
+        """Replicas (partition, broker) that the event has created, or added to ``rows``, and whose first request does
+        not mark them as new. A broker with a failed log directory then takes the replica offline, and refuses later
+        requests for it. Created are the members of a first ISR. As in Kafka, a replica that is not live at the creation
+        of its partition is never new (3.9 ``ZkReplicaStateMachine``, OnlineReplica)."""
         added = {
             (previous.key, broker)
             for name, before in self.topics.items()
@@ -88,10 +91,8 @@ class Notes:
             if (name, number) in rows
             for broker in set(rows[name, number].adding) - set(previous.replicas)
         }
-        created_entries = {entry for entry in self.notified if entry[0] in self.created} - self.sent_as_new
-        return tuple(
-            sorted(created_entries | {entry for entry in added & self.notified if not self.first_states[entry][1]})
-        )
+        new = {entry for entry in self.notified if entry[1] in self.created.get(entry[0], ()) or entry in added}
+        return tuple(sorted(new - self.first_sent_as_new))
 
 
 def digest(cluster: ClusterState) -> bytes:

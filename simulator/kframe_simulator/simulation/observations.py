@@ -140,6 +140,10 @@ class EventCompleted(NamedTuple):
     """Partitions of the preferred election that the event has read."""
     arrived: frozenset[int] = frozenset()
     """Brokers whose new registration the event has handled."""
+    overwritten: frozenset[TopicPartition] = frozenset()
+    """Partitions whose states other clients have written during the event."""
+    departed: frozenset[int] = frozenset()
+    """Brokers whose failure the event has handled, without a new registration."""
     knowledge: bytes = b""
     """The controller's memory before a broker's response. Empty for other events."""
     sent_epochs: Mapping[tuple[TopicPartition, int], int] = {}

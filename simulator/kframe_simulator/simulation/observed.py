@@ -14,7 +14,7 @@ from kframe.embedded.layout import DELETE_TOPICS
 from kframe.errors import ErrorCode
 from kframe.model.events import ControlledShutdownRequested, Event, SessionExpired, TopicPartition
 from kframe.model.ids import LEADER_DURING_DELETE, NO_BROKER_EPOCH, NO_STATE
-from kframe_simulator.broker.messages import UpdateMetadata
+from kframe_simulator.broker.messages import LeaderAndIsr, UpdateMetadata
 from kframe_simulator.broker.outgoing import ControlledShutdown, ControlledShutdownResponseData
 from kframe_simulator.replication.control_requests import ControlRequest, Row
 from kframe_simulator.simulation.cluster import SimulatedCluster
@@ -25,6 +25,8 @@ from kframe_simulator.simulation.observations import StateWritten
 Term = tuple[int, int, int]
 #: A stored leadership state: leader, leader epoch, ISR, partition epoch.
 Leadership = tuple[int, int, tuple[int, ...], int]
+#: An assignment: replicas, adding replicas, removing replicas.
+Assignment = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 
 
 class Epochs(NamedTuple):
@@ -44,10 +46,14 @@ class TermFacts:
     """Broker epoch by broker of the last ControlledShutdown requests that were granted."""
     announced: dict[TopicPartition, Epochs] = field(default_factory=dict)
     """The epochs of partitions in the last UpdateMetadata."""
+    sent_assignments: dict[TopicPartition, tuple[Assignment, Event | None]] = field(default_factory=dict)
+    """The assignments of partitions in the last LeaderAndIsr, and the events that first sent them."""
     deleting: set[str] = field(default_factory=set)
     """Topics that were announced as being deleted."""
     unreadable: dict[TopicPartition, int] = field(default_factory=dict)
     """The leader epochs, at the start of the term, of partitions that were unreadable then."""
+    unreadable_topics: set[str] = field(default_factory=set)
+    """Topics that were unreadable at the start of the term."""
     sent_deletions: dict[tuple[TopicPartition, int], int] = field(default_factory=dict)
     """By replica (partition, broker) with a deleting StopReplica: the number of resumptions before the last one."""
 
@@ -187,10 +193,12 @@ class Observed:
         """A controller begins a term with all readable stored states."""
         ensemble = self._simulation.ensemble
         self.of_process(process).last_read.clear()
-        self.of_term(process).unreadable = {
+        term = self.of_term(process)
+        term.unreadable_topics = {name for name in ensemble.topic_ids if not ensemble.readable([name])}
+        term.unreadable = {
             key: row.leader_epoch
             for key, row in ensemble.rows.items()
-            if row.partition_epoch != NO_STATE and not ensemble.readable([key[0]])
+            if row.partition_epoch != NO_STATE and key[0] in term.unreadable_topics
         }
 
     def stopped_in_order(self, broker_id: int) -> None:
@@ -217,6 +225,8 @@ class Observed:
         """A topic was deleted."""
         for key in partitions:
             self.stored.pop(key, None)
+            for term in self._terms.values():
+                term.sent_assignments.pop(key, None)
             for process in self._processes.values():
                 process.last_read.pop(key, None)
         names = {name for name, _ in partitions}
@@ -230,6 +240,12 @@ class Observed:
     def queued(self, process: ControllerProcess, control_request: ControlRequest) -> None:
         """A request was queued. The invariants have already checked it."""
         term, message = self.of_term(process), control_request.message
+        if isinstance(message, LeaderAndIsr):
+            for key, state in message.partitions.items():
+                assignment = state.replicas, state.adding_replicas, state.removing_replicas
+                before, _ = term.sent_assignments.get(key, (None, None))
+                if assignment != before:
+                    term.sent_assignments[key] = assignment, process.event
         if isinstance(message, UpdateMetadata):
             for key, sent in message.partitions.items():
                 if sent.leader == LEADER_DURING_DELETE:
@@ -238,6 +254,11 @@ class Observed:
                     term.announced[key] = Epochs(sent.leader_epoch, sent.partition_epoch)
 
     # -- Queries.
+
+    def sent_before(self, process: ControllerProcess, row: Row, event: Event) -> bool:
+        """Whether an event of this term before ``event`` has sent the assignment of ``row``."""
+        assignment, sent_by = self.of_term(process).sent_assignments.get(row.key, (None, None))
+        return assignment == (row.replicas, row.adding, row.removing) and sent_by is not event
 
     def crashed_since(self, key: TopicPartition, broker_id: int) -> bool:
         """Whether a broker has restarted after a crash since the current ISR was stored. A crash after a granted

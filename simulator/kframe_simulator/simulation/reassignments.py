@@ -1,8 +1,9 @@
-"""The reassignments in progress: original replicas, and whether the target has been in sync."""
+"""The reassignments in progress: original replicas, whether the target has been in sync, and added replicas that no
+election has considered."""
 
 from __future__ import annotations
 
-from kframe.model.events import TopicPartition
+from kframe.model.events import Event, TopicPartition
 from kframe_simulator.replication.control_requests import Row
 from kframe_simulator.simulation.observations import StateWritten, TopicWritten
 
@@ -15,11 +16,17 @@ class LastReassignments:
         """The replicas before the reassignment."""
         self._target: dict[TopicPartition, frozenset[int]] = {}
         self._in_sync: set[TopicPartition] = set()
+        self._awaiting: dict[tuple[TopicPartition, int], Event | None] = {}
+        """Replicas (partition, broker) that were added to a partition without a leader since the last event that elects
+        leaders of all partitions without one, and the event that added them."""
 
     def topic_written(self, written: TopicWritten) -> None:
         """A topic was stored: reassignments begin, get another target, or end."""
         for number, after in written.after.items():
             before, key = written.before.get(number), after.key
+            if before is not None and after.leader < 0 and written.process is not None:
+                for replica in set(after.adding).difference(before.replicas):
+                    self._awaiting[key, replica] = written.process.event
             if before is not None and before[7:10] != after[7:10] and (after.adding or after.removing):
                 if not (before.adding or before.removing):
                     self.origin[key] = frozenset(before.replicas)
@@ -30,10 +37,20 @@ class LastReassignments:
                 self._look(key, after)
         for number in written.before.keys() - written.after.keys():
             self.origin.pop((written.name, number), None)
+        if not written.after:
+            self._awaiting = {key: event for key, event in self._awaiting.items() if key[0][0] != written.name}
 
     def state_written(self, written: StateWritten) -> None:
         """A state was stored."""
         self._look(written.key, written.after)
+
+    def leaders_elected(self, event: Event) -> None:
+        """An event has elected leaders of partitions without one, before it stored assignments."""
+        self._awaiting = {key: adding for key, adding in self._awaiting.items() if adding is event}
+
+    def awaiting_election(self, key: TopicPartition) -> set[int]:
+        """Replicas that no election of this partition has considered."""
+        return {replica for partition, replica in self._awaiting if partition == key}
 
     def may_stop(self, key: TopicPartition, broker_id: int) -> bool:
         """Whether a replica may be stopped: it was no original replica, or the whole target has been in sync."""

@@ -73,6 +73,12 @@ class RecordHistory:
         """Brokers whose log was ever lost."""
         self._broker_epochs: dict[TopicPartition, dict[int, int]] = {}
         """The broker epochs of the ISR members when the ISR was stored."""
+        self._masked: defaultdict[TopicPartition, set[int]] = defaultdict(set)
+        """ISR members that registered again before another client rewrote the state unchanged: the time of the write
+        does not show their registration."""
+        self._led_without_log: set[TopicPartition] = set()
+        """Partitions that a leader has led under an unchanged leader epoch after it lost its log, because its
+        registration was masked: followers keep other records of that epoch."""
         self.stale_logs: dict[str, set[tuple[int, TopicPartition]]] = {}
         """By topic: (broker, partition) of logs that brokers still had when an earlier topic with this name was
         deleted."""
@@ -91,10 +97,14 @@ class RecordHistory:
         for member in self.brokers_with_lost_logs.get(key, ()):
             if member in after.isr and member not in (before.isr if before else ()) and self._overrated(after, member):
                 self.lossy[key].add(member)
+        if before is not None and _unchanged(before, after):
+            self._masked[key].update(self._reregistered(after))
+        else:
+            self._masked[key].intersection_update(after.isr)
         lossy = self.lossy.get(key)
         if lossy:
             lossy.intersection_update(after.isr)
-            if after.leader in lossy and self._all_reregistered(after):
+            if after.leader in lossy and self._cannot_be_known(after):
                 self._release(key, after.leader_epoch)
         self._broker_epochs[key] = self._epochs(after)
         if before is not None and after.leader >= 0 and before.isr and after.leader not in before.isr:
@@ -106,18 +116,25 @@ class RecordHistory:
         row = self._simulation.ensemble.rows.get(key)
         if row is None or row.leader != broker_id or broker_id not in self.lossy.get(key, ()):
             return
-        if self._all_reregistered(row):
+        if self._cannot_be_known(row):
             self._release(key, row.leader_epoch + 1)
+        if broker_id in self._masked[key]:
+            self._led_without_log.add(key)
 
     def _epochs(self, row: Row) -> dict[int, int]:
         """The current broker epochs of the ISR members."""
         brokers = self._simulation.brokers
         return {member: brokers[member].registration.broker_epoch for member in row.isr if member in brokers}
 
-    def _all_reregistered(self, row: Row) -> bool:
-        """Whether every ISR member has another broker epoch than when the state before ``row`` was stored."""
+    def _reregistered(self, row: Row) -> set[int]:
+        """The ISR members with another broker epoch than when the state before ``row`` was stored."""
         before = self._broker_epochs.get(row.key, {})
-        return all(before.get(member) != epoch for member, epoch in self._epochs(row).items())
+        return {member for member, epoch in self._epochs(row).items() if before.get(member) != epoch}
+
+    def _cannot_be_known(self, row: Row) -> bool:
+        """Whether storage cannot show that the leader is a worse choice than other ISR members: all of them have
+        registered again, or the registration of the leader is masked."""
+        return row.leader in self._masked[row.key] or self._reregistered(row).issuperset(self._epochs(row))
 
     def logs_lost(self, broker_id: int, keys: Iterable[TopicPartition]) -> None:
         """A broker has lost its logs of these partitions."""
@@ -168,6 +185,7 @@ class RecordHistory:
                 self.lossy,
                 self.brokers_with_lost_logs,
                 self._broker_epochs,
+                self._masked,
             ):
                 saved.pop(key, None)
         remaining = {
@@ -176,6 +194,7 @@ class RecordHistory:
             for partition in partitions
             if (name, partition) in broker.model.disks.logs
         }
+        self._led_without_log.difference_update([(name, partition) for partition in partitions])
         self.stale_logs.pop(name, None)
         if remaining:
             self.stale_logs[name] = remaining
@@ -202,9 +221,12 @@ class RecordHistory:
         return self.topic_numbers[key[0]]
 
     def watched(self, key: TopicPartition) -> bool:
-        """Whether a partition's logs are checked: all belong to the current topic, which is not being deleted."""
+        """Whether a partition's logs are checked: all belong to the current topic, which is not being deleted, and no
+        leader has continued a leader epoch without its log."""
         name, simulation = key[0], self._simulation
         if name in self.stale_logs or name in self._mismatched_topics or key not in simulation.ensemble.rows:
+            return False
+        if key in self._led_without_log:
             return False
         return not simulation.ensemble.has_record(f"{DELETE_TOPICS}/{name}")
 
@@ -236,6 +258,11 @@ class RecordHistory:
             if topic_number == self.topic_numbers[key[0]] and key in rows and self.watched(key):
                 counts[f"retained, acks={acks}"] += 1
                 counts[f"lost, acks={acks}"] += not holds(self.log(rows[key].leader, key), offset, record.value)
+
+
+def _unchanged(before: Row, after: Row) -> bool:
+    """Whether a write has changed the version of a state only."""
+    return before._replace(partition_epoch=after.partition_epoch) == after
 
 
 def holds(log: Log | None, offset: int, value: object) -> bool:

@@ -120,11 +120,14 @@ class Recorder:
         self._note(b"state", repr((key, after[1:7])).encode())
         process = self.process_of(writer)
         self.watch.last_writer[key] = process
-        if process is not None:
+        if process is None:
+            for notes in self._notes.values():
+                notes.overwritten.add(key)
+        else:
             notes = self._notes[process.controller_id]
             notes.written.append(key)
             if before is None or before.partition_epoch == NO_STATE:
-                notes.created.add(key)
+                notes.created[key] = after.isr
             if before is not None and before.leader not in (-1, after.leader):
                 notes.deposed.append((key, before.leader))
         if before is not None and before.leader_epoch != after.leader_epoch:
@@ -289,23 +292,32 @@ class Recorder:
         notes = self._notes.pop(process.controller_id)
         unsent = [deposed_leader for deposed_leader in notes.deposed if deposed_leader not in notes.notified]
         self.watch.observed.event_ended(process, event)
+        registered = self.watch.observed.registered(process)
         ended = EventCompleted(
             process, event, tuple(notes.written), notes.topics, repeated, tuple(unsent), notes.calls,
             failures_of(process) > notes.failures, tuple(self._errors.warnings), notes.reassignments,
             notes.not_sent_as_new(self.ensemble.rows), notes.unaware(process.transport.channels),
             frozenset(notes.elections),
-            frozenset(dict(self.watch.observed.registered(process).items() - notes.registered.items())),
-            notes.knowledge, {key: epoch for key, (epoch, _) in notes.first_states.items()},
+            frozenset(dict(registered.items() - notes.registered.items())),
+            frozenset(notes.overwritten), frozenset(notes.registered.keys() - registered.keys()),
+            notes.knowledge, notes.last_epochs,
         )  # fmt: skip
         self.watch.check(ended)
+        if (
+            (registered != notes.registered or ended.calls.get("load"))
+            and not ended.failed
+            and self.watch.observed.in_term(process)
+        ):
+            self.watch.reassignments.leaders_elected(event)
 
     def unexplained_failure(self, process: ControllerProcess) -> str | None:
-        """The error of the last event. None if a fault of its process explains it."""
+        """The error of the last event. None if a fault of its process explains it, or the loss of its role."""
         failures, failed_calls_before = self._failures.get(id(process.loop), (0, 0))
         now = process.loop.controller.failures, process.store.failed_calls
         self._failures[id(process.loop)] = now
         error, self._errors.last = self._errors.last, None
-        if now[0] > failures and now[1] == failed_calls_before:
+        owns_role = self.ensemble.controller_id() == process.controller_id
+        if now[0] > failures and now[1] == failed_calls_before and owns_role:
             return error or "no reason was logged"
         return None
 

@@ -134,8 +134,8 @@ def _repeats_deletion_without_event(simulation: Simulation) -> Any:
 
 
 def _removed_replica_is_not_deleted(simulation: Simulation) -> Any:
-    before = {0: simulation.ensemble.rows[KEY]._replace(replicas=(1, 2, 3, 4))}
-    return ended(simulation, topics={"t": before})
+    before = simulation.ensemble.topic_partitions("t")
+    return ended(edit(simulation, replicas=(1, 2)), topics={"t": before})
 
 
 def _no_id(simulation: Simulation) -> Any:

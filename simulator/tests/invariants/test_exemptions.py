@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from kframe.errors import ErrorCode
-from kframe.model.events import BrokersChanged, Event, TopicModified
+from kframe.model.events import (
+    BrokersChanged,
+    ControlledShutdownRequested,
+    Event,
+    RebalanceLeaders,
+    Reelect,
+    TopicModified,
+    TopicSettingsChanged,
+)
 from kframe.model.ids import NO_STATE
 from kframe_simulator import Simulation
-from kframe_simulator.broker.messages import ControlResponse, LeaderAndIsr
+from kframe_simulator.broker.messages import ControlResponse, LeaderAndIsr, LeaderState
 from kframe_simulator.broker.outgoing import ControlledShutdown, ControlledShutdownResponseData
-from kframe_simulator.invariants import events, records, requests, rest, topics
-from kframe_simulator.simulation.observations import BecameLeader, ResponseSent
+from kframe_simulator.invariants import events, members, records, requests, rest, topics
+from kframe_simulator.simulation.notes import Notes
+from kframe_simulator.simulation.observations import BecameLeader, EventCompleted, ResponseSent
+from kframe_simulator.simulation.watch import Watch
 from kframe_simulator.testing.at_rest import KEY, edit, ended, metadata, promise, queued, request, state, topic, write
 
 
@@ -70,6 +82,50 @@ def test_deletion_does_not_wait_for_a_replica_of_an_unstored_reassignment_end(
     simulation.watch.confirmed = {(KEY, replica) for replica in row.replicas if replica != unconfirmed}
     simulation.watch.unreadable = {KEY} if unreadable else set()
     assert (topics.deletion_was_confirmed(simulation.watch, topic(simulation, {0: row}, {})) is None) is exempt
+
+
+@pytest.mark.parametrize(
+    ("sent", "exempt"),
+    [
+        (((5, True), (6, False)), True),
+        (((5, True), (5, False)), True),
+        (((5, False), (6, True)), False),
+        (((5, False), (5, True)), False),
+    ],
+)
+def test_added_replica_is_new_in_its_first_request(
+    simulation: Simulation, sent: tuple[tuple[int, bool], ...], exempt: bool
+) -> None:
+    """Seeds 8200191 and 8200404: after the first request, a preferred election or the end of a reassignment followed in
+    the same event."""
+    row, notes = simulation.ensemble.rows[KEY], Notes()
+    notes.topics["t"] = {0: row}
+    for leader_epoch, is_new in sent:
+        leadership = LeaderState(1, 1, leader_epoch, (1, 2, 3), 5, (4, 1, 2, 3), adding_replicas=(4,), is_new=is_new)
+        notes.leader_and_isr(4, LeaderAndIsr(1000, 1, 9, {KEY: leadership}))
+    added = row._replace(replicas=(4, *row.replicas), adding=(4,))
+    assert notes.not_sent_as_new({KEY: added}) == (() if exempt else ((KEY, 4),))
+
+
+@pytest.mark.parametrize("paused", [True, False])
+def test_session_that_expires_in_a_pause_ends_no_controlled_shutdown(simulation: Simulation, paused: bool) -> None:
+    """Seed 32001000: a broker shut down, started, was paused, and registered again. The controller held its partition
+    back."""
+    observed, broker = simulation.watch.observed, simulation.brokers[1]
+    observed._orderly[1] = observed.term(simulation.controllers[0])
+    if paused:
+        broker.pause()
+    until = simulation.scheduler.now_ms + 2 * simulation.session_timeout_ms
+    simulation._run_until(lambda: simulation.scheduler.now_ms > until)
+    assert (broker.registered, observed.stopped_in_current_term(1)) == (not paused, not paused)
+
+
+@pytest.mark.parametrize(("isr", "exempt"), [((1, 2), True), ((1, 2, 3), False)])
+def test_replica_outside_of_first_isr_is_not_new(simulation: Simulation, isr: tuple[int, ...], exempt: bool) -> None:
+    """Seed 40000897: a reassignment initialised a partition. One of its replicas was on a broker that shut down."""
+    notes = Notes(created={KEY: isr})
+    notes.leader_and_isr(3, LeaderAndIsr(1000, 1, 9, {KEY: LeaderState(1, 1, 1, isr, 1, (1, 2, 3))}))
+    assert notes.not_sent_as_new(simulation.ensemble.rows) == (() if exempt else ((KEY, 3),))
 
 
 @pytest.mark.parametrize(("partition_epoch", "exempt"), [(-1, True), (0, False)])
@@ -187,30 +243,34 @@ def test_only_a_granted_controlled_shutdown_is_orderly(
     assert observed.stopped_in_current_term(2) is orderly
 
 
-@pytest.mark.parametrize(
-    ("event", "notified", "exempt"), [(BrokersChanged(), (1, 2), True), (BrokersChanged(), (1,), False),
-                                  (TopicModified("t"), (), True)],
-    ids=["all-that-stay", "one-is-left-out", "stored-late"],
-)  # fmt: skip
-def test_assignment_stored_late_is_exempt_from_leader_and_isr(
-    simulation: Simulation, event: Event, notified: tuple[int, ...], exempt: bool
-) -> None:
-    """Seeds 28, 49 and 191: a record was unreadable when its reassignment ended, and was written after it became
-    readable."""
+@pytest.mark.parametrize("notified", [(1, 2), (1,)], ids=["all-that-stay", "one-is-left-out"])
+def test_removed_replica_is_exempt_from_leader_and_isr(simulation: Simulation, notified: tuple[int, ...]) -> None:
     before = simulation.ensemble.topic_partitions("t")
     edit(simulation, removing=(3,))
     epochs = {(KEY, broker): simulation.ensemble.rows[KEY].leader_epoch for broker in notified}
-    changed = ended(simulation, event, topics={"t": before}, sent_epochs=epochs)
-    assert (requests.new_assignments_are_sent(simulation.watch, changed) is None) is exempt
+    changed = ended(simulation, topics={"t": before}, sent_epochs=epochs)
+    assert (requests.new_assignments_are_sent(simulation.watch, changed) is None) is (notified == (1, 2))
 
 
-@pytest.mark.parametrize(("event", "exempt"), [(BrokersChanged(), False), (TopicModified("t"), True)])
-def test_assignment_stored_late_is_exempt_from_deletion(simulation: Simulation, event: Event, exempt: bool) -> None:
-    before = simulation.ensemble.topic_partitions("t")
+@pytest.mark.parametrize(
+    ("sent", "exempt"), [("before", True), ("now", False), ("another", False), ("never", False)],
+)  # fmt: skip
+def test_assignment_stored_late_is_exempt(simulation: Simulation, sent: str, exempt: bool) -> None:
+    """Seeds 28, 49, 191 and 40000405: a record was unreadable when its reassignment ended. A later event stored the
+    assignment: the record became readable, or partitions were added."""
+    before, event = simulation.ensemble.topic_partitions("t"), TopicModified("t")
     edit(simulation, replicas=(1, 2))
-    assert (
-        requests.removed_replicas_are_deleted(simulation.watch, ended(simulation, event, topics={"t": before})) is None
-    ) is exempt
+    assignment = (1, 2) if sent != "another" else (2, 1)
+    simulation.controllers[0].event = event if sent == "now" else BrokersChanged()
+    if sent != "never":
+        leader_state = LeaderState(1, 1, 0, (1, 2), 0, assignment, is_new=False)
+        epoch = simulation.brokers[1].registration.broker_epoch
+        simulation.watch.observed.queued(
+            simulation.controllers[0], request(simulation, LeaderAndIsr(1000, 1, epoch, {KEY: leader_state}))
+        )
+    changed = ended(simulation, event, topics={"t": before})
+    assert (requests.new_assignments_are_sent(simulation.watch, changed) is None) is exempt
+    assert (requests.removed_replicas_are_deleted(simulation.watch, changed) is None) is exempt
 
 
 @pytest.mark.parametrize(("partition_epoch", "exempt"), [(NO_STATE, True), (0, False)])
@@ -221,3 +281,165 @@ def test_removed_reassignment_of_partition_without_state_is_exempt(
     edit(simulation, replicas=(4, 1), adding=(4,), removing=(1,), partition_epoch=partition_epoch)
     changed = ended(simulation, calls={"write_reassignments": 1}, reassignments={KEY: (4,)})
     assert (events.stored_reassignments_stay(simulation.watch, changed) is None) is exempt
+
+
+def test_leader_that_shuts_down_keeps_its_partitions_when_a_setting_changes(simulation: Simulation) -> None:
+    """Seed 8200227: a topic allowed unclean elections while a leader waited for its controlled shutdown."""
+    process, leader = simulation.controllers[0], simulation.ensemble.rows[KEY].leader
+    simulation.ensemble.configure_topic("t", {"unclean.leader.election.enable": "true"})
+    simulation.watch.observed.of_term(process).leaving[leader] = simulation.brokers[leader].registration.broker_epoch
+    changed = ended(simulation, TopicSettingsChanged("t"))
+    assert members.settings_elect_at_once(simulation.watch, changed) is None
+    edit(simulation, leader=-1)
+    assert members.settings_elect_at_once(simulation.watch, changed)
+
+
+@pytest.mark.parametrize(("broker_id", "exempt"), [(3, True), (1, False)], ids=["another-broker", "the-leader"])
+def test_controlled_shutdown_elects_no_leaders_for_other_brokers(
+    simulation: Simulation, broker_id: int, exempt: bool
+) -> None:
+    """Seed 8200328: the last in-sync replica waited for its controlled shutdown. Its ISR grew, and another broker
+    requested a controlled shutdown."""
+    process = simulation.controllers[0]
+    assert simulation.ensemble.rows[KEY].leader == 1
+    for leaving in {1, broker_id}:
+        epoch = simulation.brokers[leaving].registration.broker_epoch
+        simulation.watch.observed.of_term(process).leaving[leaving] = epoch
+    epoch = simulation.brokers[broker_id].registration.broker_epoch
+    shutdown = ended(simulation, ControlledShutdownRequested(broker_id, epoch))
+    assert (members.in_sync_partitions_have_leaders(simulation.watch, shutdown) is None) is exempt
+
+
+@pytest.mark.parametrize(
+    ("leader", "later", "deleted", "exempt"),
+    [(-1, False, False, True), (-1, True, False, False), (1, False, False, False), (-1, False, True, False)],
+    ids=["added-now", "brokers-changed-since", "added-to-a-partition-with-a-leader", "topic-deleted-since"],
+)
+def test_added_replica_of_partition_without_leader_awaits_an_election(
+    simulation: Simulation, leader: int, later: bool, deleted: bool, exempt: bool
+) -> None:
+    """Seeds 8200111, 8200286, 200101 and 200136: a topic allowed unclean elections. A reassignment added a live replica
+    to a partition whose replicas had all failed."""
+    edit(simulation, replicas=(9,), isr=(9,), leader=leader)
+    before = simulation.ensemble.topic_partitions("t")
+    edit(simulation, replicas=(4, 9), adding=(4,))
+    simulation.ensemble.configure_topic("t", {"unclean.leader.election.enable": "true"})
+    process = simulation.controllers[0]
+    process.event = BrokersChanged()
+    simulation.watch.reassignments.topic_written(topic(simulation, before))
+    simulation.watch.reassignments.leaders_elected(BrokersChanged() if later else process.event)
+    if deleted:
+        simulation.watch.reassignments.topic_written(topic(simulation, after={}))
+    edit(simulation, leader=-1)
+    assert (rest.unclean_partitions_have_leaders(simulation.watch, None) is None) is exempt
+
+
+@pytest.mark.parametrize("unreadable", [True, False])
+def test_deletion_of_topic_that_failover_could_not_read_begins_later(simulation: Simulation, unreadable: bool) -> None:
+    """Seed 40000053: a record became readable during a failover."""
+    process = simulation.controllers[0]
+    if unreadable:
+        simulation.ensemble.malform(0, 0)
+    simulation.watch.observed.loaded(process)
+    simulation.ensemble.repair()
+    simulation.ensemble.mark_for_deletion(["t"])
+    simulation.watch.observed.event_begins(process, Reelect())
+    took_over = ended(simulation, Reelect(), calls={"load": 1})
+    assert (members.deletions_begin_at_once(simulation.watch, took_over) is None) is unreadable
+
+
+@pytest.mark.parametrize(("departed", "exempt"), [({3}, True), ({4}, False), ((), False)])
+def test_reassignment_may_go_on_after_an_unclean_election_of_its_target(
+    simulation: Simulation, departed: Collection[int], exempt: bool
+) -> None:
+    """Seed 40000797: a target replica registered, then the leader failed. An unclean election made the target the
+    ISR."""
+    edit(simulation, replicas=(1, 3), adding=(1,), removing=(3,), leader=1, isr=(1,))
+    changed = ended(simulation, written=(KEY,), arrived=frozenset({1}), departed=frozenset(departed))
+    assert (members.reassignments_end_after_broker_startup(simulation.watch, changed) is None) is exempt
+
+
+@pytest.mark.parametrize(("unsent", "exempt"), [((), True), ((3,), False)], ids=["all-replicas", "all-but-one"])
+def test_deletion_of_partitions_without_state_begins_with_stop_replica(
+    simulation: Simulation, unsent: Collection[int], exempt: bool
+) -> None:
+    """Seeds 40000624 and 41000129: UpdateMetadata has no partitions without a state."""
+    process = simulation.controllers[0]
+    for key, row in simulation.ensemble.rows.items():
+        simulation.ensemble.rows[key] = row._replace(partition_epoch=NO_STATE)
+        for replica in set(row.replicas).difference(unsent):
+            simulation.watch.observed.of_term(process).sent_deletions[key, replica] = 0
+    simulation.ensemble.mark_for_deletion(["t"])
+    simulation.watch.observed.event_begins(process, Reelect())
+    took_over = ended(simulation, Reelect(), calls={"load": 1})
+    assert (members.deletions_begin_at_once(simulation.watch, took_over) is None) is exempt
+
+
+def test_new_topic_of_the_same_name_is_readable(simulation: Simulation) -> None:
+    """Seed 41000129: the record of a deleted topic was unreadable, and a topic of the same name was created."""
+    simulation.ensemble.malform(0, 0)
+    assert simulation.ensemble.readable(["t"]) == []
+    simulation.controllers[0].store.delete_topics(("t",))
+    assert simulation.ensemble.readable(["t"]) == [0]
+
+
+@pytest.mark.parametrize(
+    ("event", "exempt"),
+    [(RebalanceLeaders(), True), (ControlledShutdownRequested(1, -1), False), (BrokersChanged(), False)],
+)
+def test_preferred_election_keeps_isr_member_that_shuts_down(
+    simulation: Simulation, event: Event, exempt: bool
+) -> None:
+    """Found in changed plans: the last in-sync replica waited for its controlled shutdown, and the ISR grew."""
+    process = simulation.controllers[0]
+    process.event = event
+    simulation.watch.observed.of_term(process).leaving[1] = simulation.brokers[1].registration.broker_epoch
+    elected = state(simulation, leader=2, isr=(2, 1))
+    assert (members.leaders_are_live(simulation.watch, elected) is None) is exempt
+
+
+@pytest.mark.parametrize("overwritten", [True, False])
+@pytest.mark.parametrize(
+    ("rule", "changes"),
+    [
+        (members.in_sync_partitions_have_leaders, {"leader": -1}),
+        (members.failed_brokers_leave_isrs, {"isr": (1, 2, 9), "replicas": (1, 2, 9)}),
+        (members.stored_elections_are_performed, {"leader": 2}),
+    ],
+)
+def test_isr_that_a_leader_writes_during_an_event_is_exempt(
+    simulation: Simulation,
+    rule: Callable[[Watch, EventCompleted], str | None],
+    changes: dict[str, Any],
+    overwritten: bool,
+) -> None:
+    """Before inter-broker protocol 2.7-IV2 a controller cannot know what a leader writes after it has read the ISR."""
+    edit(simulation, **changes)
+    changed = ended(
+        simulation, calls={"drop_preferred_election": 1}, elections=frozenset({KEY}),
+        overwritten=frozenset({KEY} if overwritten else ()),
+    )  # fmt: skip
+    assert (rule(simulation.watch, changed) is None) is overwritten
+
+
+@pytest.mark.parametrize(("rewritten", "exempt"), [("unchanged", True), ("isr", False), ("never", False)])
+def test_lost_log_is_exempt_if_a_rewritten_state_masks_the_registration(
+    simulation: Simulation, rewritten: str, exempt: bool
+) -> None:
+    """Seed 40002255: the leader restarted without its log, and another client rewrote the state. No controller ran."""
+    history = simulation.watch.record_history
+    write(simulation, 1, 2, 3)
+    promise(simulation)
+    history.state_written(state(simulation))
+    del simulation.brokers[1].model.disks.logs[KEY]
+    history.logs_lost(1, (KEY,))
+    leader = simulation.brokers[1]
+    leader.registration = replace(leader.registration, broker_epoch=leader.registration.broker_epoch + 100)
+    row = simulation.ensemble.rows[KEY]
+    if rewritten != "never":
+        changes = {"isr": (1, 2)} if rewritten == "isr" else {}
+        history.state_written(state(simulation, leader_epoch=row.leader_epoch, **changes)._replace(process=None))
+    history.leadership_taken(KEY, 1)
+    led = BecameLeader(leader, KEY, row.leader_epoch)
+    assert (records.leaders_have_acknowledged_records(simulation.watch, led) is None) is exempt
+    assert history.watched(KEY) is not exempt

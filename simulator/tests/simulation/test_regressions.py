@@ -163,3 +163,30 @@ def test_unreadable_registration_does_not_fail_broker() -> None:
     )
     assert simulation.run().violations == ()
     assert observed == [(True, len(options.brokers))]
+
+
+def test_repeated_proposals_change_no_recovering_partition() -> None:
+    """Seeds 8200015 and 200100: leaders repeated proposals that they had never made, and received no responses."""
+    options, _ = plan_of(8200015)
+    plan = [
+        Action(20_621.6, "cancel_leaderless_reassignment", {"pick": 17}),
+        Action(27_588.1, "config", {"pick": 38, "unclean": True}),
+        Action(43_367.7, "misdirect", {"for_ms": 3_912}),
+    ]
+    result = play_plan(options, plan)
+    assert result.violations == ()
+    assert result.played["misdirect"] == 1
+
+
+def test_deposed_controller_refuses_no_partition_of_its_successor() -> None:
+    """Seed 40000648: it refused the ISR as of an unknown partition, and the leader proposed no other one."""
+    options, _ = plan_of(40000648)
+    plan = [
+        Action(2_034.5, "misdirect", {"for_ms": 2_968}),
+        Action(2_127.6, "create_partitions", {"pick": 55, "shift": 34, "factor": 3, "count": 1}),
+        Action(3_993.9, "shut_down", {"broker": 46}),
+        Action(4_552.9, "start_broker", {"broker": 47}),
+    ]
+    result = play_plan(options, plan)
+    assert result.violations == ()
+    assert result.played["misdirect"] == result.played["create_partitions"] == 1

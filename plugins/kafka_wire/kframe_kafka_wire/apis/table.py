@@ -48,11 +48,11 @@ class ServedApi:
 
 
 async def api_versions(call: Call) -> Fields:
-    """The APIs and versions that this connection may use."""
+    """The APIs and versions that this connection may use, and the mark of a node that is no broker."""
     for name in ("client_software_name", "client_software_version"):
         if name in call.body and _SOFTWARE.fullmatch(call.body[name]) is None:
             return {"error_code": ErrorCode.INVALID_REQUEST}
-    return {"api_keys": offered_versions(APIS)}
+    return {"api_keys": offered_versions(APIS), "is_controller_only": True}
 
 
 def offered_versions(api_keys: Iterable[int]) -> list[Fields]:

@@ -30,7 +30,8 @@ class TransactionFilter:
     """Yields records in the order of the log, those of a transaction at its EndTransaction."""
 
     def __init__(self) -> None:
-        self._pending: list[Rows] = []
+        self.pending: list[Rows] = []
+        """The records of the open transaction so far."""
         self.begin_offset: int | None = None
         """The offset of the BeginTransaction without an end. None outside of transactions."""
 
@@ -45,7 +46,7 @@ class TransactionFilter:
         first = 0
         for marker in [*markers.tolist(), len(frames.api_key)]:
             if marker > first:
-                target = replayable if self.begin_offset is None else self._pending
+                target = replayable if self.begin_offset is None else self.pending
                 target.append(Rows(batch, frames, np.arange(first, marker)))
             first = marker + 1
             if marker < len(frames.api_key):
@@ -59,6 +60,6 @@ class TransactionFilter:
         if kind == BEGIN:
             self.begin_offset = batch.offset(marker)
             return []
-        replayable = self._pending if kind == END else []
-        self._pending, self.begin_offset = [], None
+        replayable = self.pending if kind == END else []
+        self.pending, self.begin_offset = [], None
         return replayable

@@ -80,6 +80,14 @@ class Timeline:
                 self._replay.apply(rows)
         return self.metadata
 
+    def with_open_transaction(self) -> ClusterMetadata:
+        """A copy of the metadata with the records of the open transaction."""
+        metadata = self.metadata.copy()
+        uncommitted = Replay(metadata)
+        for rows in self._transactions.pending:
+            uncommitted.apply(rows)
+        return metadata
+
     def _batches_below(self, end: int | None) -> Iterator[RecordBatch]:
         while (batch := self._next or next(self._batches, None)) is not None:
             header, self._next = batch.header, None

@@ -11,6 +11,7 @@ from uuid import UUID
 import numpy as np
 
 from kframe.plugin.kraft import (
+    RECORDS_MAX,
     ChangeCause,
     ClusterMetadata,
     explain_change,
@@ -133,28 +134,54 @@ def _explain_record(
     batch, row = leader_record.batch, leader_record.row
     record = decode_record(batch.value(row), batch.name(row)).record
     assert isinstance(record, records.PartitionRecord | records.PartitionChangeRecord)
-    metadata = Timeline(history).advance(batch.header.base_offset)
-    for number in range(row):
-        if not BEGIN <= int(batch.frames().api_key[number]) <= ABORT:
-            replay(metadata, decode_record(batch.value(number), batch.name(number)).record, batch.offset(number))
-    names = {topic_id: metadata.topics.names[topic] for topic_id, topic in metadata.topics.index_by_id.items()}
+    states = _possible_states(history, leader_record)
+    topics = states[0].topics
+    names = {topic_id: topics.names[topic] for topic_id, topic in topics.index_by_id.items()}
     cause = LeaderCause(
         partition, record.leader, state.leader_epoch, None, batch.offset(row), time_text(batch.header.max_timestamp),
         describe(record, names)[1],
     )  # fmt: skip
     if isinstance(record, records.PartitionRecord):
         return replace(cause, event="partition created", rule="first active replica in the order of replicas")
-    return _explain_change(metadata, leader_record, record, cause)
+    return _explain_change(states, leader_record, record, cause)
+
+
+def _possible_states(history: LogHistory, leader_record: _LeaderRecord) -> list[ClusterMetadata]:
+    """The possible states before the request that wrote a record: before the record, its batch, and its decision.
+
+    Kafka decides all changes of a request from the state before it, and no record shows where a request begins.
+    """
+    batch, timeline = leader_record.batch, Timeline(history)
+    earliest = timeline.advance(_start_of_decision(history, batch.header.base_offset)).copy()
+    before_batch = timeline.advance(batch.header.base_offset)
+    before_record = timeline.with_open_transaction()
+    for number in range(leader_record.row):
+        if not BEGIN <= int(batch.frames().api_key[number]) <= ABORT:
+            replay(before_record, decode_record(batch.value(number), batch.name(number)).record, batch.offset(number))
+    return [before_record, before_batch, earliest]
+
+
+def _start_of_decision(history: LogHistory, offset: int) -> int:
+    """The base offset of the first of the batches before ``offset`` that are as large as a part of a decision."""
+    start = history.snapshot_id.offset
+    for header in history.log.batches.headers():
+        if header.base_offset >= offset:
+            break
+        if header.is_control or header.record_count < RECORDS_MAX:
+            start = header.next_offset
+    return start
 
 
 def _explain_change(
-    metadata: ClusterMetadata, leader_record: _LeaderRecord, change: records.PartitionChangeRecord, cause: LeaderCause
-) -> LeaderCause:
+    states: list[ClusterMetadata], leader_record: _LeaderRecord, change: records.PartitionChangeRecord,
+    cause: LeaderCause,
+) -> LeaderCause:  # fmt: skip
+    metadata = states[0]
     stored = metadata.topics.row_of(metadata.topics.index_by_id[change.topic_id], change.partition_id)
     assert stored is not None
     before = partition_record(metadata, stored)
     events = list(_possible_events(leader_record))
-    causes = explain_change(metadata, change, [record for _, record in events])
+    causes = explain_change(states, change, [record for _, record in events])
     first_cause = causes[0] if causes else None
     event_offset = (
         None if first_cause is None or first_cause.event_index is None else events[first_cause.event_index][0]

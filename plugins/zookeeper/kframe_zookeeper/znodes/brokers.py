@@ -15,10 +15,6 @@ from kframe_zookeeper.znodes.strict import NO_EXTRA, Extra, decode_znode, encode
 
 #: Written by Kafka 2.7 and later.
 BROKER_VERSION: Final = 5
-#: The field that marks the registration of a controller without a broker (``presence``).
-CONTROLLER_FIELD: Final = "kframe_controller"
-#: This cannot occur within a JSON string, where its quotes would be escaped.
-_CONTROLLER_MARK: Final = f'"{CONTROLLER_FIELD}":true'.encode()
 _WITH_FEATURES: Final = 5
 _WITH_PROTOCOLS: Final = 4
 _WITH_RACK: Final = 3
@@ -31,11 +27,6 @@ def decode_broker(name: str, raw: bytes | None, czxid: int) -> Registration:
     broker_id = number_of(name, path)
     record, _ = decode_znode(BROKER_DECODER, raw, path)
     return Registration(broker_id, czxid, tuple(endpoints_of(record, path)), rack_of(record))
-
-
-def is_controller_only(data: bytes | None) -> bool:
-    """Whether this is the registration of a controller that is not a broker."""
-    return data is not None and _CONTROLLER_MARK in data
 
 
 def encode_broker(

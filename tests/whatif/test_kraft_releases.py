@@ -1,0 +1,163 @@
+"""What a KRaft controller decides depends on its release: reassignments with a retained replica that is out of sync."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+from uuid import UUID
+
+import pytest
+
+from kframe.core.kraft.change_causes import explain_change
+from kframe.core.kraft.context import KraftSettings
+from kframe.core.kraft.request_causes import ALTERED
+from kframe.errors import ConfigError
+from kframe.model.kraft.records import ControllerFeature, PartitionChangeRecord, RegisterControllerRecord
+from kframe.model.kraft.releases import Release, known_release, parse_release, release_of_level
+from kframe.model.kraft.replay import replay
+from kframe.shadow.kraft import LogShadow
+from kframe.snapshot import Snapshot, Source, read_snapshot
+from kframe.snapshot.committed_log import CommittedBatch, CommittedRecord
+from kframe.spark.kraft import config_for
+from kframe.whatif import Outcome, TopicStatus, WhatIf, load_plan
+from tests.shadow.test_log_shadow import ScenarioLog
+from tests.whatif.kraft_samples import TOPIC_ID, directory, metadata_with, partition
+from tests.whatif.samples import small
+
+INPUTS: Final = Path(__file__).with_name("inputs")
+WAITS, COMPLETES = "wait for a retained replica out of sync", "complete with a retained replica out of sync"
+#: The latest ``metadata.version`` of each release.
+LEVELS: Final = {"3.7": 19, "3.8": 20, "4.2": 29, "4.3": 30, "4.4": 33}
+
+
+def reassigned(config: dict[str, object]) -> Outcome:
+    """Three reassignments that keep the dead broker 2."""
+    snapshot = read_snapshot(INPUTS / "dead-kept-replica.txt").with_mode("kraft")
+    return WhatIf(snapshot, config).reassign(load_plan(INPUTS / "dead-kept-replica-plan.json"))
+
+
+@pytest.mark.parametrize(
+    "config, completed, assumed, note",
+    [
+        ({"metadata.version": "4.0"}, False, "Kafka 4.0", WAITS),
+        ({"metadata.version": "4.2-IV1"}, False, "Kafka 4.2", WAITS),
+        ({"metadata.version": "3.7"}, True, "Kafka 3.7", None),
+        ({"metadata.version": "4.3"}, True, "Kafka 4.3", None),
+        ({}, True, "Kafka 4.4", COMPLETES),
+        ({"kframe.kraft.release": "4.2.1"}, False, None, None),
+        ({"kframe.kraft.release": "4.4", "metadata.version": "4.0"}, True, None, None),
+        ({"kframe.kraft.release": "3.6"}, True, None, None),
+    ],
+)
+def test_retained_replica_out_of_sync_holds_reassignment_before_kafka_4_3(
+    config: dict[str, object], completed: bool, assumed: str | None, note: str | None
+) -> None:
+    outcome = reassigned(config)
+    assert outcome.reassignment is not None
+    expected = TopicStatus.COMPLETED if completed else TopicStatus.WAITING
+    assert {outcome.reassignment.status(index) for index in range(3)} == {expected}
+    assumptions = [text for text in outcome.assumptions if text.startswith("cluster.release unknown")]
+    assert [assumed in text for text in assumptions if assumed] == [True] * (assumed is not None)
+    assert bool(assumptions) == (assumed is not None)
+    assert [text for text in outcome.notes if "retained replica" in text] == [
+        text for text in outcome.notes if note and note in text and text.startswith("3 of the partitions")
+    ]
+    assert len(outcome.notes) == (note is not None)
+
+
+@pytest.mark.parametrize(
+    "cluster, keys",
+    [
+        ("kraft with levels", {"kframe.kraft.release"}),
+        ("kraft", {"kframe.kraft.release", "metadata.version"}),
+        ("zookeeper", set()),
+    ],
+)
+def test_fleet_gives_release_to_kraft_clusters(cluster: str, keys: set[str]) -> None:
+    text = read_snapshot(INPUTS / "dead-kept-replica.txt")
+    snapshots = {
+        "kraft with levels": Snapshot.from_metadata(metadata_with([]), source=Source("kraft", "sample")),
+        "kraft": text.with_mode("kraft"),
+        "zookeeper": small(),
+    }
+    config = {"min.insync.replicas": "1", "kframe.kraft.release": "4.2", "metadata.version": "4.0"}
+    assert config_for(config, snapshots[cluster]).keys() == keys | {"min.insync.replicas"}
+
+
+def test_stated_release_must_be_a_release() -> None:
+    with pytest.raises(ConfigError, match=r"found latest, expected a release of Kafka such as 4.4"):
+        reassigned({"kframe.kraft.release": "latest"})
+
+
+def registered(controller_id: int, level: int) -> RegisterControllerRecord:
+    feature = ControllerFeature(name="metadata.version", min_supported_version=7, max_supported_version=level)
+    return RegisterControllerRecord(
+        controller_id=controller_id, incarnation_id=UUID(int=controller_id), zk_migration_ready=False, end_points=(),
+        features=(feature,),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "controllers, brokers, active, release",
+    [
+        ({}, None, -1, None),
+        ({}, 29, -1, "4.2"),
+        ({3: 29, 4: 30}, 33, 3, "4.2"),
+        ({3: 29, 4: 30}, 33, 4, "4.3"),
+        ({3: 29, 4: 30}, 33, -1, "4.2"),
+        ({3: 40}, None, 3, "4.4"),
+    ],
+)
+def test_release_is_that_of_the_supported_levels(
+    controllers: dict[int, int], brokers: int | None, active: int, release: str | None
+) -> None:
+    metadata = metadata_with([], supported=brokers or 2**15 - 1)
+    named = {controller_id: registered(controller_id, level) for controller_id, level in controllers.items()}
+    known = known_release(named, metadata.brokers.registrations.values(), active)
+    assert known == (None if release is None else parse_release(release))
+
+
+@pytest.mark.parametrize("release, level", LEVELS.items())
+def test_release_of_a_level(release: str, level: int) -> None:
+    assert str(release_of_level(level)) == release
+
+
+def test_levels_outside_of_the_known_ones() -> None:
+    assert (release_of_level(0), release_of_level(99)) == (Release(3, 3), Release(4, 4))
+
+
+#: A reassignment from [1,2] to [1,2,3] with broker 2 out of sync: broker 3 has caught up.
+MOVING: Final = partition(0, (1, 2, 3), (1,), adding_replicas=(3,))
+PENDING: Final[dict[str, Any]] = {"isr": (1, 3)}
+COMPLETE: Final[dict[str, Any]] = {"isr": (1, 3), "adding_replicas": ()}
+
+
+@pytest.mark.parametrize("release, complete", [("3.7", True), ("3.8", False), ("4.2", False), ("4.3", True)])
+@pytest.mark.parametrize("of_controller", [False, True])
+def test_shadow_follows_the_rules_of_the_release(release: str, complete: bool, of_controller: bool) -> None:
+    """The release is that of the active controller, or of the brokers if no controller is registered."""
+    for fields, equal in ((COMPLETE, complete), (PENDING, not complete)):
+        level = LEVELS[release]
+        log = ScenarioLog([])
+        log.state = metadata_with([MOVING], supported=33 if of_controller else level, min_isr=1)
+        if of_controller:
+            replay(log.state, registered(log.leader_id, level), 50)
+        change = PartitionChangeRecord(partition_id=0, topic_id=TOPIC_ID, **fields)
+        log.batches = [CommittedBatch(100, 0, log.leader_id, 1, (CommittedRecord(100, change, 2),))]
+        shadow = LogShadow(log, KraftSettings(), knows_unclean=True)
+        shadow.open(from_start=True)
+        (comparison,) = [*shadow.poll(), *shadow.finish()]
+        assert (comparison.differences == []) == equal, (fields, comparison)
+
+
+@pytest.mark.parametrize("level", LEVELS.values())
+def test_cause_of_a_change_by_an_earlier_release(level: int) -> None:
+    """The log shows the release of now, and the change may be older."""
+    moving = partition(0, (1, 2, 3), (1,), adding_replicas=(3,), removing_replicas=(1,), directories=tuple(
+        directory(broker_id) for broker_id in (1, 2, 3)))  # fmt: skip
+    metadata = metadata_with([moving], supported=level, min_isr=1)
+    completed = {"isr": (3,), "leader": 3, "replicas": (2, 3), "adding_replicas": (), "removing_replicas": (),
+            "directories": (directory(2), directory(3))}  # fmt: skip
+    for fields in (completed, {"isr": (1, 3)}):
+        change = PartitionChangeRecord(partition_id=0, topic_id=TOPIC_ID, **fields)
+        assert [cause.event for cause in explain_change([metadata], change, [])] == [ALTERED]
