@@ -22,6 +22,7 @@ LISTS: Final[dict[str, tuple[str, str, object]]] = {
     "conf": ("a=1", "b=2", {"a": "1", "b": "2"}),
     "directories": ("x", "y", ("x", "y")),
     "disk_capacity": ("5", "3=4", {"": 5, "3": 4}),
+    "controllers": ("999", "1000-1001", (999, 1000, 1001)),
     "exclude_brokers": ("4", "1-2", (4, 1, 2)),
     "fail": ("4", "1-2", (4, 1, 2)),
     "remove_brokers": ("4", "5", (4, 5)),
