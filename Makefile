@@ -1,7 +1,7 @@
 # Every command of the project. In a fresh clone each target first installs what it needs. All targets need Python
 # 3.11 or newer, a C compiler and make. Tests that start servers also need JDK 17 and Maven.
 #
-#   make demo     fail brokers of a real cluster's snapshot and of a million-partition cluster, move partitions
+#   make demo     fail brokers of a real and of a million-partition cluster, move partitions, show a failure in a KRaft log
 #   make test     all checks, each property and table that needs no server, and a few scenarios with each server
 #   make test-all every test but those of matrices, and all checks; continues after an interruption; writes the record
 #   make test-replication  every case of the replication matrix on real brokers; hours; writes the record
