@@ -10,6 +10,7 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -74,8 +75,8 @@ def _play(cluster: KraftCluster, tools: KafkaTools) -> None:
     for node_id in (2, 3):
         cluster.nodes[node_id].start()
         cluster.nodes[node_id].await_started()
-        wait_until(lambda broker_id=node_id: _is_in_sync(_image(cluster), broker_id))
-    wait_until(lambda: _is_in_sync(_image(cluster), 2))
+        wait_until(partial(_is_in_sync, cluster, node_id))
+    wait_until(partial(_is_in_sync, cluster, 2))
     cluster.admin(tools, "kafka-leader-election", "--election-type", "preferred", "--all-topic-partitions")
 
 
@@ -83,9 +84,10 @@ def _image(cluster: KraftCluster) -> MetadataImage:
     return read_image(cluster.controllers[CONTROLLER_ID].log_dirs[0])
 
 
-def _is_in_sync(image: MetadataImage, broker_id: int) -> bool:
+def _is_in_sync(cluster: KraftCluster, broker_id: int) -> bool:
     """Whether a broker is in the ISR of all its partitions that have a leader."""
-    brokers, partitions = image.metadata.brokers, image.metadata.partitions
+    metadata = _image(cluster).metadata
+    brokers, partitions = metadata.brokers, metadata.partitions
     return all(
         broker_id in brokers.ids_of(partitions.list_of("isr", row))
         for row in np.flatnonzero(partitions.leader >= 0).tolist()
