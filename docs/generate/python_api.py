@@ -80,7 +80,8 @@ def _entry(module: ModuleType, name: str) -> str:
     """Return signature and docstring of a name; of a class also its documented members."""
     member = getattr(module, name)
     if isinstance(member, type):
-        signature = "" if issubclass(member, BaseException | Enum) else _signature(member)
+        has_signature = not issubclass(member, BaseException | Enum) and not getattr(member, "_is_protocol", False)
+        signature = _signature(member) if has_signature else ""
         parts = [inline_code(f"class {name}{signature}"), paragraphs(_own_doc(member)), _values(member)]
         parts.append("\n".join(_members(member)))
         return "\n\n".join(filter(None, parts))
@@ -141,7 +142,7 @@ def _attributes(kind: type) -> tuple[dict[str, str], dict[str, int]]:
 
 
 def _attribute(kind: type, name: str) -> str:
-    annotation = vars(kind).get("__annotations__", {}).get(name)
+    annotation = inspect.get_annotations(kind).get(name)
     return name if annotation is None else f"{name}: {_annotation(annotation)}"
 
 
