@@ -1,7 +1,7 @@
 # Every command of the project. In a fresh clone each target first installs what it needs. All targets need Python
 # 3.11 or newer, a C compiler and make. Tests that start servers also need JDK 17 and Maven.
 #
-#   make demo     fail brokers of a real cluster's snapshot and of a million-partition cluster, move partitions
+#   make demo     fail brokers of a real and of a million-partition cluster, move partitions, show a failure in a KRaft log
 #   make test     all checks, each property and table that needs no server, and a few scenarios with each server
 #   make test-all every test but those of matrices, and all checks; continues after an interruption; writes the record
 #   make test-replication  every case of the replication matrix on real brokers; hours; writes the record
@@ -25,6 +25,7 @@
 #   make mutants  removes each protection in turn and checks that a test fails
 #   make setup    .venv with kframe, its plugins and the tools; compiles changed kernels
 #   make docs     the documentation site, in build/docs; a warning of Sphinx is an error
+#   make reference  the generated parts of docs/reference, from the commands, keys, documents and docstrings
 #   make man      the manual pages in docs/man and of plugins, from the commands
 #   make dist     wheels for each installed interpreter and source distributions in dist/; installs them without a compiler
 #   make lock     versions and hashes of the tools, in requirements/
@@ -95,7 +96,8 @@ SANITIZE_ENV = PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(SANITIZE_LIB) PYTHONMALLO
 .DELETE_ON_ERROR:
 .PHONY: setup distributions kernels debug-kernels lock sbom audit demo test test-all test-replication test-serverless \
 	test-servers test-debug faults soak linearizability week check $(CHECKS) fuzz sanitize \
-	search sim bench bench-suite bench-peers bench-fleet bench-compare limits roofline plots mutants docs man dist clean
+	search sim bench bench-suite bench-peers bench-fleet bench-compare limits roofline plots mutants docs reference \
+	man dist clean
 # A variable of the caller's shell must not change the release build.
 unexport KFRAME_DEBUG
 unexport KFRAME_SANITIZE
@@ -224,6 +226,10 @@ sanitize: setup build/sanitize/.settings
 docs: setup
 	$(PY) -m sphinx -W --keep-going --quiet --builder html $(ARGS) docs build/docs
 	@echo "The front page is build/docs/index.html"
+
+# A test compares them.
+reference: setup
+	$(PY) -m docs.generate.reference
 
 # A test compares them. `mandoc docs/man/kframe.1` shows one.
 man: setup

@@ -9,6 +9,7 @@ from typing import Final
 
 import pytest
 
+from benchmarks.conftest import TEST_PARTITIONS
 from kframe.bench import BENCHES
 from kframe.bench.run import Bench
 from kframe.bench.workload import EventWorkload, Fixture
@@ -18,8 +19,7 @@ from kframe.model.cluster import ClusterState
 ANSWERS: Final = Path(__file__).with_name("answers.json")
 #: With a thousand leaders the controller notifies a thousand brokers a thousand times: minutes a run.
 NOT_OVER_A_THOUSAND: Final = ("alter-partition-storm", "reassignment-completion")
-#: Partitions of the tests, and brokers of those that ``make test`` runs.
-TEST_PARTITIONS: Final = 1_000
+#: Brokers of the tests that ``make test`` runs.
 TEST_BROKERS: Final = 100
 #: Many requests to every broker at any size: too slow for an ordinary test over a thousand brokers.
 MANY_REQUESTS: Final = ("alter-partition", "topic-creation-storm", "topic-deletion")
@@ -71,25 +71,12 @@ def counted_runs(max_runs: int, first: float, seconds: float | None) -> int:
     return max_runs if seconds is None else max(1, min(max_runs, int(seconds / first)))
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """Options for sizes, runs and known answers."""
-    group = parser.getgroup("kframe's benches")
-    group.addoption(
-        "--bench-partitions", default=str(TEST_PARTITIONS), metavar="N,...", help="sizes of clusters; 1000 by default"
-    )
-    group.addoption("--bench-brokers", default="10,100,1000", metavar="B,...", help="brokers; 10,100,1000 by default")
-    group.addoption("--bench-only", metavar="NAME,...", help="these benches; all of them by default")
-    group.addoption("--bench-runs", type=int, default=3, help="counted runs of each bench that is timed; 3 by default")
-    group.addoption("--bench-seconds", type=float, help="limit the runs of each bench to so many seconds")
-    group.addoption("--new-answers", action="store_true", help=f"save the answers in {ANSWERS.name}")
-
-
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run size by size, so that compared benches run close together."""
     if "bench" not in metafunc.fixturenames:
         return
     option = metafunc.config.getoption
-    runs = option("--bench-runs")
+    runs = option("--bench-runs") or option("--benchmark-min-rounds")
     sizes = product(_numbers(option("--bench-partitions")), _numbers(option("--bench-brokers")))
     only = option("--bench-only")
     benches = [

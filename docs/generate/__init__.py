@@ -1,11 +1,10 @@
-"""Sphinx extension of the documentation site: navigation, links to the source, and reference pages from the code."""
+"""Sphinx extension of the documentation site: navigation, and links to the source. Generators of reference pages."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from docs.generate.directive import Generated
 from docs.generate.links import site_links
 from docs.generate.navigation import add_navigation
 
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the extension with Sphinx."""
-    app.add_directive("generated", Generated)
     app.connect("source-read", prepare)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 

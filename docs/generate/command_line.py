@@ -19,7 +19,7 @@ def exit_codes() -> str:
 
 def _section(page: CommandPage) -> str:
     level = min(2 + page.name.count(" "), 4)
-    parts = [f"{'#' * level} {page.name}", f"```text\n{page.usage}\n```"]
+    parts = [f"{'#' * level} {page.name}", f"    {' '.join(page.usage.split())}"]
     parts += [f"```text\n{text}```" if text.endswith("\n") else escape(text) for text in page.paragraphs]
     if page.subcommands:
         rows = [[f"[{sub.name}](#{sub.name.replace(' ', '-')})", escape(sub.summary)] for sub in page.subcommands]

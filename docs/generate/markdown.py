@@ -34,3 +34,24 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a table of cells that are Markdown already."""
     lines = [header, ["---"] * len(header), *rows]
     return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+
+
+def inline_code(text: str) -> str:
+    """Return ``text`` as code outside a table, in one line."""
+    return f"`{' '.join(text.split())}`"
+
+
+def paragraphs(text: str) -> str:
+    """Return the Markdown of a docstring in reStructuredText: paragraphs, lists, and indented blocks after ``::``."""
+    blocks: list[str] = []
+    is_literal = False
+    for block in re.split(r"\n{2,}", text.strip("\n")):
+        is_literal = is_literal and block.startswith(" ")
+        if is_literal:
+            blocks.append(block)
+        elif re.match(r"[-*] ", block):
+            blocks.append("\n".join(f"- {prose(item)}" for item in re.split(r"^[-*] ", block, flags=re.M)[1:]))
+        else:
+            blocks.append(prose(re.sub(r"::$", ":", block)))
+            is_literal = block.endswith("::")
+    return "\n\n".join(filter(None, blocks))

@@ -1,4 +1,4 @@
-"""``kframe demo``: fail a broker of a real cluster, move partitions, fail a broker of a million-partition cluster."""
+"""``kframe demo``: broker failures of a real, a KRaft and a million-partition cluster, and partitions that move."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 import kframe
+from kframe.cli.demo_log import BUNDLED_LOG, show_log
 from kframe.cli.demo_move import show_move
 from kframe.cli.numbers import WholeNumber
 from kframe.cli.stopwatch import Stopwatch
@@ -32,7 +33,8 @@ _BROKERS_SHOWN: Final = 6
 @click.option("--partitions", type=WholeNumber(1), default=1_000_000, show_default=True, help="Of the large one.")
 @click.option("--brokers", type=WholeNumber(4), default=100, show_default=True, help="Of the large cluster.")
 def command(source: Path | None, partitions: int, brokers: int) -> None:
-    """Fail a broker of a real cluster, move partitions of it, then fail a broker of a million-partition cluster.
+    """Fail a broker of a real cluster, move partitions of it, show how brokers of a real KRaft cluster failed, then
+    fail a broker of a million-partition cluster.
 
     The real cluster is that of SNAPSHOT, or a bundled one. No server and no network: the controller's engine runs on an
     in-memory store, and encodes every request.
@@ -51,7 +53,9 @@ def command(source: Path | None, partitions: int, brokers: int) -> None:
     _show(console, watch, real)
     console.print(f"\n[bold]2. {path.name}: partitions move[/bold]")
     show_move(console, watch, real)
-    console.print(f"\n[bold]3. {partitions:,} partitions on {brokers} brokers, generated[/bold]")
+    console.print(f"\n[bold]3. {BUNDLED_LOG.name}: the metadata log of a KRaft cluster[/bold]")
+    show_log(console, watch)
+    console.print(f"\n[bold]4. {partitions:,} partitions on {brokers} brokers, generated[/bold]")
     with watch.phase("generate the cluster"):
         large = generate(partitions, brokers, _REPLICATION_FACTOR, racks=_RACKS, seed=1, health=health)
     _show(console, watch, large)

@@ -26,7 +26,10 @@ class Stopwatch:
         start_ms = self.clock.now_ms()
         with self._console.status(label):
             yield
-        took_ms = self.clock.now_ms() - start_ms
+        self.add(label, self.clock.now_ms() - start_ms)
+
+    def add(self, label: str, took_ms: float) -> None:
+        """Add a phase that has ended, and print its duration."""
         self.total_ms += took_ms
         self.print_time(label, took_ms)
 

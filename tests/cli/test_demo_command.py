@@ -26,6 +26,17 @@ def test_demo_uses_bundled_snapshot_and_generated_cluster() -> None:
     assert "Why? " in result.stdout
 
 
+def test_demo_shows_the_failure_in_the_bundled_log() -> None:
+    result = run("--partitions", "100", "--brokers", "5")
+    section = result.stdout.partition("the metadata log of a KRaft cluster\n")[2].partition("\n4. ")[0]
+    assert section.count("$ kframe log ") == 6
+    assert "broker 3  fenced" in section
+    assert "offline               53" in section
+    assert "leader -1, isr [], elr [2,3], last known elr [3]" in section
+    assert "the ISR is empty: first eligible member of the ELR in the order of replicas" in section
+    assert "6 commands" in section
+
+
 def test_partitions_of_bundled_snapshot_move() -> None:
     result = run("--partitions", "100", "--brokers", "5")
     assert "96 partitions move from 1,2,3 to 4,5,6" in result.stdout

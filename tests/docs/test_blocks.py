@@ -75,7 +75,7 @@ READERS: Final[dict[str, Callable[[Block], object]]] = {
 
 
 #: Pages whose blocks ``make test`` runs, those of the first hour. ``make test-all`` runs all pages.
-FIRST_PAGES: Final = ("README.md", "docs/tutorial/first-what-if.md")
+FIRST_PAGES: Final = ("README.md", "docs/tutorial/first-what-if.md", "docs/tutorial/broker-failure-in-a-log.md")
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,10 @@ from docs.generate import metrics as metrics_reference
 from docs.generate.command_line import command_line, exit_codes
 from docs.generate.commands import command_tree
 from docs.generate.configuration import configuration_keys, environment_variables, plugin_keys, selector_options
-from docs.generate.directive import REFERENCES
-from docs.generate.markdown import code, escape, prose
+from docs.generate.markdown import code, escape, paragraphs, prose
 from docs.generate.metrics import exported_metrics, metrics
 from docs.generate.plugins import hook_example, hooks, plugin_hooks
-from docs.generate.python_api import python_names
+from docs.generate.reference import FOLDER, REFERENCES, parts, reference_pages
 from docs.generate.schemas import SCENARIO, documents, scenario_format, type_text
 from kframe.api.settings import JVM_KEYS, SERVER_KEYS, environment_name
 from kframe.cli.exits import EXIT_CODES
@@ -26,15 +25,18 @@ from kframe.documents.registry import DOCUMENTS, json_schema
 from kframe.model.config import KEYS
 from kframe.plugin import KframeHooks
 from kframe.registry.registry import build_registry
-from tests.architecture.source import ROOT
-from tests.docs.site import read_site
 
-REFERENCE: Final = ROOT / "docs" / "reference"
+PAGES: Final = reference_pages()
+PYTHON: Final = PAGES[FOLDER / "python.md"]
 
 
 def test_every_reference_is_on_a_page() -> None:
-    pages = "".join(path.read_text() for path in REFERENCE.glob("*.md"))
-    assert [name for name in REFERENCES if f"```{{generated}} {name}\n" not in pages] == []
+    assert sorted(name for path in PAGES for name in parts(path.read_text())) == sorted(REFERENCES)
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_page_has_what_the_code_has(path: Path) -> None:
+    assert path.read_text() == PAGES[path], "run make reference"
 
 
 def test_every_command_has_a_section_with_its_options() -> None:
@@ -127,21 +129,29 @@ def test_example_of_a_hook_is_a_complete_plugin(hook: Any) -> None:
 
 
 def test_every_public_name_is_listed() -> None:
-    listed = set(re.findall(r"^\.\. (?:auto|py:)\w+:: (\S+)", python_names(), re.MULTILINE))
+    listed = {heading.replace("\\", "") for heading in re.findall(r"^#### (\S+)$", PYTHON, re.MULTILINE)}
     assert [name for name in kframe._PUBLIC if f"kframe.{name}" not in listed] == []
     names = {name.rpartition(".")[2] for name in listed}
     assert [name for name in kframe.plugin.__all__ if name not in names] == []
-
-
-@pytest.mark.extended
-def test_every_public_name_is_on_page(site_folder: Path) -> None:
-    pages = read_site(site_folder)
-    anchors = pages[site_folder / "reference" / "python.html"].anchors
-    assert [name for name in kframe._PUBLIC if not {f"kframe.{name}", f"module-kframe.{name}"} & anchors] == []
-    targets = set(pages[site_folder / "reference" / "python.html"].targets)
-    documented = {name.rpartition(".")[2] for name in anchors | {target.rpartition("#")[2] for target in targets}}
-    assert [name for name in kframe.plugin.__all__ if name not in documented] == []
     assert set(vars(KframeHooks)) >= {hook.__name__ for hook in hooks()}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "`class NewPartitions(name: str, count: int, assignments: tuple[tuple[int, ...], ...] | None = None) -> None`",
+        "- `view(row: int) -> PartitionView`: One row as an object.",
+        "- `registry: Registry | None`: The plugins for names and URLs. By default all that are installed.",
+        "Values: `PREFERRED` 0, `UNCLEAN` 1.",
+        "`class KframeError`",
+    ],
+)
+def test_python_reference_has_signatures_and_members(line: str) -> None:
+    assert line in PYTHON.splitlines()
+
+
+def test_python_reference_does_not_depend_on_the_process() -> None:
+    assert re.findall(r"<\w.* at 0x|<factory>|<function", PYTHON) == []
 
 
 @pytest.mark.parametrize(
@@ -151,6 +161,8 @@ def test_every_public_name_is_on_page(site_folder: Path) -> None:
         (code("a|b"), "`a\\|b`"),
         (code(""), ""),
         (prose("the ``a_b`` of c_d"), "the `a_b` of c\\_d"),
+        (paragraphs("A\nb::\n\n    x = 1\n\n    y\n\nC."), "A b:\n\n    x = 1\n\n    y\n\nC."),
+        (paragraphs("A:\n\n- ``b``\n  c\n- d"), "A:\n\n- `b` c\n- d"),
     ],
 )
 def test_markdown(text: str, expected: str) -> None:

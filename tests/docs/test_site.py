@@ -101,6 +101,13 @@ def test_links_of_site(text: str, expected: str) -> None:
     assert site_links(text, DOCS / "howto", DOCS) == expected
 
 
+@pytest.mark.parametrize("page", ["README.md", "docs/README.md", "docs/index.md"])
+def test_front_page_names_the_changes_and_the_site(page: str) -> None:
+    text = (ROOT / page).read_text()
+    assert "CHANGELOG.md)" in text
+    assert "`make docs`" in text
+
+
 def test_navigation_lists_pages_linked_by_readme() -> None:
     text = "# Rules\n\n[a](wire.md), [b](elections.md), [c](../glossary.md)\n"
     assert add_navigation(text, "reference/controller/README", DOCS).endswith(

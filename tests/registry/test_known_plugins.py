@@ -37,6 +37,15 @@ def test_command_of_a_plugin_that_is_not_installed_names_it(plugin: object, comm
 
 
 @pytest.mark.usefixtures("without_plugins")
+def test_demo_without_plugins_names_the_extra_that_reads_the_log() -> None:
+    result = CliRunner().invoke(cli, ["demo", "--partitions", "100", "--brokers", "5"])
+    assert result.exit_code == 0, result.output
+    assert "kframe-kraft offers it: pip install 'kframe-controller[kraft]'" in result.output
+    assert "$ kframe log" not in result.output
+    assert "100 partitions on 5 brokers" in result.output, "the demo goes on"
+
+
+@pytest.mark.usefixtures("without_plugins")
 @pytest.mark.parametrize(
     "url, extra", [("kafka://h:1", "live"), ("kraft://h:1", "kraft"), ("zookeeper://h:1", "zookeeper")]
 )
