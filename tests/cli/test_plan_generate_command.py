@@ -136,7 +136,7 @@ def generated(name: str, *arguments: object) -> tuple[int, str, str]:
     return result.exit_code, result.stdout, result.stderr
 
 
-def test_plan_of_the_other_partitions_is_written_where_one_has_no_plan() -> None:
+def test_plan_of_the_other_partitions_is_written() -> None:
     code, plan_text, messages = generated(
         "replication-factor-above-brokers.txt", "--remove-brokers", "4", "--out", "-"
     )  # fmt: skip

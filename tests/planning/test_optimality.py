@@ -144,7 +144,7 @@ def test_notes_name_caps_as_reason_of_lost_racks() -> None:
     ]
 
 
-def test_partition_without_room_is_the_only_one_that_stays() -> None:
+def test_only_the_partition_without_room_stays() -> None:
     snapshot = snapshot_of({"t": [[1], [1], [2]]}, {1: None, 2: None, 3: None})
     proposal = plan(snapshot, remove_brokers=(1,), broker_caps={None: 1})
     assert (proposal.shortage, proposal.moves, proposal.bound, proposal.gap) == (Shortage(1, 0), 1, 1, 0.0)

@@ -69,7 +69,7 @@ def test_sizes_of_each_form(form: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("size", [2**62, 2**57, BOUND + 1])
 @pytest.mark.parametrize("form", FORMS)
-def test_forms_share_one_bound(form: str, size: int, tmp_path: Path) -> None:
+def test_forms_share_a_bound(form: str, size: int, tmp_path: Path) -> None:
     FORMS[form](tmp_path / "w", [("t", 0, size)])
     with pytest.raises(InputError) as error:
         read_weights(tmp_path / "w", snapshot_of(tmp_path, {"t": 1}))
@@ -97,7 +97,7 @@ def test_printed_log_directories(tmp_path: Path) -> None:
     assert read_weights(LOG_DIRS, snapshot).tolist() == [0, 0, 0, 3038468, 0, 0, 0]
 
 
-def one_per_line(*documents: dict[str, Any]) -> str:
+def document_lines(*documents: dict[str, Any]) -> str:
     return "".join(f"{json.dumps(item)}\n" for item in documents)
 
 
@@ -108,7 +108,7 @@ def without_headings(*documents: dict[str, Any]) -> str:
 @pytest.mark.parametrize(
     "text",
     [
-        one_per_line(document(1, {"t-0": 5}), document(2, {"t-0": 9})),
+        document_lines(document(1, {"t-0": 5}), document(2, {"t-0": 9})),
         "".join(HEADINGS.format(b) + json.dumps(document(b, {"t-0": s}), indent=2) + "\n" for b, s in ((1, 5), (2, 9))),
         without_headings(document(3, {"t-0": 9})),
         HEADINGS.format(1) + json.dumps({"brokers": document(1, {"t-0": 9})["brokers"]}),
@@ -136,7 +136,7 @@ def test_future_replicas_and_failed_directories_do_not_count(tmp_path: Path) -> 
     [
         ('[{"topic": "t", "partition": 0, "bytes": 5, "bytes": 6}]', "key bytes twice in one object"),
         ('{"brokers": [{"broker": 1, "logDirs": [], "logDirs": []}]}', "key logDirs twice in one object"),
-        (one_per_line(document(1, {"t-0": 5}), document(1, {"t-0": 5})), ":2: found broker 1 again"),
+        (document_lines(document(1, {"t-0": 5}), document(1, {"t-0": 5})), ":2: found broker 1 again"),
         (json.dumps(document(1, {"t": 5})), "partition 't', expected topic-partition"),
         (json.dumps(document(1, {"t-0": -1})), "size: found -1"),
         (json.dumps(document(1, {})), "no bytes of t-0"),

@@ -43,8 +43,8 @@ def _keep_leaders(context: Context, rows: Int32) -> Operation[None]:
     """
     p, live = context.cluster.partitions, np.append(context.cluster.brokers.live, 0)
     leader, replicas = p.leader[rows], p.lists("replica", rows)
-    kept = (live[leader] != 0) & ~replicas.any(replicas.values == leader[replicas.owners])
-    rows, leader = rows[kept], leader[kept]
+    retained = (live[leader] != 0) & ~replicas.any(replicas.values == leader[replicas.owners])
+    rows, leader = rows[retained], leader[retained]
     if len(rows) == 0:
         return
     assignments = with_removing(current(p, rows), leader)

@@ -93,7 +93,7 @@ def test_directory_without_metadata_is_no_empty_cluster(
     assert not out.exists()
 
 
-def test_directory_without_files_of_a_node_names_the_right_one(tmp_path: Path) -> None:
+def test_directory_without_files_of_a_node_names_the_right_directory(tmp_path: Path) -> None:
     """The data of topics, copied without meta.properties."""
     (tmp_path / "orders-0").mkdir()
     (tmp_path / "orders-0" / SEGMENT).write_bytes(b"")

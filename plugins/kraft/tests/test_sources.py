@@ -148,7 +148,7 @@ def test_directories_of_nodes_are_clusters_of_a_fleet(directory: Path, tmp_path:
     (log,) = find_sources([str(directory)], "log")
     assert [(node.cluster, node.path), log.path] == [("data", str(directory.parent)), str(directory)]
     (row,) = ingest_source(node, tmp_path / "fleet").to_pylist()
-    assert (row["status"], row["mode"], row["partitions"]) == ("taken", "kraft", 1)
+    assert (row["status"], row["mode"], row["partitions"]) == ("ingested", "kraft", 1)
     assert ClusterInput.of_source(log).snapshot().digest() == read_snapshot(directory).digest()
     (directory / f"{0:020}.log").write_bytes(LOG[:30] + b"?" + LOG[31:])
     (row,) = ingest_source(node, tmp_path / "fleet").to_pylist()
