@@ -16,6 +16,7 @@ from kframe.cli.output import (
     emit_record,
     emit_rows,
 )
+from kframe.model.texts import counted
 
 if TYPE_CHECKING:
     from kframe.whatif import Outcome, WhatIf
@@ -132,7 +133,7 @@ def _refused_objects(document: dict[str, Any]) -> str:
 def _emit_tables(outcome: Outcome, document: dict[str, Any], output: str, limit: int) -> None:
     source = document["snapshot"]
     operation = ", ".join(filter(None, (document["operation"]["text"], _refusal_text(document))))
-    emit_heading(f"{operation}: {source['partitions']:,} partitions of {source['name'] or 'the snapshot'}")
+    emit_heading(f"{operation}: {counted(source['partitions'], 'partition')} of {source['name'] or 'the snapshot'}")
     if not document["changed"]:
         click.echo(_nothing_changes(document))
     impact = document["impact"]
@@ -141,7 +142,7 @@ def _emit_tables(outcome: Outcome, document: dict[str, Any], output: str, limit:
     emit_rows(OutputTable("", ("partitions", "before", "after"), list(_condition_rows(document))), output)
     click.echo()
     emit_rows(
-        OutputTable("", ("load", "on_brokers", "mean", "most", "over_mean", "deviation"), _skew_rows(document)), output
+        OutputTable("", ("load", "brokers", "mean", "max", "max_mean_ratio", "deviation"), _skew_rows(document)), output
     )
     click.echo()
     emit_rows(OutputTable("", ("step", "name", "what"), list(_timeline_rows(document))), output)
@@ -192,7 +193,7 @@ def _skew_rows(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
         for when in ("before", "after"):
             health = document[when]
             brokers = health["registered_brokers"]
-            yield {"load": f"{load}s {when}", "on_brokers": brokers, **health[f"{load}_skew"]}
+            yield {"load": f"{load}s {when}", "brokers": brokers, **health[f"{load}_skew"]}
 
 
 def _timeline_rows(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -207,7 +208,7 @@ def _timeline_rows(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def _response_text(response: dict[str, Any]) -> str:
     parts = [response["error"]]
     if "remaining" in response:
-        parts.append(f"{response['remaining']:,} partitions remain led by it")
+        parts.append(f"it still leads {counted(response['remaining'], 'partition')}")
     else:
         counts = response["topics"] if "topics" in response else response["partitions"]
         parts += [f"{count:,} {error}" for error, count in counts.items()]

@@ -27,6 +27,8 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 #: Number of first rows that determine column widths.
 _PAGE_ROWS: Final = 1_000
+#: Titles of columns that are not the names of their fields.
+_TITLES: Final = {"max_mean_ratio": "MAX/MEAN"}
 #: Wide enough that no line is broken.
 _YAML_WIDTH: Final = 1 << 30
 
@@ -188,7 +190,7 @@ def cell(value: Any) -> str:
 def _emit_table(columns: Sequence[str], rows: Iterable[Record | None]) -> None:
     remaining = iter(rows)
     first = _first_page(remaining)
-    titles = [name.upper().replace("_", "-") for name in columns]
+    titles = [_TITLES.get(name, name.upper().replace("_", "-")) for name in columns]
     cells = [[cell(row[name]) for name in columns] for row in first]
     widths = [max(map(len, column)) for column in zip(titles, *cells, strict=True)]
     right = [any(_is_number(row[name]) for row in first) for name in columns]

@@ -43,6 +43,7 @@ from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.cli.reading import SnapshotReading, reading_options
 from kframe.cli.snapshot import captured
 from kframe.cli.studies import PATH
+from kframe.model.texts import counted
 
 if TYPE_CHECKING:
     from kframe.snapshot.administration import Administration
@@ -211,7 +212,7 @@ def diff(plan: InputFile, source: InputFile, reading: SnapshotReading, limit: in
         for line in _diff_lines(row):
             click.echo(line)
     echo_more(len(rows) - limit, _ALL_LISTED)
-    click.echo(f"{len(rows):,} of {len(comparison.plan):,} partitions change")
+    click.echo(f"changed: {len(rows):,} of {counted(len(comparison.plan), 'partition')}")
 
 
 @group.command()
@@ -319,7 +320,7 @@ def _emit_report(report: PlanReport, output: str, limit: int) -> None:
     if emit_data(SCHEMA, document, _FINDINGS, document["findings"], output):
         return
     plan, counts = document["plan"], document["counts"]
-    emit_heading(f"{plan['name']}: {_counted(plan['partitions'], 'partition')} of {_counted(plan['topics'], 'topic')}")
+    emit_heading(f"{plan['name']}: {counted(plan['partitions'], 'partition')} of {counted(plan['topics'], 'topic')}")
     emit_record("", {f"{severity}s": count for severity, count in counts.items()}, output)
     findings = document["findings"] if output == "wide" else list(report.folded_rows())
     if findings and limit:
@@ -336,7 +337,7 @@ def _emit_moves(moves: dict[str, Any], output: str) -> None:
     emit_record("", {name: value for name, value in moves.items() if name not in (*skews, "brokers")}, output)
     click.echo()
     rows = [{"load": name.replace("_", " "), **moves[name]} for name in skews]
-    emit_rows(OutputTable("", ("load", "mean", "most", "over_mean", "deviation"), rows), output)
+    emit_rows(OutputTable("", ("load", "mean", "max", "max_mean_ratio", "deviation"), rows), output)
     click.echo()
     emit_rows(OutputTable("", _BROKERS, moves["brokers"]), output)
 
@@ -349,10 +350,6 @@ def _emit_partitions(rows: Iterator[dict[str, Any]], count: int, schema: str, ou
     visible = [{**row, "leader": "none" if row["leader"] == -1 else row["leader"]} for row in listed]
     emit_rows(OutputTable(schema, _PARTITIONS, visible), output)
     echo_more(count - limit, _ALL_LISTED)
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _diff_lines(row: dict[str, Any]) -> Iterator[str]:

@@ -24,6 +24,7 @@ from kframe.cli.output import (
 )
 from kframe.cli.progress import progress
 from kframe.cli.studies import PATH, ClusterSettings, cluster_options
+from kframe.model.texts import counted
 
 if TYPE_CHECKING:
     from kframe.model.columns import Int64
@@ -37,8 +38,8 @@ _SCHEMA: Final = "kframe.sweep/v1"
 #: Fields of a failure, and the fields that appear only in wide tables and data.
 COLUMNS: Final = (
     "kind", "brokers", "rack", "offline", "newly_offline", "under_min_isr", "newly_under_min_isr", "at_min_isr",
-    "unclean_elections", "unclean_needed", "leaders_moved", "newly_may_lose_data", "leaders_max", "leaders_mean",
-    "leader_skew",
+    "unclean_elections", "needs_unclean_election", "leaders_moved", "newly_may_lose_data", "leaders_max",
+    "leaders_mean", "leader_skew",
 )  # fmt: skip
 #: Further fields of a failure in a KRaft cluster.
 KRAFT_COLUMNS: Final = (*COLUMNS[:3], "directory", *COLUMNS[3:5], "may_lose_data", *COLUMNS[5:])
@@ -46,7 +47,7 @@ ELR: Final = ("on", "off", "both")
 WIDE: Final = frozenset({"newly_offline", "newly_under_min_isr", "newly_may_lose_data", "leaders_max", "leaders_mean"})
 _COMPARISON_SCHEMA: Final = "kframe.sweep-elr/v1"
 _FAILURE: Final = ("kind", "brokers", "rack", "directory")
-_COMPARED_FIELDS: Final = ("offline", "may_lose_data", "under_min_isr", "unclean_elections", "unclean_needed")
+_COMPARED_FIELDS: Final = ("offline", "may_lose_data", "under_min_isr", "unclean_elections", "needs_unclean_election")
 #: Fields of a failure without and with eligible leader replicas.
 COMPARED: Final = (*_FAILURE, *(f"{name}_{elr}" for name in _COMPARED_FIELDS for elr in ("elr_off", "elr_on")))
 #: Brokers of a rack that a table lists.
@@ -241,9 +242,8 @@ def _emit_tables(swept: Sweep, snapshot: Snapshot, assumptions: Sequence[str], b
     summary = _summary(swept, snapshot, assumptions)
     source = summary["snapshot"]
     kinds = ", ".join(f"every {kind}" for kind, count in summary["failures"].items() if count)
-    emit_heading(
-        f"fail {kinds or 'no broker'}: {source['partitions']:,} partitions of {source['name'] or 'the snapshot'}"
-    )
+    partitions = counted(source["partitions"], "partition")
+    emit_heading(f"fail {kinds or 'no broker'}: {partitions} of {source['name'] or 'the snapshot'}")
     before = dict(summary["before"])
     skew = before.pop("leader_skew")
     emit_record(
@@ -252,7 +252,7 @@ def _emit_tables(swept: Sweep, snapshot: Snapshot, assumptions: Sequence[str], b
             "registered_brokers": summary["registered_brokers"],
             "failures": summary["failures"],
             "failures_that_bring": summary["findings"],
-            "before": {**before, "leader_skew": skew["over_mean"]},
+            "before": {**before, "leader_skew": skew["max_mean_ratio"]},
         },
         output,
     )

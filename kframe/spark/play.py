@@ -76,7 +76,8 @@ CONDITIONS: Final = FleetTable(
 #: in requests; ``found_...`` as ``Outcome.count_of``.
 IMPACT_COUNTS: Final = (
     "leaders_moved", "newly_offline", "back_online", "newly_under_min_isr", "newly_at_min_isr",
-    "newly_under_replicated", "unclean_elections", "unclean_needed", "states_changed", "states_stored",
+    "newly_under_replicated", "unclean_elections", "needs_unclean_election", "states_changed",
+    "partition_states_written",
 )  # fmt: skip
 FINDINGS: Final = ("found_offline", "found_under_min_isr", "found_loss", "found_possible_loss")
 #: The records that the controller of a KRaft cluster writes, and the bytes of their values. Null in ZooKeeper mode.

@@ -15,6 +15,7 @@ import numpy as np
 
 from kframe.errors import InputError, SnapshotError
 from kframe.lazy import load
+from kframe.model.texts import counted
 from kframe.snapshot.content import brokers_text
 from kframe.snapshot.files import Progress, ignore_progress
 from kframe.whatif.health import ClusterHealth, union
@@ -213,7 +214,7 @@ class WhatIf:
 
     def _faults(self) -> Iterator[str]:
         for (name, fault), count in self.selector_faults.items():
-            yield f"leader selector {name!r} {fault} for {count:,} partitions: the built-in rule decided"
+            yield f"leader selector {name!r} {fault} for {counted(count, 'partition')}: the built-in rule decided"
 
     def selector_name(self, kind: ElectionKind) -> str | None:
         """Name of the leader selector in charge of a kind of election. None for the built-in rule."""

@@ -97,7 +97,7 @@ def test_diff_lists_old_and_new_replicas(snapshot: Path, plan: Path) -> None:
         "t-1 (shrink)", "- 2,3,1", "+ 2,3",
         "t-2 (move)  cannot be executed: see kframe plan check", "- 3,1", "+ 3,4",
         "t-9 (unknown)  cannot be executed: see kframe plan check", "+ 1",
-        "4 of 4 partitions change",
+        "changed: 4 of 4 partitions",
     ]  # fmt: skip
     rows = [json.loads(line) for line in run("diff", plan, snapshot, "-o", "jsonl").stdout.splitlines()]
     assert {row["schema"] for row in rows} == {"kframe.plan-diff/v1"}

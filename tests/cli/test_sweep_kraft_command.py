@@ -65,7 +65,7 @@ def test_json_lists_log_directories_and_partitions_that_may_lose_data(kraft: Pat
     assert parsed["failures"] == {"broker": 3, "pair": 3, "rack": 0, "directory": 4}
     rows = {(row["kind"], *row["brokers"], row["directory"]): row for row in parsed["rows"]}
     pair = rows["pair", 1, 2, None]
-    assert (pair["offline"], pair["may_lose_data"], pair["unclean_needed"]) == (1, 1, 1)
+    assert (pair["offline"], pair["may_lose_data"], pair["needs_unclean_election"]) == (1, 1, 1)
     used, unused = (rows["directory", 1, str(directory_id(1, index))] for index in range(2))
     assert (used["leaders_moved"], unused["leaders_moved"]) == (2, 0)
 

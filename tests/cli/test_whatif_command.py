@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -37,7 +38,7 @@ def test_table_values_are_all_in_json(snapshot: Path) -> None:
         for timeline_event in step["timeline"]:
             assert f"{step['name']}  {timeline_event['text']}" in table
     lines = [line.split() for line in table.splitlines()]
-    for name in ("offline", "under_min_isr", "at_min_isr", "under_replicated", "unclean_needed"):
+    for name in ("offline", "under_min_isr", "at_min_isr", "under_replicated", "needs_unclean_election"):
         assert [*name.split("_"), str(parsed["before"][name]), str(parsed["after"][name])] in lines
     for broker in parsed["brokers"]:
         numbers = [str(broker[key]) for key in ("leaders_before", "leaders_after", "preferred_leaders", "replicas",
@@ -159,5 +160,5 @@ def test_snapshot_of_assignments_only_is_refused() -> None:
 def test_real_cluster_is_printed_as_table() -> None:
     table = whatif("fail", HEALTHY, "--brokers", "4").stdout
     assert table.startswith("ZooKeeper rules\nfail broker 4: 645 partitions of healthy.zookeeper.jsonl.gz\n")
-    assert "leaders moved           105\n" in table
+    assert re.search(r"^leaders moved +105$", table, re.MULTILINE)
     assert "and 292 more" in table

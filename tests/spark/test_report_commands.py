@@ -53,7 +53,7 @@ def test_report_sums_written_tables(tmp_path: Path) -> None:
         outcome = WhatIf(snapshot).fail(brokers=[2])
         last, impact = tables[name]["conditions"][-1], tables[name]["impacts"][0]
         columns = {key: (last | impact)[key] for key in rows_[0] if not key.startswith("leader_skew")}
-        leader_skews = {f"leader_skew_{when}": health.leader_skew.over_mean
+        leader_skews = {f"leader_skew_{when}": health.leader_skew.max_mean_ratio
                  for when, health in (("before", outcome.before), ("after", outcome.after))}  # fmt: skip
         expected.append(columns | leader_skews)
     rounded = [row | {name: round(row[name], 3) for name in row if name.startswith("leader_skew")} for row in rows_]
