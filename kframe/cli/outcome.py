@@ -58,7 +58,7 @@ _RECORDS: Final = ("record", "count", "bytes")
 _NAMED: Final = 5
 #: Codes of a response that are no refusals.
 _NO_REFUSAL: Final = frozenset({"NONE", "ELECTION_NOT_NEEDED"})
-_STATES: Final = {(True, True): "up", (True, False): "gone", (False, True): "started", (False, False): "down"}
+_STATES: Final = {(True, True): "up", (True, False): "down", (False, True): "started", (False, False): "down"}
 
 
 def emit_outcome(outcome: Outcome, whatif: WhatIf, output: str, limit: int) -> bool:
@@ -149,8 +149,9 @@ def _emit_tables(outcome: Outcome, document: dict[str, Any], output: str, limit:
     click.echo()
     placing = document["operation"]["verb"] in _PLACING_VERBS
     hidden = frozenset[str]() if placing else _PLACEMENT
+    states = _STATES | ({(True, False): "fenced"} if source["mode"] == "kraft" else {})
     brokers = [
-        {**row, "state": _STATES[row["registered_before"], row["registered_after"]]} for row in document["brokers"]
+        {**row, "state": states[row["registered_before"], row["registered_after"]]} for row in document["brokers"]
     ]
     columns = tuple(name for name in _BROKER_COLUMNS if outcome.traffic or name not in _REQUEST_COLUMNS)
     emit_rows(OutputTable("", columns, brokers, _BROKER_WIDE | hidden), output)
@@ -162,7 +163,7 @@ def _emit_tables(outcome: Outcome, document: dict[str, Any], output: str, limit:
     if "topics" in document:
         click.echo()
         emit_rows(OutputTable("", _TOPIC_COLUMNS, document["topics"]), output)
-    elr = outcome.changes.elr_before is not None and document["rules"].endswith("on")
+    elr = outcome.changes.elr_before is not None and "ELR on" in document["rules"]
     _emit_partitions(outcome, output, limit, _PARTITION_WIDE | hidden | (frozenset() if elr else frozenset(_ELR)))
     for text in document["notes"]:
         click.echo(f"note: {text}")
@@ -174,7 +175,7 @@ def _emit_tables(outcome: Outcome, document: dict[str, Any], output: str, limit:
 def _nothing_changes(document: dict[str, Any]) -> str:
     """One line for an operation without any effect. Errors in the controller's response are the reason."""
     responses = [_response_text(step["answer"]) for step in document["steps"] if step["answer"] is not None]
-    return "; ".join(["nothing changes", *(text for text in responses if text != "answer: NONE")])
+    return "; ".join(["nothing changes", *(text for text in responses if text != "response: NONE")])
 
 
 def _condition_rows(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -214,7 +215,7 @@ def _response_text(response: dict[str, Any]) -> str:
         parts += [f"{count:,} {error}" for error, count in counts.items()]
     if response["named"]:
         parts.append(", ".join(response["named"]))
-    return "answer: " + "; ".join(parts)
+    return "response: " + "; ".join(parts)
 
 
 def _partition_columns(outcome: Outcome) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ import click
 
 from kframe.cli.admin import EXECUTE, admin_options
 from kframe.cli.exits import FAILED
-from kframe.cli.findings import emit_notice
+from kframe.cli.findings import emit_mode
 from kframe.cli.inputs import INPUT, SOURCE, is_url
 from kframe.cli.live import COMMAND_CONFIG, CONFIG_OPTION
 from kframe.cli.output import (
@@ -313,9 +313,9 @@ def _emit_report(report: PlanReport, output: str, limit: int) -> None:
     from kframe.whatif.plan_report import SCHEMA
 
     if report.checked is not None:
-        emit_notice(report.checked.rules, output)
+        emit_mode(report.checked.rules, output)
     for note in report.notes:
-        emit_notice(note, output)
+        emit_mode(note, output)
     document = report.document()
     if emit_data(SCHEMA, document, _FINDINGS, document["findings"], output):
         return

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kframe.cli.findings import emit_notice, exit_on_findings, fail_on_option, findings
+from kframe.cli.findings import emit_mode, exit_on_findings, fail_on_option, findings
 from kframe.cli.output import (
     BadInput,
     OutputTable,
@@ -50,6 +50,8 @@ _FAILURE: Final = ("kind", "brokers", "rack", "directory")
 _COMPARED_FIELDS: Final = ("offline", "may_lose_data", "under_min_isr", "unclean_elections", "needs_unclean_election")
 #: Fields of a failure without and with eligible leader replicas.
 COMPARED: Final = (*_FAILURE, *(f"{name}_{elr}" for name in _COMPARED_FIELDS for elr in ("elr_off", "elr_on")))
+#: The effects of failures in words, where they are not the names of conditions.
+_EFFECTS: Final = {"loss": "data loss", "possible-loss": "possible data loss"}
 #: Brokers of a rack that a table lists.
 _BROKERS_SHOWN: Final = 10
 
@@ -135,7 +137,7 @@ def sweep(
         write_table(failures, failures.ranked(by), out)
     if plot is not None:
         write_plot(failures, by, plot)
-    emit_notice(rules_of(failures), output)
+    emit_mode(rules_of(failures), output)
     if output in ("table", "wide"):
         _emit_tables(failures, snapshot, assumptions, by, output, top)
     else:
@@ -159,7 +161,7 @@ def compare_elr(
         assert isinstance(result, KraftSweep)
         sweeps[name] = result
     off, on = sweeps["elr_off"], sweeps["elr_on"]
-    emit_notice(f"{off.rules}, beside {on.rules}", output)
+    emit_mode(f"{off.rules} and {on.rules}", output)
     ranked = off.ranked(sweep_options.by)
     is_table = output in ("table", "wide")
     selected = ranked[:top] if is_table else ranked
@@ -251,8 +253,11 @@ def _emit_tables(swept: Sweep, snapshot: Snapshot, assumptions: Sequence[str], b
         {
             "registered_brokers": summary["registered_brokers"],
             "failures": summary["failures"],
-            "failures_that_bring": summary["findings"],
-            "before": {**before, "leader_skew": skew["max_mean_ratio"]},
+            "failures_that_bring": {_EFFECTS.get(name, name): count for name, count in summary["findings"].items()},
+            "before": {
+                **{name.replace("_", " "): count for name, count in before.items()},
+                "leader skew": skew["max_mean_ratio"],
+            },
         },
         output,
     )

@@ -63,7 +63,7 @@ BROKER_COUNTS: Final = FleetTable(
     ("cluster", "scenario", "broker_id"),
 )  # fmt: skip
 #: The number of partitions in each condition after each step; step 0 is before the first. ``not_done`` counts the
-#: partitions (or topics, for verbs on topics) that the controller answered with an error; 0 without an response.
+#: partitions (or topics, for verbs on topics) that the controller answered with an error; 0 without a response.
 CONDITIONS: Final = FleetTable(
     "conditions",
     pa.schema(

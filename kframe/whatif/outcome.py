@@ -22,7 +22,7 @@ from kframe.whatif.timeline import RecordsWritten, RequestsSent, StatesWritten, 
 from kframe.whatif.topic_results import TopicResult
 
 #: The rules of ZooKeeper mode in words.
-ZOOKEEPER_RULES: Final = "ZooKeeper rules"
+ZOOKEEPER_RULES: Final = "ZooKeeper (Kafka 3.9)"
 #: What a step can record that reaches storage or a broker; an election without a winner reaches neither.
 _EFFECTS: Final = (RecordsWritten, RequestsSent, StatesWritten, TopicsWritten)
 
@@ -225,7 +225,7 @@ class Outcome(Tabular):
         """The number of partitions with this condition. None if the snapshot lacks what decides it.
 
         OFFLINE and UNDER_MIN_ISR: after any of the steps, but not before the first. LOSS: a leader was elected outside
-        the ISR, so that acknowledged records may be gone. POSSIBLE_LOSS: LOSS, or a partition is in
+        the ISR, so that acknowledged records may be lost. POSSIBLE_LOSS: LOSS, or a partition is in
         ``ClusterHealth.may_lose_data`` after any of the steps, but not before the first.
         """
         mask = self.findings[what]

@@ -254,10 +254,9 @@ class WhatIf:
         ids = self._select_brokers(brokers, racks, registered=True)
         steps: list[Step] = []
         for group in groups(ids, together):
-            steps += [
-                (f"broker {broker_id} asks to shut down", self._request_shutdown(broker_id)) for broker_id in group
-            ]
-            steps.append((step_name(group, "is gone", "are gone"), self._stop(group)))
+            for broker_id in group:
+                steps.append((f"broker {broker_id} requests controlled shutdown", self._request_shutdown(broker_id)))
+            steps.append((step_name(group, "stops", "stop"), self._stop(group)))
         return self.play(Operation(Verb.SHUTDOWN, ids, together), steps)
 
     def elect(self, election: ElectionType, partitions: Sequence[TopicPartition] | None = None) -> Outcome:

@@ -107,7 +107,7 @@ def test_existing_file_is_replaced_only_with_force(tmp_path: Path) -> None:
     path.write_text("mine")
     refused = kframe("plan", "generate", HEALTHY, "--rebalance", "--out", path)
     assert (refused.exit_code, path.read_text()) == (2, "mine")
-    assert "something already there, expected a new file, or --force" in refused.stderr
+    assert "already exists (use --force" in refused.stderr
     report("--rebalance", "--out", path, "--force")
     assert len(json.loads(path.read_text())["partitions"]) == 6
     assert [file.name for file in tmp_path.iterdir()] == ["plan.json"]

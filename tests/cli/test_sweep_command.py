@@ -53,9 +53,10 @@ def test_table_values_are_all_in_json(snapshot: Path) -> None:
         assert [cell.replace("None", "-") for cell in cells] in lines
     for name, count in parsed["failures"].items():
         assert f"{name}: {count}" in table
+    effects = {"loss": "data loss", "possible-loss": "possible data loss"}
     for name, count in parsed["findings"].items():
-        assert f"{name}: {count}" in table
-    assert f"leader_skew: {parsed['before']['leader_skew']['max_mean_ratio']}" in table
+        assert f"{effects.get(name, name)}: {count}\n" in table
+    assert f"leader skew: {parsed['before']['leader_skew']['max_mean_ratio']}" in table
 
 
 def test_long_table_is_truncated_with_note(snapshot: Path) -> None:

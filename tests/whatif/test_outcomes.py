@@ -163,7 +163,7 @@ def test_controlled_shutdown_moves_leaders_first() -> None:
     whatif = WhatIf(small())
     outcome = whatif.shutdown([1])
     shutdown, failure = outcome.steps
-    assert (shutdown.name, failure.name) == ("broker 1 asks to shut down", "broker 1 is gone")
+    assert (shutdown.name, failure.name) == ("broker 1 requests controlled shutdown", "broker 1 stops")
     assert shutdown.response is not None
     assert (shutdown.response.error.name, len(shutdown.response.rows)) == ("NONE", 0)
     assert (shutdown.counts["offline"], failure.counts["offline"]) == (1, 2)
@@ -180,8 +180,13 @@ def test_controlled_shutdown_reports_remaining_partitions() -> None:
 def test_steps_of_simultaneous_and_sequential_shutdowns() -> None:
     names = [[step.name for step in WhatIf(small()).shutdown([1, 2], together=how).steps] for how in (True, False)]
     assert names == [
-        ["broker 1 asks to shut down", "broker 2 asks to shut down", "brokers 1, 2 are gone"],
-        ["broker 1 asks to shut down", "broker 1 is gone", "broker 2 asks to shut down", "broker 2 is gone"],
+        ["broker 1 requests controlled shutdown", "broker 2 requests controlled shutdown", "brokers 1, 2 stop"],
+        [
+            "broker 1 requests controlled shutdown",
+            "broker 1 stops",
+            "broker 2 requests controlled shutdown",
+            "broker 2 stops",
+        ],
     ]
 
 
