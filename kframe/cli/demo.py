@@ -142,7 +142,8 @@ def _brokers_table(outcome: Outcome) -> Any:
         table.add_row(
             str(record["broker_id"]), record["rack"] or "-",
             _number(record["leaders_before"]), _number(record["leaders_after"]),
-            _number(record["in_sync_before"]), _number(record["in_sync_after"]), _number(record["requests"]), size,
+            _number(record["in_sync_replicas_before"]), _number(record["in_sync_replicas_after"]),
+            _number(record["requests"]), size,
             style="red" if not record["registered_after"] else None,
         )  # fmt: skip
     if len(records) > _BROKERS_SHOWN:

@@ -38,7 +38,7 @@ _PLACEMENT: Final = frozenset({"replicas_before", "replicas_after"})
 _PLACING_VERBS: Final = frozenset({"reassign", "create", "create-partitions", "delete"})
 _BROKER_COLUMNS: Final = (
     "broker_id", "rack", "state", "leaders_before", "leaders_after", "preferred_leaders", "replicas_before", "replicas",
-    "in_sync_before", "in_sync_after", "requests", "bytes",
+    "in_sync_replicas_before", "in_sync_replicas_after", "requests", "bytes",
     "leader_and_isr_requests", "leader_and_isr_partitions", "leader_and_isr_bytes",
     "update_metadata_requests", "update_metadata_partitions", "update_metadata_bytes", "stop_replica_requests",
     "stop_replica_partitions", "stop_replica_bytes",

@@ -54,7 +54,8 @@ if TYPE_CHECKING:
 _FINDINGS: Final = ("severity", "check", "topic", "partition", "error", "detail")
 _PARTITIONS: Final = ("topic", "partition", "change", "replicas", "target", "adding", "removing", "leader", "valid")
 _BROKERS: Final = (
-    "broker_id", "copied", "deleted", "replicas_before", "replicas_after", "preferred_before", "preferred_after",
+    "broker_id", "copied", "deleted", "replicas_before", "replicas_after", "preferred_leaders_before",
+    "preferred_leaders_after",
 )  # fmt: skip
 
 _ALL_LISTED: Final = "-o json, csv and jsonl list them all"

@@ -18,7 +18,8 @@ BY: Final = ("cluster", "broker", "rack", "topic")
 _WIDE: Final = frozenset({
     "partitions", "at_min_isr", "newly_at_min_isr", "newly_under_replicated", "states_changed",
     "partition_states_written",
-    "registered_before", "registered_after", "preferred_before", "preferred_after", "in_sync_before", "in_sync_after",
+    "registered_before", "registered_after", "preferred_leaders_before", "preferred_leaders_after",
+    "in_sync_replicas_before", "in_sync_replicas_after",
     "entries",
 })  # fmt: skip
 

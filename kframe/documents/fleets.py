@@ -148,12 +148,12 @@ class LoadChange(Struct):
     scenario: str
     leaders_before: int | None
     leaders_after: int | None
-    preferred_before: int | None
-    preferred_after: int | None
+    preferred_leaders_before: int | None
+    preferred_leaders_after: int | None
     replicas_before: int | None
     replicas_after: int | None
-    in_sync_before: int | None
-    in_sync_after: int | None
+    in_sync_replicas_before: int | None
+    in_sync_replicas_after: int | None
     requests: int | None
     entries: int | None
     bytes: int | None

@@ -57,8 +57,8 @@ class PlanBroker(Struct):
     copied: int
     deleted: int
     replicas_after: int
-    preferred_before: int
-    preferred_after: int
+    preferred_leaders_before: int
+    preferred_leaders_after: int
 
 
 class PlanMoves(Struct):

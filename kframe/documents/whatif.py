@@ -233,8 +233,8 @@ class BrokerRecord(Struct):
     preferred_leaders: int
     replicas_before: int
     replicas: int
-    in_sync_before: int
-    in_sync_after: int
+    in_sync_replicas_before: int
+    in_sync_replicas_after: int
     requests: int | UnsetType = UNSET
     bytes: int | UnsetType | None = UNSET
     leader_and_isr_requests: int | UnsetType = UNSET

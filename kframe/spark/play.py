@@ -39,7 +39,9 @@ from kframe.whatif.outcome import ControllerResponse, FailOn
 SHARED: Final = [pa.field("cluster", TEXT), pa.field("scenario", TEXT)]
 #: Partitions of a broker, before and after.
 LOADS: Final = tuple(
-    f"{what}_{when}" for what in ("leaders", "preferred", "replicas", "in_sync") for when in ("before", "after")
+    f"{what}_{when}"
+    for what in ("leaders", "preferred_leaders", "replicas", "in_sync_replicas")
+    for when in ("before", "after")
 )
 #: The changed partitions, as ``kframe whatif fail --out`` writes them. Only those of KRaft clusters have ELRs.
 CHANGES: Final = FleetTable(
@@ -260,7 +262,7 @@ def _changes(outcome: Outcome, _recorder: BatchRecorder) -> pa.RecordBatch:
 def _broker_counts(outcome: Outcome, _recorder: BatchRecorder) -> pa.RecordBatch:
     before, after = outcome.before, outcome.after
     columns: list[Any] = [outcome.broker_ids, list(outcome.racks), before.registered != 0, after.registered != 0]
-    for count in ("leaders", "preferred", "replicas", "in_sync"):
+    for count in ("leaders", "preferred", "replicas", "in_sync"):  # Attributes of ClusterHealth.
         columns += [getattr(before, count).astype(np.int64), getattr(after, count).astype(np.int64)]
     return _batch(BROKER_COUNTS, columns)
 

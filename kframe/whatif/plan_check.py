@@ -283,8 +283,8 @@ def replica_loads(checked: CheckedPlan) -> tuple[Int32, dict[str, Int64]]:
         "deleted": loads(checked.current.keep(~members(checked.current, lists)).take(valid), ids),
         "replicas_after": replicas + loads(lists.keep(per_value["to"]), ids)
         - loads(checked.current.keep(per_value["from"]), ids),
-        "preferred_before": preferred,
-        "preferred_after": preferred + loads(_firsts(lists.take(valid)), ids)
+        "preferred_leaders_before": preferred,
+        "preferred_leaders_after": preferred + loads(_firsts(lists.take(valid)), ids)
         - loads(_firsts(checked.current.take(valid)), ids),
     }  # fmt: skip
 

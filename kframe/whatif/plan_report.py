@@ -225,8 +225,8 @@ def reassignment_document(checked: CheckedPlan) -> dict[str, Any]:
         "replicas_deleted": int(loads["deleted"].sum()),
         "replica_skew_before": _skew(loads["replicas_before"][registered]),
         "replica_skew_after": _skew(loads["replicas_after"][registered]),
-        "preferred_skew_before": _skew(loads["preferred_before"][registered]),
-        "preferred_skew_after": _skew(loads["preferred_after"][registered]),
+        "preferred_skew_before": _skew(loads["preferred_leaders_before"][registered]),
+        "preferred_skew_after": _skew(loads["preferred_leaders_after"][registered]),
         "brokers": [
             {"broker_id": broker_id, **{name: int(column[index]) for name, column in loads.items()}}
             for index, broker_id in enumerate(ids.tolist())

@@ -43,7 +43,8 @@ def test_table_values_are_all_in_json(snapshot: Path) -> None:
     wide = [line.split() for line in whatif(*arguments, "-o", "wide").stdout.splitlines()]
     for broker in parsed["brokers"]:
         numbers = [str(broker[key]) for key in ("leaders_before", "leaders_after", "preferred_leaders", "replicas",
-                                                "in_sync_before", "in_sync_after", "requests", "bytes")]  # fmt: skip
+                                                "in_sync_replicas_before", "in_sync_replicas_after",
+                                                "requests", "bytes")]  # fmt: skip
         assert any(line[:1] == [str(broker["broker_id"])] and set(numbers) <= set(line) for line in wide)
     for load in ("leader", "replica"):
         assert any(

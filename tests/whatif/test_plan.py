@@ -146,7 +146,8 @@ def test_counts_of_moves() -> None:
             for broker_id, row in by_broker.items()} == {
         1: (0, 1, 6, 5), 2: (1, 0, 0, 1), 3: (0, 1, 3, 2), 4: (1, 1, 1, 1), 5: (0, 0, 2, 2),
     }  # fmt: skip
-    assert {broker_id: (row["preferred_before"], row["preferred_after"]) for broker_id, row in by_broker.items()} == {
+    names = ("preferred_leaders_before", "preferred_leaders_after")
+    assert {broker_id: tuple(row[name] for name in names) for broker_id, row in by_broker.items()} == {
         1: (4, 3), 2: (0, 0), 3: (0, 2), 4: (1, 0), 5: (1, 1),
     }  # fmt: skip
 
