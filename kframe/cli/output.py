@@ -153,7 +153,11 @@ def echo_more(count: int, where: str) -> None:
 
 def emit_heading(text: str) -> None:
     """Print a highlighted line on a terminal, unless NO_COLOR is set."""
-    click.echo(click.style(text, bold=True), color=False if os.environ.get("NO_COLOR") else None)
+    _echo_styled(text, bold=True)
+
+
+def _echo_styled(text: str, **style: Any) -> None:
+    click.echo(click.style(text, **style), color=False if os.environ.get("NO_COLOR") else None)
 
 
 def emit_reasons(heading: str, reasons: Mapping[str, str]) -> None:
@@ -197,15 +201,25 @@ def _emit_table(columns: Sequence[str], rows: Iterable[Record | None], limit: in
     first = _first_page(remaining)
     columns, omitted = _fitting(columns, first, limit)
     titles = [_title(name) for name in columns]
-    cells = [[cell(row[name]) for name in columns] for row in first]
     widths = [_width(name, first) for name in columns]
     right = [any(_is_number(row[name]) for row in first) for name in columns]
     emit_heading(_line(titles, widths, right))
-    later = ([cell(row[name]) for name in columns] for row in remaining if row is not None)
-    for texts in itertools.chain(cells, later):
-        click.echo(_line(texts, widths, right))
+    for row in itertools.chain(first, (row for row in remaining if row is not None)):
+        line = _line([cell(row[name]) for name in columns], widths, right)
+        _echo_styled(line, fg="red") if _is_offline(row) else click.echo(line)
     if omitted:
         click.echo(f"(-o wide adds {', '.join(map(_title, omitted))})")
+
+
+def _is_offline(row: Record) -> bool:
+    """Whether the row is a broker that is not registered or fenced, or a partition without a leader."""
+    leader = row.get("leader_after", row.get("leader"))
+    return (
+        row.get("state") in ("down", "fenced")
+        or row.get("registered") is False
+        or row.get("fenced") is True
+        or leader in ("none", -1)
+    )
 
 
 def _title(name: str) -> str:
