@@ -49,7 +49,7 @@ _PLAIN: Final = {
     Check.EMPTY_PLAN: "no partition in it",
     Check.TOPIC_NAME: "not a topic name that Kafka allows",
     Check.PARTITION_NUMBER: "a negative partition number",
-    Check.DUPLICATE_PARTITION: "stands in the plan before",
+    Check.DUPLICATE_PARTITION: "appears earlier in the plan",
     Check.EMPTY_REPLICAS: "an empty replica list",
     Check.BROKER_ID: "a negative broker id",
     Check.OBSERVERS: "observers that are not the last replicas, or are all of them",
