@@ -178,5 +178,5 @@ def kframe(case: Case, folder: Path, seconds_max: int, *, exact: bool = False) -
     return Run(
         tool, {(row["topic"], row["partition"]): row["replicas"] for row in plan}, None, None, process.cpu_seconds,
         process.wall_seconds, process.memory, report["moves"]["bound"], report["moves"]["exact"],
-        report["limits_reached"],
+        report["targets_met"],
     )  # fmt: skip

@@ -21,6 +21,7 @@ from kframe.cli.output import BadInput, OutputTable, emit_rows, with_options
 from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.cli.progress import progress
 from kframe.errors import PluginError
+from kframe.model.texts import counted
 
 if TYPE_CHECKING:
     from kframe.errors import ErrorCode
@@ -157,9 +158,12 @@ def _follow(execution: PlanExecution, wait: bool) -> None:
 
 def _print_progress(execution: PlanExecution, spent_s: float) -> None:
     remaining = execution.total - execution.done
-    estimate = f", about {spent_s / execution.done * remaining:,.0f} s left" if execution.done and remaining else ""
+    estimate = (
+        f", about {spent_s / execution.done * remaining:,.0f} s remaining" if execution.done and remaining else ""
+    )
     click.echo(
-        f"{execution.done:,} of {execution.total:,} partitions, {len(execution.moving):,} moving{estimate}", err=True
+        f"{execution.done:,} of {counted(execution.total, 'partition')}, {len(execution.moving):,} moving{estimate}",
+        err=True,
     )
 
 
@@ -169,7 +173,7 @@ def _exit_code(admin: Administration, plan: Plan, execution: PlanExecution, wait
     from kframe.whatif.plan_check import resolve_plan
 
     if not wait:
-        click.echo(f"{execution.total - len(execution.refused):,} partitions begun", err=True)
+        click.echo(f"{counted(execution.total - len(execution.refused), 'partition')} begun", err=True)
         return FAILED if execution.refused else 0
     missing = list(unassigned_partitions(plan, resolve_plan(plan, admin.capture())))
     end_s = time.monotonic() + METADATA_DELAY_MAX_S
@@ -179,5 +183,5 @@ def _exit_code(admin: Administration, plan: Plan, execution: PlanExecution, wait
     for topic, partition in missing[:20]:
         if (topic, partition) not in execution.refused:
             click.echo(f"error: {topic}-{partition} is not assigned as planned: another client reassigned it", err=True)
-    click.echo(f"{execution.total - len(missing):,} of {execution.total:,} partitions match the plan", err=True)
+    click.echo(f"as planned: {execution.total - len(missing):,} of {counted(execution.total, 'partition')}", err=True)
     return FAILED if missing else 0

@@ -97,14 +97,18 @@ def _impact_table(outcome: Outcome, whatif: ZookeeperWhatIf) -> Any:
         (name.replace("_", " "), _number(counts_before[name]), _number(counts_after[name])) for name in counts_before
     ]
     rows += [
-        ("leader skew (most over mean)", _number(before.leader_skew.over_mean), _number(after.leader_skew.over_mean)),
         (
-            "replica skew (most over mean)",
-            _number(before.replica_skew.over_mean),
-            _number(after.replica_skew.over_mean),
+            "leader skew (max/mean)",
+            _number(before.leader_skew.max_mean_ratio),
+            _number(after.leader_skew.max_mean_ratio),
+        ),
+        (
+            "replica skew (max/mean)",
+            _number(before.replica_skew.max_mean_ratio),
+            _number(after.replica_skew.max_mean_ratio),
         ),
         ("leaders moved", "", _number(impact.leaders_moved)),
-        ("states stored", "", _number(impact.states_stored)),
+        ("partition states written", "", _number(impact.partition_states_written)),
         ("requests to brokers", "", _number(impact.requests)),
         ("bytes to brokers", "", "unknown" if impact.bytes is None else size_text(impact.bytes)),
         ("columns in memory, bytes a partition", "", f"{whatif.cluster.partitions.nbytes / len(whatif.cluster):.0f}"),
@@ -142,7 +146,8 @@ def _brokers_table(outcome: Outcome) -> Any:
         table.add_row(
             str(record["broker_id"]), record["rack"] or "-",
             _number(record["leaders_before"]), _number(record["leaders_after"]),
-            _number(record["in_sync_before"]), _number(record["in_sync_after"]), _number(record["requests"]), size,
+            _number(record["in_sync_replicas_before"]), _number(record["in_sync_replicas_after"]),
+            _number(record["requests"]), size,
             style="red" if not record["registered_after"] else None,
         )  # fmt: skip
     if len(records) > _BROKERS_SHOWN:

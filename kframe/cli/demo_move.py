@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from kframe.model.texts import counted
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -67,8 +69,8 @@ def _totals(impact: Impact, result: ReassignmentResult) -> str:
     totals = result.totals()
     size = "" if impact.bytes is None else f", {size_text(impact.bytes)}"
     return (
-        f"  all of them: {totals['completed']:,} moved, {totals['replicas_copied']:,} replicas copied, "
-        f"{totals['replicas_deleted']:,} deleted, {impact.states_stored:,} states stored, "
+        f"  all of them: {totals['completed']:,} moved, {counted(totals['replicas_copied'], 'replica')} copied, "
+        f"{totals['replicas_deleted']:,} deleted, {impact.partition_states_written:,} partition states written, "
         f"{impact.requests:,} requests{size}"
     )
 

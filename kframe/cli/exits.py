@@ -35,7 +35,7 @@ EXIT_CODES: Final = (
     (FENCED, "not the active controller"),
     (INTERNAL, "an error in kframe itself; -v prints where"),
     (INTERRUPTED, "interrupted by Ctrl-C"),
-    (CLOSED_PIPE, "the reader of standard output is gone"),
+    (CLOSED_PIPE, "standard output was closed by its reader"),
 )
 
 #: The extra that installs a module.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kframe.cli.completion import complete_brokers, complete_partitions
-from kframe.cli.findings import emit_notice
+from kframe.cli.findings import emit_mode
 from kframe.cli.numbers import IDS, broker_ids
 from kframe.cli.output import OutputTable, emit_assumptions, emit_heading, emit_record, emit_rows, output_option
 from kframe.cli.studies import StudySettings, study_options
@@ -32,7 +32,7 @@ def command(study: StudySettings, name: str, fail: tuple[int, ...], output: str)
     topic, partition = topic_partition("TOPIC-PARTITION", name)
     whatif = study.open()
     explanation = whatif.explain(topic, partition, fail)
-    emit_notice(explanation.rules, output)
+    emit_mode(explanation.rules, output)
     if output not in ("table", "wide"):
         emit_record("kframe.explanation/v1", _plain(asdict(explanation)), output)
         return
@@ -43,13 +43,13 @@ def command(study: StudySettings, name: str, fail: tuple[int, ...], output: str)
         leader = "no leader" if explanation.leader is None else f"led by broker {explanation.leader}"
         if not explanation.elections:
             click.echo(f"\nafter broker{'s' if len(fail) > 1 else ''} {_ids(fail)} failed: no election was needed")
-        click.echo(f"\nin the end: {leader}, ISR {_ids(explanation.isr)}")
+        click.echo(f"\nfinal state: {leader}, ISR {_ids(explanation.isr)}")
     emit_assumptions(explanation.assumptions, output)
 
 
 def _emit_decision(decision: Decision, output: str) -> None:
     click.echo()
-    emit_heading("as it stands" if decision.step is None else f"after {decision.step}")
+    emit_heading("present state" if decision.step is None else f"after {decision.step}")
     click.echo(decision.text)
     click.echo(f"rule: {decision.rule}" + (f" (selector {decision.selector})" if decision.selector else ""))
     click.echo(f"ISR: {_ids(decision.isr)}")

@@ -36,10 +36,10 @@ def findings(fail_on: Iterable[str], count: Callable[[FailOn], int | None]) -> d
     return {condition: number for condition, number in counts.items() if number}
 
 
-def emit_notice(text: str, output: str) -> None:
-    """A line before tables, on stderr with CSV. JSON and YAML have it in the document."""
+def emit_mode(rules: str, output: str) -> None:
+    """The mode of the cluster as a line before tables, on stderr with CSV. JSON and YAML have it in the document."""
     if output not in ("json", "yaml"):
-        click.echo(text, err=output not in ("table", "wide"))
+        click.echo(f"mode: {rules}", err=output not in ("table", "wide"))
 
 
 def exit_on_findings(result: Mapping[str, int], unit: str) -> None:

@@ -16,6 +16,7 @@ from kframe.cli.output import (
     emit_record,
     emit_rows,
 )
+from kframe.model.texts import counted
 
 if TYPE_CHECKING:
     from kframe.whatif import Outcome, WhatIf
@@ -37,7 +38,7 @@ _PLACEMENT: Final = frozenset({"replicas_before", "replicas_after"})
 _PLACING_VERBS: Final = frozenset({"reassign", "create", "create-partitions", "delete"})
 _BROKER_COLUMNS: Final = (
     "broker_id", "rack", "state", "leaders_before", "leaders_after", "preferred_leaders", "replicas_before", "replicas",
-    "in_sync_before", "in_sync_after", "requests", "bytes",
+    "in_sync_replicas_before", "in_sync_replicas_after", "requests", "bytes",
     "leader_and_isr_requests", "leader_and_isr_partitions", "leader_and_isr_bytes",
     "update_metadata_requests", "update_metadata_partitions", "update_metadata_bytes", "stop_replica_requests",
     "stop_replica_partitions", "stop_replica_bytes",
@@ -57,7 +58,7 @@ _RECORDS: Final = ("record", "count", "bytes")
 _NAMED: Final = 5
 #: Codes of a response that are no refusals.
 _NO_REFUSAL: Final = frozenset({"NONE", "ELECTION_NOT_NEEDED"})
-_STATES: Final = {(True, True): "up", (True, False): "gone", (False, True): "started", (False, False): "down"}
+_STATES: Final = {(True, True): "up", (True, False): "down", (False, True): "started", (False, False): "down"}
 
 
 def emit_outcome(outcome: Outcome, whatif: WhatIf, output: str, limit: int) -> bool:
@@ -132,7 +133,7 @@ def _refused_objects(document: dict[str, Any]) -> str:
 def _emit_tables(outcome: Outcome, document: dict[str, Any], output: str, limit: int) -> None:
     source = document["snapshot"]
     operation = ", ".join(filter(None, (document["operation"]["text"], _refusal_text(document))))
-    emit_heading(f"{operation}: {source['partitions']:,} partitions of {source['name'] or 'the snapshot'}")
+    emit_heading(f"{operation}: {counted(source['partitions'], 'partition')} of {source['name'] or 'the snapshot'}")
     if not document["changed"]:
         click.echo(_nothing_changes(document))
     impact = document["impact"]
@@ -141,15 +142,16 @@ def _emit_tables(outcome: Outcome, document: dict[str, Any], output: str, limit:
     emit_rows(OutputTable("", ("partitions", "before", "after"), list(_condition_rows(document))), output)
     click.echo()
     emit_rows(
-        OutputTable("", ("load", "on_brokers", "mean", "most", "over_mean", "deviation"), _skew_rows(document)), output
+        OutputTable("", ("load", "brokers", "mean", "max", "max_mean_ratio", "deviation"), _skew_rows(document)), output
     )
     click.echo()
     emit_rows(OutputTable("", ("step", "name", "what"), list(_timeline_rows(document))), output)
     click.echo()
     placing = document["operation"]["verb"] in _PLACING_VERBS
     hidden = frozenset[str]() if placing else _PLACEMENT
+    states = _STATES | ({(True, False): "fenced"} if source["mode"] == "kraft" else {})
     brokers = [
-        {**row, "state": _STATES[row["registered_before"], row["registered_after"]]} for row in document["brokers"]
+        {**row, "state": states[row["registered_before"], row["registered_after"]]} for row in document["brokers"]
     ]
     columns = tuple(name for name in _BROKER_COLUMNS if outcome.traffic or name not in _REQUEST_COLUMNS)
     emit_rows(OutputTable("", columns, brokers, _BROKER_WIDE | hidden), output)
@@ -161,7 +163,7 @@ def _emit_tables(outcome: Outcome, document: dict[str, Any], output: str, limit:
     if "topics" in document:
         click.echo()
         emit_rows(OutputTable("", _TOPIC_COLUMNS, document["topics"]), output)
-    elr = outcome.changes.elr_before is not None and document["rules"].endswith("on")
+    elr = outcome.changes.elr_before is not None and "ELR on" in document["rules"]
     _emit_partitions(outcome, output, limit, _PARTITION_WIDE | hidden | (frozenset() if elr else frozenset(_ELR)))
     for text in document["notes"]:
         click.echo(f"note: {text}")
@@ -173,7 +175,7 @@ def _emit_tables(outcome: Outcome, document: dict[str, Any], output: str, limit:
 def _nothing_changes(document: dict[str, Any]) -> str:
     """One line for an operation without any effect. Errors in the controller's response are the reason."""
     responses = [_response_text(step["answer"]) for step in document["steps"] if step["answer"] is not None]
-    return "; ".join(["nothing changes", *(text for text in responses if text != "answer: NONE")])
+    return "; ".join(["nothing changes", *(text for text in responses if text != "response: NONE")])
 
 
 def _condition_rows(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -192,7 +194,7 @@ def _skew_rows(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
         for when in ("before", "after"):
             health = document[when]
             brokers = health["registered_brokers"]
-            yield {"load": f"{load}s {when}", "on_brokers": brokers, **health[f"{load}_skew"]}
+            yield {"load": f"{load}s {when}", "brokers": brokers, **health[f"{load}_skew"]}
 
 
 def _timeline_rows(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -207,13 +209,13 @@ def _timeline_rows(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def _response_text(response: dict[str, Any]) -> str:
     parts = [response["error"]]
     if "remaining" in response:
-        parts.append(f"{response['remaining']:,} partitions remain led by it")
+        parts.append(f"it still leads {counted(response['remaining'], 'partition')}")
     else:
         counts = response["topics"] if "topics" in response else response["partitions"]
         parts += [f"{count:,} {error}" for error, count in counts.items()]
     if response["named"]:
         parts.append(", ".join(response["named"]))
-    return "answer: " + "; ".join(parts)
+    return "response: " + "; ".join(parts)
 
 
 def _partition_columns(outcome: Outcome) -> tuple[str, ...]:

@@ -27,6 +27,10 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 #: Number of first rows that determine column widths.
 _PAGE_ROWS: Final = 1_000
+#: Most characters of a line of a table that is not wide.
+_TABLE_WIDTH: Final = 100
+#: Titles of columns that are not the names of their fields.
+_TITLES: Final = {"max_mean_ratio": "MAX/MEAN"}
 #: Wide enough that no line is broken.
 _YAML_WIDTH: Final = 1 << 30
 
@@ -98,7 +102,8 @@ def emit_rows(table: OutputTable, output: str) -> None:
         case "table" | "wide":
             visible = [name for name in table.columns if output == "wide" or name not in table.wide]
             remaining = iter(table.rows)
-            _emit_table(visible, remaining if table.limit is None else itertools.islice(remaining, table.limit))
+            listed = remaining if table.limit is None else itertools.islice(remaining, table.limit)
+            _emit_table(visible, listed, None if output == "wide" else _TABLE_WIDTH)
             echo_more(sum(row is not None for row in remaining), "data has them all")
         case "csv":
             _emit_csv(table.columns, rows)
@@ -152,7 +157,11 @@ def echo_more(count: int, where: str) -> None:
 
 def emit_heading(text: str) -> None:
     """Print a highlighted line on a terminal, unless NO_COLOR is set."""
-    click.echo(click.style(text, bold=True), color=False if os.environ.get("NO_COLOR") else None)
+    _echo_styled(text, bold=True)
+
+
+def _echo_styled(text: str, **style: Any) -> None:
+    click.echo(click.style(text, **style), color=False if os.environ.get("NO_COLOR") else None)
 
 
 def emit_reasons(heading: str, reasons: Mapping[str, str]) -> None:
@@ -169,8 +178,10 @@ def emit_assumptions(texts: Sequence[str], output: str) -> None:
         for text in texts:
             click.echo(f"assumption: {text}")
     elif texts:
+        from kframe.model.texts import counted  # A list of commands needs no module of the model.
+
         subjects = ", ".join(text.partition(":")[0].partition(" unknown")[0] for text in texts)
-        click.echo(f"assumptions about {subjects} (-o wide lists them in full)")
+        click.echo(f"{counted(len(texts), 'fact')} not in this input: {subjects} (-o wide: the values taken)")
 
 
 def cell(value: Any) -> str:
@@ -188,17 +199,61 @@ def cell(value: Any) -> str:
             return _printable(str(value))
 
 
-def _emit_table(columns: Sequence[str], rows: Iterable[Record | None]) -> None:
+def _emit_table(columns: Sequence[str], rows: Iterable[Record | None], limit: int | None) -> None:
+    """Print a table. Lines of more than ``limit`` characters lose columns, which a last line names."""
     remaining = iter(rows)
     first = _first_page(remaining)
-    titles = [name.upper().replace("_", "-") for name in columns]
-    cells = [[cell(row[name]) for name in columns] for row in first]
-    widths = [max(map(len, column)) for column in zip(titles, *cells, strict=True)]
+    columns, omitted = _fitting(columns, first, limit)
+    titles = [_title(name) for name in columns]
+    widths = [_width(name, first) for name in columns]
     right = [any(_is_number(row[name]) for row in first) for name in columns]
     emit_heading(_line(titles, widths, right))
-    later = ([cell(row[name]) for name in columns] for row in remaining if row is not None)
-    for texts in itertools.chain(cells, later):
-        click.echo(_line(texts, widths, right))
+    for row in itertools.chain(first, (row for row in remaining if row is not None)):
+        line = _line([cell(row[name]) for name in columns], widths, right)
+        _echo_styled(line, fg="red") if _is_offline(row) else click.echo(line)
+    if omitted:
+        click.echo(f"(-o wide adds {', '.join(map(_title, omitted))})")
+
+
+def _is_offline(row: Record) -> bool:
+    """Whether the row is a broker that is not registered or fenced, or a partition without a leader."""
+    leader = row.get("leader_after", row.get("leader"))
+    return (
+        row.get("state") in ("down", "fenced")
+        or row.get("registered") is False
+        or row.get("fenced") is True
+        or leader in ("none", -1)
+    )
+
+
+def _title(name: str) -> str:
+    return _TITLES.get(name, name.upper().replace("_", "-"))
+
+
+def _width(name: str, rows: Sequence[Record]) -> int:
+    return max(len(_title(name)), *(len(cell(row[name])) for row in rows), 0)
+
+
+def _fitting(
+    columns: Sequence[str], rows: Sequence[Record], limit: int | None
+) -> tuple[Sequence[str], Sequence[str]]:  # fmt: skip
+    """The columns that fit in ``limit`` characters, and the others.
+
+    Columns without values are left out first, then the last numbers, then the last others. The first two columns and
+    sentences stay; a line with a long sentence may not fit.
+    """
+    if limit is None:
+        return columns, ()
+    widths = {name: _width(name, rows) for name in columns}
+    empty = {name for name in columns if all(cell(row[name]) == "-" for row in rows)}
+    numbers = {name for name in columns if any(_is_number(row[name]) for row in rows)}
+    sentences = {name for name in columns if any(" " in cell(row[name]) for row in rows)}
+    candidates = [name for name in columns[2:] if name not in sentences]
+    order = sorted(candidates, key=lambda name: (name in empty, name in numbers, columns.index(name)))
+    retained = list(columns)
+    while order and sum(widths[name] + 2 for name in retained) - 2 > limit:
+        retained.remove(order.pop())
+    return retained, [name for name in columns if name not in retained]
 
 
 def _first_page(rows: Iterator[Record | None]) -> list[Record]:

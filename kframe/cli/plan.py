@@ -10,7 +10,7 @@ import click
 
 from kframe.cli.admin import EXECUTE, admin_options
 from kframe.cli.exits import FAILED
-from kframe.cli.findings import emit_notice
+from kframe.cli.findings import emit_mode
 from kframe.cli.inputs import INPUT, SOURCE, is_url
 from kframe.cli.live import COMMAND_CONFIG, CONFIG_OPTION
 from kframe.cli.numbers import WholeNumber, limit_option
@@ -44,6 +44,7 @@ from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.cli.reading import SnapshotReading, reading_options
 from kframe.cli.snapshot import captured
 from kframe.cli.studies import PATH
+from kframe.model.texts import counted
 
 if TYPE_CHECKING:
     from kframe.snapshot.administration import Administration
@@ -54,7 +55,8 @@ if TYPE_CHECKING:
 _FINDINGS: Final = ("severity", "check", "topic", "partition", "error", "detail")
 _PARTITIONS: Final = ("topic", "partition", "change", "replicas", "target", "adding", "removing", "leader", "valid")
 _BROKERS: Final = (
-    "broker_id", "copied", "deleted", "replicas_before", "replicas_after", "preferred_before", "preferred_after",
+    "broker_id", "copied", "deleted", "replicas_before", "replicas_after", "preferred_leaders_before",
+    "preferred_leaders_after",
 )  # fmt: skip
 
 _ALL_LISTED: Final = "-o json, csv and jsonl list them all"
@@ -216,7 +218,7 @@ def diff(source: InputFile, plan: InputFile, reading: SnapshotReading, limit: in
         for line in _diff_lines(row):
             click.echo(line)
     echo_more(len(rows) - limit, _ALL_LISTED)
-    click.echo(f"{len(rows):,} of {len(comparison.plan):,} partitions change")
+    click.echo(f"changed: {len(rows):,} of {counted(len(comparison.plan), 'partition')}")
 
 
 @group.command()
@@ -318,14 +320,14 @@ def _emit_report(report: PlanReport, output: str, limit: int) -> None:
     from kframe.whatif.plan_report import SCHEMA
 
     if report.checked is not None:
-        emit_notice(report.checked.rules, output)
+        emit_mode(report.checked.rules, output)
     for note in report.notes:
-        emit_notice(note, output)
+        emit_mode(note, output)
     document = report.document()
     if emit_data(SCHEMA, document, _FINDINGS, document["findings"], output):
         return
     plan, counts = document["plan"], document["counts"]
-    emit_heading(f"{plan['name']}: {_counted(plan['partitions'], 'partition')} of {_counted(plan['topics'], 'topic')}")
+    emit_heading(f"{plan['name']}: {counted(plan['partitions'], 'partition')} of {counted(plan['topics'], 'topic')}")
     emit_record("", {f"{severity}s": count for severity, count in counts.items()}, output)
     findings = document["findings"] if output == "wide" else list(report.folded_rows())
     if findings and limit:
@@ -342,7 +344,7 @@ def _emit_moves(moves: dict[str, Any], output: str) -> None:
     emit_record("", {name: value for name, value in moves.items() if name not in (*skews, "brokers")}, output)
     click.echo()
     rows = [{"load": name.replace("_", " "), **moves[name]} for name in skews]
-    emit_rows(OutputTable("", ("load", "mean", "most", "over_mean", "deviation"), rows), output)
+    emit_rows(OutputTable("", ("load", "mean", "max", "max_mean_ratio", "deviation"), rows), output)
     click.echo()
     emit_rows(OutputTable("", _BROKERS, moves["brokers"]), output)
 
@@ -355,10 +357,6 @@ def _emit_partitions(rows: Iterator[dict[str, Any]], count: int, schema: str, ou
     visible = [{**row, "leader": "none" if row["leader"] == -1 else row["leader"]} for row in listed]
     emit_rows(OutputTable(schema, _PARTITIONS, visible), output)
     echo_more(count - limit, _ALL_LISTED)
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _diff_lines(row: dict[str, Any]) -> Iterator[str]:

@@ -354,7 +354,7 @@ def _emit_tables(document: dict[str, Any], output: str, limit: int) -> None:
             name: f"{count:,}" for name, count in document["partitions"].items() if count or name == "changed"
         },
         "leaders that change": moves["leaders"],
-        "request met": document["meets_request"],
+        "targets met": document["targets_met"],
         **{name.replace("_", " "): document[name] for name in ("goal", "cost_terms") if document[name]},
         "partitions in too few racks": crowded,
         **({"warning": document["warnings"]} if document["warnings"] else {}),
@@ -367,7 +367,7 @@ def _emit_tables(document: dict[str, Any], output: str, limit: int) -> None:
             echo_more(len(document[name]) - limit, "data has them all")
     click.echo()
     rows = [{"load": name.replace("_", " "), **skew} for name, skew in document["skew"].items()]
-    emit_rows(OutputTable("", ("load", "mean", "most", "over_mean", "deviation"), rows), output)
+    emit_rows(OutputTable("", ("load", "mean", "max", "max_mean_ratio", "deviation"), rows), output)
     click.echo()
     known = [kind for kind in ("bytes", "goal") if document["brokers"][0][f"{kind}_before"] is not None]
     kinds = ["replicas", "leaders", *known]

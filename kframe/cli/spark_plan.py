@@ -59,7 +59,7 @@ def plan_clusters(
     emit_rows(OutputTable(_SCHEMA, PLANS.schema.names, rows, _WIDE, limit), output)
     report_left_out(fleet, fleet.names(), {}, "")
     report_messages(result.changed, problems.values(), {}, "cluster")
-    if not all(row["limits_reached"] for row in rows):
+    if not all(row["targets_met"] for row in rows):
         click.get_current_context().exit(1)
 
 

@@ -17,8 +17,10 @@ from kframe.cli.studies import PATH
 BY: Final = ("cluster", "broker", "rack", "topic")
 #: Columns that appear only in wide tables and data.
 _WIDE: Final = frozenset({
-    "partitions", "at_min_isr", "newly_at_min_isr", "newly_under_replicated", "states_changed", "states_stored",
-    "registered_before", "registered_after", "preferred_before", "preferred_after", "in_sync_before", "in_sync_after",
+    "partitions", "at_min_isr", "newly_at_min_isr", "newly_under_replicated", "states_changed",
+    "partition_states_written",
+    "registered_before", "registered_after", "preferred_leaders_before", "preferred_leaders_after",
+    "in_sync_replicas_before", "in_sync_replicas_after",
     "entries",
 })  # fmt: skip
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kframe.cli.findings import emit_notice, exit_on_findings, fail_on_option, findings
+from kframe.cli.findings import emit_mode, exit_on_findings, fail_on_option, findings
 from kframe.cli.numbers import WholeNumber
 from kframe.cli.output import (
     BadInput,
@@ -25,6 +25,7 @@ from kframe.cli.output import (
 )
 from kframe.cli.progress import progress
 from kframe.cli.studies import PATH, ClusterSettings, cluster_options
+from kframe.model.texts import counted
 
 if TYPE_CHECKING:
     from kframe.model.columns import Int64
@@ -38,8 +39,8 @@ _SCHEMA: Final = "kframe.sweep/v1"
 #: Fields of a failure, and the fields that appear only in wide tables and data.
 COLUMNS: Final = (
     "kind", "brokers", "rack", "offline", "newly_offline", "under_min_isr", "newly_under_min_isr", "at_min_isr",
-    "unclean_elections", "unclean_needed", "leaders_moved", "newly_may_lose_data", "leaders_max", "leaders_mean",
-    "leader_skew",
+    "unclean_elections", "needs_unclean_election", "leaders_moved", "newly_may_lose_data", "leaders_max",
+    "leaders_mean", "leader_skew",
 )  # fmt: skip
 #: Further fields of a failure in a KRaft cluster.
 KRAFT_COLUMNS: Final = (*COLUMNS[:3], "directory", *COLUMNS[3:5], "may_lose_data", *COLUMNS[5:])
@@ -47,9 +48,11 @@ ELR: Final = ("on", "off", "both")
 WIDE: Final = frozenset({"newly_offline", "newly_under_min_isr", "newly_may_lose_data", "leaders_max", "leaders_mean"})
 _COMPARISON_SCHEMA: Final = "kframe.sweep-elr/v1"
 _FAILURE: Final = ("kind", "brokers", "rack", "directory")
-_COMPARED_FIELDS: Final = ("offline", "may_lose_data", "under_min_isr", "unclean_elections", "unclean_needed")
+_COMPARED_FIELDS: Final = ("offline", "may_lose_data", "under_min_isr", "unclean_elections", "needs_unclean_election")
 #: Fields of a failure without and with eligible leader replicas.
 COMPARED: Final = (*_FAILURE, *(f"{name}_{elr}" for name in _COMPARED_FIELDS for elr in ("elr_off", "elr_on")))
+#: The effects of failures in words, where they are not the names of conditions.
+_EFFECTS: Final = {"loss": "data loss", "possible-loss": "possible data loss"}
 #: Brokers of a rack that a table lists.
 _BROKERS_SHOWN: Final = 10
 
@@ -135,7 +138,7 @@ def sweep(
         write_table(failures, failures.ranked(by), out)
     if plot is not None:
         write_plot(failures, by, plot)
-    emit_notice(rules_of(failures), output)
+    emit_mode(rules_of(failures), output)
     if output in ("table", "wide"):
         _emit_tables(failures, snapshot, assumptions, by, output, limit)
     else:
@@ -159,7 +162,7 @@ def compare_elr(
         assert isinstance(result, KraftSweep)
         sweeps[name] = result
     off, on = sweeps["elr_off"], sweeps["elr_on"]
-    emit_notice(f"{off.rules}, beside {on.rules}", output)
+    emit_mode(f"{off.rules} and {on.rules}", output)
     ranked = off.ranked(sweep_options.by)
     is_table = output in ("table", "wide")
     selected = ranked[:limit] if is_table else ranked
@@ -244,9 +247,8 @@ def _emit_tables(
     summary = _summary(swept, snapshot, assumptions)
     source = summary["snapshot"]
     kinds = ", ".join(f"every {kind}" for kind, count in summary["failures"].items() if count)
-    emit_heading(
-        f"fail {kinds or 'no broker'}: {source['partitions']:,} partitions of {source['name'] or 'the snapshot'}"
-    )
+    partitions = counted(source["partitions"], "partition")
+    emit_heading(f"fail {kinds or 'no broker'}: {partitions} of {source['name'] or 'the snapshot'}")
     before = dict(summary["before"])
     skew = before.pop("leader_skew")
     emit_record(
@@ -254,8 +256,11 @@ def _emit_tables(
         {
             "registered_brokers": summary["registered_brokers"],
             "failures": summary["failures"],
-            "failures_that_bring": summary["findings"],
-            "before": {**before, "leader_skew": skew["over_mean"]},
+            "failures_that_bring": {_EFFECTS.get(name, name): count for name, count in summary["findings"].items()},
+            "before": {
+                **{name.replace("_", " "): count for name, count in before.items()},
+                "leader skew": skew["max_mean_ratio"],
+            },
         },
         output,
     )

@@ -12,7 +12,7 @@ import click
 
 from kframe.cli.completion import complete_brokers, complete_partitions, complete_topics
 from kframe.cli.exits import FAILED
-from kframe.cli.findings import emit_notice, exit_on_findings, fail_on_option, findings
+from kframe.cli.findings import emit_mode, exit_on_findings, fail_on_option, findings
 from kframe.cli.inputs import INPUT
 from kframe.cli.numbers import IDS, WholeNumber, broker_ids
 from kframe.cli.output import ReportingGroup, output_option, with_options
@@ -306,7 +306,7 @@ def _run(settings: StudySettings, reporting: Reporting, act: Callable[[WhatIf], 
     result = findings(reporting.fail_on, outcome.count_of)
     if reporting.out is not None:
         write_outcome(outcome, whatif.snapshot, whatif.cluster, reporting.out, force=reporting.force)
-    emit_notice(rules, reporting.output)
+    emit_mode(rules, reporting.output)
     refused = emit_outcome(outcome, whatif, reporting.output, reporting.limit)
     exit_on_findings(result, "partition")
     if refused:

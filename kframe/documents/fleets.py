@@ -22,7 +22,7 @@ class FleetSweepRow(FailureRow):
 
 class FleetPlanRow(Struct):
     """The plan of a cluster of a fleet: ``kframe spark plan``. ``cost`` and ``bound`` are in ``unit``: no plan costs
-    less than the bound. ``gap`` is null where the limits are not reached, ``bytes`` without sizes."""
+    less than the bound. ``gap`` is null where the targets are not met, ``bytes`` without sizes."""
 
     cluster: str
     scope: int
@@ -38,7 +38,7 @@ class FleetPlanRow(Struct):
     bound: int
     gap: float | None
     exact: bool
-    limits_reached: bool
+    targets_met: bool
     leader_changes: int
     crowded_before: int | None
     crowded_after: int | None
@@ -85,9 +85,9 @@ class ImpactRow(Struct):
     newly_at_min_isr: int | None
     newly_under_replicated: int | None
     unclean_elections: int | None
-    unclean_needed: int | None
+    needs_unclean_election: int | None
     states_changed: int | None
-    states_stored: int | None
+    partition_states_written: int | None
     offline: int | None = field(name="found_offline")
     under_min_isr: int | None = field(name="found_under_min_isr")
     loss: int | None = field(name="found_loss")
@@ -124,7 +124,7 @@ class ClusterReportRow(Struct):
     under_min_isr: int | None
     at_min_isr: int | None
     under_replicated: int | None
-    unclean_needed: int | None
+    needs_unclean_election: int | None
     leaders_moved: int | None
     newly_offline: int | None
     back_online: int | None
@@ -133,7 +133,7 @@ class ClusterReportRow(Struct):
     newly_under_replicated: int | None
     unclean_elections: int | None
     states_changed: int | None
-    states_stored: int | None
+    partition_states_written: int | None
     records: int | None
     record_bytes: int | None
     leader_skew_before: float | None
@@ -148,12 +148,12 @@ class LoadChange(Struct):
     scenario: str
     leaders_before: int | None
     leaders_after: int | None
-    preferred_before: int | None
-    preferred_after: int | None
+    preferred_leaders_before: int | None
+    preferred_leaders_after: int | None
     replicas_before: int | None
     replicas_after: int | None
-    in_sync_before: int | None
-    in_sync_after: int | None
+    in_sync_replicas_before: int | None
+    in_sync_replicas_after: int | None
     requests: int | None
     entries: int | None
     bytes: int | None

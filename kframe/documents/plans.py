@@ -57,8 +57,8 @@ class PlanBroker(Struct):
     copied: int
     deleted: int
     replicas_after: int
-    preferred_before: int
-    preferred_after: int
+    preferred_leaders_before: int
+    preferred_leaders_after: int
 
 
 class PlanMoves(Struct):
@@ -93,7 +93,7 @@ class GeneratedMoves(Struct):
     is ``replicas``, ``bytes``, or that of the goal. ``term_cost`` is the part of the cost that cost terms add.
 
     ``gap`` is the part of the bound by which the cost exceeds it; null where the request is not met. ``exact``: the
-    solver has proven the bound, or that no plan reaches the limits. ``leaders`` counts the partitions whose preferred
+    solver has proven the bound, or that no plan meets the targets. ``leaders`` counts the partitions whose preferred
     leader changes.
     """
 
@@ -154,20 +154,19 @@ class GeneratedBroker(Struct):
 
 
 class GeneratedPlanDocument(Struct):
-    """The report of a generated plan: ``kframe plan generate``. ``meets_request``: the plan does all that is requested.
-    ``limits_reached``: it does, and so the loads of brokers are within their limits. ``proof`` says why no plan copies
+    """The report of a generated plan: ``kframe plan generate``. ``targets_met``: the plan does all that is requested,
+    and the loads of brokers are within their limits. ``proof`` says why no plan copies
     less than the bound. ``skew`` is of the brokers that receive replicas. ``goal`` and ``cost_terms`` name what plugins
     have contributed. ``warnings`` are to be read before the plan is executed."""
 
     snapshot: PlanSnapshot
     summary: str
-    meets_request: bool
     proof: str
     partitions: GeneratedPartitions
     moves: GeneratedMoves
     goal: str | None
     cost_terms: list[str]
-    limits_reached: bool
+    targets_met: bool
     racks: CrowdedPartitions
     skew: dict[str, Skew]
     brokers: list[GeneratedBroker]

@@ -62,7 +62,7 @@ class PartitionConditions(Struct):
     under_min_isr: int | None
     at_min_isr: int | None
     under_replicated: int
-    unclean_needed: int
+    needs_unclean_election: int
 
 
 class HealthRecord(PartitionConditions):
@@ -83,7 +83,7 @@ class ElectionEvent(Struct, tag_field="what", tag="election"):
     unclean: int
 
 
-class StatesEvent(Struct, tag_field="what", tag="states stored"):
+class StatesEvent(Struct, tag_field="what", tag="partition states written"):
     """A write of partition states."""
 
     text: str
@@ -233,8 +233,8 @@ class BrokerRecord(Struct):
     preferred_leaders: int
     replicas_before: int
     replicas: int
-    in_sync_before: int
-    in_sync_after: int
+    in_sync_replicas_before: int
+    in_sync_replicas_after: int
     requests: int | UnsetType = UNSET
     bytes: int | UnsetType | None = UNSET
     leader_and_isr_requests: int | UnsetType = UNSET
@@ -320,7 +320,7 @@ class SweepBefore(Struct):
     offline: int
     under_min_isr: int | None
     at_min_isr: int | None
-    unclean_needed: int
+    needs_unclean_election: int
     leader_skew: Skew
     may_lose_data: int | UnsetType = UNSET
 
@@ -337,7 +337,7 @@ class FailureRow(Struct):
     newly_under_min_isr: int | None
     at_min_isr: int | None
     unclean_elections: int
-    unclean_needed: int
+    needs_unclean_election: int
     leaders_moved: int
     newly_may_lose_data: int
     leaders_max: int
@@ -381,8 +381,8 @@ class ElrFailureRow(Struct):
     under_min_isr_elr_on: int | None
     unclean_elections_elr_off: int
     unclean_elections_elr_on: int
-    unclean_needed_elr_off: int
-    unclean_needed_elr_on: int
+    needs_unclean_election_elr_off: int
+    needs_unclean_election_elr_on: int
 
 
 class ElrRules(Struct):

@@ -2,6 +2,8 @@
 
 from kframe.errors.codes import ErrorCode
 from kframe.errors.exceptions import (
+    EXISTS,
+    NO_FIELD,
     RESIGNING,
     BrokenInvariant,
     ConfigError,
@@ -21,6 +23,8 @@ from kframe.errors.exceptions import (
 )
 
 __all__ = [
+    "EXISTS",
+    "NO_FIELD",
     "RESIGNING",
     "BrokenInvariant",
     "ConfigError",

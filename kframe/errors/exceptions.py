@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+#: ``actual`` of an InputError for a field that is absent, and for a file or directory that is not to be replaced.
+NO_FIELD: Final = "no such field"
+EXISTS: Final = "an existing one"
+
 
 class KframeError(Exception):
     """Base class of all errors that kframe raises deliberately."""
@@ -13,11 +17,11 @@ class InputError(KframeError):
     """Input from a user or another program cannot be used.
 
     ``where`` names the source ("healthy.jsonl:12", "config key request.timeout.ms"); ``actual`` and ``expected``
-    describe its content.
+    describe its content. With NO_FIELD ``expected`` is the field, with EXISTS the option that replaces what exists.
     """
 
     def __init__(self, where: str, actual: str, expected: str) -> None:
-        super().__init__(f"{where}: found {actual}, expected {expected}")
+        super().__init__(f"{where}: {_problem(actual, expected)}")
         self.where = where
         self.actual = actual
         self.expected = expected
@@ -82,3 +86,12 @@ class BrokenInvariant(KframeError):
 
 #: A controller resigns at these failures of an operation. At others it only ends the operation.
 RESIGNING: Final = (ControllerFenced, StoreError, BrokenInvariant)
+
+
+def _problem(actual: str, expected: str) -> str:
+    if actual == NO_FIELD:
+        return f"missing {expected}"
+    if actual == EXISTS:
+        return f"already exists (use {expected})"
+    text = actual if actual.startswith("no such ") else f"found {actual}"
+    return f"{text}, expected {expected}"

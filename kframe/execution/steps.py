@@ -27,6 +27,7 @@ from kframe.execution.state import ExecutionState
 from kframe.execution.step_types import Perform, SetGoal, Step, Wait
 from kframe.execution.throttle_steps import ThrottlePlanner
 from kframe.model.events import TopicPartition
+from kframe.model.texts import counted
 
 #: Observations before the first decision after a crash, because a request may still be on its way.
 CRASH_ROUNDS: Final = 3
@@ -116,7 +117,8 @@ class Planner:
             if remaining and self._waits_for_failed_brokers(remaining):
                 brokers = ", ".join(map(str, sorted(self._health.failed_brokers)))
                 return self._finish(
-                    RunResult.INCOMPLETE, f"{len(remaining):,} partitions wait for brokers that are down: {brokers}"
+                    RunResult.INCOMPLETE,
+                    f"{counted(len(remaining), 'partition')} waiting for failed brokers: {brokers}",
                 )
             if remaining:
                 return self._throttles.throttle(stage, self._tracker.observation) or self._move(remaining)
@@ -126,7 +128,7 @@ class Planner:
                 self._elected = True
                 return Perform(ElectPreferred(tuple(PartitionRef(*partition.name) for partition in leaders)))
         if unmoved := self.unmoved():
-            return self._finish(RunResult.INCOMPLETE, f"{len(unmoved):,} partitions were not moved")
+            return self._finish(RunResult.INCOMPLETE, f"not moved: {counted(len(unmoved), 'partition')}")
         return self._finish(RunResult.ROLLED_BACK if self.state.rolls_back else RunResult.COMPLETED, "")
 
     def _move(self, remaining: Sequence[LocatedPartition]) -> Step:

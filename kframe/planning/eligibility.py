@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from kframe.errors import InputError
+from kframe.model.texts import counted
 from kframe.planning.request import PlanRequest
 from kframe.snapshot import Snapshot
 from kframe.snapshot.facts import BrokerFacts
@@ -50,7 +51,7 @@ def check_targets(snapshot: Snapshot, request: PlanRequest, reasons: Mapping[int
                 )
     for broker_id in request.add_brokers:
         if count := int(np.count_nonzero(snapshot.partitions.replicas.values == broker_id)):
-            replicas = f"{count:,} replica{'' if count == 1 else 's'}"
+            replicas = counted(count, "replica")
             raise InputError(
                 "add_brokers",
                 f"broker {broker_id}, which is in the cluster with {replicas}",

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any, Final
 
 from kframe import __version__
+from kframe.model.texts import counted
 from kframe.planning.page_parts import STYLE, bars, facts, table, table_row, text
 from kframe.planning.review import PlanReview
 
@@ -54,7 +55,13 @@ def render_page(review: PlanReview, plan_file: bytes) -> str:
 
 def _identity(review: PlanReview, plan_file: bytes) -> str:
     checked, snapshot = review.checked, review.checked.snapshot
-    size = f"{len(snapshot.brokers):,} brokers, {len(snapshot.topics):,} topics, {len(snapshot):,} partitions"
+    size = ", ".join(
+        (
+            counted(len(snapshot.brokers), "broker"),
+            counted(len(snapshot.topics), "topic"),
+            counted(len(snapshot), "partition"),
+        )
+    )
     return facts("identity", [
         ("plan file SHA-256", hashlib.sha256(plan_file).hexdigest()),
         ("partitions in the plan", len(checked.plan)),
@@ -70,7 +77,7 @@ def _identity(review: PlanReview, plan_file: bytes) -> str:
 def _result(review: PlanReview) -> str:
     generated = review.generated
     if generated is None:
-        moves = f"{int(review.copied.sum()):,} replicas are copied"
+        moves = f"{counted(int(review.copied.sum()), 'replica')} copied"
         return f'<p class="summary" id="summary">{moves}</p><p class="note">No lower bound: kframe did not make it.</p>'
     warnings = "".join(f'<li class="warning">{text(warning)}</li>' for warning in generated["warnings"])
     notes = warnings + "".join(f"<li>{text(note)}</li>" for note in generated["notes"])
@@ -82,7 +89,7 @@ def _result(review: PlanReview) -> str:
         *((("cost terms", ", ".join(generated["cost_terms"])),) if generated["cost_terms"] else ()),
         (f"lower bound in {moves['unit']}", moves["bound"]),
         ("leaders that change", moves["leaders"]),
-        ("request met", generated["meets_request"]),
+        ("targets met", generated["targets_met"]),
         *((f"partitions {name}", count) for name, count in generated["partitions"].items()),
     ])  # fmt: skip
     return (

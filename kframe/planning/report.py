@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from kframe.model.texts import counted
 from kframe.planning.bounds import PROOFS, TERMS_PROOF
 from kframe.planning.draft import weighted_loads
 from kframe.planning.eligibility import assumed_racks
@@ -41,7 +42,6 @@ def report_document(proposal: PlanProposal) -> dict[str, Any]:
             "partitions": len(snapshot),
         },
         "summary": summary(proposal),
-        "meets_request": proposal.meets_request,
         "proof": proof(proposal),
         "partitions": {
             "scope": len(problem.order) + len(problem.left_out.impossible),
@@ -63,7 +63,7 @@ def report_document(proposal: PlanProposal) -> dict[str, Any]:
         },
         "goal": None if goal is None else goal.name,
         "cost_terms": [] if problem.costs is None else list(problem.costs.names),
-        "limits_reached": proposal.meets_request,
+        "targets_met": proposal.meets_request,
         "racks": {
             "crowded_before": proposal.crowded(problem.original) if proposal.racks_known else None,
             "crowded_after": proposal.crowded(proposal.after) if proposal.racks_known else None,
@@ -84,7 +84,7 @@ def report_document(proposal: PlanProposal) -> dict[str, Any]:
 def summary(proposal: PlanProposal) -> str:
     """The moves and their lower bound in a sentence."""
     moves, cost, bound = proposal.moves, proposal.cost, proposal.bound
-    text = f"{moves:,} {'move' if moves == 1 else 'moves'}"
+    text = counted(moves, "move")
     if proposal.problem.request.leaders_only:
         return f"{text}; {proposal.leader_changes:,} preferred leaders change"
     problem = proposal.problem
@@ -93,12 +93,12 @@ def summary(proposal: PlanProposal) -> str:
     if problem.costs is not None:
         text += f" that cost {cost:,} with {', '.join(problem.costs.names)}"
     if len(proposal.unmet):
-        limits = "" if proposal.reached else "; the limits are not reached"
+        limits = "" if proposal.reached else "; the targets are not met"
         return f"{text}; the request is not met: {_unmet_text(proposal)}{limits}"
     if not proposal.reached and proposal.exact:
-        return f"{text}; no plan reaches the limits"
+        return f"{text}; no plan meets the targets"
     if not proposal.reached:
-        return f"{text}; the limits are not reached, and a plan that reaches them needs at least {bound:,}"
+        return f"{text}; the targets are not met, and a plan that meets them needs at least {bound:,}"
     gap = "" if cost == bound else f" (gap {proposal.gap:.2%})"
     cheaper = "costs less" if problem.costs is not None else "can do with fewer"
     return f"{text}; no plan {cheaper} than {bound:,}{gap}"
@@ -109,7 +109,7 @@ def proof(proposal: PlanProposal) -> str:
     if proposal.problem.request.leaders_only:
         return "The order of replicas changes; nothing is copied."
     if proposal.exact and not proposal.reached:
-        return "The solver HiGHS has proven that no plan reaches the limits."
+        return "The solver HiGHS has proven that no plan meets the targets."
     bounds = {} if proposal.proven_by in PROOFS else proposal.lower_bounds()
     text = PROOFS[proposal.proven_by if not bounds else max(bounds, key=bounds.__getitem__)]
     return text if proposal.problem.costs is None else f"{text} {TERMS_PROOF}"
@@ -184,12 +184,12 @@ def warnings(proposal: PlanProposal) -> Iterator[str]:
         named = [topics.name_of_row(row) for row in proposal.leaderless[:_NAMED].tolist()]
         suffix = f" and {count - _NAMED:,} more" if count > _NAMED else ""
         yield (
-            f"{_counted(count, 'partition')} without a leader: nothing can be copied before they have one"
+            f"{counted(count, 'partition')} without a leader: nothing can be copied before they have one"
             f" ({', '.join(named)}{suffix})"
         )
     if (count := sum(1 for _ in diversions(problem, proposal.after))) > 0:
         verb = "goes" if count == 1 else "go"
-        yield f"{_counted(count, 'replica')} of replaced brokers cannot go to the replacement and {verb} elsewhere"
+        yield f"{counted(count, 'replica')} of replaced brokers cannot go to the replacement and {verb} elsewhere"
     if not proposal.reached:
         yield from _outside_limits(proposal)
     if not proposal.racks_known:
@@ -231,30 +231,26 @@ def notes(proposal: PlanProposal) -> Iterator[str]:
     if len(problem.left_out.reassigning):
         count = len(problem.left_out.reassigning)
         verb = "is" if count == 1 else "are"
-        yield f"{_counted(count, 'partition')} {verb} being reassigned; the plan leaves them as they are"
+        yield f"{counted(count, 'partition')} {verb} being reassigned; the plan leaves them as they are"
     if proposal.unassignable:
         count = proposal.unassignable
         verb = "stays as it is" if count == 1 else "stay as they are"
-        yield f"{_counted(count, 'partition')} {verb}, because no allowed broker can take a replica"
+        yield f"{counted(count, 'partition')} {verb}, because no allowed broker can take a replica"
     if proposal.solver_error is not None:
         yield f"the plan is not solved to the optimum, because the solver failed: {proposal.solver_error}"
     leaving = problem.brokers.leaving
     retained = int(leaving[settled_lists(problem, proposal.after).values].sum())
     if departing := int(leaving[proposal.after.values].sum()) - retained:
         verb = "leaves" if departing == 1 else "leave"
-        yield f"{_counted(departing, 'replica')} {verb} when reassignments in progress complete"
+        yield f"{counted(departing, 'replica')} {verb} when reassignments in progress complete"
     if outside := retained - int(proposal.unmet.retained.sum()):
         verb = "stays" if outside == 1 else "stay"
-        yield f"{_counted(outside, 'replica')} outside of the scope {verb} on the brokers that the others leave"
+        yield f"{counted(outside, 'replica')} outside of the scope {verb} on the brokers that the others leave"
     lost = distinct_racks(proposal.after, problem.brokers.rack) < distinct_racks(problem.original, problem.brokers.rack)
     lost &= proposal.after.counts >= problem.original.counts
     if by_caps := int(np.count_nonzero(lost[proposal.rows_without_racks])):
         verb, reason = "spans" if by_caps == 1 else "span", "no broker of a further rack has room within its cap"
-        yield f"{_counted(by_caps, 'partition')} {verb} fewer racks, because {reason}"
+        yield f"{counted(by_caps, 'partition')} {verb} fewer racks, because {reason}"
     if by_racks := int(np.count_nonzero(lost)) - by_caps:
         verb = "spans" if by_racks == 1 else "span"
-        yield f"{_counted(by_racks, 'partition')} {verb} fewer racks, because a rack is evacuated"
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+        yield f"{counted(by_racks, 'partition')} {verb} fewer racks, because a rack is evacuated"

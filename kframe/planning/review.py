@@ -10,6 +10,7 @@ import numpy as np
 
 from kframe.model.columns import Bool, Int32, Int64, Ragged
 from kframe.model.lists import members
+from kframe.model.texts import counted
 from kframe.planning.draft import weighted_loads
 from kframe.planning.proposal import PlanProposal
 from kframe.planning.report import report_document
@@ -139,7 +140,12 @@ class PlanReview:
             value = getattr(self.request, field.name)
             if field.name == "weights":
                 if value is not None:
-                    rows.append(("sizes", f"{len(value):,} partitions, {int(value.sum()):,} bytes without copies"))
+                    rows.append(
+                        (
+                            "sizes",
+                            f"{counted(len(value), 'partition')}, {counted(int(value.sum()), 'byte')} without copies",
+                        )
+                    )
             elif value is True or (field.name != "rebalance" and value != getattr(default, field.name)):
                 rows.append((field.name.replace("_", " "), _words(value)))
         return rows

@@ -11,6 +11,7 @@ import numpy as np
 
 from kframe.model.columns import Bool, Int32, Int64, Ragged
 from kframe.model.lists import members
+from kframe.model.texts import counted
 from kframe.planning.limits import distinct_racks
 from kframe.planning.problem import PlanProblem, host_counts, requested_factors
 from kframe.planning.racks import reachable_racks, required_racks
@@ -97,10 +98,9 @@ def reasons(problem: PlanProblem, after: Ragged, unmet: UnmetPartitions) -> Iter
 def _too_few_brokers(problem: PlanProblem, hosts: int, factor: int) -> str:
     remaining = int(np.count_nonzero(problem.brokers.leaving == 0))
     if factor > remaining:
-        is_reduced = remaining < len(problem.brokers)
-        text = f"{_counted(remaining, 'broker')} would remain" if is_reduced else f"there are {remaining:,} brokers"
-        return f"replication factor {factor}, but {text}"
-    return f"replication factor {factor}, but {_counted(hosts, 'broker')} can have a replica{_refused(problem)}"
+        verb = " would remain" if remaining < len(problem.brokers) else ""
+        return f"replication factor {factor}, but {'' if verb else 'only '}{counted(remaining, 'broker')}{verb}"
+    return f"replication factor {factor}, but {counted(hosts, 'broker')} can have a replica{_refused(problem)}"
 
 
 def _no_room(problem: PlanProblem, count: Int64, replicas: Int32, row: int) -> str:
@@ -115,7 +115,7 @@ def _no_room(problem: PlanProblem, count: Int64, replicas: Int32, row: int) -> s
     full = candidates & (count >= brokers.cap)
     if full.any() and np.count_nonzero(candidates & ~full) < lacking:
         at_cap = ", ".join(
-            f"broker {brokers.ids[index]} has {count[index]:,} of at most {brokers.cap[index]:,} replicas"
+            f"broker {brokers.ids[index]} has {count[index]:,} of at most {counted(brokers.cap[index], 'replica')}"
             for index in np.flatnonzero(full)[:_NAMED].tolist()
         )
         more = f" and {np.count_nonzero(full) - _NAMED:,} more" if np.count_nonzero(full) > _NAMED else ""
@@ -142,13 +142,13 @@ def describe(problem: PlanProblem, unmet: UnmetPartitions) -> str:
     if unmet.lacking[Unmet.REMOVAL].any():
         ids = problem.brokers.ids[np.flatnonzero(unmet.retained)].tolist()
         verb = "retain" if len(ids) > 1 else "retains"
-        phrases.append(f"{brokers_text(ids)} {verb} {_counted(int(unmet.retained.sum()), 'replica')}")
+        phrases.append(f"{brokers_text(ids)} {verb} {counted(int(unmet.retained.sum()), 'replica')}")
     for kind, text in (
         (Unmet.REPLICATION_FACTOR, "without the requested replication factor"),
         (Unmet.RACKS, "in fewer racks than possible"),
     ):
         if count := int(np.count_nonzero(unmet.lacking[kind])):
-            phrases.append(f"{_counted(count, 'partition')} {text}")
+            phrases.append(f"{counted(count, 'partition')} {text}")
     return ", ".join(phrases)
 
 
@@ -169,7 +169,3 @@ def settled_lists(problem: PlanProblem, after: Ragged) -> Ragged:
         return after
     indexes = np.searchsorted(problem.brokers.ids, removing.values).astype(np.int32)
     return after.keep(~members(after, Ragged(removing.offsets, indexes)))
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"

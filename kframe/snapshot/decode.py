@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from kframe.errors import InputError, SnapshotError
+from kframe.errors import NO_FIELD, InputError, SnapshotError
 
 T = TypeVar("T")
 
@@ -100,10 +100,11 @@ def _invalid(raw: bytes | str, where: str, problem: str) -> tuple[str, str, str]
     if path.startswith("`key` in "):
         path = f"{path.removeprefix('`key` in ')} key"
     path = path.replace("`", "").removeprefix("$")
-    message = message.replace("`", "")
     if message.startswith("Object missing required "):
-        actual, expected = "no such field", message.removeprefix("Object missing required ")
-    elif message.startswith("Object contains "):
+        missing = message.removeprefix("Object missing required ").replace("`", '"')
+        return f"{where} field {path.lstrip('.')}" if path else where, NO_FIELD, missing
+    message = message.replace("`", "")
+    if message.startswith("Object contains "):
         actual, expected = message.removeprefix("Object contains "), "only the fields of this schema"
     elif message.startswith("Expected "):
         expected, _, got = message.removeprefix("Expected ").partition(", got ")

@@ -18,7 +18,7 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from kframe.errors import SnapshotError
+from kframe.errors import EXISTS, SnapshotError
 from kframe.snapshot.checks import check_brokers_listed, check_snapshot, partition_faults
 from kframe.snapshot.facts import PartitionFacts, TopicFacts
 from kframe.snapshot.faults import REFUSE, Faults
@@ -190,7 +190,7 @@ def _check_target(path: Path, force: bool) -> None:
             raise SnapshotError(str(path.parent), "no such directory", "one to write the snapshot in")
         return
     if not force:
-        raise SnapshotError(str(path), "something already there", "a new directory, or --force to replace a snapshot")
+        raise SnapshotError(str(path), EXISTS, "--force to replace a snapshot")
     if not path.is_dir() or not _is_snapshot_or_empty(path):
         raise SnapshotError(str(path), "something that is not a snapshot", "a snapshot, or an empty directory")
 

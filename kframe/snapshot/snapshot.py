@@ -156,7 +156,7 @@ class Snapshot(SnapshotContent, Tabular):
         live = [facts for facts in self.brokers if facts.registered]
         yield (
             "brokers.registered",
-            "taken as gone",
+            "taken as unregistered",
             [facts.broker_id for facts in self.brokers if facts.registered is None],
         )
         yield "brokers.broker_epoch", "taken as 0", [facts.broker_id for facts in live if facts.broker_epoch is None]

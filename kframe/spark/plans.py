@@ -43,7 +43,7 @@ PLANS: Final = FleetTable(
         [("cluster", TEXT), ("scope", LONG), ("changed", LONG), ("reassigning", LONG), ("unassignable", LONG),
          ("unmet", LONG), ("leaderless", LONG), ("moves", LONG), ("bytes", LONG), ("unit", TEXT),
          ("cost", LONG), ("bound", LONG), ("gap", pa.float64()), ("exact", FLAG),
-         ("limits_reached", FLAG), ("leader_changes", LONG), ("crowded_before", LONG), ("crowded_after", LONG),
+         ("targets_met", FLAG), ("leader_changes", LONG), ("crowded_before", LONG), ("crowded_after", LONG),
          ("summary", TEXT), ("proof", TEXT)]
     ),
     ("cluster",),
@@ -143,7 +143,7 @@ def plan_row(cluster: str, proposal: PlanProposal) -> pa.Table:
         "moves": moves["replicas"],
         "bytes": moves["cost"] - moves["term_cost"] if moves["unit"] == "bytes" else None,
         "leader_changes": moves["leaders"],
-        "limits_reached": document["limits_reached"],
+        "targets_met": document["targets_met"],
         **document["racks"],
         "summary": document["summary"],
         "proof": document["proof"],

@@ -39,7 +39,9 @@ from kframe.whatif.outcome import ControllerResponse, FailOn
 SHARED: Final = [pa.field("cluster", TEXT), pa.field("scenario", TEXT)]
 #: Partitions of a broker, before and after.
 LOADS: Final = tuple(
-    f"{what}_{when}" for what in ("leaders", "preferred", "replicas", "in_sync") for when in ("before", "after")
+    f"{what}_{when}"
+    for what in ("leaders", "preferred_leaders", "replicas", "in_sync_replicas")
+    for when in ("before", "after")
 )
 #: The changed partitions, as ``kframe whatif fail --out`` writes them. Only those of KRaft clusters have ELRs.
 CHANGES: Final = FleetTable(
@@ -63,7 +65,7 @@ BROKER_COUNTS: Final = FleetTable(
     ("cluster", "scenario", "broker_id"),
 )  # fmt: skip
 #: The number of partitions in each condition after each step; step 0 is before the first. ``not_done`` counts the
-#: partitions (or topics, for verbs on topics) that the controller answered with an error; 0 without an response.
+#: partitions (or topics, for verbs on topics) that the controller answered with an error; 0 without a response.
 CONDITIONS: Final = FleetTable(
     "conditions",
     pa.schema(
@@ -76,7 +78,8 @@ CONDITIONS: Final = FleetTable(
 #: in requests; ``found_...`` as ``Outcome.count_of``.
 IMPACT_COUNTS: Final = (
     "leaders_moved", "newly_offline", "back_online", "newly_under_min_isr", "newly_at_min_isr",
-    "newly_under_replicated", "unclean_elections", "unclean_needed", "states_changed", "states_stored",
+    "newly_under_replicated", "unclean_elections", "needs_unclean_election", "states_changed",
+    "partition_states_written",
 )  # fmt: skip
 FINDINGS: Final = ("found_offline", "found_under_min_isr", "found_loss", "found_possible_loss")
 #: The records that the controller of a KRaft cluster writes, and the bytes of their values. Null in ZooKeeper mode.
@@ -259,7 +262,7 @@ def _changes(outcome: Outcome, _recorder: BatchRecorder) -> pa.RecordBatch:
 def _broker_counts(outcome: Outcome, _recorder: BatchRecorder) -> pa.RecordBatch:
     before, after = outcome.before, outcome.after
     columns: list[Any] = [outcome.broker_ids, list(outcome.racks), before.registered != 0, after.registered != 0]
-    for count in ("leaders", "preferred", "replicas", "in_sync"):
+    for count in ("leaders", "preferred", "replicas", "in_sync"):  # Attributes of ClusterHealth.
         columns += [getattr(before, count).astype(np.int64), getattr(after, count).astype(np.int64)]
     return _batch(BROKER_COUNTS, columns)
 

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 _SENT: Final = ("requests", "entries", "bytes")
 
-#: A row for each cluster and scenario: its impact, the health afterwards (``offline`` … ``unclean_needed``) and the
-#: leader skew before and after. The skew is the busiest registered broker's leaders over the mean (``Skew.over_mean``,
-#: not rounded). ``rules`` are those that decided.
+#: A row for each cluster and scenario: its impact, the health afterwards (``offline`` … ``needs_unclean_election``) and
+#: the leader skew before and after. The skew is the busiest registered broker's leaders over the mean
+#: (``Skew.max_mean_ratio``, not rounded). ``rules`` are those that decided.
 BY_CLUSTER: Final = FleetTable(
     "report_by_cluster",
     pa.schema(

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kframe.errors import InputError
+from kframe.errors import EXISTS, InputError
 from kframe.model.lists import distinct_values
 from kframe.snapshot import Snapshot, write_snapshot
 from kframe.snapshot.facts import own_configs
@@ -172,7 +172,7 @@ def _named_topics(cluster: str, partitions: pa.Table) -> pa.Table:
 def _check_target(target: OutputTarget, name: str) -> None:
     path = Path(target.path) / name
     if path.exists() and not target.overwrite:
-        raise InputError(str(path), "something already there", "a new cluster, or mode overwrite to replace a snapshot")
+        raise InputError(str(path), EXISTS, "mode overwrite to replace a snapshot")
     if path.exists() and not (path / MANIFEST_FILE).is_file():
         raise InputError(str(path), "something that is no snapshot", "a snapshot to replace, or nothing")
 

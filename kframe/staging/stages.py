@@ -10,6 +10,7 @@ import numpy as np
 from msgspec import UNSET
 
 from kframe.model.columns import Int32
+from kframe.model.texts import counted
 from kframe.staging.failures import stage_failures
 from kframe.staging.manifest import (
     PlanStage,
@@ -165,7 +166,7 @@ def _limits(problem: StageProblem) -> StageLimits:
 def _summary(scheduled: StageSchedule) -> str:
     staged = scheduled.stage >= 0
     moves, count = int(scheduled.problem.moves[staged].sum()), scheduled.count
-    text = f"{moves:,} {'move' if moves == 1 else 'moves'} in {count:,} {'stage' if count == 1 else 'stages'}"
+    text = f"{counted(moves, 'move')} in {counted(count, 'stage')}"
     gap = "" if count == scheduled.bound else f" (gap {scheduled.gap:.2%})"
     return f"{text}; no order within the limits has fewer than {scheduled.bound:,}{gap}"
 
@@ -175,7 +176,7 @@ def _unstaged(scheduled: StageSchedule) -> Iterator[UnstagedReassignment]:
     targets = problem.checked.plan.targets
     reasons = {position: (name, _REASONS[name]) for position, name in problem.refused.items()}
     for row in np.flatnonzero(scheduled.stage < 0).tolist():
-        lacking = ", ".join(f"broker {id_} lacks {size:,} bytes" for id_, size in scheduled.lacking(row))
+        lacking = ", ".join(f"broker {id_} lacks {counted(size, 'byte')}" for id_, size in scheduled.lacking(row))
         reasons[int(problem.positions[row])] = ("disk", lacking)
     for position, (reason, detail) in sorted(reasons.items()):
         topic, partition = targets.names[targets.topic[position]], int(targets.partition[position])
@@ -193,6 +194,6 @@ def _notes(scheduled: StageSchedule, stages: list[PlanStage]) -> Iterator[str]:
     if too_long:
         yield f"{len(too_long):,} stages are longer than the longest window; the first is stage {too_long[0]}"
     for broker_id, size in scheduled.overfull():
-        yield f"no order exists: after the plan broker {broker_id} needs {size:,} bytes more than its capacity"
+        yield f"no order exists: after the plan broker {broker_id} needs {counted(size, 'byte')} more than its capacity"
     if (scheduled.stage < 0).any() and not scheduled.overfull():
         yield "no order was found in which each new replica fits its disk"

@@ -23,7 +23,7 @@ from kframe.whatif.sweep_result import SortBy as SortBy
 from kframe.whatif.sweep_result import Sweep as Sweep
 from kframe.whatif.timeline import ElectionHeld as ElectionHeld
 from kframe.whatif.timeline import RequestsSent as RequestsSent
-from kframe.whatif.timeline import StatesStored as StatesStored
+from kframe.whatif.timeline import StatesWritten as StatesWritten
 from kframe.whatif.timeline import TimelineEvent as TimelineEvent
 from kframe.whatif.timeline import TopicAction as TopicAction
 from kframe.whatif.timeline import TopicsWritten as TopicsWritten

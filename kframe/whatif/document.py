@@ -100,8 +100,8 @@ def broker_records(outcome: Outcome) -> Iterator[dict[str, Any]]:
             "preferred_leaders": int(after.preferred[index]),
             "replicas_before": int(before.replicas[index]),
             "replicas": int(after.replicas[index]),
-            "in_sync_before": int(before.in_sync[index]),
-            "in_sync_after": int(after.in_sync[index]),
+            "in_sync_replicas_before": int(before.in_sync[index]),
+            "in_sync_replicas_after": int(after.in_sync[index]),
             **sent,
         }
 

@@ -28,9 +28,9 @@ class LeaderRule(StrEnum):
     OFFLINE_CLEAN = "offline election, clean part: the first live replica in assignment order that is in the ISR"
     OFFLINE_UNCLEAN = "offline election, unclean part: the first live replica in assignment order, in the ISR or not"
     REASSIGN = "reassignment election: the first live target replica that is in the ISR"
-    PREFERRED = "preferred election: the first replica of the assignment, if it lives and is in the ISR"
+    PREFERRED = "preferred election: the first replica of the assignment, if it is live and in the ISR"
     CONTROLLED_SHUTDOWN = "controlled shutdown election: the first live ISR member in assignment order that stays"
-    STAYS = "no election: a leader stays as long as it lives; only a preferred election moves it back"
+    STAYS = "no election: a leader stays while it is live; only a preferred election moves it back"
 
 
 class CandidateStatus(StrEnum):
@@ -99,11 +99,11 @@ class ElectionExplainer:
         view, allowed = self._cluster.view(self._row), self._unclean_allowed()
         leader = _leader(view)
         if view.partition_epoch == NO_STATE:
-            text = "it has no leadership state yet; a controller makes one by this rule as soon as a replica lives"
+            text = "no partition state yet; the controller elects by this rule once a replica is live"
             return self._decision(None, LeaderRule.INITIAL, leader, text)
         alive = leader is not None and self._obstacle(leader) is None
         if leader is None or not alive:
-            absence = "no leader" if leader is None else f"leader {leader}, which is gone"
+            absence = "no leader" if leader is None else f"leader {leader}, which is down"
             text = f"it has {absence}: {self._why_no_leader(view, allowed)}"
             return self._decision(None, LeaderRule.OFFLINE_CLEAN, None, text)
         if view.recovery is RecoveryState.RECOVERING:
@@ -159,11 +159,11 @@ class ElectionExplainer:
             elif rule not in (LeaderRule.INITIAL, LeaderRule.OFFLINE_UNCLEAN) and broker_id not in view.isr:
                 status, reason = CandidateStatus.OUT_OF_SYNC, self._out_of_sync(view)
             elif leader_position is not None and position > leader_position:
-                status, reason = CandidateStatus.LATER, f"broker {leader} stands before it in the assignment"
+                status, reason = CandidateStatus.LATER, f"broker {leader} comes first in the assignment"
             elif rule is LeaderRule.STAYS:
                 status, reason = (
                     CandidateStatus.EARLIER,
-                    "it lives and is in the ISR: a preferred election or a failure could move leadership",
+                    "it is live and in the ISR: a preferred election or a failure could move leadership",
                 )
             else:
                 status, reason = (
@@ -186,14 +186,14 @@ class ElectionExplainer:
 
     def _out_of_sync(self, view: PartitionView) -> str:
         isr = ",".join(map(str, view.isr)) or "empty"
-        return f"it is alive, but not in the ISR ({isr}); {self._unclean_setting()}"
+        return f"it is live, but not in the ISR ({isr}); {self._unclean_setting()}"
 
     def _why_no_leader(self, view: PartitionView, unclean_allowed: bool) -> str:
         live = [broker_id for broker_id in view.replicas if self._obstacle(broker_id) is None]
         if not view.replicas:
             return "no replica is assigned"
         if not live:
-            return "no replica lives"
+            return "no live replica"
         if any(broker_id in view.isr for broker_id in live):
             return "a live replica is in the ISR, so the next election will choose it"
         wait = "an election now would be unclean" if unclean_allowed else self._unclean_setting()
@@ -206,7 +206,7 @@ class ElectionExplainer:
 
     def _unclean_setting(self) -> str:
         if self._unclean_allowed():
-            return "unclean elections are allowed, but only when no ISR member lives"
+            return "unclean elections are allowed, but only when no ISR member is live"
         return "unclean.leader.election.enable is false"
 
 
@@ -216,4 +216,4 @@ def _leader(view: PartitionView) -> int | None:
 
 def _why_chosen(position: int, in_sync: bool) -> str:
     position_text = "the preferred replica" if position == 0 else f"number {position + 1} in the assignment"
-    return f"{position_text}, alive and {'in' if in_sync else 'outside'} the ISR"
+    return f"{position_text}, live and {'in' if in_sync else 'outside'} the ISR"

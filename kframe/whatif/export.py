@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from kframe.errors import InputError
+from kframe.errors import EXISTS, InputError
 from kframe.snapshot import Snapshot
 from kframe.whatif.document import NamesPartitions, broker_records, summary_document, timeline_records
 from kframe.whatif.files import parquet_module
@@ -40,7 +40,7 @@ def check_target(path: Path, *, force: bool = False) -> None:
     if not path.exists() and not path.is_symlink():
         return
     if not force:
-        raise InputError(str(path), "something already there", "a new directory, or --force to replace an outcome")
+        raise InputError(str(path), EXISTS, "--force to replace an outcome")
     if path.is_symlink() or not path.is_dir() or not {entry.name for entry in path.iterdir()} <= _FILES:
         raise InputError(str(path), "something that is not an outcome", "an outcome, or an empty directory")
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any, Final
 
-from kframe.errors import InputError
+from kframe.errors import EXISTS, InputError
 
 #: Suffixes of picture files.
 PICTURES: Final = (".svg", ".png")
@@ -21,7 +21,7 @@ def check_file(path: Path, endings: Collection[str] = (), *, force: bool = False
     if not path.parent.is_dir():
         raise InputError(str(path.parent), "no such directory", "one to write the file in")
     if path.is_dir() or (path.exists() and not force):
-        raise InputError(str(path), "something already there", "a new file, or --force to replace one")
+        raise InputError(str(path), EXISTS, "--force to replace it")
     if path.exists() and not path.is_file():
         raise InputError(str(path), "a device or a pipe, which would be replaced", "a regular file")
 

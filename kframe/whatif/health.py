@@ -18,16 +18,16 @@ from kframe.model.topics import UNSET
 #: Rows that are examined at a time.
 BLOCK_ROWS: Final = 1 << 16
 #: Conditions of partitions, in the order of reports.
-CONDITIONS: Final = ("offline", "under_min_isr", "at_min_isr", "under_replicated", "unclean_needed")
+CONDITIONS: Final = ("offline", "under_min_isr", "at_min_isr", "under_replicated", "needs_unclean_election")
 
 
 @dataclass(frozen=True, slots=True)
 class Skew:
-    """How unevenly a load lies on the registered brokers. ``over_mean`` is None where there is no load."""
+    """How unevenly a load lies on the registered brokers. ``max_mean_ratio`` is None where there is no load."""
 
     mean: float
-    most: int
-    over_mean: float | None
+    max: int
+    max_mean_ratio: float | None
     deviation: float
 
     @staticmethod
@@ -35,8 +35,8 @@ class Skew:
         """The skew of these brokers' loads. Of no broker it is all zeros."""
         if not len(loads):
             return Skew(0.0, 0, None, 0.0)
-        mean, most = float(loads.mean()), int(loads.max())
-        return Skew(round(mean, 3), most, round(most / mean, 3) if mean else None, round(float(loads.std()), 3))
+        mean, largest = float(loads.mean()), int(loads.max())
+        return Skew(round(mean, 3), largest, round(largest / mean, 3) if mean else None, round(float(loads.std()), 3))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,10 +47,10 @@ class ClusterHealth:
     ``offline``: no leader, or an unregistered one. ``under_min_isr``: offline, or fewer in sync than the smaller of
     ``min.insync.replicas`` and the number of assigned replicas (Kafka 3.9 ``Partition.effectiveMinIsr``); producers
     with acks=all are refused. ``at_min_isr``: led, and exactly as many. Both are None if topic settings are unknown.
-    ``under_replicated``: fewer in sync than assigned, replicas being added not counted. ``unclean_needed``: offline, no
-    ISR member is live, and a replica outside the ISR is. ``may_lose_data``: offline, and only an unclean election could
-    give a leader, or in a KRaft cluster the last-known leader. The loads are (b,) by broker index: partitions led,
-    partitions with this preferred replica, assigned replicas, and ISR memberships.
+    ``under_replicated``: fewer in sync than assigned, replicas being added not counted. ``needs_unclean_election``:
+    offline, no ISR member is live, and a replica outside the ISR is. ``may_lose_data``: offline, and only an unclean
+    election could give a leader, or in a KRaft cluster the last-known leader. The loads are (b,) by broker index:
+    partitions led, partitions with this preferred replica, assigned replicas, and ISR memberships.
     """
 
     counted: Bool
@@ -58,7 +58,7 @@ class ClusterHealth:
     under_min_isr: Bool | None
     at_min_isr: Bool | None
     under_replicated: Bool
-    unclean_needed: Bool
+    needs_unclean_election: Bool
     may_lose_data: Bool
     registered: UInt8
     leaders: Int32
@@ -100,15 +100,15 @@ def health_of(cluster: ClusterState, config: ControllerConfig, configs_known: bo
         under_replicated[rows] = is_counted & (isr_count < replica_count - (0 if adding is None else adding[rows]))
     loads = tuple(np.empty(len(brokers), np.int32) for _ in range(4))
     kernels.count_by_broker(p.leader, p.slot_start, p.replica_count, p.isr_count, p.replica, p.isr, *loads)
-    unclean_needed = _unclean_needed(cluster, offline)
+    needs_unclean_election = _needs_unclean_election(cluster, offline)
     return ClusterHealth(
         counted,
         offline,
         under_min_isr if configs_known else None,
         at_min_isr if configs_known else None,
         under_replicated,
-        unclean_needed,
-        unclean_needed,
+        needs_unclean_election,
+        needs_unclean_election,
         brokers.registered.copy(),
         *loads,
     )
@@ -137,7 +137,7 @@ def _adding(cluster: ClusterState) -> Int32 | None:
     return p.lists("replica", all_rows).count((p.replica_flags[p.slots_of(all_rows)] & ReplicaFlag.ADDING) != 0)
 
 
-def _unclean_needed(cluster: ClusterState, offline: Bool) -> Bool:
+def _needs_unclean_election(cluster: ClusterState, offline: Bool) -> Bool:
     p, live = cluster.partitions, cluster.brokers.live
     needed = np.zeros(len(p), np.bool_)
     rows = np.flatnonzero(offline & (p.partition_epoch != NO_STATE)).astype(np.int32)

@@ -25,7 +25,7 @@ from kframe.whatif.timeline import (
     ElectionHeld,
     MergedTimeline,
     RequestsSent,
-    StatesStored,
+    StatesWritten,
     TimelineEvent,
     TopicAction,
     TopicsWritten,
@@ -137,12 +137,12 @@ def election_held(kind: ElectionKind, rows: Int32, unclean_allowed: UInt8, leade
     return ElectionHeld(kind, len(rows), int(np.count_nonzero(elected)), len(unclean)), unclean
 
 
-def states_stored(cluster: ClusterState, change: StateChange, result: WriteResult) -> StatesStored:
+def partition_states_written(cluster: ClusterState, change: StateChange, result: WriteResult) -> StatesWritten:
     """What a write did to the states that ``cluster``, which has not taken it over yet, still knows."""
     p, accepted = cluster.partitions, result.accepted
     old_leader, created = p.leader[change.rows], change.expected == NO_STATE
     growth = change.isr.counts - p.isr_count[change.rows]
-    return StatesStored(
+    return StatesWritten(
         partitions=int(np.count_nonzero(accepted)),
         created=int(np.count_nonzero(accepted & created)),
         elected=int(np.count_nonzero(accepted & ~created & (change.leader >= 0) & (change.leader != old_leader))),
@@ -172,7 +172,7 @@ class WatchedStore:
         """Save the rows, write, then notify the observer."""
         self._before_states(change.rows)
         result = self._store.write_states(cluster, change)
-        self._watch(states_stored(cluster, change, result))
+        self._watch(partition_states_written(cluster, change, result))
         return result
 
     def create_topics(

@@ -12,18 +12,19 @@ import numpy as np
 from kframe.embedded import Api
 from kframe.errors import ErrorCode
 from kframe.model.columns import Bool, Int16, Int32
+from kframe.model.texts import counted
 from kframe.snapshot.frames import Tabular
 from kframe.whatif.changes import PartitionChanges
 from kframe.whatif.health import ClusterHealth, newly
 from kframe.whatif.observe import Traffic
 from kframe.whatif.reassignment_result import ReassignmentResult
-from kframe.whatif.timeline import RecordsWritten, RequestsSent, StatesStored, TimelineEvent, TopicsWritten
+from kframe.whatif.timeline import RecordsWritten, RequestsSent, StatesWritten, TimelineEvent, TopicsWritten
 from kframe.whatif.topic_results import TopicResult
 
 #: The rules of ZooKeeper mode in words.
-ZOOKEEPER_RULES: Final = "ZooKeeper rules"
+ZOOKEEPER_RULES: Final = "ZooKeeper (Kafka 3.9)"
 #: What a step can record that reaches storage or a broker; an election without a winner reaches neither.
-_EFFECTS: Final = (RecordsWritten, RequestsSent, StatesStored, TopicsWritten)
+_EFFECTS: Final = (RecordsWritten, RequestsSent, StatesWritten, TopicsWritten)
 
 
 class Verb(StrEnum):
@@ -82,13 +83,13 @@ class Operation:
         """The operation in words."""
         partitions = "all partitions"
         if self.partitions is not None:
-            partitions = f"{self.partitions:,} partition{'' if self.partitions == 1 else 's'}"
+            partitions = counted(self.partitions, "partition")
         topics = f"topic{'' if len(self.topics) == 1 else 's'} {names_text(self.topics)}"
         match self.verb:
             case Verb.ELECT:
                 return f"elect {self.election} leaders for {partitions}"
             case Verb.REASSIGN:
-                return f"reassign {partitions} of {len(self.topics):,} topic{'' if len(self.topics) == 1 else 's'}"
+                return f"reassign {partitions} of {counted(len(self.topics), 'topic')}"
             case Verb.CREATE:
                 return f"create {topics} with {partitions}"
             case Verb.CREATE_PARTITIONS:
@@ -166,9 +167,9 @@ class Impact:
     newly_at_min_isr: int | None
     newly_under_replicated: int
     unclean_elections: int
-    unclean_needed: int
+    needs_unclean_election: int
     states_changed: int
-    states_stored: int
+    partition_states_written: int
     offline_peak: int
     under_min_isr_peak: int | None
     requests: int
@@ -224,7 +225,7 @@ class Outcome(Tabular):
         """The number of partitions with this condition. None if the snapshot lacks what decides it.
 
         OFFLINE and UNDER_MIN_ISR: after any of the steps, but not before the first. LOSS: a leader was elected outside
-        the ISR, so that acknowledged records may be gone. POSSIBLE_LOSS: LOSS, or a partition is in
+        the ISR, so that acknowledged records may be lost. POSSIBLE_LOSS: LOSS, or a partition is in
         ``ClusterHealth.may_lose_data`` after any of the steps, but not before the first.
         """
         mask = self.findings[what]
@@ -243,7 +244,7 @@ class Outcome(Tabular):
     def impact(self) -> Impact:
         """The outcome in numbers."""
         sent = [event for step in self.steps for event in step.events if isinstance(event, RequestsSent)]
-        stored = [event for step in self.steps for event in step.events if isinstance(event, StatesStored)]
+        stored = [event for step in self.steps for event in step.events if isinstance(event, StatesWritten)]
         written = [event for step in self.steps for event in step.events if isinstance(event, RecordsWritten)]
         under = [count for step in self.steps if (count := step.counts["under_min_isr"]) is not None]
         known = len(self.before.offline)
@@ -256,9 +257,9 @@ class Outcome(Tabular):
             newly_at_min_isr=_newly(self.before.at_min_isr, self.after.at_min_isr),
             newly_under_replicated=_newly(self.before.under_replicated, self.after.under_replicated) or 0,
             unclean_elections=int(np.count_nonzero(self.changes.unclean)),
-            unclean_needed=int(np.count_nonzero(self.after.unclean_needed)),
+            needs_unclean_election=int(np.count_nonzero(self.after.needs_unclean_election)),
             states_changed=len(self.changes),
-            states_stored=sum(event.partitions for event in stored),
+            partition_states_written=sum(event.partitions for event in stored),
             offline_peak=max(step.counts["offline"] or 0 for step in self.steps),
             under_min_isr_peak=max(under) if under else None,
             requests=sum(event.requests for event in sent),

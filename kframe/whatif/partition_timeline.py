@@ -30,7 +30,7 @@ class PartitionTimeline:
         view = self._stored()
         if view is None:
             return
-        description = describe_change(self.entries[-1].view, view) if self.entries else "as it stands"
+        description = describe_change(self.entries[-1].view, view) if self.entries else "present state"
         if description:
             self.entries.append(TimelineEntry(description, view))
 

@@ -19,6 +19,7 @@ from kframe.model.lists import distinct_values, loads, members, repeated, same_l
 from kframe.model.topics import topic_name_problem
 from kframe.snapshot import Snapshot
 from kframe.whatif.observers import observer_growth
+from kframe.whatif.outcome import ZOOKEEPER_RULES
 from kframe.whatif.plan import Plan, Stamp
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ class CheckedPlan:
     @property
     def rules(self) -> str:
         """The rules that the checks follow, in words."""
-        return "ZooKeeper rules" if self.kraft is None else self.kraft.rules
+        return ZOOKEEPER_RULES if self.kraft is None else self.kraft.rules
 
     @property
     def unchanged(self) -> Bool:
@@ -282,8 +283,8 @@ def replica_loads(checked: CheckedPlan) -> tuple[Int32, dict[str, Int64]]:
         "deleted": loads(checked.current.keep(~members(checked.current, lists)).take(valid), ids),
         "replicas_after": replicas + loads(lists.keep(per_value["to"]), ids)
         - loads(checked.current.keep(per_value["from"]), ids),
-        "preferred_before": preferred,
-        "preferred_after": preferred + loads(_firsts(lists.take(valid)), ids)
+        "preferred_leaders_before": preferred,
+        "preferred_leaders_after": preferred + loads(_firsts(lists.take(valid)), ids)
         - loads(_firsts(checked.current.take(valid)), ids),
     }  # fmt: skip
 

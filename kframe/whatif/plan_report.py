@@ -49,7 +49,7 @@ _PLAIN: Final = {
     Check.EMPTY_PLAN: "no partition in it",
     Check.TOPIC_NAME: "not a topic name that Kafka allows",
     Check.PARTITION_NUMBER: "a negative partition number",
-    Check.DUPLICATE_PARTITION: "stands in the plan before",
+    Check.DUPLICATE_PARTITION: "appears earlier in the plan",
     Check.EMPTY_REPLICAS: "an empty replica list",
     Check.BROKER_ID: "a negative broker id",
     Check.OBSERVERS: "observers that are not the last replicas, or are all of them",
@@ -225,8 +225,8 @@ def reassignment_document(checked: CheckedPlan) -> dict[str, Any]:
         "replicas_deleted": int(loads["deleted"].sum()),
         "replica_skew_before": _skew(loads["replicas_before"][registered]),
         "replica_skew_after": _skew(loads["replicas_after"][registered]),
-        "preferred_skew_before": _skew(loads["preferred_before"][registered]),
-        "preferred_skew_after": _skew(loads["preferred_after"][registered]),
+        "preferred_skew_before": _skew(loads["preferred_leaders_before"][registered]),
+        "preferred_skew_after": _skew(loads["preferred_leaders_after"][registered]),
         "brokers": [
             {"broker_id": broker_id, **{name: int(column[index]) for name, column in loads.items()}}
             for index, broker_id in enumerate(ids.tolist())

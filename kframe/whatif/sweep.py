@@ -71,7 +71,7 @@ def sweep_of(counts: FailureCounts, *, configs_known: bool = True) -> Sweep:
         before={
             name: None if name in CONDITIONS_OF_SETTINGS and not configs_known else value
             for name, value in zip(METRICS, counts.totals[0].tolist(), strict=True)
-            if name in ("offline", "under_min_isr", "at_min_isr", "unclean_needed")
+            if name in ("offline", "under_min_isr", "at_min_isr", "needs_unclean_election")
         },
         before_skew=Skew.of(counts.leads[0, up]),
         rack_names=counts.rack_names,

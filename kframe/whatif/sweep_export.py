@@ -44,7 +44,7 @@ def failures_table(sweep: Sweep, positions: Int64) -> pa.Table:
 
     racks = pa.array(list(sweep.rack_names), pa.string())
     columns = {name: sweep.column(name) for name in METRICS}
-    rack, skew = sweep.rack[positions], sweep.over_mean[positions]
+    rack, skew = sweep.rack[positions], sweep.max_mean_ratio[positions]
     return pa.table(
         {
             "kind": pa.array([str(kind) for kind in KINDS]).take(pa.array(sweep.kind[positions])),

@@ -87,13 +87,15 @@ class Sweep:
     @property
     def unclean(self) -> Int32:
         """(s,) partitions whose ISR died, but not all of their replicas: elected uncleanly, or waiting for it."""
-        elected, needed = (self.counts[:, METRICS.index(name)] for name in ("unclean_elections", "unclean_needed"))
+        elected, needed = (
+            self.counts[:, METRICS.index(name)] for name in ("unclean_elections", "needs_unclean_election")
+        )
         count_of: Int32 = elected + needed
         return count_of
 
     @property
-    def over_mean(self) -> Float64:
-        """(s,) leader skew, as ``Skew.over_mean``. NaN where nothing is led."""
+    def max_mean_ratio(self) -> Float64:
+        """(s,) leader skew, as ``Skew.max_mean_ratio``. NaN where nothing is led."""
         mean = np.where(self.leaders_mean == 0, np.nan, self.leaders_mean)
         return np.asarray(self.leaders_max / mean, np.float64)
 
@@ -106,11 +108,11 @@ class Sweep:
     def sort_keys(self) -> dict[SortBy, Int32 | Float64 | None]:
         """(s,) the effects by which failures are ranked; None if the snapshot lacks what decides it."""
         return {SortBy.OFFLINE: self.column("offline"), SortBy.UNDER_MIN_ISR: self.column("under_min_isr"),
-                SortBy.UNCLEAN: self.unclean, SortBy.SKEW: self.over_mean}  # fmt: skip
+                SortBy.UNCLEAN: self.unclean, SortBy.SKEW: self.max_mean_ratio}  # fmt: skip
 
     def ranked(self, by: SortBy = SortBy.OFFLINE, kind: Failure | None = None) -> Int64:
         """Positions of all failures, or of one kind, the worst first. Equal ones in the order of the columns."""
-        keys = self.sort_keys() | {SortBy.SKEW: np.nan_to_num(self.over_mean)}
+        keys = self.sort_keys() | {SortBy.SKEW: np.nan_to_num(self.max_mean_ratio)}
         chosen = np.arange(len(self)) if kind is None else np.flatnonzero(self.kind == KINDS.index(kind))
         order = [by, *(metric for metric in SortBy if metric is not by)]
         return chosen[np.lexsort([-key[chosen] for metric in reversed(order) if (key := keys[metric]) is not None])]

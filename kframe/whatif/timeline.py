@@ -1,4 +1,4 @@
-"""The events of a what-if, in order: elections, stored states, sent requests. No clock: steps have names."""
+"""The events of a what-if, in order: elections, written states, sent requests. No clock: steps have names."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import numpy as np
 from kframe.embedded import Api
 from kframe.model.columns import Bool
 from kframe.model.ids import ElectionKind
+from kframe.model.texts import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +40,12 @@ class ElectionHeld:
 
 
 @dataclass(frozen=True, slots=True)
-class StatesStored:
-    """One bulk write. Of the ``partitions`` stored, ``created`` had no state before, ``elected`` got another leader,
+class StatesWritten:
+    """One bulk write. Of the ``partitions`` written, ``created`` had no state before, ``elected`` got another leader,
     ``shrunk`` a smaller ISR, ``grown`` a larger one, and ``leaderless`` lost their leader; ``refused`` were not
-    stored."""
+    written."""
 
-    what: ClassVar[str] = "states stored"
+    what: ClassVar[str] = "partition states written"
 
     partitions: int
     created: int
@@ -65,7 +66,7 @@ class StatesStored:
             "refused": self.refused,
         }
         counts = ", ".join(f"{count:,} {what}" for what, count in parts.items() if count)
-        return f"{self.partitions:,} states stored" + (f": {counts}" if counts else "")
+        return f"{counted(self.partitions, 'partition state')} written" + (f": {counts}" if counts else "")
 
     def record(self) -> dict[str, Any]:
         """The event as data."""
@@ -91,7 +92,9 @@ class RequestsSent:
     def text(self) -> str:
         """The event as a line for people."""
         size = "" if self.nbytes is None else f", {size_text(self.nbytes)}"
-        return f"{self.api.value}: {self.requests:,} to {self.brokers:,} brokers, {self.partitions:,} partitions{size}"
+        requests, brokers = counted(self.requests, "request"), counted(self.brokers, "broker")
+        partitions = counted(self.partitions, "partition")
+        return f"{self.api.value}: {requests} to {brokers}, {partitions}{size}"
 
     def record(self) -> dict[str, Any]:
         """The event as data."""
@@ -122,12 +125,11 @@ class TopicsWritten:
 
     def text(self) -> str:
         """The event as a line for people."""
-        several = "" if self.topics == 1 else "s"
         if self.action is not TopicAction.ASSIGNED:
-            return f"{self.topics:,} topic{several} {self.action}"
+            return f"{counted(self.topics, 'topic')} {self.action}"
         moves = {"being added": self.adding, "being removed": self.removing}
-        moving = ", ".join(f"{count:,} replicas {what}" for what, count in moves.items() if count)
-        return f"{self.topics:,} topic assignment{several} stored" + (f": {moving}" if moving else "")
+        moving = ", ".join(f"{counted(count, 'replica')} {what}" for what, count in moves.items() if count)
+        return f"{counted(self.topics, 'topic assignment')} written" + (f": {moving}" if moving else "")
 
     def record(self) -> dict[str, Any]:
         """The event as data."""
@@ -150,7 +152,7 @@ class ElrChanged:
         """The event as a line for people."""
         parts = {"members enter": self.entered, "members leave": self.left, "of them elected": self.elected}
         counts = ", ".join(f"{count:,} {what}" for what, count in parts.items() if count)
-        return f"ELR of {self.partitions:,} partitions: {counts}"
+        return f"ELR of {counted(self.partitions, 'partition')}: {counts}"
 
     def record(self) -> dict[str, Any]:
         """The event as data."""
@@ -174,15 +176,14 @@ class RecordsWritten:
     def text(self) -> str:
         """The event as a line for people."""
         types = ", ".join(f"{count:,} {name}" for name, count in self.types.items())
-        several = "" if self.count == 1 else "s"
-        return f"{self.count:,} record{several}, {size_text(self.nbytes)}: {types}"
+        return f"{counted(self.count, 'record')}, {size_text(self.nbytes)}: {types}"
 
     def record(self) -> dict[str, Any]:
         """The event as data."""
         return {"what": self.what, "records": self.count, "types": dict(self.types), "bytes": self.nbytes}
 
 
-TimelineEvent: TypeAlias = ElectionHeld | StatesStored | RequestsSent | TopicsWritten | ElrChanged | RecordsWritten
+TimelineEvent: TypeAlias = ElectionHeld | StatesWritten | RequestsSent | TopicsWritten | ElrChanged | RecordsWritten
 
 
 class MergedTimeline:
@@ -236,7 +237,7 @@ def _kind(timeline_event: TimelineEvent) -> tuple[object, ...]:
 
 
 def _sum(before: TimelineEvent, now: TimelineEvent, receivers: Bool | None) -> TimelineEvent:
-    """Both together. Brokers are those of ``receivers``; of topics, how they stand now."""
+    """Both together. Brokers are those of ``receivers``; of topics, the present ones."""
     old = asdict(before)
     added = {name: old[name] + value for name, value in asdict(now).items() if type(value) is int and name != "nbytes"}
     if isinstance(now, RequestsSent) and receivers is not None:

@@ -15,6 +15,7 @@ import numpy as np
 
 from kframe.errors import InputError, SnapshotError
 from kframe.lazy import load
+from kframe.model.texts import counted
 from kframe.snapshot.content import brokers_text
 from kframe.snapshot.controllers import node_text
 from kframe.snapshot.files import Progress, ignore_progress
@@ -214,7 +215,7 @@ class WhatIf:
 
     def _faults(self) -> Iterator[str]:
         for (name, fault), count in self.selector_faults.items():
-            yield f"leader selector {name!r} {fault} for {count:,} partitions: the built-in rule decided"
+            yield f"leader selector {name!r} {fault} for {counted(count, 'partition')}: the built-in rule decided"
 
     def selector_name(self, kind: ElectionKind) -> str | None:
         """Name of the leader selector in charge of a kind of election. None for the built-in rule."""
@@ -254,10 +255,9 @@ class WhatIf:
         ids = self._select_brokers(brokers, racks, registered=True)
         steps: list[Step] = []
         for group in groups(ids, together):
-            steps += [
-                (f"broker {broker_id} asks to shut down", self._request_shutdown(broker_id)) for broker_id in group
-            ]
-            steps.append((step_name(group, "is gone", "are gone"), self._stop(group)))
+            for broker_id in group:
+                steps.append((f"broker {broker_id} requests controlled shutdown", self._request_shutdown(broker_id)))
+            steps.append((step_name(group, "stops", "stop"), self._stop(group)))
         return self.play(Operation(Verb.SHUTDOWN, ids, together), steps)
 
     def elect(self, election: ElectionType, partitions: Sequence[TopicPartition] | None = None) -> Outcome:

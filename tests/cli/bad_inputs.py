@@ -101,9 +101,9 @@ _SNAPSHOT_READERS: Final = (
     "whatif restart S --brokers 1", "whatif shutdown S --brokers 1", "whatif sweep S",
 )  # fmt: skip
 _BAD_SNAPSHOTS: Final = {
-    "MISSING": "MISSING: found no such file", "EMPTY": "EMPTY: found an empty file", "NONSENSE": "NONSENSE: found",
+    "MISSING": "MISSING: no such file", "EMPTY": "EMPTY: found an empty file", "NONSENSE": "NONSENSE: found",
     "BINARY": "BINARY: found", "GZIP_CUT": "GZIP_CUT: found a damaged gzip file",
-    "DUMP_CUT": "DUMP_CUT:1472: found malformed JSON", "FOLDER": "FOLDER/manifest.json: found no such file",
+    "DUMP_CUT": "DUMP_CUT:1472: found malformed JSON", "FOLDER": "FOLDER/manifest.json: no such file",
 }  # fmt: skip
 #: Commands that read a plan, written P.
 _PLAN_READERS: Final = (

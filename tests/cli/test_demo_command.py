@@ -41,7 +41,7 @@ def test_partitions_of_bundled_snapshot_move() -> None:
     result = run("--partitions", "100", "--brokers", "5")
     assert "96 partitions move from 1,2,3 to 4,5,6" in result.stdout
     cells = [[cell.strip() for cell in line.split("│")[1:-1]] for line in result.stdout.splitlines()]
-    assert ["as it stands", "3,1,2", "–", "–", "3,1,2", "3"] in cells
+    assert ["present state", "3,1,2", "–", "–", "3,1,2", "3"] in cells
     assert ["6 leads", "6,4,5,3,1,2", "6,4,5", "3,1,2", "3,1,2,6,4,5", "6"] in cells
     assert ["the move is done", "6,4,5", "–", "–", "6,4,5", "6"] in cells
     assert "all of them: 96 moved, 263 replicas copied, 263 deleted" in result.stdout

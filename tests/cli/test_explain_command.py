@@ -17,12 +17,12 @@ def run(*arguments: object) -> Result:
 def test_in_words(snapshot: Path) -> None:
     result = run(snapshot, "t-2", "--fail", "3")
     assert result.exit_code == 0
-    assert result.stdout.startswith("ZooKeeper rules\nt-2: replicas 3,1\n")
+    assert result.stdout.startswith("mode: ZooKeeper (Kafka 3.9)\nt-2: replicas 3,1\n")
     assert "rule: offline election, clean part" in result.stdout
     assert (
         "no replica can lead: no live replica is in the ISR; unclean.leader.election.enable is false" in result.stdout
     )
-    assert "in the end: no leader, ISR 3\n" in result.stdout
+    assert "final state: no leader, ISR 3\n" in result.stdout
 
 
 def test_explain_reports_absent_election(snapshot: Path) -> None:

@@ -71,10 +71,11 @@ def test_every_output_has_same_findings(snapshot: Path, plan: Path) -> None:
 
 def test_check_prints_rules_first(snapshot: Path, plan: Path) -> None:
     kraft = CLUSTER.parent / "kafka-4-kraft-three-brokers" / "topics-describe.txt"
-    for cluster, rules in ((snapshot, "ZooKeeper rules"), (kraft, "KRaft rules, metadata.version 4.4-IV2, ELR on")):
+    kraft_rules = "KRaft (Kafka 4.4 assumed, metadata.version 4.4-IV2, ELR on)"
+    for cluster, rules in ((snapshot, "ZooKeeper (Kafka 3.9)"), (kraft, kraft_rules)):
         arguments = ("check", cluster, plan)
-        assert run(*arguments).stdout.splitlines()[0] == rules
-        assert run(*arguments, "-o", "csv").stderr.splitlines()[0] == rules
+        assert run(*arguments).stdout.splitlines()[0] == f"mode: {rules}"
+        assert run(*arguments, "-o", "csv").stderr.splitlines()[0] == f"mode: {rules}"
         assert json.loads(run(*arguments, "-o", "json").stdout)["rules"] == rules
     assert json.loads(run("check", plan, "-o", "json").stdout)["rules"] is None
 
@@ -97,7 +98,7 @@ def test_diff_lists_old_and_new_replicas(snapshot: Path, plan: Path) -> None:
         "t-1 (shrink)", "- 2,3,1", "+ 2,3",
         "t-2 (move)  cannot be executed: see kframe plan check", "- 3,1", "+ 3,4",
         "t-9 (unknown)  cannot be executed: see kframe plan check", "+ 1",
-        "4 of 4 partitions change",
+        "changed: 4 of 4 partitions",
     ]  # fmt: skip
     rows = [json.loads(line) for line in run("diff", snapshot, plan, "-o", "jsonl").stdout.splitlines()]
     assert {row["schema"] for row in rows} == {"kframe.plan-diff/v1"}

@@ -42,7 +42,7 @@ def report(*arguments: object, code: int = 0) -> dict[str, Any]:
 def test_every_goal_reaches_its_bound(arguments: tuple[str, ...], moves: int, bound: int) -> None:
     document = report(*arguments)
     assert (document["moves"]["replicas"], document["moves"]["bound"]) == (moves, bound)
-    assert document["limits_reached"]
+    assert document["targets_met"]
 
 
 def test_written_plan_is_valid_and_stamped(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_weights_of_every_format_make_bound_a_byte_count(tmp_path: Path) -> None
     moves = documents[0]["moves"]
     assert moves["unit"] == "bytes"
     assert moves["bound"] <= moves["cost"]
-    assert documents[0]["limits_reached"]
+    assert documents[0]["targets_met"]
     assert documents[0]["skew"]["bytes_after"]["deviation"] < documents[0]["skew"]["bytes_before"]["deviation"]
 
 
@@ -107,7 +107,7 @@ def test_existing_file_is_replaced_only_with_force(tmp_path: Path) -> None:
     path.write_text("mine")
     refused = kframe("plan", "generate", HEALTHY, "--rebalance", "--out", path)
     assert (refused.exit_code, path.read_text()) == (2, "mine")
-    assert "something already there, expected a new file, or --force" in refused.stderr
+    assert "already exists (use --force" in refused.stderr
     report("--rebalance", "--out", path, "--force")
     assert len(json.loads(path.read_text())["partitions"]) == 6
     assert [file.name for file in tmp_path.iterdir()] == ["plan.json"]

@@ -77,11 +77,11 @@ def test_errors_name_standard_input_and_line(content: bytes, expected: str) -> N
 
 
 def test_first_line_names_rules() -> None:
-    rules = "KRaft rules, metadata.version 4.4-IV2, ELR on"
+    rules = "KRaft (Kafka 4.4 assumed, metadata.version 4.4-IV2, ELR on)"
     result = piped(KRAFT.encode(), "whatif", "fail", "-", "--brokers", "1")
-    assert result.stdout.splitlines()[0] == rules
+    assert result.stdout.splitlines()[0] == f"mode: {rules}"
     assert f'"rules": "{rules}"' in piped(KRAFT.encode(), "whatif", "fail", "-", "--brokers", "1", "-o", "json").stdout
-    assert piped(KRAFT.encode(), "whatif", "sweep", "-").stdout.splitlines()[0] == rules
+    assert piped(KRAFT.encode(), "whatif", "sweep", "-").stdout.splitlines()[0] == f"mode: {rules}"
 
 
 @pytest.mark.parametrize("condition, code", [("offline", 3), ("loss", 0), ("possible-loss", 3), ("under-min-isr", 3)])

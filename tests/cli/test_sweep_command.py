@@ -29,7 +29,7 @@ def test_json_has_schema_summary_and_every_failure(snapshot: Path) -> None:
     assert parsed["schema"] == "kframe.sweep/v1"
     assert (parsed["registered_brokers"], parsed["failures"]) == (3, {"broker": 3, "pair": 3, "rack": 3})
     assert parsed["findings"] == {"offline": 7, "under-min-isr": 5, "loss": 0, "possible-loss": 3}
-    assert (parsed["before"]["offline"], parsed["before"]["leader_skew"]["most"]) == (1, 2)
+    assert (parsed["before"]["offline"], parsed["before"]["leader_skew"]["max"]) == (1, 2)
     assert [row["brokers"] for row in parsed["rows"]][:3] == [[1, 3], [1, 2], [2, 3]]
     assert len(parsed["rows"]) == 9
 
@@ -53,9 +53,10 @@ def test_table_values_are_all_in_json(snapshot: Path) -> None:
         assert [cell.replace("None", "-") for cell in cells] in lines
     for name, count in parsed["failures"].items():
         assert f"{name}: {count}" in table
+    effects = {"loss": "data loss", "possible-loss": "possible data loss"}
     for name, count in parsed["findings"].items():
-        assert f"{name}: {count}" in table
-    assert f"leader_skew: {parsed['before']['leader_skew']['over_mean']}" in table
+        assert f"{effects.get(name, name)}: {count}\n" in table
+    assert f"leader skew: {parsed['before']['leader_skew']['max_mean_ratio']}" in table
 
 
 def test_long_table_is_truncated_with_note(snapshot: Path) -> None:

@@ -53,19 +53,19 @@ def kraft(tmp_path: Path) -> Path:
 
 def test_first_line_names_kraft_rules(kraft: Path) -> None:
     table = whatif("sweep", kraft).stdout
-    assert table.splitlines()[0] == "KRaft rules, metadata.version 4.0-IV3, ELR off"
+    assert table.splitlines()[0] == "mode: KRaft (Kafka 4.0 assumed, metadata.version 4.0-IV3, ELR off)"
     result = whatif("sweep", kraft, "--elr", "on", "-o", "csv")
-    assert result.stderr == "KRaft rules, metadata.version 4.0-IV3, ELR on\n"
+    assert result.stderr == "mode: KRaft (Kafka 4.0 assumed, metadata.version 4.0-IV3, ELR on)\n"
 
 
 def test_json_lists_log_directories_and_partitions_that_may_lose_data(kraft: Path) -> None:
     parsed = document("sweep", kraft, "--config", "min.insync.replicas=2")
     assert_valid(parsed, "kframe.sweep/v1")
-    assert parsed["rules"] == "KRaft rules, metadata.version 4.0-IV3, ELR off"
+    assert parsed["rules"] == "KRaft (Kafka 4.0 assumed, metadata.version 4.0-IV3, ELR off)"
     assert parsed["failures"] == {"broker": 3, "pair": 3, "rack": 0, "directory": 4}
     rows = {(row["kind"], *row["brokers"], row["directory"]): row for row in parsed["rows"]}
     pair = rows["pair", 1, 2, None]
-    assert (pair["offline"], pair["may_lose_data"], pair["unclean_needed"]) == (1, 1, 1)
+    assert (pair["offline"], pair["may_lose_data"], pair["needs_unclean_election"]) == (1, 1, 1)
     used, unused = (rows["directory", 1, str(directory_id(1, index))] for index in range(2))
     assert (used["leaders_moved"], unused["leaders_moved"]) == (2, 0)
 
@@ -85,7 +85,7 @@ def test_elr_on_and_off_side_by_side(kraft: Path) -> None:
     arguments = ("sweep", kraft, "--config", "min.insync.replicas=2", "--elr", "both")
     parsed = document(*arguments)
     assert_valid(parsed, "kframe.sweep-elr/v1")
-    assert parsed["rules"]["elr_on"] == "KRaft rules, metadata.version 4.0-IV3, ELR on"
+    assert parsed["rules"]["elr_on"] == "KRaft (Kafka 4.0 assumed, metadata.version 4.0-IV3, ELR on)"
     off, on = (document(*arguments[:-1], elr) for elr in ("off", "on"))
     for name in ("offline", "may_lose_data", "under_min_isr"):
         for side, single in (("elr_off", off), ("elr_on", on)):
@@ -97,7 +97,7 @@ def test_elr_on_and_off_side_by_side(kraft: Path) -> None:
     cells = list(csv.DictReader(io.StringIO(whatif(*arguments, "-o", "csv").stdout)))
     assert [cell["offline_elr_on"] for cell in cells] == [str(row["offline_elr_on"]) for row in parsed["rows"]]
     table = whatif(*arguments, "--limit", "2").stdout.splitlines()
-    assert table[0].endswith("ELR off, beside KRaft rules, metadata.version 4.0-IV3, ELR on")
+    assert table[0].endswith("ELR off) and KRaft (Kafka 4.0 assumed, metadata.version 4.0-IV3, ELR on)")
     assert "and 8 more" in table
 
 

@@ -42,7 +42,7 @@ def test_reassign_tells_phases_costs_and_problems(snapshot: Path, tmp_path: Path
         (0, [1, 2]),
         (3, [2]),
     ]
-    table = whatif("reassign", snapshot, plan).stdout
+    table = whatif("reassign", snapshot, plan, "-o", "wide").stdout
     for step in parsed["steps"]:
         for timeline_event in step["timeline"]:
             assert timeline_event["text"] in table
@@ -75,7 +75,7 @@ def test_plan_may_lose_quorum_of_topic(snapshot: Path, tmp_path: Path) -> None:
 def test_real_plan_is_printed_as_table() -> None:
     table = whatif("reassign", HEALTHY, PLAN).stdout
     assert table.startswith(
-        "ZooKeeper rules\nreassign 24 partitions of 1 topic: 645 partitions of healthy.zookeeper.jsonl.gz\n"
+        "mode: ZooKeeper (Kafka 3.9)\nreassign 24 partitions of 1 topic: 645 partitions of healthy.zookeeper.jsonl.gz\n"
     )
     assert "replicas copied   36\n" in table
     assert "replicas peak     1901\n" in table
@@ -107,7 +107,7 @@ def test_create_and_delete_report_result_of_each_topic(snapshot: Path) -> None:
     assert ["nope", "refused", "UNKNOWN_TOPIC_OR_PARTITION", "0", "0", "-", "no", "such", "topic"] in [
         line.split() for line in table.splitlines()
     ]
-    assert "answer: NONE; 1 NONE; 1 UNKNOWN_TOPIC_OR_PARTITION; nope (no such topic)" in table
+    assert "response: NONE; 1 NONE; 1 UNKNOWN_TOPIC_OR_PARTITION; nope (no such topic)" in table
 
 
 def test_create_partitions_reports_topic_and_its_new_partitions(snapshot: Path) -> None:

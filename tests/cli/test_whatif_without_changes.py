@@ -18,11 +18,11 @@ CASES = [
     ("elect", ("--type", "preferred"), ""),
     ("elect", ("--type", "unclean"), ""),
     ("elect", ("--type", "preferred", "--partition", "__consumer_offsets-0"),
-     "; answer: NONE; 1 ELECTION_NOT_NEEDED; __consumer_offsets-0"),
+     "; response: NONE; 1 ELECTION_NOT_NEEDED; __consumer_offsets-0"),
     ("create", ("__consumer_offsets",),
-     "; answer: NONE; 1 TOPIC_ALREADY_EXISTS; __consumer_offsets (topic __consumer_offsets exists)"),
-    ("create", ("new", "--rf", "9"), f"; answer: NONE; 1 INVALID_REPLICATION_FACTOR; {TOO_MANY_REPLICAS}"),
-    ("delete", ("nosuch",), "; answer: NONE; 1 UNKNOWN_TOPIC_OR_PARTITION; nosuch (no such topic)"),
+     "; response: NONE; 1 TOPIC_ALREADY_EXISTS; __consumer_offsets (topic __consumer_offsets exists)"),
+    ("create", ("new", "--rf", "9"), f"; response: NONE; 1 INVALID_REPLICATION_FACTOR; {TOO_MANY_REPLICAS}"),
+    ("delete", ("nosuch",), "; response: NONE; 1 UNKNOWN_TOPIC_OR_PARTITION; nosuch (no such topic)"),
 ]  # fmt: skip
 #: Errors with which Kafka refuses a request.
 REFUSED = ("TOPIC_ALREADY_EXISTS", "INVALID_REPLICATION_FACTOR", "UNKNOWN_TOPIC_OR_PARTITION")
@@ -43,7 +43,7 @@ def test_refused_reassignment_is_reported(tmp_path: Path, output: str) -> None:
     (tmp_path / "plan.json").write_text(json.dumps(plan))
     result = whatif("reassign", HEALTHY, tmp_path / "plan.json", "-o", output)
     assert result.exit_code == 1, result.output
-    assert_says_so(result, output, "nothing changes; answer: NONE; 1 UNKNOWN_TOPIC_OR_PARTITION; nosuch-0")
+    assert_says_so(result, output, "nothing changes; response: NONE; 1 UNKNOWN_TOPIC_OR_PARTITION; nosuch-0")
 
 
 def test_effective_operation_prints_no_nothing_changes() -> None:
@@ -58,9 +58,9 @@ def assert_says_so(result: Result, output: str, line: str) -> None:
             assert line in result.stdout.splitlines()
         case "csv":
             lines = result.stderr.splitlines()
-            assert (result.stdout.count("\n"), lines[:2]) == (1, ["ZooKeeper rules", line])
+            assert (result.stdout.count("\n"), lines[:2]) == (1, ["mode: ZooKeeper (Kafka 3.9)", line])
         case "jsonl":
-            assert (result.stdout, result.stderr.splitlines()[:2]) == ("", ["ZooKeeper rules", line])
+            assert (result.stdout, result.stderr.splitlines()[:2]) == ("", ["mode: ZooKeeper (Kafka 3.9)", line])
         case _:
             data = json.loads(result.stdout) if output == "json" else yaml.safe_load(result.stdout)
             assert (data["changed"], data["partitions"]) == (False, [])

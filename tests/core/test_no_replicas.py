@@ -202,7 +202,7 @@ def test_what_if_of_broker_failure() -> None:
     [
         (
             0,
-            "it has no leadership state yet; a controller makes one by this rule as soon as a replica lives",
+            "no partition state yet; the controller elects by this rule once a replica is live",
             ["no replica can lead: no replica is assigned"],
         ),
         (

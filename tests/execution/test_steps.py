@@ -63,7 +63,7 @@ ROLLBACK: Final = (*STARTED, GoalChanged(Goal.ROLLBACK, "requested"))
 REFUSED: Final = (ActionIntended(REQUEST), ActionDone(REQUEST, (Refusal("t", 0, "INVALID_REPLICA_ASSIGNMENT"),)))
 RETRIED: Final = (ActionIntended(REQUEST), ActionDone(REQUEST, (Refusal("t", 0, "NOT_CONTROLLER"),)))
 ORIGINAL: Final = (OriginalsSaved((ConfigEntry(RATE, "77"),)),)
-NOT_MOVED: Final = End(RunResult.INCOMPLETE, "1 partitions were not moved")
+NOT_MOVED: Final = End(RunResult.INCOMPLETE, "not moved: 1 partition")
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ def next_step(
         pytest.param(ROLLBACK, AT_START, 1, End(RunResult.ROLLED_BACK, ""), id="rollback: done"),
         pytest.param(
             ROLLBACK, Observed(TARGET, leader=3, live=(2, 3)), PROBLEM_ROUNDS,
-            End(RunResult.INCOMPLETE, "1 partitions wait for brokers that are down: 1"), id="rollback: broker down",
+            End(RunResult.INCOMPLETE, "1 partition waiting for failed brokers: 1"), id="rollback: broker down",
         ),
         pytest.param(ORIGINAL, AT_END, 1, restore(ConfigEntry(RATE, "77")), id="restore"),
         pytest.param(ORIGINAL, Observed(TARGET, leader=2, live=(1, 2)), 1, Wait(), id="restore after restart"),

@@ -49,7 +49,7 @@ def main() -> int:
         print(f"kframe plugins list: found no {', '.join(sorted(missing))}, expected all installed plugins")
     manual = Path(sys.prefix, "share", "man", "man1", "kframe.1")
     if not manual.is_file():
-        print(f"{manual}: found no such file, expected a manual page")
+        print(f"{manual}: no such file, expected a manual page")
     return int(bool(missing) or not manual.is_file())
 
 

@@ -155,7 +155,7 @@ ZOOKEEPER = [
     ),
     zk(
         "no ISR",
-        ":9 data | no such field | field isr",
+        ':9 data | no such field | field "isr"',
         znode(STATE_0, {"leader": 1, "leader_epoch": 0, "controller_epoch": 0}),
     ),
     zk("ISR outside replicas", ":9 (t-0) field isr | broker 4 | replicas [1, 2, 3]", state("t", 0, 1, [1, 4])),
@@ -220,7 +220,7 @@ ZOOKEEPER = [
     zk("negative broker id", "/brokers/ids/-1 | '-1' | 0 to 2147483647", registration(-1)),
     zk(
         "registration without version",
-        "data of /brokers/ids/1 | no such field | field version",
+        'data of /brokers/ids/1 | no such field | field "version"',
         znode("/brokers/ids/1", {"host": "h"}),
     ),
     zk("registration of version 0", "field version | 0 | >= 1", registration(1, version=0)),
@@ -238,7 +238,7 @@ ZOOKEEPER = [
     zk("controller epoch", "data of /controller_epoch | '4.0' | a number", znode("/controller_epoch", "4.0")),
     zk(
         "controller without broker",
-        "data of /controller | no such field | field brokerid",
+        'data of /controller | no such field | field "brokerid"',
         znode("/controller", {"version": 1}),
     ),
     zk(
@@ -388,12 +388,12 @@ KCAT = [
         lambda listing: listing["brokers"][0].update(name="host:70000"),
         "brokers[0] field name | 'host:70000' | host:port",
     ),
-    kc("no topics", lambda listing: listing.pop("topics"), "c.json | no such field | field topics"),
+    kc("no topics", lambda listing: listing.pop("topics"), 'c.json | no such field | field "topics"'),
 ]
 
 REASSIGNMENT = [
     move("other version", "field version | 2 | 1", version=2),
-    Bad("no partitions", "reassignment", b'{"version": 1}', "reassignment.json | no such field | field partitions"),
+    Bad("no partitions", "reassignment", b'{"version": 1}', 'reassignment.json | no such field | field "partitions"'),
     move("empty replica list", "partitions[0] field replicas | [] | at least one", entry(replicas=[])),
     move("duplicate replica", "partitions[0] field replicas | [1, 1] | different brokers", entry(replicas=[1, 1])),
     move("negative replica", "partitions[0].replicas[1] | -1 | >= 0", entry(replicas=[1, -1])),

@@ -133,7 +133,7 @@ def test_foreign_files_are_not_replaced(occupy: Callable[[Path], None], force: b
     path = tmp_path / "place"
     occupy(path)
     before = sorted((path_, path_.is_dir() or path_.read_bytes()) for path_ in tmp_path.rglob("*"))
-    with pytest.raises(SnapshotError, match="place: found"):
+    with pytest.raises(SnapshotError, match=r"place: (found|already exists)"):
         write_snapshot(generate(12, 3), path, force=force)
     assert sorted((path_, path_.is_dir() or path_.read_bytes()) for path_ in tmp_path.rglob("*")) == before
 
@@ -145,7 +145,7 @@ def test_force_replaces_a_snapshot(old: Snapshot | None, tmp_path: Path) -> None
         path.mkdir()
     else:
         write_snapshot(old, path)
-    with pytest.raises(SnapshotError, match="something already there, expected a new directory, or --force"):
+    with pytest.raises(SnapshotError, match=r"already exists \(use --force"):
         write_snapshot(new, path)
     write_snapshot(new, path, force=True)
     assert_equal(read_snapshot(path), new)
@@ -184,7 +184,7 @@ def test_without_pyarrow(action: str, tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_no_directory_to_write_in(tmp_path: Path) -> None:
-    with pytest.raises(SnapshotError, match="missing: found no such directory"):
+    with pytest.raises(SnapshotError, match="missing: no such directory"):
         write_snapshot(generate(6, 3), tmp_path / "missing" / "place")
 
 

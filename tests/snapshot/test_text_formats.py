@@ -102,7 +102,9 @@ def test_only_isr_of_led_partition_implies_live_brokers(tmp_path: Path) -> None:
         8: None,
         9: None,
     }
-    assert any("brokers 7, 8, 9" in assumption and "taken as gone" in assumption for assumption in snapshot.assumptions)
+    assert any(
+        "brokers 7, 8, 9" in assumption and "taken as unregistered" in assumption for assumption in snapshot.assumptions
+    )
     assert snapshot.to_cluster().brokers.registered_ids() == [1, 2, 3]
 
 

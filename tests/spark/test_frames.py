@@ -265,6 +265,6 @@ def test_case_of_names_matters_where_spark_says_so(spark: Any) -> None:
     assert conform(frame, CLUSTERS).columns == CLUSTERS.schema.names
     with (
         configured(spark, {"spark.sql.caseSensitive": "true"}),
-        pytest.raises(InputError, match="column cluster_id: found no such column"),
+        pytest.raises(InputError, match="column cluster_id: no such column"),
     ):
         conform(frame.withColumnRenamed("cluster_id", "CLUSTER_ID"), CLUSTERS)

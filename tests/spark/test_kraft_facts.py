@@ -114,5 +114,5 @@ def test_mode_option_applies_to_sources_without_mode(tmp_path: Path) -> None:
     config = {"metadata.version": "4.0-IV3", "min.insync.replicas": "1"}
     (result,) = play_part([row], snapshot, Engine(config, parts=("impacts",)), dict, whole=True)
     assert not isinstance(result, str)
-    assert result["impacts"]["rules"].to_pylist() == ["KRaft rules, metadata.version 4.0-IV3, ELR off"]
+    assert result["impacts"]["rules"].to_pylist() == ["KRaft (Kafka 4.0 assumed, metadata.version 4.0-IV3, ELR off)"]
     assert reference_rows(snapshot, row, config)["impacts"][0]["records"] == result["impacts"]["records"][0].as_py()

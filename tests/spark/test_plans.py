@@ -85,13 +85,13 @@ def test_plans_of_a_fleet_equal_plan_generate(
     assert kframe("spark", "plan", exports, *options, "-o", "json").stdout == result.stdout
     planned = {row["cluster"]: row for row in document["rows"]}
     assert planned.keys() == SNAPSHOTS.keys()
-    assert result.exit_code == int(not all(row["limits_reached"] for row in planned.values()))
+    assert result.exit_code == int(not all(row["targets_met"] for row in planned.values()))
     for name, row in planned.items():
         report, partitions = generated(exports / name, *options)
         moves = report["moves"]
         expected = {**report["partitions"], **{key: moves[key] for key in ("unit", "cost", "bound", "gap", "exact")}}
         expected |= {"moves": moves["replicas"], "leader_changes": moves["leaders"], **report["racks"]}
-        expected |= {key: report[key] for key in ("summary", "proof", "limits_reached")}
+        expected |= {key: report[key] for key in ("summary", "proof", "targets_met")}
         assert row == {"cluster": name, "bytes": None, **expected}
         assert targets(out, name) == {(part["topic"], part["partition"]): part["replicas"] for part in partitions}
 
@@ -128,7 +128,7 @@ def test_partition_sizes_give_plans_in_bytes(fleet: Path, exports: Path, tmp_pat
     (sizes / "south.csv").write_bytes((exports.parent / "sizes" / "south.csv").read_bytes())
     rerun = kframe(*command)
     assert (rerun.exit_code, rerun.stderr) == (
-        int(not all(row["limits_reached"] for row in json.loads(rerun.stdout)["rows"])),
+        int(not all(row["targets_met"] for row in json.loads(rerun.stdout)["rows"])),
         "cluster west: its input has changed since it was written; done again\n",
     )
     after = {path: path.stat().st_mtime_ns for path in (out / "_done").rglob("cluster=*")}

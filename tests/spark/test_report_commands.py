@@ -53,7 +53,7 @@ def test_report_sums_written_tables(tmp_path: Path) -> None:
         outcome = WhatIf(snapshot).fail(brokers=[2])
         last, impact = tables[name]["conditions"][-1], tables[name]["impacts"][0]
         columns = {key: (last | impact)[key] for key in rows_[0] if not key.startswith("leader_skew")}
-        leader_skews = {f"leader_skew_{when}": health.leader_skew.over_mean
+        leader_skews = {f"leader_skew_{when}": health.leader_skew.max_mean_ratio
                  for when, health in (("before", outcome.before), ("after", outcome.after))}  # fmt: skip
         expected.append(columns | leader_skews)
     rounded = [row | {name: round(row[name], 3) for name in row if name.startswith("leader_skew")} for row in rows_]
@@ -96,7 +96,7 @@ def test_report_sums_written_tables(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["nowhere"], "nowhere: found no such directory, expected a directory that kframe spark failover --out wrote"),
+        (["nowhere"], "nowhere: no such directory, expected a directory that kframe spark failover --out wrote"),
         (["fleet"], "fleet: found nothing played"),
         (["fleet", "--plot", "worst.pdf"], "worst.pdf: found a name that ends in '.pdf', expected .svg or .png"),
     ],
@@ -117,7 +117,7 @@ def test_sweep_ranks_failures_of_every_cluster(fleet: Path, tmp_path: Path) -> N
     for name, snapshot in (("east", EAST), ("west", WEST)):
         swept = sweep(snapshot, {"min.insync.replicas": 2})
         ranked = swept.records(swept.ranked(SortBy.UNDER_MIN_ISR))
-        kraft = {"directory": None, "may_lose_data": None, "rules": "ZooKeeper rules"}
+        kraft = {"directory": None, "may_lose_data": None, "rules": "ZooKeeper (Kafka 3.9)"}
         expected += [{"cluster": name, "rank": rank, **kraft, **row} for rank, row in enumerate(ranked, 1)]
     assert actual == expected
     assert parquet.read_table(out / "failures").num_rows == len(actual)

@@ -11,7 +11,7 @@ from kframe.snapshot import Snapshot
 from kframe.testing.clusters import cluster_of, healthy, registration
 from kframe.whatif import (
     Outcome,
-    StatesStored,
+    StatesWritten,
     TopicAction,
     TopicResult,
     TopicStatus,
@@ -52,7 +52,7 @@ def test_create_with_assignments_reports_events_and_changes() -> None:
     assert assignment(whatif, "new") == [(3, 1), (2, 3)]
     written, election, stored, *requests = outcome.steps[0].events
     assert written == TopicsWritten(TopicAction.CREATED, 1)
-    assert stored == StatesStored(partitions=2, created=2, elected=0, shrunk=0, leaderless=0, refused=0)
+    assert stored == StatesWritten(partitions=2, created=2, elected=0, shrunk=0, leaderless=0, refused=0)
     assert (election.what, len(requests)) == ("election", 2)
     rows = list(outcome.changes.records())
     assert [(row["topic"], row["partition"], row["leader_before"], row["leader_after"]) for row in rows] == [

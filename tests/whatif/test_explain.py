@@ -95,9 +95,9 @@ UNUSUAL: Final = [
     (PartitionSpec((1, 2), leader=2, isr=(2,), recovery=1), (1, 2, 3), LeaderRule.OFFLINE_UNCLEAN, 2,
      "broker 2 was elected from outside the ISR and is still recovering"),
     (PartitionSpec((2, 1)), (1, 2, 3), LeaderRule.INITIAL, None,
-     "it has no leadership state yet; a controller makes one by this rule as soon as a replica lives"),
+     "no partition state yet; the controller elects by this rule once a replica is live"),
     (PartitionSpec((1, 2), leader=1, isr=(1, 2)), (2,), LeaderRule.OFFLINE_CLEAN, None,
-     "it has leader 1, which is gone: a live replica is in the ISR, so the next election will choose it"),
+     "it has leader 1, which is down: a live replica is in the ISR, so the next election will choose it"),
 ]  # fmt: skip
 
 

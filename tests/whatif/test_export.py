@@ -69,7 +69,7 @@ def test_existing_target_is_refused(whatif: WhatIf, outcome: Outcome, tmp_path: 
     else:
         path.mkdir()
         (path / "mine.txt").write_text("mine") if existing == "foreign" else None
-    with pytest.raises(InputError, match="something already there"):
+    with pytest.raises(InputError, match="already exists"):
         write(outcome, whatif, path)
     if existing != "folder":
         with pytest.raises(InputError, match="something that is not an outcome"):

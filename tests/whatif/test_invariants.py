@@ -51,7 +51,7 @@ def expected_leader(view: PartitionView, dead: set[int], unclean: bool) -> tuple
 def recount(whatif: WhatIf, default_min_isr: int) -> dict[str, int]:
     """Return the number of partitions in each condition."""
     topics, up = whatif.cluster.topics, set(whatif.registered)
-    counts = dict.fromkeys(("offline", "under_min_isr", "at_min_isr", "under_replicated", "unclean_needed"), 0)
+    counts = dict.fromkeys(("offline", "under_min_isr", "at_min_isr", "under_replicated", "needs_unclean_election"), 0)
     for view in whatif.cluster:
         topic_min_isr = int(topics.min_insync[topics.names.index(view.topic)])
         min_isr = min(default_min_isr if topic_min_isr < 0 else topic_min_isr, len(view.replicas))
@@ -60,7 +60,7 @@ def recount(whatif: WhatIf, default_min_isr: int) -> dict[str, int]:
         counts["under_min_isr"] += offline or len(view.isr) < min_isr
         counts["at_min_isr"] += not offline and len(view.isr) == min_isr
         counts["under_replicated"] += len(view.isr) < len(view.replicas)
-        counts["unclean_needed"] += offline and not up & set(view.isr) and bool(up & set(view.replicas))
+        counts["needs_unclean_election"] += offline and not up & set(view.isr) and bool(up & set(view.replicas))
     return counts
 
 
@@ -87,7 +87,7 @@ def test_outcome_equals_recount(case: Case, together: bool) -> None:
         assert outcome.after.leaders[index] == sum(view.leader == broker for view in after.values())
         assert outcome.after.in_sync[index] == sum(broker in view.isr for view in after.values())
     up = [sum(view.leader == broker for view in after.values()) for broker in whatif.registered]
-    assert outcome.after.leader_skew.most == max(up, default=0)
+    assert outcome.after.leader_skew.max == max(up, default=0)
     assert outcome.after.leader_skew.deviation == round(statistics.pstdev(up), 3) if up else True
 
 

@@ -80,10 +80,10 @@ def test_partition_state_after_operations(
 def test_snapshot_mode_selects_rules() -> None:
     snapshot = Snapshot.from_metadata(metadata_with([partition(0, (1, 2), (1, 2))]), source=Source("kraft", "x"))
     assert isinstance(WhatIf(snapshot), KraftWhatIf)
-    assert WhatIf(snapshot).rules == "KRaft rules, metadata.version 4.3-IV0, ELR on"
+    assert WhatIf(snapshot).rules == "KRaft (Kafka 4.4, metadata.version 4.3-IV0, ELR on)"
     assert WhatIf(snapshot).fail([1]).rules == WhatIf(snapshot).rules
     assert isinstance(WhatIf(small()), ZookeeperWhatIf)
-    assert WhatIf(small()).fail([1]).rules == "ZooKeeper rules"
+    assert WhatIf(small()).fail([1]).rules == "ZooKeeper (Kafka 3.9)"
 
 
 def test_outcome_counts_records_and_elr_changes() -> None:
@@ -366,7 +366,7 @@ def test_explanation_names_rule_and_rejected_candidates() -> None:
     assert statuses(last) == {
         1: KraftCandidateStatus.FENCED, 2: KraftCandidateStatus.FENCED, 3: KraftCandidateStatus.OUT_OF_SYNC,
     }  # fmt: skip
-    assert explained.rules == "KRaft rules, metadata.version 4.3-IV0, ELR on"
+    assert explained.rules == "KRaft (Kafka 4.4, metadata.version 4.3-IV0, ELR on)"
 
 
 def test_unknown_partition_has_no_explanation() -> None:

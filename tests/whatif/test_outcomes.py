@@ -10,7 +10,7 @@ from kframe.errors import ConfigError, InputError, SnapshotError
 from kframe.model.events import ElectionType
 from kframe.snapshot import Snapshot
 from kframe.snapshot.facts import PartitionFacts
-from kframe.whatif import ElectionHeld, FailOn, RequestsSent, StatesStored, WhatIf, ZookeeperWhatIf
+from kframe.whatif import ElectionHeld, FailOn, RequestsSent, StatesWritten, WhatIf, ZookeeperWhatIf
 from tests.whatif.samples import isrs, leaders, requests_by_broker, small
 
 #: (failed brokers, unclean allowed, leaders, ISRs, offline, under min ISR, at min ISR, under-replicated, unclean
@@ -47,12 +47,13 @@ def test_timeline_lists_events_in_order() -> None:
     election, first_stored, *_ = step.events
     assert isinstance(election, ElectionHeld)
     assert (election.partitions, election.elected, election.unclean) == (3, 1, 0)
-    assert first_stored == StatesStored(partitions=1, created=0, elected=1, shrunk=1, leaderless=0, refused=0)
+    assert first_stored == StatesWritten(partitions=1, created=0, elected=1, shrunk=1, leaderless=0, refused=0)
     assert [type(event).__name__ for event in step.events] == [
-        "ElectionHeld", "StatesStored", "RequestsSent", "RequestsSent", "StatesStored", "RequestsSent", "RequestsSent",
+        "ElectionHeld", "StatesWritten", "RequestsSent", "RequestsSent",
+        "StatesWritten", "RequestsSent", "RequestsSent",
     ]  # fmt: skip
     stored = step.events[4]
-    assert stored == StatesStored(partitions=2, created=0, elected=0, shrunk=1, leaderless=1, refused=0)
+    assert stored == StatesWritten(partitions=2, created=0, elected=0, shrunk=1, leaderless=1, refused=0)
     sent = [event for event in step.events if isinstance(event, RequestsSent)]
     assert [event.api for event in sent] == [Api.LEADER_AND_ISR, Api.UPDATE_METADATA] * 2
 
@@ -162,7 +163,7 @@ def test_controlled_shutdown_moves_leaders_first() -> None:
     whatif = WhatIf(small())
     outcome = whatif.shutdown([1])
     shutdown, failure = outcome.steps
-    assert (shutdown.name, failure.name) == ("broker 1 asks to shut down", "broker 1 is gone")
+    assert (shutdown.name, failure.name) == ("broker 1 requests controlled shutdown", "broker 1 stops")
     assert shutdown.response is not None
     assert (shutdown.response.error.name, len(shutdown.response.rows)) == ("NONE", 0)
     assert (shutdown.counts["offline"], failure.counts["offline"]) == (1, 2)
@@ -179,8 +180,13 @@ def test_controlled_shutdown_reports_remaining_partitions() -> None:
 def test_steps_of_simultaneous_and_sequential_shutdowns() -> None:
     names = [[step.name for step in WhatIf(small()).shutdown([1, 2], together=how).steps] for how in (True, False)]
     assert names == [
-        ["broker 1 asks to shut down", "broker 2 asks to shut down", "brokers 1, 2 are gone"],
-        ["broker 1 asks to shut down", "broker 1 is gone", "broker 2 asks to shut down", "broker 2 is gone"],
+        ["broker 1 requests controlled shutdown", "broker 2 requests controlled shutdown", "brokers 1, 2 stop"],
+        [
+            "broker 1 requests controlled shutdown",
+            "broker 1 stops",
+            "broker 2 requests controlled shutdown",
+            "broker 2 stops",
+        ],
     ]
 
 
@@ -209,11 +215,11 @@ def test_unclean_election_of_partition() -> None:
 def test_skew_counts_only_registered_brokers() -> None:
     outcome = WhatIf(small()).fail([1])
     assert outcome.before.leaders.tolist() == [2, 1, 1, 0]
-    assert (outcome.before.leader_skew.mean, outcome.before.leader_skew.most) == (1.333, 2)
-    assert outcome.before.leader_skew.over_mean == 1.5
+    assert (outcome.before.leader_skew.mean, outcome.before.leader_skew.max) == (1.333, 2)
+    assert outcome.before.leader_skew.max_mean_ratio == 1.5
     assert outcome.after.leaders.tolist() == [0, 2, 1, 0]
-    assert outcome.after.leader_skew.over_mean == 1.333
-    assert outcome.after.replica_skew.most == 3
+    assert outcome.after.leader_skew.max_mean_ratio == 1.333
+    assert outcome.after.replica_skew.max == 3
 
 
 def test_min_isr_defaults_to_configuration() -> None:

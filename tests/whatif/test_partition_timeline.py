@@ -41,7 +41,7 @@ def test_timeline_of_reassignment() -> None:
     whatif.reassign(Plan.of([(("t", 0), (4, 5, 6))]))
     assignment = ((4, 5, 6, 1, 2, 3), (4, 5, 6), (1, 2, 3))
     assert lines(timeline) == [
-        ("as it stands", (1, 2, 3), (), (), (1, 2, 3), 1),
+        ("present state", (1, 2, 3), (), (), (1, 2, 3), 1),
         ("a move begins", *assignment, (1, 2, 3), 1),
         ("higher leader epoch", *assignment, (1, 2, 3), 1),
         ("4,5,6 in sync", *assignment, (1, 2, 3, 4, 5, 6), 1),
@@ -77,7 +77,7 @@ def test_timeline_ignores_other_partitions() -> None:
     whatif = ZookeeperWhatIf(small())
     timeline, other = whatif.follow("t", 3), whatif.follow("t", 4)
     whatif.fail([1])
-    assert [text for text, *_ in lines(timeline)] == ["as it stands", "no leader"]
+    assert [text for text, *_ in lines(timeline)] == ["present state", "no leader"]
     assert len(other.entries) == 1
 
 

@@ -146,7 +146,8 @@ def test_counts_of_moves() -> None:
             for broker_id, row in by_broker.items()} == {
         1: (0, 1, 6, 5), 2: (1, 0, 0, 1), 3: (0, 1, 3, 2), 4: (1, 1, 1, 1), 5: (0, 0, 2, 2),
     }  # fmt: skip
-    assert {broker_id: (row["preferred_before"], row["preferred_after"]) for broker_id, row in by_broker.items()} == {
+    names = ("preferred_leaders_before", "preferred_leaders_after")
+    assert {broker_id: tuple(row[name] for name in names) for broker_id, row in by_broker.items()} == {
         1: (4, 3), 2: (0, 0), 3: (0, 2), 4: (1, 0), 5: (1, 1),
     }  # fmt: skip
 
@@ -201,11 +202,11 @@ MALFORMED: list[tuple[str | bytes, str]] = [
     ("nonsense", "expected"),
     ("{", "malformed JSON"),
     ("[]", "JSON document under one"),
-    ("{}", "found no such field"),
-    ('{"version":1}', "found no such field"),
+    ("{}", "missing field"),
+    ('{"version":1}', "missing field"),
     ('{"version":2,"partitions":[]}', "field version: found 2"),
     ('{"version":1,"partitions":{}}', "field partitions: found {}"),
-    ('{"version":1,"partitions":[{"topic":"t","partition":0}]}', "field partitions[0]: found no such field"),
+    ('{"version":1,"partitions":[{"topic":"t","partition":0}]}', "field partitions[0]: missing field"),
     ('{"version":1,"partitions":[{"topic":1,"partition":0,"replicas":[1]}]}', "field partitions[0].topic: found 1"),
     ('{"version":1,"partitions":[{"topic":"t","partition":"0","replicas":[1]}]}', "partitions[0].partition"),
     ('{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":["1"]}]}', "field partitions[0].replicas[0]"),

@@ -140,5 +140,5 @@ def test_unknown_configs_omit_min_isr_finding() -> None:
 def test_report_names_rules() -> None:
     plan = Plan.of([(("t", 0), (2, 3))])
     report = PlanReport.of(plan, resolve_plan(plan, cluster()))
-    assert report.document()["rules"] == "KRaft rules, metadata.version 4.3-IV0, ELR on"
+    assert report.document()["rules"] == "KRaft (Kafka 4.4, metadata.version 4.3-IV0, ELR on)"
     assert PlanReport.of(plan, None).document()["rules"] is None

@@ -49,7 +49,7 @@ def test_incomplete_formats_predict_same_leaders(format: str) -> None:
 def test_impact_of_recorded_failure() -> None:
     outcome = WhatIf(read_snapshot(example_of("healthy", "zookeeper.jsonl"))).fail([4])
     impact = outcome.impact
-    assert (impact.leaders_moved, impact.newly_offline, impact.states_stored) == (105, 5, 312)
+    assert (impact.leaders_moved, impact.newly_offline, impact.partition_states_written) == (105, 5, 312)
     assert (outcome.before.counts()["at_min_isr"], outcome.after.counts()["at_min_isr"]) == (24, 262)
     assert impact.requests == 18
 

@@ -10,7 +10,7 @@ from kframe.embedded import Api
 from kframe.errors import InputError
 from kframe.snapshot import Snapshot
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy, registration
-from kframe.whatif import ElectionHeld, Outcome, Plan, RequestsSent, StatesStored, TopicsWritten, WhatIf
+from kframe.whatif import ElectionHeld, Outcome, Plan, RequestsSent, StatesWritten, TopicsWritten, WhatIf
 from tests.whatif.samples import requests_by_broker
 
 
@@ -48,16 +48,16 @@ def test_replacing_all_replicas() -> None:
     assert (view.leader, view.isr, view.leader_epoch) == (4, (4, 5, 6), 5)
     begun, caught_up, completed = (step.events for step in outcome.steps)
     assert [type(event).__name__ for event in begun] == [
-        "TopicsWritten", "StatesStored", "RequestsSent", "RequestsSent", "RequestsSent", "RequestsSent",
+        "TopicsWritten", "StatesWritten", "RequestsSent", "RequestsSent", "RequestsSent", "RequestsSent",
     ]  # fmt: skip
     assert begun[0] == TopicsWritten(begun[0].action, 1, adding=3, removing=3)  # type: ignore[union-attr]
     grown, to_all = caught_up
-    assert grown == StatesStored(1, created=0, elected=0, shrunk=0, leaderless=0, refused=0, grown=1)
+    assert grown == StatesWritten(1, created=0, elected=0, shrunk=0, leaderless=0, refused=0, grown=1)
     assert isinstance(to_all, RequestsSent)
     assert (to_all.api, to_all.brokers) == (Api.UPDATE_METADATA, 6)
     elections = [event for event in completed if isinstance(event, ElectionHeld)]
     assert [(event.kind.name, event.elected) for event in elections] == [("REASSIGN", 1)]
-    shrunk = [event for event in completed if isinstance(event, StatesStored) and event.shrunk]
+    shrunk = [event for event in completed if isinstance(event, StatesWritten) and event.shrunk]
     assert len(shrunk) == 3
     assert outcome.reassignment is not None
     assert outcome.reassignment.totals() == {
@@ -99,7 +99,7 @@ def test_isr_proposals_of_all_leaders_merge_into_single_step() -> None:
     whatif = new_whatif(healthy(1, 2), healthy(2, 1), healthy(3, 1))
     outcome = reassign_to(whatif, ("t", 0, (1, 4)), ("t", 1, (2, 4)), ("t", 2, (4, 3)))
     grown, metadata = outcome.steps[1].events
-    assert isinstance(grown, StatesStored)
+    assert isinstance(grown, StatesWritten)
     assert isinstance(metadata, RequestsSent)
     # One AlterPartition per leader; each causes requests to all six brokers.
     assert (grown.partitions, grown.grown, metadata.requests, metadata.brokers) == (3, 3, 18, 6)

@@ -127,7 +127,7 @@ def test_recorded_plan_on_recorded_cluster() -> None:
     assert {row["broker_id"]: row["copied"] - row["deleted"] for row in result.broker_rows()} == {
         1: 12, 2: 12, 3: 12, 4: -12, 5: -12, 6: -12,
     }  # fmt: skip
-    assert outcome.after.replica_skew.most == 324
+    assert outcome.after.replica_skew.max == 324
 
 
 def test_generate_output_equals_plan_file() -> None:

@@ -64,7 +64,7 @@ def documented_rows(heading: str) -> list[list[str]]:
     ],
     ids=["today", "0.8"],
 )
-def test_table_equals_states_stored_by_engine(config: dict[str, object], heading: str) -> None:
+def test_table_equals_states_written_by_engine(config: dict[str, object], heading: str) -> None:
     ensemble = MemoryEnsemble.from_cluster(cluster_of({"t": [healthy(1, 2, 3)]}, range(1, 7)))
     store = RecordingStore(ensemble)
     controller = ControllerCore(1, ControllerConfig(config), Selection({}))

@@ -21,7 +21,7 @@ from tests.whatif.test_real_cluster import example_of
 from tests.whatif.test_sweep_invariants import brute_force, swept
 
 NAMES = ("offline", "newly_offline", "under_min_isr", "newly_under_min_isr", "at_min_isr", "unclean_elections",
-         "unclean_needed", "leaders_moved", "newly_may_lose_data", "leaders_max", "leaders_mean",
+         "needs_unclean_election", "leaders_moved", "newly_may_lose_data", "leaders_max", "leaders_mean",
          "leader_skew")  # fmt: skip
 
 #: Failure of the small cluster, with its counts in the order of NAMES; t-4 is always offline.
@@ -46,12 +46,16 @@ def test_sweep_of_small_cluster() -> None:
     swept = sweep(small())
     assert [(record["kind"], record["brokers"], numbers(record)) for record in swept.records()] == SMALL
     assert [record["rack"] for record in swept.records()][-3:] == ["a", "b", "c"]
-    assert swept.before == {"offline": 1, "under_min_isr": 2, "at_min_isr": 1, "unclean_needed": 0}
+    assert swept.before == {"offline": 1, "under_min_isr": 2, "at_min_isr": 1, "needs_unclean_election": 0}
 
 
 def test_unclean_elections_follow_topic_setting() -> None:
     swept = {tuple(record["brokers"]): record for record in sweep(small(unclean=1), racks=False).records()}
-    assert (swept[3,]["unclean_elections"], swept[3,]["unclean_needed"], swept[3,]["leaders_moved"]) == (1, 0, 1)
+    assert (swept[3,]["unclean_elections"], swept[3,]["needs_unclean_election"], swept[3,]["leaders_moved"]) == (
+        1,
+        0,
+        1,
+    )
     assert (swept[2, 3]["unclean_elections"], swept[1, 3]["unclean_elections"]) == (1, 0)
     assert (swept[3,]["newly_may_lose_data"], swept[1, 3]["newly_may_lose_data"]) == (1, 0)
 

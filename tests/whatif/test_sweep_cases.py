@@ -26,13 +26,13 @@ LED_BY_OTHER = PartitionSpec((1, 2), leader=1, isr=(2,))
 #: under deletion. The distinguishing result follows: failed brokers, a column, its value.
 CASES: Mapping[str, tuple[Topics, tuple[int, ...], str, object]] = {
     "last member stays in the ISR": ({"t": [LED_FROM_OUTSIDE]}, (2,), "at_min_isr", 1),
-    "unassigned ISR member prevents an unclean election": ({"t": [UNASSIGNED_IN_ISR]}, (1,), "unclean_needed", 0),
-    "failed unassigned ISR member: unclean election needed": ({"t": [UNASSIGNED_IN_ISR]}, (1, 4), "unclean_needed", 1),
+    "unassigned ISR member prevents unclean election": ({"t": [UNASSIGNED_IN_ISR]}, (1,), "needs_unclean_election", 0),
+    "unassigned ISR member fails too": ({"t": [UNASSIGNED_IN_ISR]}, (1, 4), "needs_unclean_election", 1),
     "failure of unassigned leader moves leadership": ({"t": [UNASSIGNED_LEADER]}, (3,), "leaders_moved", 1),
     "any failure elects a leader for a partition without state": ({"t": [NEVER_LED, healthy(1)]}, (4,), "offline", 0),
-    "partition without state waits for a live replica": ({"t": [NEVER_LED]}, (2, 3), "unclean_needed", 0),
+    "partition without state waits for a live replica": ({"t": [NEVER_LED]}, (2, 3), "needs_unclean_election", 0),
     "any failure elects leaders for offline partitions": ({"t": [LEADER_UNREGISTERED]}, (4,), "leaders_moved", 1),
-    "ISR was offline before the failure": ({"t": [ISR_UNREGISTERED]}, (4,), "unclean_needed", 1),
+    "ISR was offline before the failure": ({"t": [ISR_UNREGISTERED]}, (4,), "needs_unclean_election", 1),
     "failure leaves only an unclean election": ({"t": [LED_FROM_OUTSIDE]}, (1, 2), "newly_may_lose_data", 1),
     "unclean election was needed before the failure": ({"t": [ISR_UNREGISTERED]}, (4,), "newly_may_lose_data", 0),
     "failure leaves no replica to elect": ({"t": [UNASSIGNED_IN_ISR]}, (1, 2), "newly_may_lose_data", 0),

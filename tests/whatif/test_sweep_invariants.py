@@ -84,15 +84,18 @@ def values_of(outcome: Outcome) -> dict[str, Any]:
     """Return the sweep's values of a failure, computed from its what-if."""
     impact, skew = outcome.impact, outcome.after.leader_skew
     return {
-        **{name: outcome.after.counts()[name] for name in ("offline", "under_min_isr", "at_min_isr", "unclean_needed")},
+        **{
+            name: outcome.after.counts()[name]
+            for name in ("offline", "under_min_isr", "at_min_isr", "needs_unclean_election")
+        },
         "newly_offline": impact.newly_offline,
         "newly_under_min_isr": impact.newly_under_min_isr,
         "unclean_elections": impact.unclean_elections,
         "newly_may_lose_data": outcome.count_of(FailOn.POSSIBLE_LOSS),
         "leaders_moved": impact.leaders_moved,
-        "leaders_max": skew.most,
+        "leaders_max": skew.max,
         "leaders_mean": skew.mean,
-        "leader_skew": skew.over_mean,
+        "leader_skew": skew.max_mean_ratio,
     }
 
 

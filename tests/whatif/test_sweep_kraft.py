@@ -76,7 +76,7 @@ def failure_values(what_if: KraftWhatIf, outcome: Outcome) -> dict[str, Any]:
     unclean = np.zeros(len(p), np.bool_)
     unclean[outcome.changes.rows] = outcome.changes.unclean
     without_members = health.offline & (p.isr_count == 0) & (p.elr_count == 0)
-    may_lose_data = int(np.count_nonzero(unclean | health.unclean_needed | without_members))
+    may_lose_data = int(np.count_nonzero(unclean | health.needs_unclean_election | without_members))
     findings = {f"--fail-on {finding}": outcome.count_of(finding) for finding in FailOn}
     return {**values_of(outcome), **findings, "may_lose_data": may_lose_data}
 

@@ -15,7 +15,7 @@ from kframe.model.lists import members
 from kframe.whatif.changes import LISTS, PartitionChanges, changes_of
 from kframe.whatif.health import ClusterHealth
 from kframe.whatif.saved_rows import SavedRows, take_rows
-from kframe.whatif.timeline import ElrChanged, StatesStored
+from kframe.whatif.timeline import ElrChanged, StatesWritten
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,11 +44,11 @@ def unclean_rows(before: RowStates, after: RowStates) -> Int32:
     return unclean
 
 
-def states_stored(before: RowStates, after: RowStates, created: int) -> StatesStored:
+def partition_states_written(before: RowStates, after: RowStates, created: int) -> StatesWritten:
     """The changes of these rows by a commit; ``created`` is the number of new partitions."""
     growth = after.isr.counts - before.isr.counts
     elected = (after.leader != before.leader) & (after.leader != NO_LEADER)
-    return StatesStored(
+    return StatesWritten(
         partitions=len(before.rows) + created,
         created=created,
         elected=int(np.count_nonzero(elected)),

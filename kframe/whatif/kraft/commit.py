@@ -23,7 +23,7 @@ from kframe.model.kraft.records import (
     record_name,
 )
 from kframe.model.lists import distinct_values
-from kframe.whatif.kraft.changes import RowStates, elr_changed, states_stored, unclean_rows
+from kframe.whatif.kraft.changes import RowStates, elr_changed, partition_states_written, unclean_rows
 from kframe.whatif.outcome import RecordCount
 from kframe.whatif.saved_rows import SavedRows
 from kframe.whatif.timeline import RecordsWritten, TimelineEvent, TopicAction, TopicsWritten
@@ -92,7 +92,7 @@ class Committer:
             observations.unclean.append(unclean_rows(before, after))
         observations.events += _topics_written(decided)
         if len(rows) or created:
-            observations.events.append(states_stored(before, after, created))
+            observations.events.append(partition_states_written(before, after, created))
         elr = elr_changed(before, after)
         observations.events += [] if elr is None else [elr]
         observations.events.append(RecordsWritten(dict(sorted(counts.items())), nbytes.total()))

@@ -16,9 +16,9 @@ def kraft_health(context: KraftContext, configs_known: bool) -> ClusterHealth:
     """Return the health of all partitions.
 
     ``registered`` marks the brokers that are registered and not fenced. ``under_min_isr`` takes the effective
-    ``min.insync.replicas`` (Kafka 4.4 ``ReplicationControlManager.getTopicEffectiveMinIsr``). ``unclean_needed``: no
-    member of the ISR or the ELR is active, and another replica is. ``may_lose_data`` also has offline partitions whose
-    ISR and ELR are empty: only the last-known leader could lead them.
+    ``min.insync.replicas`` (Kafka 4.4 ``ReplicationControlManager.getTopicEffectiveMinIsr``).
+    ``needs_unclean_election``: no member of the ISR or the ELR is active, and another replica is. ``may_lose_data``
+    also has offline partitions whose ISR and ELR are empty: only the last-known leader could lead them.
     """
     metadata = context.metadata
     p, brokers = metadata.partitions, metadata.brokers
@@ -38,21 +38,21 @@ def kraft_health(context: KraftContext, configs_known: bool) -> ClusterHealth:
     up = np.zeros(len(brokers), np.uint8)
     for broker_id, registration in brokers.registrations.items():
         up[brokers.index_of(broker_id)] = not registration.fenced
-    unclean_needed = _unclean_needed(context, offline)
+    needs_unclean_election = _needs_unclean_election(context, offline)
     return ClusterHealth(
         counted,
         offline,
         under_min_isr if configs_known else None,
         at_min_isr if configs_known else None,
         under_replicated,
-        unclean_needed,
-        unclean_needed | (offline & (p.isr_count == 0) & (p.elr_count == 0)),
+        needs_unclean_election,
+        needs_unclean_election | (offline & (p.isr_count == 0) & (p.elr_count == 0)),
         up,
         *loads,
     )
 
 
-def _unclean_needed(context: KraftContext, offline: Bool) -> Bool:
+def _needs_unclean_election(context: KraftContext, offline: Bool) -> Bool:
     metadata = context.metadata
     needed = np.zeros(len(offline), np.bool_)
     rows: Int32 = np.flatnonzero(offline).astype(np.int32)

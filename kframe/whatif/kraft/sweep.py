@@ -38,12 +38,12 @@ _FLAGS: Final = {
     "under_min_isr": failed_rows.UNDER_MIN_ISR,
     "at_min_isr": failed_rows.AT_MIN_ISR,
     "unclean_elections": failed_rows.UNCLEAN_ELECTED,
-    "unclean_needed": failed_rows.UNCLEAN_NEEDED,
+    "needs_unclean_election": failed_rows.UNCLEAN_NEEDED,
     "leaders_moved": failed_rows.LEADER_MOVED,
     "may_lose_data": failed_rows.MAY_LOSE_DATA,
 }
 _NEWLY: Final = "newly_"
-_BEFORE: Final = ("offline", "under_min_isr", "at_min_isr", "unclean_needed", "may_lose_data")
+_BEFORE: Final = ("offline", "under_min_isr", "at_min_isr", "needs_unclean_election", "may_lose_data")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -101,10 +101,12 @@ class KraftWhatIf(WhatIf):
 
     @property
     def rules(self) -> str:
-        """``KRaft rules, metadata.version 4.3-IV0, ELR on``."""
+        """``KRaft (Kafka 4.3, metadata.version 4.3-IV0, ELR on)``, with ``assumed`` for an unknown release."""
         metadata = self.context.metadata
         elr = "on" if metadata.elr_enabled else "off"
-        return f"KRaft rules, metadata.version {level_name(metadata.metadata_version)}, ELR {elr}"
+        level = level_name(metadata.metadata_version)
+        release = f"{self.context.settings.release}{' assumed' if self.assumes_release else ''}"
+        return f"KRaft (Kafka {release}, metadata.version {level}, ELR {elr})"
 
     @property
     def registered(self) -> tuple[int, ...]:

@@ -1,0 +1,8 @@
+"""Counts in sentences."""
+
+from __future__ import annotations
+
+
+def counted(count: int, noun: str, plural: str | None = None) -> str:
+    """``1 partition`` or ``1,234 partitions``. ``plural`` is for nouns that do not end in s."""
+    return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
