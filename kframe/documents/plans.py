@@ -9,7 +9,7 @@ from msgspec import Struct
 from kframe.execution.entries import Goal, RunResult
 from kframe.planning.unmet import Unmet
 from kframe.whatif.health import Skew
-from kframe.whatif.plan_check import Check, Severity
+from kframe.whatif.plan_findings import Check, Severity
 
 
 class PlanRecord(Struct):

@@ -16,11 +16,7 @@ from kframe.whatif.health import Skew
 from kframe.whatif.kraft.plan_check import check_kraft_rules, kraft_detail
 from kframe.whatif.plan import Plan
 from kframe.whatif.plan_check import (
-    SEVERITY,
-    Check,
     CheckedPlan,
-    Findings,
-    Severity,
     brokers_in,
     check_against,
     check_alone,
@@ -28,6 +24,7 @@ from kframe.whatif.plan_check import (
     racks_of,
     replica_loads,
 )
+from kframe.whatif.plan_findings import SEVERITY, Check, Findings, Severity
 
 SCHEMA: Final = "kframe.plan-check/v1"
 

@@ -88,10 +88,7 @@ class WhatIf:
         cls, read: Callable[[], Snapshot], config: Mapping[str, object] | None = None,
         selectors: Mapping[ElectionKind, LeaderSelector] | None = None,
     ) -> Self:  # fmt: skip
-        """The what-if of the snapshot that ``read`` returns.
-
-        Its columns of partitions are released once the cluster has them. A caller of ``WhatIf`` holds them longer.
-        """
+        """The what-if of the snapshot that ``read`` returns; unlike ``WhatIf`` it releases the partitions' columns."""
         snapshot = read()
         whatif: Self = cls.__new__(cls, snapshot)
         whatif.snapshot = snapshot

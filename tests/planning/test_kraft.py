@@ -10,7 +10,8 @@ from kframe.model.kraft.records import PartitionRecord
 from kframe.planning import plan
 from kframe.snapshot import Snapshot
 from kframe.whatif import WhatIf
-from kframe.whatif.plan_check import SEVERITY, Severity, check_against, check_alone, resolve_plan
+from kframe.whatif.plan_check import check_against, check_alone, resolve_plan
+from kframe.whatif.plan_findings import SEVERITY, Severity
 from tests.planning.clusters import lists_of
 from tests.whatif.kraft_samples import metadata_with, partition, with_broker_states
 

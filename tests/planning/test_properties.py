@@ -21,7 +21,8 @@ from kframe.planning.prices import priced_bound
 from kframe.planning.racks import required_racks
 from kframe.planning.report import report_document
 from kframe.snapshot import Snapshot
-from kframe.whatif.plan_check import SEVERITY, Severity, check_against, check_alone, resolve_plan
+from kframe.whatif.plan_check import check_against, check_alone, resolve_plan
+from kframe.whatif.plan_findings import SEVERITY, Severity
 from tests.planning.clusters import FEWER_EXAMPLES, lists_of, plan_again, snapshot_of, snapshots
 
 

@@ -19,7 +19,8 @@ from kframe.staging.problem import stage_problem
 from kframe.staging.request import StageRequest
 from kframe.whatif import WhatIf, sweep
 from kframe.whatif.plan import Plan
-from kframe.whatif.plan_check import Check, resolve_plan
+from kframe.whatif.plan_check import resolve_plan
+from kframe.whatif.plan_findings import Check
 from kframe.whatif.plan_report import PlanReport
 from tests.snapshot.samples import CONTENT, assignment, dump, dump_text, kcat, registration, state, znode
 

@@ -14,7 +14,8 @@ from kframe.errors import InputError, SnapshotError
 from kframe.snapshot import Snapshot, read_snapshot
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy, registration
 from kframe.whatif import Plan, WhatIf, load_plan
-from kframe.whatif.plan_check import SEVERITY, Check, resolve_plan
+from kframe.whatif.plan_check import resolve_plan
+from kframe.whatif.plan_findings import SEVERITY, Check
 from kframe.whatif.plan_report import PlanReport
 from tests.architecture.source import ROOT
 from tests.whatif.test_plan_kraft import CASES as KRAFT_CASES

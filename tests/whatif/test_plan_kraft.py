@@ -11,7 +11,8 @@ import pytest
 from kframe.model.kraft.records import PartitionRecord
 from kframe.snapshot import Snapshot
 from kframe.whatif import Plan, TopicStatus, WhatIf
-from kframe.whatif.plan_check import Check, resolve_plan
+from kframe.whatif.plan_check import resolve_plan
+from kframe.whatif.plan_findings import Check
 from kframe.whatif.plan_report import PlanReport
 from tests.whatif.kraft_samples import metadata_with, partition, with_broker_states
 

@@ -13,16 +13,8 @@ from kframe.model.columns import Bool, Int32, Ragged
 from kframe.model.kraft.releases import REFUSES_CORDONED, CompletionRule, completion_rule
 from kframe.model.lists import members
 from kframe.whatif.kraft.plan_targets import KraftTargets
-from kframe.whatif.plan_check import (
-    Check,
-    CheckedPlan,
-    Findings,
-    Severity,
-    findings_at,
-    is_among,
-    is_moving,
-    lists_at,
-)
+from kframe.whatif.plan_check import CheckedPlan, findings_at, is_among, is_moving, lists_at
+from kframe.whatif.plan_findings import Check, Findings, Severity
 
 
 def check_kraft_rules(checked: CheckedPlan, kraft: KraftTargets) -> list[Findings]:

@@ -107,6 +107,7 @@ def _small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kframe_kraft.sources.dumps._BATCH_RECORDS", 50)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "source, arguments",
     [
