@@ -35,15 +35,15 @@ def test_every_listing_has_a_limit() -> None:
 
 @pytest.mark.parametrize("line", LISTINGS, ids=[line.replace(str(CLUSTER), "") for line in LISTINGS])
 def test_table_has_as_many_rows_and_counts_the_rest(line: str) -> None:
-    words = line.split()
+    words = [*line.split(), "-o", "wide"]
     complete = kframe(*words).stdout.splitlines()
     count = len(complete) - 1
     limited = kframe(*words, "--limit", "1").stdout.splitlines()
     assert [text.split()[0] for text in limited[1:-1]] == [complete[1].split()[0]]
     assert limited[-1] == f"and {count - 1:,} more (--limit N; data has them all)"
     assert kframe(*words, "--limit", count).stdout.splitlines() == complete
-    data = kframe(*words, "-o", "jsonl").stdout
-    assert (kframe(*words, "--limit", "1", "-o", "jsonl").stdout, len(data.splitlines())) == (data, count)
+    data = kframe(*line.split(), "-o", "jsonl").stdout
+    assert (kframe(*line.split(), "--limit", "1", "-o", "jsonl").stdout, len(data.splitlines())) == (data, count)
 
 
 def test_limit_of_a_listing_without_rows() -> None:

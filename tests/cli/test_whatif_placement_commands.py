@@ -124,5 +124,5 @@ def test_create_partitions_reports_topic_and_its_new_partitions(snapshot: Path) 
 
 
 def test_failure_table_hides_replica_columns() -> None:
-    assert "REPLICAS-BEFORE" not in whatif("fail", HEALTHY, "--brokers", "4").stdout
-    assert "REPLICAS-BEFORE" in whatif("fail", HEALTHY, "--brokers", "4", "-o", "wide").stdout
+    assert " REPLICAS-BEFORE " not in whatif("fail", HEALTHY, "--brokers", "4").stdout
+    assert " REPLICAS-BEFORE " in whatif("fail", HEALTHY, "--brokers", "4", "-o", "wide").stdout

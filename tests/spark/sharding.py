@@ -87,8 +87,9 @@ def reference_rows(
         "broker_counts": [
             shared | {"broker_id": broker, "rack": outcome.racks[i],
                       "registered_before": bool(before.registered[i]), "registered_after": bool(after.registered[i])}
-            | {f"{count}_{when}": int(getattr(health, count)[i])
-               for count in ("leaders", "preferred", "replicas", "in_sync")
+            | {f"{name}_{when}": int(getattr(health, count)[i])
+               for name, count in (("leaders", "leaders"), ("preferred_leaders", "preferred"),
+                                   ("replicas", "replicas"), ("in_sync_replicas", "in_sync"))
                for when, health in (("before", before), ("after", after))}
             for i, broker in enumerate(outcome.broker_ids.tolist())
         ],

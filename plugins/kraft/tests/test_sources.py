@@ -152,4 +152,4 @@ def test_directories_of_nodes_are_clusters_of_a_fleet(directory: Path, tmp_path:
     assert ClusterInput.of_source(log).snapshot().digest() == read_snapshot(directory).digest()
     (directory / f"{0:020}.log").write_bytes(LOG[:30] + b"?" + LOG[31:])
     (row,) = ingest_source(node, tmp_path / "fleet").to_pylist()
-    assert (row["status"], row["mode"]) == ("refused", None)
+    assert (row["status"], row["mode"]) == ("rejected", None)
