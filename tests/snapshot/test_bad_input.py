@@ -454,7 +454,7 @@ def test_refused(row: Bad, tmp_path: Path) -> None:
     assert sorted(tmp_path.iterdir()) == [path]
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(
     name=st.sampled_from(sorted(CONTENT)),
     changes=st.lists(

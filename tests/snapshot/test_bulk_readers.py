@@ -50,7 +50,7 @@ STATES_TWICE: Final = [
 STATES_WITHOUT_TOPIC: Final = [
     *dump(), state("v", 0, 1, [1]), state("w", 0, 1, [1], other=1), state("v", 1, 1, [1], other=1),
 ]  # fmt: skip
-CHECKED: Final = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+CHECKED: Final = settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 
 
 def outcome(path: Path, source_format: str, tolerant: bool) -> Any:

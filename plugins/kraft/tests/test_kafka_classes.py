@@ -40,7 +40,7 @@ def test_random_records_have_kafkas_bytes_and_json(kafka: KafkaRecords) -> None:
 
 
 @given(record=control_records())
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_control_records_have_kafkas_bytes(kafka: KafkaRecords, record: control.ControlRecord) -> None:
     key, value = encode_control(record)
     assert kafka.encode_control(record) == value
