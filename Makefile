@@ -203,7 +203,7 @@ test-servers: setup
 
 # ARGS may name tests without the mark.
 test-debug: debug-kernels
-	$(DEBUG_ENV) $(NICE) $(PYTEST) -m '$(if $(ARGS),not real,kernel and $(SERVERLESS))' $(or $(ARGS),$(TESTS)) \
+	$(DEBUG_ENV) $(NICE) $(PYTEST) -m '$(if $(ARGS),not real,kernel and not real and not extended)' $(or $(ARGS),$(TESTS)) \
 		$(ALLOW_NO_TESTS)
 
 # Copy all Python files again, so that the copy has no deleted module.

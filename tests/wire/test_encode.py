@@ -121,7 +121,7 @@ def test_deleting_topic_has_leader_minus_two_in_metadata_only() -> None:
     case = announce(partition([2, 1], isr=[1]), brokers=[broker(1), broker(2)], deleting=True)
     [metadata] = decoded(case, "UpdateMetadata", 8)
     [state] = metadata.topic_states[0].partition_states
-    assert (state.leader, state.leader_epoch, state.partition_epoch, state.isr) == (-2, 0, 0, (1,))
+    assert (state.leader, state.leader_epoch, state.zk_version, state.isr) == (-2, 0, 0, (1,))
     assert state.controller_epoch == 8
     [request] = decoded(case, "LeaderAndIsr", 7)
     [state] = request.topic_states[0].partition_states

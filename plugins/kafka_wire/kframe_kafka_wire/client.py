@@ -193,7 +193,7 @@ class AdminClient:
 
     def ask(self, api_key: int, **fields: Any) -> dict[str, Any]:
         """The controller's response to a request in the newest version that both know. Raises as ``connected``."""
-        return self._with_retries(lambda node: _checked(node.ask(api_key, fields)))
+        return self.ask_node(api_key, **fields)[1]
 
     def ask_node(self, api_key: int, **fields: Any) -> tuple[NodeConnection, dict[str, Any]]:
         """The node that responds as the controller, and its response. Otherwise as ``ask``."""

@@ -12,7 +12,7 @@ from kframe.plugin.columns import Ragged
 from kframe.plugin.wire import header_version
 from kframe_kafka_wire import _naive_responses, _responses, codec
 from kframe_kafka_wire.client import ALTER, ELECT, LIST, AdminClient, top_level_error
-from kframe_kafka_wire.node import METADATA
+from kframe_kafka_wire.node import METADATA, NodeConnection
 from kframe_kafka_wire.request_content import LEADER_AND_ISR, UPDATE_METADATA, BatchTopics, RequestContent
 from kframe_kafka_wire.responses import PendingRequest, read_response
 from kframe_kafka_wire.sasl import authenticate
@@ -86,6 +86,14 @@ def decode_admin_reply(raw: bytes, kind: str) -> None:
     _ADMIN_CALLS[int(kind)](_ScriptedClient(int(kind), raw))
 
 
+class _ScriptedNode(NodeConnection):
+    """A broker without a connection."""
+
+    def __init__(self) -> None:
+        self.node_id = 1
+        self.is_controller_only = False
+
+
 class _ScriptedClient(AdminClient):
     """A client that receives these bytes as its response to an API. Other responses are empty."""
 
@@ -94,12 +102,12 @@ class _ScriptedClient(AdminClient):
         self._api_key = api_key
         self._raw = raw
 
-    def ask(self, api_key: int, **fields: Any) -> dict[str, Any]:
+    def ask_node(self, api_key: int, **fields: Any) -> tuple[NodeConnection, dict[str, Any]]:
         if api_key != self._api_key:
-            return {"topics": []}
+            return _ScriptedNode(), {"topics": []}
         _, response = codec.decode_response(api_key, _VERSIONS[api_key], self._raw)
         top_level_error(response)
-        return response
+        return _ScriptedNode(), response
 
 
 #: The versions of the responses in the corpus.
