@@ -79,10 +79,14 @@ def replica_states_fit_columns(watch: Watch, ended: EventCompleted) -> str | Non
     controller = ended.process.loop.controller
     if ended.failed or not watch.observed.in_term(ended.process):
         return None
-    p, topics = controller.cluster.partitions, controller.cluster.topics
-    for row in ((p.topic >= 0) & (p.partition_epoch != NO_STATE)).nonzero()[0].tolist():
+    p, deleting = controller.cluster.partitions, controller.cluster.topics.deleting
+    rows = ((p.topic >= 0) & (p.partition_epoch != NO_STATE)).nonzero()[0].astype(np.int32)
+    rows = rows[deleting[p.topic[rows]] == 0]
+    if not (p.replica_state[p.slots_of(rows)] == ReplicaState.NON_EXISTENT).any():
+        return None
+    for row in rows.tolist():
         states = p.replica_state[p.slots_of(np.array([row], np.int32))]
-        if not topics.deleting[p.topic[row]] and (states == ReplicaState.NON_EXISTENT).any():
+        if (states == ReplicaState.NON_EXISTENT).any():
             return f"{controller.cluster.name(row)}: replica states {states.tolist()}"
     return None
 
