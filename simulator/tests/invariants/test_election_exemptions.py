@@ -1,0 +1,161 @@
+"""Histories of elections, shutdowns and reassignments that the invariants accept, by seed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+import pytest
+
+from kframe.errors import ErrorCode
+from kframe.model.events import (
+    BrokersChanged,
+    ControlledShutdownRequested,
+    Event,
+    RebalanceLeaders,
+    TopicSettingsChanged,
+)
+from kframe.model.ids import NO_STATE
+from kframe_simulator import Simulation
+from kframe_simulator.broker.outgoing import ControlledShutdown, ControlledShutdownResponseData
+from kframe_simulator.invariants import events, members, rest
+from kframe_simulator.simulation.observations import EventCompleted
+from kframe_simulator.simulation.watch import Watch
+from kframe_simulator.testing.at_rest import KEY, edit, ended, state, topic
+
+
+@pytest.mark.parametrize("paused", [True, False])
+def test_session_that_expires_in_a_pause_ends_no_controlled_shutdown(simulation: Simulation, paused: bool) -> None:
+    """Seed 32001000: a broker shut down, started, was paused, and registered again. The controller held its partition
+    back."""
+    observed, broker = simulation.watch.observed, simulation.brokers[1]
+    observed._orderly[1] = observed.term(simulation.controllers[0])
+    if paused:
+        broker.pause()
+    until = simulation.scheduler.now_ms + 2 * simulation.session_timeout_ms
+    simulation._run_until(lambda: simulation.scheduler.now_ms > until)
+    assert (broker.registered, observed.stopped_in_current_term(1)) == (not paused, not paused)
+
+
+@pytest.mark.parametrize(("remaining", "orderly"), [((), True), ((KEY,), False)])
+def test_only_a_granted_controlled_shutdown_is_orderly(
+    simulation: Simulation, remaining: tuple[tuple[str, int], ...], orderly: bool
+) -> None:
+    broker, observed = simulation.brokers[2], simulation.watch.observed
+    request = ControlledShutdown(2, broker.registration.broker_epoch)
+    observed.on_shutdown_response(
+        simulation.controllers[0], request, ControlledShutdownResponseData(ErrorCode.NONE, remaining)
+    )
+    observed.stopped_in_order(2)
+    assert observed.stopped_in_current_term(2) is orderly
+
+
+@pytest.mark.parametrize(("partition_epoch", "exempt"), [(NO_STATE, True), (0, False)])
+def test_removed_reassignment_of_partition_without_state_is_exempt(
+    simulation: Simulation, partition_epoch: int, exempt: bool
+) -> None:
+    """Seed 13: the reassignment is reported as failed, as in Kafka, and begins with the first leader."""
+    edit(simulation, replicas=(4, 1), adding=(4,), removing=(1,), partition_epoch=partition_epoch)
+    changed = ended(simulation, calls={"write_reassignments": 1}, reassignments={KEY: (4,)})
+    assert (events.stored_reassignments_stay(simulation.watch, changed) is None) is exempt
+
+
+def test_leader_that_shuts_down_keeps_its_partitions_when_a_setting_changes(simulation: Simulation) -> None:
+    """Seed 8200227: a topic allowed unclean elections while a leader waited for its controlled shutdown."""
+    process, leader = simulation.controllers[0], simulation.ensemble.rows[KEY].leader
+    simulation.ensemble.configure_topic("t", {"unclean.leader.election.enable": "true"})
+    simulation.watch.observed.of_term(process).leaving[leader] = simulation.brokers[leader].registration.broker_epoch
+    changed = ended(simulation, TopicSettingsChanged("t"))
+    assert members.settings_elect_at_once(simulation.watch, changed) is None
+    edit(simulation, leader=-1)
+    assert members.settings_elect_at_once(simulation.watch, changed)
+
+
+@pytest.mark.parametrize(("broker_id", "exempt"), [(3, True), (1, False)], ids=["another-broker", "the-leader"])
+def test_controlled_shutdown_elects_no_leaders_for_other_brokers(
+    simulation: Simulation, broker_id: int, exempt: bool
+) -> None:
+    """Seed 8200328: the last in-sync replica waited for its controlled shutdown. Its ISR grew, and another broker
+    requested a controlled shutdown."""
+    process = simulation.controllers[0]
+    assert simulation.ensemble.rows[KEY].leader == 1
+    for leaving in {1, broker_id}:
+        epoch = simulation.brokers[leaving].registration.broker_epoch
+        simulation.watch.observed.of_term(process).leaving[leaving] = epoch
+    epoch = simulation.brokers[broker_id].registration.broker_epoch
+    shutdown = ended(simulation, ControlledShutdownRequested(broker_id, epoch))
+    assert (members.in_sync_partitions_have_leaders(simulation.watch, shutdown) is None) is exempt
+
+
+@pytest.mark.parametrize(
+    ("leader", "later", "deleted", "exempt"),
+    [(-1, False, False, True), (-1, True, False, False), (1, False, False, False), (-1, False, True, False)],
+    ids=["added-now", "brokers-changed-since", "added-to-a-partition-with-a-leader", "topic-deleted-since"],
+)
+def test_added_replica_of_partition_without_leader_awaits_an_election(
+    simulation: Simulation, leader: int, later: bool, deleted: bool, exempt: bool
+) -> None:
+    """Seeds 8200111, 8200286, 200101 and 200136: a topic allowed unclean elections. A reassignment added a live replica
+    to a partition whose replicas had all failed."""
+    edit(simulation, replicas=(9,), isr=(9,), leader=leader)
+    before = simulation.ensemble.topic_partitions("t")
+    edit(simulation, replicas=(4, 9), adding=(4,))
+    simulation.ensemble.configure_topic("t", {"unclean.leader.election.enable": "true"})
+    process = simulation.controllers[0]
+    process.event = BrokersChanged()
+    simulation.watch.reassignments.topic_written(topic(simulation, before))
+    simulation.watch.reassignments.leaders_elected(BrokersChanged() if later else process.event)
+    if deleted:
+        simulation.watch.reassignments.topic_written(topic(simulation, after={}))
+    edit(simulation, leader=-1)
+    assert (rest.unclean_partitions_have_leaders(simulation.watch, None) is None) is exempt
+
+
+@pytest.mark.parametrize(("departed", "exempt"), [({3}, True), ({4}, False), ((), False)])
+def test_reassignment_may_go_on_after_an_unclean_election_of_its_target(
+    simulation: Simulation, departed: Collection[int], exempt: bool
+) -> None:
+    """Seed 40000797: a target replica registered, then the leader failed. An unclean election made the target the
+    ISR."""
+    edit(simulation, replicas=(1, 3), adding=(1,), removing=(3,), leader=1, isr=(1,))
+    changed = ended(simulation, written=(KEY,), arrived=frozenset({1}), departed=frozenset(departed))
+    assert (members.reassignments_end_after_broker_startup(simulation.watch, changed) is None) is exempt
+
+
+@pytest.mark.parametrize(
+    ("event", "exempt"),
+    [(RebalanceLeaders(), True), (ControlledShutdownRequested(1, -1), False), (BrokersChanged(), False)],
+)
+def test_preferred_election_keeps_isr_member_that_shuts_down(
+    simulation: Simulation, event: Event, exempt: bool
+) -> None:
+    """Found in changed plans: the last in-sync replica waited for its controlled shutdown, and the ISR grew."""
+    process = simulation.controllers[0]
+    process.event = event
+    simulation.watch.observed.of_term(process).leaving[1] = simulation.brokers[1].registration.broker_epoch
+    elected = state(simulation, leader=2, isr=(2, 1))
+    assert (members.leaders_are_live(simulation.watch, elected) is None) is exempt
+
+
+@pytest.mark.parametrize("overwritten", [True, False])
+@pytest.mark.parametrize(
+    ("rule", "changes"),
+    [
+        (members.in_sync_partitions_have_leaders, {"leader": -1}),
+        (members.failed_brokers_leave_isrs, {"isr": (1, 2, 9), "replicas": (1, 2, 9)}),
+        (members.stored_elections_are_performed, {"leader": 2}),
+    ],
+)
+def test_isr_that_a_leader_writes_during_an_event_is_exempt(
+    simulation: Simulation,
+    rule: Callable[[Watch, EventCompleted], str | None],
+    changes: dict[str, Any],
+    overwritten: bool,
+) -> None:
+    """Before inter-broker protocol 2.7-IV2 a controller cannot know what a leader writes after it has read the ISR."""
+    edit(simulation, **changes)
+    changed = ended(
+        simulation, calls={"drop_preferred_election": 1}, elections=frozenset({KEY}),
+        overwritten=frozenset({KEY} if overwritten else ()),
+    )  # fmt: skip
+    assert (rule(simulation.watch, changed) is None) is overwritten

@@ -1,0 +1,102 @@
+"""Histories of records and logs that the invariants accept: observations without a defect, by seed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from kframe.errors import ErrorCode
+from kframe_simulator import Simulation
+from kframe_simulator.broker.outgoing import ControlledShutdown, ControlledShutdownResponseData
+from kframe_simulator.invariants import records
+from kframe_simulator.simulation.observations import BecameLeader
+from kframe_simulator.testing.at_rest import KEY, edit, promise, state, write
+
+
+def test_leader_with_delayed_earlier_epoch_is_exempt(simulation: Simulation) -> None:
+    write(simulation, 2, 3)
+    promise(simulation)
+    assert records.leaders_have_acknowledged_records(simulation.watch, BecameLeader(simulation.brokers[1], KEY, 0))
+    assert (
+        records.leaders_have_acknowledged_records(simulation.watch, BecameLeader(simulation.brokers[1], KEY, -1))
+        is None
+    )
+
+
+@pytest.mark.parametrize(("believed", "had_it", "exempt"), [(1, True, True), (0, True, False), (1, False, False)])
+def test_log_lost_after_a_complete_fetch_is_exempt(
+    simulation: Simulation, believed: int, had_it: bool, exempt: bool
+) -> None:
+    """Seed 41907: a log directory failed while the Fetch that added its broker to the ISR was in flight."""
+    write(simulation, 1, 3)
+    promise(simulation)
+    joins = state(simulation, isr=(1, 3, 2))._replace(before=simulation.ensemble.rows[KEY]._replace(isr=(1, 3)))
+    simulation.brokers[1].model.partitions[KEY].replicas[2].end = believed
+    if had_it:
+        simulation.watch.record_history.brokers_with_lost_logs[KEY].add(2)
+    simulation.watch.record_history.state_written(joins)
+    assert (records.isr_members_have_acknowledged_records(simulation.watch, joins) is None) is exempt
+
+
+@pytest.mark.parametrize("written", [True, False], ids=["state-written", "nothing-written"])
+@pytest.mark.parametrize(("anew", "exempt"), [((1, 2), True), ((1,), False)], ids=["all", "all-but-one"])
+def test_lost_log_is_exempt_if_all_isr_members_reregistered(
+    simulation: Simulation, anew: tuple[int, ...], exempt: bool, written: bool
+) -> None:
+    """Seeds 341 and 485: before a failover the leader restarted without its log, and the other member registered again.
+    The controller removes members that registered again only if another member did not."""
+    write(simulation, 1, 2, 3)
+    promise(simulation)
+    simulation.watch.record_history.state_written(state(simulation))
+    edit(simulation, isr=(1, 2), leader_epoch=simulation.ensemble.rows[KEY].leader_epoch + 1)
+    del simulation.brokers[1].model.disks.logs[KEY]
+    simulation.watch.record_history.logs_lost(1, (KEY,))
+    for registration in anew:
+        broker = simulation.brokers[registration]
+        broker.registration = replace(broker.registration, broker_epoch=broker.registration.broker_epoch + 100)
+    if written:
+        simulation.watch.record_history.state_written(state(simulation, isr=(1, 2)))
+    simulation.watch.record_history.leadership_taken(KEY, 1)
+    led = BecameLeader(simulation.brokers[1], KEY, simulation.ensemble.rows[KEY].leader_epoch + 1)
+    assert (records.leaders_have_acknowledged_records(simulation.watch, led) is None) is exempt
+
+
+@pytest.mark.parametrize(("remaining", "exempt"), [((), True), ((KEY,), False), (None, False)])
+def test_crash_after_granted_controlled_shutdown_is_exempt(
+    simulation: Simulation, remaining: tuple[tuple[str, int], ...] | None, exempt: bool
+) -> None:
+    """Seed 505: the last in-sync replica requested a controlled shutdown, was not granted it, and crashed."""
+    simulation.options = replace(simulation.options, hold_last=True)
+    broker = simulation.brokers[2]
+    if remaining is not None:
+        request = ControlledShutdown(2, broker.registration.broker_epoch)
+        response = ControlledShutdownResponseData(ErrorCode.NONE, remaining)
+        simulation.watch.observed.on_shutdown_response(simulation.controllers[0], request, response)
+    edit(simulation, isr=(2,), leader=-1)
+    broker.bounce()
+    elected = state(simulation, leader=2, isr=(2,))
+    assert (records.last_replicas_wait_for_consent(simulation.watch, elected) is None) is exempt
+
+
+@pytest.mark.parametrize(("rewritten", "exempt"), [("unchanged", True), ("isr", False), ("never", False)])
+def test_lost_log_is_exempt_if_a_rewritten_state_masks_the_registration(
+    simulation: Simulation, rewritten: str, exempt: bool
+) -> None:
+    """Seed 40002255: the leader restarted without its log, and another client rewrote the state. No controller ran."""
+    history = simulation.watch.record_history
+    write(simulation, 1, 2, 3)
+    promise(simulation)
+    history.state_written(state(simulation))
+    del simulation.brokers[1].model.disks.logs[KEY]
+    history.logs_lost(1, (KEY,))
+    leader = simulation.brokers[1]
+    leader.registration = replace(leader.registration, broker_epoch=leader.registration.broker_epoch + 100)
+    row = simulation.ensemble.rows[KEY]
+    if rewritten != "never":
+        changes = {"isr": (1, 2)} if rewritten == "isr" else {}
+        history.state_written(state(simulation, leader_epoch=row.leader_epoch, **changes)._replace(process=None))
+    history.leadership_taken(KEY, 1)
+    led = BecameLeader(leader, KEY, row.leader_epoch)
+    assert (records.leaders_have_acknowledged_records(simulation.watch, led) is None) is exempt
+    assert history.watched(KEY) is not exempt
