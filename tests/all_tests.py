@@ -23,7 +23,7 @@ from typing import Any, Final
 from kframe_kafka_wire.testing.evidence import facts_lines, run_facts
 
 from tests.architecture.source import ROOT
-from tests.recording import OUTCOMES, FileResult, read_record
+from tests.recording import OUTCOMES, FileResult, RecordReader
 
 _FOLDERS: Final = ("tests", "simulator", "plugins", "benchmarks/suite")
 _DEBUG_LIBRARY: Final = ROOT / "build" / "debug" / "lib"
@@ -113,7 +113,8 @@ class LaneRun:
         self.log = _RECORDS / f"{lane.name.replace(' ', '-')}.log"
         self._record = self.log.with_suffix(".jsonl")
         self._duration_path = self.log.with_suffix(".seconds")
-        self._reported = set(read_record(self._record, commit))
+        self._reader = RecordReader(self._record, commit)
+        self._results = {result.file: result for result in self._reader.read_new()}
         command = [
             "nice", "-n", str(lane.niceness), sys.executable, "-m", "pytest", "-c", "pyproject.toml",
             "-p", "no:cacheprovider", "--benchmark-disable", "-m", lane.marks,
@@ -128,15 +129,14 @@ class LaneRun:
 
     def report_new(self) -> None:
         """Print the files that ended since the last call, on stderr."""
-        for file, result in self.results().items():
-            if file not in self._reported:
-                self._reported.add(file)
-                counts = ", ".join(f"{getattr(result, outcome)} {outcome}" for outcome in OUTCOMES)
-                print(f"[{self.lane.name}] {file}: {counts}; {result.seconds:.1f} s", file=sys.stderr, flush=True)
+        for result in self._reader.read_new():
+            self._results[result.file] = result
+            counts = ", ".join(f"{getattr(result, outcome)} {outcome}" for outcome in OUTCOMES)
+            print(f"[{self.lane.name}] {result.file}: {counts}; {result.seconds:.1f} s", file=sys.stderr, flush=True)
 
     def results(self) -> dict[str, FileResult]:
-        """The newest result of each file at this commit."""
-        return dict(sorted(read_record(self._record, self._commit).items()))
+        """The newest result of each file at this commit, as far as ``report_new`` has read it."""
+        return dict(sorted(self._results.items()))
 
     def total_seconds(self) -> float:
         """The duration of all runs of this lane at this commit. Call it once, after the end."""
@@ -156,8 +156,9 @@ def run_lanes(lanes: Sequence[Lane], commit: str, arguments: Sequence[str]) -> t
         while running:
             time.sleep(1)
             for run in list(running):
+                ended = run.process.poll() is not None
                 run.report_new()
-                if run.process.poll() is not None:
+                if ended:
                     running.remove(run)
                     results["durations"][run.lane.name] = round(run.total_seconds())
                     results["lanes"][run.lane.name] = [asdict(result) for result in run.results().values()]
@@ -167,6 +168,7 @@ def run_lanes(lanes: Sequence[Lane], commit: str, arguments: Sequence[str]) -> t
         for run in running:
             run.process.terminate()
             run.process.wait()
+            run.total_seconds()
     return results, failed
 
 

@@ -8,8 +8,9 @@ writes the record.
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -32,22 +33,39 @@ class FileResult:
     failures: list[str] = field(default_factory=list)
 
 
+class RecordReader:
+    """Reads a record that another process extends. A cut last line, which an interruption leaves, is ignored."""
+
+    def __init__(self, path: Path, commit: str) -> None:
+        self._path, self._commit, self._offset = path, commit, 0
+
+    def read_new(self) -> Iterator[FileResult]:
+        """The results of this commit that were appended since the last call."""
+        if not self._path.exists():
+            return
+        with self._path.open("rb") as record:
+            record.seek(self._offset)
+            for line in record:
+                if not line.endswith(b"\n"):
+                    return
+                self._offset += len(line)
+                result = FileResult(**json.loads(line))
+                if result.commit == self._commit:
+                    yield result
+
+
 def read_record(path: Path, commit: str) -> dict[str, FileResult]:
-    """The newest result of each file at ``commit``. A cut last line, which an interruption leaves, is ignored."""
-    results: dict[str, FileResult] = {}
-    for line in path.read_text().splitlines(keepends=True) if path.exists() else ():
-        if line.endswith("\n"):
-            result = FileResult(**json.loads(line))
-            if result.commit == commit:
-                results[result.file] = result
-    return results
+    """The newest result of each file at ``commit``."""
+    return {result.file: result for result in RecordReader(path, commit).read_new()}
 
 
 class Recorder:
-    """Counts reports by file, and appends a line when all tests of a file have ended."""
+    """Counts reports by file, and appends a line when all tests of a file have ended. Removes a cut last line."""
 
     def __init__(self, path: Path, commit: str) -> None:
         self._path, self._commit = path, commit
+        if path.exists():
+            os.truncate(path, path.read_bytes().rfind(b"\n") + 1)
         self._remaining: Counter[str] = Counter()
         self._results: dict[str, FileResult] = {}
         self._outcomes: dict[str, str] = {}

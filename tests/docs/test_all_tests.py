@@ -74,10 +74,15 @@ def test_a_file_that_passed_at_the_commit_does_not_run_again(test_files: Path) -
     assert recorded(test_files, "def").keys() == {"test_passes.py", "test_fails.py"}
 
 
-def test_a_line_that_an_interruption_cut_is_ignored(tmp_path: Path) -> None:
+def test_a_line_that_an_interruption_cut_is_ignored(test_files: Path) -> None:
+    (test_files / "test_fails.py").unlink()
+    (test_files / "test_cannot_be_imported.py").unlink()
     line = json.dumps({"file": "test_x.py", "commit": "abc", "passed": 1})
-    (tmp_path / "record.jsonl").write_text(f"{line}\n{line[:20]}")
-    assert read_record(tmp_path / "record.jsonl", "abc") == {"test_x.py": FileResult("test_x.py", "abc", passed=1)}
+    (test_files / "record.jsonl").write_text(f"{line}\n{line[:20]}")
+    earlier = FileResult("test_x.py", "abc", passed=1)
+    assert recorded(test_files, "abc") == {"test_x.py": earlier}
+    run_pytest(test_files, "abc")
+    assert recorded(test_files, "abc") == {"test_x.py": earlier, "test_passes.py": PASSED}
 
 
 def test_a_page_has_a_row_for_each_file_and_lists_failures() -> None:
