@@ -88,7 +88,7 @@ def group() -> None:
 @output_option
 def list_plugins(plugins: PluginSettings, limit: int | None, output: str) -> None:
     """List the plugins found and what they offer."""
-    columns = ("plugin", "distribution", "source", "state", "offers", "error")
+    columns = ("plugin", "distribution", "source", "state", "error", "offers")
     rows = (_listed(plugin) for plugin in plugins.registry().plugins)
     emit_rows(OutputTable("kframe.plugins/v1", columns, rows, limit=limit), output)
 

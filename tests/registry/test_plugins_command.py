@@ -74,13 +74,13 @@ def as_json(result: Result) -> Any:
 
 
 def test_list(folder: Path) -> None:
-    result = run("list", "--plugins-dir", folder)
+    result = run("list", "--plugins-dir", folder, "-o", "wide")
     assert result.exit_code == 0
     lines = {line.split()[0]: line for line in result.stdout.splitlines()}
-    assert lines["PLUGIN"].split() == ["PLUGIN", "DISTRIBUTION", "SOURCE", "STATE", "OFFERS", "ERROR"]
+    assert lines["PLUGIN"].split() == ["PLUGIN", "DISTRIBUTION", "SOURCE", "STATE", "ERROR", "OFFERS"]
     assert " builtin " in lines["builtin"]
     assert " loaded  " in lines["safe"]
-    assert " abstain,nowhere,xml,commands " in lines["safe"]
+    assert " abstain,nowhere,xml,commands" in lines["safe"]
     assert "broken" in lines["broken"]
     assert "ZeroDivisionError" in lines["broken"]
 
@@ -135,10 +135,10 @@ def test_check_passes(folder: Path) -> None:
 
 
 def test_check_fails(folder: Path) -> None:
-    result = run("check", "unsafe", "--plugins-dir", folder)
+    result = run("check", "unsafe", "--plugins-dir", folder, "-o", "wide")
     assert result.exit_code == 1
     (line,) = [line for line in result.stdout.splitlines() if " is-safe " in line]
-    assert line.split()[2] == "no"
+    assert line.split()[3] == "no"
     assert "in OFFLINE elections it chose a broker that is dead" in line
 
 

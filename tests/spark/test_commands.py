@@ -76,7 +76,7 @@ def test_error_in_executor_prints_single_line(tmp_path: Path) -> None:
     (("ingest", "nowhere", "--out", "fleet"), "nowhere: found no snapshot there"),
     (("validate", "nowhere"), "nowhere: found no snapshot there"),
     (("ingest", ".", "--out", "fleet", "--master", "local", "--remote", "sc://h"), "exclude one another"),
-    (("ingest", ".", "--out", "fleet", "--conf", "spark.ui.enabled"), "spark.ui.enabled is not KEY=VALUE"),
+    (("ingest", ".", "--out", "fleet", "--conf", "spark.ui.enabled"), "found 'spark.ui.enabled', expected KEY=VALUE"),
 ])  # fmt: skip
 def test_wrong_usage_exits_with_2(arguments: tuple[str, ...], message: str) -> None:
     result = kframe("spark", *arguments)
