@@ -237,12 +237,12 @@ def broken_columns(rows: Tables, cluster: str) -> tuple[Tables, set[str]]:
 def test_other_columns_are_refused(spark: Any, table: FleetTable) -> None:
     frame = spark.createDataFrame([], table.ddl)
     name, kind = table.schema.names[1], spark_type(table.schema.field(1).type)
-    where = f"table {table.name} column {name}: found"
+    where = f"table {table.name} column {name}:"
     with pytest.raises(InputError, match=f"{where} no such column, expected one column {kind}"):
         conform(frame.drop(name), table)
-    with pytest.raises(InputError, match=f"{where} 2 columns of that name, expected one column {kind}"):
+    with pytest.raises(InputError, match=f"{where} found 2 columns of that name, expected one column {kind}"):
         conform(frame.withColumn("other", f.lit(1)).withColumnRenamed("other", name.upper()), table)
-    with pytest.raises(InputError, match=f"{where} 'date', expected type {kind}"):
+    with pytest.raises(InputError, match=f"{where} found 'date', expected type {kind}"):
         conform(frame.withColumn(name, f.current_date()), table)
 
 
