@@ -253,7 +253,10 @@ def compare_with_disks(cluster: Running, captured: Snapshot, sizes: Path) -> Non
         replicas = json.loads(rows[name]["replicas"])
         assert [replica["broker_id"] for replica in replicas] == broker_ids
         assert {(Path(replica["log_dir"]) / name).is_dir() for replica in replicas} == {True}
-    report = kframe_json("plan", "generate", cluster.folder / "healthy", "--rebalance", "--weights", sizes)
+    planned = invoke("plan", "generate", cluster.folder / "healthy", "--rebalance", "--weights", sizes, "-o", "json")
+    report = json.loads(planned.stdout)
+    # The largest of so few partitions may be more than its broker's share.
+    assert planned.returncode == (0 if report["targets_met"] else 1), planned.stderr
     assert report["moves"]["unit"] == "bytes"
     assert sum(broker["bytes_before"] for broker in report["brokers"]) == sum(
         int(row["bytes"]) for row in rows.values()
