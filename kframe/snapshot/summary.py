@@ -1,4 +1,4 @@
-"""The health of a cluster in a snapshot; conditions are those of ``kafka-topics``."""
+"""The health of a cluster in a snapshot. Conditions are those of the brokers' metrics, as in a what-if."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ class Conditions:
 
     ``offline``: no leader, or a leader that is known to be unregistered. ``under_replicated``: fewer in sync than
     assigned, replicas being added and observers not counted. ``under_min_isr``: offline, or fewer in sync than
-    ``min.insync.replicas``. ``at_min_isr``: exactly as many. ``off_preferred``: led, but not by the preferred replica.
+    ``min.insync.replicas``, which is at most the number of replicas (Kafka ``Partition.effectiveMinIsr``).
+    ``at_min_isr``: not offline, and exactly as many. ``off_preferred``: led, but not by the preferred replica.
     """
 
     offline: Bool | None
@@ -117,7 +118,7 @@ def conditions_of(snapshot: Snapshot) -> Conditions:
         offline,
         in_sync < expected,
         None if min_insync is None else offline | (isr.counts < min_insync),
-        None if min_insync is None else isr.counts == min_insync,
+        None if min_insync is None else ~offline & (isr.counts == min_insync),
         (leader >= 0) & (replicas.counts > 0) & ~is_preferred,
         reassigning,
     )
@@ -136,7 +137,10 @@ def loads_of(snapshot: Snapshot) -> Loads:
 
 
 def _min_insync(snapshot: Snapshot) -> Int32 | None:
-    """(n,) ``min.insync.replicas`` of each partition's topic: its own, the cluster's or Kafka's default."""
+    """(n,) the effective ``min.insync.replicas`` of each partition: its topic's, the cluster's or Kafka's default.
+
+    It is at most the number of the partition's replicas.
+    """
     topics = snapshot.topics
     if topics.configs is None:
         return None
@@ -144,7 +148,8 @@ def _min_insync(snapshot: Snapshot) -> Int32 | None:
     min_insync = np.full(len(topics), int(default), np.int32)
     for index in topics.configs:
         min_insync[index] = topics.min_insync(index) or min_insync[index]
-    return np.repeat(min_insync, topics.partition_counts)
+    of_partitions = np.repeat(min_insync, topics.partition_counts)
+    return np.minimum(of_partitions, snapshot.partitions.replicas.counts, dtype=np.int32)
 
 
 def _counted(broker_ids: Int32, ids: Int32) -> Int64:

@@ -13,6 +13,7 @@ from hypothesis import given
 from kframe.snapshot import Snapshot, generate, read_snapshot, summarize
 from kframe.snapshot.listing import broker_rows, summary_record, topic_rows
 from kframe.snapshot.summary import conditions_of, loads_of
+from kframe.whatif import WhatIf
 from tests.snapshot.samples import EXAMPLES, example, facts
 from tests.snapshot.strategies import snapshots
 
@@ -27,13 +28,13 @@ def naive_conditions(snapshot: Snapshot, row: dict[str, Any]) -> dict[str, bool 
     unregistered = {broker.broker_id for broker in snapshot.brokers if broker.registered is False}
     offline = row["leader"] == -1 or row["leader"] in unregistered
     default = int((snapshot.broker_default_configs or {}).get("min.insync.replicas", "1"))
-    min_isr = topics.min_insync(topics.names.index(row["topic"])) or default
+    min_isr = min(topics.min_insync(topics.names.index(row["topic"])) or default, len(row["replicas"]))
     has_configs = topics.configs is not None
     return {
         "offline": offline,
         "under_replicated": len(row["isr"]) < len(row["replicas"]) - len(adding or []),
         "under_min_isr": (offline or len(row["isr"]) < min_isr) if has_configs else None,
-        "at_min_isr": len(row["isr"]) == min_isr if has_configs else None,
+        "at_min_isr": (not offline and len(row["isr"]) == min_isr) if has_configs else None,
         "off_preferred": row["leader"] not in (-1, row["replicas"][0]),
         "reassigning": reassigning,
     }
@@ -62,6 +63,14 @@ def test_loads(snapshot: Snapshot) -> None:
         in_sync = Counter(broker_id for row in rows for broker_id in row["isr"])
         assert loads.leaders.tolist() == [leaders[broker_id] for broker_id in ids]
         assert loads.in_sync.tolist() == [in_sync[broker_id] for broker_id in ids]
+
+
+@pytest.mark.parametrize("name", ["healthy", "broker-4-dead"])
+def test_conditions_are_those_of_a_what_if(name: str) -> None:
+    snapshot = read_snapshot(EXAMPLES / f"{name}.zookeeper.jsonl.gz")
+    counts, before = conditions_of(snapshot).counts(), WhatIf(snapshot).health().counts()
+    names = ("offline", "under_replicated", "under_min_isr", "at_min_isr")
+    assert {name: counts[name] for name in names} == {name: before[name] for name in names}
 
 
 def test_skew_excludes_unregistered_brokers() -> None:
