@@ -284,7 +284,7 @@ clean:
 $(VENV)/.installed: pyproject.toml $(addsuffix /pyproject.toml,$(PLUGINS))
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("kframe needs Python 3.11 or newer; make PYTHON=...")'
 	@test -x $(PY) || $(PYTHON) -m venv $(VENV)
-	@echo "Installing kframe, its plugins and the tools into $(VENV); the first time takes some minutes."
+	@echo "Installing kframe, its plugins and the tools into $(VENV); the first time takes some minutes, without output."
 	@$(PY) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' \
 		> $(VENV)/build-requires.txt
 	$(PIP) -r $(VENV)/build-requires.txt

@@ -69,7 +69,7 @@ def open_administration(url: str, file: Path | None, plugins: PluginSettings) ->
     try:
         admin: Administration = plugins.registry().open_admin(url, client_properties(file))
     except PluginError as error:
-        raise BadInput(f"{error}: is kframe-kafka-wire installed?") from error
+        raise BadInput(str(error)) from error
     try:
         yield admin
     finally:

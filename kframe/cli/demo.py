@@ -59,7 +59,7 @@ def command(source: Path | None, partitions: int, brokers: int) -> None:
     with watch.phase("generate the cluster"):
         large = generate(partitions, brokers, _REPLICATION_FACTOR, racks=_RACKS, seed=1, health=health)
     _show(console, watch, large)
-    console.print(f"\nAll of it took {watch.total_ms / 1000:.1f} s. Try your own cluster: kframe whatif fail --help")
+    console.print(f"\nThe phases took {watch.total_ms / 1000:.1f} s. Try your own cluster: kframe whatif fail --help")
     console.print(f"Or explore the snapshot: kframe whatif sweep {path}\n", soft_wrap=True, highlight=False)
 
 

@@ -15,6 +15,7 @@ from typing import Final
 import click
 
 from kframe.errors import ControllerFenced, InputError, KframeError, PluginError
+from kframe.errors.extras import pip_command
 
 FAILED: Final = 1
 BAD_INPUT: Final = 2
@@ -114,8 +115,8 @@ def report(problem: BaseException) -> int:
             return report(_fault(problem))
         case ImportError() if problem.name is not None and problem.name.partition(".")[0] in _EXTRAS:
             module = problem.name.partition(".")[0]
-            extra = f"kframe-controller[{_EXTRAS[module]}]"
-            click.echo(f"error: {module} is not installed, expected the extra {extra}", err=True)
+            command = pip_command(_EXTRAS[module])
+            click.echo(f"error: {module}: no such module, expected the package: {command}", err=True)
             return BAD_INPUT
         case click.Abort() | KeyboardInterrupt():
             click.echo("error: interrupted", err=True)

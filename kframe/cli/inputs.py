@@ -29,11 +29,13 @@ class InputPath(_ParamType):
     def convert(
         self, value: str | InputFile, param: click.Parameter | None, ctx: click.Context | None
     ) -> InputFile:  # fmt: skip
-        """The path, or a copy of the stream. Raises SnapshotError, and UsageError for a second ``-``."""
+        """The path, or a copy of the stream. Raises SnapshotError, and UsageError for a URL and a second ``-``."""
         from kframe.snapshot.streams import STANDARD_INPUT, opened
 
         if not isinstance(value, str):
             return value
+        if is_url(value):
+            self.fail(f"found {value!r}, expected a file, as kframe snapshot capture {value} OUT writes", param, ctx)
         if ctx is None or ctx.resilient_parsing:
             return Path(value)
         if value == STANDARD_INPUT:

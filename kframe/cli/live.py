@@ -95,8 +95,7 @@ def cluster_of_brokers(url: str, file: Path | None, plugins: PluginSettings) -> 
     try:
         cluster: LiveCluster = plugins.registry().open_cluster(url, client_properties(file))
     except PluginError as error:
-        distribution = "kframe-kraft" if url.startswith(f"{KRAFT}:") else "kframe-kafka-wire"
-        raise BadInput(f"{error}: is {distribution} installed?") from error
+        raise BadInput(str(error)) from error
     return cluster
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kframe.errors import InputError
+from kframe.errors.extras import pip_command
 from kframe.model.events import TopicPartition
 from kframe.snapshot import Snapshot
 from kframe.snapshot.administration import LogDirReplica
@@ -72,5 +73,6 @@ def _pyarrow(path: Path) -> tuple[Any, Any]:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError as problem:
-        raise InputError(str(path), "no pyarrow", "a name that ends in .csv, or kframe-controller[arrow]") from problem
+        expected = f"a name that ends in .csv, or the package: {pip_command('arrow')}"
+        raise InputError(str(path), "no pyarrow", expected) from problem
     return pa, pq

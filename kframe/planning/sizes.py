@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 
 from kframe.errors import InputError
+from kframe.errors.extras import pip_command
 from kframe.model.columns import Int32, Int64
 from kframe.planning.log_dirs import BYTES_MAX, is_log_dirs, read_log_dirs
 from kframe.snapshot import Snapshot
@@ -61,7 +62,7 @@ def _parquet(document: bytes, where: str) -> tuple[list[str], Int32, Int64]:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError as problem:
-        raise InputError(where, "a Parquet file without pyarrow", "kframe-controller[arrow] installed") from problem
+        raise InputError(where, "a Parquet file without pyarrow", f"the package: {pip_command('arrow')}") from problem
     try:
         table = pq.read_table(io.BytesIO(document), columns=list(_COLUMNS))
         columns = [table[name] for name in _COLUMNS]

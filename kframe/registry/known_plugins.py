@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from kframe.errors.extras import pip_command
+
 
 @dataclass(frozen=True, slots=True)
 class KnownPlugin:
@@ -17,7 +19,7 @@ class KnownPlugin:
 
     def hint(self) -> str:
         """How to install it."""
-        return f"{self.distribution} offers it: pip install 'kframe-controller[{self.extra}]'"
+        return f"{self.distribution} offers it: {pip_command(self.extra)}"
 
 
 KNOWN_PLUGINS: Final = (

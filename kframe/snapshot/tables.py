@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kframe.errors import SnapshotError
+from kframe.errors.extras import pip_command
 from kframe.model.columns import Ragged
 from kframe.model.kraft.brokers import BrokerRegistration
 from kframe.model.kraft.records import MetadataRecord
@@ -25,7 +26,7 @@ def arrow() -> Any:
     try:
         import pyarrow
     except ImportError:
-        raise SnapshotError("pyarrow", "no such module", "the extra kframe-controller[arrow]") from None
+        raise SnapshotError("pyarrow", "no such module", f"the package: {pip_command('arrow')}") from None
     return pyarrow
 
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from kframe.errors import InputError
+from kframe.errors.extras import pip_command
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -61,7 +62,7 @@ def session(
     try:
         from pyspark.sql import SparkSession
     except ImportError as problem:
-        raise InputError("pyspark", str(problem), "the extra kframe-controller[spark]") from None
+        raise InputError("pyspark", str(problem), f"the package: {pip_command('spark')}") from None
     # Workers take the first python3 of PATH otherwise, which may be another one, without kframe.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)

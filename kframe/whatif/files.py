@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kframe.errors import EXISTS, InputError
+from kframe.errors.extras import pip_command
 
 #: Suffixes of picture files.
 PICTURES: Final = (".svg", ".png")
@@ -42,7 +43,7 @@ def parquet_module() -> Any:
     try:
         from pyarrow import parquet
     except ImportError as problem:
-        raise InputError("--out", "no pyarrow", "kframe-controller installed with its extra 'arrow'") from problem
+        raise InputError("--out", "no pyarrow", f"the package: {pip_command('arrow')}") from problem
     return parquet
 
 
@@ -51,7 +52,7 @@ def new_figure(width: float, height: float) -> Any:
     try:
         from matplotlib.figure import Figure
     except ImportError as problem:
-        raise InputError("--plot", "no matplotlib", "kframe-controller installed with its extra 'plot'") from problem
+        raise InputError("--plot", "no matplotlib", f"the package: {pip_command('plot')}") from problem
     return Figure(figsize=(width, height), layout="constrained")
 
 

@@ -38,7 +38,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Build, check and install all distributions, and print their names."""
     parser = argparse.ArgumentParser(prog="python -m tests.packaging.distributions", description=__doc__)
     parser.add_argument("--out", type=Path, default=ROOT / "dist", help="folder of the distributions; it is replaced")
-    parser.add_argument("--python", type=Path, action="append", help="an interpreter; default: each that is installed")
+    parser.add_argument(
+        "--python", type=interpreter, action="append", help="an interpreter; default: each that is installed"
+    )
     options = parser.parse_args(arguments)
     pythons = options.python or interpreters()
     shutil.rmtree(options.out, ignore_errors=True)
@@ -86,6 +88,14 @@ def interpreters() -> list[Path]:
         ]
         results += runnable[:1]
     return results
+
+
+def interpreter(name: str) -> Path:
+    """The path of an interpreter, which may be named as in a shell."""
+    path = shutil.which(name)
+    if path is None:
+        raise argparse.ArgumentTypeError(f"found {name}, expected an interpreter on PATH, or its path")
+    return Path(path).absolute()
 
 
 def minor_version(python: Path) -> int | None:

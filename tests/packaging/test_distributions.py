@@ -6,6 +6,7 @@ import shutil
 import sys
 import sysconfig
 import tarfile
+from argparse import ArgumentTypeError
 from http import HTTPStatus
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -126,3 +127,11 @@ def test_interpreters_are_of_different_supported_versions() -> None:
     assert sys.version_info.minor in minors
     assert len(set(minors)) == len(minors)
     assert set(minors) <= set(distributions.MINORS)
+
+
+def test_interpreter_may_be_named_as_in_a_shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "python9").touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert distributions.interpreter("python9") == tmp_path / "python9"
+    with pytest.raises(ArgumentTypeError, match="found python8, expected an interpreter on PATH"):
+        distributions.interpreter("python8")

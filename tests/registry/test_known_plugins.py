@@ -8,11 +8,14 @@ from typing import Final
 import pytest
 from click.testing import CliRunner
 
+from kframe.cli import spark_session
 from kframe.cli.app import announced_commands, cli
-from kframe.errors import PluginError
+from kframe.errors import PluginError, SnapshotError
 from kframe.registry.known_plugins import KNOWN_PLUGINS
 from kframe.registry.registry import Registry, build_registry
 from kframe.registry.specs import PortSpec
+from kframe.snapshot import formats
+from tests.architecture.source import ROOT
 
 COMMANDS: Final = [(plugin, command) for plugin in KNOWN_PLUGINS for command in plugin.commands]
 
@@ -43,6 +46,23 @@ def test_demo_without_plugins_names_the_extra_that_reads_the_log() -> None:
     assert "kframe-kraft offers it: pip install 'kframe-controller[kraft]'" in result.output
     assert "$ kframe log" not in result.output
     assert "100 partitions on 5 brokers" in result.output, "the demo goes on"
+
+
+@pytest.mark.usefixtures("without_plugins")
+def test_log_directory_names_the_plugin_that_reads_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(formats, "plugin_formats", dict)
+    with pytest.raises(
+        SnapshotError, match=r"found metadata.log.dir of a KRaft node, expected kframe-kraft: pip install"
+    ):
+        formats.read_snapshot(ROOT / "examples" / "clusters" / "kafka-4.4-broker-failure")
+
+
+def test_command_on_spark_without_pyspark_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spark_session, "find_spec", lambda name: None)
+    result = CliRunner().invoke(cli, ["spark", "validate", "nowhere"])
+    assert result.exit_code == 2
+    expected = "pyspark: no such module, expected the package: pip install 'kframe-controller[spark]'"
+    assert result.output == f"error: {expected}\n"
 
 
 @pytest.mark.usefixtures("without_plugins")

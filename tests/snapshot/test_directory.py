@@ -178,7 +178,7 @@ def test_failed_replacement_restores_old_snapshot(tmp_path: Path, monkeypatch: p
 def test_without_pyarrow(action: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_snapshot(generate(6, 3), tmp_path / "kept")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(SnapshotError, match=r"expected the extra kframe-controller\[arrow\]"):
+    with pytest.raises(SnapshotError, match=r"expected the package: pip install .kframe-controller\[arrow\]"):
         read_snapshot(tmp_path / "kept") if action == "read" else write_snapshot(generate(6, 3), tmp_path / "new")
     assert list(tmp_path.iterdir()) == [tmp_path / "kept"]
 
