@@ -76,7 +76,7 @@ def test_plan_is_described_executed_and_reverted(cluster: Cluster, topic: str, t
     before = client_capture(cluster)
 
     done = Done(cluster, tmp_path, "plan", "apply", plan, "--execute", "--rollback", "back.json", "--batch-size", 2)
-    assert (done.code, "3 of 3 partitions match the plan" in done.err) == (0, True), done.err
+    assert (done.code, "as planned: 3 of 3 partitions" in done.err) == (0, True), done.err
     after = client_capture(cluster)
     assert [after[topic, number] for number in range(3)] == [(3, 1), (1, 2), (2, 3)]
     reapplied = Done(cluster, tmp_path, "plan", "apply", plan, "--execute", "--rollback", "back.json")
