@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,6 +31,12 @@ def no_process_remains() -> Iterator[None]:
     yield
     process = sys.modules.get("kframe_zookeeper.testing.process")
     assert process is None or process.running_processes() == []
+
+
+def pytest_collection() -> None:
+    """Let processes that tests start be no workers of pytest-xdist, in which pytest-benchmark times nothing."""
+    for name in [name for name in os.environ if name.startswith("PYTEST_XDIST_")]:
+        del os.environ[name]
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

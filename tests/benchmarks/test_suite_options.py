@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -22,9 +21,7 @@ NAMES: Final = {f"test_bench[controller-failover-1000-{brokers}]" for brokers in
 def run(*arguments: str) -> str:
     """The output of pytest, which must succeed."""
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "benchmarks", "-k", SELECTION, *arguments]
-    # Under pytest-xdist, pytest-benchmark times nothing.
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    completed = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, cwd=ROOT)
+    completed = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     assert completed.returncode == 0, completed.stdout + completed.stderr
     return completed.stdout
 
