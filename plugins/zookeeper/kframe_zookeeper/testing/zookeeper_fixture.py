@@ -34,7 +34,7 @@ from kframe_zookeeper.connect import make_client
 from kframe_zookeeper.connection import Connection
 from kframe_zookeeper.settings import ConnectSettings, settings_of_url
 from kframe_zookeeper.store import ZooKeeperStore
-from kframe_zookeeper.testing.process import PATIENCE_S
+from kframe_zookeeper.testing.process import PATIENCE_S, wait_until
 from kframe_zookeeper.testing.sessions import commit
 from kframe_zookeeper.topic_calls import MIN_INSYNC, UNCLEAN
 from kframe_zookeeper.znodes.brokers import decode_broker, encode_broker
@@ -43,6 +43,8 @@ from kframe_zookeeper.znodes.lists import encode_log_dir_event, encode_partition
 from kframe_zookeeper.znodes.topics import decode_state, encode_state, encode_topics
 
 _numbers = itertools.count()
+#: How long a client that ends a session tries to connect before another one does.
+_CONNECT_S = 10.0
 
 
 def open_temporary_fixture(url: str) -> ZooKeeperFixture:
@@ -110,11 +112,16 @@ class ZooKeeperFixture:
 
     def end_session(self, client_id: tuple[int, bytes]) -> None:
         """End the session with this id and password. Another client does it."""
-        other_client = make_client(self._settings)
-        other_client._session_id, other_client._session_passwd = client_id
-        other_client.start_async().wait(PATIENCE_S)
-        other_client.stop()
-        other_client.close()
+        wait_until(lambda: self._try_to_end(client_id))
+
+    def _try_to_end(self, client_id: tuple[int, bytes]) -> bool:
+        """Whether a client could connect to a session, which it then closed. A busy server may refuse connections."""
+        client = make_client(self._settings)
+        client._session_id, client._session_passwd = client_id
+        connected: bool = client.start_async().wait(_CONNECT_S)
+        client.stop()
+        client.close()
+        return connected
 
     def settle(self) -> None:
         """Return when all events so far were handled."""
