@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -82,6 +84,20 @@ def test_capture_says_that_a_leader_is_awaited(tmp_path: Path, monkeypatch: pyte
             assert first == f"waiting for a leader of the quorum at {url}"
             assert "no leader can be reached" in error
             assert result.exit_code == 1
+
+
+def test_log_says_that_a_pipe_or_a_file_is_awaited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("threading.Timer", ImmediateTimer)
+    written, pipe = small_cluster(tmp_path / "node"), tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=[written.data])
+    writer.start()
+    piped = CliRunner().invoke(cli, ["log", "show", str(pipe)])
+    writer.join()
+    segment = written.log / f"{0:020}.log"
+    from_file = CliRunner().invoke(cli, ["log", "show", str(segment)])
+    assert (piped.stderr, from_file.stderr) == (f"waiting for the named pipe {pipe}\n", f"waiting for {segment}\n")
+    assert piped.stdout == from_file.stdout
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,9 @@ from kframe.plugin.commands import (
     ReportingGroup,
     StopSignal,
     WholeNumber,
+    await_file,
     awaited,
+    awaited_stream,
     broker_ids,
     check_reader,
     client_properties,
@@ -76,7 +78,11 @@ class LogSource(click.Path):
     ) -> str | Path:  # fmt: skip
         """The path, or the URL as text. Fails for a path that does not exist."""
         text = os.fspath(value)
-        return text if text.startswith(_QUORUM) else Path(os.fsdecode(super().convert(text, param, ctx)))
+        if text.startswith(_QUORUM):
+            return text
+        if not awaited_stream(Path(text)):
+            await_file(Path(text))
+        return Path(os.fsdecode(super().convert(text, param, ctx)))
 
 
 _SOURCE: Final = LogSource(exists=True)
@@ -349,7 +355,7 @@ def _read(source: str | Path, command_config: Path | None) -> NodeSource:
     from kframe_kraft.sources import read_source
 
     _check_is_log(source)
-    with progress("reading"):
+    with progress("reading", awaited=awaited_stream(source)):
         node = read_source(source, from_oldest=True, to_damage=True)
     log = node.history.log
     for text in node.history.damage:
