@@ -357,7 +357,10 @@ def _read(source: str | Path, command_config: Path | None) -> NodeSource:
     _check_is_log(source)
     with progress("reading", awaited=awaited_stream(source)):
         node = read_source(source, from_oldest=True, to_damage=True)
-    log = node.history.log
+    log, absent = node.history.log, node.history.absent
+    for reason in dict.fromkeys(absent.values()):
+        columns = ", ".join(column for column, why in absent.items() if why == reason)
+        click.echo(f"note: {columns} unknown: {reason}", err=True)
     for text in node.history.damage:
         click.echo(f"warning: damaged log: {text}", err=True)
     if log.torn_bytes:
