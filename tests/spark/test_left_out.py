@@ -60,13 +60,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(*arguments: object, exit_code: int = 0) -> tuple[set[str], dict[str, str]]:
-    """Return the clusters with rows, and the lines on stderr that name clusters as left out or with problems."""
+    """Return the clusters with rows, and the lines on stderr that name clusters as left out or with problems.
+
+    ``left_out`` of the document has the same clusters and reasons.
+    """
     result = kframe("spark", *arguments, "-o", "json")
     assert result.exit_code == exit_code, result.output
     document = json.loads(result.stdout)
     assert_valid(document, document["schema"])
     lines = [line.removeprefix("cluster ") for line in result.stderr.splitlines() if line.startswith("cluster ")]
     named = {line.partition(":")[0].partition(",")[0]: line.partition(": ")[2] for line in lines}
+    reasons = {row["cluster"]: row["reason"] for row in document["left_out"]}
+    assert reasons == {name: line.removeprefix("left out: ") for name, line in named.items()}
     assert named.pop("torn").startswith("left out: rejected when it was ingested: ")
     return {row["cluster"] for row in document["rows"]}, named
 
@@ -99,10 +104,32 @@ def test_requests_sweep_plan_and_validate_name_every_cluster(folder: Path, tmp_p
         assert (listed, set(named)) == (fleet().keys() - {"brokerless"}, {"brokerless"})
     listed, named = run("plan", folder, "--rebalance")
     assert listed | set(named) == fleet().keys()
+    document = json.loads(kframe("spark", "validate", folder, "-o", "json").stdout)
+    assert_valid(document, "kframe.spark-violations/v1")
+    assert document["valid"] == ["bare", "brokerless", "east", "topicless"]
+    assert [row["cluster"] for row in document["left_out"]] == ["torn"]
     result = kframe("spark", "validate", folder, "--out", tmp_path / "violations")
     assert result.exit_code == 0, result.output
     assert REJECTED in result.stderr
     assert "no violations in bare, brokerless, east, topicless" in result.stderr
+
+
+def test_problems_of_clusters_and_scenarios_are_left_out_with_their_reason(folder: Path, tmp_path: Path) -> None:
+    listed, named = run("plan", folder, "--remove-brokers", "3", exit_code=3)
+    assert listed | set(named) == fleet().keys()
+    assert named["brokerless"] == "remove_brokers: found broker 3, expected a broker of the snapshot"
+    scenarios = tmp_path / "scenarios.jsonl"
+    scenarios.write_text(
+        '{"scenario": "known", "cluster": "east", "brokers": [1]}\n'
+        '{"scenario": "unknown", "cluster": "east", "brokers": [99]}\n'
+    )
+    result = kframe("spark", "failover", folder, "--scenarios", scenarios, "-o", "json")
+    assert result.exit_code == 3, result.output
+    document = json.loads(result.stdout)
+    assert [row["scenario"] for row in document["rows"]] == ["known"]
+    (left_out,) = (row for row in document["left_out"] if row["cluster"] == "east")
+    assert left_out["scenario"] == "unknown"
+    assert f"cluster east, scenario unknown: {left_out['reason']}" in result.stderr
 
 
 def test_commands_accept_a_fleet_without_clusters(folder: Path, tmp_path: Path) -> None:
