@@ -42,6 +42,24 @@ def test_capture_writes_a_snapshot_that_names_the_url(url: str, tmp_path: Path) 
     assert kframe_json("log", "at", url)["under_replicated"] == 1
 
 
+@pytest.mark.parametrize(
+    "racks, code, message",
+    [
+        ("broker,rack\n1,a\n2,a\n9,c\n", 0, ""),
+        ("broker,rack\n2,c\n", 2, "broker 2 in c, expected a, its rack in the snapshot"),
+        ("broker,rack\n1,\n", 2, "racks.csv:2: found rack '' of broker 1, expected a name"),
+    ],
+)
+def test_capture_takes_a_rack_map(url: str, tmp_path: Path, racks: str, code: int, message: str) -> None:
+    (tmp_path / "racks.csv").write_text(racks)
+    captured = invoke("snapshot", "capture", url, "out", "--rack-map", "racks.csv", folder=tmp_path)
+    assert (captured.returncode, message in captured.stderr) == (code, True), captured.stderr
+    assert (tmp_path / "out").exists() is (code == 0)
+    if code == 0:
+        rows = kframe_json("snapshot", "show", tmp_path / "out", "--brokers")["rows"]
+        assert [row["rack"] for row in rows] == ["a", "a", "b"]
+
+
 def test_captured_kraft_version_is_a_feature(tmp_path: Path) -> None:
     """As in a capture by kafka://; control records have it, so a written snapshot has it nowhere else."""
     written = small_cluster(tmp_path / "node", kraft_version=1)
