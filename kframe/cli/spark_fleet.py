@@ -13,6 +13,7 @@ from kframe.errors import InputError
 if TYPE_CHECKING:
     from kframe.snapshot.files import InputFile
     from kframe.snapshot.rack_map import FleetRackMap
+    from kframe.spark.marks import LeftOutPart
 
 
 def fleet_rack_map_option(metavar: str) -> Callable[[Any], Any]:
@@ -52,21 +53,29 @@ def left_out_clusters(
     return left_out
 
 
-def report_left_out(left_out: Mapping[str, str]) -> None:
-    """Name each cluster that is left out, with the reason, on standard error."""
-    for name, reason in sorted(left_out.items()):
-        click.echo(f"cluster {name}: left out: {reason}", err=True)
-
-
-def left_out_rows(
+def left_out_parts(
     left_out: Mapping[str, str], problems: Iterable[Mapping[str, Any]] = ()
-) -> list[dict[str, str | None]]:  # fmt: skip
-    """LeftOutCluster records: clusters with their reasons, and ``problem`` by ``cluster`` and, if any, ``scenario``."""
-    rows: list[dict[str, str | None]] = [
-        {"cluster": name, "scenario": None, "reason": reason} for name, reason in left_out.items()
-    ]
-    rows += (
-        {"cluster": problem["cluster"], "scenario": problem.get("scenario"), "reason": problem["problem"]}
-        for problem in problems
-    )
-    return sorted(rows, key=lambda row: (row["cluster"] or "", row["scenario"] or ""))
+) -> list[LeftOutPart]:  # fmt: skip
+    """Clusters with their reasons, and ``problem`` by ``cluster`` and, if any, ``scenario``, in order."""
+    from kframe.spark.marks import LeftOutPart
+
+    parts = [LeftOutPart(name, None, reason) for name, reason in left_out.items()]
+    parts += (LeftOutPart(problem["cluster"], problem.get("scenario"), problem["problem"]) for problem in problems)
+    return in_order(parts)
+
+
+def in_order(parts: Iterable[LeftOutPart]) -> list[LeftOutPart]:
+    """By cluster, then by scenario."""
+    return sorted(parts, key=lambda part: (part.cluster, part.scenario or ""))
+
+
+def left_out_rows(parts: Iterable[LeftOutPart]) -> list[dict[str, str | None]]:
+    """The field ``left_out`` of a document."""
+    return [{"cluster": part.cluster, "scenario": part.scenario, "reason": part.reason} for part in parts]
+
+
+def report_left_out(parts: Iterable[LeftOutPart]) -> None:
+    """Name what is left out, with the reason, on standard error."""
+    for part in parts:
+        scenario = "" if part.scenario is None else f", scenario {part.scenario}"
+        click.echo(f"cluster {part.cluster}{scenario}: left out: {part.reason}", err=True)

@@ -15,6 +15,7 @@ from kframe.cli.spark_fleet import (
     check_racks,
     fleet_rack_map_option,
     left_out_clusters,
+    left_out_parts,
     left_out_rows,
     read_racks,
     report_left_out,
@@ -111,7 +112,7 @@ def validate(
     session = spark.session()
     fleet = open_fleet(session, folder, fingerprints=out is not None, racks=racks)
     check_racks(racks, fleet.names(), folder)
-    left_out = left_out_clusters(fleet, fleet.names())
+    left_out = left_out_parts(left_out_clusters(fleet, fleet.names()))
     with validated(session, fleet, Writing(out, force, planned_in(out, "clusters"))) as result:
         counts = result.summary.groupBy("cluster", "severity").count().toArrow().to_pylist()
         ordered = result.summary.orderBy("severity", "cluster", "rule", "topic", "partition", "actual")

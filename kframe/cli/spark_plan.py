@@ -15,6 +15,7 @@ from kframe.cli.spark_fleet import (
     check_racks,
     fleet_rack_map_option,
     left_out_clusters,
+    left_out_parts,
     left_out_rows,
     read_racks,
     report_left_out,
@@ -72,8 +73,8 @@ def plan_clusters(
         problems = [row.asDict() for row in result.problems.orderBy("cluster").toLocalIterator()]
     left_out = left_out_clusters(fleet, fleet.names())
     with rows_document(OutputTable(_SCHEMA, PLANS.schema.names, rows, _WIDE, limit), output) as document:
-        document["left_out"] = left_out_rows(left_out, problems)
-    report_left_out(left_out)
+        document["left_out"] = left_out_rows(left_out_parts(left_out, problems))
+    report_left_out(left_out_parts(left_out))
     lines = (f"cluster {problem['cluster']}: {problem['problem']}" for problem in problems)
     report_messages(result.changed, lines, {}, "cluster")
     if not all(row["targets_met"] for row in rows):

@@ -17,6 +17,7 @@ from kframe.cli.spark_fleet import (
     check_racks,
     fleet_rack_map_option,
     left_out_clusters,
+    left_out_parts,
     left_out_rows,
     read_racks,
     report_left_out,
@@ -194,9 +195,10 @@ def _run(
     silent = {name: _NO_REQUEST[fleet.clusters[name].kraft] for name in result.clusters if name in fleet.clusters}
     with rows_document(table, output) as document:
         left_out = left_out_clusters(fleet, {*listed, *problems}, silent, scenario.why_none())
-        document["left_out"] = left_out_rows(left_out, result.problems)
-    report_left_out(left_out)
-    result.write_left_out(fleet.names() | fleet.rejected.keys(), {**left_out, **problems})
+        parts = left_out_parts(left_out, result.problems)
+        document["left_out"] = left_out_rows(parts)
+    report_left_out(left_out_parts(left_out))
+    result.write_left_out(parts, fleet.names() | fleet.rejected.keys())
     bad = findings(fail_on, lambda condition: _count(result.parts(), f"found_{str(condition).replace('-', '_')}"))
     lines = (
         f"cluster {problem['cluster']}, scenario {problem['scenario'] or '-'}: {problem['problem']}"

@@ -10,7 +10,7 @@ import click
 
 from kframe.cli.numbers import WholeNumber
 from kframe.cli.output import OutputTable, output_option, rows_document
-from kframe.cli.spark_fleet import left_out_rows, report_left_out
+from kframe.cli.spark_fleet import in_order, left_out_rows, report_left_out
 from kframe.cli.spark_session import SparkSettings, spark_options
 from kframe.cli.studies import PATH
 
@@ -57,7 +57,7 @@ def report(
     ordered, table = grouping.ordered(played), output in ("table", "wide")
     rows = (row.asDict() for row in (ordered.limit(limit + 1) if table else ordered).toLocalIterator())
     listed = islice(rows, limit) if table else rows
-    left_out = grouping.left_out(played)
+    left_out = in_order(grouping.left_out(played))
     schema = f"kframe.spark-report-{by}/v1"
     with rows_document(OutputTable(schema, grouping.table.schema.names, listed, _WIDE), output) as document:
         document["left_out"] = left_out_rows(left_out)

@@ -13,6 +13,7 @@ from kframe.cli.spark_fleet import (
     check_racks,
     fleet_rack_map_option,
     left_out_clusters,
+    left_out_parts,
     left_out_rows,
     read_racks,
     report_left_out,
@@ -74,10 +75,10 @@ def sweep(
         listed = {problem["cluster"] for problem in problems}
         with rows_document(_table(result.summary, limit, output, listed), output) as document:
             left_out = left_out_clusters(fleet, listed, otherwise="no broker is known to be up, so none can fail")
-            document["left_out"] = left_out_rows(left_out, problems)
+            document["left_out"] = left_out_rows(left_out_parts(left_out, problems))
         bad = findings(fail_on, lambda condition: _rows_with(result.summary, _EFFECT_COLUMNS[condition]))
     if limit or output not in ("table", "wide"):
-        report_left_out(left_out)
+        report_left_out(left_out_parts(left_out))
     report_messages(
         result.changed, (f"cluster {problem['cluster']}: {problem['problem']}" for problem in problems), bad, "failure"
     )

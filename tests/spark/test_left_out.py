@@ -80,7 +80,8 @@ def test_each_rack_names_clusters_without_racks(folder: Path, tmp_path: Path) ->
     listed, named = run("failover", folder, "--each-rack", "--out", tmp_path / "out")
     assert listed == {"east", "kraft"}
     assert named == dict.fromkeys(("bare", "brokerless", "topicless"), NO_RACK)
-    assert set(Marks(tmp_path / "out", "impacts").left_out()) == {"bare", "brokerless", "topicless", "torn"}
+    saved = {part.cluster for part in Marks(tmp_path / "out", "impacts").left_out()}
+    assert saved == {"bare", "brokerless", "topicless", "torn"}
     assert run("report", tmp_path / "out") == ({"east", "kraft"}, named)
     listed, named = run("failover", folder, "--each-broker", "--out", tmp_path / "out")
     assert (listed, named) == (
@@ -123,9 +124,15 @@ def test_problems_of_clusters_and_scenarios_are_left_out_with_their_reason(folde
         '{"scenario": "known", "cluster": "east", "brokers": [1]}\n'
         '{"scenario": "unknown", "cluster": "east", "brokers": [99]}\n'
     )
-    result = kframe("spark", "failover", folder, "--scenarios", scenarios, "-o", "json")
+    out = tmp_path / "out"
+    result = kframe("spark", "failover", folder, "--scenarios", scenarios, "-o", "json", "--out", out)
     assert result.exit_code == 3, result.output
     document = json.loads(result.stdout)
+    assert kframe("spark", "failover", folder, "--brokers", "2", "-o", "json", "--out", out).exit_code == 3
+    report = json.loads(kframe("spark", "report", out, "-o", "json").stdout)
+    assert [row for row in report["left_out"] if row["scenario"] == "unknown"] == [
+        row for row in document["left_out"] if row["cluster"] == "east"
+    ]
     assert [row["scenario"] for row in document["rows"]] == ["known"]
     (left_out,) = (row for row in document["left_out"] if row["cluster"] == "east")
     assert left_out["scenario"] == "unknown"
