@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import stat
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeGuard, cast
 
@@ -42,8 +45,12 @@ class InputPath(_ParamType):
             if _STANDARD_INPUT_READ in ctx.meta:
                 raise click.UsageError("found - twice, expected standard input once", ctx)
             ctx.meta[_STANDARD_INPUT_READ] = True
-        with progress("reading") as tick:
-            return ctx.with_resource(opened(Path(value), tick))
+        path = Path(value)
+        stream = awaited_stream(path)
+        if not stream:
+            await_file(path)
+        with progress("reading", awaited=stream) as tick:
+            return ctx.with_resource(opened(path, tick))
 
 
 class SourcePath(InputPath):
@@ -58,6 +65,30 @@ class SourcePath(InputPath):
         if isinstance(value, str) and is_url(value):
             return cast("InputFile", value)
         return super().convert(value, param, ctx)
+
+
+def await_file(path: Path) -> None:
+    """Read the first byte of a file, or the first name of a directory. Say after two seconds that it is awaited.
+
+    Later readers report what cannot be read.
+    """
+    with progress("reading", awaited=str(path)), suppress(OSError):
+        mode = path.stat().st_mode
+        if stat.S_ISREG(mode):
+            with path.open("rb", buffering=0) as file:
+                file.read(1)
+        elif stat.S_ISDIR(mode):
+            with os.scandir(path) as entries:
+                next(entries, None)
+
+
+def awaited_stream(path: Path) -> str:
+    """What must be written before the stream at a path can be read. Empty for a path that is no stream."""
+    from kframe.snapshot.streams import STANDARD_INPUT, is_pipe
+
+    if str(path) == STANDARD_INPUT:
+        return "standard input"
+    return f"the named pipe {path}" if is_pipe(path) else ""
 
 
 def is_url(value: object) -> TypeGuard[str]:

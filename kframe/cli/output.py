@@ -13,6 +13,7 @@ import itertools
 import json
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -97,7 +98,14 @@ def with_options(command: Callable[..., Any], *options: Callable[..., Any]) -> C
 
 def emit_rows(table: OutputTable, output: str) -> None:
     """Print many rows of one kind to stdout."""
-    rows = (row for row in table.rows if row is not None)
+    with rows_document(table, output):
+        pass
+
+
+@contextmanager
+def rows_document(table: OutputTable, output: str) -> Iterator[dict[str, Any]]:
+    """Print many rows of one kind to stdout; then, in JSON and YAML, the fields that the caller adds to the dict."""
+    rows, fields = (row for row in table.rows if row is not None), dict[str, Any]()
     match output:
         case "table" | "wide":
             visible = [name for name in table.columns if output == "wide" or name not in table.wide]
@@ -114,6 +122,11 @@ def emit_rows(table: OutputTable, output: str) -> None:
             _emit_json(table.schema, rows)
         case "yaml":
             _emit_yaml(table.schema, rows)
+    yield fields
+    if output == "json":
+        click.echo("".join(f', "{name}": {json.dumps(value)}' for name, value in fields.items()) + "}")
+    elif output == "yaml" and fields:
+        click.echo(_yaml(fields, flow=None), nl=False)
 
 
 def emit_record(schema: str, record: Record, output: str, wide: Collection[str] = ()) -> None:
@@ -312,11 +325,11 @@ def _csv_cell(value: Any) -> str:
 
 
 def _emit_json(schema: str, rows: Iterable[Record]) -> None:
-    """One document, one row per line."""
+    """A document without its end, one row per line."""
     click.echo(f'{{"schema": {json.dumps(schema)}, "rows": [', nl=False)
     for separator, row in _separated(rows):
         click.echo(f"{separator}\n  {json.dumps(row)}", nl=False)
-    click.echo("\n]}")
+    click.echo("\n]", nl=False)
 
 
 def _separated(rows: Iterable[Record]) -> Iterator[tuple[str, Record]]:

@@ -89,6 +89,12 @@ def controllers_option(metavar: str) -> Callable[[Any], Any]:
     return click.option("--controllers", multiple=True, callback=broker_ids, metavar=IDS, help=help_text)
 
 
+def rack_map_option(metavar: str, columns: str = "broker and rack") -> Callable[[Any], Any]:
+    """``--rack-map`` of a command whose snapshots ``metavar`` names; CSV has these ``columns``."""
+    help_text = f"Racks of brokers that {metavar} lacks: CSV with {columns}, or JSON."
+    return click.option("--rack-map", type=INPUT, metavar="FILE", help=help_text)
+
+
 def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add ``--from``, ``--mode``, ``--rack-map`` and ``--controllers`` to a command, as ``reading``.
 
@@ -109,7 +115,6 @@ def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
                      help="Format of SNAPSHOT; detected by default."),
         click.option("--mode", type=click.Choice(MODES),
                      help="Mode of the cluster, where SNAPSHOT does not show it."),
-        click.option("--rack-map", type=INPUT, metavar="FILE",
-                     help="Racks of brokers that SNAPSHOT lacks: CSV with broker and rack, or JSON."),
+        rack_map_option("SNAPSHOT"),
         controllers_option("SNAPSHOT"),
     )  # fmt: skip

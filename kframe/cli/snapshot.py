@@ -26,7 +26,7 @@ from kframe.cli.numbers import DecimalNumber, WholeNumber, limit_option
 from kframe.cli.output import OutputTable, ReportingGroup, emit_reasons, emit_record, emit_rows, output_option
 from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.cli.progress import progress
-from kframe.cli.reading import SnapshotReading, reading_options
+from kframe.cli.reading import SnapshotReading, rack_map_option, reading_options
 from kframe.cli.topics import PATTERNS, TOPICS, topic_names
 
 if TYPE_CHECKING:
@@ -91,6 +91,7 @@ def convert(source: InputFile, target: Path, reading: SnapshotReading, force: bo
 @click.argument("target", metavar="OUT", type=_PATH)
 @CONFIG_OPTION
 @COMMAND_CONFIG
+@rack_map_option("the cluster")
 @click.option(
     "--log-dirs",
     "log_dirs",
@@ -102,8 +103,8 @@ def convert(source: InputFile, target: Path, reading: SnapshotReading, force: bo
 @plugin_options
 @output_option
 def capture(
-    url: str, target: Path, config: Path | None, command_config: Path | None, log_dirs: Path | None, force: bool,
-    plugins: PluginSettings, output: str,
+    url: str, target: Path, config: Path | None, command_config: Path | None, rack_map: InputFile | None,
+    log_dirs: Path | None, force: bool, plugins: PluginSettings, output: str,
 ) -> None:  # fmt: skip
     """Read a live cluster and keep it as a snapshot directory OUT; nothing is written to the cluster.
 
@@ -116,7 +117,9 @@ def capture(
 
     if log_dirs is not None:
         _check_sizes_file(url, log_dirs, force)
-    snapshot = captured(url, config, command_config, plugins)
+    reading = SnapshotReading(rack_map=rack_map)
+    reading.racks()  # Refuse a malformed map before the cluster is read.
+    snapshot = reading.complete(captured(url, config, command_config, plugins))
     with progress("writing") as tick:
         write_snapshot(snapshot, target, force=force, progress=tick)
     facts = snapshot.capture

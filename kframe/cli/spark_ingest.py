@@ -9,19 +9,22 @@ import click
 
 from kframe.cli.exits import HAS_FINDINGS
 from kframe.cli.numbers import WholeNumber, limit_option
-from kframe.cli.output import OutputTable, emit_rows, output_option
+from kframe.cli.output import OutputTable, emit_rows, output_option, rows_document
 from kframe.cli.reading import MODES, controllers_option
-from kframe.cli.spark_session import (
-    SparkSettings,
-    planned_in,
+from kframe.cli.spark_fleet import (
+    check_racks,
+    fleet_rack_map_option,
+    left_out_clusters,
+    left_out_parts,
+    left_out_rows,
+    read_racks,
     report_left_out,
-    report_messages,
-    report_saved,
-    spark_options,
 )
+from kframe.cli.spark_session import SparkSettings, planned_in, report_messages, report_saved, spark_options
 
 if TYPE_CHECKING:
     from kframe.snapshot.content import Mode
+    from kframe.snapshot.files import InputFile
 
 #: Violations that a table shows by default; data has all.
 _ROWS_DEFAULT: Final = 50
@@ -34,6 +37,7 @@ _PATH: Final = click.Path(file_okay=False)
 @click.option("--name", metavar="PATTERN", help="Names of clusters, such as {parent}@{stem}.  [default: {stem}]")
 @click.option("--mode", type=click.Choice(MODES), help="Mode of the clusters, where SRC does not show it.")
 @controllers_option("SRC")
+@fleet_rack_map_option("SRC")
 @click.option("--force", is_flag=True, help="Do clusters again whose input has not changed.")
 @click.option("--fail-on", multiple=True, type=click.Choice(("quarantined", "rejected")),
               help="Exit with 3 if this is found; may be repeated.")  # fmt: skip
@@ -42,7 +46,8 @@ _PATH: Final = click.Path(file_okay=False)
 @output_option
 def ingest(
     sources: tuple[str, ...], folder: str, name: str | None, mode: Mode | None, controllers: tuple[int, ...],
-    force: bool, fail_on: tuple[str, ...], limit: int | None, spark: SparkSettings, output: str,
+    rack_map: InputFile | None, force: bool, fail_on: tuple[str, ...], limit: int | None, spark: SparkSettings,
+    output: str,
 ) -> None:  # fmt: skip
     """Put the clusters in SRC into the tables of a fleet in DIR, and invalid ones into its quarantine.
 
@@ -56,12 +61,16 @@ def ingest(
     from kframe.spark.sources import find_sources
 
     result = find_sources(sources, name)
+    racks = read_racks(rack_map)
+    check_racks(racks, {source.cluster for source in result}, "SRC")
 
     def saved_count() -> tuple[int, int]:
         return sum(record_of(Path(folder), source.cluster) is not None for source in result), len(result)
 
     report_saved(folder, saved_count, "clusters")
-    frame = ingested(spark.session(), result, folder, force=force, mode=mode, controllers=controllers)
+    frame = ingested(
+        spark.session(), result, folder, force=force, mode=mode, controllers=controllers, rack_map=racks
+    )  # fmt: skip
     rows = frame.toArrow().sort_by("cluster").to_pylist()
     emit_rows(OutputTable("kframe.spark-ingest/v1", INGESTED.schema.names, rows, frozenset({"source"}), limit), output)
     bad = {
@@ -76,6 +85,7 @@ def ingest(
 
 @click.command()
 @click.argument("folder", metavar="DIR")
+@fleet_rack_map_option("DIR")
 @click.option("--out", type=_PATH, metavar="DIR", help="Also write the violations as Parquet by cluster to DIR.")
 @click.option("--force", is_flag=True, help="Validate again what is in the DIR of --out already.")
 @click.option("--fail-on", type=click.Choice(("error", "warning")), help="Exit with 3 if one is found, or a worse one.")
@@ -84,7 +94,8 @@ def ingest(
 @spark_options
 @output_option
 def validate(
-    folder: str, out: str | None, force: bool, fail_on: str | None, limit: int, spark: SparkSettings, output: str
+    folder: str, rack_map: InputFile | None, out: str | None, force: bool, fail_on: str | None, limit: int,
+    spark: SparkSettings, output: str,
 ) -> None:  # fmt: skip
     """List invalid states in the clusters of DIR, and partitions in a bad condition.
 
@@ -97,19 +108,26 @@ def validate(
     from kframe.spark.opening import open_fleet
     from kframe.spark.rules import VIOLATIONS
 
+    racks = read_racks(rack_map)
     session = spark.session()
-    fleet = open_fleet(session, folder, fingerprints=out is not None)
+    fleet = open_fleet(session, folder, fingerprints=out is not None, racks=racks)
+    check_racks(racks, fleet.names(), folder)
+    left_out = left_out_parts(left_out_clusters(fleet, fleet.names()))
     with validated(session, fleet, Writing(out, force, planned_in(out, "clusters"))) as result:
         counts = result.summary.groupBy("cluster", "severity").count().toArrow().to_pylist()
         ordered = result.summary.orderBy("severity", "cluster", "rule", "topic", "partition", "actual")
         page = ordered.limit(limit) if output in ("table", "wide") else ordered
         rows = (row.asDict() for row in page.toLocalIterator())
-        emit_rows(OutputTable("kframe.spark-violations/v1", VIOLATIONS.schema.names, rows), output)
+        valid = sorted(fleet.names() - {row["cluster"] for row in counts})
+        with rows_document(
+            OutputTable("kframe.spark-violations/v1", VIOLATIONS.schema.names, rows), output
+        ) as document:
+            document |= {"left_out": left_out_rows(left_out), "valid": valid}
     errors, warnings = (
         sum(row["count"] for row in counts if row["severity"] == severity) for severity in ("error", "warning")
     )
-    report_left_out(fleet, fleet.names(), {}, "")
-    if valid := sorted(fleet.names() - {row["cluster"] for row in counts}):
+    report_left_out(left_out)
+    if valid:
         click.echo(f"no violations in {', '.join(valid)}", err=True)
     report_messages(result.changed, (), {}, "")
     note = (

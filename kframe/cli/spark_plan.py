@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from kframe.cli.numbers import limit_option
-from kframe.cli.output import OutputTable, emit_rows, output_option
+from kframe.cli.output import OutputTable, output_option, rows_document
 from kframe.cli.plan_generate import chosen_terms, goal_options, term_options
 from kframe.cli.plugins import PluginSettings, plugin_options
-from kframe.cli.spark_session import SparkSettings, planned_in, report_left_out, report_messages, spark_options
+from kframe.cli.spark_fleet import (
+    check_racks,
+    fleet_rack_map_option,
+    left_out_clusters,
+    left_out_parts,
+    left_out_rows,
+    read_racks,
+    report_left_out,
+)
+from kframe.cli.spark_session import SparkSettings, planned_in, report_messages, spark_options
+
+if TYPE_CHECKING:
+    from kframe.snapshot.files import InputFile
 
 _SCHEMA: Final = "kframe.spark-plans/v1"
 #: Columns that appear only in wide tables and data.
@@ -20,6 +32,7 @@ _WIDE: Final = frozenset({"scope", "reassigning", "unit", "exact", "crowded_befo
 
 @click.command("plan")
 @click.argument("folder", metavar="DIR")
+@fleet_rack_map_option("DIR")
 @goal_options
 @term_options
 @plugin_options
@@ -32,8 +45,8 @@ _WIDE: Final = frozenset({"scope", "reassigning", "unit", "exact", "crowded_befo
 @spark_options
 @output_option
 def plan_clusters(
-    folder: str, goals: dict[str, Any], goal: str | None, cost_terms: tuple[str, ...], plugins: PluginSettings,
-    weights: str | None, out: str | None, force: bool, limit: int | None, spark: SparkSettings,
+    folder: str, rack_map: InputFile | None, goals: dict[str, Any], goal: str | None, cost_terms: tuple[str, ...],
+    plugins: PluginSettings, weights: str | None, out: str | None, force: bool, limit: int | None, spark: SparkSettings,
     output: str,
 ) -> None:  # fmt: skip
     """Make a plan for each cluster of the fleet in DIR, as kframe plan generate does, and print a summary of each.
@@ -51,14 +64,19 @@ def plan_clusters(
         goals, _absolute(weights), goal, tuple(dict.fromkeys(cost_terms)), _absolute(plugins.plugins_dir),
         plugins.disabled,
     )  # fmt: skip
+    racks = read_racks(rack_map)
     session = spark.session()
-    fleet = open_fleet(session, folder, (), fingerprints=out is not None)
+    fleet = open_fleet(session, folder, (), fingerprints=out is not None, racks=racks)
+    check_racks(racks, fleet.names(), folder)
     with plan_fleet(session, fleet, fleet_request, Writing(out, force, planned_in(out, "clusters"))) as result:
         rows = [row.asDict() for row in result.plans.orderBy("cluster").toLocalIterator()]
-        problems = {row["cluster"]: row["problem"] for row in result.problems.orderBy("cluster").toLocalIterator()}
-    emit_rows(OutputTable(_SCHEMA, PLANS.schema.names, rows, _WIDE, limit), output)
-    report_left_out(fleet, fleet.names(), {}, "")
-    report_messages(result.changed, problems.values(), {}, "cluster")
+        problems = [row.asDict() for row in result.problems.orderBy("cluster").toLocalIterator()]
+    left_out = left_out_clusters(fleet, fleet.names())
+    with rows_document(OutputTable(_SCHEMA, PLANS.schema.names, rows, _WIDE, limit), output) as document:
+        document["left_out"] = left_out_rows(left_out_parts(left_out, problems))
+    report_left_out(left_out_parts(left_out))
+    lines = (f"cluster {problem['cluster']}: {problem['problem']}" for problem in problems)
+    report_messages(result.changed, lines, {}, "cluster")
     if not all(row["targets_met"] for row in rows):
         click.get_current_context().exit(1)
 

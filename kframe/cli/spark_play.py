@@ -5,16 +5,29 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from kframe.cli.findings import fail_on_option, findings
 from kframe.cli.numbers import IDS, broker_ids, limit_option
-from kframe.cli.output import OutputTable, emit_rows, output_option, with_options
+from kframe.cli.output import OutputTable, output_option, rows_document, with_options
 from kframe.cli.plugins import PluginSettings, plugin_options
-from kframe.cli.spark_session import SparkSettings, planned_in, report_left_out, report_messages, spark_options
+from kframe.cli.spark_fleet import (
+    check_racks,
+    fleet_rack_map_option,
+    left_out_clusters,
+    left_out_parts,
+    left_out_rows,
+    read_racks,
+    report_left_out,
+)
+from kframe.cli.spark_session import SparkSettings, planned_in, report_messages, spark_options
 from kframe.cli.studies import config_option, config_pairs, selector_option
+
+if TYPE_CHECKING:
+    from kframe.snapshot.files import InputFile
+    from kframe.snapshot.rack_map import FleetRackMap
 
 _PATH: Final = click.Path(file_okay=False)
 #: Verbs that need no more than the other options.
@@ -77,14 +90,16 @@ class FleetScenario:
 
 
 def _scenario_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options for scenarios, as ``scenario``, and for the configuration of controllers to a command."""
+    """Add the options for scenarios and racks, as ``scenario`` and ``rack_map``, and for the configuration of
+    controllers to a command."""
     fields = tuple(FleetScenario.__dataclass_fields__)
 
     @plugin_options
     @functools.wraps(command)
     def with_scenarios(
-        *args: Any, config: tuple[str, ...], selectors: tuple[str, ...], plugins: PluginSettings, **kwargs: Any
-    ) -> Any:
+        *args: Any, rack_map: InputFile | None, config: tuple[str, ...], selectors: tuple[str, ...],
+        plugins: PluginSettings, **kwargs: Any,
+    ) -> Any:  # fmt: skip
         from kframe.spark.play import Engine
 
         scenario = FleetScenario(**{name: kwargs.pop(name) for name in fields})
@@ -92,11 +107,12 @@ def _scenario_options(command: Callable[..., Any]) -> Callable[..., Any]:
             plugins.registry()  # report errors here; executors have no terminal
         folder = None if plugins.plugins_dir is None else str(plugins.plugins_dir.absolute())
         engine = Engine(config_pairs(config), selectors, plugins_dir=folder, disabled=plugins.disabled)
-        return command(*args, scenario=scenario, engine=engine, **kwargs)
+        return command(*args, scenario=scenario, engine=engine, rack_map=read_racks(rack_map), **kwargs)
 
     return with_options(
         with_scenarios,
         click.argument("folder", metavar="DIR"),
+        fleet_rack_map_option("DIR"),
         click.option("--brokers", multiple=True, callback=broker_ids, metavar=IDS,
                      help="Brokers of every cluster, such as 2,5 or 1-3; may be repeated."),
         click.option("--racks", multiple=True, metavar="RACK", help="All brokers of a rack; may be repeated."),
@@ -122,8 +138,8 @@ def _scenario_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @spark_options
 @output_option
 def failover(
-    folder: str, scenario: FleetScenario, engine: Any, out: str | None, force: bool, fail_on: tuple[str, ...],
-    limit: int | None, spark: SparkSettings, output: str,
+    folder: str, scenario: FleetScenario, engine: Any, rack_map: FleetRackMap | None, out: str | None, force: bool,
+    fail_on: tuple[str, ...], limit: int | None, spark: SparkSettings, output: str,
 ) -> None:  # fmt: skip
     """Count the partitions that scenarios affect, in every cluster of the fleet in DIR.
 
@@ -133,7 +149,8 @@ def failover(
     from kframe.spark.marks import Writing
     from kframe.spark.stages import FAILOVER
 
-    _run(FAILOVER, folder, scenario, engine, Writing(out, force, planned_in(out, _UNIT)), spark, output, limit, fail_on)
+    writing = Writing(out, force, planned_in(out, _UNIT))
+    _run(FAILOVER, folder, scenario, engine, rack_map, writing, spark, output, limit, fail_on)
 
 
 @click.command()
@@ -145,8 +162,8 @@ def failover(
 @spark_options
 @output_option
 def requests(
-    folder: str, scenario: FleetScenario, engine: Any, out: str | None, force: bool, encoded: bool,
-    limit: int | None, spark: SparkSettings, output: str,
+    folder: str, scenario: FleetScenario, engine: Any, rack_map: FleetRackMap | None, out: str | None, force: bool,
+    encoded: bool, limit: int | None, spark: SparkSettings, output: str,
 ) -> None:  # fmt: skip
     """Count the requests to each broker of the fleet in DIR in scenarios, with entries and bytes, by kind.
 
@@ -156,26 +173,32 @@ def requests(
     from kframe.spark.stages import REQUESTED, REQUESTED_ENCODED
 
     writing = Writing(out, force, planned_in(out, _UNIT))
-    _run(REQUESTED_ENCODED if encoded else REQUESTED, folder, scenario, engine, writing, spark, output, limit)
+    stage = REQUESTED_ENCODED if encoded else REQUESTED
+    _run(stage, folder, scenario, engine, rack_map, writing, spark, output, limit)
 
 
 def _run(
-    stage: Any, folder: str, scenario: FleetScenario, engine: Any, writing: Any, spark: SparkSettings,
-    output: str, limit: int | None, fail_on: tuple[str, ...] = (),
+    stage: Any, folder: str, scenario: FleetScenario, engine: Any, rack_map: FleetRackMap | None, writing: Any,
+    spark: SparkSettings, output: str, limit: int | None, fail_on: tuple[str, ...] = (),
 ) -> None:  # fmt: skip
     from kframe.spark.opening import open_fleet
 
     session = spark.session()
-    fleet = open_fleet(session, folder, fingerprints=writing.out is not None)
+    fleet = open_fleet(session, folder, fingerprints=writing.out is not None, racks=rack_map)
+    check_racks(rack_map, fleet.names(), folder)
     scenarios = scenario.table(functools.cache(fleet.brokers))
     result = stage.play(session, fleet, scenarios, engine, writing)
     schema, names = f"kframe.spark-{stage.summary.name}/v1", stage.summary.schema.names
     listed: set[str] = set()
-    emit_rows(OutputTable(schema, names, (_plain(row, listed) for row in result.rows()), limit=limit), output)
+    table = OutputTable(schema, names, (_plain(row, listed) for row in result.rows()), limit=limit)
     problems = {problem["cluster"]: problem["problem"] for problem in reversed(result.problems)}
     silent = {name: _NO_REQUEST[fleet.clusters[name].kraft] for name in result.clusters if name in fleet.clusters}
-    left_out = report_left_out(fleet, {*listed, *problems}, silent, scenario.why_none())
-    result.write_left_out(fleet.names() | fleet.rejected.keys(), {**left_out, **problems})
+    with rows_document(table, output) as document:
+        left_out = left_out_clusters(fleet, {*listed, *problems}, silent, scenario.why_none())
+        parts = left_out_parts(left_out, result.problems)
+        document["left_out"] = left_out_rows(parts)
+    report_left_out(left_out_parts(left_out))
+    result.write_left_out(parts, fleet.names() | fleet.rejected.keys())
     bad = findings(fail_on, lambda condition: _count(result.parts(), f"found_{str(condition).replace('-', '_')}"))
     lines = (
         f"cluster {problem['cluster']}, scenario {problem['scenario'] or '-'}: {problem['problem']}"

@@ -11,7 +11,7 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -80,19 +80,6 @@ def report_saved(out: str | None, count: Callable[[], tuple[int, int]], unit: st
 def planned_in(out: str | None, unit: str) -> Callable[[Any, Any], None]:
     """``Writing.planned`` for ``report_saved``."""
     return lambda marks, requested: report_saved(out, lambda: (marks.count(requested), len(requested)), unit)
-
-
-def report_left_out(fleet: Any, listed: Collection[str], reasons: Mapping[str, str], otherwise: str) -> dict[str, str]:
-    """Name each cluster of a fleet that has no row in a table, with the reason, and return these reasons.
-
-    A reason is the rejection of the cluster, its entry in ``reasons``, or ``otherwise``. ``listed`` have rows.
-    """
-    left_out = {name: f"rejected when it was ingested: {reason}" for name, reason in fleet.rejected.items()}
-    for name in fleet.names() - {*listed}:
-        left_out[name] = reasons.get(name, otherwise)
-    for name, reason in sorted(left_out.items()):
-        click.echo(f"cluster {name}: left out: {reason}", err=True)
-    return left_out
 
 
 def report_messages(changed: Iterable[str], problems: Iterable[str], result: Mapping[str, int], unit: str) -> None:

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from kframe.cli.findings import fail_on_option, findings
 from kframe.cli.numbers import WholeNumber
-from kframe.cli.output import OutputTable, emit_rows, output_option
-from kframe.cli.spark_session import SparkSettings, planned_in, report_left_out, report_messages, spark_options
+from kframe.cli.output import OutputTable, output_option, rows_document
+from kframe.cli.spark_fleet import (
+    check_racks,
+    fleet_rack_map_option,
+    left_out_clusters,
+    left_out_parts,
+    left_out_rows,
+    read_racks,
+    report_left_out,
+)
+from kframe.cli.spark_session import SparkSettings, planned_in, report_messages, spark_options
 from kframe.cli.studies import config_option, config_pairs
 from kframe.cli.sweep import KRAFT_COLUMNS, WIDE, SweepOptions, failure_options, shorten_broker_lists
+
+if TYPE_CHECKING:
+    from kframe.snapshot.files import InputFile
 
 _SCHEMA: Final = "kframe.spark-sweep/v1"
 #: Columns that count effects of the failure itself (``Sweep.count_of``).
@@ -25,6 +37,7 @@ _EFFECT_COLUMNS: Final = {
 
 @click.command()
 @click.argument("folder", metavar="DIR")
+@fleet_rack_map_option("DIR")
 @failure_options
 @click.option("--limit", type=WholeNumber(), default=5, show_default=True,
               help="Failures of each kind that a table lists for each cluster; data has them all.")  # fmt: skip
@@ -36,8 +49,8 @@ _EFFECT_COLUMNS: Final = {
 @spark_options
 @output_option
 def sweep(
-    folder: str, sweep_options: SweepOptions, limit: int, config: tuple[str, ...], out: str | None, force: bool,
-    fail_on: tuple[str, ...], spark: SparkSettings, output: str,
+    folder: str, rack_map: InputFile | None, sweep_options: SweepOptions, limit: int, config: tuple[str, ...],
+    out: str | None, force: bool, fail_on: tuple[str, ...], spark: SparkSettings, output: str,
 ) -> None:  # fmt: skip
     """Fail every broker, every two brokers together, and every rack, in each cluster of the fleet in DIR.
 
@@ -50,24 +63,29 @@ def sweep(
     from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS
     from kframe.spark.sweeping import Sweeping
 
+    racks = read_racks(rack_map)
     session = spark.session()
-    fleet = open_fleet(session, folder, (PARTITIONS, BROKERS, CLUSTERS), fingerprints=out is not None)
+    fleet = open_fleet(
+        session, folder, (PARTITIONS, BROKERS, CLUSTERS), fingerprints=out is not None, racks=racks
+    )  # fmt: skip
+    check_racks(racks, fleet.names(), folder)
     settings = Sweeping(config_pairs(config), sweep_options.depth, sweep_options.racks, sweep_options.by)
     with sweeping(session, fleet, settings, Writing(out, force, planned_in(out, "clusters"))) as result:
-        listed = _emit(result.summary, limit, output)
         problems = [row.asDict() for row in result.problems.orderBy("cluster", "problem").collect()]
+        listed = {problem["cluster"] for problem in problems}
+        with rows_document(_table(result.summary, limit, output, listed), output) as document:
+            left_out = left_out_clusters(fleet, listed, otherwise="no broker is known to be up, so none can fail")
+            document["left_out"] = left_out_rows(left_out_parts(left_out, problems))
         bad = findings(fail_on, lambda condition: _rows_with(result.summary, _EFFECT_COLUMNS[condition]))
     if limit or output not in ("table", "wide"):
-        known = {problem["cluster"] for problem in problems}
-        report_left_out(fleet, listed | known, {}, "no broker is known to be up, so none can fail")
+        report_left_out(left_out_parts(left_out))
     report_messages(
         result.changed, (f"cluster {problem['cluster']}: {problem['problem']}" for problem in problems), bad, "failure"
     )
 
 
-def _emit(result: Any, limit: int, output: str) -> set[str]:
-    """Print the failures. Return the clusters that have some."""
-    listed: set[str] = set()
+def _table(result: Any, limit: int, output: str, listed: set[str]) -> OutputTable:
+    """The failures. Their clusters are added to ``listed`` when they are printed."""
 
     def data(row: Any) -> dict[str, Any]:
         listed.add(row["cluster"])
@@ -78,8 +96,7 @@ def _emit(result: Any, limit: int, output: str) -> set[str]:
     table = output in ("table", "wide")
     selected = ordered.where(f"rank_of_kind <= {limit}") if table else ordered
     rows = map(data, selected.select(*columns).toLocalIterator())
-    emit_rows(OutputTable(_SCHEMA, columns, shorten_broker_lists(rows) if table else rows, WIDE | {"rules"}), output)
-    return listed
+    return OutputTable(_SCHEMA, columns, shorten_broker_lists(rows) if table else rows, WIDE | {"rules"})
 
 
 def _rows_with(frame: Any, column: str) -> int | None:

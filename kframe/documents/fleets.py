@@ -10,6 +10,26 @@ from kframe.documents.whatif import FailureRow
 from kframe.snapshot.row_types import Mode
 
 
+class LeftOutCluster(Struct):
+    """A cluster without rows, or a scenario that a cluster cannot play. ``scenario`` is null for the whole cluster."""
+
+    cluster: str
+    scenario: str | None
+    reason: str
+
+
+class FleetFields(Struct):
+    """The fields beside the rows of a fleet: clusters that have none, by name."""
+
+    left_out: list[LeftOutCluster]
+
+
+class ValidationFields(FleetFields):
+    """The fields beside the rows of ``kframe spark validate``. ``valid`` names the clusters without violations."""
+
+    valid: list[str]
+
+
 class FleetSweepRow(FailureRow):
     """A failure in a cluster of a fleet: ``kframe spark sweep``."""
 

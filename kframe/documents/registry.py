@@ -32,8 +32,8 @@ def _plain(docstring: str) -> str:
     return " ".join(docstring.split()).replace("``", "`")
 
 
-def _record(name: str, kind: type, **flags: bool) -> DocumentSpec:
-    return DocumentSpec(name, kind, _plain(kind.__doc__ or ""), **flags)
+def _record(name: str, kind: type, *, fields: type | None = None, **flags: bool) -> DocumentSpec:
+    return DocumentSpec(name, kind, _plain(kind.__doc__ or ""), fields=fields, **flags)
 
 
 _rows: Final = partial(_record, rows=True)
@@ -69,16 +69,16 @@ DOCUMENTS: Final[Mapping[str, DocumentSpec]] = {
         _rows("kframe.snapshot-partitions/v1", row_types.SnapshotPartition),
         _record("kframe.snapshot-summary/v1", row_types.SummaryRecord),
         _rows("kframe.snapshot-topics/v1", row_types.SnapshotTopic),
-        _rows("kframe.spark-impacts/v1", fleets.ImpactRow),
+        _rows("kframe.spark-impacts/v1", fleets.ImpactRow, fields=fleets.FleetFields),
         _rows("kframe.spark-ingest/v1", fleets.IngestRow),
-        _rows("kframe.spark-plans/v1", fleets.FleetPlanRow),
-        _rows("kframe.spark-report-broker/v1", fleets.BrokerReportRow),
-        _rows("kframe.spark-report-cluster/v1", fleets.ClusterReportRow),
-        _rows("kframe.spark-report-rack/v1", fleets.RackReportRow),
-        _rows("kframe.spark-report-topic/v1", fleets.TopicReportRow),
-        _rows("kframe.spark-requests/v1", fleets.RequestsRow),
-        _rows("kframe.spark-sweep/v1", fleets.FleetSweepRow),
-        _rows("kframe.spark-violations/v1", fleets.ViolationRow),
+        _rows("kframe.spark-plans/v1", fleets.FleetPlanRow, fields=fleets.FleetFields),
+        _rows("kframe.spark-report-broker/v1", fleets.BrokerReportRow, fields=fleets.FleetFields),
+        _rows("kframe.spark-report-cluster/v1", fleets.ClusterReportRow, fields=fleets.FleetFields),
+        _rows("kframe.spark-report-rack/v1", fleets.RackReportRow, fields=fleets.FleetFields),
+        _rows("kframe.spark-report-topic/v1", fleets.TopicReportRow, fields=fleets.FleetFields),
+        _rows("kframe.spark-requests/v1", fleets.RequestsRow, fields=fleets.FleetFields),
+        _rows("kframe.spark-sweep/v1", fleets.FleetSweepRow, fields=fleets.FleetFields),
+        _rows("kframe.spark-violations/v1", fleets.ViolationRow, fields=fleets.ValidationFields),
         _rows("kframe.states/v1", engine.TransitionRow),
         _record("kframe.sweep-elr/v1", whatif.ElrSweepDocument),
         _record("kframe.sweep/v1", whatif.SweepDocument),
@@ -110,33 +110,49 @@ def json_schema(document: DocumentSpec) -> dict[str, Any]:
 
     The document of rows has them in ``rows``; a line of JSON lines is one of these rows with ``schema``.
     """
-    (reference,), definitions = msgspec.json.schema_components([document.type()], ref_template=_REFERENCE)
+    types = [document.type(), *([] if document.fields is None else [document.fields])]
+    (reference, *others), definitions = msgspec.json.schema_components(types, ref_template=_REFERENCE)
     for definition in definitions.values():
         if "description" in definition:
             definition["description"] = _plain(definition["description"])
         if "properties" in definition:
             definition["additionalProperties"] = False
-    root: dict[str, Any] = definitions[reference["$ref"].rpartition("/")[2]]
+    root: dict[str, Any] = definitions[_name(reference)]
     head = {"$schema": _DIALECT, "$id": f"{ADDRESS}/{file_name(document.name)}", "title": document.name}
     if document.is_file:
         return {**head, **reference, "$defs": definitions}
     identity = {"schema": {"const": document.name}}
     if document.rows:
+        fields = [_pop(definitions, other) for other in others]
         body = {
             "description": root["description"],
             "type": "object",
-            "properties": {**identity, "rows": {"type": "array", "items": reference}},
-            "required": ["schema", "rows"],
+            "properties": {
+                **identity,
+                "rows": {"type": "array", "items": reference},
+                **{name: field for each in fields for name, field in each["properties"].items()},
+            },
+            "required": ["schema", "rows", *(name for each in fields for name in each["required"])],
             "additionalProperties": False,
         }
         return {**head, **body, "$defs": definitions}
-    del definitions[reference["$ref"].rpartition("/")[2]]
+    _pop(definitions, reference)
     root.pop("title")
     root["properties"] = {**identity, **root["properties"]}
     root["required"] = ["schema", *root["required"]]
     if document.open_ended:
         del root["additionalProperties"]
     return {**head, **root, "$defs": definitions}
+
+
+def _pop(definitions: dict[str, Any], reference: Mapping[str, str]) -> dict[str, Any]:
+    """Remove a definition and return it."""
+    definition: dict[str, Any] = definitions.pop(_name(reference))
+    return definition
+
+
+def _name(reference: Mapping[str, str]) -> str:
+    return reference["$ref"].rpartition("/")[2]
 
 
 def file_name(name: str) -> str:

@@ -20,6 +20,7 @@ from kframe.planning.unmet import describe, reasons, settled_lists
 from kframe.snapshot.content import brokers_text
 from kframe.snapshot.controllers import controller_assumption
 from kframe.whatif.health import Skew
+from kframe.whatif.placement_constraints import constraints_note
 from kframe.whatif.plan_report import RACKS_UNKNOWN
 
 SCHEMA: Final = "kframe.plan-generated/v1"
@@ -194,6 +195,9 @@ def warnings(proposal: PlanProposal) -> Iterator[str]:
         yield from _outside_limits(proposal)
     if not proposal.racks_known:
         yield RACKS_UNKNOWN
+    changed_topics = problem.snapshot.topics.topic_of_rows()[proposal.rows].tolist()
+    if (constraints := constraints_note(problem.snapshot, changed_topics)) is not None:
+        yield constraints
 
 
 def _outside_limits(proposal: PlanProposal) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kframe.cli.exits import check_reader
+from kframe.cli.inputs import await_file, awaited_stream
 from kframe.cli.live import COMMAND_CONFIG, awaited, client_properties
 from kframe.cli.numbers import IDS, WholeNumber, broker_ids, limit_option
 from kframe.cli.output import (
@@ -30,7 +31,9 @@ __all__ = [
     "ReportingGroup",
     "StopSignal",
     "WholeNumber",
+    "await_file",
     "awaited",
+    "awaited_stream",
     "broker_ids",
     "check_reader",
     "client_properties",

@@ -7,13 +7,14 @@ from kframe.core.kraft.decision import RECORDS_MAX, DecisionPart, RecordAndVersi
 from kframe.core.kraft.leader_reasons import leader_rule, reasons_not_elected
 from kframe.core.kraft.partition_changes import RECORD_LISTS, PartitionChangeBatch, PlannedChanges
 from kframe.errors import InputError, LogError, RecordError, ShapeError
+from kframe.model.kafka_uuids import uuid_of_text, uuid_text
 from kframe.model.kraft import control, directories, directory_ids, records
 from kframe.model.kraft.columns import PartitionLists
 from kframe.model.kraft.ids import KRAFT_VERSION
 from kframe.model.kraft.image_records import feature_records, setting_records
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.kraft.record_fields import Field, Kind, Table
-from kframe.model.kraft.record_json import control_to_json, from_json, to_json, uuid_of_text, uuid_text
+from kframe.model.kraft.record_json import control_to_json, from_json, to_json
 from kframe.model.kraft.record_tables import CONTROL_TABLES, CONTROL_TABLES_BY_TYPE, TABLES, TABLES_BY_TYPE
 from kframe.model.kraft.record_versions import LEVEL_MAX, LEVEL_MIN, needed_version, newest_version, record_version
 from kframe.model.kraft.replay import replay

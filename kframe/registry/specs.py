@@ -321,6 +321,8 @@ class DocumentSpec:
     """Whether ``kind`` describes a file that kframe reads: the whole document, with its own ``schema`` if any."""
     open_ended: bool = False
     """Whether the document has further fields, whose names depend on its content."""
+    fields: type | None = None
+    """The type of the fields beside ``rows``, if there are some."""
 
     def __post_init__(self) -> None:
         _require(self.name, DOCUMENT, "document")

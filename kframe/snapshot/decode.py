@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kframe.errors import NO_FIELD, InputError, SnapshotError
+from kframe.model.kafka_uuids import expected_uuid, is_kafka_uuid
 
 T = TypeVar("T")
 
@@ -22,7 +23,6 @@ LeaderField: TypeAlias = Annotated[int, msgspec.Meta(ge=-1, le=2**31 - 1)]
 """A broker id, or -1 for none."""
 Zxid: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
-_TOPIC_ID: Final = re.compile(r"[A-Za-z0-9_-]{22}")
 _STEP: Final = re.compile(r"\.([^.\[]+)|\[([0-9]+)\]")
 
 
@@ -77,8 +77,8 @@ def topic_id_bytes(text: str, where: str, error: type[InputError] = SnapshotErro
 
 def check_topic_id(text: str, where: str, error: type[InputError] = SnapshotError) -> None:
     """Raise ``error`` unless ``text`` is a topic id as Kafka prints it."""
-    if not _TOPIC_ID.fullmatch(text):
-        raise error(where, f"topic id {short_repr(text)}", "22 characters of URL-safe base64")
+    if not is_kafka_uuid(text):
+        raise error(where, f"topic id {short_repr(text)}", expected_uuid(text))
 
 
 def topic_ids_of(texts: str) -> NDArray[np.uint8]:

@@ -34,6 +34,13 @@ _COLUMNS: Final = {
     "partitions.elr": "taken as empty, with ELR off",
     "partitions.directories": "every log directory is online",
 }
+#: What is assumed where a dump of a log lacks a fact of the quorum.
+_QUORUM_FACTS: Final = {
+    "quorum.leader": "taken as none",
+    "quorum.kraft_version": "taken as 0",
+    "quorum.epoch": "taken as 0",
+    "log.offset": "records are counted from 0",
+}
 
 
 def assumed_features(snapshot: SnapshotContent) -> Mapping[str, int]:
@@ -81,6 +88,9 @@ def kraft_assumptions(snapshot: SnapshotContent) -> Iterator[str]:
         if column in _COLUMNS:
             reason = snapshot.provenance.get(column)
             yield f"{column} unknown{f' ({reason})' if reason else ''}: {_COLUMNS[column]}"
+    for column, taken in _QUORUM_FACTS.items():
+        if column in snapshot.provenance:
+            yield f"{column} unknown ({snapshot.provenance[column]}): {taken}"
     for column, note in snapshot.provenance.items():
         is_fact = column.startswith("partitions.") or column == "cluster.broker_default_configs"
         if is_fact and column not in snapshot.unknown and column not in _ABSENT_IN_KRAFT:

@@ -12,10 +12,10 @@ import numpy as np
 from msgspec.structs import asdict
 
 from kframe.model.columns import Bool, Int64, Ragged
+from kframe.model.kafka_uuids import uuid_text
 from kframe.model.kraft.brokers import BrokerRegistration
 from kframe.model.kraft.ids import METADATA_VERSION
 from kframe.model.kraft.levels import level_name
-from kframe.model.kraft.record_json import uuid_text
 from kframe.snapshot.decode import topic_id_text
 from kframe.snapshot.facts import KraftFacts
 from kframe.snapshot.snapshot import Snapshot

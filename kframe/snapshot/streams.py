@@ -31,14 +31,15 @@ def opened(source: Path, progress: Progress = ignore_progress) -> Iterator[Input
             raise SnapshotError(STANDARD_INPUT, "a terminal", "a pipe or a file as standard input")
         with _copy(sys.stdin.buffer, "standard input", progress) as copy:
             yield copy
-    elif _is_pipe(source):
+    elif is_pipe(source):
         with source.open("rb") as stream, _copy(stream, str(source), progress) as copy:
             yield copy
     else:
         yield source
 
 
-def _is_pipe(path: Path) -> bool:
+def is_pipe(path: Path) -> bool:
+    """Whether a path is that of a named pipe."""
     try:
         return stat.S_ISFIFO(path.stat().st_mode)
     except OSError:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 FLEET: Final = (PARTITIONS, BROKERS, TOPICS, CLUSTERS, QUARANTINE)
 #: Fleets of other versions have other columns: their clusters are to be ingested again.
-_SCHEMA: Final = "kframe.spark-cluster/v3"
+_SCHEMA: Final = "kframe.spark-cluster/v4"
 _DONE: Final = "_done"
 _STAGED: Final = "_staged"
 _ROW_GROUP_ROWS: Final = 131_072
@@ -60,6 +60,8 @@ class ClusterRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The mode that the user stated for a source that does not show it."""
     stated_controllers: tuple[int, ...] = ()
     """Ids of instances of kframe that the user stated for a source that does not show them."""
+    stated_racks: dict[int, str] = {}
+    """The rack by broker id that the user stated for brokers whose source does not show it."""
 
 
 class _Version(msgspec.Struct):

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from kframe.errors import InputError
 from kframe.snapshot.decode import short_repr
-from kframe.snapshot.tables import kraft_schemas, schemas
+from kframe.snapshot.tables import OBSERVERS, kraft_schemas, schemas
 from kframe.spark.schema import BROKERS, CLUSTERS, KRAFT_FACTS, PARTITIONS, FleetTable, spark_type
 
 if TYPE_CHECKING:
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 #: In a frame of CLUSTERS with one row a cluster: how many rows name it.
 CLUSTER_ROWS: Final = "cluster_rows"
-#: The columns of each table that only KRaft clusters have, and the mode. They may be missing.
+#: The columns of each table that only KRaft clusters or those with observers have, and the mode. They may be missing.
 _OPTIONAL: Final = {
-    PARTITIONS.name: {"directories"},
+    PARTITIONS.name: {"directories", OBSERVERS},
     BROKERS.name: {*kraft_schemas()["brokers"].names} - {*schemas()["brokers"].names},
     CLUSTERS.name: {"mode", *KRAFT_FACTS.names},
 }
@@ -31,8 +31,8 @@ _INTEGERS: Final = frozenset({"tinyint", "smallint", "int", "bigint"})
 
 
 def conform(frame: DataFrame, table: FleetTable) -> DataFrame:
-    """The rows of a frame in the columns of a table. Columns that only KRaft clusters have may be missing and are
-    null then; columns of no table are left out.
+    """The rows of a frame in the columns of a table. Columns that only some clusters have may be missing and are null
+    then; columns of no table are left out.
 
     Integers of another width are converted; a query that meets a value outside the range fails. Raises InputError for a
     missing column, a name that several columns have, and another type.

@@ -6,7 +6,7 @@ The same input gives the same files.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -18,6 +18,7 @@ from kframe.snapshot import Snapshot
 from kframe.snapshot.content import Mode
 from kframe.snapshot.faults import FaultNotes
 from kframe.snapshot.manifest import FileEntry
+from kframe.snapshot.rack_map import FleetRackMap
 from kframe.spark.fleet import ClusterRecord, check_fleet_root, finish, inputs_of, put_cluster, record_of
 from kframe.spark.reading import quarantine_rows, read_tolerantly
 from kframe.spark.rows import rows_of
@@ -42,28 +43,35 @@ INGESTED: Final = FleetTable(
 
 def ingest_source(
     source: SnapshotSource, root: Path, *, force: bool = False, mode: Mode | None = None,
-    controllers: tuple[int, ...] = (),
+    controllers: tuple[int, ...] = (), rack_map: FleetRackMap | None = None,
 ) -> pa.RecordBatch:  # fmt: skip
     """Put the cluster of one source into the fleet at ``root``; one row of INGESTED. Raises OSError if
     the fleet cannot be written.
 
-    ``mode`` and ``controllers`` apply to a source that does not show them. A rejected source has only quarantine rows;
-    the cluster of an earlier ingest is removed.
+    ``mode``, ``controllers`` and ``rack_map`` apply to a source that does not show them. An entry of the map for a
+    cluster that contradicts its source rejects the source. A rejected source has only quarantine rows; the cluster of
+    an earlier ingest is removed.
     """
+    racks = {} if rack_map is None else rack_map.of(source.cluster)
     try:
         inputs = inputs_of(source.path)
     except SnapshotError as unreadable:
         return _put(source, root, {}, None, quarantine_rows(source, FaultNotes(), unreadable))
     previous = None if force else record_of(root, source.cluster)
-    stated = inputs, source.path, mode, controllers
+    stated = inputs, source.path, mode, controllers, racks
     if previous is not None and stated == (
-        previous.inputs, previous.source, previous.stated_mode, previous.stated_controllers,
+        previous.inputs, previous.source, previous.stated_mode, previous.stated_controllers, previous.stated_racks,
     ):  # fmt: skip
         return _row(previous, "unchanged")
     snapshot, quarantine = read_tolerantly(source)
     if snapshot is not None:
         snapshot = _as_stated(snapshot, mode, controllers)
-    return _put(source, root, inputs, snapshot, quarantine, mode, controllers)
+        try:
+            snapshot = snapshot if rack_map is None else rack_map.complete(snapshot, source.cluster)
+        except InputError as fault:
+            rejected = SnapshotError(fault.where, fault.actual, fault.expected)
+            snapshot, quarantine = None, quarantine_rows(source, FaultNotes(), rejected)
+    return _put(source, root, inputs, snapshot, quarantine, mode, controllers, racks)
 
 
 def _as_stated(snapshot: Snapshot, mode: Mode | None, controllers: tuple[int, ...]) -> Snapshot:
@@ -80,6 +88,7 @@ def _as_stated(snapshot: Snapshot, mode: Mode | None, controllers: tuple[int, ..
 def _put(
     source: SnapshotSource, root: Path, inputs: dict[str, FileEntry], snapshot: Snapshot | None, quarantine: pa.Table,
     stated_mode: Mode | None = None, stated_controllers: tuple[int, ...] = (),
+    stated_racks: Mapping[int, str] | None = None,
 ) -> pa.RecordBatch:  # fmt: skip
     """Put what was read of a source into the fleet. One row of INGESTED."""
     tables: dict[FleetTable, Iterable[pa.RecordBatch]] = {QUARANTINE: quarantine.to_batches()}
@@ -91,7 +100,8 @@ def _put(
         rejected=_reason(quarantine) if snapshot is None else None,
         partitions=0 if snapshot is None else len(snapshot), topics=0 if snapshot is None else len(snapshot.topics),
         brokers=0 if snapshot is None else len(snapshot.brokers), stated_mode=stated_mode,
-        stated_controllers=stated_controllers, mode="zookeeper" if snapshot is None else snapshot.mode,
+        stated_controllers=stated_controllers, stated_racks=dict(stated_racks or {}),
+        mode="zookeeper" if snapshot is None else snapshot.mode,
     )  # fmt: skip
     finish(root, record)
     return _row(record, "ingested" if snapshot is not None else "rejected")
@@ -99,19 +109,19 @@ def _put(
 
 def ingest(
     spark: SparkSession, sources: Sequence[SnapshotSource], root: str, *, force: bool = False,
-    mode: Mode | None = None, controllers: tuple[int, ...] = (),
+    mode: Mode | None = None, controllers: tuple[int, ...] = (), rack_map: FleetRackMap | None = None,
 ) -> DataFrame:  # fmt: skip
     """Put the clusters of all sources (``find_sources``) into the fleet at ``root``. Rows of INGESTED.
 
-    ``mode`` and ``controllers`` apply to the sources that do not show them. The work is done when the rows are read;
-    when they are read again, they say ``unchanged``. Raises InputError if something else is at ``root``.
+    ``mode``, ``controllers`` and ``rack_map`` apply to the sources that do not show them. The work is done when the
+    rows are read; when they are read again, they say ``unchanged``. Raises InputError if something else is at ``root``.
     """
     absolute = Path(root).absolute()  # executors work elsewhere
     check_fleet_root(absolute)
 
     def work(inputs: Iterator[SnapshotSource]) -> Iterator[pa.RecordBatch]:
         for source in inputs:
-            yield ingest_source(source, absolute, force=force, mode=mode, controllers=controllers)
+            yield ingest_source(source, absolute, force=force, mode=mode, controllers=controllers, rack_map=rack_map)
 
     return map_inputs(spark, tuple(sources), work, INGESTED.ddl)
 

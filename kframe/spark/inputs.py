@@ -9,18 +9,22 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import pyarrow as pa
 from pyarrow import parquet
 
 from kframe.snapshot import Snapshot, read_snapshot
 from kframe.snapshot.manifest import file_of, read_mode
+from kframe.snapshot.rack_map import FleetRackMap
 from kframe.spark.fleet import ClusterRecord, read_part
 from kframe.spark.kraft import KRAFT
 from kframe.spark.reading import WHOLE_TABLES
 from kframe.spark.rows import rows_of, snapshot_of, table_of
-from kframe.spark.schema import BROKERS
+from kframe.spark.schema import BROKERS, TEXT
 from kframe.spark.sources import SnapshotSource
+
+Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +32,7 @@ class ClusterInput:
     """One cluster and where it is: in a fleet that ``ingest`` wrote, or in a source of its own.
 
     ``partitions`` is their number, None if only a read of the whole source shows it. ``kraft``: the cluster is known to
-    run KRaft, so it is never cut into shards.
+    run KRaft, so it is never cut into shards. ``racks`` are those of its brokers without a rack.
     """
 
     cluster: str
@@ -36,6 +40,7 @@ class ClusterInput:
     ingested: bool
     partitions: int | None = None
     kraft: bool = False
+    racks: FleetRackMap | None = None
 
     @staticmethod
     def of_record(root: Path, record: ClusterRecord) -> ClusterInput:
@@ -60,15 +65,21 @@ class ClusterInput:
         return not self.kraft and (self.partitions or 0) > whole_rows
 
     def snapshot(self) -> Snapshot:
-        """The whole cluster. Raises SnapshotError, which names the place and the reason."""
-        if not self.ingested:
-            return read_snapshot(self.path)
-        tables = self.tables()
-        return snapshot_of(*(tables[table.name] for table in WHOLE_TABLES))
+        """The whole cluster. Raises SnapshotError, which names the place and the reason, and InputError for an entry
+        of ``racks`` that contradicts it."""
+        tables = self._read_tables() if self.ingested else {}
+        snapshot = snapshot_of(*(tables[table.name] for table in WHOLE_TABLES)) if tables else read_snapshot(self.path)
+        return snapshot if self.racks is None else self.racks.complete(snapshot, self.cluster)
 
     def tables(self) -> dict[str, pa.Table]:
         """The tables of the cluster by name, without validation. Raises SnapshotError as ``snapshot`` does if the
-        cluster is not ingested."""
+        cluster is not ingested, and InputError."""
+        tables = self._read_tables()
+        if self.racks is not None:
+            tables[BROKERS.name] = with_mapped_racks(tables[BROKERS.name], self.racks)
+        return tables
+
+    def _read_tables(self) -> dict[str, pa.Table]:
         if self.ingested:
             return {table.name: read_part(Path(self.path), table, self.cluster) for table in WHOLE_TABLES}
         snapshot = read_snapshot(self.path)
@@ -77,5 +88,15 @@ class ClusterInput:
 
 def brokers_of(inputs: Iterable[ClusterInput]) -> pa.Table:
     """The rows of BROKERS of ingested clusters, read here: some dozens of rows a cluster."""
-    parts = [read_part(Path(cluster_input.path), BROKERS, cluster_input.cluster) for cluster_input in inputs]
+    parts = []
+    for cluster_input in inputs:
+        rows = read_part(Path(cluster_input.path), BROKERS, cluster_input.cluster)
+        parts.append(rows if cluster_input.racks is None else with_mapped_racks(rows, cluster_input.racks))
     return pa.concat_tables([BROKERS.schema.empty_table(), *parts])
+
+
+def with_mapped_racks(brokers: Rows, racks: FleetRackMap) -> Rows:
+    """Rows of BROKERS with the racks of a map. Raises InputError for an entry that contradicts a row."""
+    columns = (brokers[name].to_pylist() for name in ("cluster", "broker_id", "rack"))
+    mapped = [racks.rack(*row) for row in zip(*columns, strict=True)]
+    return brokers.set_column(brokers.schema.get_field_index("rack"), "rack", pa.array(mapped, TEXT))

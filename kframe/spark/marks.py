@@ -2,7 +2,7 @@
 
     OUT/impacts/cluster=east/scenario=broker-7/part-….parquet
     OUT/_done/impacts/cluster=east/scenario=broker-7         written last, removed first
-    OUT/_left_out/impacts.json                               why clusters have no rows
+    OUT/_left_out/impacts.json                               clusters and scenarios without rows
 
 A directory without a mark is incomplete. A mark has two fingerprints: of the scenario and settings, and of the input of
 the cluster. A later run compares them to find what is left to do, and why.
@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -59,6 +59,14 @@ class StageFrames:
     changed: tuple[str, ...] = ()
 
 
+class LeftOutPart(msgspec.Struct, frozen=True):
+    """A cluster without rows, or a scenario that it could not play, and why. ``scenario`` is None for the cluster."""
+
+    cluster: str
+    scenario: str | None
+    reason: str
+
+
 class Mark(msgspec.Struct, frozen=True):
     """Fingerprints of the settings (``how``) and of the inputs of a part. ``inputs`` is None if they are unknown."""
 
@@ -73,7 +81,7 @@ class Mark(msgspec.Struct, frozen=True):
 
 
 _MARK: Final = msgspec.json.Decoder(Mark)
-_REASONS: Final = msgspec.json.Decoder(dict[str, str])
+_LEFT_OUT_PARTS: Final = msgspec.json.Decoder(list[LeftOutPart])
 
 
 class Marks:
@@ -141,24 +149,28 @@ class Marks:
         building.write_bytes(msgspec.json.encode(mark))
         building.rename(path)
 
-    def write_left_out(self, clusters: Iterable[str], reasons: Mapping[str, str]) -> None:
-        """Save why clusters have no rows of this stage; forget what an earlier run saved of ``clusters``."""
-        saved = {name: reason for name, reason in self.left_out().items() if name not in set(clusters)}
+    def write_left_out(self, parts: Iterable[LeftOutPart], clusters: Set[str], scenarios: Set[str]) -> None:
+        """Save what has no rows of this stage. Forget what an earlier run saved of ``clusters`` and, of each of these,
+        of ``scenarios``."""
+        saved = [
+            part for part in self.left_out()
+            if part.cluster not in clusters or not (part.scenario is None or part.scenario in scenarios)
+        ]  # fmt: skip
         path = self._left_out
         path.parent.mkdir(parents=True, exist_ok=True)
         with staging(self.out) as staged:
             building = staged / path.name
-            building.write_bytes(msgspec.json.format(msgspec.json.encode({**saved, **reasons}), indent=2) + b"\n")
+            building.write_bytes(msgspec.json.format(msgspec.json.encode([*saved, *parts]), indent=2) + b"\n")
             building.rename(path)
 
-    def left_out(self) -> dict[str, str]:
-        """Why clusters have no rows of this stage, by name, as the runs that wrote here saved it. Raises SnapshotError
-        if that cannot be read."""
+    def left_out(self) -> list[LeftOutPart]:
+        """What has no rows of this stage, as the runs that wrote here saved it. Raises SnapshotError if that cannot be
+        read."""
         try:
             raw = self._left_out.read_bytes()
         except FileNotFoundError:
-            return {}
-        return decode(_REASONS, raw, str(self._left_out))
+            return []
+        return decode(_LEFT_OUT_PARTS, raw, str(self._left_out))
 
     @property
     def _left_out(self) -> Path:
@@ -222,6 +234,11 @@ def part_of_cluster(cluster: str) -> Path:
 def cluster_of_part(part: Path) -> str:
     """The cluster of the directory of a cluster or scenario within a table."""
     return unquote(part.parts[0].partition("=")[2])
+
+
+def scenario_of_part(part: Path) -> str:
+    """The scenario of the directory of a scenario within a table."""
+    return unquote(part.parts[1].partition("=")[2])
 
 
 def part_of_scenario(cluster: str, scenario: str) -> Path:

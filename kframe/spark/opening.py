@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,10 +13,11 @@ import msgspec
 import pyarrow as pa
 
 from kframe.snapshot.manifest import FileEntry
+from kframe.snapshot.rack_map import FleetRackMap
 from kframe.spark.fleet import FLEET, inputs_of, is_fleet, read_fleet, records
-from kframe.spark.inputs import ClusterInput, brokers_of
+from kframe.spark.inputs import ClusterInput, brokers_of, with_mapped_racks
 from kframe.spark.reading import WHOLE_TABLES, unpack_tables
-from kframe.spark.schema import WHOLE, FleetTable
+from kframe.spark.schema import BROKERS, WHOLE, FleetTable
 from kframe.spark.sources import SnapshotSource, find_sources
 from kframe.spark.tasks import map_inputs
 
@@ -68,12 +69,39 @@ class _LazyFrames(Mapping[str, "DataFrame"]):
 
 
 def open_fleet(
-    spark: SparkSession, root: str, tables: Iterable[FleetTable] = FLEET, *, fingerprints: bool = False
-) -> Fleet:
+    spark: SparkSession, root: str, tables: Iterable[FleetTable] = FLEET, *, fingerprints: bool = False,
+    racks: FleetRackMap | None = None,
+) -> Fleet:  # fmt: skip
     """The tables of a fleet that ``ingest`` wrote, or of snapshot files and directories.
 
-    Only ``fingerprints`` are read now. An unreadable file fails the query that needs it. Raises InputError.
+    Brokers without a rack have that of ``racks``. Only ``fingerprints`` are read now. An unreadable file, or an entry
+    of ``racks`` that contradicts a cluster, fails the query that needs it. Raises InputError.
     """
+    fleet = _opened(spark, root, tables, fingerprints=fingerprints)
+    return fleet if racks is None else _with_racks(fleet, racks)
+
+
+def _with_racks(fleet: Fleet, racks: FleetRackMap) -> Fleet:
+    """The fleet with the racks of a map; its fingerprints are of inputs and racks."""
+
+    def tables() -> dict[str, DataFrame]:
+        frames = dict(fleet.tables)
+        if BROKERS.name in frames:
+            frames[BROKERS.name] = frames[BROKERS.name].mapInArrow(mapped, BROKERS.ddl)
+        return frames
+
+    def mapped(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return (with_mapped_racks(batch, racks) for batch in batches)
+
+    return Fleet(
+        _LazyFrames(fleet.tables, tables),
+        {name: _fingerprint_with_racks(text, racks.of(name)) for name, text in fleet.inputs.items()},
+        {name: replace(cluster, racks=racks.only(name)) for name, cluster in fleet.clusters.items()},
+        fleet.rejected,
+    )
+
+
+def _opened(spark: SparkSession, root: str, tables: Iterable[FleetTable], *, fingerprints: bool) -> Fleet:
     requested = tuple(tables)
     names = [table.name for table in requested]
     if is_fleet(Path(root)):
@@ -124,6 +152,10 @@ def read_sources(
 def fingerprint(files: Mapping[str, FileEntry]) -> str:
     """One text for files with their names, sizes and hashes."""
     return hashlib.sha256(msgspec.json.encode(sorted(files.items()))).hexdigest()
+
+
+def _fingerprint_with_racks(text: str, racks: Mapping[int, str]) -> str:
+    return hashlib.sha256(text.encode() + msgspec.json.encode(sorted(racks.items()))).hexdigest()
 
 
 def _fingerprints(spark: SparkSession, sources: Sequence[SnapshotSource]) -> dict[str, str]:

@@ -48,12 +48,13 @@ PLANS: Final = FleetTable(
     ),
     ("cluster",),
 )  # fmt: skip
-#: A row a partition that the plan of a cluster changes. ``bytes`` are copied; null without sizes.
+#: A row a partition that the plan of a cluster changes. ``observers`` are those of ``target``; null where no changed
+#: partition has any. ``bytes`` are copied; null without sizes.
 PLAN_MOVES: Final = FleetTable(
     "plan_moves",
     pa.schema(
         [("cluster", TEXT), ("topic", TEXT), ("partition", INT), ("replicas", INTS), ("target", INTS),
-         ("adding", INTS), ("removing", INTS), ("bytes", LONG)]
+         ("adding", INTS), ("removing", INTS), ("observers", INTS), ("bytes", LONG)]
     ),
     ("cluster", "topic", "partition"),
 )  # fmt: skip
@@ -128,7 +129,7 @@ def plan_cluster(cluster: ClusterInput, fleet_request: FleetRequest) -> tuple[Ma
     try:
         proposal = fleet_request.proposal(cluster.cluster, snapshot)
     except InputError as problem:
-        return {}, [f"cluster {cluster.cluster}: {problem}"]
+        return {}, [str(problem)]
     return {PLANS: plan_row(cluster.cluster, proposal), PLAN_MOVES: move_rows(cluster.cluster, proposal)}, []
 
 
@@ -157,6 +158,7 @@ def move_rows(cluster: str, proposal: PlanProposal) -> pa.Table:
     topics, ids = problem.snapshot.topics, problem.brokers.ids
     before, after = problem.original.take(rows), proposal.after.take(rows)
     copied = proposal.copied[rows] * problem.weight[rows]
+    observers = proposal.plan.observers
     names = pa.array(topics.names, TEXT)
     lists = {
         "replicas": before,
@@ -169,6 +171,7 @@ def move_rows(cluster: str, proposal: PlanProposal) -> pa.Table:
         "topic": names.take(pa.array(topics.topic_of_rows()[rows])),
         "partition": pa.array(topics.partition_of_rows()[rows].astype(np.int32)),
         **{name: _list_array(Ragged(part.offsets, ids[part.values])) for name, part in lists.items()},
+        "observers": pa.nulls(len(rows), INTS) if observers is None else _list_array(observers),
         "bytes": pa.nulls(len(rows), LONG) if problem.request.weights is None else pa.array(copied, LONG),
     }
     return pa.table(columns, PLAN_MOVES.schema)

@@ -7,7 +7,7 @@ says otherwise, null where they are not known.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from kframe.errors import InputError
 from kframe.spark.failover import total
-from kframe.spark.marks import Marks, cluster_of_part
+from kframe.spark.marks import LeftOutPart, Marks, cluster_of_part, scenario_of_part
 from kframe.spark.play import BROKER_COUNTS, CHANGES, CONDITIONS, IMPACT_COUNTS, IMPACTS, LOADS, RECORD_COUNTS, SHARED
 from kframe.spark.requests import REQUESTS
 from kframe.spark.schema import LONG, TEXT, FleetTable
@@ -83,8 +83,8 @@ class Played:
     requests: DataFrame | None = None
     clusters: frozenset[str] = frozenset()
     """The clusters that are played, if the tables were read from files."""
-    left_out: Mapping[str, str] = field(default_factory=dict)
-    """Why other clusters of the fleet are not played, by name."""
+    left_out: tuple[LeftOutPart, ...] = ()
+    """Other clusters of the fleet, and scenarios that could not be played."""
 
 
 def written(session: SparkSession, path: str) -> Played:
@@ -97,8 +97,12 @@ def written(session: SparkSession, path: str) -> Played:
         expected = "a directory that kframe spark failover --out wrote"
         raise InputError(path, "nothing played" if Path(path).is_dir() else "no such directory", expected)
     requests = REQUESTED.written(session, path).get(REQUESTS)
-    clusters = frozenset(cluster_of_part(part) for part in store.parts(2))
-    left_out = {name: reason for name, reason in store.left_out().items() if name not in clusters}
+    played = {(cluster_of_part(part), scenario_of_part(part)) for part in store.parts(2)}
+    clusters = frozenset(cluster for cluster, _ in played)
+    left_out = tuple(
+        part for part in store.left_out()
+        if (part.cluster not in clusters if part.scenario is None else (part.cluster, part.scenario) not in played)
+    )  # fmt: skip
     return Played(
         tables[CHANGES], tables[BROKER_COUNTS], tables[CONDITIONS], tables[IMPACTS], requests, clusters, left_out
     )
@@ -177,10 +181,10 @@ class Report:
         worst = (f.col(column).desc_nulls_last() for column in self.worst)
         return self.make(played).orderBy(*worst, *self.table.key)
 
-    def left_out(self, played: Played) -> dict[str, str]:
-        """Why clusters have no row, by name. A Spark job finds those that have rows."""
+    def left_out(self, played: Played) -> list[LeftOutPart]:
+        """Clusters and scenarios without a row. A Spark job finds the clusters that have rows."""
         listed = set(self.make(played).select("cluster").distinct().toArrow()["cluster"].to_pylist())
-        return {**played.left_out, **dict.fromkeys(played.clusters - listed, self.why_none)}
+        return [*played.left_out, *(LeftOutPart(name, None, self.why_none) for name in played.clusters - listed)]
 
 
 REPORTS: Final = {

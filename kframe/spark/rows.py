@@ -21,7 +21,7 @@ from kframe.snapshot.decode import topic_id_bytes
 from kframe.snapshot.facts import ELR_COLUMNS, LIST_COLUMNS, NUMBER_COLUMNS
 from kframe.snapshot.kraft_tables import with_registration
 from kframe.snapshot.parquet import checked_directories
-from kframe.snapshot.tables import ENDPOINT_FIELDS, kraft_brokers_table, partitions_table, topics_table
+from kframe.snapshot.tables import ENDPOINT_FIELDS, OBSERVERS, kraft_brokers_table, partitions_table, topics_table
 from kframe.spark.kraft import is_kraft, kraft_columns, kraft_facts_of, refuse_elrs
 from kframe.spark.schema import BROKERS, CLUSTERS, INT, INTS, PARTITIONS, TEXT, TOPICS, FleetTable
 
@@ -49,6 +49,8 @@ def partition_rows(
 ) -> Iterator[pa.RecordBatch]:  # fmt: skip
     """Batches of PARTITIONS. ``partitions`` may be some of those that ``topics`` count: those at ``positions``."""
     table = partitions_table(topics, partitions, positions, kraft=True)
+    if partitions.observers is None:
+        table = table.append_column(OBSERVERS, pa.nulls(len(partitions), INTS))
     owner = pa.array(topics.topic_of_rows()[positions])
     for name, column in topic_columns(topics).items():
         table = table.append_column(name, column.take(owner))
@@ -138,7 +140,7 @@ def partition_facts(rows: pa.Table, where: str, *, kraft: bool) -> PartitionFact
     """
     numbers = {name: _known(rows, name, where) for name in NUMBER_COLUMNS}
     names = (*LIST_COLUMNS, "directories") if kraft else [name for name in LIST_COLUMNS if name not in ELR_COLUMNS]
-    lists = {name: _known(rows, name, where) for name in names}
+    lists = {name: _known(rows, name, where) for name in (*names, OBSERVERS)}
     replicas = _known(rows, "replicas", where)
     if replicas is None:
         replicas = pa.array([[]] * rows.num_rows, INTS)

@@ -21,6 +21,7 @@ from kframe.model.ids import NO_STATE, RecoveryState
 from kframe.model.lists import distinct_values, members
 from kframe.snapshot.checks import partition_faults
 from kframe.snapshot.facts import LIST_COLUMNS, NUMBER_COLUMNS, PartitionFacts
+from kframe.snapshot.tables import OBSERVERS
 from kframe.spark.kraft import KRAFT, ZOOKEEPER
 from kframe.spark.rows import partition_facts
 from kframe.spark.schema import INT, TEXT, FleetTable
@@ -81,6 +82,9 @@ RULES: Final[Mapping[str, Rule]] = {
     "elr_in_isr": Rule(ERROR, "an ELR without members of the ISR"),
     "last_known_elr_range": Rule(ERROR, "broker ids from 0"),
     "last_known_elr_repeated": Rule(ERROR, "each broker once"),
+    "observers_range": Rule(ERROR, "broker ids from 0"),
+    "observers_repeated": Rule(ERROR, "each broker once"),
+    "observers_not_in_replicas": Rule(ERROR, "observers among the replicas"),
     "directories_unlike_replicas": Rule(ERROR, "one log directory a replica"),
     "leader_range": Rule(ERROR, "a broker id, or -1 for none"),
     "leader_not_in_replicas": Rule(ERROR, "a replica"),
@@ -303,7 +307,7 @@ def _split(rows: pa.Table) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArra
     """Rows that have a value in every column that is not null everywhere, and in every place of a list. Then rows
     without such a value, and rows with a null in a list."""
     missing, with_nulls = np.zeros(rows.num_rows, bool), np.zeros(rows.num_rows, bool)
-    for name in (*_ALWAYS, *NUMBER_COLUMNS, *LIST_COLUMNS, "directories"):
+    for name in (*_ALWAYS, *NUMBER_COLUMNS, *LIST_COLUMNS, "directories", OBSERVERS):
         column = rows[name].combine_chunks()
         if column.null_count and (name in _ALWAYS or column.null_count < rows.num_rows):
             missing |= column.is_null().to_numpy(zero_copy_only=False)

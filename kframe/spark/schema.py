@@ -11,7 +11,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from kframe.snapshot.tables import kraft_schemas
+from kframe.snapshot.tables import OBSERVERS, kraft_schemas
 
 TEXT: Final = pa.string()
 INT: Final = pa.int32()
@@ -78,12 +78,14 @@ _SNAPSHOT: Final = kraft_schemas()
 
 #: A row for each partition, with the facts of its topic that a controller reads. ``unclean`` and
 #: ``min_insync_replicas`` are the topic's own settings, null where it has none or ``configs_known`` is false. An
-#: all-zero topic id is null. ``directories`` are positions in the cluster's ``directory_ids``.
+#: all-zero topic id is null. ``directories`` are positions in the cluster's ``directory_ids``. ``observers`` are
+#: Confluent's.
 PARTITIONS: Final = FleetTable(
     "partitions",
     pa.schema(
-        [*of_cluster(_SNAPSHOT["partitions"]), pa.field("topic_id", TEXT), pa.field("deleting", FLAG),
-         pa.field("configs_known", FLAG), pa.field("unclean", FLAG), pa.field("min_insync_replicas", INT)]
+        [*of_cluster(_SNAPSHOT["partitions"]), pa.field(OBSERVERS, INTS), pa.field("topic_id", TEXT),
+         pa.field("deleting", FLAG), pa.field("configs_known", FLAG), pa.field("unclean", FLAG),
+         pa.field("min_insync_replicas", INT)]
     ),
     ("cluster", "topic", "partition"),
 )  # fmt: skip

@@ -8,7 +8,7 @@ the driver and all executors.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -20,7 +20,7 @@ from kframe.errors import InputError
 from kframe.spark import failover
 from kframe.spark.fleet import staging
 from kframe.spark.inputs import ClusterInput
-from kframe.spark.marks import Mark, Marks, PendingParts, Writing, part_of_scenario
+from kframe.spark.marks import LeftOutPart, Mark, Marks, PendingParts, Writing, part_of_scenario
 from kframe.spark.opening import Fleet
 from kframe.spark.play import ANNOUNCED, BROKER_COUNTS, CHANGES, CONDITIONS, IMPACTS, Engine
 from kframe.spark.requests import REQUESTS
@@ -51,15 +51,20 @@ class StageResult:
     changed: tuple[str, ...]
     parts: Callable[[], Iterator[pa.Table]]
     """The summary of each cluster and scenario that could be played, ascending by the table's key."""
-    clusters: frozenset[str] = frozenset()
-    """The clusters that have scenarios."""
+    pairs: frozenset[_Pair] = frozenset()
+    """The clusters and scenarios that were to be played."""
     store: Marks | None = None
     """The marks of the output directory, if there is one."""
 
-    def write_left_out(self, clusters: Iterable[str], reasons: Mapping[str, str]) -> None:
-        """Save in the output directory, if any, which of these clusters have no rows, and why. ``report`` reads it."""
+    @property
+    def clusters(self) -> set[str]:
+        """The clusters that have scenarios."""
+        return {cluster for cluster, _ in self.pairs}
+
+    def write_left_out(self, parts: Iterable[LeftOutPart], clusters: Set[str]) -> None:
+        """Save in the output directory, if any, what of these clusters has no rows, and why. ``report`` reads it."""
         if self.store is not None:
-            self.store.write_left_out(clusters, reasons)
+            self.store.write_left_out(parts, clusters, {scenario for _, scenario in self.pairs})
 
     def rows(self) -> Iterator[_Row]:
         """The summary, row by row. Holds the rows of one cluster and scenario at a time."""
@@ -117,7 +122,7 @@ class Stage:
         changed = sorted({pair[0] for pair in rows_by_pair if part_of_scenario(*pair) in pending.changed})
         return StageResult(
             self.summary, problems, tuple(changed), lambda: self._parts(sorted(rows_by_pair), summaries, store),
-            frozenset(cluster for cluster, _ in rows_by_pair), store,
+            frozenset(rows_by_pair), store,
         )  # fmt: skip
 
     def _play_whole(

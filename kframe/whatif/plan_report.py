@@ -14,6 +14,7 @@ from kframe.model.columns import Int64
 from kframe.model.lists import distinct_values
 from kframe.whatif.health import Skew
 from kframe.whatif.kraft.plan_check import check_kraft_rules, kraft_detail
+from kframe.whatif.placement_constraints import constraints_note
 from kframe.whatif.plan import Plan
 from kframe.whatif.plan_check import (
     CheckedPlan,
@@ -110,9 +111,12 @@ class PlanReport:
     @property
     def notes(self) -> tuple[str, ...]:
         """What the check leaves out, a sentence each."""
-        if self.checked is None or any(broker.rack is not None for broker in self.checked.snapshot.brokers):
+        if self.checked is None:
             return ()
-        return (RACKS_UNKNOWN,)
+        snapshot, topics = self.checked.snapshot, self.checked.topics
+        racks_known = any(broker.rack is not None for broker in snapshot.brokers)
+        constraints = constraints_note(snapshot, topics[topics >= 0].tolist())
+        return (*(() if racks_known else (RACKS_UNKNOWN,)), *(() if constraints is None else (constraints,)))
 
     @property
     def folded_count(self) -> int:

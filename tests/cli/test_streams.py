@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,44 @@ def test_named_pipe_is_read_once(tmp_path: Path) -> None:
     result = kframe("whatif", "fail", pipe, "--brokers", "4")
     writer.join()
     assert (result.exit_code, "645 partitions of" in result.stdout) == (0, True), result.output
+
+
+class ImmediateTimer:
+    """Fires when it starts, so that a test does not wait."""
+
+    def __init__(self, _delay_s: float, function: Callable[[], None]) -> None:
+        self._function = function
+        self.daemon = False
+
+    def start(self) -> None:
+        self._function()
+
+    def cancel(self) -> None:
+        pass
+
+
+def written_to(path: Path, content: bytes, *arguments: object) -> Result:
+    """Run ``kframe ARGUMENTS`` while another process writes the content to a pipe."""
+    os.mkfifo(path)
+    writer = threading.Thread(target=path.write_bytes, args=[content])
+    writer.start()
+    result = kframe(*arguments)
+    writer.join()
+    return result
+
+
+def test_input_that_does_not_come_is_named_after_a_delay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("threading.Timer", ImmediateTimer)
+    dump, pipe = HEALTHY.read_bytes(), tmp_path / "pipe"
+    results = {
+        "standard input": piped(dump, "whatif", "fail", "-", "--brokers", "4"),
+        f"the named pipe {pipe}": written_to(pipe, dump, "whatif", "fail", pipe, "--brokers", "4"),
+        str(HEALTHY): kframe("whatif", "fail", HEALTHY, "--brokers", "4"),
+        str(tmp_path): kframe("snapshot", "show", tmp_path),
+    }
+    for awaited, result in results.items():
+        assert result.stderr.splitlines()[0] == f"waiting for {awaited}"
+    assert [result.exit_code for result in results.values()] == [0, 0, 0, 2]
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,10 @@ from uuid import UUID
 from kframe.core.kraft.context import KraftContext, KraftSettings
 from kframe.core.kraft.decision import ControllerResult, RequestRefused
 from kframe.core.kraft.random_source import JavaRandom
+from kframe.model.kafka_uuids import uuid_of_text, uuid_text
 from kframe.model.kraft.ids import ELR_VERSION, METADATA_VERSION, ResourceType
 from kframe.model.kraft.metadata import ClusterMetadata
-from kframe.model.kraft.record_json import to_json, uuid_of_text, uuid_text
+from kframe.model.kraft.record_json import to_json
 from kframe.model.kraft.records import (
     BrokerEndpoint,
     BrokerFeature,

@@ -20,9 +20,9 @@ from kframe.core.kraft import (
 from kframe.core.kraft.configs import KraftConfigOperation
 from kframe.core.kraft.decision import ControllerResult, PartitionResult, RequestRefused
 from kframe.errors import ErrorCode
+from kframe.model.kafka_uuids import uuid_of_text, uuid_text
 from kframe.model.kraft.brokers import BrokerRegistration
 from kframe.model.kraft.ids import KraftElection, ResourceType
-from kframe.model.kraft.record_json import uuid_of_text, uuid_text
 from kframe.scenario.kraft.sessions import JavaHeartbeats
 from tests.kraft import oracle_cases
 from tests.kraft.oracle_json import readable_uuid

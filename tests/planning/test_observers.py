@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,13 +12,15 @@ import pytest
 from kframe.errors import InputError, SnapshotError
 from kframe.execution.prepare import read_staged_plan
 from kframe.planning import PlanRequest, plan
-from kframe.snapshot import Snapshot, read_snapshot, write_snapshot
+from kframe.planning.report import report_document
+from kframe.snapshot import Snapshot, generate, read_snapshot, write_snapshot
 from kframe.snapshot.formats import check_holds
 from kframe.snapshot.listing import summary_record
 from kframe.snapshot.summary import conditions_of
 from kframe.whatif import WhatIf, load_plan
 from kframe.whatif.execution import plan_document, rollback_document
 from kframe.whatif.observers import refuse_observers
+from kframe.whatif.placement_constraints import constraints_note
 from kframe.whatif.plan import Plan
 from kframe.whatif.plan_check import resolve_plan
 from kframe.whatif.plan_report import PlanReport
@@ -143,6 +146,47 @@ def test_plan_that_changes_observers_is_named(
             WhatIf(snapshot).reassign(made)
         with pytest.raises(SnapshotError, match="field observers"):
             read_snapshot(path)
+
+
+CONSTRAINTS = "placement constraints not checked: confluent.placement.constraints of "
+
+
+@pytest.mark.parametrize(
+    "request_, topics, expected",
+    [
+        (PlanRequest(replace={22: 23}), {}, ["1 topic (orders-async)"]),
+        (PlanRequest(replace={22: 23}, topics=("audit",)), {}, []),
+        (PlanRequest(replace={22: 23}), {"audit": "", "orders-async": "{}"}, []),
+        (PlanRequest(replace={22: 23}), {"audit": '{"version":1}'}, ["2 topics (audit, orders-async)"]),
+    ],
+    ids=["changed topic", "unchanged topic", "empty", "two topics"],
+)
+def test_plan_names_topics_whose_placement_constraints_are_not_checked(
+    request_: PlanRequest, topics: dict[str, str], expected: list[str]
+) -> None:
+    snapshot = read_snapshot(OBSERVERS)
+    configs = {
+        index: {**(snapshot.topics.configs or {}).get(index, {}), **constraints(topics, name)}
+        for index, name in enumerate(snapshot.topics.names)
+    }
+    snapshot = replace(snapshot, topics=replace(snapshot.topics, configs=configs))
+    proposal = plan(snapshot, request_)
+    report = PlanReport.of(proposal.plan, resolve_plan(proposal.plan, snapshot))
+    for notes in (report_document(proposal)["warnings"], report.document()["notes"]):
+        assert [note for note in notes if "constraints" in note] == [f"{CONSTRAINTS}{text}" for text in expected]
+
+
+def constraints(topics: dict[str, str], name: str) -> dict[str, str]:
+    return {"confluent.placement.constraints": topics[name]} if name in topics else {}
+
+
+def test_note_on_placement_constraints_names_three_topics() -> None:
+    snapshot = generate(40, 4, seed=1, topics=5)
+    assert constraints_note(snapshot, range(5)) is None
+    configs = {index: {"confluent.placement.constraints": '{"version":1}'} for index in range(5)}
+    snapshot = replace(snapshot, topics=replace(snapshot.topics, configs=configs))
+    named = ", ".join(snapshot.topics.names[:3])
+    assert constraints_note(snapshot, [4, 4, 0, 2, 1]) == f"{CONSTRAINTS}4 topics ({named} and 1 more)"
 
 
 def test_generated_plan_keeps_observers() -> None:

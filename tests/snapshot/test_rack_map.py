@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -10,7 +11,7 @@ import pytest
 
 from kframe.errors import InputError
 from kframe.snapshot import Snapshot, read_snapshot
-from kframe.snapshot.rack_map import read_rack_map, with_racks
+from kframe.snapshot.rack_map import read_fleet_rack_map, read_rack_map, with_racks
 from tests.architecture.source import ROOT
 
 CLUSTER: Final = ROOT / "examples" / "clusters" / "kafka-3.9.1-six-brokers"
@@ -33,6 +34,51 @@ def described() -> Snapshot:
 def test_every_form_has_the_same_racks(text: str, tmp_path: Path) -> None:
     (tmp_path / "racks").write_text(text)
     assert list(read_rack_map(str(tmp_path / "racks")).items()) == [(1, "a"), (4, "b")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cluster,broker,rack\neast,1,a\n,2,b\n west ,2,c\n",
+        json.dumps([{"cluster": "east", "broker": 1, "rack": "a"}, {"broker": 2, "rack": "b"},
+                    {"cluster": "west", "broker": 2, "rack": "c"}]),
+    ],
+)  # fmt: skip
+def test_entries_of_a_fleet_apply_to_a_cluster_or_to_every_one(text: str, tmp_path: Path) -> None:
+    (tmp_path / "racks").write_text(text)
+    racks = read_fleet_rack_map(str(tmp_path / "racks"))
+    assert (racks.of("east"), racks.of("west"), racks.of("north")) == ({1: "a", 2: "b"}, {2: "c"}, {2: "b"})
+    with pytest.raises(InputError):
+        read_rack_map(str(tmp_path / "racks"))
+
+
+@pytest.mark.parametrize(
+    ("text", "racks"),
+    [
+        ("broker,rack\n1,a\n", {1: "a"}), ('{"1": "a"}', {1: "a"}), ('{"east": {"1": "a"}}', {1: "a"}),
+        ('{"west": {"1": "a"}, "east": {}}', {}), ("{}", {}),
+    ],
+)  # fmt: skip
+def test_every_form_of_a_fleet(text: str, racks: dict[int, str], tmp_path: Path) -> None:
+    (tmp_path / "racks").write_text(text)
+    assert read_fleet_rack_map(str(tmp_path / "racks")).of("east") == racks
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "actual"),
+    [
+        ("cluster,broker\n", ":1", "cluster,broker"), ("cluster,broker,rack\neast,1\n", ":2", "2 columns"),
+        ("cluster,broker,rack\neast,1,a\neast,1,b\n", ":3", "broker 1 of cluster east twice"),
+        ('[{"cluster": 5, "broker": 1, "rack": "a"}]', "[0]", "cluster 5"),
+        ('{"east": {"1": "a"}, "2": "b"}', "", "broker 'east'"),
+    ],
+)  # fmt: skip
+def test_malformed_map_of_a_fleet_is_refused_by_location(text: str, where: str, actual: str, tmp_path: Path) -> None:
+    (tmp_path / "racks").write_text(text)
+    with pytest.raises(InputError) as refused:
+        read_fleet_rack_map(str(tmp_path / "racks"))
+    assert refused.value.where == f"{tmp_path / 'racks'}{where}"
+    assert actual in refused.value.actual
 
 
 @pytest.mark.parametrize(

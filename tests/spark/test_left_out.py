@@ -60,13 +60,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(*arguments: object, exit_code: int = 0) -> tuple[set[str], dict[str, str]]:
-    """Return the clusters with rows, and the lines on stderr that name clusters as left out or with problems."""
+    """Return the clusters with rows, and the lines on stderr that name clusters as left out or with problems.
+
+    ``left_out`` of the document has the same clusters and reasons.
+    """
     result = kframe("spark", *arguments, "-o", "json")
     assert result.exit_code == exit_code, result.output
     document = json.loads(result.stdout)
     assert_valid(document, document["schema"])
     lines = [line.removeprefix("cluster ") for line in result.stderr.splitlines() if line.startswith("cluster ")]
     named = {line.partition(":")[0].partition(",")[0]: line.partition(": ")[2] for line in lines}
+    reasons = {row["cluster"]: row["reason"] for row in document["left_out"]}
+    assert reasons == {name: line.removeprefix("left out: ") for name, line in named.items()}
     assert named.pop("torn").startswith("left out: rejected when it was ingested: ")
     return {row["cluster"] for row in document["rows"]}, named
 
@@ -75,7 +80,8 @@ def test_each_rack_names_clusters_without_racks(folder: Path, tmp_path: Path) ->
     listed, named = run("failover", folder, "--each-rack", "--out", tmp_path / "out")
     assert listed == {"east", "kraft"}
     assert named == dict.fromkeys(("bare", "brokerless", "topicless"), NO_RACK)
-    assert set(Marks(tmp_path / "out", "impacts").left_out()) == {"bare", "brokerless", "topicless", "torn"}
+    saved = {part.cluster for part in Marks(tmp_path / "out", "impacts").left_out()}
+    assert saved == {"bare", "brokerless", "topicless", "torn"}
     assert run("report", tmp_path / "out") == ({"east", "kraft"}, named)
     listed, named = run("failover", folder, "--each-broker", "--out", tmp_path / "out")
     assert (listed, named) == (
@@ -99,10 +105,38 @@ def test_requests_sweep_plan_and_validate_name_every_cluster(folder: Path, tmp_p
         assert (listed, set(named)) == (fleet().keys() - {"brokerless"}, {"brokerless"})
     listed, named = run("plan", folder, "--rebalance")
     assert listed | set(named) == fleet().keys()
+    document = json.loads(kframe("spark", "validate", folder, "-o", "json").stdout)
+    assert_valid(document, "kframe.spark-violations/v1")
+    assert document["valid"] == ["bare", "brokerless", "east", "topicless"]
+    assert [row["cluster"] for row in document["left_out"]] == ["torn"]
     result = kframe("spark", "validate", folder, "--out", tmp_path / "violations")
     assert result.exit_code == 0, result.output
     assert REJECTED in result.stderr
     assert "no violations in bare, brokerless, east, topicless" in result.stderr
+
+
+def test_problems_of_clusters_and_scenarios_are_left_out_with_their_reason(folder: Path, tmp_path: Path) -> None:
+    listed, named = run("plan", folder, "--remove-brokers", "3", exit_code=3)
+    assert listed | set(named) == fleet().keys()
+    assert named["brokerless"] == "remove_brokers: found broker 3, expected a broker of the snapshot"
+    scenarios = tmp_path / "scenarios.jsonl"
+    scenarios.write_text(
+        '{"scenario": "known", "cluster": "east", "brokers": [1]}\n'
+        '{"scenario": "unknown", "cluster": "east", "brokers": [99]}\n'
+    )
+    out = tmp_path / "out"
+    result = kframe("spark", "failover", folder, "--scenarios", scenarios, "-o", "json", "--out", out)
+    assert result.exit_code == 3, result.output
+    document = json.loads(result.stdout)
+    assert kframe("spark", "failover", folder, "--brokers", "2", "-o", "json", "--out", out).exit_code == 3
+    report = json.loads(kframe("spark", "report", out, "-o", "json").stdout)
+    assert [row for row in report["left_out"] if row["scenario"] == "unknown"] == [
+        row for row in document["left_out"] if row["cluster"] == "east"
+    ]
+    assert [row["scenario"] for row in document["rows"]] == ["known"]
+    (left_out,) = (row for row in document["left_out"] if row["cluster"] == "east")
+    assert left_out["scenario"] == "unknown"
+    assert f"cluster east, scenario unknown: {left_out['reason']}" in result.stderr
 
 
 def test_commands_accept_a_fleet_without_clusters(folder: Path, tmp_path: Path) -> None:

@@ -23,7 +23,8 @@ from kframe.spark.schema import BROKERS, PARTITIONS, TOPICS
 HEALTHY: dict[str, Any] = {
     "cluster": "c", "topic": "t", "replicas": [1, 2, 3], "leader": 1, "leader_epoch": 4, "controller_epoch": 2,
     "partition_epoch": 7, "leader_recovery_state": 0, "isr": [1, 2, 3], "adding_replicas": [], "removing_replicas": [],
-    "topic_id": "one", "deleting": False, "configs_known": True, "unclean": None, "min_insync_replicas": None,
+    "observers": [], "topic_id": "one", "deleting": False, "configs_known": True, "unclean": None,
+    "min_insync_replicas": None,
 }  # fmt: skip
 #: Columns that a healthy partition of a KRaft cluster has as well.
 IN_KRAFT: dict[str, Any] = {"elr": [], "last_known_elr": [], "directories": [3, 3, 3], "controller_epoch": None}
@@ -68,6 +69,9 @@ BROKEN = [
     Broken("elr_in_isr", [{"elr": [1]}], [(0, "[1]")], mode="kraft"),
     Broken("last_known_elr_range", [{"last_known_elr": [-1]}], [(0, "[-1]")], mode="kraft"),
     Broken("last_known_elr_repeated", [{"last_known_elr": [3, 3]}], [(0, "[3, 3]")], mode="kraft"),
+    Broken("observers_range", [{"observers": [-1]}], [(0, "[-1]")]),
+    Broken("observers_repeated", [{"observers": [3, 3]}], [(0, "[3, 3]")]),
+    Broken("observers_not_in_replicas", [{"observers": [4]}], [(0, "[4]")]),
     Broken("directories_unlike_replicas", [{"directories": [4]}], [(0, "[4]")], mode="kraft"),
     Broken("leader_range", [{"leader": -7}], [(0, "-7")], also=frozenset({"offline"})),
     Broken("leader_not_in_replicas", [{"leader": 4}], [(0, "4")],

@@ -11,9 +11,9 @@ import binascii
 import math
 import re
 from typing import Any, Final
-from uuid import UUID
 
 from kframe.errors import RecordError
+from kframe.model.kafka_uuids import uuid_of_text, uuid_text
 from kframe.model.kraft import control, records
 from kframe.model.kraft.record_fields import Field, Kind, Table
 from kframe.model.kraft.record_tables import CONTROL_TABLES, TABLES
@@ -54,19 +54,6 @@ def from_json(document: Any) -> tuple[records.MetadataRecord, int]:
     if not isinstance(version, int) or not 0 <= version <= table.latest:
         raise RecordError(f"{name}, version", repr(version), f"0 to {table.latest}")
     return _struct_from_json(table, document["data"], version, str(name)), version
-
-
-def uuid_text(value: UUID) -> str:
-    """Return Kafka's text of a UUID (``Uuid.toString``): 22 characters."""
-    return base64.urlsafe_b64encode(value.bytes).rstrip(b"=").decode()
-
-
-def uuid_of_text(text: str) -> UUID:
-    """Return the UUID of Kafka's text. Raises ValueError if it is malformed."""
-    raw = base64.b64decode(text + "==", altchars=b"-_", validate=True)
-    if len(text) != 22 or len(raw) != 16:
-        raise ValueError(f"{text!r} is not 16 bytes in base64url")
-    return UUID(bytes=raw)
 
 
 def _struct_to_json(table: Table, record: Any, version: int) -> dict[str, Any]:

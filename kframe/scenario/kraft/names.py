@@ -8,8 +8,9 @@ from typing import Any, Final
 from uuid import NAMESPACE_OID, UUID, uuid5
 
 from kframe.core.kraft.decision import RecordAndVersion
+from kframe.model.kafka_uuids import uuid_text
 from kframe.model.kraft import directory_ids
-from kframe.model.kraft.record_json import to_json, uuid_text
+from kframe.model.kraft.record_json import to_json
 
 RESERVED: Final = {
     "MIGRATING": directory_ids.MIGRATING,

@@ -10,10 +10,10 @@ from uuid import UUID
 from kframe.core.kraft.context import SUPPORTED_FEATURES, KraftSettings
 from kframe.errors import ConfigError, InputError
 from kframe.model.config import ControllerConfig
+from kframe.model.kafka_uuids import expected_uuid, uuid_of_text
 from kframe.model.kraft.ids import METADATA_VERSION, ResourceType
 from kframe.model.kraft.levels import INT16_MAX, parse_level
 from kframe.model.kraft.metadata import ClusterMetadata
-from kframe.model.kraft.record_json import uuid_of_text
 from kframe.model.kraft.releases import (
     LATEST_RELEASE,
     RELEASE_KEY,
@@ -24,6 +24,7 @@ from kframe.model.kraft.releases import (
 )
 from kframe.model.whole_numbers import parse_whole
 from kframe.snapshot import KraftFacts, Snapshot
+from kframe.snapshot.decode import short_repr
 from kframe.whatif.settings import DYNAMIC_KEYS, config_of
 
 _MIN_INSYNC: Final = "min.insync.replicas"
@@ -97,7 +98,7 @@ def directory_id(text: str) -> UUID:
     try:
         return UUID(text) if len(text) > _KAFKA_UUID_LENGTH else uuid_of_text(text)
     except ValueError:
-        raise InputError("directory", repr(text), "the id of a log directory, such as bfbYJgwpTpi0xBOYNcU7iQ") from None
+        raise InputError("directory", short_repr(text), f"the id of a log directory, {expected_uuid(text)}") from None
 
 
 def kraft_config(snapshot: Snapshot, config: Mapping[str, object]) -> tuple[ControllerConfig, tuple[str, ...]]:

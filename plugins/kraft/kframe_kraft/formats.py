@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,7 +35,7 @@ def snapshot_of(source: NodeSource, name: str, end: int | None = None) -> Snapsh
     image = image_of(history, end)
     if image.kraft_version:  # Kafka's brokers list it among the finalized features, too.
         image.metadata.features[KRAFT_VERSION] = image.kraft_version
-    return Snapshot.from_metadata(
+    snapshot = Snapshot.from_metadata(
         image.metadata,
         source=Source(FORMAT, name),
         cluster_id=source.properties.cluster_id if source.properties else None,
@@ -42,6 +43,7 @@ def snapshot_of(source: NodeSource, name: str, end: int | None = None) -> Snapsh
         controller_epoch=image.epoch,
         offset=image.offset - 1 if image.offset else None,
     )
+    return replace(snapshot, provenance={**snapshot.provenance, **history.absent}) if history.absent else snapshot
 
 
 def write_snapshot(snapshot: Snapshot, path: Path, force: bool) -> None:

@@ -169,6 +169,44 @@ def test_dumps_of_all_options_are_read(tmp_path: Path, text: str) -> None:
     assert (result.exit_code, json.loads(result.stdout)["topics"]) == (0, 1), result.output
 
 
+SKIPPED = "kafka-dump-log --skip-record-metadata prints no control record"
+OLDER = "this kafka-dump-log does not print the control record"
+ONLY = "the dump has records only"
+#: As ``--skip-record-metadata`` prints a control record.
+EMPTY_CONTROL = CONTROL[: CONTROL.index("| offset")] + "\n"
+LEADER = line(0, 'LeaderChange {"version":0,"leaderId":1,"voters":[{"voterId":1}]}')
+
+
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        (HEAD + EMPTY_CONTROL + BATCH + f" payload: {FEATURE}\n payload: {TOPIC}\n",
+         [f"quorum.leader unknown ({SKIPPED}): taken as none",
+          f"quorum.kraft_version unknown ({SKIPPED}): taken as 0"]),
+        (HEAD + CONTROL + BATCH + line(1, f"payload: {FEATURE}") + line(2, f"payload: {TOPIC}"),
+         [f"quorum.leader unknown ({OLDER}): taken as none"]),
+        (HEAD + CONTROL.splitlines()[0] + "\n" + LEADER + BATCH + line(1, f"payload: {FEATURE}")
+         + line(2, f"payload: {TOPIC}"), []),
+        (f"{FEATURE}\n{TOPIC}\n",
+         [f"quorum.leader unknown ({ONLY}): taken as none", f"quorum.kraft_version unknown ({ONLY}): taken as 0",
+          f"quorum.epoch unknown ({ONLY}): taken as 0", f"log.offset unknown ({ONLY}): records are counted from 0"]),
+    ],
+    ids=["--skip-record-metadata", "older tool", "complete", "records only"],
+)  # fmt: skip
+def test_facts_that_a_dump_lacks_are_assumptions(tmp_path: Path, text: str, expected: list[str]) -> None:
+    path, out = tmp_path / "dump.txt", tmp_path / "out"
+    path.write_text(text)
+    for arguments in (("snapshot", "show", path), ("log", "at", path), ("whatif", "delete", path, "e")):
+        result = run(*arguments, "-o", "json")
+        assert json.loads(result.stdout)["assumptions"][: len(expected)] == expected, result.output
+    if expected:
+        subjects = ", ".join(text.partition(" unknown")[0] for text in expected)
+        assert f" not in this input: {subjects}" in run("whatif", "delete", path, "e").stdout
+        assert f" unknown: {expected[0].partition('(')[2].partition(')')[0]}" in run("log", "show", path).stderr
+    assert run("snapshot", "convert", path, out).exit_code == 0
+    assert json.loads(run("snapshot", "show", out, "-o", "json").stdout)["assumptions"] == expected
+
+
 def test_dump_has_kraft_version(tmp_path: Path) -> None:
     path = tmp_path / "dump.txt"
     version = '| offset: 1 CreateTime: 5 keySize: 4 valueSize: 5 sequence: -1 headerKeys: [] KRaftVersion {"version":0,'

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -38,6 +40,24 @@ def test_capture_writes_a_snapshot_that_names_the_url(url: str, tmp_path: Path) 
     captured = kframe_json("snapshot", "capture", url, tmp_path / "out")
     assert (captured["partitions"], captured["brokers"], captured["controller_id"]) == (2, 3, 1)
     assert kframe_json("log", "at", url)["under_replicated"] == 1
+
+
+@pytest.mark.parametrize(
+    "racks, code, message",
+    [
+        ("broker,rack\n1,a\n2,a\n9,c\n", 0, ""),
+        ("broker,rack\n2,c\n", 2, "broker 2 in c, expected a, its rack in the snapshot"),
+        ("broker,rack\n1,\n", 2, "racks.csv:2: found rack '' of broker 1, expected a name"),
+    ],
+)
+def test_capture_takes_a_rack_map(url: str, tmp_path: Path, racks: str, code: int, message: str) -> None:
+    (tmp_path / "racks.csv").write_text(racks)
+    captured = invoke("snapshot", "capture", url, "out", "--rack-map", "racks.csv", folder=tmp_path)
+    assert (captured.returncode, message in captured.stderr) == (code, True), captured.stderr
+    assert (tmp_path / "out").exists() is (code == 0)
+    if code == 0:
+        rows = kframe_json("snapshot", "show", tmp_path / "out", "--brokers")["rows"]
+        assert [row["rack"] for row in rows] == ["a", "a", "b"]
 
 
 def test_captured_kraft_version_is_a_feature(tmp_path: Path) -> None:
@@ -82,6 +102,20 @@ def test_capture_says_that_a_leader_is_awaited(tmp_path: Path, monkeypatch: pyte
             assert first == f"waiting for a leader of the quorum at {url}"
             assert "no leader can be reached" in error
             assert result.exit_code == 1
+
+
+def test_log_says_that_a_pipe_or_a_file_is_awaited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("threading.Timer", ImmediateTimer)
+    written, pipe = small_cluster(tmp_path / "node"), tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=[written.data])
+    writer.start()
+    piped = CliRunner().invoke(cli, ["log", "show", str(pipe)])
+    writer.join()
+    segment = written.log / f"{0:020}.log"
+    from_file = CliRunner().invoke(cli, ["log", "show", str(segment)])
+    assert (piped.stderr, from_file.stderr) == (f"waiting for the named pipe {pipe}\n", f"waiting for {segment}\n")
+    assert piped.stdout == from_file.stdout
 
 
 @pytest.mark.parametrize(

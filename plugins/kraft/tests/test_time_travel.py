@@ -125,6 +125,36 @@ def test_at_summarizes_and_writes_cluster(tmp_path: Path) -> None:
     assert [(row["broker_id"], row["fenced"]) for row in brokers] == [(1, True), (2, False), (3, False)]
 
 
+@pytest.mark.parametrize("options", [(), ("--offset", "end"), ("--time", "end"), ("--offset", "9"),
+                                     ("--time", "2023-11-14T22:13:24Z")])  # fmt: skip
+def test_at_and_why_take_every_position(tmp_path: Path, options: tuple[str, ...]) -> None:
+    log = small_cluster(tmp_path)
+    log.append(change(0, leader=2, isr=(2, 3)), registration(1, fenced=FENCE))
+    assert run("at", tmp_path, *options)["fenced_brokers"] == 1
+    assert run("why", tmp_path, "orders-0", *options)["leader"] == 2
+    assert run("why", tmp_path, "orders-0", "--time", "2023-11-14T22:13:23Z")["leader"] == 1
+
+
+@pytest.mark.parametrize("command", [("at",), ("why", "orders-0")])
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        (("--offset", "last"), "found 'last', expected an offset from 0 to 9223372036854775807, or end"),
+        (("--offset", "2023-11-14"), "expected an offset from 0 to 9223372036854775807, or end"),
+        (("--time", "8"), "found '8', expected a time such as 2026-11-24T09:30:00Z; --offset takes offsets"),
+        (("--time", "last"), "found 'last', expected an offset, end, or a time such as 2026-11-24T09:30:00Z"),
+        (("--offset", "1", "--time", "2023-11-14"), "--offset and --time exclude one another"),
+    ],
+)
+def test_other_positions_are_refused(
+    tmp_path: Path, command: tuple[str, ...], options: tuple[str, ...], message: str
+) -> None:
+    small_cluster(tmp_path)
+    name, *partition_name = command
+    result = CliRunner().invoke(group, [name, str(tmp_path), *partition_name, *options])
+    assert (result.exit_code, message in " ".join(result.output.replace("│", " ").split())) == (2, True), result.output
+
+
 def test_history_begins_before_the_newest_snapshot(tmp_path: Path) -> None:
     log = small_cluster(tmp_path)
     topic = RecordAndVersion(records.TopicRecord(name="orders", topic_id=partition(0, 1).topic_id), 0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -11,7 +10,6 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 import click
-from click.shell_completion import CompletionItem
 
 from kframe.plugin import SnapshotError, StoreError
 from kframe.plugin.commands import (
@@ -23,8 +21,8 @@ from kframe.plugin.commands import (
     OutputTable,
     ReportingGroup,
     StopSignal,
-    WholeNumber,
     awaited,
+    awaited_stream,
     broker_ids,
     check_reader,
     client_properties,
@@ -35,18 +33,13 @@ from kframe.plugin.commands import (
     progress,
     topic_names,
 )
-from kframe.plugin.settings import INT64_MAX
+from kframe_kraft.commands.log_parameters import QUORUM, LogSource, RecordType, position_options
 
 if TYPE_CHECKING:
     from kframe_kraft.disk import LogHistory
     from kframe_kraft.sources import NodeSource
     from kframe_kraft.time_travel import LogFollower
 
-    _ParamType = click.ParamType[str]
-else:
-    _ParamType = click.ParamType
-
-_QUORUM: Final = "kraft://"
 _PATH: Final = click.Path(path_type=Path)
 _SCOPES: Final = ("topic", "broker", "rack")
 #: The snapshot format of the sources.
@@ -68,42 +61,7 @@ def group() -> None:
     """
 
 
-class LogSource(click.Path):
-    """A path that exists, or the URL of a quorum."""
-
-    def convert(
-        self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None
-    ) -> str | Path:  # fmt: skip
-        """The path, or the URL as text. Fails for a path that does not exist."""
-        text = os.fspath(value)
-        return text if text.startswith(_QUORUM) else Path(os.fsdecode(super().convert(text, param, ctx)))
-
-
 _SOURCE: Final = LogSource(exists=True)
-
-
-class RecordType(_ParamType):
-    """The name of a type of records, such as PartitionChange."""
-
-    name = "type"
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The name as Kafka spells it. Fails for an unknown type."""
-        names = {name.lower(): name for name in self._names()}
-        normalized = value.lower().replace("_", "").removesuffix("record")
-        if normalized not in names and value.lower() not in names:
-            self.fail(f"{value!r} is no type of records", param, ctx)
-        return names.get(normalized) or names[value.lower()]
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """All types that begin with ``incomplete``."""
-        return [CompletionItem(name) for name in self._names() if name.lower().startswith(incomplete.lower())]
-
-    @staticmethod
-    def _names() -> list[str]:
-        from kframe_kraft.time_travel.entries import type_names
-
-        return type_names()
 
 
 @group.command()
@@ -208,7 +166,7 @@ def followed(
 
     directory = log_directory(source) if source.is_dir() else None
     if directory is None:
-        raise click.UsageError(f"--follow needs the directory of a node, or {_QUORUM}HOST:PORT, not {source}")
+        raise click.UsageError(f"--follow needs the directory of a node, or {QUORUM}HOST:PORT, not {source}")
     _refuse_client_properties(command_config)
     with progress("reading"):
         history = read_history(directory, from_oldest=True)
@@ -217,27 +175,24 @@ def followed(
 
 @group.command()
 @click.argument("source", type=_SOURCE)
-@click.option("--offset", metavar="N", type=WholeNumber(0, INT64_MAX), help="Offset of a record.")
-@click.option("--time", metavar="T", help="A time, UTC unless it has a zone.")
+@position_options
 @click.option("--brokers", is_flag=True, help="List brokers.")
 @click.option("--out", type=_PATH, metavar="DIR", help="Write the cluster as a snapshot directory.")
 @click.option("--force", is_flag=True, help="Replace a snapshot that is already there.")
 @COMMAND_CONFIG
 @output_option
 def at(
-    source: str | Path, offset: int | None, time: str | None, brokers: bool, out: Path | None, force: bool,
+    source: str | Path, position: str, brokers: bool, out: Path | None, force: bool,
     command_config: Path | None, output: str,
 ) -> None:  # fmt: skip
     """Summarize the cluster at an offset or time; at the end of the log by default."""
-    if offset is not None and time is not None:
-        raise click.UsageError("--offset and --time exclude one another")
     from kframe.plugin.snapshot import broker_rows, summary_record, write_snapshot
     from kframe_kraft.formats import snapshot_of
     from kframe_kraft.time_travel import end_of, time_text
     from kframe_kraft.time_travel.positions import time_before
 
     node = _read(source, command_config)
-    end = end_of(node.history, time or ("end" if offset is None else str(offset)))
+    end = end_of(node.history, position)
     snapshot = snapshot_of(node, source if isinstance(source, str) else source.name, end)
     if out is not None:
         with progress("writing") as tick:
@@ -306,15 +261,15 @@ def _difference_row(row: dict[str, Any]) -> dict[str, Any]:
 @group.command()
 @click.argument("source", type=_SOURCE)
 @click.argument("partition", metavar="TOPIC-PARTITION")
-@click.option(
-    "--offset", metavar="N", type=WholeNumber(0, INT64_MAX), help="After this record; at the end of the log by default."
-)
+@position_options
 @COMMAND_CONFIG
 @output_option
 def why(
-    source: str | Path, partition: str, offset: int | None, command_config: Path | None, output: str
+    source: str | Path, partition: str, position: str, command_config: Path | None, output: str
 ) -> None:  # fmt: skip
-    """Say why a partition has its leader: the record, the state before, the event and the rule.
+    """Say why a partition has its leader at an offset or time; at the end of the log by default.
+
+    The answer names the record, the state before, the event and the rule.
 
     The rules of KRaft decide every event that the records beside the change allow. An event is named if the rules
     write this change for it; other events for which they do are listed too.
@@ -322,7 +277,7 @@ def why(
     from kframe_kraft.time_travel import end_of, leader_cause
 
     history = _read(source, command_config).history
-    cause = leader_cause(history, partition, end_of(history, "end" if offset is None else str(offset)))
+    cause = leader_cause(history, partition, end_of(history, position))
     record = asdict(cause)
     record["not_elected"] = {str(broker): reason for broker, reason in (cause.not_elected or {}).items()}
     record["other_events"] = list(cause.other_events)
@@ -349,9 +304,12 @@ def _read(source: str | Path, command_config: Path | None) -> NodeSource:
     from kframe_kraft.sources import read_source
 
     _check_is_log(source)
-    with progress("reading"):
+    with progress("reading", awaited=awaited_stream(source)):
         node = read_source(source, from_oldest=True, to_damage=True)
-    log = node.history.log
+    log, absent = node.history.log, node.history.absent
+    for reason in dict.fromkeys(absent.values()):
+        columns = ", ".join(column for column, why in absent.items() if why == reason)
+        click.echo(f"note: {columns} unknown: {reason}", err=True)
     for text in node.history.damage:
         click.echo(f"warning: damaged log: {text}", err=True)
     if log.torn_bytes:
@@ -361,7 +319,7 @@ def _read(source: str | Path, command_config: Path | None) -> NodeSource:
 
 def _refuse_client_properties(command_config: Path | None) -> None:
     if command_config is not None:
-        raise click.UsageError(f"--command-config has settings for {_QUORUM} URLs")
+        raise click.UsageError(f"--command-config has settings for {QUORUM} URLs")
 
 
 def _check_is_log(source: Path) -> None:
@@ -392,5 +350,5 @@ def _live() -> ModuleType:
     try:
         import kframe_kraft.live
     except ImportError as error:
-        raise BadInput(f"{_QUORUM} URLs need kframe-kafka-wire, which is not installed ({error})") from error
+        raise BadInput(f"{QUORUM} URLs need kframe-kafka-wire, which is not installed ({error})") from error
     return kframe_kraft.live

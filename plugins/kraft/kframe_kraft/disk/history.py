@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -32,6 +32,8 @@ class LogHistory:
     quorum_state: QuorumState | None = None
     committed_below: int = 0
     damage: tuple[str, ...] = ()
+    absent: Mapping[str, str] = field(default_factory=dict)
+    """Why facts of the log are unknown, by the columns of ``Snapshot.provenance``: a dump may lack them."""
 
     @property
     def voters(self) -> tuple[int, ...]:

@@ -40,6 +40,14 @@ _SNAPSHOT: Final = re.compile(r"Snapshot end offset: (\d+), epoch: (\d+)")
 _FILE: Final = re.compile(r"Dumping .*?(\d{20})\.log")
 _LEADER: Final = re.compile(r"\| offset: (\d+) .*? LeaderChange:? (\{.*\})")
 _KRAFT_VERSION: Final = re.compile(r"\| offset: (\d+) .*? KRaftVersion:? (\{.*\})")
+#: A line of ``--skip-record-metadata`` has no offset; a control record then has an empty line.
+_WITH_METADATA: Final = "| offset: "
+#: A control record that the tool names, without its content.
+_CONTROL_TYPE: Final = re.compile(r"\| offset: \d+ .*? controlType: \w+\((\d+)\)")
+_TYPES: Final = {2: "quorum.leader", 5: "quorum.kraft_version"}
+_SKIPS: Final = "kafka-dump-log --skip-record-metadata prints no control record"
+_OLDER: Final = "this kafka-dump-log does not print the control record"
+_RECORDS_ONLY: Final = "the dump has records only"
 _BATCH_RECORDS: Final = 1000
 
 
@@ -64,10 +72,14 @@ def read_dump(source: BatchSource) -> LogHistory:
             raise LogError(source.name, "no footer: the dump is cut off", "the dump of a whole snapshot")
         end = reader.snapshot_id.offset
         snapshot = Checkpoint(reader.timestamp, reader.kraft_version, None, batches)
-        return LogHistory(reader.snapshot_id, snapshot, MetadataLog(end, end))
+        return LogHistory(reader.snapshot_id, snapshot, MetadataLog(end, end), absent=reader.absent)
     if reader.first_offset:
         raise LogError(source.name, f"a log from offset {reader.first_offset}", "a log from offset 0, or a snapshot")
-    return LogHistory(BOOTSTRAP_ID, None, MetadataLog(0, reader.end, batches, last, voters))
+    if reader.first_offset is None:
+        columns = (*_TYPES.values(), "quorum.epoch", "log.offset")
+        reader.absent |= dict.fromkeys(columns, _RECORDS_ONLY)
+    log = MetadataLog(0, reader.end, batches, last, voters)
+    return LogHistory(BOOTSTRAP_ID, None, log, absent=reader.absent)
 
 
 class _DumpBatches:
@@ -99,8 +111,12 @@ class _DumpReader:
         self.is_bootstrap = False
         self.is_complete_snapshot = True
         """Whether the last batch is that of the footer. True without the lines of batches."""
+        self.absent: dict[str, str] = {}
+        """See ``LogHistory.absent``."""
         self._name = name
         self._batch_line = ""
+        self._lacks_control_records = False
+        """Whether the current batch is one of control records, without a line of any of them so far."""
         self._missing = self._count = 0
         """Records of the current batch: those whose lines are still missing, and all."""
         self._has_records = False
@@ -118,6 +134,8 @@ class _DumpReader:
 
     def _read_line(self, number: int, line: str) -> Iterator[RecordBatch]:
         where = f"{self._name}:{number}"
+        if line.startswith(_WITH_METADATA):
+            self._lacks_control_records = False
         if match := _RECORD.fullmatch(line.strip()):
             self._pending.append(_record(match[1], where))
             self._missing -= self._count > 0
@@ -140,6 +158,8 @@ class _DumpReader:
             record = _kraft_version(match[2], where)
             self.kraft_version = record.k_raft_version
             yield self._control_batch(record, int(match[1]), where)
+        elif (match := _CONTROL_TYPE.match(line)) and int(match[1]) in _TYPES:
+            self.absent[_TYPES[int(match[1])]] = _OLDER
         elif line.startswith("Dumping ") and self.first_offset is not None:
             raise LogError(where, "a second file", "the dump of a single file")
         elif _BOOTSTRAP.match(line):
@@ -162,10 +182,12 @@ class _DumpReader:
         self.end, self.timestamp = last + 1, timestamp
         self.is_complete_snapshot = is_control = match[5] == "true"
         self._batch_line, self._missing = where, 0 if is_control else int(match[3])
-        self._count = self._missing
+        self._count, self._lacks_control_records = self._missing, is_control
 
     def _end_batch(self) -> None:
         """Raise LogError unless each record of the current data batch had a line."""
+        if self._lacks_control_records:
+            self.absent |= dict.fromkeys(_TYPES.values(), _SKIPS)
         if self._missing:
             lines = self._count - self._missing
             expected = "a complete dump" if lines or self._has_records else _DECODER
