@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kframe.cli.exits import check_reader
+from kframe.cli.inputs import NamedPath
 from kframe.cli.live import COMMAND_CONFIG, awaited, client_properties
 from kframe.cli.numbers import IDS, WholeNumber, broker_ids, limit_option
 from kframe.cli.output import (
@@ -25,6 +26,7 @@ __all__ = [
     "PATTERNS",
     "TOPICS",
     "BadInput",
+    "NamedPath",
     "OutputTable",
     "Record",
     "ReportingGroup",

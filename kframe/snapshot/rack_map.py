@@ -35,15 +35,16 @@ def read_rack_map(source: InputFile | str) -> dict[int, str]:
     """
     path = Path(source) if isinstance(source, str) else source
     try:
-        text = read_document(path, _BYTES_MAX).decode("utf-8-sig")
+        text = read_document(path, _BYTES_MAX, "a rack map").decode("utf-8-sig")
     except UnicodeDecodeError as problem:
         raise InputError(str(path), f"broken UTF-8 (byte {problem.object[problem.start]:#04x})", "UTF-8") from problem
     entries = _of_json(text, str(path)) if text.lstrip()[:1] in ("{", "[") else _of_csv(text, str(path))
     racks: dict[int, str] = {}
     for where, broker, rack in entries:
         broker_id = _broker_id(broker, where)
-        if not isinstance(rack, str) or not rack or len(rack) > _RACK_LENGTH_MAX:
-            raise InputError(where, f"rack {short_repr(rack)} of broker {broker_id}", "a name")
+        if not isinstance(rack, str) or not rack or len(rack) > _RACK_LENGTH_MAX or not rack.isprintable():
+            expected = f"a name of at most {_RACK_LENGTH_MAX} printable characters"
+            raise InputError(where, f"rack {short_repr(rack)} of broker {broker_id}", expected)
         if broker_id in racks:
             raise InputError(where, f"broker {broker_id} twice", "each broker once")
         racks[broker_id] = rack
@@ -86,7 +87,7 @@ def _broker_id(value: object, where: str) -> int:
 
 
 def _of_csv(text: str, where: str) -> Iterator[tuple[str, object, object]]:
-    rows = csv.reader(io.StringIO(text))
+    rows = csv.reader(io.StringIO(text), strict=True)
     try:
         header = [name.strip() for name in next(rows)]
         if header != _COLUMNS:
@@ -97,7 +98,7 @@ def _of_csv(text: str, where: str) -> Iterator[tuple[str, object, object]]:
             elif any(row):
                 raise InputError(f"{where}:{rows.line_num}", f"{len(row)} columns", "broker and rack")
     except csv.Error as problem:
-        raise InputError(f"{where}:{rows.line_num}", str(problem), "CSV with broker and rack") from problem
+        raise InputError(f"{where}:{rows.line_num}", f"malformed CSV ({problem})", "lines of broker,rack") from problem
 
 
 def _of_json(text: str, where: str) -> Iterable[tuple[str, object, object]]:
@@ -113,6 +114,7 @@ def _of_json(text: str, where: str) -> Iterable[tuple[str, object, object]]:
 def _entry(entry: Any, where: str) -> tuple[str, object, object]:
     pairs = entry if isinstance(entry, list) and all(isinstance(pair, tuple) for pair in entry) else []
     if sorted(name for name, _ in pairs) != _COLUMNS:
-        raise InputError(where, short_repr(entry), 'an object with the keys "broker" and "rack"')
+        actual = f"the keys {', '.join(name for name, _ in pairs)}" if pairs else short_repr(entry)
+        raise InputError(where, actual, 'an object with the keys "broker" and "rack"')
     fields = dict(pairs)
     return where, fields["broker"], fields["rack"]
