@@ -11,6 +11,7 @@ from kframe.cli.exits import FAILED
 from kframe.cli.numbers import WholeNumber
 from kframe.cli.outcome import emit_outcome
 from kframe.cli.output import BadInput, output_option
+from kframe.cli.topics import topic_partitions
 
 if TYPE_CHECKING:
     from kframe.snapshot.administration import Administration
@@ -39,11 +40,10 @@ def command(
         raise BadInput("give --partition, or --all")
     from kframe.errors import ErrorCode
     from kframe.model.events import ElectionType
-    from kframe.scenario.format import topic_partition
     from kframe.whatif import WhatIf
 
     election = ElectionType[kind.upper()]
-    requested = [topic_partition("--partition", partition) for partition in partitions] or None
+    requested = topic_partitions("--partition", partitions) or None
     if not execute:
         whatif = WhatIf(admin.capture())
         refused = emit_outcome(whatif.elect(election, requested), whatif, output, limit)

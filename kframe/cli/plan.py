@@ -11,7 +11,7 @@ import click
 from kframe.cli.admin import EXECUTE, admin_options
 from kframe.cli.exits import FAILED
 from kframe.cli.findings import emit_mode
-from kframe.cli.inputs import INPUT, SOURCE, is_url
+from kframe.cli.inputs import INPUT, SOURCE, check_distinct, is_url
 from kframe.cli.live import COMMAND_CONFIG, CONFIG_OPTION
 from kframe.cli.numbers import WholeNumber, limit_option
 from kframe.cli.output import (
@@ -103,7 +103,7 @@ def generate(
     goals |= chosen_terms(plugins, goal, cost_terms)
     goals["racks"] = _racks(reading.racks(), goals["racks"])
     PlanRequest(**goals)
-    writing.check()
+    writing.check([("SNAPSHOT", source), ("--weights", weights), ("--rack-map", reading.rack_map)])
     if is_url(source):
         if reading.source_format is not None:
             raise BadInput(f"--from {reading.source_format}: found a URL, expected a file")
@@ -176,7 +176,10 @@ def check(
     if page is not None:
         if source is None:
             raise BadInput("--report: found no SNAPSHOT, expected one before PLAN")
+        check_distinct([("SNAPSHOT", source), ("PLAN", plan), ("--weights", weights), ("--report", page)])
         check_file(page, force=force)
+    if source is None and reading != SnapshotReading():
+        raise BadInput("found options of a SNAPSHOT without one, expected SNAPSHOT before PLAN")
     if source is None:
         report = PlanReport.of(load_plan(plan), None)
     else:

@@ -14,7 +14,7 @@ import click
 
 from kframe.cli.admin import EXECUTE, open_administration, report_errors
 from kframe.cli.exits import FAILED, STALE
-from kframe.cli.inputs import INPUT
+from kframe.cli.inputs import INPUT, NamedPath
 from kframe.cli.live import COMMAND_CONFIG, awaited
 from kframe.cli.numbers import ByteSize, DecimalNumber, WholeNumber
 from kframe.cli.output import OutputTable, emit_data, emit_heading, emit_record, emit_rows, output_option, with_options
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _NO_CHANGES: Final[Mapping[str, int | None]] = {}
 _STAGES: Final = ("stage", "partitions", "settled", "copies", "bytes")
 _PROBLEMS: Final = ("topic", "partition", "error")
-_PATH: Final = click.Path(path_type=Path, dir_okay=False)
+_PATH: Final = NamedPath(dir_okay=False)
 _JOURNAL = click.argument("journal", metavar="JOURNAL", type=_PATH)
 _INTERVAL = click.option("--interval", type=DecimalNumber(0.05), default=1.0, show_default=True,
                          metavar="SECONDS", help="Interval between reads of the cluster.")  # fmt: skip

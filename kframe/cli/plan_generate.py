@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kframe.cli.exits import FAILED
-from kframe.cli.inputs import INPUT
+from kframe.cli.inputs import INPUT, check_distinct
 from kframe.cli.numbers import (
     IDS,
     IDS_MAX,
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from kframe.planning import PlanRequest
     from kframe.planning.review import PlanReview
     from kframe.snapshot import Snapshot
+    from kframe.snapshot.files import InputFile
 
 #: Characters of the longest bar.
 BAR_WIDTH: Final = 24
@@ -82,7 +83,9 @@ def _broker_racks(_ctx: click.Context, _option: click.Parameter, values: Iterabl
     """Callback of ``--add-brokers``: ``7,8-9:rack-a`` as {7: None, 8: "rack-a", 9: "rack-a"}."""
     brokers: dict[int, str | None] = {}
     for text in (part for value in values for part in value.split(",")):
-        ids, _, rack = text.partition(":")
+        ids, colon, rack = text.partition(":")
+        if colon and not rack:
+            raise click.BadParameter(f"found {text!r} without a rack, expected ID or ID:RACK")
         try:
             brokers_of_text = parse_ids(ids)
         except ValueError as problem:
@@ -240,10 +243,16 @@ class PlanOutput:
         """Whether the plan, and not the report, is the output."""
         return self.target == _STDOUT
 
-    def check(self) -> None:
-        """Raise InputError unless the plan and the page may be written to their files."""
+    def check(self, inputs: Iterable[tuple[str, InputFile | str | None]]) -> None:
+        """Raise InputError or UsageError unless the plan and the page may be written to their files.
+
+        ``inputs`` are the files that the command reads, each with the name of its option.
+        """
         from kframe.whatif.files import check_file
 
+        if self.target == "":
+            raise BadInput("--out: found an empty name, expected a path, or - for standard output")
+        check_distinct([*inputs, ("--out", self.target), ("--report", self.page)])
         if self.page is not None:
             check_file(self.page, force=self.force)
         if self.target is not None and not self.on_stdout:

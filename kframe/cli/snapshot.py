@@ -11,7 +11,7 @@ import click
 
 from kframe.cli.admin import open_administration
 from kframe.cli.completion import complete_topics
-from kframe.cli.inputs import INPUT
+from kframe.cli.inputs import INPUT, NamedPath, check_distinct
 from kframe.cli.live import (
     CLIENT_SCHEMES,
     COMMAND_CONFIG,
@@ -62,7 +62,7 @@ _KRAFT_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
 _KRAFT_WIDE: Final = ("log_dirs", "cordoned_log_dirs", "incarnation_id", "features", "directories")
 
 
-_PATH: Final = click.Path(path_type=Path)
+_PATH: Final = NamedPath()
 _FORCE: Final = click.option("--force", is_flag=True, help="Replace a snapshot that is already there.")
 
 
@@ -115,6 +115,7 @@ def capture(
     """
     from kframe.snapshot import write_snapshot
 
+    check_distinct([("OUT", target), ("--log-dirs", log_dirs)])
     if log_dirs is not None:
         _check_sizes_file(url, log_dirs, force)
     reading = SnapshotReading(rack_map=rack_map)

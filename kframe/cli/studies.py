@@ -5,13 +5,12 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import click
 
 from kframe.cli.completion import complete_selectors
-from kframe.cli.inputs import INPUT
+from kframe.cli.inputs import INPUT, NamedPath
 from kframe.cli.output import BadInput, with_options
 from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.cli.reading import SnapshotReading, reading_options
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from kframe.snapshot.files import InputFile
     from kframe.whatif import WhatIf
 
-PATH: Final = click.Path(path_type=Path)
+PATH: Final = NamedPath()
 
 
 def replica_lists(_ctx: click.Context, _option: click.Parameter, value: str | None) -> list[list[int]] | None:

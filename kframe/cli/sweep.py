@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kframe.cli.findings import emit_mode, exit_on_findings, fail_on_option, findings
+from kframe.cli.inputs import check_distinct
 from kframe.cli.numbers import WholeNumber
 from kframe.cli.output import (
     BadInput,
@@ -123,6 +124,7 @@ def sweep(
         return
     if plot is not None and sweep_options.depth == 1:
         raise BadInput("--plot: found --depth 1, expected --depth 2, whose pairs are drawn")
+    check_distinct([("SNAPSHOT", cluster.source), ("--out", out), ("--plot", plot)])
     for file, suffixes in ((out, ()), (plot, PICTURES)):
         if file is not None:
             check_file(file, suffixes, force=force)

@@ -7,6 +7,7 @@ from typing import Final
 
 import click
 
+from kframe.cli.output import BadInput
 from kframe.model.topic_patterns import has_wildcard, matching_topics
 
 #: The metavariable of lists of topics, and the end of their help.
@@ -34,3 +35,16 @@ def named_topics(known: Sequence[str], texts: Iterable[str], argument: str) -> l
         else:
             names.append(text)
     return names
+
+
+def topic_partitions(option: str, texts: Iterable[str]) -> list[tuple[str, int]]:
+    """The partitions that an option names. Raises InputError for another text, BadInput for a partition twice."""
+    from kframe.scenario.format import topic_partition
+
+    partitions: dict[tuple[str, int], None] = {}
+    for text in texts:
+        partition = topic_partition(option, text)
+        if partition in partitions:
+            raise BadInput(f"{option}: found {text} twice, expected each partition once")
+        partitions[partition] = None
+    return list(partitions)

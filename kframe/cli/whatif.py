@@ -19,7 +19,7 @@ from kframe.cli.output import ReportingGroup, output_option, with_options
 from kframe.cli.progress import progress
 from kframe.cli.studies import PATH, StudySettings, config_pairs, replica_lists, study_options
 from kframe.cli.sweep import sweep
-from kframe.cli.topics import named_topics
+from kframe.cli.topics import named_topics, topic_partitions
 
 if TYPE_CHECKING:
     from kframe.snapshot.files import InputFile
@@ -141,10 +141,9 @@ def shutdown(
 def elect(study: StudySettings, election: str, partitions: tuple[str, ...], reporting: Reporting) -> None:
     """Elect leaders."""
     from kframe.model.events import ElectionType
-    from kframe.scenario.format import topic_partition
 
     def act(whatif: WhatIf) -> Outcome:
-        requested = [topic_partition("--partition", partition) for partition in partitions]
+        requested = topic_partitions("--partition", partitions)
         return whatif.elect(ElectionType[election.upper()], requested or None)
 
     _run(study, reporting, act)

@@ -41,7 +41,7 @@ def read_weights(source: InputFile | str, snapshot: Snapshot) -> Int64:
     replicas together. Partitions that the snapshot lacks are ignored.
     """
     path = Path(source) if isinstance(source, str) else source
-    document = read_document(path)
+    document = read_document(path, expected="sizes of partitions")
     if document.startswith(_PARQUET):
         topics, partition, size = _parquet(document, str(path))
     elif document.lstrip().startswith(b"["):
@@ -81,7 +81,15 @@ def _parquet(document: bytes, where: str) -> tuple[list[str], Int32, Int64]:
 
 
 def _csv(document: bytes, where: str) -> tuple[list[str], Int32, Int64]:
-    rows = csv.DictReader(io.StringIO(document.decode(errors="replace")))
+    rows = csv.DictReader(io.StringIO(document.decode(errors="replace")), strict=True)
+    try:
+        return _csv_columns(rows, where)
+    except csv.Error as problem:
+        actual = f"malformed CSV ({problem})"
+        raise InputError(f"{where}:{rows.reader.line_num}", actual, "lines of topic,partition,bytes") from problem
+
+
+def _csv_columns(rows: csv.DictReader[str], where: str) -> tuple[list[str], Int32, Int64]:
     names = list(rows.fieldnames or ())
     if any(names.count(name) != 1 for name in _COLUMNS):
         raise InputError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kframe.cli.exits import check_reader
-from kframe.cli.inputs import await_file, awaited_stream
+from kframe.cli.inputs import NamedPath, await_file, awaited_stream
 from kframe.cli.live import COMMAND_CONFIG, awaited, client_properties
 from kframe.cli.numbers import IDS, WholeNumber, broker_ids, limit_option
 from kframe.cli.output import (
@@ -26,6 +26,7 @@ __all__ = [
     "PATTERNS",
     "TOPICS",
     "BadInput",
+    "NamedPath",
     "OutputTable",
     "Record",
     "ReportingGroup",

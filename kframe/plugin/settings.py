@@ -6,10 +6,11 @@ from kframe.api.jaas import LoginModule, parse_login_modules, read_login_modules
 from kframe.api.tls import tls_refusal
 from kframe.model.config import Key, boolean, nearest, text, whole
 from kframe.model.kafka_keys import KAFKA_KEYS
-from kframe.model.whole_numbers import INT64_MAX, parse_whole
+from kframe.model.whole_numbers import INT32_MAX, INT64_MAX, parse_whole
 from kframe.snapshot.decode import short_repr
 
 __all__ = [
+    "INT32_MAX",
     "INT64_MAX",
     "KAFKA_KEYS",
     "Key",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from kframe.model.topic_patterns import topic_pattern
 from kframe.snapshot.checks import check_snapshot, check_topic_name
 from kframe.snapshot.content import named_brokers
+from kframe.snapshot.decode import unique_keys
 from kframe.snapshot.directory import write_snapshot
 from kframe.snapshot.facts import BrokerFacts, CaptureFacts, PartitionFacts, Source, TopicFacts
 from kframe.snapshot.formats import detect_format
@@ -28,5 +29,6 @@ __all__ = [
     "named_brokers",
     "summary_record",
     "topic_pattern",
+    "unique_keys",
     "write_snapshot",
 ]

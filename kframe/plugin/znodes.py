@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kframe.snapshot.decode import Count, decode, topic_id_bytes, topic_id_text
+from kframe.snapshot.decode import Count, decode, refuse_repeated_keys, topic_id_bytes, topic_id_text
 from kframe.snapshot.znodes import (
     BROKER_DECODER,
     CLUSTER_ID_DECODER,
@@ -22,7 +22,6 @@ from kframe.snapshot.znodes import (
     is_controller_only,
     number_of,
     rack_of,
-    refuse_repeated_keys,
 )
 
 __all__ = [

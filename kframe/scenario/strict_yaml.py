@@ -34,7 +34,12 @@ def load(text: str, source: str) -> Any:
     Raises ScenarioError for text that is not YAML and for a key that occurs twice in a mapping. Plain values such as
     ``yes``, ``010``, ``1_000``, ``1:30`` or ``2026-11-24`` raise it, too. It names ``source`` and the line.
     """
-    loader = yaml.SafeLoader(text)
+    try:
+        loader = yaml.SafeLoader(text)
+    except yaml.YAMLError as error:
+        character = getattr(error, "character", None)
+        actual = "a text that is no YAML" if character is None else f"character U+{character:04X}"
+        raise ScenarioError(source, actual, "characters that YAML permits") from error
     try:
         root = loader.get_single_node()
         if root is None:
@@ -45,7 +50,8 @@ def load(text: str, source: str) -> Any:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f"{source}:{mark.line + 1}" if mark else source
-        raise ScenarioError(where, str(getattr(error, "problem", None) or error), "YAML") from error
+        problem = str(getattr(error, "problem", None) or error).removeprefix("but ").removeprefix("found ")
+        raise ScenarioError(where, problem, "YAML") from error
     except (RecursionError, ValueError) as error:
         raise ScenarioError(source, f"unreadable YAML ({error})", "a scenario") from error
     finally:

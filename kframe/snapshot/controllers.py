@@ -5,7 +5,7 @@ A cluster lists the active instance beside its brokers, so that clients find the
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, TypeVar
 
@@ -32,14 +32,21 @@ def with_controllers(snapshot: Content, ids: Iterable[int]) -> Content:
         return snapshot
     if snapshot.is_kraft:
         raise InputError("controllers", _texts(stated), "none: kframe is controller in ZooKeeper mode only")
-    partitions = snapshot.partitions
-    if (row := _first_in_sync(partitions, stated)) is not None:
-        name = snapshot.topics.name_of_row(row)
-        raise InputError("controllers", f"{_texts(stated)} with a replica in sync of {name}", "nodes without replicas")
-    return replace(
-        snapshot, brokers=only_brokers(snapshot.brokers, stated, partitions), provenance=without_assumption(snapshot),
-        controllers=tuple(sorted({*snapshot.controllers, *stated})),
+    marked = replace(
+        snapshot, brokers=only_brokers(snapshot.brokers, stated, snapshot.partitions),
+        provenance=without_assumption(snapshot), controllers=tuple(sorted({*snapshot.controllers, *stated})),
     )  # fmt: skip
+    check_controllers(marked, "controllers")
+    return marked
+
+
+def check_controllers(snapshot: SnapshotContent, where: str) -> None:
+    """Raise InputError for an instance of kframe that leads a partition or is in an ISR."""
+    controllers = snapshot.controllers
+    if controllers and (row := _first_in_sync(snapshot.partitions, controllers)) is not None:
+        name = snapshot.topics.name_of_row(row)
+        actual = f"{_texts(controllers)} with a replica in sync of {name}"
+        raise InputError(where, actual, "nodes without replicas")
 
 
 def only_brokers(
@@ -80,7 +87,7 @@ def node_text(snapshot: SnapshotContent, broker_id: int) -> str:
     return f"broker {broker_id}"
 
 
-def _first_in_sync(partitions: PartitionFacts, ids: list[int]) -> int | None:
+def _first_in_sync(partitions: PartitionFacts, ids: Sequence[int]) -> int | None:
     """The first row that one of ``ids`` leads, or whose ISR has it."""
     mask = np.zeros(len(partitions), np.bool_)
     if partitions.leader is not None:
@@ -91,5 +98,5 @@ def _first_in_sync(partitions: PartitionFacts, ids: list[int]) -> int | None:
     return int(rows[0]) if len(rows) else None
 
 
-def _texts(ids: list[int]) -> str:
+def _texts(ids: Sequence[int]) -> str:
     return ", ".join(map(str, ids))

@@ -6,7 +6,7 @@ import base64
 import json
 import re
 from collections.abc import Mapping
-from typing import Annotated, Final, TypeAlias, TypeVar
+from typing import Annotated, Any, Final, NoReturn, TypeAlias, TypeVar
 
 import msgspec
 import numpy as np
@@ -23,6 +23,8 @@ LeaderField: TypeAlias = Annotated[int, msgspec.Meta(ge=-1, le=2**31 - 1)]
 """A broker id, or -1 for none."""
 Zxid: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
+#: The start of msgspec's message for a text that is none of the permitted ones.
+_NO_CHOICE: Final = "Invalid enum value "
 _STEP: Final = re.compile(r"\.([^.\[]+)|\[([0-9]+)\]")
 
 
@@ -59,14 +61,41 @@ def check_unique_keys(
     if all(raw.count(b'"%b"' % key) in (0, count) for key, count in counts.items()) and b"\\" not in raw:
         return
 
+    refuse_repeated_keys(raw, where, error)
+
+
+def refuse_repeated_keys(raw: bytes | str, where: str, error: type[InputError] = SnapshotError) -> None:
+    """Raise ``error`` if an object of a JSON document has a key twice, because a decoder would take the last value.
+
+    Numbers are not converted: they may be of any length.
+    """
+
     def check(pairs: list[tuple[str, object]]) -> None:
         keys = set[str]()
         for key, _ in pairs:
             if key in keys:
-                raise error(where, f"key {key} twice in one object", "each key once")
+                raise error(where, f"key {short_repr(key)} twice in one object", "each key once")
             keys.add(key)
 
-    json.loads(raw, object_pairs_hook=check, parse_int=len, parse_float=len)
+    def refuse(constant: str) -> NoReturn:
+        raise error(where, f"malformed JSON ({constant})", "a whole JSON document")
+
+    try:
+        json.loads(raw, object_pairs_hook=check, parse_int=len, parse_float=len, parse_constant=refuse)
+    except RecursionError as problem:
+        raise error(where, "JSON nested too deep", "a few levels") from problem
+    except json.JSONDecodeError as problem:
+        raise error(where, f"malformed JSON ({problem})", "a whole JSON document") from problem
+
+
+def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The ``object_pairs_hook`` of ``json.loads`` that raises ValueError for a key that occurs twice in an object."""
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        names = [name for name, _ in pairs]
+        repeated = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"key {short_repr(repeated)} twice in one object")
+    return fields
 
 
 def topic_id_bytes(text: str, where: str, error: type[InputError] = SnapshotError) -> bytes:
@@ -109,6 +138,8 @@ def _invalid(raw: bytes | str, where: str, problem: str) -> tuple[str, str, str]
     elif message.startswith("Expected "):
         expected, _, got = message.removeprefix("Expected ").partition(", got ")
         actual = _value_at(raw, path) or got or "a value that does not fit"
+    elif message.startswith(_NO_CHOICE):
+        actual, expected = message.removeprefix(_NO_CHOICE), "a value of the schema"
     else:
         actual, expected = message, "a value that fits"
     return f"{where} field {path.lstrip('.')}" if path else where, actual, expected

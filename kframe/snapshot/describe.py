@@ -86,7 +86,8 @@ class _Listing:
         self._path = path
         self._faults = faults
         self._assembly = Assembly(self._location, ("leader",), ("isr", *_OPTIONAL_LISTS.values()))
-        self._without_elr = False
+        self._with_elr = self._without_elr = False
+        """Whether the ELR of any partition is reported, and whether that of any is not."""
         self._has_observers = False
         self._invented_ids: dict[str, str] = {}
         """The first topic of each id that is none of Kafka's."""
@@ -155,6 +156,9 @@ class _Listing:
                 actual = f"{self._partitions_read[topic]} partitions of topic {topic}"
                 expected = f"its PartitionCount of {count} (is it truncated?)"
                 self._faults(SnapshotError(str(self._path), actual, expected), topic)
+        if self._with_elr and self._without_elr:
+            actual = f"the Elr of some partitions, and {_NOT_REPORTED} or none for others"
+            self._faults(SnapshotError(str(self._path), actual, "the output of one call of kafka-topics"))
         assembled = self._assembly.finish(self._faults)
         leader, isr = assembled.numbers["leader"], assembled.lists["isr"]
         partitions = PartitionFacts(
@@ -195,7 +199,11 @@ class _Listing:
             raise SnapshotError(where, f"broken UTF-8 (byte {line[problem.start]:#04x})", "UTF-8") from problem
         if not text.strip():
             return
+        labels = [label[1] for label in _LABEL.finditer(text)]
         fields = _fields(text)
+        if len(fields) < len(labels) and "Configs" not in fields:  # A config may have a text like a label.
+            repeated = next(label for label in labels if labels.count(label) > 1)
+            raise SnapshotError(where, f"{repeated}: twice", "each field once")
         if "Topic" not in fields:
             raise SnapshotError(where, short_repr(text.strip()), "a line of kafka-topics --describe")
         if "Partition" in fields:
@@ -250,6 +258,7 @@ class _Listing:
             {"leader": lines.leader[:rows]}, {**lines.lists(rows), "observers": none},
         )  # fmt: skip
         self._labels = lines.labels(rows - 1)
+        self._with_elr = self._with_elr or lines.is_elr_reported(rows)
         self._without_elr = self._without_elr or lines.is_elr_missing(rows)
 
     def _take_partition(self, fields: Mapping[str, str], number: int) -> None:
@@ -275,8 +284,8 @@ class _Listing:
                 for label, column in _OPTIONAL_LISTS.items()
             },
         )
-        if fields.get("Elr", _NOT_REPORTED) == _NOT_REPORTED:
-            self._without_elr = True
+        has_elr = fields.get("Elr", _NOT_REPORTED) != _NOT_REPORTED
+        self._with_elr, self._without_elr = self._with_elr or has_elr, self._without_elr or not has_elr
         if fields.get("Observers"):
             self._has_observers = True
 
@@ -323,7 +332,11 @@ def _numbers(text: str, where: str) -> list[int]:
 
 def _configs(text: str, where: str) -> dict[str, str]:
     pairs = [pair.partition("=") for pair in _NEXT_CONFIG.split(text)] if text else []
-    for name, equals, _ in pairs:
+    configs: dict[str, str] = {}
+    for name, equals, value in pairs:
         if not equals or not name:
             raise SnapshotError(f"{where} field Configs", short_repr(text), "name=value,name=value")
-    return {name: value for name, _, value in pairs}
+        if name in configs:
+            raise SnapshotError(f"{where} field Configs", f"{name} twice", "each config once")
+        configs[name] = value
+    return configs

@@ -88,6 +88,10 @@ class DescribeLines:
         mask = int(self._masks[row])
         return {"Topic", *(label for bit, label in enumerate(_LABELS) if mask & 1 << bit)}
 
+    def is_elr_reported(self, rows: int) -> bool:
+        """Whether the ELR of any of the first ``rows`` partitions is reported."""
+        return bool(((self._masks[:rows] & (_ELR | _NO_ELR)) == _ELR).any())
+
     def is_elr_missing(self, rows: int) -> bool:
         """Whether the ELR of any of the first ``rows`` partitions is not reported."""
         return bool(((self._masks[:rows] & (_ELR | _NO_ELR)) != _ELR).any())

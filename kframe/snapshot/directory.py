@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from kframe.errors import EXISTS, SnapshotError
 from kframe.snapshot.checks import check_brokers_listed, check_snapshot, partition_faults
+from kframe.snapshot.controllers import check_controllers
 from kframe.snapshot.facts import PartitionFacts, TopicFacts
 from kframe.snapshot.faults import REFUSE, Faults
 from kframe.snapshot.files import Progress, ignore_progress
@@ -75,6 +76,7 @@ def read_directory(path: Path, progress: Progress = ignore_progress, faults: Fau
         return f"{path / file_of(table)} row {index} ({name}) field {column}"
 
     checked = check_snapshot(snapshot, locate, faults)
+    check_controllers(checked, f"{path / MANIFEST_FILE} field controllers")
     check_brokers_listed(checked, str(path / file_of("partitions")))
     if sorted(snapshot.unknown) != sorted(unknown):
         raise SnapshotError(f"{path / MANIFEST_FILE} field unknown", str(manifest.unknown), str(list(snapshot.unknown)))

@@ -24,6 +24,8 @@ from kframe.snapshot.noise import CleanText, Readable, continues_log_entry, is_n
 LINE_BYTES_MAX: Final = 16 << 20
 #: A file that must be read whole and is larger than this after decompression is refused.
 DOCUMENT_BYTES_MAX: Final = 1 << 30
+#: What is expected in place of an empty or a missing file, unless a reader says otherwise.
+SNAPSHOT: Final = "a snapshot"
 _PEEK_BYTES: Final = 1 << 16
 #: Lines are read in blocks of this size.
 _BLOCK_BYTES: Final = 1 << 20
@@ -74,7 +76,7 @@ InputFile: TypeAlias = Path | StreamCopy
 
 
 @contextmanager
-def _reading(path: InputFile) -> Iterator[tuple[CleanText, IO[bytes]]]:
+def _reading(path: InputFile, expected: str = SNAPSHOT) -> Iterator[tuple[CleanText, IO[bytes]]]:
     """The content of a file, and the raw file. The position of the raw file is the progress. I/O errors become
     SnapshotError."""
     try:
@@ -85,7 +87,7 @@ def _reading(path: InputFile) -> Iterator[tuple[CleanText, IO[bytes]]]:
             content = cast("IO[bytes]", gzip.GzipFile(fileobj=raw) if packed else raw)
             yield CleanText(_as_utf8(content)), raw
     except FileNotFoundError:
-        raise SnapshotError(str(path), "no such file", "a snapshot") from None
+        raise SnapshotError(str(path), "no such file", expected) from None
     except (EOFError, gzip.BadGzipFile, zlib.error) as problem:
         raise SnapshotError(str(path), f"a damaged gzip file ({problem})", "a whole one") from problem
     except UnicodeDecodeError as problem:
@@ -161,7 +163,7 @@ def read_lines(
             if is_content:
                 yield number + 1, _checked_length(line, path, number + 1)
         if not begun:
-            raise SnapshotError(str(path), "an empty file", "a snapshot")
+            raise SnapshotError(str(path), "an empty file", SNAPSHOT)
 
 
 def _parts(unfinished: bytes, chunk: bytes, take_lines: TakeLines) -> Iterator[tuple[bytes, int, TakeLines]]:
@@ -203,19 +205,19 @@ def _checked_length(line: bytes, path: InputFile, number: int) -> bytes:
     return line
 
 
-def read_document(path: InputFile, limit: int | None = None) -> bytes:
+def read_document(path: InputFile, limit: int | None = None, expected: str = SNAPSHOT) -> bytes:
     """A whole file of at most ``limit`` bytes (default DOCUMENT_BYTES_MAX), without lines of loggers around it.
 
-    Raises SnapshotError.
+    Raises SnapshotError, which says what is ``expected`` if there is no file or no content.
     """
     bytes_max = DOCUMENT_BYTES_MAX if limit is None else limit
-    with _reading(path) as (content, _):
+    with _reading(path, expected) as (content, _):
         document = content.read(bytes_max + 1)
     if len(document) > bytes_max:
         raise SnapshotError(str(path), "a larger file", f"at most {bytes_max} bytes")
     document = without_noise(document)
     if not document.strip():
-        raise SnapshotError(str(path), "an empty file", "a snapshot")
+        raise SnapshotError(str(path), "an empty file", expected)
     return document
 
 

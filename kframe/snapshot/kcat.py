@@ -20,7 +20,7 @@ from kframe.snapshot.assemble import Assembled, Assembly
 from kframe.snapshot.checks import check_snapshot
 from kframe.snapshot.content import named_brokers
 from kframe.snapshot.controllers import controller_note
-from kframe.snapshot.decode import Count, LeaderField, decode, short_repr
+from kframe.snapshot.decode import Count, LeaderField, check_unique_keys, decode, short_repr
 from kframe.snapshot.facts import BrokerFacts, PartitionFacts, Source, TopicFacts
 from kframe.snapshot.faults import REFUSE, Faults
 from kframe.snapshot.files import InputFile, Progress, ignore_progress, read_blocks, read_document
@@ -109,6 +109,7 @@ def read_kcat(path: InputFile, progress: Progress = ignore_progress, faults: Fau
         assembly = _assembly(path)
         if (topics := read_topics(read_blocks(path, progress), assembly)) is not None:
             outline = decode(_METADATA, topics.outline, str(path))
+            _check_keys(topics.outline, outline, str(path))
             failed = [topics.names[number] for number in np.flatnonzero(topics.failed)]
             return _snapshot(assembly.finish(), outline, failed, path, REFUSE)
     document = read_document(path)
@@ -116,6 +117,7 @@ def read_kcat(path: InputFile, progress: Progress = ignore_progress, faults: Fau
         raise SnapshotError(str(path), "the text of kcat -L", "its JSON: use kcat -L -J")
     try:
         metadata = decode(_METADATA, document, str(path))
+        _check_keys(document, metadata, str(path))
     except SnapshotError:
         if faults is REFUSE:
             raise
@@ -123,6 +125,17 @@ def read_kcat(path: InputFile, progress: Progress = ignore_progress, faults: Fau
     progress(len(document), len(document))
     failed = [topic.topic for topic in metadata.topics if topic.error is not None and not topic.partitions]
     return _snapshot(_assembled(metadata, path, faults), metadata, failed, path, faults)
+
+
+def _check_keys(document: bytes, metadata: _Metadata, where: str) -> None:
+    """Raise SnapshotError for a key that occurs twice in an object."""
+    topics, partitions = len(metadata.topics), [row for topic in metadata.topics for row in topic.partitions]
+    ids = sum(len(row.replicas) + len(row.isrs) for row in partitions) + len(metadata.brokers) + 1
+    check_unique_keys(document, where, {
+        **dict.fromkeys((b"brokers", b"topics", b"controllerid", b"query"), 1), b"topic": topics + 1,
+        b"partitions": topics, **dict.fromkeys((b"partition", b"leader", b"replicas", b"isrs"), len(partitions)),
+        b"id": ids, b"name": len(metadata.brokers) + 1,
+    })  # fmt: skip
 
 
 def _snapshot(

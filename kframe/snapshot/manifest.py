@@ -12,7 +12,7 @@ import msgspec
 from kframe.errors import SnapshotError
 from kframe.model.kraft.directory_ids import LOST, MIGRATING, UNASSIGNED
 from kframe.snapshot.content import Mode
-from kframe.snapshot.decode import Count, decode, short_repr
+from kframe.snapshot.decode import Count, decode, refuse_repeated_keys, short_repr
 from kframe.snapshot.facts import ELR_COLUMNS, CaptureFacts, Source
 from kframe.snapshot.files import LINE_BYTES_MAX, read_document
 
@@ -102,6 +102,7 @@ def read_manifest(directory: Path) -> Manifest:
         newer = " (written by a newer kframe?)" if schema.startswith("kframe.snapshot/") else ""
         raise SnapshotError(f"{path} field schema", short_repr(schema) + newer, short_repr(SCHEMA))
     manifest = decode(_MANIFEST, raw, str(path))
+    refuse_repeated_keys(raw, str(path))
     for field, entries in (("counts", manifest.counts), ("files", manifest.files)):
         tables = manifest.tables
         expected = {*tables, "replicas"} if field == "counts" else {file_of(table) for table in tables}

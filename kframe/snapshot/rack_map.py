@@ -91,15 +91,17 @@ def _racks(entries: Iterable[_Entry]) -> dict[str | None, dict[int, str]]:
     racks: dict[str | None, dict[int, str]] = {}
     for entry in entries:
         broker_id = _broker_id(entry.broker, entry.where)
-        if not isinstance(entry.rack, str) or not entry.rack or len(entry.rack) > _RACK_LENGTH_MAX:
-            raise InputError(entry.where, f"rack {short_repr(entry.rack)} of broker {broker_id}", "a name")
+        rack = entry.rack
+        if not isinstance(rack, str) or not rack or len(rack) > _RACK_LENGTH_MAX or not rack.isprintable():
+            expected = f"a name of at most {_RACK_LENGTH_MAX} printable characters"
+            raise InputError(entry.where, f"rack {short_repr(rack)} of broker {broker_id}", expected)
         if not isinstance(entry.cluster, str | None):
             raise InputError(entry.where, f"cluster {short_repr(entry.cluster)}", "the name of a cluster")
         of_cluster = racks.setdefault(entry.cluster or None, {})
         if broker_id in of_cluster:
             where = f" of cluster {entry.cluster}" if entry.cluster else ""
             raise InputError(entry.where, f"broker {broker_id}{where} twice", "each broker once")
-        of_cluster[broker_id] = entry.rack
+        of_cluster[broker_id] = rack
     return racks
 
 
@@ -143,7 +145,7 @@ def _entries(source: InputFile | str, forms: Sequence[tuple[str, ...]]) -> Itera
     """The entries of a file with the columns of one of the forms."""
     path = Path(source) if isinstance(source, str) else source
     try:
-        text = read_document(path, _BYTES_MAX).decode("utf-8-sig")
+        text = read_document(path, _BYTES_MAX, "a rack map").decode("utf-8-sig")
     except UnicodeDecodeError as problem:
         raise InputError(str(path), f"broken UTF-8 (byte {problem.object[problem.start]:#04x})", "UTF-8") from problem
     is_json = text.lstrip()[:1] in ("{", "[")
@@ -159,7 +161,7 @@ def _broker_id(value: object, where: str) -> int:
 
 
 def _of_csv(text: str, where: str, forms: Sequence[tuple[str, ...]]) -> Iterator[_Entry]:
-    rows = csv.reader(io.StringIO(text))
+    rows = csv.reader(io.StringIO(text), strict=True)
     try:
         header = tuple(name.strip() for name in next(rows))
         if header not in forms:
@@ -172,7 +174,8 @@ def _of_csv(text: str, where: str, forms: Sequence[tuple[str, ...]]) -> Iterator
             elif any(row):
                 raise InputError(f"{where}:{rows.line_num}", f"{len(row)} columns", _listed(header))
     except csv.Error as problem:
-        raise InputError(f"{where}:{rows.line_num}", str(problem), f"CSV with {_listed(forms[0])}") from problem
+        where = f"{where}:{rows.line_num}"
+        raise InputError(where, f"malformed CSV ({problem})", f"lines of {','.join(forms[0])}") from problem
 
 
 def _of_json(text: str, where: str, forms: Sequence[tuple[str, ...]]) -> Iterable[_Entry]:
@@ -194,7 +197,8 @@ class _Object(list[tuple[str, Any]]):
 def _listed_entry(entry: Any, where: str, forms: Sequence[tuple[str, ...]]) -> _Entry:
     names = sorted(name for name, _ in entry) if isinstance(entry, _Object) else []
     if names not in map(sorted, forms):
-        raise InputError(where, short_repr(entry), f"an object with the keys {_listed(forms[-1])}")
+        actual = f"the keys {', '.join(name for name, _ in entry)}" if names else short_repr(entry)
+        raise InputError(where, actual, f"an object with the keys {_listed(forms[-1])}")
     return _entry_of(where, dict(entry))
 
 

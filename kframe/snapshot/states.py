@@ -12,7 +12,7 @@ from kframe.errors import SnapshotError
 from kframe.model.columns import Int32, Int64
 from kframe.model.ids import NO_LEADER, NO_STATE
 from kframe.snapshot.assemble import Assembled, GrowingLists, int32
-from kframe.snapshot.decode import decode
+from kframe.snapshot.decode import decode, refuse_repeated_keys
 from kframe.snapshot.facts import PartitionFacts
 from kframe.snapshot.faults import REFUSE, Faults
 from kframe.snapshot.znode_lines import STATE_NUMBERS, ZnodeLines
@@ -20,6 +20,8 @@ from kframe.snapshot.znodes import STATE_DECODER, Znode, number_of
 
 #: Fields of a state znode, and the value of a row without a state.
 _NUMBERS: Final = {"leader": NO_LEADER, "leader_epoch": -1, "controller_epoch": -1, "leader_recovery_state": 0}
+#: The keys of a state that a reader takes.
+_STATE_KEYS: Final = ('"isr"', *(f'"{name}"' for name in _NUMBERS))
 
 
 class DumpedStates:
@@ -36,7 +38,10 @@ class DumpedStates:
     def take(self, topic: str, partition: str, znode: Znode, number: int) -> None:
         """Note one state znode."""
         where = f"{self._location(number)} data of {znode.path}"
-        state, partition_number = decode(STATE_DECODER, znode.data or "", where), number_of(partition, where)
+        data = znode.data or ""
+        state, partition_number = decode(STATE_DECODER, data, where), number_of(partition, where)
+        if any(data.count(key) > 1 for key in _STATE_KEYS):
+            refuse_repeated_keys(data, where)
         self._topic.append(self._topics.setdefault(topic, len(self._topics)))
         self._partition.append(partition_number)
         self._line.append(number)

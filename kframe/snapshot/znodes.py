@@ -6,9 +6,8 @@ plugin reads and writes by these records too.
 
 from __future__ import annotations
 
-import json
 import re
-from typing import Annotated, Final, NoReturn, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -163,23 +162,3 @@ def endpoints_of(registration: BrokerZnode, where: str) -> list[Endpoint]:
             )
         endpoints.append(Endpoint(listener, parts[2], int(parts[3]), protocol))
     return endpoints
-
-
-def refuse_repeated_keys(data: str | bytes, where: str) -> None:
-    """Raise ZnodeError if a JSON object has a key twice: typed decoding silently keeps the last.
-
-    Only called if the decoded values do not rule it out. Numbers are not converted: they may be of any length.
-    """
-
-    def checked(pairs: list[tuple[str, object]]) -> dict[str, object]:
-        result: dict[str, object] = {}
-        for key, value in pairs:
-            if key in result:
-                raise ZnodeError(where, f"key {short_repr(key)} twice in one object", "each key once")
-            result[key] = value
-        return result
-
-    def refuse(constant: str) -> NoReturn:
-        raise ZnodeError(where, f"malformed JSON ({constant})", "a whole JSON document")
-
-    json.loads(data, object_pairs_hook=checked, parse_int=len, parse_float=len, parse_constant=refuse)

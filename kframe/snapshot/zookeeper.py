@@ -22,7 +22,7 @@ from kframe.model.lists import distinct_values
 from kframe.snapshot.assemble import Assembled, Assembly
 from kframe.snapshot.checks import check_snapshot
 from kframe.snapshot.content import named_brokers
-from kframe.snapshot.decode import decode, topic_id_bytes
+from kframe.snapshot.decode import decode, refuse_repeated_keys, short_repr, topic_id_bytes
 from kframe.snapshot.facts import BrokerFacts, PartitionFacts, Source
 from kframe.snapshot.faults import REFUSE, Faults
 from kframe.snapshot.files import InputFile, Progress, ignore_progress, read_lines
@@ -41,7 +41,6 @@ from kframe.snapshot.znodes import (
     is_controller_only,
     number_of,
     rack_of,
-    refuse_repeated_keys,
 )
 
 #: Nodes that every broker creates before it registers: a dump without them is incomplete.
@@ -52,6 +51,10 @@ _STATE_PATH: Final = re.compile(r"/brokers/topics/([^/]+)/partitions/([^/]+)/sta
 _PATH_TEXT: Final = re.compile(rb'"path"\s*:\s*"([^"\\]+)"')
 _TOPIC_PATH: Final = re.compile(r"/(?:brokers/topics|config/topics|admin/delete_topics)/([^/]+)(?:/.*)?")
 _BROKER_PATH: Final = re.compile(r"/brokers/ids/([0-9]{1,10})")
+#: The keys of a line that a reader takes.
+_LINE_KEYS: Final = (b'"path"', b'"data"', b'"version"', b'"czxid"')
+#: Znodes whose data is taken as it is: a second one would replace the first.
+_CONTENT_PATH: Final = re.compile(r"/config/topics/[^/]+|/config/brokers/<default>|/cluster/id|/controller(?:_epoch)?")
 _ASSIGNMENT_LISTS: Final = ("adding_replicas", "removing_replicas")
 
 
@@ -78,6 +81,8 @@ class _Dump:
         self._brokers: dict[int, BrokerFacts] = {}
         self._instances: set[int] = set()
         self._configs: dict[str, dict[str, str]] = {}
+        self._content_lines: dict[str, int] = {}
+        """The lines of znodes that may not occur again."""
         self._deleting: set[str] = set()
         self._default_configs: dict[str, str] | None = None
         self._expected = set(EXPECTED_PATHS)
@@ -128,7 +133,10 @@ class _Dump:
     def take_line(self, line: bytes, number: int) -> None:
         """Note a line in any form. Raises SnapshotError, always if the file ends in it."""
         try:
-            self.take(decode(ZNODE_DECODER, line, self._location(number)), number)
+            znode = decode(ZNODE_DECODER, line, self._location(number))
+            if any(line.count(key) > 1 for key in _LINE_KEYS):
+                refuse_repeated_keys(line, self._location(number))
+            self.take(znode, number)
         except SnapshotError as fault:
             if not line.endswith(b"\n"):
                 raise  # the file is truncated
@@ -139,8 +147,12 @@ class _Dump:
         if match_ := _STATE_PATH.fullmatch(znode.path):
             self._states.take(match_[1], match_[2], znode, number)
             return
+        if not znode.path.startswith("/"):
+            raise SnapshotError(f"{self._location(number)} field path", short_repr(znode.path), "a path from / on")
         self._expected.discard(znode.path)
         where = f"{self._location(number)} data of {znode.path}"
+        if _CONTENT_PATH.fullmatch(znode.path):
+            self._check_repeated(znode, number, where)
         match znode.path.split("/"):
             case ["", "brokers", "topics", topic]:
                 self._take_topic(topic, znode.data, number, where)
@@ -161,6 +173,15 @@ class _Dump:
                 self._controller_id = decode(CONTROLLER_DECODER, znode.data or "", where).brokerid
             case ["", "controller_epoch"]:
                 self._controller_epoch = number_of(znode.data or "", where)
+
+    def _check_repeated(self, znode: Znode, number: int, where: str) -> None:
+        """Raise SnapshotError for a path that was read before, and for an object that has a key twice."""
+        if znode.path in self._content_lines:
+            first = self._location(self._content_lines[znode.path])
+            raise SnapshotError(where, f"{znode.path} again", f"each znode once (first at {first})")
+        self._content_lines[znode.path] = number
+        if znode.data is not None and znode.data.startswith("{"):
+            refuse_repeated_keys(znode.data, where, ZnodeError)
 
     def take_fault(self, fault: SnapshotError, line: bytes, number: int) -> None:
         """Note a line with no valid znode. Also the topic or broker that its path names."""
@@ -254,6 +275,7 @@ class _Dump:
             self._instances.add(broker_id)
             return
         registration = decode(BROKER_DECODER, znode.data or "", where)
+        refuse_repeated_keys(znode.data or "", where)
         endpoints = tuple(endpoints_of(registration, where))
         self._brokers[broker_id] = BrokerFacts(broker_id, True, znode.czxid, endpoints, rack_of(registration))
 

@@ -18,7 +18,8 @@ PICTURES: Final = (".svg", ".png")
 def check_file(path: Path, endings: Collection[str] = (), *, force: bool = False) -> None:
     """Raise InputError unless a file of one of these endings may be written there, over another one by ``force``."""
     if endings and path.suffix not in endings:
-        raise InputError(str(path), f"a name that ends in {path.suffix or 'nothing'!r}", " or ".join(endings))
+        actual = f"a name that ends in {path.suffix!r}" if path.suffix else "a name without an ending"
+        raise InputError(str(path), actual, " or ".join(endings))
     if not path.parent.is_dir():
         raise InputError(str(path.parent), "no such directory", "one to write the file in")
     if path.is_dir() or (path.exists() and not force):

@@ -61,6 +61,8 @@ def run(
     from kframe_simulator import Totals
     from kframe_simulator.simulation.parts import missing, read_parts
 
+    if keep is not None and keep.exists() and not keep.is_dir():
+        raise BadInput(f"--keep {keep}: found a file, expected a directory")
     totals = Totals()
     chunks = [seeds] if parts is None else list(missing(seeds, read_parts(parts)))
 
@@ -184,8 +186,7 @@ def _read(source: str) -> tuple[Options, tuple[Action, ...], str | None]:
     seed = parse_whole(source, _SEED_MAX)
     if seed is not None:
         return *plan_of(seed), None
-    options, plan, document = read_run(Path(source))
-    return options, plan, document.get("trace")
+    return read_run(Path(source))
 
 
 def _show(result: Result, output: str) -> None:

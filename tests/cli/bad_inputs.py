@@ -165,7 +165,7 @@ _SINGLE: Final = (
     BadInput("kraft recover EMPTY --out NEW", 2, "EMPTY"),
     BadInput("kraft recover FOLDER --listener nonsense", 2, "nonsense"),
     # -- arguments and options
-    BadInput("snapshot show kafka://h:1", 2, "expected a file, as kframe snapshot capture kafka://h:1 OUT writes"),
+    BadInput("snapshot show kafka://h:1", 2, "expected a file; kframe snapshot capture writes one"),
     BadInput("bench nosuch", 2, "'WHAT'"),
     BadInput("bench broker-failure --partitions 0", 2, "--partitions"),
     BadInput("bench broker-failure --brokers 3", 2, "--brokers"),

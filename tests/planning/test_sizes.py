@@ -134,8 +134,8 @@ def test_future_replicas_and_failed_directories_do_not_count(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     "text, message",
     [
-        ('[{"topic": "t", "partition": 0, "bytes": 5, "bytes": 6}]', "key bytes twice in one object"),
-        ('{"brokers": [{"broker": 1, "logDirs": [], "logDirs": []}]}', "key logDirs twice in one object"),
+        ('[{"topic": "t", "partition": 0, "bytes": 5, "bytes": 6}]', "key 'bytes' twice in one object"),
+        ('{"brokers": [{"broker": 1, "logDirs": [], "logDirs": []}]}', "key 'logDirs' twice in one object"),
         (document_lines(document(1, {"t-0": 5}), document(1, {"t-0": 5})), ":2: found broker 1 again"),
         (json.dumps(document(1, {"t": 5})), "partition 't', expected topic-partition"),
         (json.dumps(document(1, {"t-0": -1})), "size: found -1"),

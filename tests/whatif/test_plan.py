@@ -218,9 +218,9 @@ MALFORMED: list[tuple[str | bytes, str]] = [
     ('{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1],"log_dirs":[1]}]}', "log_dirs[0]: found 1"),
     ('{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1],"leader":1}]}', "only the fields"),
     ('{"version":1,"partitions":[],"throttle":1}', "only the fields"),
-    ('{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1],"replicas":[2]}]}', "key replicas twice"),
-    ('{"version":1,"partitions":[],"partitions":[]}', "key partitions twice"),
-    ('{"version":1,"partitions":[{"topic":"topic","topic":"u","partition":0,"replicas":[1]}]}', "key topic twice"),
+    ('{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1],"replicas":[2]}]}', "key 'replicas' twice"),
+    ('{"version":1,"partitions":[],"partitions":[]}', "key 'partitions' twice"),
+    ('{"version":1,"partitions":[{"topic":"topic","topic":"u","partition":0,"replicas":[1]}]}', "key 'topic' twice"),
     (b'{"version":1,"partitions":[{"topic":"\xff","partition":0,"replicas":[1]}]}', "plan.json"),
     ('Current partition replica assignment\n{"version":1,"partitions":[]}\n', "found the current assignment only"),
 ]  # fmt: skip

@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from kframe.plugin.kraft import KRAFT_VERSION, LogError
-from kframe.plugin.snapshot import Snapshot, Source
+from kframe.plugin.snapshot import Snapshot, Source, check_snapshot, check_topic_name
 from kframe_kraft.checkpoint_writing import write_checkpoint
 from kframe_kraft.disk import SnapshotId
 from kframe_kraft.disk.names import SNAPSHOT_NAME
@@ -26,7 +26,8 @@ def read_snapshot(path: Any, _progress: object, _faults: object) -> Snapshot:
 def snapshot_of(source: NodeSource, name: str, end: int | None = None) -> Snapshot:
     """Return the cluster at the end of a log, or below offset ``end``. ``name`` is that of the source.
 
-    Raises LogError for a source with control records only: it does not show that the cluster is empty.
+    Raises LogError for a source with control records only: it does not show that the cluster is empty. Raises
+    SnapshotError for a state that no KRaft controller writes, such as a leader that is no replica.
     """
     history = source.history
     has_snapshot = history.snapshot is not None and any(True for _ in history.snapshot.batches)
@@ -35,6 +36,9 @@ def snapshot_of(source: NodeSource, name: str, end: int | None = None) -> Snapsh
     image = image_of(history, end)
     if image.kraft_version:  # Kafka's brokers list it among the finalized features, too.
         image.metadata.features[KRAFT_VERSION] = image.kraft_version
+    for feature, level in image.metadata.features.items():
+        if level < 0:
+            raise LogError(f"{name}, feature {feature}", f"level {level}", "0 or more")
     snapshot = Snapshot.from_metadata(
         image.metadata,
         source=Source(FORMAT, name),
@@ -43,7 +47,16 @@ def snapshot_of(source: NodeSource, name: str, end: int | None = None) -> Snapsh
         controller_epoch=image.epoch,
         offset=image.offset - 1 if image.offset else None,
     )
-    return replace(snapshot, provenance={**snapshot.provenance, **history.absent}) if history.absent else snapshot
+    topics = snapshot.topics
+    for topic in topics.names:
+        check_topic_name(topic, name)
+
+    def locate(kind: Literal["topic", "row"], index: int, column: str) -> str:
+        owner = topics.names[index] if kind == "topic" else topics.name_of_row(index)
+        return f"{name} ({owner}) field {column}"
+
+    checked = check_snapshot(snapshot, locate)
+    return replace(checked, provenance={**checked.provenance, **history.absent}) if history.absent else checked
 
 
 def write_snapshot(snapshot: Snapshot, path: Path, force: bool) -> None:

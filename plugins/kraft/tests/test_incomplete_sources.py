@@ -230,7 +230,8 @@ def test_dump_has_kraft_version(tmp_path: Path) -> None:
         ("", 5, "with --cluster-metadata-decoder"),
         (line(1, f"payload: {FEATURE}"), 5, "1 of 2 records of the batch, expected all, in a complete dump"),
         (line(1, f"payload: {FEATURE}") + line(2, f"payload: {TOPIC[:-4]}"), 5, "1 of 2 records"),
-        (line(1, f"payload: {FEATURE}") * 3, 5, "3 of 2 records"),
+        ("".join(line(offset, f"payload: {FEATURE}") for offset in (1, 2, 3)), 5, "3 of 2 records"),
+        (line(1, f"payload: {FEATURE}") * 2, 7, "found offset 1, expected 2, the next offset of the batch"),
         (line(1, f"payload: {FEATURE}") + line(2, f"payload: {TOPIC}")
          + BATCH.replace("baseOffset: 1 lastOffset: 2", "baseOffset: 3 lastOffset: 4"), 8,
          "0 of 2 records of the batch"),

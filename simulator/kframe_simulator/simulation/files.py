@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 
 from kframe.errors import InputError
 from kframe.scenario.format import SCHEMA as SCENARIO
+from kframe.snapshot.decode import decode, refuse_repeated_keys, short_repr
 from kframe_simulator.faults.plan import CLASS_OF, Action
 from kframe_simulator.simulation.building import FETCH_MS, LAG_MS, rack_of
 from kframe_simulator.simulation.options import Options, TopicOptions
@@ -52,20 +53,41 @@ def write_run(path: Path, result: Result) -> None:
     path.write_text(f"{json.dumps(run_document(result), indent=1)}\n", encoding="utf-8")
 
 
-def read_run(path: Path) -> tuple[Options, tuple[Action, ...], Mapping[str, Any]]:
-    """Options and plan of a saved run, and its complete content. Raises InputError."""
+class _SavedRun(msgspec.Struct):
+    """The fields of a saved run that a replay needs."""
+
+    schema: Literal["kframe.sim-run/v1"]
+    seed: int
+    options: Options
+    plan: list[dict[str, Any]]
+    trace: str
+
+
+_RUN: Final = msgspec.json.Decoder(_SavedRun)
+
+
+def read_run(path: Path) -> tuple[Options, tuple[Action, ...], str]:
+    """Options, plan and trace of a saved run. Raises InputError."""
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-        options = msgspec.convert(document["options"], Options)
-        plan = tuple(Action.read(item) for item in document["plan"])
+        raw = path.read_bytes()
     except OSError as error:
         raise InputError(str(path), error.strerror or "an unreadable file", "a run that was written down") from error
-    except (ValueError, KeyError, TypeError) as error:
-        raise InputError(str(path), f"{type(error).__name__} {error}", f"a run ({SCHEMA})") from error
-    for action in plan:
-        if action.kind not in CLASS_OF:
-            raise InputError(f"{path}: plan", f"action {action.kind!r}", "one of " + ", ".join(sorted(CLASS_OF)))
-    return options, plan, document
+    run = decode(_RUN, raw, str(path), InputError)
+    refuse_repeated_keys(raw, str(path), InputError)
+    if run.seed != run.options.seed:
+        raise InputError(f"{path} field seed", str(run.seed), f"{run.options.seed}, the seed of the options")
+    plan = tuple(_action(fields, f"{path} field plan[{number}]") for number, fields in enumerate(run.plan))
+    return run.options, plan, run.trace
+
+
+def _action(fields: Mapping[str, Any], where: str) -> Action:
+    try:
+        action = Action.read(fields)
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(where, short_repr(fields), "an action with at_ms and kind") from error
+    if action.kind not in CLASS_OF:
+        raise InputError(f"{where}.kind", repr(action.kind), "one of " + ", ".join(sorted(CLASS_OF)))
+    return action
 
 
 def scenario_text(options: Options, played_steps: Sequence[PlayedStep], end_ms: float) -> str:

@@ -12,16 +12,42 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal, TypeAlias
+
+import msgspec
 
 import kframe
 from kframe.errors import InputError
+from kframe.snapshot.decode import decode, refuse_repeated_keys
 from kframe_simulator.simulation.run import Totals
 
 SCHEMA: Final = "kframe.sim-part/v1"
 #: Seeds of a part. An interruption loses at most one part, some minutes of work.
 SEEDS: Final = 500
 _SOURCES: Final = (".py", ".pyx", ".pxd", ".h")
+_Number: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+
+
+class _SavedPart(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """A line of the file: ``SimCounts`` of the seeds, with zeros left out."""
+
+    schema: Literal["kframe.sim-part/v1"]
+    build: str
+    first_seed: _Number
+    last_seed: _Number
+    failed: dict[str, str] = {}
+    seeds: _Number = 0
+    events: _Number = 0
+    events_least: _Number = 0
+    simulated_seconds: _Number = 0
+    failed_seeds: _Number = 0
+    faults: dict[str, _Number] = {}
+    actions: dict[str, _Number] = {}
+    looks: dict[str, _Number] = {}
+    counts: dict[str, _Number] = {}
+
+
+_PART: Final = msgspec.json.Decoder(_SavedPart)
 
 
 @cache
@@ -46,14 +72,11 @@ def read_parts(path: Path) -> list[dict[str, Any]]:
     """The parts in a file, sorted by seed. None if there is no file. Raises InputError, also if parts overlap or come
     from several builds."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-        parts = [json.loads(line) for line in lines]
-        parts.sort(key=lambda part: part["first_seed"])
-        kinds = {part["schema"] for part in parts}
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(str(path), f"{type(error).__name__} {error}", f"lines of JSON ({SCHEMA})") from error
-    if not kinds <= {SCHEMA}:
-        raise InputError(str(path), ", ".join(sorted(kinds)), SCHEMA)
+        lines = path.read_bytes().splitlines() if path.exists() else []
+    except OSError as error:
+        raise InputError(str(path), error.strerror or "an unreadable file", f"lines of JSON ({SCHEMA})") from error
+    parts = [_part(line, f"{path}:{number}") for number, line in enumerate(lines, 1)]
+    parts.sort(key=lambda part: part["first_seed"])
     builds = sorted({part["build"] for part in parts})
     if len(builds) > 1:
         raise InputError(str(path), f"parts of the builds {', '.join(builds)}", "parts of one build")
@@ -61,6 +84,15 @@ def read_parts(path: Path) -> list[dict[str, Any]]:
         if after["first_seed"] <= before["last_seed"]:
             raise InputError(str(path), f"seed {after['first_seed']} in two parts", "each seed once")
     return parts
+
+
+def _part(line: bytes, where: str) -> dict[str, Any]:
+    part = decode(_PART, line, where, InputError)
+    refuse_repeated_keys(line, where, InputError)
+    if part.last_seed < part.first_seed:
+        raise InputError(f"{where} field last_seed", str(part.last_seed), f"{part.first_seed} or more, the first seed")
+    fields: dict[str, Any] = msgspec.json.decode(line)
+    return fields
 
 
 def missing(seeds: range, parts: Sequence[Mapping[str, Any]]) -> Iterator[range]:

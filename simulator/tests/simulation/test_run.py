@@ -66,9 +66,9 @@ def test_violation_is_detected_shrunk_and_printed(monkeypatch: pytest.MonkeyPatc
     shrunk = shrink(options, plan, "I8", tries_max=60)
     assert len(shrunk.plan) < len(plan)
     write_run(tmp_path / "run.json", shrunk)
-    options_read, plan_read, document = read_run(tmp_path / "run.json")
+    options_read, plan_read, trace = read_run(tmp_path / "run.json")
     assert (options_read, plan_read) == (options, shrunk.plan)
-    assert play(options_read, plan_read).trace == document["trace"]
+    assert play(options_read, plan_read).trace == trace
 
 
 def test_shrink_refuses_run_without_violation() -> None:
@@ -79,9 +79,10 @@ def test_shrink_refuses_run_without_violation() -> None:
 @pytest.mark.parametrize(
     ("text", "error"),
     [
-        ("{", "JSONDecodeError"),
-        ("{}", "KeyError"),
-        (json.dumps({"options": {}, "plan": []}), "ValidationError"),
+        ("{", "malformed JSON"),
+        ("{}", 'missing field "schema"'),
+        (json.dumps({"schema": "kframe.sim-run/v1", "seed": 1, "options": {}, "plan": []}), "field options: missing"),
+        (json.dumps({"schema": "kframe.sim-run/v9"}), "field schema: found 'kframe.sim-run/v9'"),
     ],
 )
 def test_invalid_run_file_is_refused(tmp_path: Path, text: str, error: str) -> None:
@@ -147,10 +148,10 @@ def test_run_in_parts_is_summed_and_resumed(tmp_path: Path, monkeypatch: pytest.
 @pytest.mark.parametrize(
     ("lines", "error"),
     [
-        pytest.param(["none"], "JSONDecodeError", id="no JSON"),
+        pytest.param(["none"], "parts.jsonl:1: found malformed JSON", id="no JSON"),
         pytest.param([PART, PART], "seed 3 in two parts", id="twice"),
         pytest.param([PART, PART.replace("aa", "bb").replace("3", "9")], "aa, bb", id="two builds"),
-        pytest.param([PART.replace("part", "whole")], "kframe.sim-whole/v1", id="something else"),
+        pytest.param([PART.replace("part", "whole")], "field schema: found 'kframe.sim-whole/v1'", id="something else"),
         pytest.param([], "no parts", id="nothing"),
     ],
 )

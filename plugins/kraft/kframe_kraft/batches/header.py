@@ -17,6 +17,8 @@ _CHECKED: Final = struct.Struct(">hiqqqhii")
 CHECKED_START: Final = PREFIX.size + _EPOCH.size
 HEADER_BYTES: Final = CHECKED_START + _CHECKED.size
 MAGIC: Final = 2
+#: The position of the magic in a batch.
+MAGIC_START: Final = PREFIX.size + 4
 #: Largest batch that a KRaft leader writes (Kafka ``KafkaRaftClient.MAX_BATCH_SIZE_BYTES``).
 BATCH_BYTES_MAX: Final = 8 * 1024 * 1024
 #: Larger batches are refused, so that a malformed length allocates no memory.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kframe.plugin.commands import (
+    NamedPath,
     OutputTable,
     ReportingGroup,
     WholeNumber,
@@ -55,6 +56,8 @@ def compare(directories: tuple[Path, ...], limit: int | None, output: str) -> No
 
     if len(directories) < 2:
         raise click.UsageError("found one directory, expected at least two")
+    if len({directory.resolve() for directory in directories}) < len(directories):
+        raise click.UsageError("found a directory twice, expected the directories of different nodes")
     with progress("reading") as tick:
         replicas = []
         for number, directory in enumerate(directories):
@@ -108,9 +111,7 @@ def _damaged_row(replica: DamagedReplica, committed: int | None) -> dict[str, An
 
 @group.command()
 @click.argument("directory", metavar="DIR", type=_SOURCE)
-@click.option(
-    "--out", type=click.Path(path_type=Path), metavar="NEW", help="Write the copy; without it nothing is written."
-)
+@click.option("--out", type=NamedPath(), metavar="NEW", help="Write the copy; without it nothing is written.")
 @click.option("--listener", "listeners", multiple=True, metavar="NAME://HOST:PORT",
               help="A listener of the only voter, with kraft.version 1; by default those in the log.")  # fmt: skip
 @click.option("--node-id", type=WholeNumber(), metavar="N",
@@ -129,6 +130,11 @@ def recover(
     from kframe_kraft.time_travel import time_text
 
     endpoints = tuple(map(_endpoint, listeners))
+    names = [endpoint.name.upper() for endpoint in endpoints]
+    if len(set(names)) < len(names):
+        raise click.UsageError("--listener: found a name twice, expected each listener once")
+    if out is not None and directory.resolve() in out.resolve().parents:
+        raise click.UsageError(f"--out: found {out} in DIR, which is only read, expected a path outside")
     with progress("reading"):
         plan = plan_recovery(directory, node_id)
     if out is not None:

@@ -18,6 +18,7 @@ from kframe.plugin.commands import (
     PATTERNS,
     TOPICS,
     BadInput,
+    NamedPath,
     OutputTable,
     ReportingGroup,
     StopSignal,
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from kframe_kraft.sources import NodeSource
     from kframe_kraft.time_travel import LogFollower
 
-_PATH: Final = click.Path(path_type=Path)
+_PATH: Final = NamedPath()
 _SCOPES: Final = ("topic", "broker", "rack")
 #: The snapshot format of the sources.
 _FORMAT: Final = "kraft"
@@ -102,10 +103,11 @@ def show(
     from kframe_kraft.time_travel import EntryFilter, end_of, entries, followed_entries, start_of
 
     def selection(history: LogHistory) -> EntryFilter:
-        return EntryFilter(
-            types, topics, brokers, 0 if start is None else start_of(history, start),
-            None if end is None else end_of(history, end), control, boundaries,
-        )  # fmt: skip
+        first = 0 if start is None else start_of(history, start)
+        last = None if end is None else end_of(history, end)
+        if last is not None and first >= last > 0:
+            raise BadInput(f"--from {start}: found offset {first}, expected one up to --to {end}")
+        return EntryFilter(types, topics, brokers, first, last, control, boundaries)
 
     if not follow:
         history = _read(source, command_config).history

@@ -11,10 +11,19 @@ from collections.abc import Iterator
 from typing import IO, Final, Protocol
 
 import numpy as np
+from crc32c import crc32c
 
 from kframe.plugin.columns import UInt8
 from kframe_kraft.batches import BatchHeader, RecordBatch, read_batch
-from kframe_kraft.batches.header import HEADER_BYTES, PREFIX, READ_BYTES_MAX, read_header
+from kframe_kraft.batches.header import (
+    CHECKED_START,
+    HEADER_BYTES,
+    MAGIC,
+    MAGIC_START,
+    PREFIX,
+    READ_BYTES_MAX,
+    read_header,
+)
 from kframe_kraft.errors import BatchError
 
 #: Bytes to read at once.
@@ -70,6 +79,20 @@ class BatchFile:
     def batch(self, position: int) -> RecordBatch:
         """The batch at byte ``position``. Raises BatchError if it is malformed."""
         return _FilePart(self).batch(position)
+
+    def has_valid_crc(self, position: int) -> bool:
+        """Whether the batch at byte ``position`` was written completely: its CRC is that of its bytes.
+
+        If it is malformed even so, its writer made a mistake, and it is no torn tail.
+        """
+        start = self.read(position, HEADER_BYTES)
+        if len(start) < HEADER_BYTES or start[MAGIC_START] != MAGIC:
+            return False
+        size = PREFIX.unpack_from(start)[1] + PREFIX.size
+        if not HEADER_BYTES <= size <= min(READ_BYTES_MAX, self.size - position):
+            return False
+        crc = int.from_bytes(start[CHECKED_START - 4 : CHECKED_START], "big")
+        return crc32c(self.read(position + CHECKED_START, size - CHECKED_START)) == crc
 
     def read(self, position: int, count: int) -> bytes:
         """So many bytes, or those up to ``size``. Raises BatchError if the file has become shorter."""

@@ -31,22 +31,24 @@ def read_properties(directory: Path) -> MetaProperties:
         lines = path.read_text("utf-8").splitlines()
     except FileNotFoundError:
         raise LogError(str(path), "no such file", "cluster.id and node.id of the node") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise LogError(str(path), str(error), "a readable file") from error
+    except UnicodeDecodeError as error:
+        raise LogError(str(path), f"broken UTF-8 (byte {error.object[error.start]:#04x})", "UTF-8") from error
+    except OSError as error:
+        raise LogError(str(path), error.strerror or str(error), "a readable file") from error
     pairs = (line.partition("=") for line in lines if line.strip() and not line.lstrip().startswith(("#", "!")))
     values = {key.strip(): value.strip().replace("\\:", ":").replace("\\=", "=") for key, _, value in pairs}
     if values.get("version") != "1":
         raise LogError(f"{path}, version", repr(values.get("version")), "1")
     if not values.get("cluster.id"):
         raise LogError(f"{path}, cluster.id", "nothing", "a cluster id")
+    node_id = parse_whole(values.get("node.id", ""))
+    if node_id is None:
+        raise LogError(f"{path}, node.id", repr(values.get("node.id"))[:100], "a whole number from 0 to 2147483647")
+    text = values.get("directory.id")
     try:
-        node_id = parse_whole(values.get("node.id", ""))
-        if node_id is None:
-            raise ValueError(f"found node.id {values.get('node.id')!r}")
-        text = values.get("directory.id")
         directory_id = None if text is None else uuid_of_text(text)
     except ValueError as error:
-        raise LogError(str(path), str(error), "an integer node.id and a UUID as directory.id") from error
+        raise LogError(f"{path}, directory.id", repr(text)[:100], "22 characters of URL-safe base64") from error
     if directory_id is not None and directory_ids.is_reserved(directory_id):
         raise LogError(f"{path}, directory.id", f"the reserved id {directory_id}", "another id")
     return MetaProperties(values["cluster.id"], node_id, directory_id)

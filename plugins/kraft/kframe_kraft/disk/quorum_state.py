@@ -9,6 +9,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from kframe.plugin.kraft import directory_ids, uuid_of_text, uuid_text
+from kframe.plugin.snapshot import unique_keys
 from kframe_kraft.disk.atomic import replace_file
 from kframe_kraft.errors import LogError
 
@@ -34,11 +35,13 @@ def read_quorum_state(directory: Path) -> QuorumState | None:
     """Return the state in a log's directory, or None if there is none. Raises LogError if it is malformed."""
     path = directory / FILE_NAME
     try:
-        document = json.loads(path.read_bytes())
+        document = json.loads(path.read_bytes(), object_pairs_hook=unique_keys)
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, RecursionError) as error:
-        raise LogError(str(path), str(error)[:200], "a JSON object") from error
+    except OSError as error:
+        raise LogError(str(path), error.strerror or str(error), "a readable file") from error
+    except (ValueError, RecursionError) as error:
+        raise LogError(str(path), f"malformed JSON ({str(error)[:200]})", "a JSON object") from error
     version = document.get("data_version") if isinstance(document, dict) else None
     if version not in (0, 1):
         raise LogError(f"{path}, data_version", repr(version)[:100], "0 or 1")
@@ -46,8 +49,8 @@ def read_quorum_state(directory: Path) -> QuorumState | None:
         directory_id = uuid_of_text(document["votedDirectoryId"]) if version == 1 else directory_ids.ZERO_UUID
         voters = document["currentVoters"] or () if version == 0 else ()
         return QuorumState(
-            _int32(document["leaderEpoch"]), _int32(document["leaderId"]), _int32(document["votedId"]), directory_id,
-            tuple(_int32(voter["voterId"]) for voter in voters), version,
+            _int32(document["leaderEpoch"], 0), _int32(document["leaderId"], -1), _int32(document["votedId"], -1),
+            directory_id, tuple(_int32(voter["voterId"], 0) for voter in voters), version,
         )  # fmt: skip
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise LogError(str(path), repr(document)[:200], f"the fields of version {version} ({error!r})") from error
@@ -65,7 +68,7 @@ def write_quorum_state(directory: Path, state: QuorumState) -> None:
     replace_file(directory / FILE_NAME, json.dumps(fields, separators=(",", ":")).encode())
 
 
-def _int32(value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not -(2**31) <= value < 2**31:
-        raise ValueError(f"{value!r} is not an int32")
+def _int32(value: Any, least: int) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 2**31:
+        raise ValueError(f"{value!r} is no int32 from {least}")
     return value

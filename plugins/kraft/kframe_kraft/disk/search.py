@@ -10,15 +10,14 @@ from numpy.typing import NDArray
 
 from kframe.plugin.columns import UInt8
 from kframe_kraft.batches import RecordBatch
-from kframe_kraft.batches.header import HEADER_BYTES, MAGIC, PREFIX, read_header
+from kframe_kraft.batches.header import HEADER_BYTES, MAGIC, MAGIC_START, PREFIX, read_header
 from kframe_kraft.disk.batch_files import BatchFile
 from kframe_kraft.errors import BatchError
 
 #: Bytes to search at once.
 _PART_BYTES: Final = 1 << 18
-#: The position of the leader epoch and of the magic in a batch.
+#: The position of the leader epoch in a batch.
 _EPOCH_START: Final = PREFIX.size
-_MAGIC_START: Final = PREFIX.size + 4
 #: The first bytes of an offset below 2**40.
 _OFFSET_ZEROS: Final = 3
 
@@ -51,7 +50,7 @@ def _next_start(file: BatchFile, position: int, offset: int) -> int | None:
 
 def _possible_starts(part: UInt8) -> NDArray[np.intp]:
     """The positions in ``part`` with the magic of a batch, and zeros where offset and epoch begin."""
-    starts = np.flatnonzero(part[_MAGIC_START : len(part) - HEADER_BYTES + _MAGIC_START + 1] == MAGIC)
+    starts = np.flatnonzero(part[MAGIC_START : len(part) - HEADER_BYTES + MAGIC_START + 1] == MAGIC)
     is_possible = part[starts + _EPOCH_START] == 0
     for byte in range(_OFFSET_ZEROS):
         is_possible &= part[starts + byte] == 0

@@ -1,8 +1,8 @@
 """Reads the segments of a log without their indexes.
 
 Offsets must be contiguous and epochs must not fall. A malformed batch at the end of the last segment is a torn tail:
-the node was stopped, or is still writing. If a valid batch follows anywhere, it is damage: no record from there on
-counts, because replay needs every record.
+the node was stopped, or is still writing. If a valid batch follows anywhere, or if the CRC of the malformed batch is
+right, it is damage: no record from there on counts, because replay needs every record.
 """
 
 from __future__ import annotations
@@ -177,7 +177,8 @@ class _Scan:
 
     def _stop(self, file: BatchFile, position: int, error: LogError, *, is_last: bool) -> None:
         """End the log at ``position``: before a torn tail, or before damage."""
-        if is_last and isinstance(error, BatchError) and not batch_follows(file, position, self.end):
+        is_torn = is_last and isinstance(error, BatchError) and not file.has_valid_crc(position)
+        if is_torn and not batch_follows(file, position, self.end):
             self.torn_bytes, self.torn_reason = file.size - position, str(error)
             return
         self.damage = LogDamage(error, self.end)

@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from kframe.plugin.kraft import LogError, RecordAndVersion, control, from_json
+from kframe.plugin.settings import INT32_MAX, INT64_MAX
+from kframe.plugin.snapshot import unique_keys
 from kframe_kraft.batches import (
     BatchHeader,
     BatchPosition,
@@ -31,9 +33,11 @@ _BATCH: Final = re.compile(
     r"baseOffset: (\d+) lastOffset: (\d+) count: (\d+) .*?partitionLeaderEpoch: (\d+) .*?isControl: (true|false)"
     r".*? CreateTime: (-?\d+) .*?isvalid: (true|false)"
 )
-_RECORD: Final = re.compile(r"(?:(?:\| )?(?:offset: \d+ .*?)?payload: )?(\{\"type\"\s*:.*\})")
+_RECORD: Final = re.compile(r"(?:(?:\| )?(?:offset: (\d+) .*?)?payload: )?(\{\"type\"\s*:.*\})")
 #: A record that the tool could not decode, or did not decode as metadata.
 _SKIPPED: Final = re.compile(r"(?:\| )?(?:offset: \d+ .*?)?payload: (Error at \d+, skipping.*)")
+#: What the tool prints when it ends early.
+_FAILURE: Final = re.compile(r"Exception in thread |Error[: ]")
 _BOOTSTRAP: Final = re.compile(r"Dumping .*bootstrap\.checkpoint|KRaft bootstrap snapshot")
 _DECODER: Final = "output of kafka-dump-log with --cluster-metadata-decoder"
 _SNAPSHOT: Final = re.compile(r"Snapshot end offset: (\d+), epoch: (\d+)")
@@ -49,6 +53,8 @@ _SKIPS: Final = "kafka-dump-log --skip-record-metadata prints no control record"
 _OLDER: Final = "this kafka-dump-log does not print the control record"
 _RECORDS_ONLY: Final = "the dump has records only"
 _BATCH_RECORDS: Final = 1000
+#: Digits of the largest int64, and leading zeros in the name of a file.
+_DIGITS_MAX: Final = 20
 
 
 def read_dump(source: BatchSource) -> LogHistory:
@@ -137,7 +143,8 @@ class _DumpReader:
         if line.startswith(_WITH_METADATA):
             self._lacks_control_records = False
         if match := _RECORD.fullmatch(line.strip()):
-            self._pending.append(_record(match[1], where))
+            self._check_offset(match[1], where)
+            self._pending.append(_record(match[2], where))
             self._missing -= self._count > 0
             if len(self._pending) >= _BATCH_RECORDS:
                 yield from self._flush()
@@ -151,13 +158,13 @@ class _DumpReader:
             yield from self._flush()
             self._start_batch(line, where)
         elif match := _SNAPSHOT.match(line):
-            self.snapshot_id = SnapshotId(int(match[1]), int(match[2]))
+            self.snapshot_id = SnapshotId(_number(match[1], INT64_MAX, where), _number(match[2], INT32_MAX, where))
         elif match := _LEADER.match(line):
-            yield self._control_batch(_leader_change(match[2], where), int(match[1]), where)
+            yield self._control_batch(_leader_change(match[2], where), _number(match[1], INT64_MAX, where), where)
         elif match := _KRAFT_VERSION.match(line):
             record = _kraft_version(match[2], where)
             self.kraft_version = record.k_raft_version
-            yield self._control_batch(record, int(match[1]), where)
+            yield self._control_batch(record, _number(match[1], INT64_MAX, where), where)
         elif (match := _CONTROL_TYPE.match(line)) and int(match[1]) in _TYPES:
             self.absent[_TYPES[int(match[1])]] = _OLDER
         elif line.startswith("Dumping ") and self.first_offset is not None:
@@ -165,7 +172,9 @@ class _DumpReader:
         elif _BOOTSTRAP.match(line):
             self.is_bootstrap = True
         elif match := _FILE.match(line):
-            self.end = int(match[1])
+            self.end = _number(match[1], INT64_MAX, where)
+        elif _FAILURE.match(line):
+            raise LogError(where, repr(line[:100]), "a complete dump: the tool failed here")
 
     def _start_batch(self, line: str, where: str) -> None:
         match = _BATCH.match(line)
@@ -173,16 +182,25 @@ class _DumpReader:
             raise LogError(where, repr(line[:100]), "the line of a batch")
         if match[7] != "true":
             raise LogError(where, "a batch that is not valid", "isvalid: true")
-        base, last, timestamp = int(match[1]), int(match[2]), int(match[6])
+        base, last, count = (_number(match[group], INT64_MAX, where) for group in (1, 2, 3))
+        epoch, timestamp = _number(match[4], INT32_MAX, where), _number(match[6], INT64_MAX, where)
+        if count != last - base + 1:
+            raise LogError(where, f"{count} records of offset {base} to {last}", "a record of each offset")
         if self.first_offset is None:
             self.first_offset = base
         elif base != self.end:
             raise LogError(self._name, f"base offset {base}", f"{self.end}, the end of the batch before")
-        self._position = BatchPosition(base, int(match[4]), timestamp)
+        self._position = BatchPosition(base, epoch, timestamp)
         self.end, self.timestamp = last + 1, timestamp
         self.is_complete_snapshot = is_control = match[5] == "true"
-        self._batch_line, self._missing = where, 0 if is_control else int(match[3])
+        self._batch_line, self._missing = where, 0 if is_control else count
         self._count, self._lacks_control_records = self._missing, is_control
+
+    def _check_offset(self, text: str | None, where: str) -> None:
+        """Raise LogError for another offset than that of the next record in the current batch."""
+        expected = self._position.base_offset + len(self._pending)
+        if text is not None and self._count and _number(text, INT64_MAX, where) != expected:
+            raise LogError(where, f"offset {text}", f"{expected}, the next offset of the batch")
 
     def _end_batch(self) -> None:
         """Raise LogError unless each record of the current data batch had a line."""
@@ -234,8 +252,16 @@ def _kraft_version(text: str, where: str) -> control.KRaftVersionRecord:
         raise LogError(where, text[:100], f"kRaftVersion ({error!r})") from error
 
 
+def _number(text: str, limit: int, where: str) -> int:
+    """A number of the tool, which Kafka stores as int32 or int64. Raises LogError for a larger one."""
+    number = int(text) if len(text) <= _DIGITS_MAX else limit + 1
+    if abs(number) > limit:
+        raise LogError(where, text[:100], f"a number of at most {limit}")
+    return number
+
+
 def _document(text: str, where: str) -> Any:
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=unique_keys)
     except (ValueError, RecursionError) as error:
         raise LogError(where, text[:100], f"a JSON object ({error})") from error

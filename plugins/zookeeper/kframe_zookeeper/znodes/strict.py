@@ -83,7 +83,7 @@ def _unknown_fields(raw: bytes, path: str, known: tuple[str, ...]) -> Extra:
     except UnicodeDecodeError as problem:
         raise ZnodeError(path, f"broken UTF-8 (byte {raw[problem.start]:#04x})", "UTF-8") from problem
     _check_depth(text, path)
-    refuse_repeated_keys(text, path)
+    refuse_repeated_keys(text, path, ZnodeError)
     fields = decode(_FIELDS, raw, path, ZnodeError)
     return {name: value.copy() for name, value in fields.items() if name not in known} or NO_EXTRA
 
