@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -34,6 +35,21 @@ def type_names() -> list[str]:
     """The names of all types of records and control records, as ``EntryFilter.types`` has them."""
     controls = [record.__name__ for record in control.CONTROL_TYPES.values()]
     return sorted([*map(records.record_name, records.RECORD_TYPES.values()), *controls])
+
+
+def type_named(text: str) -> str:
+    """The type that a text means, in any case, such as ``PartitionChange`` or ``PARTITION_CHANGE_RECORD``.
+
+    Raises ValueError, which names similar types, or all if none is similar.
+    """
+    names = {name.lower(): name for name in type_names()}
+    normalized = text.lower().replace("_", "")
+    for key in (normalized, normalized.removesuffix("record")):
+        if key in names:
+            return names[key]
+    similar = difflib.get_close_matches(normalized.removesuffix("record"), names, n=3)
+    expected = " or ".join(names[key] for key in similar) or f"one of {', '.join(names.values())}"
+    raise ValueError(f"found {text!r}, expected {expected}")
 
 
 @dataclass(frozen=True, slots=True)
