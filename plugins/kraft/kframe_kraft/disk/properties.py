@@ -48,7 +48,7 @@ def read_properties(directory: Path) -> MetaProperties:
     except ValueError as error:
         raise LogError(str(path), str(error), "an integer node.id and a UUID as directory.id") from error
     if directory_id is not None and directory_ids.is_reserved(directory_id):
-        raise LogError(f"{path}, directory.id", f"the reserved id {directory_id}", "another id")
+        raise LogError(f"{path}, directory.id", f"the reserved id {uuid_text(directory_id)}", "another id")
     return MetaProperties(values["cluster.id"], node_id, directory_id)
 
 
