@@ -13,6 +13,7 @@ from typing import Any, Final
 from msgspec.structs import replace as replace_fields
 
 from kframe.errors import InputError
+from kframe.model.texts import AS_STATED
 from kframe.snapshot.content import brokers_text
 from kframe.snapshot.decode import short_repr
 from kframe.snapshot.facts import BrokerFacts
@@ -62,7 +63,7 @@ def with_racks(snapshot: Snapshot, racks: Mapping[int, str], where: str) -> Snap
     brokers = tuple(_with_rack(facts, racks.get(facts.broker_id), where) for facts in snapshot.brokers)
     provenance = {column: note for column, note in snapshot.provenance.items() if column != _COLUMN}
     missing = [facts.broker_id for facts in brokers if facts.rack is None]
-    provenance[_COLUMN] = f"from {where}" + (f", which does not have {brokers_text(missing)}" if missing else "")
+    provenance[_COLUMN] = f"from {where}" + (f", which does not have {brokers_text(missing)}" if missing else AS_STATED)
     return replace(snapshot, brokers=brokers, provenance=provenance)
 
 

@@ -66,7 +66,7 @@ def test_text_with_a_map_has_the_racks_of_a_dump() -> None:
     dump = read_snapshot(CLUSTER / "healthy.zookeeper.jsonl.gz")
     snapshot = with_racks(described(), RACKS, "racks.csv")
     assert [facts.rack for facts in snapshot.brokers] == [facts.rack for facts in dump.brokers]
-    assert "brokers.rack: from racks.csv" in snapshot.assumptions
+    assert "brokers.rack: from racks.csv, as stated" in snapshot.assumptions
     assert with_racks(dump, RACKS, "racks.csv").brokers == dump.brokers
 
 

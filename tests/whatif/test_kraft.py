@@ -327,7 +327,7 @@ def test_refused_feature_level_changes_nothing() -> None:
 
 #: What is asked for, and the text of the InputError.
 REFUSED: Final[tuple[tuple[Act, str], ...]] = (
-    (lambda w: w.fail([4]), "broker 4, expected a registered broker: 1, 2, 3"),
+    (lambda w: w.fail([4]), "broker 4, which is not up, expected an unfenced broker: 1, 2, 3"),
     (lambda w: w.fence([9]), "broker 9"),
     (lambda w: w.unfence([9]), "broker 9"),
     (
