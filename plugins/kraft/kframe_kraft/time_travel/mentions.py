@@ -50,5 +50,5 @@ def _records(history: LogHistory, api_keys: Collection[int]) -> Iterator[records
     snapshot = () if history.snapshot is None else history.snapshot.batches
     for batch in chain(snapshot, history.log.batches):
         if not batch.header.is_control:
-            for number in np.flatnonzero(np.isin(batch.frames().api_key, api_keys)).tolist():
+            for number in np.flatnonzero(np.isin(batch.frames().api_key, list(api_keys))).tolist():
                 yield decode_record(batch.value(number), batch.name(number)).record
