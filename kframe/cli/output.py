@@ -77,7 +77,9 @@ class ReportingGroup(click.Group):
 
             similar = difflib.get_close_matches(args[0], self.list_commands(ctx), n=3)
             if similar and "Did you mean" not in problem.format_message():
-                raise click.UsageError(f"{problem.message} Did you mean {' or '.join(similar)}?", ctx) from problem
+                raise click.UsageError(
+                    f"{problem.message} Did you mean {' or '.join(map(repr, similar))}?", ctx
+                ) from problem
             raise
 
 

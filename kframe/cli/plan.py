@@ -340,7 +340,7 @@ def _emit_report(report: PlanReport, output: str, limit: int) -> None:
     if findings and limit:
         click.echo()
         emit_rows(OutputTable("", _FINDINGS, findings[:limit]), output)
-        echo_more(len(findings) - limit, _ALL_LISTED)
+    echo_more(len(findings) - limit, _ALL_LISTED)
     if document["moves"] is not None:
         _emit_moves(document["moves"], output)
 

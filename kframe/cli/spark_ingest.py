@@ -19,6 +19,7 @@ from kframe.cli.spark_session import (
     report_saved,
     spark_options,
 )
+from kframe.model.texts import counted
 
 if TYPE_CHECKING:
     from kframe.snapshot.content import Mode
@@ -69,7 +70,8 @@ def ingest(
         "rejected": sum(row["reason"] is not None for row in rows),
     }
     rejected, quarantined = bad["rejected"], bad["quarantined"]
-    click.echo(f"{folder}: {len(rows)} clusters, {rejected} rejected, {quarantined} rows in quarantine", err=True)
+    clusters, in_quarantine = counted(len(rows), "cluster"), counted(quarantined, "row")
+    click.echo(f"{folder}: {clusters}, {rejected} rejected, {in_quarantine} in quarantine", err=True)
     if any(bad[condition] for condition in fail_on):
         click.get_current_context().exit(HAS_FINDINGS)
 

@@ -112,7 +112,7 @@ def test_elr_on_and_off_side_by_side(kraft: Path) -> None:
     assert [cell["offline_elr_on"] for cell in cells] == [str(row["offline_elr_on"]) for row in parsed["rows"]]
     table = whatif(*arguments, "--limit", "2").stdout.splitlines()
     assert table[0].endswith("ELR off) and KRaft (Kafka 4.0 assumed, metadata.version 4.0-IV3, ELR on)")
-    assert "and 8 more" in table
+    assert "and 8 more (--limit N; data has them all)" in table
 
 
 def test_parquet_has_columns_of_kraft(kraft: Path, tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ def test_brokers_without_an_entry_are_named() -> None:
 def test_map_that_contradicts_the_snapshot_or_knows_no_broker_is_refused() -> None:
     with pytest.raises(InputError, match="broker 2 in rack-7, expected rack-1, its rack in the snapshot"):
         with_racks(read_snapshot(CLUSTER / "healthy.zookeeper.jsonl.gz"), {2: "rack-7"}, "racks.csv")
-    with pytest.raises(InputError, match="no broker of the snapshot in 1 entries"):
+    with pytest.raises(InputError, match="no broker of the snapshot in 1 entry"):
         with_racks(described(), {70: "a"}, "racks.csv")
 
 

@@ -206,7 +206,7 @@ def _describe_control(record: control.ControlRecord) -> tuple[str, str]:
 
 def _boundary_row(committed: CommittedEnd, batch: RecordBatch) -> dict[str, Any]:
     header = batch.header
-    kind = "control records" if header.is_control else "records"
+    kind = f"{'control ' if header.is_control else ''}record{'' if header.record_count == 1 else 's'}"
     summary = f"{header.record_count} {kind}, {header.size} bytes"
     return _row(committed, batch, header.base_offset, "Batch", str(header.next_offset - 1), summary)
 
