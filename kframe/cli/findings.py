@@ -37,9 +37,14 @@ def findings(fail_on: Iterable[str], count: Callable[[FailOn], int | None]) -> d
 
 
 def emit_mode(rules: str, output: str) -> None:
-    """The mode of the cluster as a line before tables, on stderr with CSV. JSON and YAML have it in the document."""
+    """The mode of the cluster as a line before tables; see ``emit_preface``."""
+    emit_preface(f"mode: {rules}", output)
+
+
+def emit_preface(text: str, output: str) -> None:
+    """A line before tables, on stderr with CSV. JSON and YAML have it in the document."""
     if output not in ("json", "yaml"):
-        click.echo(f"mode: {rules}", err=output not in ("table", "wide"))
+        click.echo(text, err=output not in ("table", "wide"))
 
 
 def exit_on_findings(result: Mapping[str, int], unit: str) -> None:

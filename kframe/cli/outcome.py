@@ -224,11 +224,10 @@ def _partition_columns(outcome: Outcome) -> tuple[str, ...]:
 
 
 def _emit_partitions(outcome: Outcome, output: str, limit: int, wide: frozenset[str]) -> None:
-    if limit == 0 or not len(outcome.changes):
-        return
-    click.echo()
-    rows = ({**row, **_leader_cells(row)} for row in outcome.changes.records(limit))
-    emit_rows(OutputTable("", _partition_columns(outcome), rows, wide), output)
+    if len(outcome.changes) and limit:
+        click.echo()
+        rows = ({**row, **_leader_cells(row)} for row in outcome.changes.records(limit))
+        emit_rows(OutputTable("", _partition_columns(outcome), rows, wide), output)
     echo_more(len(outcome.changes) - limit, "-o json, csv and jsonl list them all")
 
 
@@ -246,7 +245,7 @@ def emit_reassignment(document: dict[str, Any], output: str, limit: int) -> None
         if rows:
             click.echo()
             emit_rows(OutputTable("", columns, rows), output)
-            echo_more(len(document[name]) - len(rows), "-o json lists them all")
+        echo_more(len(document[name]) - len(rows), "-o json lists them all")
 
 
 def _leader_cells(row: dict[str, Any]) -> dict[str, Any]:

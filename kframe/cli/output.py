@@ -78,7 +78,9 @@ class ReportingGroup(click.Group):
 
             similar = difflib.get_close_matches(args[0], self.list_commands(ctx), n=3)
             if similar and "Did you mean" not in problem.format_message():
-                raise click.UsageError(f"{problem.message} Did you mean {' or '.join(similar)}?", ctx) from problem
+                raise click.UsageError(
+                    f"{problem.message} Did you mean {' or '.join(map(repr, similar))}?", ctx
+                ) from problem
             raise
 
 
@@ -186,15 +188,18 @@ def emit_reasons(heading: str, reasons: Mapping[str, str]) -> None:
 
 
 def emit_assumptions(texts: Sequence[str], output: str) -> None:
-    """Print assumptions: a line each in wide output, otherwise one line that names their subjects."""
+    """Print assumptions: a line each in wide output, otherwise one line that names the subjects of those that the
+    user has not stated."""
     if output == "wide":
         for text in texts:
             click.echo(f"assumption: {text}")
-    elif texts:
-        from kframe.model.texts import counted  # A list of commands needs no module of the model.
+        return
+    from kframe.model.texts import AS_STATED, counted  # A list of commands needs no module of the model.
 
-        subjects = ", ".join(text.partition(":")[0].partition(" unknown")[0] for text in texts)
-        click.echo(f"{counted(len(texts), 'fact')} not in this input: {subjects} (-o wide: the values taken)")
+    missing = [text for text in texts if not text.endswith(AS_STATED)]
+    if missing:
+        subjects = ", ".join(text.partition(":")[0].partition(" unknown")[0] for text in missing)
+        click.echo(f"{counted(len(missing), 'fact')} not in this input: {subjects} (-o wide: the values taken)")
 
 
 def cell(value: Any) -> str:

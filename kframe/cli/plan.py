@@ -10,7 +10,7 @@ import click
 
 from kframe.cli.admin import EXECUTE, admin_options
 from kframe.cli.exits import FAILED
-from kframe.cli.findings import emit_mode
+from kframe.cli.findings import emit_mode, emit_preface
 from kframe.cli.inputs import INPUT, SOURCE, check_distinct, is_url
 from kframe.cli.live import COMMAND_CONFIG, CONFIG_OPTION
 from kframe.cli.numbers import WholeNumber, limit_option
@@ -58,6 +58,13 @@ _BROKERS: Final = (
     "broker_id", "copied", "deleted", "replicas_before", "replicas_after", "preferred_leaders_before",
     "preferred_leaders_after",
 )  # fmt: skip
+#: The counts of findings by severity.
+_COUNTS: Final = {"error": "errors", "warning": "warnings", "info": "notes"}
+#: The loads of brokers, named as in ``kframe plan generate``.
+_LOADS: Final = {
+    "replica_skew_before": "replicas before", "replica_skew_after": "replicas after",
+    "preferred_skew_before": "leaders before", "preferred_skew_after": "leaders after",
+}  # fmt: skip
 
 _ALL_LISTED: Final = "-o json, csv and jsonl list them all"
 
@@ -325,28 +332,27 @@ def _emit_report(report: PlanReport, output: str, limit: int) -> None:
     if report.checked is not None:
         emit_mode(report.checked.rules, output)
     for note in report.notes:
-        emit_mode(note, output)
+        emit_preface(note, output)
     document = report.document()
     if emit_data(SCHEMA, document, _FINDINGS, document["findings"], output):
         return
     plan, counts = document["plan"], document["counts"]
     emit_heading(f"{plan['name']}: {counted(plan['partitions'], 'partition')} of {counted(plan['topics'], 'topic')}")
-    emit_record("", {f"{severity}s": count for severity, count in counts.items()}, output)
+    emit_record("", {_COUNTS[severity]: count for severity, count in counts.items()}, output)
     findings = document["findings"] if output == "wide" else list(report.folded_rows())
     if findings and limit:
         click.echo()
         emit_rows(OutputTable("", _FINDINGS, findings[:limit]), output)
-        echo_more(len(findings) - limit, _ALL_LISTED)
+    echo_more(len(findings) - limit, _ALL_LISTED)
     if document["moves"] is not None:
         _emit_moves(document["moves"], output)
 
 
 def _emit_moves(moves: dict[str, Any], output: str) -> None:
-    skews = ("replica_skew_before", "replica_skew_after", "preferred_skew_before", "preferred_skew_after")
     click.echo()
-    emit_record("", {name: value for name, value in moves.items() if name not in (*skews, "brokers")}, output)
+    emit_record("", {name: value for name, value in moves.items() if name not in (*_LOADS, "brokers")}, output)
     click.echo()
-    rows = [{"load": name.replace("_", " "), **moves[name]} for name in skews]
+    rows = [{"load": label, **moves[name]} for name, label in _LOADS.items()]
     emit_rows(OutputTable("", ("load", "mean", "max", "max_mean_ratio", "deviation"), rows), output)
     click.echo()
     emit_rows(OutputTable("", _BROKERS, moves["brokers"]), output)

@@ -373,7 +373,7 @@ def _emit_tables(document: dict[str, Any], output: str, limit: int) -> None:
         if document[name] and limit:
             click.echo()
             emit_rows(OutputTable("", exceptions, document[name][:limit]), output)
-            echo_more(len(document[name]) - limit, "data has them all")
+        echo_more(len(document[name]) - limit, "data has them all")
     click.echo()
     rows = [{"load": name.replace("_", " "), **skew} for name, skew in document["skew"].items()]
     emit_rows(OutputTable("", ("load", "mean", "max", "max_mean_ratio", "deviation"), rows), output)

@@ -268,6 +268,7 @@ def _write_sizes(
 
 
 def _write(snapshot: Snapshot, target: Path, force: bool) -> None:
+    from kframe.model.texts import counted
     from kframe.snapshot import write_snapshot
     from kframe.snapshot.formats import check_holds, format_written_to
 
@@ -277,8 +278,8 @@ def _write(snapshot: Snapshot, target: Path, force: bool) -> None:
     else:
         with progress("writing") as tick:
             write_snapshot(snapshot, target, force=force, progress=tick)
-    size_text = f"{len(snapshot)} partitions, {len(snapshot.topics)} topics, {len(snapshot.brokers)} brokers"
-    click.echo(f"{target}: {size_text}", err=True)
+    counts = {"partition": len(snapshot), "topic": len(snapshot.topics), "broker": len(snapshot.brokers)}
+    click.echo(f"{target}: {', '.join(counted(count, noun) for noun, count in counts.items())}", err=True)
     if snapshot.unknown:
         click.echo(f"unknown: {', '.join(snapshot.unknown)}", err=True)
 

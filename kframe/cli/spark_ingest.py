@@ -21,6 +21,7 @@ from kframe.cli.spark_fleet import (
     report_left_out,
 )
 from kframe.cli.spark_session import SparkSettings, planned_in, report_messages, report_saved, spark_options
+from kframe.model.texts import counted
 
 if TYPE_CHECKING:
     from kframe.snapshot.content import Mode
@@ -78,7 +79,8 @@ def ingest(
         "rejected": sum(row["reason"] is not None for row in rows),
     }
     rejected, quarantined = bad["rejected"], bad["quarantined"]
-    click.echo(f"{folder}: {len(rows)} clusters, {rejected} rejected, {quarantined} rows in quarantine", err=True)
+    clusters, in_quarantine = counted(len(rows), "cluster"), counted(quarantined, "row")
+    click.echo(f"{folder}: {clusters}, {rejected} rejected, {in_quarantine} in quarantine", err=True)
     if any(bad[condition] for condition in fail_on):
         click.get_current_context().exit(HAS_FINDINGS)
 

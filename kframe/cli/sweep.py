@@ -16,6 +16,7 @@ from kframe.cli.numbers import WholeNumber
 from kframe.cli.output import (
     BadInput,
     OutputTable,
+    echo_more,
     emit_assumptions,
     emit_heading,
     emit_json,
@@ -175,8 +176,7 @@ def compare_elr(
         return
     emit_rows(OutputTable(_COMPARISON_SCHEMA, COMPARED, shorten_broker_lists(rows) if is_table else rows), output)
     if is_table:
-        if len(ranked) > limit:
-            click.echo(f"and {len(ranked) - limit:,} more")
+        echo_more(len(ranked) - limit, "data has them all")
         emit_assumptions(on.assumptions, output)
 
 
@@ -273,8 +273,7 @@ def _emit_tables(
         ranked = swept.ranked(by, kind)[:limit]
         click.echo()
         emit_rows(OutputTable("", _columns(snapshot), shorten_broker_lists(swept.records(ranked)), WIDE), output)
-        if count > limit:
-            click.echo(f"and {count - limit:,} more")
+        echo_more(count - limit, "data has them all")
     emit_assumptions(assumptions, output)
 
 

@@ -260,7 +260,7 @@ def unfence(
     "--broker", type=WholeNumber(), required=True, metavar="ID", shell_complete=complete_brokers, help="The broker."
 )
 @click.option("--directory", "directories", multiple=True, required=True, metavar="ID",
-              help="Id of a log directory, as snapshot show --brokers prints it; may be repeated.")  # fmt: skip
+              help="Id of a log directory, as snapshot show --brokers -o wide prints it; may be repeated.")  # fmt: skip
 @_reporting_options
 def fail_directories(study: StudySettings, broker: int, directories: tuple[str, ...], reporting: Reporting) -> None:
     """Fail log directories of a broker of a KRaft cluster."""

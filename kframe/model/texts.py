@@ -1,6 +1,11 @@
-"""Counts in sentences."""
+"""Counts and endings of sentences."""
 
 from __future__ import annotations
+
+from typing import Final
+
+#: The end of an assumption that the user has stated.
+AS_STATED: Final = ", as stated"
 
 
 def counted(count: int, noun: str, plural: str | None = None) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 
 from kframe.errors import InputError, SnapshotError
 from kframe.model.columns import Int32, Int64
-from kframe.snapshot.decode import check_unique_keys, decode, short_repr
+from kframe.snapshot.decode import check_unique_keys, decode, short_repr, text_repr
 
 #: Most bytes of a replica. Sums of sizes are exact up to it.
 BYTES_MAX: Final = 2**53
@@ -91,7 +91,7 @@ def _documents(document: bytes, where: str) -> Iterator[tuple[bytes, str]]:
         if not lines:
             start = number
             if not text.startswith(b"{"):
-                raise SnapshotError(f"{where}:{number}", short_repr(text), "a line of kafka-log-dirs --describe")
+                raise SnapshotError(f"{where}:{number}", text_repr(text), "a line of kafka-log-dirs --describe")
         lines.append(line)
     if not lines and start == 1 and not document.lstrip().startswith(b"{"):
         raise SnapshotError(where, "no JSON document", "the document of kafka-log-dirs --describe")

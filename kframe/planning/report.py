@@ -15,6 +15,7 @@ from kframe.planning.draft import weighted_loads
 from kframe.planning.eligibility import assumed_racks
 from kframe.planning.limits import distinct_racks
 from kframe.planning.proposal import PlanProposal
+from kframe.planning.racks import RackOverload, rack_overloads
 from kframe.planning.replacements import diversions
 from kframe.planning.unmet import describe, reasons, settled_lists
 from kframe.snapshot.content import brokers_text
@@ -220,6 +221,16 @@ def _outside_limits(proposal: PlanProposal) -> Iterator[str]:
         yield f"outside of the limits, in {problem.unit}: {'; '.join(named)}{suffix}"
 
 
+def _overload_text(overload: RackOverload) -> str:
+    ratio = overload.after / overload.share
+    members = brokers_text(overload.members)
+    return (
+        f"broker {overload.broker_id} gets {ratio:.1f} times its share of replicas ({overload.before:,} before,"
+        f" {overload.after:,} after, share {overload.share:,.0f}), because the rack rule spreads"
+        f" partitions over all racks, and only {members} in {overload.rack} can take replicas"
+    )
+
+
 def notes(proposal: PlanProposal) -> Iterator[str]:
     """Notes on the proposal, a sentence each."""
     problem = proposal.problem
@@ -240,6 +251,8 @@ def notes(proposal: PlanProposal) -> Iterator[str]:
         count = proposal.unassignable
         verb = "stays as it is" if count == 1 else "stay as they are"
         yield f"{counted(count, 'partition')} {verb}, because no allowed broker can take a replica"
+    if proposal.racks_known:
+        yield from map(_overload_text, rack_overloads(problem, proposal.after))
     if proposal.solver_error is not None:
         yield f"the plan is not solved to the optimum, because the solver failed: {proposal.solver_error}"
     leaving = problem.brokers.leaving

@@ -87,6 +87,30 @@ def node_text(snapshot: SnapshotContent, broker_id: int) -> str:
     return f"broker {broker_id}"
 
 
+def broker_refusal(snapshot: SnapshotContent, broker_id: int, allowed: Sequence[int], *, up: bool) -> InputError:
+    """The error for a node that is not among the ``allowed`` brokers: those of the snapshot, or those that are ``up``.
+
+    It says why a broker of the snapshot is not up.
+    """
+    expected = "a broker of the snapshot"
+    actual = node_text(snapshot, broker_id)
+    if up:
+        expected = "an unfenced broker" if snapshot.is_kraft else "a registered broker"
+        facts = next((facts for facts in snapshot.brokers if facts.broker_id == broker_id), None)
+        if facts is not None and broker_id not in snapshot.controllers:
+            actual += f", {_down_text(snapshot, facts)}"
+    return InputError("brokers", actual, f"{expected}: {', '.join(map(str, allowed)) or 'none'}")
+
+
+def _down_text(snapshot: SnapshotContent, facts: BrokerFacts) -> str:
+    """Why a broker is not up."""
+    if facts.registered is not None:
+        return "which is not up"
+    reason = snapshot.provenance.get("brokers.registered")
+    state = "fenced" if snapshot.is_kraft else "unregistered"
+    return f"taken as {state}{f' ({reason})' if reason else ''}"
+
+
 def _first_in_sync(partitions: PartitionFacts, ids: Sequence[int]) -> int | None:
     """The first row that one of ``ids`` leads, or whose ISR has it."""
     mask = np.zeros(len(partitions), np.bool_)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import codecs
 import json
 import re
 from collections.abc import Mapping
@@ -32,6 +33,14 @@ def short_repr(value: object) -> str:
     """``repr(value)``, at most 80 characters of it, for error messages."""
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def text_repr(raw: bytes) -> str:
+    """``short_repr`` of the text in a beginning of a file; of bytes that are not UTF-8, with escapes."""
+    try:
+        return short_repr(codecs.getincrementaldecoder("utf-8")().decode(raw))  # the last character may be cut
+    except UnicodeDecodeError:
+        return short_repr(raw).removeprefix("b")
 
 
 def decode(

@@ -21,6 +21,7 @@ import numpy as np
 from kframe.errors import SnapshotError
 from kframe.model.columns import Int32, Ragged
 from kframe.model.ids import NO_LEADER
+from kframe.model.texts import counted
 from kframe.snapshot.assemble import Assembled, Assembly
 from kframe.snapshot.checks import INT32_MAX, check_snapshot
 from kframe.snapshot.content import distinct_ids, named_brokers
@@ -153,7 +154,7 @@ class _Listing:
             raise self._refused
         for topic, count in self._counts.items():
             if self._partitions_read[topic] != count and topic not in self._faults.topics:
-                actual = f"{self._partitions_read[topic]} partitions of topic {topic}"
+                actual = f"{counted(self._partitions_read[topic], 'partition')} of topic {topic}"
                 expected = f"its PartitionCount of {count} (is it truncated?)"
                 self._faults(SnapshotError(str(self._path), actual, expected), topic)
         if self._with_elr and self._without_elr:

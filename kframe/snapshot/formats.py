@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from kframe.errors import SnapshotError
 from kframe.errors.extras import pip_command
 from kframe.lazy import load_at_call
-from kframe.snapshot.decode import short_repr
+from kframe.snapshot.decode import short_repr, text_repr
 from kframe.snapshot.faults import REFUSE, Faults
 from kframe.snapshot.files import InputFile, Progress, ignore_progress, peek
 from kframe.snapshot.manifest import MANIFEST_FILE
@@ -118,7 +118,7 @@ def detect_format(path: InputFile) -> str:
         if file_name.endswith(suffix):
             return name
     raise SnapshotError(
-        str(path), f"a file that starts with {short_repr(start[:24])}", f"one of {', '.join(format_names())}"
+        str(path), f"a file that starts with {text_repr(start[:24])}", f"one of {', '.join(format_names())}"
     )
 
 

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 from msgspec.structs import replace as replace_fields
 
 from kframe.errors import InputError
+from kframe.model.texts import AS_STATED, counted
 from kframe.snapshot.content import brokers_text
 from kframe.snapshot.decode import short_repr
 from kframe.snapshot.facts import BrokerFacts
@@ -113,11 +114,13 @@ def with_racks(snapshot: Snapshot, racks: Mapping[int, str], where: str) -> Snap
     """
     if racks.keys().isdisjoint(facts.broker_id for facts in snapshot.brokers):
         ids = brokers_text(facts.broker_id for facts in snapshot.brokers)
-        raise InputError(where, f"no broker of the snapshot in {len(racks):,} entries", f"the rack of {ids}")
+        raise InputError(
+            where, f"no broker of the snapshot in {counted(len(racks), 'entry', 'entries')}", f"the rack of {ids}"
+        )
     brokers = tuple(_with_rack(facts, racks.get(facts.broker_id), where) for facts in snapshot.brokers)
     provenance = {column: note for column, note in snapshot.provenance.items() if column != _COLUMN}
     missing = [facts.broker_id for facts in brokers if facts.rack is None]
-    provenance[_COLUMN] = f"from {where}" + (f", which does not have {brokers_text(missing)}" if missing else "")
+    provenance[_COLUMN] = f"from {where}" + (f", which does not have {brokers_text(missing)}" if missing else AS_STATED)
     return replace(snapshot, brokers=brokers, provenance=provenance)
 
 

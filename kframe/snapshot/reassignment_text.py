@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from kframe.errors import SnapshotError
-from kframe.snapshot.decode import short_repr
+from kframe.snapshot.decode import short_repr, text_repr
 from kframe.snapshot.files import InputFile, read_document
 
 CURRENT_HEADING: Final = "Current partition replica assignment"
@@ -95,7 +95,7 @@ def read_documents(path: InputFile) -> Documents:
             texts.setdefault(heading, []).append(line)
         elif text:
             raise SnapshotError(
-                where, short_repr(text), f'"{CURRENT_HEADING}", "{PROPOSED_HEADING}" or a JSON document under one'
+                where, text_repr(text), f'"{CURRENT_HEADING}", "{PROPOSED_HEADING}" or a JSON document under one'
             )
     documents = {name: Document(b"".join(lines).strip(), starts[name]) for name, lines in texts.items()}
     if not documents:

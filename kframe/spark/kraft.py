@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Final
-from uuid import UUID
 
 import pyarrow as pa
 
 from kframe.core.kraft.context import SUPPORTED_FEATURES
-from kframe.errors import SnapshotError
+from kframe.errors import InputError, SnapshotError
 from kframe.model.kraft.ids import ELR_VERSION, ResourceType
+from kframe.model.kraft.record_json import uuid_text
 from kframe.model.kraft.records import ConfigRecord
 from kframe.model.kraft.releases import RELEASE_KEY
 from kframe.snapshot import KraftFacts, Snapshot
@@ -19,6 +19,7 @@ from kframe.snapshot.facts import ELR_COLUMNS, MIN_INSYNC_CONFIG
 from kframe.snapshot.kraft_tables import read_records
 from kframe.snapshot.tables import records_table
 from kframe.spark.schema import KRAFT_FACTS
+from kframe.whatif.kraft.settings import directory_id
 
 KRAFT: Final = "kraft"
 ZOOKEEPER: Final = "zookeeper"
@@ -31,7 +32,7 @@ def kraft_columns(snapshot: Snapshot) -> dict[str, Any]:
         return dict.fromkeys(KRAFT_FACTS.names)
     return {
         "features": None if facts.features is None else sorted(facts.features.items()),
-        "directory_ids": [str(directory) for directory in facts.directory_ids],
+        "directory_ids": list(map(uuid_text, facts.directory_ids)),
         "offset": facts.offset,
         "records": None if facts.records is None else records_table(facts.records).to_pylist(),
     }
@@ -60,9 +61,11 @@ def kraft_facts_of(row: Mapping[str, Any]) -> KraftFacts | None:
     if None in (row["records"] or ()):
         raise SnapshotError(f"{where} field records", "a null in them", "a type and JSON of each record")
     try:
-        directory_ids = tuple(map(UUID, row["directory_ids"]))
-    except (ValueError, AttributeError, TypeError) as problem:
-        raise SnapshotError(f"{where} field directory_ids", short_repr(row["directory_ids"]), "UUIDs") from problem
+        directory_ids = tuple(map(directory_id, row["directory_ids"]))
+    except (InputError, TypeError) as problem:
+        raise SnapshotError(
+            f"{where} field directory_ids", short_repr(row["directory_ids"]), "ids of log directories"
+        ) from problem
     return KraftFacts(
         features=features,
         records=None if row["records"] is None else read_records(

@@ -189,10 +189,13 @@ def _notes(scheduled: StageSchedule, stages: list[PlanStage]) -> Iterator[str]:
         yield "no sizes: a move is a replica, whatever its size (--weights FILE gives sizes)"
     alone = sum(stage.alone for stage in stages)
     if alone:
-        yield f"{alone:,} reassignments exceed a limit by themselves; each has a stage of its own"
+        verb = "exceeds a limit by itself" if alone == 1 else "exceed a limit by themselves"
+        yield f"{counted(alone, 'reassignment')} {verb}; each has a stage of its own"
     too_long = [stage.number for stage in stages if problem.request.windows and stage.window is None]
     if too_long:
-        yield f"{len(too_long):,} stages are longer than the longest window; the first is stage {too_long[0]}"
+        verb = "is" if len(too_long) == 1 else "are"
+        longer = f"{counted(len(too_long), 'stage')} {verb} longer than the longest window"
+        yield f"{longer}; the first is stage {too_long[0]}"
     for broker_id, size in scheduled.overfull():
         yield f"no order exists: after the plan broker {broker_id} needs {counted(size, 'byte')} more than its capacity"
     if (scheduled.stage < 0).any() and not scheduled.overfull():

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from kframe.model.config import ControllerConfig
+from kframe.model.texts import AS_STATED
 from kframe.snapshot import Snapshot, TopicFacts
 
 #: The cluster-wide dynamic settings in a snapshot that a what-if applies.
@@ -31,7 +32,7 @@ def assumptions_of(snapshot: Snapshot, config: Mapping[str, object] | None) -> t
     assumptions = snapshot.assumptions
     if stated is None or snapshot.topics.configs is not None:
         return assumptions
-    return (*assumptions, f"{_MIN_INSYNC}: {stated} for every topic, as stated")
+    return (*assumptions, f"{_MIN_INSYNC}: {stated} for every topic{AS_STATED}")
 
 
 def controller_id_of(snapshot: Snapshot) -> int:

@@ -17,7 +17,7 @@ from kframe.errors import InputError, SnapshotError
 from kframe.lazy import load
 from kframe.model.texts import counted
 from kframe.snapshot.content import brokers_text
-from kframe.snapshot.controllers import node_text
+from kframe.snapshot.controllers import broker_refusal
 from kframe.snapshot.files import Progress, ignore_progress
 from kframe.whatif.health import ClusterHealth, union
 from kframe.whatif.modes import CLASSES, Assignments, ModeOperations
@@ -366,8 +366,7 @@ class WhatIf:
         candidates = up if registered else tuple(self._racks)
         for position, broker_id in enumerate(requested):
             if broker_id not in candidates or broker_id in self.snapshot.controllers:
-                state = "a registered broker" if registered else "a broker of the snapshot"
-                raise InputError("brokers", node_text(self.snapshot, broker_id), f"{state}: {_listed(candidates)}")
+                raise broker_refusal(self.snapshot, broker_id, candidates, up=registered)
             if broker_id in requested[:position]:
                 raise InputError("brokers", f"broker {broker_id} twice", "each broker once")
         chosen = dict.fromkeys(requested)

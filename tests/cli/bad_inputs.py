@@ -178,7 +178,7 @@ _SINGLE: Final = (
     BadInput("schema nosuch", 2, "'nosuch'"),
     BadInput("states -o xml", 2, "'-o'"),
     BadInput("states --no", 2, "--no"),
-    BadInput("stats", 2, "No such command 'stats'. Did you mean states? (see"),
+    BadInput("stats", 2, "No such command 'stats'. Did you mean 'states'? (see"),
     BadInput("nope", 2, "error: No such command 'nope'. (see kframe --help)"),
     BadInput("--nope", 2, "error: No such option"),
     BadInput("explain", 2, "error: Missing argument 'SNAPSHOT'"),

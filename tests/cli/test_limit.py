@@ -46,6 +46,25 @@ def test_table_has_as_many_rows_and_counts_the_rest(line: str) -> None:
     assert (kframe(*line.split(), "--limit", "1", "-o", "jsonl").stdout, len(data.splitlines())) == (data, count)
 
 
+PLAN: Final = CLUSTER / "reassignment.json"
+
+
+@pytest.mark.parametrize(
+    "line, rests",
+    [
+        (f"snapshot show {HEALTHY} --topics", [51]),
+        (f"whatif fail {HEALTHY} --brokers 2", [312]),
+        (f"whatif sweep {HEALTHY}", [6, 15, 3]),
+        (f"whatif reassign {HEALTHY} {PLAN}", [1, 24]),
+        (f"plan check {HEALTHY} {PLAN}", [1]),
+        (f"plan generate {HEALTHY} --remove-brokers 1,2,3,4", [599, 6]),
+    ],
+)
+def test_limit_of_zero_counts_all_rows(line: str, rests: list[int]) -> None:
+    result = kframe(*line.split(), "--limit", "0").stdout
+    assert [text.split()[1] for text in result.splitlines() if " more (--limit N; " in text] == list(map(str, rests))
+
+
 def test_limit_of_a_listing_without_rows() -> None:
     assert "more" not in kframe("snapshot", "show", HEALTHY, "--brokers", "--limit", "6").stdout
 

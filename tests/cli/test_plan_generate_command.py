@@ -215,6 +215,20 @@ def test_plan_of_a_text_says_that_racks_are_unknown_and_takes_a_map(tmp_path: Pa
     assert mapped["warnings"] == []
 
 
+def test_check_names_loads_as_generate_does_and_counts_notes(tmp_path: Path) -> None:
+    text = HEALTHY.parent / "healthy.topics-describe.txt.gz"
+    plan = tmp_path / "plan.json"
+    made = kframe("plan", "generate", text, "--remove-brokers", "3", "--out", plan).stdout.splitlines()
+    checked = kframe("plan", "check", text, plan).stdout.splitlines()
+    assert checked[1] == "racks unknown: rack rules not checked (--rack-map FILE gives racks)"
+    assert kframe("plan", "check", text, plan, "-o", "csv").stderr.splitlines()[:2] == checked[:2]
+    assert [line.split()[0] for line in checked[3:6]] == ["errors", "warnings", "notes"]
+    loads = [[line[:20].split("  ")[0] for line in lines if " before " in line or " after " in line]
+             for lines in (made, checked)]  # fmt: skip
+    assert loads[1] == ["replicas before", "replicas after", "leaders before", "leaders after"]
+    assert loads[1] == loads[0]
+
+
 def test_rack_map_has_the_racks_of_added_brokers(tmp_path: Path) -> None:
     (tmp_path / "racks.csv").write_text(RACKS + "7,rack-1\n")
     arguments = ("--add-brokers", "7", "--rack-map", tmp_path / "racks.csv")

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Callable
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 from pyarrow import parquet
 
 from kframe.model.kraft.ids import ELR_VERSION
 from kframe.model.kraft.metadata import ClusterMetadata
+from kframe.model.kraft.record_json import uuid_text
 from kframe.model.kraft.records import (
     BrokerFeature,
     FeatureLevelRecord,
@@ -66,8 +69,19 @@ def test_json_lists_log_directories_and_partitions_that_may_lose_data(kraft: Pat
     rows = {(row["kind"], *row["brokers"], row["directory"]): row for row in parsed["rows"]}
     pair = rows["pair", 1, 2, None]
     assert (pair["offline"], pair["may_lose_data"], pair["needs_unclean_election"]) == (1, 1, 1)
-    used, unused = (rows["directory", 1, str(directory_id(1, index))] for index in range(2))
+    used, unused = (rows["directory", 1, uuid_text(directory_id(1, index))] for index in range(2))
     assert (used["leaders_moved"], unused["leaders_moved"]) == (2, 0)
+
+
+@pytest.mark.parametrize("spelling", [uuid_text, str], ids=["of Kafka", "hex"])
+def test_directories_are_printed_as_kafka_does_and_accepted_in_hex_too(
+    kraft: Path, spelling: Callable[[UUID], str]
+) -> None:  # fmt: skip
+    failing, other = directory_id(1, 0), directory_id(2, 0)
+    arguments = ("fail-directories", kraft, "--broker", "1", "--directory")
+    assert document(*arguments, spelling(failing))["operation"]["directories"] == [uuid_text(failing)]
+    refused = whatif(*arguments, spelling(other))
+    assert (refused.exit_code, f"directories: found {uuid_text(other)}, expected" in refused.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("elr", ["off", "on"])
@@ -98,7 +112,7 @@ def test_elr_on_and_off_side_by_side(kraft: Path) -> None:
     assert [cell["offline_elr_on"] for cell in cells] == [str(row["offline_elr_on"]) for row in parsed["rows"]]
     table = whatif(*arguments, "--limit", "2").stdout.splitlines()
     assert table[0].endswith("ELR off) and KRaft (Kafka 4.0 assumed, metadata.version 4.0-IV3, ELR on)")
-    assert "and 8 more" in table
+    assert "and 8 more (--limit N; data has them all)" in table
 
 
 def test_parquet_has_columns_of_kraft(kraft: Path, tmp_path: Path) -> None:

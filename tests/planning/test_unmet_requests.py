@@ -221,6 +221,30 @@ def test_unknown_racks_are_a_warning_and_no_count() -> None:
     assert "racks unknown: rack rules not checked (--rack-map FILE gives racks)" in report["warnings"]
 
 
+OVERLOAD = (
+    "broker 1 gets 1.7 times its share of replicas (6 before, 12 after, share 7), because the rack rule spreads"
+    " partitions over all racks, and only broker 1 in a can take replicas"
+)
+
+
+@pytest.mark.parametrize(
+    ("goals", "partitions", "expected"),
+    [
+        ({"remove_brokers": (4,)}, [[1, 2, 3], [4, 5, 6]] * 6, [OVERLOAD]),
+        ({"remove_brokers": (4,)}, [[2, 3], [4, 5]] * 6, []),  # two replicas need two of the three racks
+        ({"remove_brokers": (4, 1)}, [[1, 2, 3], [4, 5, 6]] * 6, []),  # no broker of rack a is left
+        ({"remove_brokers": (4,), "capacities": {1: 2.0}}, [[1, 2, 3], [4, 5, 6]] * 6, []),
+        ({"rebalance": True}, [[1, 2, 3]] * 6, []),
+    ],
+)
+def test_broker_that_the_rack_rule_overloads_is_noted(
+    goals: dict[str, Any], partitions: list[list[int]], expected: list[str]
+) -> None:
+    snapshot = snapshot_of({"t": partitions}, {1: "a", 4: "a", 2: "b", 5: "b", 3: "c", 6: "c"})
+    report = document(snapshot, **goals)
+    assert [text for text in report["notes"] if "rack rule" in text] == expected
+
+
 @pytest.mark.parametrize("goals", [{"replace": {1: 7}}, {"add_brokers": (7,)}])
 def test_receiving_broker_that_the_snapshot_lacks_is_a_warning(goals: dict[str, Any]) -> None:
     snapshot = snapshot_of({"t": [[1], [1], [1]]}, {1: "a", 2: "a"})

@@ -342,7 +342,7 @@ LISTING = [
         "truncated listing",
         "describe",
         "".join(DESCRIBE.splitlines(True)[:2]).encode(),
-        "c.txt | 1 partitions of topic t | truncated",
+        "c.txt | 1 partition of topic t | truncated",
     ),
     Bad("broken UTF-8", "describe", DESCRIBE.encode().replace(b"Leader: 2", b"Leader: \xfe"), ":3 | 0xfe | UTF-8"),
     Bad("UTF-16 without a mark", "describe", DESCRIBE.encode("utf-16-be"), ":1 | x00 | a line of kafka-topics"),
@@ -405,7 +405,7 @@ REASSIGNMENT = [
         "stray text",
         "reassignment",
         b"Current partition replica assignment\nsorry\n",
-        ":2 | b'sorry' | Proposed partition",
+        ":2 | 'sorry' | Proposed partition",
     ),
     Bad(
         "heading alone",

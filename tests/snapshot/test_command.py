@@ -33,6 +33,16 @@ def test_convert(tmp_path: Path) -> None:
     assert read_snapshot(out).digest() == read_snapshot(DEAD).digest()
 
 
+def test_convert_counts_one_topic_in_the_singular(tmp_path: Path) -> None:
+    text = tmp_path / "c.txt"
+    text.write_text(
+        "Topic: t\tPartitionCount: 1\tReplicationFactor: 2\tConfigs: \n"
+        "\tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1,2\tIsr: 1,2\n"
+    )
+    result = run("convert", str(text), str(tmp_path / "out"))
+    assert result.stderr.splitlines()[0] == f"{tmp_path / 'out'}: 1 partition, 1 topic, 2 brokers"
+
+
 def test_convert_lists_unknown_columns(tmp_path: Path) -> None:
     result = run("convert", str(example("healthy", "kcat")), str(tmp_path / "kept"))
     assert result.exit_code == 0

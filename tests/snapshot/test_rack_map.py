@@ -112,7 +112,7 @@ def test_text_with_a_map_has_the_racks_of_a_dump() -> None:
     dump = read_snapshot(CLUSTER / "healthy.zookeeper.jsonl.gz")
     snapshot = with_racks(described(), RACKS, "racks.csv")
     assert [facts.rack for facts in snapshot.brokers] == [facts.rack for facts in dump.brokers]
-    assert "brokers.rack: from racks.csv" in snapshot.assumptions
+    assert "brokers.rack: from racks.csv, as stated" in snapshot.assumptions
     assert with_racks(dump, RACKS, "racks.csv").brokers == dump.brokers
 
 
@@ -125,7 +125,7 @@ def test_brokers_without_an_entry_are_named() -> None:
 def test_map_that_contradicts_the_snapshot_or_knows_no_broker_is_refused() -> None:
     with pytest.raises(InputError, match="broker 2 in rack-7, expected rack-1, its rack in the snapshot"):
         with_racks(read_snapshot(CLUSTER / "healthy.zookeeper.jsonl.gz"), {2: "rack-7"}, "racks.csv")
-    with pytest.raises(InputError, match="no broker of the snapshot in 1 entries"):
+    with pytest.raises(InputError, match="no broker of the snapshot in 1 entry"):
         with_racks(described(), {70: "a"}, "racks.csv")
 
 

@@ -313,10 +313,21 @@ def test_encodings_and_warnings_do_not_change_snapshot(text: str, encoding: str,
     [
         (b"\xff\xfeT\x00o\x00p", "broken UTF-16"),
         (b"[2026-11-24 10:00:00,000] ERROR TimeoutException (kafka.admin.TopicCommand$)\n", "a file that starts with"),
+        (b"hello world\n", r"a file that starts with 'hello world\\n', expected one of"),
+        ("Grüße aus dem Äther:öl".encode(), "a file that starts with 'Grüße aus dem Äther:'"),
+        (b"\xfe\x01 binary", r"a file that starts with '\\xfe\\x01 binary'"),
         (WARNINGS.encode(), "an empty file"),
         (KAFKA_4.encode()[: -len("\tLastKnownElr: 2\n")], "a last line without an end"),
     ],
-    ids=["half a UTF-16 character", "an error", "warnings only", "a cut last line"],
+    ids=[
+        "half a UTF-16 character",
+        "an error",
+        "text",
+        "text cut in a character",
+        "no text",
+        "warnings only",
+        "a cut last line",
+    ],
 )
 def test_truncated_text_is_refused(content: bytes, expected: str, tmp_path: Path) -> None:
     path = tmp_path / "c.txt"

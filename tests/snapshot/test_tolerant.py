@@ -81,7 +81,7 @@ CASES = [
     text("bad partition line", "Leader: 2", "Leader: two", ["u"], [(":3 field Leader: found 'two'", "t")]),
     text("bad topic line", "PartitionCount: 2", "PartitionCount: x", ["u"], [(":1: found 'x'", "t")]),
     text("missing partition", DESCRIBE.splitlines(keepends=True)[2], "", ["u"],
-         [("1 partitions of topic t", "t")]),
+         [("1 partition of topic t", "t")]),
     text("partition twice", "Partition: 1", "Partition: 0", ["u"], [("partition t-0 again", "t")]),
     text("line of something else", "Topic: u\t", "ERROR what is this\nTopic: u\t", ["t", "u"], [(":4: found", None)]),
     kc("whole", ["t", "u"], [], {}),

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
+from uuid import UUID
 
 import pyarrow as pa
 import pytest
 
 from kframe.errors import SnapshotError
+from kframe.model.kraft.record_json import uuid_text
 from kframe.model.kraft.records import ConfigRecord
 from kframe.snapshot import write_snapshot
 from kframe.snapshot.generate import generate
 from kframe.spark.fleet import records
 from kframe.spark.ingest import ingest_source
 from kframe.spark.inputs import ClusterInput
+from kframe.spark.kraft import kraft_facts_of
 from kframe.spark.play import Engine, play_part
 from kframe.spark.rows import rows_of, snapshot_of, table_of
 from kframe.spark.scenarios import broker_scenarios, rack_scenarios
@@ -48,6 +52,18 @@ def test_min_isr_of_the_controllers_node_precedes_that_of_the_cluster() -> None:
     health = WhatIf(bare).health()
     assert health.under_min_isr is not None
     assert len(reported) == int(health.under_min_isr.sum()) > 0
+
+
+@pytest.mark.parametrize("spelling", [uuid_text, str], ids=["of Kafka", "hex"])
+def test_directory_ids_are_written_as_kafka_prints_them_and_read_in_hex_too(spelling: Callable[[UUID], str]) -> None:
+    snapshot = kraft_snapshot(Random(3))
+    assert snapshot.kraft is not None
+    ids = snapshot.kraft.directory_ids
+    (row,) = table_of(rows_of(snapshot, "c", CLUSTERS), CLUSTERS).to_pylist()
+    assert row["directory_ids"] == list(map(uuid_text, ids))
+    facts = kraft_facts_of(row | {"directory_ids": list(map(spelling, ids))})
+    assert facts is not None
+    assert facts.directory_ids == ids
 
 
 def test_fenced_brokers_have_no_scenario() -> None:

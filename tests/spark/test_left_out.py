@@ -55,7 +55,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert {row["cluster"]: row["status"] for row in json.loads(result.stdout)["rows"]} == {
         **dict.fromkeys(fleet(), "ingested"), "torn": "rejected",
     }  # fmt: skip
-    assert "6 clusters, 1 rejected, 1 rows in quarantine" in result.stderr
+    assert "6 clusters, 1 rejected, 1 row in quarantine" in result.stderr
     return out
 
 

@@ -11,6 +11,7 @@ import pytest
 from kframe.errors import ConfigError, InputError
 from kframe.model.events import ElectionType
 from kframe.model.kraft.directory_ids import LOST
+from kframe.model.kraft.record_json import uuid_text
 from kframe.model.kraft.record_sizes import record_size
 from kframe.model.kraft.records import PartitionChangeRecord
 from kframe.snapshot import Snapshot, Source
@@ -155,7 +156,7 @@ def test_topics_are_created_and_deleted() -> None:
     assert deleted.changes.leader_after.tolist() == [-1, -1, -1]
 
 
-FAILED_1: Final = f"log directories of broker 1: the restart leaves {directory(1)} failed"
+FAILED_1: Final = f"log directories of broker 1: the restart leaves {uuid_text(directory(1))} failed"
 
 
 def listed(whatif: KraftWhatIf, broker_id: int = 1) -> tuple[bool, set[UUID]]:
@@ -326,10 +327,13 @@ def test_refused_feature_level_changes_nothing() -> None:
 
 #: What is asked for, and the text of the InputError.
 REFUSED: Final[tuple[tuple[Act, str], ...]] = (
-    (lambda w: w.fail([4]), "broker 4, expected a registered broker: 1, 2, 3"),
+    (lambda w: w.fail([4]), "broker 4, which is not up, expected an unfenced broker: 1, 2, 3"),
     (lambda w: w.fence([9]), "broker 9"),
     (lambda w: w.unfence([9]), "broker 9"),
-    (lambda w: w.fail_directories(1, [UUID(int=5)]), "a log directory of broker 1"),
+    (
+        lambda w: w.fail_directories(1, [UUID(int=5)]),
+        f"directories: found AAAAAAAAAAAAAAAAAAAABQ, expected a log directory of broker 1: {uuid_text(directory(1))}",
+    ),
     (lambda w: w.fail_directories(1, []), "directories: found none"),
     (lambda w: w.update_features({}), "no feature"),
     (lambda w: w.elect(ElectionType.PREFERRED, [("t", 7)]), "t-7"),

@@ -22,6 +22,7 @@ from kframe.model.kraft.releases import (
     parse_release,
     release_of_level,
 )
+from kframe.model.texts import AS_STATED
 from kframe.model.whole_numbers import parse_whole
 from kframe.snapshot import KraftFacts, Snapshot
 from kframe.snapshot.decode import short_repr
@@ -106,7 +107,7 @@ def kraft_config(snapshot: Snapshot, config: Mapping[str, object]) -> tuple[Cont
     assumptions = snapshot.assumptions
     stated = config.get(_MIN_INSYNC)
     if stated is not None and snapshot.topics.configs is None:
-        assumptions = (*assumptions, f"{_MIN_INSYNC}: {stated} for every topic, as stated")
+        assumptions = (*assumptions, f"{_MIN_INSYNC}: {stated} for every topic{AS_STATED}")
     return config_of(snapshot, config), assumptions
 
 

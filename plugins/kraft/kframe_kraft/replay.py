@@ -26,6 +26,7 @@ from kframe.plugin.kraft import (
     directories,
     records,
     replay,
+    uuid_text,
 )
 from kframe_kraft.disk.transactions import Rows
 from kframe_kraft.id_index import IdIndex
@@ -224,7 +225,9 @@ class Replay:
         if missing:
             first = int(np.argmax(topic < 0))
             topic_id = UUID(bytes=columns.topic_id[first].tobytes())
-            raise LogError(rows.batch.name(int(numbers[first])), f"topic id {topic_id}", "a topic that exists")
+            raise LogError(
+                rows.batch.name(int(numbers[first])), f"topic id {uuid_text(topic_id)}", "a topic that exists"
+            )
         return topic
 
     def _ids(self, columns: PartitionColumns, field: str) -> Ragged:

@@ -173,7 +173,7 @@ PARTITIONS = [partition(number) for number in range(40)]
         ([partition(1 << 22)], "partition 4194304, expected 0 to"),
         ([partition(40, directories=(UUID(int=200),) * 2)], "2 directories, expected 1 as replicas"),
         ([change(40, leader=1)], "partition 40, expected a partition of the topic"),
-        ([change(0, UUID(int=5), leader=1)], "topic id 00000000-0000-0000-0000-000000000005"),
+        ([change(0, UUID(int=5), leader=1)], "topic id AAAAAAAAAAAAAAAAAAAABQ"),
         ([change(0, directories=(UUID(int=200),) * 3)], "3 directories, expected 1 as replicas"),
     ],
 )

@@ -190,6 +190,57 @@ def test_diff_lists_changes(tmp_path: Path) -> None:
     assert by_topic == {"more": 1, "orders": 3}
 
 
+def test_diff_of_a_later_to_an_earlier_offset_is_reversed(tmp_path: Path) -> None:
+    log = small_cluster(tmp_path)
+    log.append(
+        change(0, leader=2, isr=(2, 3)), register(4), records.UnregisterBrokerRecord(broker_id=1, broker_epoch=10)
+    )
+    log.append(records.ConfigRecord(resource_type=2, resource_name="orders", name="retention.ms", value="5"))
+    log.append(records.TopicRecord(name="more", topic_id=UUID(int=78)), partition(2, 2, 3))
+    listed = [
+        (row["kind"], row["name"], row["change"], row["before"], row["after"])
+        for row in rows("diff", tmp_path, "end", "8")
+    ]
+    assert listed == [
+        ("broker", "1", "registered", None, None),
+        ("broker", "4", "unregistered", None, None),
+        ("config", "topic orders", "retention.ms", "5", None),
+        ("topic", "more", "deleted", None, None),
+        ("partition", "orders-0", "leader", 2, 1),
+        ("partition", "orders-0", "isr", [2, 3], [1, 2, 3]),
+        ("partition", "orders-2", "deleted", None, None),
+    ]
+    (by_topic,) = (row for row in rows("diff", tmp_path, "end", "8", "--by", "topic") if row["topic"] == "more")
+    assert by_topic["by_change"] == {"topic deleted": 1}
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        (
+            ["--topic", "orders", "--topic", "nosuch"],
+            "--topic: found 'nosuch', expected the name of a topic in the log",
+        ),
+        (["--topic", "audit-*"], "--topic: found 'audit-*', expected the name of a topic in the log, or a pattern"),
+        (["--broker", "1,77"], "--broker: found broker 77, expected a broker that the log names"),
+        (["--type", "PartitionChanged"], "found 'PartitionChanged', expected PartitionChange or Partition"),
+        (["--type", "Foo"], "found 'Foo', expected one of AbortTransaction, AccessControlEntry, "),
+    ],
+)
+def test_show_refuses_names_that_the_log_does_not_have(tmp_path: Path, options: list[str], message: str) -> None:
+    small_cluster(tmp_path)
+    result = CliRunner().invoke(group, ["show", str(tmp_path), *options])
+    assert result.exit_code == 2
+    assert message in " ".join(result.stderr.split())
+
+
+def test_show_accepts_names_without_records_in_the_selection(tmp_path: Path) -> None:
+    log = small_cluster(tmp_path)
+    log.append(records.ConfigRecord(resource_type=4, resource_name="9", name="x", value="1"))
+    log.append(records.RemoveTopicRecord(topic_id=partition(0, 1).topic_id))
+    assert rows("show", tmp_path, "--topic", "ord*", "--broker", "9", "--to", "7") == []
+
+
 def test_diff_lists_directories_before_and_after(tmp_path: Path) -> None:
     log = small_cluster(tmp_path)
     moved, lost = UUID(int=9999), UUID(int=2)

@@ -12,6 +12,7 @@ from kframe.model.columns import Int32
 from kframe.model.kraft.directories import MIGRATING
 from kframe.model.kraft.ids import ResourceType
 from kframe.model.kraft.metadata import ClusterMetadata
+from kframe.model.kraft.record_json import uuid_text
 from kframe.model.kraft.records import (
     NO_LEADER_CHANGE,
     NO_RECOVERY_CHANGE,
@@ -30,7 +31,9 @@ def replay_topic(metadata: ClusterMetadata, record: TopicRecord, offset: int) ->
     """Add a topic."""
     topics = metadata.topics
     if record.name in topics.index_by_name or record.topic_id in topics.index_by_id:
-        raise InputError("TopicRecord", f"topic {record.name} with id {record.topic_id} again", "a new topic")
+        raise InputError(
+            "TopicRecord", f"topic {record.name} with id {uuid_text(record.topic_id)} again", "a new topic"
+        )
     index = topics.add(record.name, record.topic_id)
     for key, value in metadata.configs.get((ResourceType.TOPIC, record.name), {}).items():
         topics.store_setting(index, key, value)
@@ -126,7 +129,7 @@ def replay_clear_elr(metadata: ClusterMetadata, record: ClearElrRecord, offset: 
 def _topic(metadata: ClusterMetadata, topic_id: UUID) -> int:
     topic = metadata.topics.index_by_id.get(topic_id)
     if topic is None:
-        raise InputError("topic of a metadata record", f"topic id {topic_id}", "a topic that exists")
+        raise InputError("topic of a metadata record", f"topic id {uuid_text(topic_id)}", "a topic that exists")
     return topic
 
 

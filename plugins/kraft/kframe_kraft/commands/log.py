@@ -100,7 +100,7 @@ def show(
     limit: int | None, output: str,
 ) -> None:  # fmt: skip
     """List the records of the log in SOURCE."""
-    from kframe_kraft.time_travel import EntryFilter, end_of, entries, followed_entries, start_of
+    from kframe_kraft.time_travel import EntryFilter, check_mentioned, end_of, entries, followed_entries, start_of
 
     def selection(history: LogHistory) -> EntryFilter:
         first = 0 if start is None else start_of(history, start)
@@ -111,6 +111,7 @@ def show(
 
     if not follow:
         history = _read(source, command_config).history
+        check_mentioned(history, topics, brokers)
         _emit_entries(entries(history, selection(history)), output, limit)
         _exit_if_damaged(history)
         return
@@ -230,17 +231,19 @@ def diff(
     source: str | Path, first: str, second: str, scope: str | None, command_config: Path | None,
     limit: int | None, output: str
 ) -> None:  # fmt: skip
-    """List what differs between the cluster at A and at B, which are offsets or times."""
+    """List what changes from the cluster at A to that at B, which are offsets or times. B may be the earlier one."""
     from kframe_kraft.sources import Timeline
     from kframe_kraft.time_travel import differences, end_of
     from kframe_kraft.time_travel.differences import COLUMNS, summarize
 
     history = _read(source, command_config).history
-    ends = sorted(end_of(history, position) for position in (first, second))
+    ends = [end_of(history, position) for position in (first, second)]
     timeline = Timeline(history)
-    before = timeline.advance(ends[0]).copy()
-    after = timeline.advance(ends[1])
+    before = timeline.advance(min(ends)).copy()
+    after = timeline.advance(max(ends))
     changes = differences(before, after)
+    if ends[0] > ends[1]:
+        changes = (difference.reversed() for difference in changes)
     if scope is None:
         rows: Iterator[dict[str, Any]] = (_difference_row(asdict(difference)) for difference in changes)
         emit_rows(OutputTable("kframe.log-diff/v1", (*COLUMNS, "topic", "brokers"), rows,

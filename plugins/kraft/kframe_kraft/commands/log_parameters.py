@@ -87,18 +87,15 @@ class RecordType(_ParamType):
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """The name as Kafka spells it. Fails for an unknown type."""
-        names = {name.lower(): name for name in self._names()}
-        normalized = value.lower().replace("_", "").removesuffix("record")
-        if normalized not in names and value.lower() not in names:
-            self.fail(f"{value!r} is no type of records", param, ctx)
-        return names.get(normalized) or names[value.lower()]
+        from kframe_kraft.time_travel.entries import type_named
+
+        try:
+            return type_named(value)
+        except ValueError as problem:
+            self.fail(str(problem), param, ctx)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """All types that begin with ``incomplete``."""
-        return [CompletionItem(name) for name in self._names() if name.lower().startswith(incomplete.lower())]
-
-    @staticmethod
-    def _names() -> list[str]:
         from kframe_kraft.time_travel.entries import type_names
 
-        return type_names()
+        return [CompletionItem(name) for name in type_names() if name.lower().startswith(incomplete.lower())]

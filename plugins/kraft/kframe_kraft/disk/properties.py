@@ -50,7 +50,7 @@ def read_properties(directory: Path) -> MetaProperties:
     except ValueError as error:
         raise LogError(f"{path}, directory.id", repr(text)[:100], "22 characters of URL-safe base64") from error
     if directory_id is not None and directory_ids.is_reserved(directory_id):
-        raise LogError(f"{path}, directory.id", f"the reserved id {directory_id}", "another id")
+        raise LogError(f"{path}, directory.id", f"the reserved id {uuid_text(directory_id)}", "another id")
     return MetaProperties(values["cluster.id"], node_id, directory_id)
 
 

@@ -93,7 +93,7 @@ def read_string(reader: Reader) -> str | None:
     try:
         return raw.decode()
     except UnicodeDecodeError:
-        raise reader.error(repr(raw[:50]), "UTF-8") from None
+        raise reader.error(repr(raw[:50]).removeprefix("b"), "UTF-8") from None
 
 
 def read_byte_string(reader: Reader) -> bytes | None:

@@ -6,6 +6,7 @@ from kframe_kraft.time_travel.causes import LeaderCause, leader_cause
 from kframe_kraft.time_travel.differences import Difference, differences
 from kframe_kraft.time_travel.entries import EntryFilter, entries
 from kframe_kraft.time_travel.following import LogFollower, followed_entries
+from kframe_kraft.time_travel.mentions import check_mentioned
 from kframe_kraft.time_travel.positions import end_of, start_of, time_text
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "EntryFilter",
     "LeaderCause",
     "LogFollower",
+    "check_mentioned",
     "differences",
     "end_of",
     "entries",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -19,6 +19,11 @@ _LISTS: Final = {
     "removing": "removing", "directory": "directories",
 }  # fmt: skip
 _STATES: Final = ("fenced", "in_controlled_shutdown", "rack", "broker_epoch")
+#: The change in the other direction. All other changes have the same name in both.
+_REVERSED: Final = {
+    "registered": "unregistered", "unregistered": "registered", "created": "deleted", "deleted": "created",
+    "added": "removed", "removed": "added",
+}  # fmt: skip
 COLUMNS: Final = ("kind", "name", "change", "before", "after")
 
 
@@ -34,6 +39,11 @@ class Difference:
     topic: str | None = None
     brokers: tuple[int, ...] = ()
     """The brokers whose replicas, leaderships or registration the difference is about."""
+
+    def reversed(self) -> Difference:
+        """The difference from the later state to the earlier one."""
+        change = self.change if self.kind == "config" else _REVERSED.get(self.change, self.change)
+        return replace(self, change=change, before=self.after, after=self.before)
 
 
 def differences(before: ClusterMetadata, after: ClusterMetadata) -> Iterator[Difference]:

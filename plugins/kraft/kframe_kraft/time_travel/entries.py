@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -34,6 +35,21 @@ def type_names() -> list[str]:
     """The names of all types of records and control records, as ``EntryFilter.types`` has them."""
     controls = [record.__name__ for record in control.CONTROL_TYPES.values()]
     return sorted([*map(records.record_name, records.RECORD_TYPES.values()), *controls])
+
+
+def type_named(text: str) -> str:
+    """The type that a text means, in any case, such as ``PartitionChange`` or ``PARTITION_CHANGE_RECORD``.
+
+    Raises ValueError, which names similar types, or all if none is similar.
+    """
+    names = {name.lower(): name for name in type_names()}
+    normalized = text.lower().replace("_", "")
+    for key in (normalized, normalized.removesuffix("record")):
+        if key in names:
+            return names[key]
+    similar = difflib.get_close_matches(normalized.removesuffix("record"), names, n=3)
+    expected = " or ".join(names[key] for key in similar) or f"one of {', '.join(names.values())}"
+    raise ValueError(f"found {text!r}, expected {expected}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +206,7 @@ def _describe_control(record: control.ControlRecord) -> tuple[str, str]:
 
 def _boundary_row(committed: CommittedEnd, batch: RecordBatch) -> dict[str, Any]:
     header = batch.header
-    kind = "control records" if header.is_control else "records"
+    kind = f"{'control ' if header.is_control else ''}record{'' if header.record_count == 1 else 's'}"
     summary = f"{header.record_count} {kind}, {header.size} bytes"
     return _row(committed, batch, header.base_offset, "Batch", str(header.next_offset - 1), summary)
 

@@ -104,10 +104,14 @@ def _registration_text(record: records.BrokerRegistrationChangeRecord) -> str:
     if record.in_controlled_shutdown:
         parts.append("in controlled shutdown")
     if record.log_dirs:
-        parts.append(f"{len(record.log_dirs)} directories online")
+        parts.append(_directories_text(record.log_dirs, "online"))
     if record.cordoned_log_dirs is not None:
-        parts.append(f"{len(record.cordoned_log_dirs)} directories cordoned")
+        parts.append(_directories_text(record.cordoned_log_dirs, "cordoned"))
     return ", ".join(parts)
+
+
+def _directories_text(directories: tuple[UUID, ...], state: str) -> str:
+    return f"{len(directories)} {'directory' if len(directories) == 1 else 'directories'} {state}"
 
 
 def _other_key(record: records.MetadataRecord) -> str:

@@ -142,4 +142,4 @@ def _number(raw: bytes, path: str) -> int:
     try:
         return number_of(raw[:_NUMBER_BYTES].decode("ascii"), path)
     except UnicodeDecodeError:
-        raise ZnodeError(path, short_repr(raw[:_NUMBER_BYTES]), "a number") from None
+        raise ZnodeError(path, short_repr(raw[:_NUMBER_BYTES]).removeprefix("b"), "a number") from None
