@@ -58,7 +58,7 @@ def admin_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return with_options(
         plugin_options(with_admin),
         click.option("--bootstrap-server", multiple=True, required=True, metavar="HOST:PORT,...",
-                     help="Some brokers of the cluster; may be repeated."),
+                     help="Brokers to bootstrap from; may be repeated."),
         COMMAND_CONFIG,
     )  # fmt: skip
 

@@ -30,8 +30,10 @@ _BROKERS_SHOWN: Final = 6
 
 @click.command("demo")
 @click.argument("source", metavar="[SNAPSHOT]", required=False, type=PATH)
-@click.option("--partitions", type=WholeNumber(1), default=1_000_000, show_default=True, help="Of the large one.")
-@click.option("--brokers", type=WholeNumber(4), default=100, show_default=True, help="Of the large cluster.")
+@click.option(
+    "--partitions", type=WholeNumber(1), default=1_000_000, show_default=True, help="Partitions of the large cluster."
+)
+@click.option("--brokers", type=WholeNumber(4), default=100, show_default=True, help="Brokers of the large cluster.")
 def command(source: Path | None, partitions: int, brokers: int) -> None:
     """Fail a broker of a real cluster, move partitions of it, show how brokers of a real KRaft cluster failed, then
     fail a broker of a million-partition cluster.

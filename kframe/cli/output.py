@@ -85,7 +85,7 @@ def output_option(command: Command) -> Command:
     """Add ``-o``/``--output`` and ``--json`` to a command, as its parameter ``output``."""
     choice = click.Choice(OUTPUTS)
     command = click.option("--json", "output", flag_value="json", help="Short for -o json.")(command)
-    return click.option("-o", "--output", type=choice, default="table", show_default=True, help="How to print.")(
+    return click.option("-o", "--output", type=choice, default="table", show_default=True, help="Output format.")(
         command
     )
 

@@ -94,8 +94,8 @@ def _new_limits(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @click.command()
-@click.argument("plan", metavar="PLAN", type=INPUT)
 @click.argument("url", metavar="URL")
+@click.argument("plan", metavar="PLAN", type=INPUT)
 @click.option("--journal", type=_PATH, help="Where the execution is recorded.  [default: PLAN.journal]")
 @click.option("--throttle", type=ByteSize(per_second=True), metavar="RATE",
               help="Bytes per second, such as 50MB/s, that each broker copies at most.")  # fmt: skip
@@ -109,7 +109,7 @@ def _new_limits(command: Callable[..., Any]) -> Callable[..., Any]:
 @plugin_options
 @output_option
 def execute(
-    plan: InputFile, url: str, journal: Path | None, throttle: int | None, concurrency: int, max_under_replicated: int,
+    url: str, plan: InputFile, journal: Path | None, throttle: int | None, concurrency: int, max_under_replicated: int,
     execute: bool, command_config: Path | None, interval: float, plugins: PluginSettings, output: str,
 ) -> None:  # fmt: skip
     """Execute PLAN on the cluster at URL, stage after stage, recorded in a journal.
@@ -148,7 +148,11 @@ def execute(
 
 @click.command()
 @_JOURNAL
-@click.option("--accept-health", is_flag=True, help="Compare health with that of now, not with that of the start.")
+@click.option(
+    "--accept-health",
+    is_flag=True,
+    help="Take the present health of the cluster as the baseline, not that of the start.",
+)
 @_new_limits
 @EXECUTE
 @_cluster_options
@@ -195,7 +199,7 @@ def abort(journal: Path, access: _Access) -> None:
 @_JOURNAL
 @output_option
 def status(journal: Path, output: str) -> None:
-    """Print how far an execution is, by its journal alone."""
+    """Print the progress of an execution from its journal. No cluster is read."""
     from kframe.execution.journal import read_journal
     from kframe.execution.state import ExecutionState
 

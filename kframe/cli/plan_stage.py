@@ -50,11 +50,12 @@ def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--max-bytes-per-broker", "bytes_per_broker", type=ByteSize(), metavar="SIZE",
                      help="Bytes into a broker, and out of it, in a stage."),
         click.option("--disk-capacity", multiple=True, metavar="[ID[-ID]=]SIZE",
-                     callback=pairs("SIZE or ID=SIZE", parse_size), help="Disk capacity of a broker, such as 4TB."),
+                     callback=pairs("SIZE or ID=SIZE", parse_size),
+                     help="Disk capacity of a broker, such as 4TB; may be repeated."),
         click.option("--rate", type=ByteSize(per_second=True), metavar="RATE",
                      help="Bytes per second into a broker, and out of it, such as 50MB/s; gives the time of stages."),
         click.option("--window", "windows", multiple=True, metavar="HH:MM-HH:MM",
-                     help="Time of the day in which stages run, such as 22:00-06:00."),
+                     help="Time of the day in which stages run, such as 22:00-06:00; may be repeated."),
     )  # fmt: skip
 
 

@@ -30,11 +30,11 @@ _PATH: Final = click.Path(file_okay=False)
 
 @click.command()
 @click.argument("sources", metavar="SRC...", nargs=-1, required=True)
-@click.option("--out", "folder", type=_PATH, required=True, metavar="DIR", help="Where the fleet's tables are put.")
+@click.option("--out", "folder", type=_PATH, required=True, metavar="DIR", help="Directory of the fleet's tables.")
 @click.option("--name", metavar="PATTERN", help="Names of clusters, such as {parent}@{stem}.  [default: {stem}]")
 @click.option("--mode", type=click.Choice(MODES), help="Mode of the clusters, where SRC does not show it.")
 @controllers_option("SRC")
-@click.option("--force", is_flag=True, help="Do clusters again whose input has not changed.")
+@click.option("--force", is_flag=True, help="Ingest clusters again whose input has not changed.")
 @click.option("--fail-on", multiple=True, type=click.Choice(("quarantined", "rejected")),
               help="Exit with 3 if this is found; may be repeated.")  # fmt: skip
 @limit_option
@@ -44,7 +44,7 @@ def ingest(
     sources: tuple[str, ...], folder: str, name: str | None, mode: Mode | None, controllers: tuple[int, ...],
     force: bool, fail_on: tuple[str, ...], limit: int | None, spark: SparkSettings, output: str,
 ) -> None:  # fmt: skip
-    """Put the clusters in SRC into the tables of a fleet in DIR, and invalid ones into its quarantine.
+    """Ingest the clusters in SRC into the tables of a fleet in DIR, and invalid ones into its quarantine.
 
     SRC are ZooKeeper dumps, the output of kafka-topics --describe or kcat -L -J, snapshot directories, or directories
     and patterns of these. Each cluster is checked by the rules of its mode. Clusters that are there already are skipped
@@ -78,7 +78,9 @@ def ingest(
 @click.argument("folder", metavar="DIR")
 @click.option("--out", type=_PATH, metavar="DIR", help="Also write the violations as Parquet by cluster to DIR.")
 @click.option("--force", is_flag=True, help="Validate again what is in the DIR of --out already.")
-@click.option("--fail-on", type=click.Choice(("error", "warning")), help="Exit with 3 if one is found, or a worse one.")
+@click.option(
+    "--fail-on", type=click.Choice(("error", "warning")), help="Exit with 3 on findings of this severity or worse."
+)
 @click.option("--limit", type=WholeNumber(), default=_ROWS_DEFAULT, show_default=True,
               help="Violations that a table lists; data has them all.")  # fmt: skip
 @spark_options
@@ -86,7 +88,7 @@ def ingest(
 def validate(
     folder: str, out: str | None, force: bool, fail_on: str | None, limit: int, spark: SparkSettings, output: str
 ) -> None:  # fmt: skip
-    """List invalid states in the clusters of DIR, and partitions in a bad condition.
+    """List invalid states in the clusters of DIR, and unhealthy partitions.
 
     DIR is a fleet that kframe spark ingest wrote, or any input of it. An error is a state that Kafka never writes; a
     warning is a partition without a leader, under its min ISR and the like. With --out, clusters that are there already

@@ -16,7 +16,7 @@ from kframe.cli.output import OutputTable, emit_rows, output_option
 @limit_option
 @output_option
 def command(dot: bool, limit: int | None, output: str) -> None:
-    """Show where partitions and replicas may go from each of their states."""
+    """Show the valid state transitions of partitions and replicas."""
     from kframe.core.state_machines.transitions import to_dot
 
     if dot:

@@ -108,7 +108,7 @@ _BAD_SNAPSHOTS: Final = {
 #: Commands that read a plan, written P.
 _PLAN_READERS: Final = (
     "plan check P", "plan diff SNAPSHOT P", "plan show SNAPSHOT P", "plan stage SNAPSHOT P", "plan stamp SNAPSHOT P",
-    "whatif reassign SNAPSHOT P", "plan apply P ADMIN", "plan cancel P ADMIN", "plan execute P CLUSTER",
+    "whatif reassign SNAPSHOT P", "plan apply P ADMIN", "plan cancel P ADMIN", "plan execute CLUSTER P",
 )  # fmt: skip
 #: Commands that read the journal of an execution, written J.
 _JOURNAL_READERS: Final = ("plan resume J", "plan rollback J", "plan pause J", "plan abort J", "plan status J")
@@ -139,7 +139,7 @@ _OFFLINE: Final = (
     BadInput("elect --type preferred --all DEAD_BROKER", 1, "127.0.0.1:1"),
     BadInput("plan apply PLAN DEAD_BROKER", 1, "127.0.0.1:1"),
     BadInput("plan cancel PLAN DEAD_BROKER", 1, "127.0.0.1:1"),
-    BadInput("plan execute PLAN kafka://127.0.0.1:1", 1, "127.0.0.1:1"),
+    BadInput("plan execute kafka://127.0.0.1:1 PLAN", 1, "127.0.0.1:1"),
     BadInput("plan resume JOURNAL", 1, "127.0.0.1:1"),
     BadInput("plan pause JOURNAL", 1, "127.0.0.1:1"),
     BadInput("reassign cancel --all DEAD_BROKER", 1, "127.0.0.1:1"),
@@ -198,8 +198,8 @@ _SINGLE: Final = (
     BadInput("plugins create EMPTY --name good", 2, "EMPTY"),
     BadInput("plugins create READONLY --name good", 2, "/proc/kframe"),
     # -- snapshots
-    BadInput("snapshot show SNAPSHOT --topic nosuch", 2, "nosuch"),
-    BadInput("snapshot show SNAPSHOT --topics --brokers", 2, "--topics, --brokers"),
+    BadInput("snapshot show SNAPSHOT --topics nosuch", 2, "nosuch"),
+    BadInput("snapshot show SNAPSHOT --list brokers --topics t", 2, "--topics and --list brokers"),
     BadInput("snapshot show SNAPSHOT --from describe", 2, "healthy"),
     BadInput("snapshot show SNAPSHOT --from nosuch", 2, "--from"),
     BadInput("snapshot convert SNAPSHOT FOLDER", 2, "FOLDER"),
@@ -327,7 +327,7 @@ _SINGLE: Final = (
     BadInput("plan generate SNAPSHOT --evacuate-rack nosuch", 2, "'nosuch'"),
     BadInput("plan generate SNAPSHOT --rebalance --topics nosuch*", 2, "'nosuch*'"),
     BadInput("plan generate SNAPSHOT --rebalance --broker-cap 77=1", 2, "broker 77"),
-    BadInput("plan generate SNAPSHOT --rebalance --capacities 1=0", 2, "capacity of broker 1"),
+    BadInput("plan generate SNAPSHOT --rebalance --capacity 1=0", 2, "capacity of broker 1"),
     BadInput("plan generate SNAPSHOT --rebalance --tolerance 200", 2, "tolerance"),
     BadInput("plan generate SNAPSHOT --rebalance --weights NONSENSE", 2, "NONSENSE:1"),
     BadInput("plan generate SNAPSHOT --rebalance --weights SIZES", 2, "SIZES:2"),
@@ -365,12 +365,12 @@ _SINGLE: Final = (
     BadInput("plan apply PLAN ADMIN --no-wait --batch-size 2", 2, "--batch-size"),
     BadInput("plan apply PLAN ADMIN --command-config MISSING", 2, "MISSING"),
     BadInput("plan apply PLAN_LOST ADMIN", 1, "nosuch-0"),
-    BadInput("plan execute PLAN_LOST CLUSTER", 1, "nosuch-0"),
-    BadInput("plan execute PLAN nonsense", 2, "nonsense"),
-    BadInput("plan execute PLAN CLUSTER --throttle 0", 2, "--throttle"),
-    BadInput("plan execute PLAN CLUSTER --command-config MISSING", 2, "MISSING"),
-    BadInput("plan execute PLAN CLUSTER --journal JOURNAL", 2, "the journal of another plan"),
-    BadInput("plan execute FOLDER CLUSTER", 2, "manifest.json"),
+    BadInput("plan execute CLUSTER PLAN_LOST", 1, "nosuch-0"),
+    BadInput("plan execute nonsense PLAN", 2, "nonsense"),
+    BadInput("plan execute CLUSTER PLAN --throttle 0", 2, "--throttle"),
+    BadInput("plan execute CLUSTER PLAN --command-config MISSING", 2, "MISSING"),
+    BadInput("plan execute CLUSTER PLAN --journal JOURNAL", 2, "the journal of another plan"),
+    BadInput("plan execute CLUSTER FOLDER", 2, "manifest.json"),
     BadInput("plan resume JOURNAL --url CLUSTER", 2, "that of the journal"),
     BadInput("plan apply MOVE ADMIN --execute --rollback READONLY", 2, "/proc/kframe"),
     BadInput("plan apply MOVE ADMIN --execute --rollback EMPTY", 2, "EMPTY"),

@@ -226,7 +226,7 @@ def test_rack_map_has_the_racks_of_added_brokers(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("snapshot", "show", "SNAPSHOT", "--brokers", "-o", "json"),
+        ("snapshot", "show", "SNAPSHOT", "--list", "brokers", "-o", "json"),
         ("whatif", "fail", "SNAPSHOT", "--racks", "rack-2"),
         ("whatif", "sweep", "SNAPSHOT", "--depth", "1"),
         ("plan", "check", "SNAPSHOT", "PLAN"),

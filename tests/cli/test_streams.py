@@ -20,7 +20,7 @@ _READERS = {
     "whatif sweep": ("whatif", "sweep", "-", "--depth", "1"),
     "explain": ("explain", "-", "clickstream.changelog.v1-0"),
     "snapshot show": ("snapshot", "show", "-"),
-    "snapshot show --brokers": ("snapshot", "show", "-", "--brokers"),
+    "snapshot show --list brokers": ("snapshot", "show", "-", "--list", "brokers"),
 }
 _FILES = ("healthy.zookeeper.jsonl.gz", "healthy.topics-describe.txt.gz", "healthy.kcat.json.gz")
 

@@ -12,9 +12,9 @@ from tests.cli.running import CLUSTER, HEALTHY, kframe
 
 CLUSTERS = (HEALTHY, CLUSTER.parent / "kafka-4-kraft-three-brokers" / "topics-describe.txt")
 LISTINGS = (
-    ("snapshot", "show", "SNAPSHOT", "--brokers"),
-    ("snapshot", "show", "SNAPSHOT", "--topics"),
-    ("snapshot", "show", "SNAPSHOT", "--partitions"),
+    ("snapshot", "show", "SNAPSHOT", "--list", "brokers"),
+    ("snapshot", "show", "SNAPSHOT", "--list", "topics"),
+    ("snapshot", "show", "SNAPSHOT", "--list", "partitions"),
     ("whatif", "fail", "SNAPSHOT", "--brokers", "2"),
     ("whatif", "sweep", "SNAPSHOT"),
 )
