@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from kframe.cli.exits import HAS_FINDINGS
+from kframe.cli.layout import broken
 from kframe.cli.output import BadInput
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ def findings(fail_on: Iterable[str], count: Callable[[FailOn], int | None]) -> d
 def emit_mode(rules: str, output: str) -> None:
     """The mode of the cluster as a line before tables, on stderr with CSV. JSON and YAML have it in the document."""
     if output not in ("json", "yaml"):
-        click.echo(f"mode: {rules}", err=output not in ("table", "wide"))
+        for line in broken(f"mode: {rules}") if output == "table" else [f"mode: {rules}"]:
+            click.echo(line, err=output not in ("table", "wide"))
 
 
 def exit_on_findings(result: Mapping[str, int], unit: str) -> None:

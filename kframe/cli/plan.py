@@ -327,7 +327,9 @@ def _emit_report(report: PlanReport, output: str, limit: int) -> None:
     if emit_data(SCHEMA, document, _FINDINGS, document["findings"], output):
         return
     plan, counts = document["plan"], document["counts"]
-    emit_heading(f"{plan['name']}: {counted(plan['partitions'], 'partition')} of {counted(plan['topics'], 'topic')}")
+    emit_heading(
+        f"{plan['name']}: {counted(plan['partitions'], 'partition')} of {counted(plan['topics'], 'topic')}", output
+    )
     emit_record("", {f"{severity}s": count for severity, count in counts.items()}, output)
     findings = document["findings"] if output == "wide" else list(report.folded_rows())
     if findings and limit:

@@ -17,7 +17,16 @@ from kframe.cli.exits import FAILED, STALE
 from kframe.cli.inputs import INPUT
 from kframe.cli.live import COMMAND_CONFIG, awaited
 from kframe.cli.numbers import ByteSize, DecimalNumber, WholeNumber
-from kframe.cli.output import OutputTable, emit_data, emit_heading, emit_record, emit_rows, output_option, with_options
+from kframe.cli.output import (
+    OutputTable,
+    echo_text,
+    emit_data,
+    emit_heading,
+    emit_record,
+    emit_rows,
+    output_option,
+    with_options,
+)
 from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.cli.progress import progress
 from kframe.cli.stop_signal import StopSignal
@@ -364,7 +373,7 @@ def _reporting(tracker: ExecutionProgress, state: ExecutionState) -> Iterator[Ca
 def _progress_text(tracker: ExecutionProgress, state: ExecutionState) -> str:
     copied = f", {tracker.bytes:,} of {tracker.total_bytes:,} bytes" if tracker.total_bytes else ""
     remaining = tracker.remaining_s()
-    estimate = "" if remaining is None else f", about {remaining:,.0f} s left"
+    estimate = "" if remaining is None else f", about {remaining:,.0f} s remaining"
     return (
         f"{state.goal}: {tracker.partitions:,} of {tracker.total:,} partitions{copied}, "
         f"{tracker.in_flight:,} in flight{estimate}"
@@ -380,11 +389,11 @@ def _emit(
     document = execution_document(state, path, unmoved, executed=executed)
     if emit_data(SCHEMA, document, _STAGES, document["stages"], output):
         return
-    emit_heading(f"{document['plan']}: {document['goal']}, {document['result'] or 'not ended'}")
+    emit_heading(f"{document['plan']}: {document['goal']}, {document['result'] or 'not ended'}", output)
     emit_record("", {key: value for key, value in document.items() if not isinstance(value, list)}, output)
     for name, columns in (("stages", _STAGES), ("problems", _PROBLEMS)):
         if document[name]:
             click.echo()
             emit_rows(OutputTable("", columns, document[name]), output)
     for text in document["not_restored"]:
-        click.echo(f"not restored: {text}")
+        echo_text(f"not restored: {text}", output)

@@ -346,7 +346,7 @@ def _diverted_line(row: dict[str, Any]) -> str:
 
 
 def _emit_tables(document: dict[str, Any], output: str, limit: int) -> None:
-    emit_heading(document["summary"])
+    emit_heading(document["summary"], output)
     moves, racks = document["moves"], document["racks"]
     crowded = "unknown"
     if racks["crowded_after"] is not None:

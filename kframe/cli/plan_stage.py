@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kframe.cli.numbers import ByteSize, WholeNumber, parse_size
-from kframe.cli.output import BadInput, OutputTable, echo_more, emit_data, emit_heading, emit_rows, with_options
+from kframe.cli.output import (
+    BadInput,
+    OutputTable,
+    echo_more,
+    echo_text,
+    emit_data,
+    emit_heading,
+    emit_rows,
+    with_options,
+)
 from kframe.cli.plan_generate import by_id, pairs
 
 if TYPE_CHECKING:
@@ -118,9 +127,9 @@ def _write(staged: StagedPlan, path: Path, is_file: bool) -> None:
 
 
 def _emit_tables(manifest: StageManifest, output: str, limit: int) -> None:
-    emit_heading(manifest.summary)
+    emit_heading(manifest.summary, output)
     for note in manifest.notes:
-        click.echo(note)
+        echo_text(note, output)
     failures = [
         {"stage": part.number, **{name: getattr(failure, name) for name in _FAILURES[1:]}}
         for part in manifest.stages

@@ -15,6 +15,7 @@ from kframe.cli.numbers import WholeNumber
 from kframe.cli.output import (
     BadInput,
     OutputTable,
+    echo_more,
     emit_assumptions,
     emit_heading,
     emit_json,
@@ -173,8 +174,7 @@ def compare_elr(
         return
     emit_rows(OutputTable(_COMPARISON_SCHEMA, COMPARED, shorten_broker_lists(rows) if is_table else rows), output)
     if is_table:
-        if len(ranked) > limit:
-            click.echo(f"and {len(ranked) - limit:,} more")
+        echo_more(len(ranked) - limit, "data has them all")
         emit_assumptions(on.assumptions, output)
 
 
@@ -248,7 +248,7 @@ def _emit_tables(
     source = summary["snapshot"]
     kinds = ", ".join(f"every {kind}" for kind, count in summary["failures"].items() if count)
     partitions = counted(source["partitions"], "partition")
-    emit_heading(f"fail {kinds or 'no broker'}: {partitions} of {source['name'] or 'the snapshot'}")
+    emit_heading(f"fail {kinds or 'no broker'}: {partitions} of {source['name'] or 'the snapshot'}", output)
     before = dict(summary["before"])
     skew = before.pop("leader_skew")
     emit_record(
@@ -256,7 +256,7 @@ def _emit_tables(
         {
             "registered_brokers": summary["registered_brokers"],
             "failures": summary["failures"],
-            "failures_that_bring": {_EFFECTS.get(name, name): count for name, count in summary["findings"].items()},
+            "failures_with": {_EFFECTS.get(name, name): count for name, count in summary["findings"].items()},
             "before": {
                 **{name.replace("_", " "): count for name, count in before.items()},
                 "leader skew": skew["max_mean_ratio"],
@@ -271,8 +271,7 @@ def _emit_tables(
         ranked = swept.ranked(by, kind)[:limit]
         click.echo()
         emit_rows(OutputTable("", _columns(snapshot), shorten_broker_lists(swept.records(ranked)), WIDE), output)
-        if count > limit:
-            click.echo(f"and {count - limit:,} more")
+        echo_more(count - limit, "data has them all")
     emit_assumptions(assumptions, output)
 
 

@@ -61,7 +61,7 @@ def test_table_values_are_all_in_json(snapshot: Path) -> None:
 
 def test_long_table_is_truncated_with_note(snapshot: Path) -> None:
     table = whatif("sweep", snapshot, "--limit", "1").stdout
-    assert table.count("and 2 more\n") == 3
+    assert table.count("and 2 more (--limit N; data has them all)\n") == 3
     assert "fail every broker, every pair, every rack: 5 partitions" in table
 
 

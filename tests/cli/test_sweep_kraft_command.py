@@ -11,6 +11,7 @@ from pyarrow import parquet
 
 from kframe.model.kraft.ids import ELR_VERSION
 from kframe.model.kraft.metadata import ClusterMetadata
+from kframe.model.kraft.record_json import uuid_text
 from kframe.model.kraft.records import (
     BrokerFeature,
     FeatureLevelRecord,
@@ -66,7 +67,7 @@ def test_json_lists_log_directories_and_partitions_that_may_lose_data(kraft: Pat
     rows = {(row["kind"], *row["brokers"], row["directory"]): row for row in parsed["rows"]}
     pair = rows["pair", 1, 2, None]
     assert (pair["offline"], pair["may_lose_data"], pair["needs_unclean_election"]) == (1, 1, 1)
-    used, unused = (rows["directory", 1, str(directory_id(1, index))] for index in range(2))
+    used, unused = (rows["directory", 1, uuid_text(directory_id(1, index))] for index in range(2))
     assert (used["leaders_moved"], unused["leaders_moved"]) == (2, 0)
 
 
@@ -97,8 +98,9 @@ def test_elr_on_and_off_side_by_side(kraft: Path) -> None:
     cells = list(csv.DictReader(io.StringIO(whatif(*arguments, "-o", "csv").stdout)))
     assert [cell["offline_elr_on"] for cell in cells] == [str(row["offline_elr_on"]) for row in parsed["rows"]]
     table = whatif(*arguments, "--limit", "2").stdout.splitlines()
-    assert table[0].endswith("ELR off) and KRaft (Kafka 4.0 assumed, metadata.version 4.0-IV3, ELR on)")
-    assert "and 8 more" in table
+    rules = "KRaft (Kafka 4.0 assumed, metadata.version 4.0-IV3, ELR"
+    assert " ".join(table).startswith(f"mode: {rules} off) and {rules} on) ")
+    assert "and 8 more (--limit N; data has them all)" in table
 
 
 def test_parquet_has_columns_of_kraft(kraft: Path, tmp_path: Path) -> None:

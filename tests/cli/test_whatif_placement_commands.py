@@ -107,7 +107,7 @@ def test_create_and_delete_report_result_of_each_topic(snapshot: Path) -> None:
     assert ["nope", "refused", "UNKNOWN_TOPIC_OR_PARTITION", "0", "0", "-", "no", "such", "topic"] in [
         line.split() for line in table.splitlines()
     ]
-    assert "response: NONE; 1 NONE; 1 UNKNOWN_TOPIC_OR_PARTITION; nope (no such topic)" in table
+    assert "response: NONE; 1 NONE; 1 UNKNOWN_TOPIC_OR_PARTITION; nope (no such topic)" in " ".join(table.split())
 
 
 def test_create_partitions_reports_topic_and_its_new_partitions(snapshot: Path) -> None:

@@ -14,6 +14,7 @@ from msgspec import structs
 
 from kframe.model.kraft.ids import ELR_VERSION, MetadataLevel
 from kframe.model.kraft.metadata import ClusterMetadata
+from kframe.model.kraft.record_json import uuid_text
 from kframe.model.kraft.records import BrokerFeature
 from kframe.snapshot import Snapshot, Source
 from kframe.testing.properties import examples
@@ -95,7 +96,7 @@ def brute_force(snapshot: Snapshot, config: dict[str, object], elr: bool | None)
             for directory in first.cluster.brokers.registrations[broker_id].directories:
                 what_if = what_if_of(snapshot, config, elr)
                 outcome = what_if.fail_directories(broker_id, [directory])
-                results["directory", (broker_id,), str(directory)] = failure_values(what_if, outcome)
+                results["directory", (broker_id,), uuid_text(directory)] = failure_values(what_if, outcome)
     return results
 
 

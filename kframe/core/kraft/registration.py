@@ -18,6 +18,7 @@ from kframe.errors import ErrorCode
 from kframe.model.kraft.directories import NO_BROKER
 from kframe.model.kraft.directory_ids import is_reserved
 from kframe.model.kraft.ids import KRAFT_VERSION, METADATA_VERSION, MetadataLevel
+from kframe.model.kraft.record_json import uuid_text
 from kframe.model.kraft.record_versions import record_version
 from kframe.model.kraft.records import BrokerEndpoint, BrokerFeature, DirectoryIds, RegisterBrokerRecord
 
@@ -106,7 +107,8 @@ def _check_directories(context: KraftContext, request: BrokerRegistrationRequest
     for directory in request.directories:
         owner = context.metadata.directories.broker_of(directory)
         if owner not in (NO_BROKER, broker):
-            message = f"Broker {context.metadata.brokers.ids[owner]} is already registered with directory {directory}"
+            owner_id = context.metadata.brokers.ids[owner]
+            message = f"Broker {owner_id} is already registered with directory {uuid_text(directory)}"
             raise RequestRefused(ErrorCode.INVALID_REGISTRATION, message)
 
 

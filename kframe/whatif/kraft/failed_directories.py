@@ -10,6 +10,7 @@ import numpy as np
 from kframe.model.kraft.directories import LOST
 from kframe.model.kraft.directory_ids import is_reserved
 from kframe.model.kraft.metadata import ClusterMetadata
+from kframe.model.kraft.record_json import uuid_text
 
 
 def failed_directories(metadata: ClusterMetadata, broker_id: int, reported: frozenset[UUID]) -> tuple[UUID, ...]:
@@ -29,7 +30,7 @@ def directory_assumptions(
         failed = failed_directories(metadata, broker_id, reported.get(broker_id, frozenset()))
         subject = f"log directories of broker {broker_id}"
         if failed:
-            names = ", ".join(map(str, failed))
+            names = ", ".join(map(uuid_text, failed))
             starts = set(metadata.brokers.registrations[broker_id].directories) - set(failed)
             effect = "" if starts else ", so the broker does not start"
             yield f"{subject}: the restart leaves {names} failed{effect} (--repair-directories: it repairs them)"

@@ -19,6 +19,7 @@ from kframe.model.columns import Bool, Int32, Int64, offsets_of, positions_withi
 from kframe.model.ids import NO_LEADER
 from kframe.model.kraft.directories import LOST
 from kframe.model.kraft.ids import ELR_VERSION, MetadataLevel
+from kframe.model.kraft.record_json import uuid_text
 from kframe.model.kraft.topics import NO_ROW
 from kframe.model.lists import distinct_values
 from kframe.snapshot import Snapshot
@@ -336,7 +337,7 @@ def _assemble(
     ids = metadata.brokers.ids[counter.up]
     directory = np.concatenate([part.directory for part in parts])
     failing = np.flatnonzero(directory >= 0)
-    listed = tuple(str(id_) for id_ in metadata.directories.ids_of(directory[failing].tolist()))
+    listed = tuple(uuid_text(id_) for id_ in metadata.directories.ids_of(directory[failing].tolist()))
     directory[failing] = np.arange(len(failing), dtype=np.int32)
     counts = np.concatenate([part.counts for part in parts]).astype(np.int32)
     known = dict(zip(_COUNTED, counter.totals.tolist(), strict=True))

@@ -27,6 +27,7 @@ from kframe.model.kraft.brokers import BrokerRegistration
 from kframe.model.kraft.ids import KraftElection, MetadataLevel
 from kframe.model.kraft.levels import level_name
 from kframe.model.kraft.metadata import ClusterMetadata
+from kframe.model.kraft.record_json import uuid_text
 from kframe.model.ports import Clock
 from kframe.snapshot.content import brokers_text
 from kframe.whatif.changes import PartitionChanges
@@ -166,11 +167,11 @@ class KraftWhatIf(WhatIf):
         if self.context.level < MetadataLevel.DIRECTORIES:
             expected = f"{level_name(MetadataLevel.DIRECTORIES)} or later"
             raise InputError("metadata.version", level_name(self.context.level), expected)
-        unlisted = [str(directory) for directory in failed if directory not in listed]
+        unlisted = [uuid_text(directory) for directory in failed if directory not in listed]
         if unlisted or not failed:
-            expected = f"a log directory of broker {broker_id}: {', '.join(map(str, listed)) or 'it lists none'}"
+            expected = f"a log directory of broker {broker_id}: {', '.join(map(uuid_text, listed)) or 'it lists none'}"
             raise InputError("directories", unlisted[0] if unlisted else "none", expected)
-        operation = Operation(Verb.DIRECTORY, (broker_id,), directories=tuple(map(str, failed)))
+        operation = Operation(Verb.DIRECTORY, (broker_id,), directories=tuple(map(uuid_text, failed)))
         steps: list[Step] = [
             (f"log directories of broker {broker_id} fail", partial(self._fail_directories, broker_id, failed))
         ]
