@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from kframe.whatif import FailOn
 
 #: The values of ``kframe.whatif.FailOn``, repeated here so that ``--help`` does not import NumPy.
-FAIL_ON: Final = ("offline", "under-min-isr", "loss", "possible-loss")
+FAIL_ON: Final = ("offline", "under-min-isr", "data-loss", "possible-data-loss")
 
 fail_on_option: Final = click.option(
     "--fail-on", multiple=True, type=click.Choice(FAIL_ON), help="Exit with 3 if this is found; may be repeated."

@@ -95,7 +95,7 @@ def _refusals(document: dict[str, Any]) -> dict[str, int]:
     if document["operation"]["verb"] == "elect" and document["operation"]["partitions"] is None:
         return refusals
     for step in document["steps"]:
-        response = step["answer"] or {"error": "NONE"}
+        response = step["response"] or {"error": "NONE"}
         counts = response.get("topics") or response.get("partitions") or {}
         if response["error"] != "NONE":
             counts = {response["error"]: 1, **counts}
@@ -127,7 +127,9 @@ def _refused_objects(document: dict[str, Any]) -> str:
             if row["status"] == "refused"
         ]
     else:
-        named = [name for step in document["steps"] if step["answer"] is not None for name in step["answer"]["named"]]
+        named = [
+            name for step in document["steps"] if step["response"] is not None for name in step["response"]["named"]
+        ]
     return _first_names(named, sum(_refusals(document).values()), "; ")
 
 
@@ -183,7 +185,7 @@ def _emit_tables(outcome: Outcome, document: dict[str, Any], output: str, limit:
 
 def _nothing_changes(document: dict[str, Any]) -> str:
     """One line for an operation without any effect. Errors in the controller's response are the reason."""
-    responses = [_response_text(step["answer"]) for step in document["steps"] if step["answer"] is not None]
+    responses = [_response_text(step["response"]) for step in document["steps"] if step["response"] is not None]
     return "; ".join(["nothing changes", *(text for text in responses if text != "response: NONE")])
 
 
@@ -209,8 +211,8 @@ def _skew_rows(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def _timeline_rows(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for number, step in enumerate(document["steps"], 1):
         texts = [timeline_event["text"] for timeline_event in step["timeline"]]
-        if step["answer"] is not None:
-            texts.append(_response_text(step["answer"]))
+        if step["response"] is not None:
+            texts.append(_response_text(step["response"]))
         for text in texts or ["nothing is changed or sent"]:
             yield {"step": number, "name": step["name"], "what": text}
 

@@ -268,7 +268,7 @@ def _write_sizes(
     write_sizes(rows, path)
     return {
         "sizes": str(path), "partitions_without_size": len(snapshot) - len(rows),
-        "brokers_without_answer": [broker_id for broker_id in brokers if broker_id not in logs],
+        "brokers_without_response": [broker_id for broker_id in brokers if broker_id not in logs],
     }  # fmt: skip
 
 

@@ -53,7 +53,7 @@ _COMPARED_FIELDS: Final = ("offline", "may_lose_data", "under_min_isr", "unclean
 #: Fields of a failure without and with eligible leader replicas.
 COMPARED: Final = (*_FAILURE, *(f"{name}_{elr}" for name in _COMPARED_FIELDS for elr in ("elr_off", "elr_on")))
 #: The effects of failures in words, where they are not the names of conditions.
-_EFFECTS: Final = {"loss": "data loss", "possible-loss": "possible data loss"}
+_EFFECTS: Final = {"data-loss": "data loss", "possible-data-loss": "possible data loss"}
 #: Brokers of a rack that a table lists.
 _BROKERS_SHOWN: Final = 10
 

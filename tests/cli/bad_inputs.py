@@ -288,7 +288,7 @@ _SINGLE: Final = (
     BadInput("whatif sweep SNAPSHOT --elr both", 2, "elr: found a cluster in ZooKeeper mode, expected a KRaft cluster"),
     BadInput("whatif sweep SNAPSHOT --elr both --out NEW", 2, "--out: found --elr both, expected --elr on or off"),
     BadInput("whatif sweep SNAPSHOT --elr both --plot NEW.svg", 2, "--plot: found --elr both, expected --elr on or"),
-    BadInput("whatif sweep SNAPSHOT --elr both --fail-on loss", 2, "--fail-on: found --elr both, expected --elr"),
+    BadInput("whatif sweep SNAPSHOT --elr both --fail-on data-loss", 2, "--fail-on: found --elr both, expected --elr"),
     BadInput("whatif sweep SNAPSHOT --out READONLY", 2, "/proc"),
     BadInput("whatif sweep SNAPSHOT --plot /proc/kframe.svg", 2, "/proc/kframe.svg"),
     BadInput("whatif sweep SNAPSHOT --out FULL --force", 2, "FULL"),

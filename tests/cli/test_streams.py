@@ -84,7 +84,9 @@ def test_first_line_names_rules() -> None:
     assert piped(KRAFT.encode(), "whatif", "sweep", "-").stdout.splitlines()[0] == f"mode: {rules}"
 
 
-@pytest.mark.parametrize("condition, code", [("offline", 3), ("loss", 0), ("possible-loss", 3), ("under-min-isr", 3)])
+@pytest.mark.parametrize(
+    "condition, code", [("offline", 3), ("data-loss", 0), ("possible-data-loss", 3), ("under-min-isr", 3)]
+)
 def test_sweep_of_kraft_fails_on_conditions(condition: str, code: int) -> None:
     result = piped(KRAFT.encode(), "whatif", "sweep", "-", "--fail-on", condition)
     assert result.exit_code == code, result.output

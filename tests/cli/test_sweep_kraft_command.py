@@ -75,11 +75,11 @@ def test_json_lists_log_directories_and_partitions_that_may_lose_data(kraft: Pat
 def test_failures_that_may_lose_data_fail_a_pipeline(kraft: Path, elr: str) -> None:
     """When brokers 1 and 2 fail, only broker 3 could lead t-1, which lacks records."""
     arguments = ("sweep", kraft, "--config", "min.insync.replicas=2", "--elr", elr)
-    result = whatif(*arguments, "--fail-on", "possible-loss")
-    assert (result.exit_code, result.stderr) == (3, "--fail-on possible-loss: 1 failure\n")
+    result = whatif(*arguments, "--fail-on", "possible-data-loss")
+    assert (result.exit_code, result.stderr) == (3, "--fail-on possible-data-loss: 1 failure\n")
     parsed = document(*arguments)
     assert [row["brokers"] for row in parsed["rows"] if row["newly_may_lose_data"]] == [[1, 2]]
-    assert parsed["findings"]["possible-loss"] == 1
+    assert parsed["findings"]["possible-data-loss"] == 1
 
 
 def test_elr_on_and_off_side_by_side(kraft: Path) -> None:
