@@ -53,7 +53,7 @@ def command(
     if not execute:
         whatif = WhatIf(admin.capture())
         refused = emit_outcome(whatif.elect(election, requested), whatif, output, limit)
-        click.echo("nothing was changed; --execute does it", err=True)
+        click.echo("nothing was changed; --execute executes it", err=True)
         click.get_current_context().exit(FAILED if refused else 0)
     codes = admin.elect(election, requested)
     emit_codes(codes, output, limit)

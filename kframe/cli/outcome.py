@@ -221,7 +221,7 @@ def _response_text(response: dict[str, Any]) -> str:
     parts = [response["error"]]
     counts: dict[str, int] = {}
     if "remaining" in response:
-        parts.append(f"it still leads {counted(response['remaining'], 'partition')}")
+        parts.append(f"remaining: {counted(response['remaining'], 'partition')}")
     else:
         counts = response["topics"] if "topics" in response else response["partitions"]
         parts += [f"{count:,} {error}" for error, count in counts.items()]

@@ -148,7 +148,7 @@ def execute(
         start = start_of(staged, checked, admin, url, ExecutionLimits(throttle, concurrency, max_under_replicated))
         if not execute:
             _emit(ExecutionState([start]), path, {}, output, executed=False)
-            click.echo("nothing was changed; --execute does it", err=True)
+            click.echo("nothing was changed; --execute executes it", err=True)
             return
         with Journal.create(path, start) as opened:
             code = _execute(admin, opened, ExecutionState([start]), Goal.EXECUTE, interval, output)
@@ -264,7 +264,7 @@ def _run(
         is_same = (goal is Goal.ROLLBACK) == state.rolls_back or goal in (Goal.PAUSE, Goal.ABORT)
         if is_same and state.is_finished and state.goal in (Goal.EXECUTE, Goal.ROLLBACK):
             _emit(state, path, {}, access.output, executed=True)
-            click.echo("nothing is left to do", err=True)
+            click.echo("nothing to do", err=True)
             return 0
         cluster_url = access.url or state.start.url
         with open_administration(cluster_url, access.command_config, access.plugins) as admin:
@@ -277,7 +277,7 @@ def _run(
             if not act:
                 state.apply(entry)
                 _emit(state, path, {}, access.output, executed=False)
-                click.echo("nothing was changed; --execute does it", err=True)
+                click.echo("nothing was changed; --execute executes it", err=True)
                 return 0
             opened.append(entry)
             state.apply(entry)
@@ -345,7 +345,7 @@ def _execute(
     if succeeded(ended, state, goal):
         return 0
     click.echo(f"error: {ended.result.value}: {ended.reason or 'by request'}", err=True)
-    click.echo(f"kframe plan resume {journal.path} --execute continues, kframe plan rollback goes back", err=True)
+    click.echo(f"kframe plan resume {journal.path} --execute continues, kframe plan rollback reverts it", err=True)
     return FAILED
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from kframe.whatif.plan_check import CheckedPlan
 
 _STAGES: Final = (
-    "stage", "partitions", "moves", "bytes", "most_in", "most_out", "seconds", "day", "begin", "end", "failures",
+    "stage", "partitions", "moves", "bytes", "max_in", "max_out", "seconds", "day", "begin", "end", "failures",
 )  # fmt: skip
 _FAILURES: Final = ("stage", "broker_id", "phase", "offline", "under_min_isr", "unclean")
 _UNSTAGED: Final = ("topic", "partition", "reason", "detail")
@@ -91,8 +91,8 @@ def stage_rows(manifest: StageManifest) -> list[dict[str, Any]]:
     return [
         {
             "stage": part.number, "partitions": len(part.reassignments), "moves": part.moves, "bytes": part.bytes,
-            "most_in": max((broker.moves_in for broker in part.brokers), default=0),
-            "most_out": max((broker.moves_out for broker in part.brokers), default=0),
+            "max_in": max((broker.moves_in for broker in part.brokers), default=0),
+            "max_out": max((broker.moves_out for broker in part.brokers), default=0),
             "seconds": None if part.seconds is None else round(part.seconds, 1),
             "day": None if part.window is None else part.window.day,
             "begin": None if part.window is None else part.window.begin,
@@ -136,7 +136,7 @@ def _emit_tables(manifest: StageManifest, output: str, limit: int) -> None:
         for failure in part.failures
     ]
     if not failures:
-        click.echo("no failure of a broker harms more partitions during or after a stage than before the plan")
+        click.echo("no broker failure affects more partitions during or after a stage than before the plan")
     unstaged = [{name: getattr(row, name) for name in _UNSTAGED} for row in manifest.unstaged]
     tables = ((_STAGES, stage_rows(manifest)), (_FAILURES, failures), (_UNSTAGED, unstaged))
     for columns, rows in tables:

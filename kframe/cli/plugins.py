@@ -126,7 +126,9 @@ def check(name: str, url: str | None, plugins: PluginSettings, limit: int | None
     registry = plugins.registry()
     plugin = _find(registry, name)
     if plugin.state != "loaded":
-        raise BadInput(f"plugin {plugin.name} ({plugin.distribution}) is {plugin.state}: {plugin.error or 'as asked'}")
+        raise BadInput(
+            f"plugin {plugin.name} ({plugin.distribution}) is {plugin.state}: {plugin.error or 'by --no-plugin'}"
+        )
     specs = [spec for spec in plugin.offers if _kind(spec) and name in (plugin.name, _name(spec))]
     rows = [row for spec in specs for row in _checked(registry, spec, url, plugins)]
     if all(row["passed"] is None for row in rows):

@@ -101,7 +101,7 @@ def cancel_reassignments(
     codes = cancel(admin, partitions) if execute and partitions else dict.fromkeys(partitions, ErrorCode.NONE)
     emit_codes(codes, output, limit)
     if not execute:
-        click.echo(f"{len(partitions)} reassignments would be given up; --execute does it", err=True)
+        click.echo(f"{len(partitions)} reassignments would be cancelled; --execute cancels them", err=True)
     return FAILED if any(code is not ErrorCode.NONE for code in codes.values()) else 0
 
 

@@ -198,7 +198,7 @@ def show(
     help="Partitions that are under-replicated.",
 )
 @click.option(
-    "--off-preferred",
+    "--preferred-replica-imbalance",
     type=DecimalNumber(0, 1),
     default=0.0,
     metavar="SHARE",
@@ -211,14 +211,14 @@ def show(
 @_FORCE
 def generate(
     target: Path, partitions: int, brokers: int, replication_factor: int, seed: int, topics: int | None,
-    partitions_per_topic: int | None, racks: int, layout: str, under_replicated: float, off_preferred: float,
-    unclean: float, min_insync: int | None, force: bool,
+    partitions_per_topic: int | None, racks: int, layout: str, under_replicated: float,
+    preferred_replica_imbalance: float, unclean: float, min_insync: int | None, force: bool,
 ) -> None:  # fmt: skip
     """Generate a synthetic cluster as a snapshot directory OUT."""
     from kframe.snapshot import Health
     from kframe.snapshot import generate as generate_snapshot
 
-    health = Health(under_replicated, off_preferred, unclean, min_insync)
+    health = Health(under_replicated, preferred_replica_imbalance, unclean, min_insync)
     snapshot = generate_snapshot(
         partitions, brokers, replication_factor, topics=topics, partitions_per_topic=partitions_per_topic, racks=racks,
         seed=seed, layout="peerbench" if layout == "peerbench" else "even", health=health,

@@ -19,6 +19,7 @@ from kframe.cli.spark_session import (
     report_saved,
     spark_options,
 )
+from kframe.model.texts import counted
 
 if TYPE_CHECKING:
     from kframe.snapshot.content import Mode
@@ -69,7 +70,10 @@ def ingest(
         "rejected": sum(row["reason"] is not None for row in rows),
     }
     rejected, quarantined = bad["rejected"], bad["quarantined"]
-    click.echo(f"{folder}: {len(rows)} clusters, {rejected} rejected, {quarantined} rows in quarantine", err=True)
+    click.echo(
+        f"{folder}: {counted(len(rows), 'cluster')}, {rejected} rejected, {counted(quarantined, 'row')} in quarantine",
+        err=True,
+    )
     if any(bad[condition] for condition in fail_on):
         click.get_current_context().exit(HAS_FINDINGS)
 
@@ -117,6 +121,6 @@ def validate(
     note = (
         f" ({errors + warnings - limit} not shown)" if output in ("table", "wide") and errors + warnings > limit else ""
     )
-    click.echo(f"{folder}: {errors} errors, {warnings} warnings{note}", err=True)
+    click.echo(f"{folder}: {counted(errors, 'error')}, {counted(warnings, 'warning')}{note}", err=True)
     if (fail_on is not None and errors) or (fail_on == "warning" and warnings):
         click.get_current_context().exit(HAS_FINDINGS)

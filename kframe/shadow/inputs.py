@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from kframe.model.brokers import Registration
 from kframe.model.tables import TopicSettings, TopicTable
+from kframe.model.texts import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +83,15 @@ def text(change: Input) -> str:
         case RegistrationsChanged(registrations=registrations):
             return "brokers " + (",".join(str(registration.broker_id) for registration in registrations) or "none")
         case TopicsCreated(table=table):
-            return f"{len(table.names)} topics created"
+            return f"{counted(len(table.names), 'topic')} created"
         case TopicsDeleted(names=names):
-            return f"{len(names)} topics deleted"
+            return f"{counted(len(names), 'topic')} deleted"
         case PartitionsAdded(table=table):
             return f"partitions added to {table.names[0]}"
         case SettingsChanged(topic=topic):
             return f"settings of {topic or 'brokers'}"
         case IsrsChanged(isrs=isrs):
-            return f"{len(isrs)} ISRs changed"
+            return f"{counted(len(isrs), 'ISR')} changed"
         case ControllerLost():
             return "no active controller"
         case ControllerElected():

@@ -168,7 +168,7 @@ def _summary(scheduled: StageSchedule) -> str:
     moves, count = int(scheduled.problem.moves[staged].sum()), scheduled.count
     text = f"{counted(moves, 'move')} in {counted(count, 'stage')}"
     gap = "" if count == scheduled.bound else f" (gap {scheduled.gap:.2%})"
-    return f"{text}; no order within the limits has fewer than {scheduled.bound:,}{gap}"
+    return f"{text}; the limits need at least {scheduled.bound:,}{gap}"
 
 
 def _unstaged(scheduled: StageSchedule) -> Iterator[UnstagedReassignment]:
@@ -192,7 +192,7 @@ def _notes(scheduled: StageSchedule, stages: list[PlanStage]) -> Iterator[str]:
         yield f"{alone:,} reassignments exceed a limit by themselves; each has a stage of its own"
     too_long = [stage.number for stage in stages if problem.request.windows and stage.window is None]
     if too_long:
-        yield f"{len(too_long):,} stages are longer than the longest window; the first is stage {too_long[0]}"
+        yield f"{counted(len(too_long), 'stage')} longer than the longest window; the first is stage {too_long[0]}"
     for broker_id, size in scheduled.overfull():
         yield f"no order exists: after the plan broker {broker_id} needs {counted(size, 'byte')} more than its capacity"
     if (scheduled.stage < 0).any() and not scheduled.overfull():

@@ -18,6 +18,7 @@ from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int16, Int32
 from kframe.model.config import ControllerConfig
 from kframe.model.ids import NO_STATE, ReplicaFlag
+from kframe.model.texts import counted
 from kframe.model.topics import metric_name, topic_name_problem
 from kframe.snapshot.content import brokers_text
 from kframe.whatif.outcome import names_text
@@ -41,7 +42,7 @@ def creation_reason(cluster: ClusterState, config: ControllerConfig, topic: NewT
         case ErrorCode.INVALID_TOPIC_EXCEPTION:
             return f"expected {topic_name_problem(topic.name)}"
         case ErrorCode.INVALID_PARTITIONS:
-            return f"{partitions} partitions, expected at least 1"
+            return f"{counted(partitions, 'partition')}, expected at least 1"
         case ErrorCode.INVALID_REPLICA_ASSIGNMENT:
             return _assignment_reason(cluster, dict(topic.assignments or ()), None)
         case _:
@@ -62,11 +63,11 @@ def growth_reason(cluster: ClusterState, growth: NewPartitions, error: ErrorCode
             moving = [cluster.name(row) for row in rows.tolist() if _is_moving(cluster, row)]
             return f"a reassignment of {names_text(moving)} is in progress"
         case ErrorCode.INVALID_PARTITIONS:
-            return f"found {growth.count} partitions, expected more than the {len(rows)} of topic {name}"
+            return f"found {counted(growth.count, 'partition')}, expected more than the {len(rows)} of topic {name}"
         case ErrorCode.INVALID_REPLICA_ASSIGNMENT:
             lists = {len(rows) + number: replicas for number, replicas in enumerate(growth.assignments or ())}
             if len(lists) != growth.count - len(rows):
-                return f"replicas of {len(lists)} partitions, expected of {growth.count - len(rows)}"
+                return f"replicas of {counted(len(lists), 'partition')}, expected of {growth.count - len(rows)}"
             return _assignment_reason(cluster, lists, factor)
         case ErrorCode.UNKNOWN_SERVER_ERROR if factor == 0 and topic is not None:
             return f"partition {name}-0 has no replica, whose pattern the new partitions follow"
@@ -150,7 +151,7 @@ def _assignment_reason(cluster: ClusterState, lists: Mapping[int, Sequence[int]]
         if len(set(replicas)) != len(replicas):
             return f"partition {number} has a broker twice: {list(replicas)}"
         if len(replicas) != expected:
-            return f"partition {number} has {len(replicas)} replicas, expected {expected}"
+            return f"partition {number} has {counted(len(replicas), 'replica')}, expected {expected}"
     for number, replicas in sorted(lists.items()):
         if unregistered := sorted(set(replicas) - registered):
             return f"partition {number} has replicas on {brokers_text(unregistered)}, not registered"

@@ -58,10 +58,9 @@ def test_format_can_be_forced(tmp_path: Path) -> None:
 
 def test_generate(tmp_path: Path) -> None:
     out = tmp_path / "made"
-    arguments = (
-        "--partitions 500 --brokers 12 --rf 2 --racks 3 --seed 7 --topics 5 --under-replicated 0.5 --off-preferred 0.1"
-    )
-    result = run("generate", str(out), *arguments.split(), "--unclean", "1", "--min-insync", "1")
+    arguments = "--partitions 500 --brokers 12 --rf 2 --racks 3 --seed 7 --topics 5 --under-replicated 0.5"
+    others = "--preferred-replica-imbalance 0.1 --unclean 1 --min-insync 1"
+    result = run("generate", str(out), *arguments.split(), *others.split())
     assert (result.exit_code, result.stdout) == (0, "")
     summary = summarize(read_snapshot(out))
     assert (summary.partitions, summary.brokers, summary.racks, summary.topics, summary.replicas) == (

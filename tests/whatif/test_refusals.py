@@ -43,7 +43,7 @@ CASES: dict[str, tuple[Callable[[WhatIf], Outcome], str]] = {
     "repeated broker": (
         lambda w: w.create("x", assignments=[[1, 2], [2, 2]]), "x (partition 1 has a broker twice: [2, 2])",
     ),
-    "uneven lists": (lambda w: w.create("x", assignments=[[1, 2], [2]]), "x (partition 1 has 1 replicas, expected 2)"),
+    "uneven lists": (lambda w: w.create("x", assignments=[[1, 2], [2]]), "x (partition 1 has 1 replica, expected 2)"),
     "no replica": (lambda w: w.create("x", assignments=[[1], []]), "x (partition 1 has no replica)"),
     "growth of no topic": (lambda w: w.create_partitions("x", 3), "x (no such topic)"),
     "growth of deleted topic": (lambda w: w.create_partitions("gone", 3), "gone (topic gone is being deleted)"),
@@ -51,7 +51,7 @@ CASES: dict[str, tuple[Callable[[WhatIf], Outcome], str]] = {
         lambda w: w.create_partitions("moving", 3), "moving (a reassignment of moving-1 is in progress)",
     ),
     "no growth": (
-        lambda w: w.create_partitions("a.b", 1), "a.b (found 1 partitions, expected more than the 1 of topic a.b)",
+        lambda w: w.create_partitions("a.b", 1), "a.b (found 1 partition, expected more than the 1 of topic a.b)",
     ),
     "growth with too many lists": (
         lambda w: w.create_partitions("a.b", 2, assignments=[[1, 2], [2, 1]]),

@@ -379,7 +379,7 @@ class KraftWhatIf(WhatIf):
 
     def _notes(self, operation: Operation) -> Iterator[str]:
         if operation.verb in (Verb.RESTART, Verb.UNFENCE):
-            yield "replicas rejoin the ISR when they have caught up; that is left out"
+            yield "replicas rejoin the ISR when they have caught up, which is not simulated"
 
 
 def _response() -> ControllerResponse:

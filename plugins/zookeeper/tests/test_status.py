@@ -33,7 +33,7 @@ def test_first_lines_name_controller_and_standbys(start: Start, address: str, cl
     first = start(1000, "--metrics-listen", "0")
     assert first.settle(), first.log
     second = start(999)
-    assert second.logs("stands for election as")
+    assert second.logs("is a candidate for controller as")
     pattern = (
         rf"controller +kframe 1000 on \S+ pid {first.pid}, epoch 2, since 20\S+\nstandbys +999 on \S+ pid {second.pid}"
     )
