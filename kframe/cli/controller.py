@@ -180,7 +180,7 @@ def status(settings: Settings, quick: bool, plugins: PluginSettings, output: str
 def resign(settings: Settings, controller_id: int | None, plugins: PluginSettings, output: str) -> None:
     """Make the active controller resign. The election that follows may elect it again.
 
-    Exit code 5 if there is no controller, another one than --id, or one that was elected just now.
+    Exit code 5 if there is no controller, if it is not --id, or if it was elected just now.
     """
     with progress("reading", awaited=awaited(connect_url(settings))), settings.located():
         ended = cluster_of(settings, plugins).depose(controller_id)

@@ -32,7 +32,7 @@ def findings(fail_on: Iterable[str], count: Callable[[FailOn], int | None]) -> d
     counts = {condition: count(FailOn(condition)) for condition in dict.fromkeys(fail_on)}
     for condition, number in counts.items():
         if number is None:
-            problem = "found a snapshot without topic settings, expected one that has min.insync.replicas"
+            problem = "found a snapshot without topic settings, expected topic settings with min.insync.replicas"
             raise BadInput(f"--fail-on {condition}: {problem}")
     return {condition: number for condition, number in counts.items() if number}
 

@@ -17,7 +17,7 @@ _TEXT_WIDTH_MIN: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TableColumn:
     """A column of a table: the title, and the texts and kinds of its cells."""
 
     name: str
@@ -42,7 +42,7 @@ class Column:
         return all(text == "-" for text in self.texts)
 
 
-def fitting_columns(columns: Sequence[Column], limit: int | None) -> tuple[list[Column], list[Column]]:
+def fitting_columns(columns: Sequence[TableColumn], limit: int | None) -> tuple[list[TableColumn], list[TableColumn]]:
     """The columns that fit in ``limit`` characters, and the others.
 
     Columns without values are left out first, then the last numbers, then the last others. The first two columns and
@@ -58,7 +58,7 @@ def fitting_columns(columns: Sequence[Column], limit: int | None) -> tuple[list[
     return retained, [column for column in columns if column not in retained]
 
 
-def column_widths(columns: Sequence[Column], limit: int | None) -> list[int]:
+def column_widths(columns: Sequence[TableColumn], limit: int | None) -> list[int]:
     """The width of each column. The widest texts that can be broken shrink until a line has ``limit`` characters."""
     widths = [column.width for column in columns]
     if limit is None:
@@ -76,7 +76,7 @@ def column_widths(columns: Sequence[Column], limit: int | None) -> list[int]:
 
 
 def table_lines(
-    texts: Sequence[str], widths: Sequence[int], columns: Sequence[Column], *, breaks: bool = True
+    texts: Sequence[str], widths: Sequence[int], columns: Sequence[TableColumn], *, breaks: bool = True
 ) -> Iterator[str]:
     """The lines of a row: one, unless a text is broken."""
     cells = [

@@ -18,7 +18,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 import click
 
-from kframe.cli.layout import LINE_WIDTH, Column, broken, column_widths, fitting_columns, is_breakable, table_lines
+from kframe.cli.layout import LINE_WIDTH, TableColumn, broken, column_widths, fitting_columns, is_breakable, table_lines
 from kframe.errors import InputError
 
 OUTPUTS: Final = ("table", "wide", "json", "yaml", "csv", "jsonl")
@@ -227,12 +227,12 @@ def _emit_table(names: Sequence[str], rows: Iterable[Record | None], limit: int 
         echo_text(f"(-o wide adds {', '.join(column.title for column in omitted)})")
 
 
-def _column(name: str, rows: Sequence[Record]) -> Column:
+def _column(name: str, rows: Sequence[Record]) -> TableColumn:
     values = [row[name] for row in rows]
     texts = [cell(value) for value in values]
     breakable = any(is_breakable(value, text) for value, text in zip(values, texts, strict=True))
     title = _TITLES.get(name, name.upper().replace("_", "-"))
-    return Column(name, title, texts, any(map(_is_number, values)), breakable)
+    return TableColumn(name, title, texts, any(map(_is_number, values)), breakable)
 
 
 def _is_offline(row: Record) -> bool:

@@ -186,7 +186,7 @@ def rollback(journal: Path, limits: Mapping[str, int | None], execute: bool, acc
 @_JOURNAL
 @_cluster_options
 def pause(journal: Path, access: _Access) -> None:
-    """Start no more partitions, wait for those in flight, and restore throttles.
+    """Start no further partition, wait for those in flight, and restore throttles.
 
     Asks the process that executes the plan. If there is none, this command does it itself.
     """

@@ -18,7 +18,7 @@ from kframe.cli.studies import config_option, config_pairs, selector_option
 from kframe.cli.topics import rack_names
 
 _PATH: Final = click.Path(file_okay=False)
-#: Verbs that need no more than the other options.
+#: Verbs that need only the other options.
 _VERBS: Final = ("fail", "restart", "shutdown", "elect", "fence", "unfence")
 _UNIT: Final = "clusters and scenarios"
 #: Why a cluster with scenarios has no requests, by whether it runs KRaft.
