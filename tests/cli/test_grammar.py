@@ -24,7 +24,7 @@ LIKE_TOOLS: Final = frozenset({
     ("reassign", "start"),
 })  # fmt: skip
 #: The names of options for lists, by the metavariable of their values.
-LISTS: Final = {
+LISTS: Final[dict[str, set[str]]] = {
     "TOPIC,...": {"--topics", "--exclude-topics"},
     "ID[-ID],...": {
         "--brokers", "--remove-brokers", "--exclude-brokers", "--controllers", "--fail",
@@ -33,7 +33,7 @@ LISTS: Final = {
     "TOPIC-PARTITION": {"--partition"},
 }  # fmt: skip
 #: Commands in which an option with the name of a list is a number: they create something of this size.
-COUNTS: Final = {
+COUNTS: Final[dict[str, set[tuple[str, ...]]]] = {
     "--brokers": {("bench",), ("demo",), ("snapshot", "generate")},
     "--topics": {("snapshot", "generate")},
     "--racks": {("snapshot", "generate")},
@@ -87,7 +87,7 @@ def test_elections_are_chosen_by_type(path: tuple[str, ...], command: click.Comm
 
 @pytest.mark.parametrize(("path", "command"), COMMANDS)
 def test_lists_have_one_name_and_may_be_repeated(path: tuple[str, ...], command: click.Command) -> None:
-    list_names = set.union(*LISTS.values())
+    list_names = {name for names in LISTS.values() for name in names}
     for option in options(command):
         name = option.opts[-1]
         assert option.multiple == ((option.help or "").partition("  [")[0].endswith("may be repeated.")), name
