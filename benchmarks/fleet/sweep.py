@@ -18,7 +18,7 @@ from kframe.whatif.sweep_counts import count_failures
 SECONDS_MAX: Final = 120
 RACKS: Final = 4
 #: Some of everything that makes failures differ.
-HEALTH: Final = Health(under_replicated=0.05, off_preferred=0.1, unclean=0.2, min_insync=2)
+HEALTH: Final = Health(under_replicated=0.05, preferred_replica_imbalance=0.1, unclean=0.2, min_insync=2)
 LEGEND: Final = (
     "kframe: median seconds on one core. columns: a cluster from a snapshot; count: one pass; work out: every failure. "
     "played: one pair by the engine times all failures, the cluster taken over each time."

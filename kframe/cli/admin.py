@@ -58,7 +58,7 @@ def admin_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return with_options(
         plugin_options(with_admin),
         click.option("--bootstrap-server", multiple=True, required=True, metavar="HOST:PORT,...",
-                     help="Some brokers of the cluster; may be repeated."),
+                     help="Brokers to bootstrap from; may be repeated."),
         COMMAND_CONFIG,
     )  # fmt: skip
 
@@ -97,7 +97,7 @@ def apply(
     if not execute:
         whatif = WhatIf(checked.snapshot)
         refused = emit_outcome(whatif.reassign(plan), whatif, output, limit)
-        click.echo("nothing was changed; --execute does it", err=True)
+        click.echo("nothing was changed; --execute executes it", err=True)
         return FAILED if refused else 0
     _write_rollback(
         checked, rollback or Path(f"{plan.name.replace(' ', '-')}.rollback-{datetime.now(UTC):%Y%m%dT%H%M%S}.json")

@@ -40,7 +40,7 @@ COMMANDS: Final[Mapping[str, Entry]] = {
     "demo": Entry("kframe.cli.demo", "command", "Fail brokers of a real cluster and of a million partitions."),
     "elect": Entry("kframe.cli.elect", "command", "Elect leaders of a live cluster."),
     "explain": Entry("kframe.cli.explain", "command", "Explain why a partition has its leader."),
-    "plan": Entry("kframe.cli.plan", "group", "Check, show and execute reassignment plans."),
+    "plan": Entry("kframe.cli.plan", "group", "Generate, check and execute reassignment plans."),
     "plugins": Entry("kframe.cli.plugins", "group", "List, check and create plugins."),
     "reassign": Entry(
         "kframe.cli.reassign", "group", "Reassign partitions of a live cluster; list and cancel reassignments."

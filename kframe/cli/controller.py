@@ -36,24 +36,28 @@ def group() -> None:
 
 
 @group.command()
-@click.option("--zookeeper", metavar="HOST:PORT[/CHROOT]", help=f"Where ZooKeeper is ({CONNECT}).")
+@click.option("--zookeeper", metavar="HOST:PORT[/CHROOT]", help=f"ZooKeeper connection string ({CONNECT}).")
 @click.option("--id", "controller_id", metavar="N", help="Controller id (broker.id).")
 @CONFIG_OPTION
 @click.option("--listener", "listeners", multiple=True, metavar="NAME://HOST:PORT",
-              help="Where brokers and clients reach it (listeners); repeatable.")  # fmt: skip
-@click.option("--transport", metavar="URL", help="How requests reach brokers.  [default: kafka:, else recording:]")
+              help="Listener for brokers and clients (listeners); may be repeated.")  # fmt: skip
+@click.option(
+    "--transport", metavar="URL", help="Transport of requests to brokers.  [default: kafka:, else recording:]"
+)
 @click.option("--server", "servers", multiple=True, metavar="URL",
-              help="How others reach it; repeatable.  [default: kafka: with the default transport]")  # fmt: skip
+              help="Server for requests to the controller; may be repeated.  "
+                   "[default: kafka: with the default transport]")  # fmt: skip
 @click.option("--metrics-listen", metavar="[HOST:]PORT", help="Serve /metrics, /healthz and /readyz here.")
 @click.option("--create-chroot", is_flag=True,
               help="Create the chroot of a cluster whose brokers have not started yet.")  # fmt: skip
-@click.option("--takeover", is_flag=True, help="Take the role from the present controller, once.")
+@click.option("--takeover", is_flag=True, help="Take over from the active controller, once.")
 @click.option("--allow-duplicate-id", is_flag=True, help="Start although an instance or a broker has the same id.")
 @click.option("--insist/--no-insist", default=None,
-              help="Come before brokers: be first when the role is free, take it from a broker, never from another "
-              "instance.  [default: on if kframe.never.replicas names another instance]")  # fmt: skip
+              help="Take precedence over brokers: claim the role first when it is free, take it from a broker, never "
+              "from another instance.  [default: on if kframe.never.replicas names another instance]")  # fmt: skip
 @click.option("--log-dir", type=click.Path(path_type=Path), help="Write controller.log and state-change.log here.")
-@click.option("--log-level", type=click.Choice(("DEBUG", "INFO", "WARN", "ERROR")), default="INFO", show_default=True)
+@click.option("--log-level", type=click.Choice(("DEBUG", "INFO", "WARN", "ERROR")), default="INFO", show_default=True,
+              help="Least severity that is logged.")  # fmt: skip
 @selector_option
 @plugin_options
 def run(
@@ -62,7 +66,7 @@ def run(
     allow_duplicate_id: bool, insist: bool | None, log_dir: Path | None, log_level: str,
     selectors: tuple[str, ...], plugins: PluginSettings,
 ) -> None:  # fmt: skip
-    """Be the controller, or stand by until there is none, until SIGTERM or SIGINT.
+    """Run a controller, active or standby, until SIGTERM or SIGINT.
 
     An id that a live instance or a registered broker has is refused, with exit code 2.
 
@@ -114,7 +118,8 @@ def run(
 @click.option("--from-start", is_flag=True, help="Also compare what a KRaft log has, from its newest snapshot on.")
 @click.option("--metrics-listen", metavar="[HOST:]PORT", help="Serve /metrics, /healthz and /readyz here.")
 @plugin_options
-@click.option("-o", "--output", type=click.Choice(("table", "json", "jsonl")), default="table", show_default=True)
+@click.option("-o", "--output", type=click.Choice(("table", "json", "jsonl")), default="table", show_default=True,
+              help="Output format.")  # fmt: skip
 def shadow(
     url: str | None, settings: Settings, command_config: Path | None, settle_s: float | None, for_s: float | None,
     from_start: bool, metrics_listen: str | None, plugins: PluginSettings, output: str,
@@ -169,13 +174,13 @@ def status(settings: Settings, quick: bool, plugins: PluginSettings, output: str
 
 @group.command()
 @live_options
-@click.option("--id", "controller_id", type=WholeNumber(), help="Only if this one is controller.")
+@click.option("--id", "controller_id", type=WholeNumber(), help="Only if this id is the active controller.")
 @plugin_options
 @output_option
 def resign(settings: Settings, controller_id: int | None, plugins: PluginSettings, output: str) -> None:
-    """Take the role from the present controller, so that another is elected; it may be the same one again.
+    """Make the active controller resign. The election that follows may elect it again.
 
-    Exit code 5 if there is no controller, another one than --id, or one that was elected just now.
+    Exit code 5 if there is no controller, if it is not --id, or if it was elected just now.
     """
     with progress("reading", awaited=awaited(connect_url(settings))), settings.located():
         ended = cluster_of(settings, plugins).depose(controller_id)

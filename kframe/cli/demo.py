@@ -30,8 +30,10 @@ _BROKERS_SHOWN: Final = 6
 
 @click.command("demo")
 @click.argument("source", metavar="[SNAPSHOT]", required=False, type=PATH)
-@click.option("--partitions", type=WholeNumber(1), default=1_000_000, show_default=True, help="Of the large one.")
-@click.option("--brokers", type=WholeNumber(4), default=100, show_default=True, help="Of the large cluster.")
+@click.option(
+    "--partitions", type=WholeNumber(1), default=1_000_000, show_default=True, help="Partitions of the large cluster."
+)
+@click.option("--brokers", type=WholeNumber(4), default=100, show_default=True, help="Brokers of the large cluster.")
 def command(source: Path | None, partitions: int, brokers: int) -> None:
     """Fail a broker of a real cluster, move partitions of it, show how brokers of a real KRaft cluster failed, then
     fail a broker of a million-partition cluster.
@@ -44,7 +46,7 @@ def command(source: Path | None, partitions: int, brokers: int) -> None:
     from kframe.snapshot import Health, generate, read_snapshot
 
     path = BUNDLED if source is None else source
-    health = Health(under_replicated=0.01, off_preferred=0.02, unclean=0.05, min_insync=2)
+    health = Health(under_replicated=0.01, preferred_replica_imbalance=0.02, unclean=0.05, min_insync=2)
     console = Console()
     watch = Stopwatch(console)
     console.print(f"\n[bold]1. {path.name}[/bold]")
@@ -67,13 +69,13 @@ def _show(console: Console, watch: Stopwatch, snapshot: Snapshot) -> None:
     """Fail the broker with the most leaders. Print the outcome."""
     from kframe.whatif.zookeeper import ZookeeperWhatIf
 
-    with watch.phase("take it over as its controller"):
+    with watch.phase("fail over to kframe as its controller"):
         whatif = ZookeeperWhatIf(snapshot, clock=watch.clock)
     health = whatif.health()
     failed_broker = int(whatif.cluster.brokers.ids[int(health.leaders.argmax())])
     with watch.phase(f"broker {failed_broker} fails: decide, store, encode every request"):
         outcome = whatif.fail([failed_broker])
-    watch.print_time("  of it, encoding the requests", outcome.encode_ms)
+    watch.print_time("  of that, encoding the requests", outcome.encode_ms)
     console.print()
     console.print(_impact_table(outcome, whatif))
     console.print(_brokers_table(outcome))
@@ -133,7 +135,7 @@ def _brokers_table(outcome: Outcome) -> Any:
     for name in (
         "broker",
         "rack",
-        "led before",
+        "leaders before",
         "after",
         "in sync before",
         "after",

@@ -24,7 +24,7 @@ def show_move(console: Console, watch: Stopwatch, snapshot: Snapshot) -> None:
     whatif = ZookeeperWhatIf(snapshot, clock=watch.clock)
     partition = _movable_partition(whatif)
     if partition is None:
-        console.print("  No healthy partition has as many other brokers to go to as it is on.")
+        console.print("  No healthy partition has as many other brokers as replicas.")
         return
     replacements = replacement_brokers(whatif.cluster, sorted(partition.replicas))
     plan, timeline = replacement_plan(whatif.cluster, replacements), whatif.follow(partition.topic, partition.partition)
@@ -71,7 +71,7 @@ def _totals(impact: Impact, result: ReassignmentResult) -> str:
     return (
         f"  all of them: {totals['completed']:,} moved, {counted(totals['replicas_copied'], 'replica')} copied, "
         f"{totals['replicas_deleted']:,} deleted, {impact.partition_states_written:,} partition states written, "
-        f"{impact.requests:,} requests{size}"
+        f"{counted(impact.requests, 'request')}{size}"
     )
 
 

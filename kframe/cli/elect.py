@@ -19,8 +19,14 @@ if TYPE_CHECKING:
 
 @click.command("elect")
 @click.option("--type", "kind", type=click.Choice(("preferred", "unclean")), required=True, help="Kind of election.")
-@click.option("--partition", "partitions", multiple=True, metavar="TOPIC-PARTITION", help="May be repeated.")
-@click.option("--all", "everything", is_flag=True, help="All partitions that need it.")
+@click.option(
+    "--partition",
+    "partitions",
+    multiple=True,
+    metavar="TOPIC-PARTITION",
+    help="Partition to elect a leader for; may be repeated.",
+)
+@click.option("--all", "everything", is_flag=True, help="All partitions that need an election.")
 @EXECUTE
 @admin_options
 @click.option("--limit", type=WholeNumber(), default=50, show_default=True,
@@ -35,7 +41,7 @@ def command(
     limit: int,
     output: str,
 ) -> None:
-    """Elect preferred leaders, or unclean ones where none is in sync, by the cluster's admin API."""
+    """Elect preferred leaders, or unclean leaders where no replica is in sync, by the cluster's admin API."""
     if everything == bool(partitions):
         raise BadInput("give --partition, or --all")
     from kframe.errors import ErrorCode
@@ -47,7 +53,7 @@ def command(
     if not execute:
         whatif = WhatIf(admin.capture())
         refused = emit_outcome(whatif.elect(election, requested), whatif, output, limit)
-        click.echo("nothing was changed; --execute does it", err=True)
+        click.echo("nothing was changed; --execute executes it", err=True)
         click.get_current_context().exit(FAILED if refused else 0)
     codes = admin.elect(election, requested)
     emit_codes(codes, output, limit)

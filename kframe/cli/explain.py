@@ -12,7 +12,15 @@ import click
 from kframe.cli.completion import complete_brokers, complete_partitions
 from kframe.cli.findings import emit_mode
 from kframe.cli.numbers import IDS, broker_ids
-from kframe.cli.output import OutputTable, emit_assumptions, emit_heading, emit_record, emit_rows, output_option
+from kframe.cli.output import (
+    OutputTable,
+    echo_text,
+    emit_assumptions,
+    emit_heading,
+    emit_record,
+    emit_rows,
+    output_option,
+)
 from kframe.cli.studies import StudySettings, study_options
 
 if TYPE_CHECKING:
@@ -36,22 +44,24 @@ def command(study: StudySettings, name: str, fail: tuple[int, ...], output: str)
     if output not in ("table", "wide"):
         emit_record("kframe.explanation/v1", _plain(asdict(explanation)), output)
         return
-    emit_heading(f"{topic}-{partition}: replicas {_ids(explanation.replicas)}")
+    emit_heading(f"{topic}-{partition}: replicas {_ids(explanation.replicas)}", output)
     for decision in (explanation.before, *explanation.elections):
         _emit_decision(decision, output)
     if fail:
         leader = "no leader" if explanation.leader is None else f"led by broker {explanation.leader}"
         if not explanation.elections:
-            click.echo(f"\nafter broker{'s' if len(fail) > 1 else ''} {_ids(fail)} failed: no election was needed")
+            echo_text(
+                f"\nafter broker{'s' if len(fail) > 1 else ''} {_ids(fail)} failed: no election was needed", output
+            )
         click.echo(f"\nfinal state: {leader}, ISR {_ids(explanation.isr)}")
     emit_assumptions(explanation.assumptions, output)
 
 
 def _emit_decision(decision: Decision, output: str) -> None:
     click.echo()
-    emit_heading("present state" if decision.step is None else f"after {decision.step}")
-    click.echo(decision.text)
-    click.echo(f"rule: {decision.rule}" + (f" (selector {decision.selector})" if decision.selector else ""))
+    emit_heading("present state" if decision.step is None else f"after {decision.step}", output)
+    echo_text(decision.text, output)
+    echo_text(f"rule: {decision.rule}" + (f" (selector {decision.selector})" if decision.selector else ""), output)
     click.echo(f"ISR: {_ids(decision.isr)}")
     if decision.elr is not None and decision.last_known_elr is not None:
         click.echo(f"ELR: {_ids(decision.elr)}; last-known ELR: {_ids(decision.last_known_elr)}")

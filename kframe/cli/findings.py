@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from kframe.cli.exits import HAS_FINDINGS
+from kframe.cli.layout import broken
 from kframe.cli.output import BadInput
 
 if TYPE_CHECKING:
     from kframe.whatif import FailOn
 
 #: The values of ``kframe.whatif.FailOn``, repeated here so that ``--help`` does not import NumPy.
-FAIL_ON: Final = ("offline", "under-min-isr", "loss", "possible-loss")
+FAIL_ON: Final = ("offline", "under-min-isr", "data-loss", "possible-data-loss")
 
 fail_on_option: Final = click.option(
     "--fail-on", multiple=True, type=click.Choice(FAIL_ON), help="Exit with 3 if this is found; may be repeated."
@@ -31,7 +32,7 @@ def findings(fail_on: Iterable[str], count: Callable[[FailOn], int | None]) -> d
     counts = {condition: count(FailOn(condition)) for condition in dict.fromkeys(fail_on)}
     for condition, number in counts.items():
         if number is None:
-            problem = "found a snapshot without topic settings, expected one that has min.insync.replicas"
+            problem = "found a snapshot without topic settings, expected topic settings with min.insync.replicas"
             raise BadInput(f"--fail-on {condition}: {problem}")
     return {condition: number for condition, number in counts.items() if number}
 
@@ -44,7 +45,8 @@ def emit_mode(rules: str, output: str) -> None:
 def emit_preface(text: str, output: str) -> None:
     """A line before tables, on stderr with CSV. JSON and YAML have it in the document."""
     if output not in ("json", "yaml"):
-        click.echo(text, err=output not in ("table", "wide"))
+        for line in broken(text) if output == "table" else [text]:
+            click.echo(line, err=output not in ("table", "wide"))
 
 
 def exit_on_findings(result: Mapping[str, int], unit: str) -> None:

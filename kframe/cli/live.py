@@ -34,14 +34,14 @@ CONFIG_OPTION: Final = click.option(
     "config",
     metavar="FILE",
     type=_PATH,
-    help="Kafka's server.properties; options and KFRAME_... win over it.",
+    help="Kafka's server.properties; options and KFRAME_... override it.",
 )
 
 COMMAND_CONFIG: Final = click.option(
     "--command-config",
     metavar="FILE",
     type=_PATH,
-    help="Properties of Kafka's clients: security.protocol, ssl.*, sasl.*.",
+    help="Properties file of a Kafka client: security.protocol, ssl.*, sasl.*.",
 )
 
 
@@ -54,7 +54,7 @@ def live_options(command: Callable[..., Any]) -> Callable[..., Any]:
         return command(*args, settings=gather(config, overrides), **kwargs)
 
     zookeeper_option = click.option(
-        "--zookeeper", metavar="HOST:PORT[/CHROOT]", help=f"Where ZooKeeper is ({CONNECT})."
+        "--zookeeper", metavar="HOST:PORT[/CHROOT]", help=f"ZooKeeper connection string ({CONNECT})."
     )
     return zookeeper_option(CONFIG_OPTION(with_settings))
 

@@ -23,6 +23,7 @@ from kframe.core.kraft.context import KraftSettings
 from kframe.errors import StoreError
 from kframe.model.config import UNCLEAN
 from kframe.model.ids import NO_LEADER
+from kframe.model.texts import counted
 from kframe.shadow.kraft import BatchComparison, BatchOutcome, LogShadow
 from kframe.snapshot.committed_log import LoggedCluster
 
@@ -84,7 +85,7 @@ class LogWatcher(ShadowWatcher[LogShadow]):
             self._records.append(record)
         else:
             reasons = f" ({'; '.join(record['reasons'])})" if record["reasons"] else ""
-            events = "; ".join(record["events"]) or f"{record['records']} records"
+            events = "; ".join(record["events"]) or counted(record["records"], "record")
             click.echo(f"{record['at']} offset {record['offset']} {record['outcome']}: {events}{reasons}")
             for difference in comparison.differences[:LINES_MAX]:
                 click.echo(f"  {difference.line()}")

@@ -10,6 +10,7 @@ import click
 from kframe.cli.output import (
     OutputTable,
     echo_more,
+    echo_text,
     emit_assumptions,
     emit_heading,
     emit_json,
@@ -94,7 +95,7 @@ def _refusals(document: dict[str, Any]) -> dict[str, int]:
     if document["operation"]["verb"] == "elect" and document["operation"]["partitions"] is None:
         return refusals
     for step in document["steps"]:
-        response = step["answer"] or {"error": "NONE"}
+        response = step["response"] or {"error": "NONE"}
         counts = response.get("topics") or response.get("partitions") or {}
         if response["error"] != "NONE":
             counts = {response["error"]: 1, **counts}
@@ -126,16 +127,26 @@ def _refused_objects(document: dict[str, Any]) -> str:
             if row["status"] == "refused"
         ]
     else:
-        named = [name for step in document["steps"] if step["answer"] is not None for name in step["answer"]["named"]]
-    return "; ".join(named[:_NAMED]) + (f" and {len(named) - _NAMED:,} more" if len(named) > _NAMED else "")
+        named = [
+            name for step in document["steps"] if step["response"] is not None for name in step["response"]["named"]
+        ]
+    return _first_names(named, sum(_refusals(document).values()), "; ")
+
+
+def _first_names(names: list[str], count: int, separator: str) -> str:
+    """The first names of ``count`` objects, of which a document may name fewer."""
+    omitted = max(count, len(names)) - min(len(names), _NAMED)
+    return separator.join(names[:_NAMED]) + (f" and {omitted:,} more" if omitted > 0 else "")
 
 
 def _emit_tables(outcome: Outcome, document: dict[str, Any], output: str, limit: int) -> None:
     source = document["snapshot"]
     operation = ", ".join(filter(None, (document["operation"]["text"], _refusal_text(document))))
-    emit_heading(f"{operation}: {counted(source['partitions'], 'partition')} of {source['name'] or 'the snapshot'}")
+    emit_heading(
+        f"{operation}: {counted(source['partitions'], 'partition')} of {source['name'] or 'the snapshot'}", output
+    )
     if not document["changed"]:
-        click.echo(_nothing_changes(document))
+        echo_text(_nothing_changes(document), output)
     impact = document["impact"]
     emit_record("", {key: value for key, value in impact.items() if output == "wide" or value != 0}, output)
     click.echo()
@@ -166,15 +177,15 @@ def _emit_tables(outcome: Outcome, document: dict[str, Any], output: str, limit:
     elr = outcome.changes.elr_before is not None and "ELR on" in document["rules"]
     _emit_partitions(outcome, output, limit, _PARTITION_WIDE | hidden | (frozenset() if elr else frozenset(_ELR)))
     for text in document["notes"]:
-        click.echo(f"note: {text}")
+        echo_text(f"note: {text}", output)
     emit_assumptions(document["assumptions"], output)
     if outcome.bytes_unknown is not None:
-        click.echo(f"bytes unknown: {outcome.bytes_unknown}")
+        echo_text(f"bytes unknown: {outcome.bytes_unknown}", output)
 
 
 def _nothing_changes(document: dict[str, Any]) -> str:
     """One line for an operation without any effect. Errors in the controller's response are the reason."""
-    responses = [_response_text(step["answer"]) for step in document["steps"] if step["answer"] is not None]
+    responses = [_response_text(step["response"]) for step in document["steps"] if step["response"] is not None]
     return "; ".join(["nothing changes", *(text for text in responses if text != "response: NONE")])
 
 
@@ -200,21 +211,23 @@ def _skew_rows(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def _timeline_rows(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for number, step in enumerate(document["steps"], 1):
         texts = [timeline_event["text"] for timeline_event in step["timeline"]]
-        if step["answer"] is not None:
-            texts.append(_response_text(step["answer"]))
+        if step["response"] is not None:
+            texts.append(_response_text(step["response"]))
         for text in texts or ["nothing is changed or sent"]:
             yield {"step": number, "name": step["name"], "what": text}
 
 
 def _response_text(response: dict[str, Any]) -> str:
     parts = [response["error"]]
+    counts: dict[str, int] = {}
     if "remaining" in response:
-        parts.append(f"it still leads {counted(response['remaining'], 'partition')}")
+        parts.append(f"remaining: {counted(response['remaining'], 'partition')}")
     else:
         counts = response["topics"] if "topics" in response else response["partitions"]
         parts += [f"{count:,} {error}" for error, count in counts.items()]
     if response["named"]:
-        parts.append(", ".join(response["named"]))
+        errors = sum(count for error, count in counts.items() if error != "NONE")
+        parts.append(_first_names(response["named"], errors, ", "))
     return "response: " + "; ".join(parts)
 
 

@@ -19,6 +19,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 import click
 
+from kframe.cli.layout import LINE_WIDTH, TableColumn, broken, column_widths, fitting_columns, is_breakable, table_lines
 from kframe.errors import InputError
 
 OUTPUTS: Final = ("table", "wide", "json", "yaml", "csv", "jsonl")
@@ -28,8 +29,6 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 #: Number of first rows that determine column widths.
 _PAGE_ROWS: Final = 1_000
-#: Most characters of a line of a table that is not wide.
-_TABLE_WIDTH: Final = 100
 #: Titles of columns that are not the names of their fields.
 _TITLES: Final = {"max_mean_ratio": "MAX/MEAN"}
 #: Wide enough that no line is broken.
@@ -88,7 +87,7 @@ def output_option(command: Command) -> Command:
     """Add ``-o``/``--output`` and ``--json`` to a command, as its parameter ``output``."""
     choice = click.Choice(OUTPUTS)
     command = click.option("--json", "output", flag_value="json", help="Short for -o json.")(command)
-    return click.option("-o", "--output", type=choice, default="table", show_default=True, help="How to print.")(
+    return click.option("-o", "--output", type=choice, default="table", show_default=True, help="Output format.")(
         command
     )
 
@@ -113,7 +112,7 @@ def rows_document(table: OutputTable, output: str) -> Iterator[dict[str, Any]]:
             visible = [name for name in table.columns if output == "wide" or name not in table.wide]
             remaining = iter(table.rows)
             listed = remaining if table.limit is None else itertools.islice(remaining, table.limit)
-            _emit_table(visible, listed, None if output == "wide" else _TABLE_WIDTH)
+            _emit_table(visible, listed, None if output == "wide" else LINE_WIDTH)
             echo_more(sum(row is not None for row in remaining), "data has them all")
         case "csv":
             _emit_csv(table.columns, rows)
@@ -135,7 +134,8 @@ def emit_record(schema: str, record: Record, output: str, wide: Collection[str] 
     """Print one record to stdout: as ``name  value`` lines (keys in ``wide`` only in wide output), or as data."""
     match output:
         case "table" | "wide":
-            _emit_fields({name: element for name, element in record.items() if output == "wide" or name not in wide})
+            visible = {name: element for name, element in record.items() if output == "wide" or name not in wide}
+            _emit_fields(visible, None if output == "wide" else LINE_WIDTH)
         case "csv":
             _emit_csv(list(record), [record])
         case "jsonl":
@@ -170,9 +170,20 @@ def echo_more(count: int, where: str) -> None:
         click.echo(f"and {count:,} more (--limit N; {where})")
 
 
-def emit_heading(text: str) -> None:
-    """Print a highlighted line on a terminal, unless NO_COLOR is set."""
-    _echo_styled(text, bold=True)
+def emit_heading(text: str, output: str = "table") -> None:
+    """Print a text, highlighted on a terminal unless NO_COLOR is set. Only wide lines have more than 100 characters."""
+    for line in _text_lines(text, output):
+        _echo_styled(line, bold=True)
+
+
+def echo_text(text: str, output: str = "table") -> None:
+    """Print a text. Only wide lines have more than 100 characters."""
+    for line in _text_lines(text, output):
+        click.echo(line)
+
+
+def _text_lines(text: str, output: str) -> list[str]:
+    return [text] if output == "wide" else broken(text)
 
 
 def _echo_styled(text: str, **style: Any) -> None:
@@ -199,7 +210,7 @@ def emit_assumptions(texts: Sequence[str], output: str) -> None:
     missing = [text for text in texts if not text.endswith(AS_STATED)]
     if missing:
         subjects = ", ".join(text.partition(":")[0].partition(" unknown")[0] for text in missing)
-        click.echo(f"{counted(len(missing), 'fact')} not in this input: {subjects} (-o wide: the values taken)")
+        echo_text(f"{counted(len(missing), 'fact')} not in this input: {subjects} (-o wide: the values taken)")
 
 
 def cell(value: Any) -> str:
@@ -217,61 +228,44 @@ def cell(value: Any) -> str:
             return _printable(str(value))
 
 
-def _emit_table(columns: Sequence[str], rows: Iterable[Record | None], limit: int | None) -> None:
-    """Print a table. Lines of more than ``limit`` characters lose columns, which a last line names."""
+def _emit_table(names: Sequence[str], rows: Iterable[Record | None], limit: int | None) -> None:
+    """Print a table. Lines of more than ``limit`` characters lose columns, which a last line names, and break texts."""
     remaining = iter(rows)
     first = _first_page(remaining)
-    columns, omitted = _fitting(columns, first, limit)
-    titles = [_title(name) for name in columns]
-    widths = [_width(name, first) for name in columns]
-    right = [any(_is_number(row[name]) for row in first) for name in columns]
-    emit_heading(_line(titles, widths, right))
+    columns, omitted = fitting_columns([_column(name, first) for name in names], limit)
+    widths = column_widths(columns, limit)
+    for line in table_lines([column.title for column in columns], widths, columns):
+        _echo_styled(line, bold=True)
     for row in itertools.chain(first, (row for row in remaining if row is not None)):
-        line = _line([cell(row[name]) for name in columns], widths, right)
-        _echo_styled(line, fg="red") if _is_offline(row) else click.echo(line)
+        style = {"fg": "red"} if _is_offline(row) else {}
+        texts = [cell(row[column.name]) for column in columns]
+        for line in table_lines(texts, widths, columns, breaks=limit is not None):
+            _echo_styled(line, **style)
     if omitted:
-        click.echo(f"(-o wide adds {', '.join(map(_title, omitted))})")
+        echo_text(f"(-o wide adds {', '.join(column.title for column in omitted)})")
+
+
+def _column(name: str, rows: Sequence[Record]) -> TableColumn:
+    values = [row[name] for row in rows]
+    texts = [cell(value) for value in values]
+    breakable = any(is_breakable(value, text) for value, text in zip(values, texts, strict=True))
+    title = _TITLES.get(name, name.upper().replace("_", "-"))
+    return TableColumn(name, title, texts, any(map(_is_number, values)), breakable)
 
 
 def _is_offline(row: Record) -> bool:
-    """Whether the row is a broker that is not registered or fenced, or a partition without a leader."""
+    """Whether the row is a broker that is not registered or fenced, a partition without a leader, or counts offline
+    partitions: those of a topic, or those that a failure adds."""
     leader = row.get("leader_after", row.get("leader"))
+    offline = row.get("newly_offline", row.get("offline"))
     return (
         row.get("state") in ("down", "fenced")
         or row.get("registered") is False
         or row.get("fenced") is True
         or leader in ("none", -1)
+        or (row.get("partitions") == "offline" and row.get("after") not in (None, 0))
+        or (_is_number(offline) and offline > 0)
     )
-
-
-def _title(name: str) -> str:
-    return _TITLES.get(name, name.upper().replace("_", "-"))
-
-
-def _width(name: str, rows: Sequence[Record]) -> int:
-    return max(len(_title(name)), *(len(cell(row[name])) for row in rows), 0)
-
-
-def _fitting(
-    columns: Sequence[str], rows: Sequence[Record], limit: int | None
-) -> tuple[Sequence[str], Sequence[str]]:  # fmt: skip
-    """The columns that fit in ``limit`` characters, and the others.
-
-    Columns without values are left out first, then the last numbers, then the last others. The first two columns and
-    sentences stay; a line with a long sentence may not fit.
-    """
-    if limit is None:
-        return columns, ()
-    widths = {name: _width(name, rows) for name in columns}
-    empty = {name for name in columns if all(cell(row[name]) == "-" for row in rows)}
-    numbers = {name for name in columns if any(_is_number(row[name]) for row in rows)}
-    sentences = {name for name in columns if any(" " in cell(row[name]) for row in rows)}
-    candidates = [name for name in columns[2:] if name not in sentences]
-    order = sorted(candidates, key=lambda name: (name in empty, name in numbers, columns.index(name)))
-    retained = list(columns)
-    while order and sum(widths[name] + 2 for name in retained) - 2 > limit:
-        retained.remove(order.pop())
-    return retained, [name for name in columns if name not in retained]
 
 
 def _first_page(rows: Iterator[Record | None]) -> list[Record]:
@@ -285,22 +279,16 @@ def _first_page(rows: Iterator[Record | None]) -> list[Record]:
     return page
 
 
-def _line(texts: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
-    padded = (
-        text.rjust(width) if to_right else text.ljust(width)
-        for text, width, to_right in zip(texts, widths, right, strict=True)
-    )
-    return "  ".join(padded).rstrip()
-
-
-def _emit_fields(record: Record) -> None:
-    """Print fields; each item of a list of texts is on its own line."""
+def _emit_fields(record: Record, limit: int | None) -> None:
+    """Print fields; each item of a list of texts is on its own line, and long texts are broken."""
     names = {name: name.replace("_", " ") for name in record}
     width = max(map(len, names.values()), default=0)
     for name, value in record.items():
-        lines = [cell(element) for element in value] if isinstance(value, list) and value else _field_lines(value)
+        texts = [cell(element) for element in value] if isinstance(value, list) and value else _field_lines(value)
+        lines = [line for text in texts for line in (broken(text, limit - width - 2) if limit else [text])]
         for number, line in enumerate(lines):
-            click.echo(f"{names[name] if number == 0 else '':<{width}}  {line}".rstrip())
+            style = {"fg": "red"} if name == "offline" and _is_number(value) and value > 0 else {}
+            _echo_styled(f"{names[name] if number == 0 else '':<{width}}  {line}".rstrip(), **style)
 
 
 def _field_lines(value: Any) -> list[str]:

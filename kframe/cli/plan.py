@@ -74,7 +74,7 @@ _LIMIT = click.option("--limit", type=WholeNumber(), default=50, show_default=Tr
 
 @click.group("plan", cls=ReportingGroup)
 def group() -> None:
-    """Generate, stage, check, show and execute plans of partitions to be moved: Kafka's reassignment JSON."""
+    """Generate, stage, check, show and execute reassignment plans, as Kafka's reassignment JSON."""
 
 
 for _command in COMMANDS:
@@ -98,7 +98,7 @@ def generate(
     goals: dict[str, Any], goal: str | None, cost_terms: tuple[str, ...], weights: InputFile | None,
     writing: PlanOutput, limit: int, plugins: PluginSettings, output: str,
 ) -> None:  # fmt: skip
-    """Make a plan with as few moves as possible, and print how few any plan needs.
+    """Make a plan with as few moves as possible, and print a lower bound on the moves of any plan.
 
     SNAPSHOT is a file or directory, - for standard input, or the URL of a live cluster as in kframe snapshot capture.
     Goals may be combined. Exit code 1: the plan does not do all that is requested. The first line says what it lacks,
@@ -252,8 +252,8 @@ def stamp(source: InputFile, plan: InputFile, reading: SnapshotReading) -> None:
 @click.option(
     "--rollback", type=PATH, help="Where to write the plan that reverts this one.  [default: PLAN.rollback-TIME.json]"
 )
-@click.option("--batch-size", type=WholeNumber(1), metavar="N", help="Move so many partitions at a time.")
-@click.option("--wait/--no-wait", default=True, help="Wait until all has moved.")
+@click.option("--batch-size", type=WholeNumber(1), metavar="N", help="Partitions to reassign at a time.")
+@click.option("--wait/--no-wait", default=True, help="Wait until all reassignments are complete.")
 @_LIMIT
 @admin_options
 @output_option
@@ -288,7 +288,7 @@ def apply(
 @limit_option
 @output_option
 def cancel(admin: Administration, plan: InputFile, execute: bool, limit: int | None, output: str) -> None:
-    """Cancel the reassignments of PLAN that are under way: adding replicas are removed, the others stay."""
+    """Cancel the reassignments of PLAN that are in progress: adding replicas are removed, the others stay."""
     from kframe.cli.reassign import cancel_reassignments
     from kframe.whatif.execution import reassignments_to_cancel
     from kframe.whatif.plan import load_plan
@@ -337,7 +337,9 @@ def _emit_report(report: PlanReport, output: str, limit: int) -> None:
     if emit_data(SCHEMA, document, _FINDINGS, document["findings"], output):
         return
     plan, counts = document["plan"], document["counts"]
-    emit_heading(f"{plan['name']}: {counted(plan['partitions'], 'partition')} of {counted(plan['topics'], 'topic')}")
+    emit_heading(
+        f"{plan['name']}: {counted(plan['partitions'], 'partition')} of {counted(plan['topics'], 'topic')}", output
+    )
     emit_record("", {_COUNTS[severity]: count for severity, count in counts.items()}, output)
     findings = document["findings"] if output == "wide" else list(report.folded_rows())
     if findings and limit:

@@ -17,7 +17,16 @@ from kframe.cli.exits import FAILED, STALE
 from kframe.cli.inputs import INPUT, NamedPath
 from kframe.cli.live import COMMAND_CONFIG, awaited
 from kframe.cli.numbers import ByteSize, DecimalNumber, WholeNumber
-from kframe.cli.output import OutputTable, emit_data, emit_heading, emit_record, emit_rows, output_option, with_options
+from kframe.cli.output import (
+    OutputTable,
+    echo_text,
+    emit_data,
+    emit_heading,
+    emit_record,
+    emit_rows,
+    output_option,
+    with_options,
+)
 from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.cli.progress import progress
 from kframe.cli.stop_signal import StopSignal
@@ -94,8 +103,8 @@ def _new_limits(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @click.command()
-@click.argument("plan", metavar="PLAN", type=INPUT)
 @click.argument("url", metavar="URL")
+@click.argument("plan", metavar="PLAN", type=INPUT)
 @click.option("--journal", type=_PATH, help="Where the execution is recorded.  [default: PLAN.journal]")
 @click.option("--throttle", type=ByteSize(per_second=True), metavar="RATE",
               help="Bytes per second, such as 50MB/s, that each broker copies at most.")  # fmt: skip
@@ -109,7 +118,7 @@ def _new_limits(command: Callable[..., Any]) -> Callable[..., Any]:
 @plugin_options
 @output_option
 def execute(
-    plan: InputFile, url: str, journal: Path | None, throttle: int | None, concurrency: int, max_under_replicated: int,
+    url: str, plan: InputFile, journal: Path | None, throttle: int | None, concurrency: int, max_under_replicated: int,
     execute: bool, command_config: Path | None, interval: float, plugins: PluginSettings, output: str,
 ) -> None:  # fmt: skip
     """Execute PLAN on the cluster at URL, stage after stage, recorded in a journal.
@@ -139,7 +148,7 @@ def execute(
         start = start_of(staged, checked, admin, url, ExecutionLimits(throttle, concurrency, max_under_replicated))
         if not execute:
             _emit(ExecutionState([start]), path, {}, output, executed=False)
-            click.echo("nothing was changed; --execute does it", err=True)
+            click.echo("nothing was changed; --execute executes it", err=True)
             return
         with Journal.create(path, start) as opened:
             code = _execute(admin, opened, ExecutionState([start]), Goal.EXECUTE, interval, output)
@@ -148,7 +157,11 @@ def execute(
 
 @click.command()
 @_JOURNAL
-@click.option("--accept-health", is_flag=True, help="Compare health with that of now, not with that of the start.")
+@click.option(
+    "--accept-health",
+    is_flag=True,
+    help="Take the present health of the cluster as the baseline, not that of the start.",
+)
 @_new_limits
 @EXECUTE
 @_cluster_options
@@ -173,7 +186,7 @@ def rollback(journal: Path, limits: Mapping[str, int | None], execute: bool, acc
 @_JOURNAL
 @_cluster_options
 def pause(journal: Path, access: _Access) -> None:
-    """Start no more partitions, wait for those in flight, and restore throttles.
+    """Start no further partition, wait for those in flight, and restore throttles.
 
     Asks the process that executes the plan. If there is none, this command does it itself.
     """
@@ -195,7 +208,7 @@ def abort(journal: Path, access: _Access) -> None:
 @_JOURNAL
 @output_option
 def status(journal: Path, output: str) -> None:
-    """Print how far an execution is, by its journal alone."""
+    """Print the progress of an execution from its journal. No cluster is read."""
     from kframe.execution.journal import read_journal
     from kframe.execution.state import ExecutionState
 
@@ -251,7 +264,7 @@ def _run(
         is_same = (goal is Goal.ROLLBACK) == state.rolls_back or goal in (Goal.PAUSE, Goal.ABORT)
         if is_same and state.is_finished and state.goal in (Goal.EXECUTE, Goal.ROLLBACK):
             _emit(state, path, {}, access.output, executed=True)
-            click.echo("nothing is left to do", err=True)
+            click.echo("nothing to do", err=True)
             return 0
         cluster_url = access.url or state.start.url
         with open_administration(cluster_url, access.command_config, access.plugins) as admin:
@@ -264,7 +277,7 @@ def _run(
             if not act:
                 state.apply(entry)
                 _emit(state, path, {}, access.output, executed=False)
-                click.echo("nothing was changed; --execute does it", err=True)
+                click.echo("nothing was changed; --execute executes it", err=True)
                 return 0
             opened.append(entry)
             state.apply(entry)
@@ -332,7 +345,7 @@ def _execute(
     if succeeded(ended, state, goal):
         return 0
     click.echo(f"error: {ended.result.value}: {ended.reason or 'by request'}", err=True)
-    click.echo(f"kframe plan resume {journal.path} --execute continues, kframe plan rollback goes back", err=True)
+    click.echo(f"kframe plan resume {journal.path} --execute continues, kframe plan rollback reverts it", err=True)
     return FAILED
 
 
@@ -360,7 +373,7 @@ def _reporting(tracker: ExecutionProgress, state: ExecutionState) -> Iterator[Ca
 def _progress_text(tracker: ExecutionProgress, state: ExecutionState) -> str:
     copied = f", {tracker.bytes:,} of {tracker.total_bytes:,} bytes" if tracker.total_bytes else ""
     remaining = tracker.remaining_s()
-    estimate = "" if remaining is None else f", about {remaining:,.0f} s left"
+    estimate = "" if remaining is None else f", about {remaining:,.0f} s remaining"
     return (
         f"{state.goal}: {tracker.partitions:,} of {tracker.total:,} partitions{copied}, "
         f"{tracker.in_flight:,} in flight{estimate}"
@@ -376,11 +389,11 @@ def _emit(
     document = execution_document(state, path, unmoved, executed=executed)
     if emit_data(SCHEMA, document, _STAGES, document["stages"], output):
         return
-    emit_heading(f"{document['plan']}: {document['goal']}, {document['result'] or 'not ended'}")
+    emit_heading(f"{document['plan']}: {document['goal']}, {document['result'] or 'not ended'}", output)
     emit_record("", {key: value for key, value in document.items() if not isinstance(value, list)}, output)
     for name, columns in (("stages", _STAGES), ("problems", _PROBLEMS)):
         if document[name]:
             click.echo()
             emit_rows(OutputTable("", columns, document[name]), output)
     for text in document["not_restored"]:
-        click.echo(f"not restored: {text}")
+        echo_text(f"not restored: {text}", output)

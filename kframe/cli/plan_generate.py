@@ -116,7 +116,7 @@ def goal_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "replace": _replacements(replace),
             "replication_factors": replication_factors,
             "broker_caps": {None: broker_caps.pop("")} if "" in broker_caps else {},
-            "capacities": by_id("--capacities", capacities),
+            "capacities": by_id("--capacity", capacities),
         }
         goals["broker_caps"] |= by_id("--broker-cap", broker_caps)
         if "" in replication_factors:
@@ -130,11 +130,12 @@ def goal_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--add-brokers", multiple=True, callback=_broker_racks, metavar="ID[-ID][:RACK],...",
                      help="Give these brokers their share of the replicas; may be repeated."),
         click.option("--replace", multiple=True, callback=pairs("OLD=NEW broker ids", parse_count), metavar="OLD=NEW",
-                     help="Give all replicas of a broker to another."),
+                     help="Give all replicas of a broker to another; may be repeated."),
         click.option("--evacuate-rack", "evacuate_racks", multiple=True, metavar="RACK",
-                     help="Move all replicas off the brokers of a rack."),
+                     help="Move all replicas off the brokers of a rack; may be repeated."),
         click.option("--replication-factor", "replication_factors", multiple=True, metavar="TOPIC=N",
-                     callback=pairs("TOPIC=N", parse_count), help="Change the replication factor of topics."),
+                     callback=pairs("TOPIC=N", parse_count),
+                     help="Change the replication factor of topics; may be repeated."),
         click.option("--fix-racks", is_flag=True, help="Spread partitions over as many racks as they can span."),
         click.option("--rebalance", is_flag=True, help="Give every broker its share of replicas and leaders."),
         click.option("--leaders-only", is_flag=True, help="Balance preferred leaders by order; move no data."),
@@ -143,11 +144,12 @@ def goal_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--exclude-topics", multiple=True, callback=topic_names, metavar=TOPICS,
                      help=f"Leave these topics out; {PATTERNS}."),
         click.option("--exclude-brokers", multiple=True, callback=broker_ids, metavar=IDS,
-                     help="Brokers that receive no replicas, and that a rebalance takes none from."),
+                     help="Brokers that receive no replicas, and that a rebalance takes none from; may be repeated."),
         click.option("--broker-cap", "broker_caps", multiple=True, metavar="[ID[-ID]=]N",
-                     callback=pairs("N or ID=N", parse_count), help="The most replicas of a broker."),
-        click.option("--capacities", multiple=True, metavar="ID[-ID]=NUMBER",
-                     callback=pairs("ID=NUMBER", parse_decimal), help="Relative capacities of brokers; else 1."),
+                     callback=pairs("N or ID=N", parse_count), help="The most replicas of a broker; may be repeated."),
+        click.option("--capacity", "capacities", multiple=True, metavar="ID[-ID]=NUMBER",
+                     callback=pairs("ID=NUMBER", parse_decimal),
+                     help="Relative capacity of a broker; may be repeated.  [default: 1]"),
         click.option("--tolerance", type=DecimalNumber(0, 100), default=1.0, show_default=True, metavar="PERCENT",
                      help="Deviation from the share of bytes that a rebalance with --weights allows."),
         click.option("--exact", is_flag=True, help="Solve a small problem to the optimum (needs highspy)."),
@@ -221,9 +223,9 @@ weights_option: Final = click.option(
 )
 
 
-force_option: Final = click.option("--force", is_flag=True, help="Replace a FILE that is there already.")
+force_option: Final = click.option("--force", is_flag=True, help="Replace an existing FILE.")
 report_option: Final = click.option(
-    "--report", "page", metavar="FILE", type=PATH, help="Also write a page in HTML for the reviewer of the plan."
+    "--report", "page", metavar="FILE", type=PATH, help="Also write an HTML report for the review of the plan."
 )
 
 
@@ -353,7 +355,7 @@ def _diverted_line(row: dict[str, Any]) -> str:
 
 
 def _emit_tables(document: dict[str, Any], output: str, limit: int) -> None:
-    emit_heading(document["summary"])
+    emit_heading(document["summary"], output)
     moves, racks = document["moves"], document["racks"]
     crowded = "unknown"
     if racks["crowded_after"] is not None:

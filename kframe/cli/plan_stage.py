@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kframe.cli.numbers import ByteSize, WholeNumber, parse_size
-from kframe.cli.output import BadInput, OutputTable, echo_more, emit_data, emit_heading, emit_rows, with_options
+from kframe.cli.output import (
+    BadInput,
+    OutputTable,
+    echo_more,
+    echo_text,
+    emit_data,
+    emit_heading,
+    emit_rows,
+    with_options,
+)
 from kframe.cli.plan_generate import by_id, pairs
 
 if TYPE_CHECKING:
@@ -20,7 +29,7 @@ if TYPE_CHECKING:
     from kframe.whatif.plan_check import CheckedPlan
 
 _STAGES: Final = (
-    "stage", "partitions", "moves", "bytes", "most_in", "most_out", "seconds", "day", "begin", "end", "failures",
+    "stage", "partitions", "moves", "bytes", "max_in", "max_out", "seconds", "day", "begin", "end", "failures",
 )  # fmt: skip
 _FAILURES: Final = ("stage", "broker_id", "phase", "offline", "under_min_isr", "unclean")
 _UNSTAGED: Final = ("topic", "partition", "reason", "detail")
@@ -50,11 +59,12 @@ def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--max-bytes-per-broker", "bytes_per_broker", type=ByteSize(), metavar="SIZE",
                      help="Bytes into a broker, and out of it, in a stage."),
         click.option("--disk-capacity", multiple=True, metavar="[ID[-ID]=]SIZE",
-                     callback=pairs("SIZE or ID=SIZE", parse_size), help="Disk capacity of a broker, such as 4TB."),
+                     callback=pairs("SIZE or ID=SIZE", parse_size),
+                     help="Disk capacity of a broker, such as 4TB; may be repeated."),
         click.option("--rate", type=ByteSize(per_second=True), metavar="RATE",
                      help="Bytes per second into a broker, and out of it, such as 50MB/s; gives the time of stages."),
         click.option("--window", "windows", multiple=True, metavar="HH:MM-HH:MM",
-                     help="Time of the day in which stages run, such as 22:00-06:00."),
+                     help="Time of the day in which stages run, such as 22:00-06:00; may be repeated."),
     )  # fmt: skip
 
 
@@ -81,8 +91,8 @@ def stage_rows(manifest: StageManifest) -> list[dict[str, Any]]:
     return [
         {
             "stage": part.number, "partitions": len(part.reassignments), "moves": part.moves, "bytes": part.bytes,
-            "most_in": max((broker.moves_in for broker in part.brokers), default=0),
-            "most_out": max((broker.moves_out for broker in part.brokers), default=0),
+            "max_in": max((broker.moves_in for broker in part.brokers), default=0),
+            "max_out": max((broker.moves_out for broker in part.brokers), default=0),
             "seconds": None if part.seconds is None else round(part.seconds, 1),
             "day": None if part.window is None else part.window.day,
             "begin": None if part.window is None else part.window.begin,
@@ -117,16 +127,16 @@ def _write(staged: StagedPlan, path: Path, is_file: bool) -> None:
 
 
 def _emit_tables(manifest: StageManifest, output: str, limit: int) -> None:
-    emit_heading(manifest.summary)
+    emit_heading(manifest.summary, output)
     for note in manifest.notes:
-        click.echo(note)
+        echo_text(note, output)
     failures = [
         {"stage": part.number, **{name: getattr(failure, name) for name in _FAILURES[1:]}}
         for part in manifest.stages
         for failure in part.failures
     ]
     if not failures:
-        click.echo("no failure of a broker harms more partitions during or after a stage than before the plan")
+        click.echo("no broker failure affects more partitions during or after a stage than before the plan")
     unstaged = [{name: getattr(row, name) for name in _UNSTAGED} for row in manifest.unstaged]
     tables = ((_STAGES, stage_rows(manifest)), (_FAILURES, failures), (_UNSTAGED, unstaged))
     for columns, rows in tables:

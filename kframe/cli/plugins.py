@@ -71,7 +71,7 @@ def plugin_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--trace-plugins",
             is_flag=True,
             envvar="KFRAME_TRACE_PLUGINS",
-            help="Tell on stderr which plugins are loaded and what their hooks offer.",
+            help="Print on stderr which plugins are loaded and what their hooks offer.",
         ),
     )
     return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), with_settings)
@@ -79,7 +79,7 @@ def plugin_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.group("plugins", cls=ReportingGroup)
 def group() -> None:
-    """See, check and start plugins: selectors, parts of plans, stores, transports, servers, observers and commands."""
+    """List, check and create plugins: selectors, parts of plans, stores, transports, servers and commands."""
 
 
 @group.command("list")
@@ -87,7 +87,7 @@ def group() -> None:
 @limit_option
 @output_option
 def list_plugins(plugins: PluginSettings, limit: int | None, output: str) -> None:
-    """List the plugins found and what they offer."""
+    """List the plugins and what they offer."""
     columns = ("plugin", "distribution", "source", "state", "error", "offers")
     rows = (_listed(plugin) for plugin in plugins.registry().plugins)
     emit_rows(OutputTable("kframe.plugins/v1", columns, rows, limit=limit), output)
@@ -126,7 +126,9 @@ def check(name: str, url: str | None, plugins: PluginSettings, limit: int | None
     registry = plugins.registry()
     plugin = _find(registry, name)
     if plugin.state != "loaded":
-        raise BadInput(f"plugin {plugin.name} ({plugin.distribution}) is {plugin.state}: {plugin.error or 'as asked'}")
+        raise BadInput(
+            f"plugin {plugin.name} ({plugin.distribution}) is {plugin.state}: {plugin.error or 'by --no-plugin'}"
+        )
     specs = [spec for spec in plugin.offers if _kind(spec) and name in (plugin.name, _name(spec))]
     rows = [row for spec in specs for row in _checked(registry, spec, url, plugins)]
     if all(row["passed"] is None for row in rows):

@@ -85,7 +85,7 @@ class SnapshotReading:
 
 def controllers_option(metavar: str) -> Callable[[Any], Any]:
     """``--controllers`` of a command whose snapshots ``metavar`` names."""
-    help_text = f"Nodes that are instances of kframe, no brokers, where {metavar} does not show it."
+    help_text = f"Instances of kframe, which are no brokers, where {metavar} does not show them; may be repeated."
     return click.option("--controllers", multiple=True, callback=broker_ids, metavar=IDS, help=help_text)
 
 

@@ -21,14 +21,14 @@ _COLUMNS = ("topic", "partition", "replicas", "adding", "removing")
 
 @click.group("reassign", cls=ReportingGroup)
 def group() -> None:
-    """Move partitions of a live cluster, by its admin API. Plans in files are for kframe plan apply."""
+    """Reassign partitions of a live cluster by its admin API. kframe plan apply takes plans in files."""
 
 
 @group.command()
 @click.argument("assignments", nargs=-1, required=True, metavar="TOPIC-PARTITION=ID,ID...")
 @EXECUTE
 @click.option("--rollback", type=click.Path(path_type=Path), help="Where to write the plan that reverts this one.")
-@click.option("--wait/--no-wait", default=True, help="Wait until all has moved.")
+@click.option("--wait/--no-wait", default=True, help="Wait until all reassignments are complete.")
 @click.option("--limit", type=WholeNumber(), default=50, show_default=True,
               help="Rows that a table lists; data has them all.")  # fmt: skip
 @admin_options
@@ -42,7 +42,7 @@ def start(
     limit: int,
     output: str,
 ) -> None:
-    """Move partitions to these brokers, the preferred leader first."""
+    """Reassign partitions to these brokers, the preferred leader first."""
     from kframe.whatif.execution import plan_of
 
     plan = plan_of(_assignments(assignments), "reassign")
@@ -101,7 +101,7 @@ def cancel_reassignments(
     codes = cancel(admin, partitions) if execute and partitions else dict.fromkeys(partitions, ErrorCode.NONE)
     emit_codes(codes, output, limit)
     if not execute:
-        click.echo(f"{len(partitions)} reassignments would be given up; --execute does it", err=True)
+        click.echo(f"{len(partitions)} reassignments would be cancelled; --execute cancels them", err=True)
     return FAILED if any(code is not ErrorCode.NONE for code in codes.values()) else 0
 
 

@@ -152,7 +152,7 @@ def summary(
     protocol, listener = config.originals.get(PROTOCOL, KEYS[PROTOCOL].default), config["inter.broker.listener.name"]
     served = [f"{name} on {address}" for server in controller.servers for name, address in server.addresses.items()]
     return (
-        f"kframe {kframe.__version__} stands for election as {own_id(settings)} at {settings.get(CONNECT)}, "
+        f"kframe {kframe.__version__} is a candidate for controller as {own_id(settings)} at {settings.get(CONNECT)}, "
         f"transport {network.transport}, listeners {', '.join(served) or 'none'}, "
         f"inter-broker protocol {protocol}, listener {listener}, leader selectors {selectors.text()}"
     )

@@ -28,7 +28,7 @@ _APIS: Final = {"LeaderAndIsr": "leader_and_isr", "UpdateMetadata": "update_meta
 
 @click.group("scenario", cls=ReportingGroup)
 def group() -> None:
-    """Play scenario files (kframe.scenario/v1) to the controller, and write down what it does."""
+    """Play scenario files (kframe.scenario/v1) to the controller, and record what it does."""
 
 
 @group.command()

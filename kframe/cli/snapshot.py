@@ -28,6 +28,7 @@ from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.cli.progress import progress
 from kframe.cli.reading import SnapshotReading, rack_map_option, reading_options
 from kframe.cli.topics import PATTERNS, TOPICS, topic_names
+from kframe.model.texts import counted
 
 if TYPE_CHECKING:
     from kframe.snapshot import Snapshot
@@ -59,16 +60,18 @@ _KRAFT_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "partitions": ("directories",),
 }  # fmt: skip
+#: What ``--list`` accepts.
+_LISTINGS: Final = tuple(_COLUMNS)
 _KRAFT_WIDE: Final = ("log_dirs", "cordoned_log_dirs", "incarnation_id", "features", "directories")
 
 
 _PATH: Final = NamedPath()
-_FORCE: Final = click.option("--force", is_flag=True, help="Replace a snapshot that is already there.")
+_FORCE: Final = click.option("--force", is_flag=True, help="Replace an existing snapshot.")
 
 
 @click.group("snapshot", cls=ReportingGroup)
 def group() -> None:
-    """Read, keep, show and generate snapshots of clusters."""
+    """Capture, convert, show and generate snapshots of clusters."""
 
 
 @group.command()
@@ -77,7 +80,7 @@ def group() -> None:
 @reading_options
 @_FORCE
 def convert(source: InputFile, target: Path, reading: SnapshotReading, force: bool) -> None:
-    """Read SNAPSHOT and keep it as a snapshot directory OUT.
+    """Convert SNAPSHOT to a snapshot directory OUT.
 
     SNAPSHOT is a ZooKeeper dump, the output of kafka-topics --describe, kcat -L -J or kafka-reassign-partitions, or a
     snapshot directory; files may be gzipped. With the plugin kraft it is also the directory, a segment or a snapshot
@@ -106,7 +109,7 @@ def capture(
     url: str, target: Path, config: Path | None, command_config: Path | None, rack_map: InputFile | None,
     log_dirs: Path | None, force: bool, plugins: PluginSettings, output: str,
 ) -> None:  # fmt: skip
-    """Read a live cluster and keep it as a snapshot directory OUT; nothing is written to the cluster.
+    """Capture a live cluster as a snapshot directory OUT. Nothing is written to the cluster.
 
     URL is zookeeper://HOST:PORT[/chroot], with --config, or with --command-config kafka://HOST:PORT[,HOST:PORT]... for
     brokers, or kraft://HOST:PORT[,HOST:PORT]... for the controllers of a KRaft quorum.
@@ -148,32 +151,26 @@ def capture(
 @group.command()
 @click.argument("source", metavar="SNAPSHOT", type=INPUT)
 @reading_options
-@click.option("--topics", is_flag=True, help="List topics.")
-@click.option("--brokers", is_flag=True, help="List brokers.")
-@click.option("--partitions", is_flag=True, help="List partitions.")
-@click.option("--topic", "names", multiple=True, callback=topic_names, metavar=TOPICS,
-              shell_complete=complete_topics, help=f"List only these topics; {PATTERNS}.")  # fmt: skip
+@click.option("--list", "listed", type=click.Choice(_LISTINGS), help="What to list, instead of the summary.")
+@click.option("--topics", multiple=True, callback=topic_names, metavar=TOPICS, shell_complete=complete_topics,
+              help=f"List the partitions of these topics, or with --list topics the topics; {PATTERNS}.")  # fmt: skip
 @limit_option
 @output_option
 def show(
-    source: InputFile, reading: SnapshotReading, topics: bool, brokers: bool, partitions: bool, names: tuple[str, ...],
-    limit: int | None, output: str,
+    source: InputFile, reading: SnapshotReading, listed: str | None, topics: tuple[str, ...], limit: int | None,
+    output: str,
 ) -> None:  # fmt: skip
     """Summarize the cluster in SNAPSHOT, or list its brokers, topics or partitions."""
-    flags = {"topics": topics, "brokers": brokers, "partitions": partitions}
-    views = [name for name, is_set in flags.items() if is_set]
-    if len(views) > 1:
-        raise click.UsageError("--topics, --brokers and --partitions exclude one another")
-    view = views[0] if views else "partitions" if names else "summary"
-    if names and view not in ("topics", "partitions"):
-        raise click.UsageError("--topic goes with --topics or --partitions")
+    view = listed or ("partitions" if topics else "summary")
+    if topics and view == "brokers":
+        raise click.UsageError("--topics and --list brokers exclude one another")
     snapshot = reading.read(source)
     if view == "summary":
         from kframe.snapshot.listing import summary_record
 
         emit_record("kframe.snapshot-summary/v1", summary_record(snapshot), output, wide=("provenance",))
     else:
-        emit_rows(_table(snapshot, view, names, limit), output)
+        emit_rows(_table(snapshot, view, topics, limit), output)
 
 
 @group.command()
@@ -189,15 +186,27 @@ def show(
     "--partitions-per-topic", type=WholeNumber(1), help="Size of a topic, instead of --topics.  [default: 100]"
 )
 @click.option(
-    "--racks", type=WholeNumber(), default=0, show_default=True, help="Racks that brokers are spread over; 0 is none."
+    "--racks",
+    type=WholeNumber(),
+    default=0,
+    show_default=True,
+    help="Racks that brokers are spread over; 0 means none.",
 )
 @click.option("--layout", type=click.Choice(("even", "peerbench")), default="even", show_default=True,
               help="Placement as Kafka's own, or the cluster of the reference benchmark.")  # fmt: skip
 @click.option(
-    "--under-replicated", type=DecimalNumber(0, 1), default=0.0, metavar="SHARE", help="Partitions missing a follower."
+    "--under-replicated",
+    type=DecimalNumber(0, 1),
+    default=0.0,
+    metavar="SHARE",
+    help="Partitions that are under-replicated.",
 )
 @click.option(
-    "--off-preferred", type=DecimalNumber(0, 1), default=0.0, metavar="SHARE", help="Partitions led by a follower."
+    "--preferred-replica-imbalance",
+    type=DecimalNumber(0, 1),
+    default=0.0,
+    metavar="SHARE",
+    help="Partitions whose leader is not the preferred replica.",
 )
 @click.option(
     "--unclean", type=DecimalNumber(0, 1), default=0.0, metavar="SHARE", help="Topics that allow unclean elections."
@@ -206,14 +215,14 @@ def show(
 @_FORCE
 def generate(
     target: Path, partitions: int, brokers: int, replication_factor: int, seed: int, topics: int | None,
-    partitions_per_topic: int | None, racks: int, layout: str, under_replicated: float, off_preferred: float,
-    unclean: float, min_insync: int | None, force: bool,
+    partitions_per_topic: int | None, racks: int, layout: str, under_replicated: float,
+    preferred_replica_imbalance: float, unclean: float, min_insync: int | None, force: bool,
 ) -> None:  # fmt: skip
-    """Make a synthetic cluster and keep it as a snapshot directory OUT."""
+    """Generate a synthetic cluster as a snapshot directory OUT."""
     from kframe.snapshot import Health
     from kframe.snapshot import generate as generate_snapshot
 
-    health = Health(under_replicated, off_preferred, unclean, min_insync)
+    health = Health(under_replicated, preferred_replica_imbalance, unclean, min_insync)
     snapshot = generate_snapshot(
         partitions, brokers, replication_factor, topics=topics, partitions_per_topic=partitions_per_topic, racks=racks,
         seed=seed, layout="peerbench" if layout == "peerbench" else "even", health=health,
@@ -263,12 +272,11 @@ def _write_sizes(
     write_sizes(rows, path)
     return {
         "sizes": str(path), "partitions_without_size": len(snapshot) - len(rows),
-        "brokers_without_answer": [broker_id for broker_id in brokers if broker_id not in logs],
+        "brokers_without_response": [broker_id for broker_id in brokers if broker_id not in logs],
     }  # fmt: skip
 
 
 def _write(snapshot: Snapshot, target: Path, force: bool) -> None:
-    from kframe.model.texts import counted
     from kframe.snapshot import write_snapshot
     from kframe.snapshot.formats import check_holds, format_written_to
 
@@ -284,12 +292,12 @@ def _write(snapshot: Snapshot, target: Path, force: bool) -> None:
         click.echo(f"unknown: {', '.join(snapshot.unknown)}", err=True)
 
 
-def _table(snapshot: Snapshot, view: str, names: tuple[str, ...], limit: int | None) -> OutputTable:
+def _table(snapshot: Snapshot, view: str, topics: tuple[str, ...], limit: int | None) -> OutputTable:
     from kframe.model.topic_patterns import matching_topics
     from kframe.snapshot import listing
     from kframe.snapshot.facts import ELR_COLUMNS
 
-    selected = set(matching_topics(snapshot.topics.names, names, "--topic")) or None
+    selected = set(matching_topics(snapshot.topics.names, topics, "--topics")) or None
     columns, wide = _COLUMNS[view]
     rows = {
         "brokers": lambda: listing.broker_rows(snapshot),

@@ -10,7 +10,7 @@ from kframe.cli.output import ReportingGroup
 
 @click.group("spark", cls=ReportingGroup)
 def group() -> None:
-    """Work on fleets: snapshots of many clusters, on Spark.
+    """Analyze fleets, which are snapshots of many clusters, with Spark.
 
     Spark is local unless --master or --remote is given, or spark-submit runs the command.
     """

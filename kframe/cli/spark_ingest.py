@@ -34,12 +34,12 @@ _PATH: Final = click.Path(file_okay=False)
 
 @click.command()
 @click.argument("sources", metavar="SRC...", nargs=-1, required=True)
-@click.option("--out", "folder", type=_PATH, required=True, metavar="DIR", help="Where the fleet's tables are put.")
+@click.option("--out", "folder", type=_PATH, required=True, metavar="DIR", help="Directory of the fleet's tables.")
 @click.option("--name", metavar="PATTERN", help="Names of clusters, such as {parent}@{stem}.  [default: {stem}]")
 @click.option("--mode", type=click.Choice(MODES), help="Mode of the clusters, where SRC does not show it.")
 @controllers_option("SRC")
 @fleet_rack_map_option("SRC")
-@click.option("--force", is_flag=True, help="Do clusters again whose input has not changed.")
+@click.option("--force", is_flag=True, help="Ingest clusters again whose input has not changed.")
 @click.option("--fail-on", multiple=True, type=click.Choice(("quarantined", "rejected")),
               help="Exit with 3 if this is found; may be repeated.")  # fmt: skip
 @limit_option
@@ -50,7 +50,7 @@ def ingest(
     rack_map: InputFile | None, force: bool, fail_on: tuple[str, ...], limit: int | None, spark: SparkSettings,
     output: str,
 ) -> None:  # fmt: skip
-    """Put the clusters in SRC into the tables of a fleet in DIR, and invalid ones into its quarantine.
+    """Ingest the clusters in SRC into the tables of a fleet in DIR, and invalid ones into its quarantine.
 
     SRC are ZooKeeper dumps, the output of kafka-topics --describe or kcat -L -J, snapshot directories, or directories
     and patterns of these. Each cluster is checked by the rules of its mode. Clusters that are there already are skipped
@@ -90,7 +90,9 @@ def ingest(
 @fleet_rack_map_option("DIR")
 @click.option("--out", type=_PATH, metavar="DIR", help="Also write the violations as Parquet by cluster to DIR.")
 @click.option("--force", is_flag=True, help="Validate again what is in the DIR of --out already.")
-@click.option("--fail-on", type=click.Choice(("error", "warning")), help="Exit with 3 if one is found, or a worse one.")
+@click.option(
+    "--fail-on", type=click.Choice(("error", "warning")), help="Exit with 3 on findings of this severity or worse."
+)
 @click.option("--limit", type=WholeNumber(), default=_ROWS_DEFAULT, show_default=True,
               help="Violations that a table lists; data has them all.")  # fmt: skip
 @spark_options
@@ -99,7 +101,7 @@ def validate(
     folder: str, rack_map: InputFile | None, out: str | None, force: bool, fail_on: str | None, limit: int,
     spark: SparkSettings, output: str,
 ) -> None:  # fmt: skip
-    """List invalid states in the clusters of DIR, and partitions in a bad condition.
+    """List invalid states in the clusters of DIR, and unhealthy partitions.
 
     DIR is a fleet that kframe spark ingest wrote, or any input of it. An error is a state that Kafka never writes; a
     warning is a partition without a leader, under its min ISR and the like. With --out, clusters that are there already
@@ -135,6 +137,6 @@ def validate(
     note = (
         f" ({errors + warnings - limit} not shown)" if output in ("table", "wide") and errors + warnings > limit else ""
     )
-    click.echo(f"{folder}: {errors} errors, {warnings} warnings{note}", err=True)
+    click.echo(f"{folder}: {counted(errors, 'error')}, {counted(warnings, 'warning')}{note}", err=True)
     if (fail_on is not None and errors) or (fail_on == "warning" and warnings):
         click.get_current_context().exit(HAS_FINDINGS)

@@ -24,13 +24,14 @@ from kframe.cli.spark_fleet import (
 )
 from kframe.cli.spark_session import SparkSettings, planned_in, report_messages, spark_options
 from kframe.cli.studies import config_option, config_pairs, selector_option
+from kframe.cli.topics import rack_names
 
 if TYPE_CHECKING:
     from kframe.snapshot.files import InputFile
     from kframe.snapshot.rack_map import FleetRackMap
 
 _PATH: Final = click.Path(file_okay=False)
-#: Verbs that need no more than the other options.
+#: Verbs that need only the other options.
 _VERBS: Final = ("fail", "restart", "shutdown", "elect", "fence", "unfence")
 _UNIT: Final = "clusters and scenarios"
 #: Why a cluster with scenarios has no requests, by whether it runs KRaft.
@@ -115,13 +116,14 @@ def _scenario_options(command: Callable[..., Any]) -> Callable[..., Any]:
         fleet_rack_map_option("DIR"),
         click.option("--brokers", multiple=True, callback=broker_ids, metavar=IDS,
                      help="Brokers of every cluster, such as 2,5 or 1-3; may be repeated."),
-        click.option("--racks", multiple=True, metavar="RACK", help="All brokers of a rack; may be repeated."),
+        click.option("--racks", multiple=True, callback=rack_names, metavar="RACK,...",
+                     help="All brokers of these racks; may be repeated."),
         click.option("--each-broker", is_flag=True, help="A scenario for each broker that is up."),
         click.option("--each-rack", is_flag=True, help="A scenario for each rack."),
         click.option("--scenarios", type=click.Path(dir_okay=False), metavar="FILE",
                      help="Scenarios as JSON lines, or as a table FILE.parquet."),
         click.option("--verb", type=click.Choice(_VERBS), default="fail", show_default=True,
-                     help="What happens to them."),
+                     help="Operation on the brokers."),
         click.option("--together/--one-by-one", default=True, help="All at once (default), or one after another."),
         click.option("--type", "election", type=click.Choice(("preferred", "unclean")), help="Kind of election."),
         config_option,

@@ -35,7 +35,7 @@ _WIDE: Final = frozenset({
               help="Rows that a table and --plot show, the worst first; data has them all.")  # fmt: skip
 @click.option("--plot", type=PATH, metavar="FILE",
               help="Also draw partitions offline and under min ISR: FILE.svg or FILE.png.")  # fmt: skip
-@click.option("--force", is_flag=True, help="Replace a FILE of --plot that is there already.")
+@click.option("--force", is_flag=True, help="Replace an existing FILE of --plot.")
 @spark_options
 @output_option
 def report(

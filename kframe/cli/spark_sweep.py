@@ -30,8 +30,8 @@ _SCHEMA: Final = "kframe.spark-sweep/v1"
 _EFFECT_COLUMNS: Final = {
     "offline": "newly_offline",
     "under-min-isr": "newly_under_min_isr",
-    "loss": "unclean_elections",
-    "possible-loss": "newly_may_lose_data",
+    "data-loss": "unclean_elections",
+    "possible-data-loss": "newly_may_lose_data",
 }
 
 

@@ -16,14 +16,14 @@ from kframe.cli.output import OutputTable, emit_rows, output_option
 @limit_option
 @output_option
 def command(dot: bool, limit: int | None, output: str) -> None:
-    """Show where partitions and replicas may go from each of their states."""
+    """Show the valid state transitions of partitions and replicas."""
     from kframe.core.state_machines.transitions import to_dot
 
     if dot:
         click.echo(to_dot(), nl=False)
     else:
         emit_rows(
-            OutputTable("kframe.states/v1", ("machine", "state", "code", "moves_to"), _rows(), limit=limit), output
+            OutputTable("kframe.states/v1", ("machine", "state", "code", "next_states"), _rows(), limit=limit), output
         )
 
 
@@ -36,5 +36,5 @@ def _rows() -> Iterator[dict[str, Any]]:
         yield _row("replica", kind.name, kind, [target.name for target in sorted(kinds)])
 
 
-def _row(machine: str, state: str, code: int, moves_to: list[str]) -> dict[str, Any]:
-    return {"machine": machine, "state": state, "code": int(code), "moves_to": moves_to}
+def _row(machine: str, state: str, code: int, next_states: list[str]) -> dict[str, Any]:
+    return {"machine": machine, "state": state, "code": int(code), "next_states": next_states}

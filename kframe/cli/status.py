@@ -104,7 +104,10 @@ def show(record: Mapping[str, Any], output: str) -> None:
         emit_record(SCHEMA, record, output)
         return
     lists = ("quarantined", "unreadable")
-    lines: dict[str, Any] = {"controller": _controller_line(record), "cluster_id": record["cluster_id"]}
+    standbys = ", ".join(f"{standby['id']} on {standby['host']} pid {standby['pid']}" for standby in record["standbys"])
+    lines: dict[str, Any] = {
+        "controller": _controller_line(record), "standbys": standbys or "none", "cluster_id": record["cluster_id"],
+    }  # fmt: skip
     lines |= {key: record[key] for key in ("brokers", "topics", "partitions", *_COUNTS)}
     lines["queues"] = record["queues"] if record["queues_unknown"] is None else f"unknown: {record['queues_unknown']}"
     if isinstance(lines["queues"], dict):
@@ -163,11 +166,10 @@ def _controller_line(record: Mapping[str, Any]) -> str:
         case "kraft":
             text = f"KRaft controller {controller_id}"
         case _:
-            text = f"{cell(controller_id)}, neither a registered broker nor a listed instance of kframe"
+            text = f"{cell(controller_id)}, not a registered broker or instance of kframe"
     if kind is not None:
         text += f", epoch {cell(record['controller_epoch'])}, since {cell(record['elected'])}"
-    standbys = ", ".join(f"{standby['id']} on {standby['host']} pid {standby['pid']}" for standby in record["standbys"])
-    return f"{text}; stand-bys: {standbys or 'none'}"
+    return text
 
 
 def _security_line(warnings: list[str]) -> str:

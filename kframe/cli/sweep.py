@@ -54,7 +54,7 @@ _COMPARED_FIELDS: Final = ("offline", "may_lose_data", "under_min_isr", "unclean
 #: Fields of a failure without and with eligible leader replicas.
 COMPARED: Final = (*_FAILURE, *(f"{name}_{elr}" for name in _COMPARED_FIELDS for elr in ("elr_off", "elr_on")))
 #: The effects of failures in words, where they are not the names of conditions.
-_EFFECTS: Final = {"loss": "data loss", "possible-loss": "possible data loss"}
+_EFFECTS: Final = {"data-loss": "data loss", "possible-data-loss": "possible data loss"}
 #: Brokers of a rack that a table lists.
 _BROKERS_SHOWN: Final = 10
 
@@ -250,7 +250,7 @@ def _emit_tables(
     source = summary["snapshot"]
     kinds = ", ".join(f"every {kind}" for kind, count in summary["failures"].items() if count)
     partitions = counted(source["partitions"], "partition")
-    emit_heading(f"fail {kinds or 'no broker'}: {partitions} of {source['name'] or 'the snapshot'}")
+    emit_heading(f"fail {kinds or 'no broker'}: {partitions} of {source['name'] or 'the snapshot'}", output)
     before = dict(summary["before"])
     skew = before.pop("leader_skew")
     emit_record(
@@ -258,7 +258,7 @@ def _emit_tables(
         {
             "registered_brokers": summary["registered_brokers"],
             "failures": summary["failures"],
-            "failures_that_bring": {_EFFECTS.get(name, name): count for name, count in summary["findings"].items()},
+            "failures_with": {_EFFECTS.get(name, name): count for name, count in summary["findings"].items()},
             "before": {
                 **{name.replace("_", " "): count for name, count in before.items()},
                 "leader skew": skew["max_mean_ratio"],

@@ -23,6 +23,14 @@ def topic_names(_ctx: click.Context, _option: click.Parameter, values: Iterable[
     return tuple(dict.fromkeys(names))
 
 
+def rack_names(_ctx: click.Context, _option: click.Parameter, values: Iterable[str]) -> tuple[str, ...]:
+    """Callback of a repeatable option for racks separated by commas, each once."""
+    names = [name for value in values for name in value.split(",")]
+    if not all(names):
+        raise click.BadParameter(f"found {','.join(names)!r}, expected racks such as rack-a,rack-b")
+    return tuple(dict.fromkeys(names))
+
+
 def named_topics(known: Sequence[str], texts: Iterable[str], argument: str) -> list[str]:
     """The topics that the texts of an argument mean: names as they are, and what matches a pattern, each once.
 

@@ -19,7 +19,7 @@ from kframe.cli.output import ReportingGroup, output_option, with_options
 from kframe.cli.progress import progress
 from kframe.cli.studies import PATH, StudySettings, config_pairs, replica_lists, study_options
 from kframe.cli.sweep import sweep
-from kframe.cli.topics import named_topics, topic_partitions
+from kframe.cli.topics import named_topics, rack_names, topic_partitions
 
 if TYPE_CHECKING:
     from kframe.snapshot.files import InputFile
@@ -61,7 +61,7 @@ def _reporting_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return with_options(
         with_reporting,
         click.option("--out", type=PATH, metavar="DIR", help="Also write the outcome as Parquet tables to DIR."),
-        click.option("--force", is_flag=True, help="Replace an outcome that is in DIR already."),
+        click.option("--force", is_flag=True, help="Replace an existing outcome in DIR."),
         fail_on_option,
         click.option("--limit", type=WholeNumber(), default=20, show_default=True,
                      help="Changed partitions that a table lists; data has them all."),
@@ -80,7 +80,13 @@ def _broker_options(command: Callable[..., Any]) -> Callable[..., Any]:
             shell_complete=complete_brokers,
             help="Brokers, such as 2,5 or 1-3; may be repeated.",
         ),
-        click.option("--racks", multiple=True, metavar="RACK", help="All brokers of a rack; may be repeated."),
+        click.option(
+            "--racks",
+            multiple=True,
+            callback=rack_names,
+            metavar="RACK,...",
+            help="All brokers of these racks; may be repeated.",
+        ),
         click.option("--together/--one-by-one", default=True, help="All at once (default), or one after another."),
     )
 
@@ -99,11 +105,11 @@ def fail(
 @group.command()
 @study_options
 @_broker_options
-@click.option("--clean/--unclean", default=None, help="Whether the former process stopped in order (KRaft).")
+@click.option("--clean/--unclean", default=None, help="Whether the previous shutdown was clean (KRaft).")
 @click.option(
     "--repair-directories",
     is_flag=True,
-    help="Failed log directories of the brokers work again, with their data (KRaft).",
+    help="Bring failed log directories back online, with their data (KRaft).",
 )
 @_reporting_options
 def restart(
@@ -125,7 +131,7 @@ def restart(
 def shutdown(
     study: StudySettings, brokers: tuple[int, ...], racks: tuple[str, ...], together: bool, reporting: Reporting
 ) -> None:
-    """Shut brokers down in a controlled way."""
+    """Shut down brokers by controlled shutdown."""
     _run(study, reporting, lambda whatif: whatif.shutdown(brokers, racks, together=together))
 
 
@@ -196,9 +202,7 @@ def create(
 @group.command("create-partitions")
 @study_options
 @click.argument("topic", metavar="TOPIC", shell_complete=complete_topics)
-@click.option(
-    "--partitions", type=WholeNumber(), required=True, metavar="N", help="Partitions that the topic is to have."
-)
+@click.option("--partitions", type=WholeNumber(), required=True, metavar="N", help="New partition count of the topic.")
 @click.option(
     "--seed",
     type=WholeNumber(),
@@ -239,7 +243,7 @@ def delete(study: StudySettings, topics: tuple[str, ...], reporting: Reporting) 
 def fence(
     study: StudySettings, brokers: tuple[int, ...], racks: tuple[str, ...], together: bool, reporting: Reporting
 ) -> None:
-    """Fence brokers of a KRaft cluster whose processes go on."""
+    """Fence brokers of a KRaft cluster whose processes keep running."""
     _run(study, reporting, lambda whatif: whatif.fence(brokers, racks, together=together))
 
 
@@ -260,7 +264,7 @@ def unfence(
     "--broker", type=WholeNumber(), required=True, metavar="ID", shell_complete=complete_brokers, help="The broker."
 )
 @click.option("--directory", "directories", multiple=True, required=True, metavar="ID",
-              help="Id of a log directory, as snapshot show --brokers -o wide prints it; may be repeated.")  # fmt: skip
+              help="Id of a log directory, as in snapshot show --list brokers -o wide; may be repeated.")  # fmt: skip
 @_reporting_options
 def fail_directories(study: StudySettings, broker: int, directories: tuple[str, ...], reporting: Reporting) -> None:
     """Fail log directories of a broker of a KRaft cluster."""

@@ -81,7 +81,7 @@ class TransitionRow(Struct):
     machine: Literal["partition", "replica"]
     state: str
     code: int
-    moves_to: list[str]
+    next_states: list[str]
 
 
 class SecondsRecord(Struct):

@@ -110,8 +110,8 @@ class ImpactRow(Struct):
     partition_states_written: int | None
     offline: int | None = field(name="found_offline")
     under_min_isr: int | None = field(name="found_under_min_isr")
-    loss: int | None = field(name="found_loss")
-    possible_loss: int | None = field(name="found_possible_loss")
+    data_loss: int | None = field(name="found_data_loss")
+    possible_data_loss: int | None = field(name="found_possible_data_loss")
     records: int | None
     record_bytes: int | None
     rules: str

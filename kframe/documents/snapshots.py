@@ -29,7 +29,7 @@ class CaptureRecord(Struct):
     partitions: int
     sizes: str | UnsetType = UNSET
     partitions_without_size: int | UnsetType = UNSET
-    brokers_without_answer: list[int] | UnsetType = UNSET
+    brokers_without_response: list[int] | UnsetType = UNSET
     passes: int | UnsetType = UNSET
     consistent: bool | UnsetType = UNSET
     moved: int | UnsetType = UNSET

@@ -46,13 +46,13 @@ class SnapshotRecord(Struct):
     partitions: int
 
 
-class FindingCounts(Struct, rename={"under_min_isr": "under-min-isr", "possible_loss": "possible-loss"}):
+class FindingCounts(Struct, rename="kebab"):
     """What ``--fail-on`` looks for: partitions, or failures that bring some. Null is unknown."""
 
     offline: int | None
     under_min_isr: int | None
-    loss: int | None
-    possible_loss: int | None
+    data_loss: int | None
+    possible_data_loss: int | None
 
 
 class PartitionConditions(Struct):
@@ -152,7 +152,7 @@ class StepRecord(PartitionConditions):
 
     name: str
     timeline: list[ElectionEvent | StatesEvent | RequestsEvent | TopicsEvent | ElrEvent | RecordsEvent]
-    answer: ResponseRecord | None
+    response: ResponseRecord | None
 
 
 class ReassignmentProblem(Struct):

@@ -80,7 +80,7 @@ class ExecutionState:
 
     @property
     def is_finished(self) -> bool:
-        """Whether nothing is left to do for the goal: the last run succeeded and restored all configurations."""
+        """Whether nothing to do for the goal: the last run succeeded and restored all configurations."""
         return self.result not in (None, RunResult.INCOMPLETE) and not self.originals
 
     def apply(self, entry: Entry) -> None:

@@ -61,7 +61,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
     Column("partition_epoch", np.int32, "row", NO_STATE, "version of the stored state; NO_STATE where none is stored"),
     Column("state", np.uint8, "row", PartitionState.NON_EXISTENT, "PartitionState"),
     Column("recovery", np.uint8, "row", 0, "RecoveryState"),
-    Column("reassigning", np.uint8, "row", 0, "1 while a reassignment of the partition is under way"),
+    Column("reassigning", np.uint8, "row", 0, "1 while a reassignment of the partition is in progress"),
     Column("slot_start", np.int32, "row", 0, "first slot of the row"),
     Column("slot_capacity", np.int16, "row", 0, "slots that the row owns"),
     Column("replica_count", np.int16, "row", 0, "assigned replicas"),

@@ -112,12 +112,17 @@ KEYS: Final[Mapping[str, Key]] = {
         Key("delete.topic.enable", boolean, "true", "Whether topics can be deleted."),
         Key(REMOTE_STORAGE, boolean, "false", "Whether brokers have tiered storage, so that topics may use it."),
         Key("inter.broker.protocol.version", _protocol, "3.9", "The release whose rules all brokers follow."),
-        Key("inter.broker.listener.name", text, "PLAINTEXT", "Listener on which brokers and controller talk."),
+        Key(
+            "inter.broker.listener.name",
+            text,
+            "PLAINTEXT",
+            "Listener of the connections between brokers and controller.",
+        ),
         Key(
             "reassignment.protocol",
             one_of("3.9", "0.8"),
             "3.9",
-            "How partitions are moved: today's way, or Kafka 0.8's.",
+            "How partitions are reassigned: as in Kafka 3.9, or as in Kafka 0.8.",
         ),
         Key(
             "kframe.alter.partition.check.epochs",
@@ -141,7 +146,7 @@ KEYS: Final[Mapping[str, Key]] = {
             STRICT_REASSIGNMENT,
             boolean,
             "false",
-            "Moves never drop all replicas in sync or leave a partition unled, and no deletion waits for one.",
+            "Reassignments keep an in-sync replica and a leader of each partition, and no deletion waits for one.",
         ),
         Key(
             HOLD_LAST,
@@ -153,7 +158,7 @@ KEYS: Final[Mapping[str, Key]] = {
             "kframe.topic.id.restore",
             boolean,
             "true",
-            "Write the id of a topic back when somebody has stored the topic without it.",
+            "Write the id of a topic back when another client has stored the topic without it.",
         ),
         Key(
             NEVER_REPLICAS,

@@ -25,8 +25,8 @@ from kframe.planning.racks import reachable_racks
 
 #: The proof of each lower bound in a sentence.
 PROOFS: Final = {
-    "required": "Each partition copies at least the wanted replicas that no staying broker has, and a replica for each"
-    " further rack that it must span; the bound is the sum over the partitions.",
+    "required": "Each partition copies at least the requested replicas that no remaining broker has, and a replica for"
+    " each further rack that it must span; the bound is the sum over the partitions.",
     "deficit": "Only a copied replica raises the load of a broker; the bound is the sum of what brokers lack to their"
     " lower limits.",
     "excess": "Only a deleted replica reduces the load of a broker, and what is deleted must be copied to another"
@@ -60,7 +60,7 @@ class Shortage:
 
 
 def lower_bounds(problem: PlanProblem, limits: LoadLimits | None, shortage: Shortage = Shortage()) -> dict[str, int]:
-    """The lower bounds by their proof, a key of ``PROOFS``, of plans that lack no more than ``shortage``."""
+    """The lower bounds by their proof, a key of ``PROOFS``, of plans that lack at most ``shortage``."""
     lists, weight = problem.original.take(problem.order), problem.weight[problem.order]
     bounds = {"required": required_copies(problem, lists, weight, shortage)}
     if limits is not None:
@@ -122,7 +122,7 @@ def broker_bounds(problem: PlanProblem, lists: Ragged, weight: Int64, limits: Lo
 
     Proof. Only additions raise a broker's load, so ``A`` is at least the sum of deficits below the lower limits. Only
     deletions reduce it, so ``R`` is at least the sum of excesses above the upper limits. A broker that all replicas
-    leave has the limit 0, and one that merely receives nothing has none. The total changes by ``A - R``, which the
+    leave has the limit 0, and a broker that merely receives nothing has none. The total changes by ``A - R``, which the
     requested replication factors determine.
     """
     load = weighted_loads(lists, weight, len(problem.brokers))

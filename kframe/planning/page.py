@@ -160,7 +160,7 @@ def _largest(review: PlanReview) -> str:
 def _findings(review: PlanReview) -> str:
     counts = review.findings.counts()
     total = review.findings.folded_count
-    numbers = ", ".join(f'<span class="{kind}">{count:,} {kind}</span>' for kind, count in counts.items())
+    numbers = ", ".join(f'<span class="{kind}">{counted(count, kind)}</span>' for kind, count in counts.items())
     rows = list(islice(review.findings.folded_rows(), _FINDINGS_MAX))
     notes = (*review.findings.notes, *review.checked.snapshot.assumptions)
     assumptions = "".join(f"<li>{text(note)}</li>" for note in notes)

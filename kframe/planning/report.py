@@ -102,8 +102,8 @@ def summary(proposal: PlanProposal) -> str:
     if not proposal.reached:
         return f"{text}; the targets are not met, and a plan that meets them needs at least {bound:,}"
     gap = "" if cost == bound else f" (gap {proposal.gap:.2%})"
-    cheaper = "costs less" if problem.costs is not None else "can do with fewer"
-    return f"{text}; no plan {cheaper} than {bound:,}{gap}"
+    least = f"costs at least {bound:,}" if problem.costs is not None else f"needs at least {bound:,}"
+    return f"{text}; every plan {least}{gap}"
 
 
 def proof(proposal: PlanProposal) -> str:

@@ -91,7 +91,7 @@ def text(change: Input) -> str:
         case SettingsChanged(topic=topic):
             return f"settings of {topic or 'brokers'}"
         case IsrsChanged(isrs=isrs):
-            return f"{len(isrs)} ISRs changed"
+            return f"{counted(len(isrs), 'ISR')} changed"
         case ControllerLost():
             return "no active controller"
         case ControllerElected():

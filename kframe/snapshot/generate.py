@@ -37,13 +37,14 @@ _FIRST_BROKER_EPOCH: Final = 1000
 class Health:
     """The degraded shares of a cluster, from 0 to 1, and the configs of topics.
 
-    ``under_replicated`` is the share of partitions with one follower out of the ISR. ``off_preferred`` is the share of
-    partitions led by another ISR member than the preferred replica. ``unclean`` is the share of topics with unclean
-    elections enabled. ``min_insync`` is ``min.insync.replicas`` of every topic, or None for no setting.
+    ``under_replicated`` is the share of partitions with one follower out of the ISR.
+    ``preferred_replica_imbalance`` is the share of partitions led by another ISR member than the preferred replica.
+    ``unclean`` is the share of topics with unclean elections enabled. ``min_insync`` is ``min.insync.replicas`` of
+    every topic, or None for no setting.
     """
 
     under_replicated: float = 0.0
-    off_preferred: float = 0.0
+    preferred_replica_imbalance: float = 0.0
     unclean: float = 0.0
     min_insync: int | None = None
 
@@ -118,7 +119,7 @@ def _check(
     _in_range("replication_factor", replication_factor, 1, min(brokers, REPLICAS_MAX))
     _in_range("partitions times replication_factor", partitions * replication_factor, 1, SLOTS_MAX)
     _in_range("racks", racks, 0, brokers)
-    for name in ("under_replicated", "off_preferred", "unclean"):
+    for name in ("under_replicated", "preferred_replica_imbalance", "unclean"):
         share = getattr(health, name)
         if not 0.0 <= share <= 1.0:
             raise SnapshotError(name, str(share), "a share from 0 to 1")
@@ -200,13 +201,13 @@ def _partitions(replicas: Int32, seed: int, health: Health) -> PartitionFacts:
     assigned = Ragged(np.arange(0, (count + 1) * width, width, dtype=np.int32), replicas.reshape(-1))
     leader, isr = replicas[:, 0].copy(), assigned
     leader_epoch, partition_epoch = np.zeros(count, np.int32), np.zeros(count, np.int32)
-    if width > 1 and (health.under_replicated or health.off_preferred):
+    if width > 1 and (health.under_replicated or health.preferred_replica_imbalance):
         short = sample_positions(seed, Purpose.UNDER_REPLICATED, count, health.under_replicated)
         lagging_position = np.full(count, -1, np.int32)
         lagging_position[short] = 1 + draw(seed, Purpose.LAGGING, count, width - 1)[short]
         in_sync = lagging_position[:, None] != np.arange(width, dtype=np.int32)
         isr = Ragged(offsets_of(in_sync.sum(axis=1)), replicas[in_sync])
-        moved = sample_positions(seed, Purpose.OFF_PREFERRED, count, health.off_preferred)
+        moved = sample_positions(seed, Purpose.OFF_PREFERRED, count, health.preferred_replica_imbalance)
         moved = moved[in_sync[moved].sum(axis=1) > 1]
         leader[moved] = replicas[moved, np.where(lagging_position[moved] == 1, 2, 1)]
         leader_epoch[moved] = 1

@@ -10,6 +10,7 @@ from kframe.model.brokers import Endpoint
 from kframe.model.columns import Ragged
 from kframe.model.events import TopicPartition
 from kframe.model.lists import members
+from kframe.model.texts import counted
 from kframe.snapshot.assemble import Assembled, Assembly
 from kframe.snapshot.checks import check_snapshot
 from kframe.snapshot.content import named_brokers
@@ -156,7 +157,9 @@ def _provenance(snapshot: Snapshot, description: ClusterDescription, removed: in
     if any(broker.registered is None for broker in snapshot.brokers):
         provenance["brokers.registered"] = "fenced" if description.fenced else "not active, which may mean fenced"
     if removed:
-        provenance["partitions.isr"] = f"without {removed} replicas that completed reassignments have just removed"
+        provenance["partitions.isr"] = (
+            f"without {counted(removed, 'replica')} that completed reassignments have just removed"
+        )
     if snapshot.controller_id not in snapshot.controllers:
         provenance |= controller_note(snapshot.controller_id, snapshot.partitions)
     return provenance | dict(description.absent)

@@ -33,7 +33,7 @@ class SummaryRecord(Summary, frozen=True):
 
 
 class SnapshotBroker(Struct):
-    """A broker of a snapshot and its load: ``kframe snapshot show --brokers``. Null is unknown."""
+    """A broker of a snapshot and its load: ``kframe snapshot show --list brokers``. Null is unknown."""
 
     broker_id: int
     registered: bool | None
@@ -53,7 +53,7 @@ class SnapshotBroker(Struct):
 
 
 class SnapshotTopic(Struct):
-    """A topic of a snapshot: ``kframe snapshot show --topics``. Null is unknown."""
+    """A topic of a snapshot: ``kframe snapshot show --list topics``. Null is unknown."""
 
     topic: str
     partition_count: int
@@ -66,7 +66,7 @@ class SnapshotTopic(Struct):
 
 
 class SnapshotPartition(Struct):
-    """A partition of a snapshot: ``kframe snapshot show --partitions``. Leader -1 is none, null is unknown."""
+    """A partition of a snapshot: ``kframe snapshot show --list partitions``. Leader -1 is none, null is unknown."""
 
     topic: str
     partition: int

@@ -23,14 +23,15 @@ class Conditions:
     ``offline``: no leader, or a leader that is known to be unregistered. ``under_replicated``: fewer in sync than
     assigned, replicas being added and observers not counted. ``under_min_isr``: offline, or fewer in sync than
     ``min.insync.replicas``, which is at most the number of replicas (Kafka ``Partition.effectiveMinIsr``).
-    ``at_min_isr``: not offline, and exactly as many. ``off_preferred``: led, but not by the preferred replica.
+    ``at_min_isr``: not offline, and exactly as many. ``preferred_replica_imbalance``: led, but not by the preferred
+    replica.
     """
 
     offline: Bool | None
     under_replicated: Bool | None
     under_min_isr: Bool | None
     at_min_isr: Bool | None
-    off_preferred: Bool | None
+    preferred_replica_imbalance: Bool | None
     reassigning: Bool | None
 
     def counts(self) -> dict[str, int | None]:
@@ -66,7 +67,7 @@ class Summary(Struct, frozen=True):
     under_replicated: int | None
     under_min_isr: int | None
     at_min_isr: int | None
-    off_preferred: int | None
+    preferred_replica_imbalance: int | None
     reassigning: int | None
     leader_skew: float | None
     replica_skew: float | None

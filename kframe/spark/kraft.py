@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from kframe.core.kraft.context import SUPPORTED_FEATURES
 from kframe.errors import InputError, SnapshotError
+from kframe.model.kafka_uuids import uuid_text
 from kframe.model.kraft.ids import ELR_VERSION, ResourceType
-from kframe.model.kraft.record_json import uuid_text
 from kframe.model.kraft.records import ConfigRecord
 from kframe.model.kraft.releases import RELEASE_KEY
 from kframe.snapshot import KraftFacts, Snapshot

@@ -81,7 +81,7 @@ IMPACT_COUNTS: Final = (
     "newly_under_replicated", "unclean_elections", "needs_unclean_election", "states_changed",
     "partition_states_written",
 )  # fmt: skip
-FINDINGS: Final = ("found_offline", "found_under_min_isr", "found_loss", "found_possible_loss")
+FINDINGS: Final = ("found_offline", "found_under_min_isr", "found_data_loss", "found_possible_data_loss")
 #: The records that the controller of a KRaft cluster writes, and the bytes of their values. Null in ZooKeeper mode.
 RECORD_COUNTS: Final = ("records", "record_bytes")
 #: ``rules`` are those that decided.

@@ -214,8 +214,8 @@ def write_plot(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.spines[["top", "right"]].set_visible(False)
-    axes.set_xlabel("partitions afterwards")
-    axes.set_title("What scenarios come to, the worst first", loc="left")
+    axes.set_xlabel("partitions after the scenario")
+    axes.set_title("Impact of the scenarios, the worst first", loc="left")
     figure.legend(loc="outside lower right", ncols=len(_BARS), frameon=False)
     write_figure(figure, path)
 

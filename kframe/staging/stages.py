@@ -168,7 +168,7 @@ def _summary(scheduled: StageSchedule) -> str:
     moves, count = int(scheduled.problem.moves[staged].sum()), scheduled.count
     text = f"{counted(moves, 'move')} in {counted(count, 'stage')}"
     gap = "" if count == scheduled.bound else f" (gap {scheduled.gap:.2%})"
-    return f"{text}; no order within the limits has fewer than {scheduled.bound:,}{gap}"
+    return f"{text}; the limits need at least {scheduled.bound:,}{gap}"
 
 
 def _unstaged(scheduled: StageSchedule) -> Iterator[UnstagedReassignment]:

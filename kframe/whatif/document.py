@@ -132,7 +132,7 @@ def _step(step: StepOutcome, cluster: NamesPartitions) -> dict[str, Any]:
         "name": step.name,
         "timeline": [{"text": timeline_event.text(), **timeline_event.record()} for timeline_event in step.events],
         **step.counts,
-        "answer": None if step.response is None else _response(step.response, cluster),
+        "response": None if step.response is None else _response(step.response, cluster),
     }
 
 

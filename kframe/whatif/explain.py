@@ -24,9 +24,13 @@ from kframe.whatif.zookeeper import ZookeeperWhatIf
 class LeaderRule(StrEnum):
     """Kafka's election rules by name. The values say what each looks for."""
 
-    INITIAL = "initial-leader rule: the first live replica in assignment order"
-    OFFLINE_CLEAN = "offline election, clean part: the first live replica in assignment order that is in the ISR"
-    OFFLINE_UNCLEAN = "offline election, unclean part: the first live replica in assignment order, in the ISR or not"
+    INITIAL = "initial election: the first live replica in assignment order"
+    OFFLINE_CLEAN = (
+        "clean election of an offline partition: the first live replica in assignment order that is in the ISR"
+    )
+    OFFLINE_UNCLEAN = (
+        "unclean election of an offline partition: the first live replica in assignment order, in the ISR or not"
+    )
     REASSIGN = "reassignment election: the first live target replica that is in the ISR"
     PREFERRED = "preferred election: the first replica of the assignment, if it is live and in the ISR"
     CONTROLLED_SHUTDOWN = "controlled shutdown election: the first live ISR member in assignment order that stays"

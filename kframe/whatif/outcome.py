@@ -49,8 +49,8 @@ class FailOn(StrEnum):
 
     OFFLINE = "offline"
     UNDER_MIN_ISR = "under-min-isr"
-    LOSS = "loss"
-    POSSIBLE_LOSS = "possible-loss"
+    DATA_LOSS = "data-loss"
+    POSSIBLE_DATA_LOSS = "possible-data-loss"
 
     @staticmethod
     def new_conditions(before: ClusterHealth, after: ClusterHealth) -> dict[FailOn, Bool | None]:
@@ -58,7 +58,7 @@ class FailOn(StrEnum):
         return {
             FailOn.OFFLINE: newly(before.offline, after.offline),
             FailOn.UNDER_MIN_ISR: newly(before.under_min_isr, after.under_min_isr),
-            FailOn.POSSIBLE_LOSS: newly(before.may_lose_data, after.may_lose_data),
+            FailOn.POSSIBLE_DATA_LOSS: newly(before.may_lose_data, after.may_lose_data),
         }
 
 
@@ -224,8 +224,8 @@ class Outcome(Tabular):
     def count_of(self, what: FailOn) -> int | None:
         """The number of partitions with this condition. None if the snapshot lacks what decides it.
 
-        OFFLINE and UNDER_MIN_ISR: after any of the steps, but not before the first. LOSS: a leader was elected outside
-        the ISR, so that acknowledged records may be lost. POSSIBLE_LOSS: LOSS, or a partition is in
+        OFFLINE and UNDER_MIN_ISR: after any of the steps, but not before the first. DATA_LOSS: a leader was elected
+        outside the ISR, so that acknowledged records may be lost. POSSIBLE_DATA_LOSS: DATA_LOSS, or a partition is in
         ``ClusterHealth.may_lose_data`` after any of the steps, but not before the first.
         """
         mask = self.findings[what]

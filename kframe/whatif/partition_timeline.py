@@ -48,9 +48,9 @@ def _assignment(before: PartitionView, after: PartitionView) -> list[str]:
     if before_marks == after_marks:
         return ["another assignment"] if before.replicas != after.replicas else []
     if any(after_marks):
-        return ["the move goes elsewhere" if any(before_marks) else "a move begins"]
+        return ["reassignment replaced" if any(before_marks) else "reassignment begins"]
     target = tuple(broker_id for broker_id in before.replicas if broker_id not in before.removing_replicas)
-    return ["the move is done" if after.replicas == target else "the move is given up"]
+    return ["reassignment done" if after.replicas == target else "reassignment cancelled"]
 
 
 def _marks(view: PartitionView) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -55,11 +55,11 @@ _PLAIN: Final = {
     Check.UNKNOWN_TOPIC: "no such topic in the snapshot",
     Check.TOPIC_BEING_DELETED: "the topic is being deleted",
     Check.CANNOT_COMPLETE: "a stored adding or removing replica contradicts this target: cancel first",
-    Check.NO_LEADER: "it has no live leader: it cannot be completed before it has one",
-    Check.ALREADY_MOVING: "a reassignment is under way; this one takes its place",
+    Check.NO_LEADER: "no live leader: the reassignment cannot complete before there is one",
+    Check.ALREADY_MOVING: "a reassignment is in progress; the plan replaces it",
     Check.UNEVEN_REPLICATION: "its partitions get different replication factors",
     Check.ORDER_ONLY: "the same replicas in another order: only the preferred leader may change",
-    Check.NO_OP: "it has these replicas already",
+    Check.NO_OP: "the partition already has these replicas",
 }
 
 
@@ -281,7 +281,7 @@ def _snapshot_detail(checked: CheckedPlan, check: Check, position: int) -> str:
         case Check.FEWER_REPLICAS | Check.MORE_REPLICAS:
             return f"replication factor {len(checked.origin[position])} becomes {len(target)}"
         case _:
-            return f"racks {', '.join(map(str, racks_of(checked, position)))}: fewer than there could be"
+            return f"racks {', '.join(map(str, racks_of(checked, position)))}: fewer than possible"
 
 
 def _skew(loads: Int64) -> dict[str, Any]:

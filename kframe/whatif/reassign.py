@@ -67,9 +67,9 @@ def play_reassignment(whatif: ZookeeperWhatIf, plan: Plan) -> Outcome:
     reassignment = _Reassignment(whatif, plan.targets)
     operation = Operation(Verb.REASSIGN, partitions=len(plan), topics=plan.targets.names)
     outcome = whatif.play(operation, [
-        ("phase A: the move begins", reassignment.begin),
+        ("phase A: the reassignment begins", reassignment.begin),
         ("the new replicas catch up", reassignment.catch_up),
-        ("phase B: targets in sync become the assignment", reassignment.finish),
+        ("phase B: target replicas in sync become the assignment", reassignment.finish),
     ])  # fmt: skip
     return replace(outcome, reassignment=reassignment.result(outcome))
 

@@ -42,7 +42,7 @@ def creation_reason(cluster: ClusterState, config: ControllerConfig, topic: NewT
         case ErrorCode.INVALID_TOPIC_EXCEPTION:
             return f"expected {topic_name_problem(topic.name)}"
         case ErrorCode.INVALID_PARTITIONS:
-            return f"{partitions} partitions, expected at least 1"
+            return f"{counted(partitions, 'partition')}, expected at least 1"
         case ErrorCode.INVALID_REPLICA_ASSIGNMENT:
             return _assignment_reason(cluster, dict(topic.assignments or ()), None)
         case _:

@@ -102,7 +102,7 @@ class Sweep:
     def count_of(self, what: FailOn) -> Int32 | None:
         """(s,) the partitions in which the failure alone causes this (``Outcome.count_of``)."""
         names = {FailOn.OFFLINE: "newly_offline", FailOn.UNDER_MIN_ISR: "newly_under_min_isr",
-                 FailOn.LOSS: "unclean_elections", FailOn.POSSIBLE_LOSS: "newly_may_lose_data"}  # fmt: skip
+                 FailOn.DATA_LOSS: "unclean_elections", FailOn.POSSIBLE_DATA_LOSS: "newly_may_lose_data"}  # fmt: skip
         return self.column(names[what])
 
     def sort_keys(self) -> dict[SortBy, Int32 | Float64 | None]:

@@ -161,9 +161,9 @@ class WhatIf:
             self.step_completed(done)
             self.step_progress(done, len(steps))
         changes = self._changes((before, after))
-        findings[FailOn.LOSS] = lost = np.zeros(len(cluster.partitions), np.bool_)
+        findings[FailOn.DATA_LOSS] = lost = np.zeros(len(cluster.partitions), np.bool_)
         lost[changes.rows] = changes.unclean
-        findings[FailOn.POSSIBLE_LOSS] = union(findings[FailOn.POSSIBLE_LOSS], lost)
+        findings[FailOn.POSSIBLE_DATA_LOSS] = union(findings[FailOn.POSSIBLE_DATA_LOSS], lost)
         outcome = Outcome(
             operation=operation,
             broker_ids=cluster.brokers.ids.copy(),

@@ -210,7 +210,7 @@ class ZookeeperWhatIf(WhatIf):
     def _settle(self) -> None:
         self._loop.run_until_idle()
         if not self._loop.controller.active:
-            raise BrokenInvariant("the controller gave its role up; its log says why")
+            raise BrokenInvariant("the controller resigned; its log has the reason")
 
     # -- playing and noting
 
@@ -267,6 +267,6 @@ class ZookeeperWhatIf(WhatIf):
         """What a real cluster would do in addition."""
         controller_id = self.snapshot.controller_id
         if operation.verb is not Verb.ELECT and controller_id in operation.brokers:
-            yield f"broker {controller_id} is the controller: another one would take over; its failover is left out"
+            yield f"broker {controller_id} is the controller: a failover to another controller is not simulated"
         if operation.verb is Verb.RESTART:
-            yield "replicas rejoin the ISR when they have caught up; that is left out"
+            yield "replicas rejoin the ISR when they have caught up, which is not simulated"

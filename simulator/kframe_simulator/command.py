@@ -42,7 +42,7 @@ class _Seeds(click.ParamType[range]):
 
 
 @group.command()
-@click.option("--seeds", type=_Seeds(), required=True, help="Which seeds, both ends included; 7 is one.")
+@click.option("--seeds", type=_Seeds(), required=True, help="Seeds, both ends included, or a single seed.")
 @click.option("--jobs", type=WholeNumber(1), default=1, show_default=True, help="Processes at a time.")
 @click.option("--keep", metavar="DIR", type=PATH, help="Write the runs that break an invariant into this directory.")
 @click.option(
@@ -54,7 +54,9 @@ class _Seeds(click.ParamType[range]):
 def run(
     seeds: range, jobs: int, keep: Path | None, parts: Path | None, each: bool, limit: int | None, output: str
 ) -> None:
-    """Play seeds. Exit code 1 if one breaks an invariant. Of fifty seeds one is played twice, to see the same trace.
+    """Play seeds. Exit code 1 if one breaks an invariant.
+
+    One seed in fifty is played twice, and must leave the same trace.
 
     A run with --append that was interrupted goes on where it was; "kframe sim total" adds its parts up.
     """
@@ -105,9 +107,9 @@ def total(parts: Path, output: str) -> None:
 @click.option("--scenario", metavar="OUT", type=PATH, help="Write what was played as a scenario file.")
 @output_option
 def replay(source: str, target: Path | None, scenario: Path | None, output: str) -> None:
-    """Play one seed again, or a run that was written down. Exit code 1 if it breaks an invariant.
+    """Play one seed again, or a recorded run. Exit code 1 if it breaks an invariant.
 
-    A run that was written down must leave the same trace; else that is said, and the exit code is 1, too.
+    A recorded run must leave the same trace; otherwise the exit code is 1, too.
     """
     from kframe_simulator import Simulation
     from kframe_simulator.simulation.files import scenario_text, write_run
@@ -132,9 +134,11 @@ def replay(source: str, target: Path | None, scenario: Path | None, output: str)
 
 @group.command("shrink")
 @click.argument("source", metavar="SEED|FILE")
-@click.option("--invariant", metavar="I", help="Which one stays broken; the first that breaks, if not given.")
+@click.option(
+    "--invariant", metavar="I", help="Invariant that must stay violated.  [default: the first that is violated]"
+)
 @click.option("--write", "target", metavar="OUT", type=PATH, help="Write the shorter run to this file.")
-@click.option("--tries", type=WholeNumber(1), default=400, show_default=True, help="Most plans to try.")
+@click.option("--tries", type=WholeNumber(1), default=400, show_default=True, help="Maximum number of plans to try.")
 @output_option
 def shrink_command(source: str, invariant: str | None, target: Path | None, tries: int, output: str) -> None:
     """Leave actions out of a run as long as it breaks the same invariant."""

@@ -26,7 +26,8 @@ SLOW = {"email", "numpy", "pyarrow", "rich", "yaml", "msgspec", "pluggy", "kazoo
 
 #: The modules of kframe that the list of commands imports, besides those in which plugins announce theirs.
 HELP = {
-    "kframe", "kframe.cli", "kframe.cli.app", "kframe.cli.entry_points", "kframe.cli.exits", "kframe.cli.output",
+    "kframe", "kframe.cli", "kframe.cli.app", "kframe.cli.entry_points", "kframe.cli.exits",
+    "kframe.cli.layout", "kframe.cli.output",
     "kframe.cli.repeated", "kframe.cli.standard_streams", "kframe.cli.verbosity",
     "kframe.errors", "kframe.errors.codes", "kframe.errors.exceptions", "kframe.lazy",
 }  # fmt: skip

@@ -29,7 +29,7 @@ def completions(monkeypatch: pytest.MonkeyPatch, *words: str) -> list[str]:
             ["pricing.commands.v1-1", "pricing.commands.v1-10", "pricing.commands.v1-11"],
         ),
         (("explain", str(HEALTHY), "pricing.c"), ["pricing.changelog.v1-", "pricing.commands.v1-"]),
-        (("snapshot", "show", str(HEALTHY), "--topic", "pricing.c"), ["pricing.changelog.v1", "pricing.commands.v1"]),
+        (("snapshot", "show", str(HEALTHY), "--topics", "pricing.c"), ["pricing.changelog.v1", "pricing.commands.v1"]),
         (("whatif", "fail", "nowhere", "--brokers", ""), []),
     ],
 )

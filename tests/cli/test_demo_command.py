@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from click.testing import Result
@@ -21,7 +22,7 @@ def test_demo_uses_bundled_snapshot_and_generated_cluster() -> None:
     assert result.exit_code == 0, result.output
     assert "healthy.zookeeper.jsonl.gz" in result.stdout
     assert "2,000 partitions on 10 brokers" in result.stdout
-    assert result.stdout.count("of it, encoding the requests") == 2
+    assert result.stdout.count("of that, encoding the requests") == 2
     assert "offline" in result.stdout
     assert "Why? " in result.stdout
 
@@ -31,7 +32,7 @@ def test_demo_shows_the_failure_in_the_bundled_log() -> None:
     section = result.stdout.partition("the metadata log of a KRaft cluster\n")[2].partition("\n4. ")[0]
     assert section.count("$ kframe log ") == 6
     assert "broker 3  fenced" in section
-    assert "offline               53" in section
+    assert re.search(r"offline +53\n", section)
     assert "leader -1, isr [], elr [2,3], last known elr [3]" in section
     assert "the ISR is empty: first eligible member of the ELR in the order of replicas" in section
     assert "6 commands" in section
@@ -43,7 +44,7 @@ def test_partitions_of_bundled_snapshot_move() -> None:
     cells = [[cell.strip() for cell in line.split("│")[1:-1]] for line in result.stdout.splitlines()]
     assert ["present state", "3,1,2", "–", "–", "3,1,2", "3"] in cells
     assert ["6 leads", "6,4,5,3,1,2", "6,4,5", "3,1,2", "3,1,2,6,4,5", "6"] in cells
-    assert ["the move is done", "6,4,5", "–", "–", "6,4,5", "6"] in cells
+    assert ["reassignment done", "6,4,5", "–", "–", "6,4,5", "6"] in cells
     assert "all of them: 96 moved, 263 replicas copied, 263 deleted" in result.stdout
 
 
@@ -59,4 +60,4 @@ def test_demo_moves_no_partition_without_free_brokers(tmp_path: Path) -> None:
     write_snapshot(Snapshot.from_cluster(cluster_of({"t": [healthy(1, 2)]}, (1, 2))), tmp_path / "full")
     result = run(tmp_path / "full", "--partitions", "100", "--brokers", "5")
     assert result.exit_code == 0, result.output
-    assert "as many other brokers to go to" in result.stdout
+    assert "has as many other brokers as replicas" in result.stdout

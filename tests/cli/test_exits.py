@@ -23,7 +23,8 @@ INTERRUPTIBLE = (
 #: Commands that print much and little, as tables and as data.
 _PRINTING = (
     ("whatif", "fail", HEALTHY, "--brokers", "4"), ("whatif", "fail", HEALTHY, "--brokers", "4", "-o", "json"),
-    ("snapshot", "show", HEALTHY, "--partitions", "-o", "csv"), ("plan", "check", PLAN), ("states",), ("--help",),
+    ("snapshot", "show", HEALTHY, "--list", "partitions", "-o", "csv"),
+    ("plan", "check", PLAN), ("states",), ("--help",),
 )  # fmt: skip
 
 
@@ -39,7 +40,7 @@ def test_full_disk_is_reported_without_traceback(arguments: tuple[object, ...]) 
 def test_closed_pipe_is_quiet() -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    command = [*KFRAME, "snapshot", "show", str(HEALTHY), "--partitions"]
+    command = [*KFRAME, "snapshot", "show", str(HEALTHY), "--list", "partitions"]
     ended = subprocess.run(command, check=False, stdout=writing, stderr=subprocess.PIPE, text=True)
     os.close(writing)
     assert (ended.returncode, ended.stderr) == (141, "")

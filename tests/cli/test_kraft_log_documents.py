@@ -50,7 +50,7 @@ def require_valid(name: str, *arguments: object, exit_code: int = 0) -> dict[str
         ("log-records", ("show", "--control", "--boundaries")),
         ("log-cluster", ("at",)),
         ("log-cluster", ("at", "--offset", 3)),
-        ("log-brokers", ("at", "--brokers")),
+        ("log-brokers", ("at", "--list", "brokers")),
         ("log-diff", ("diff", 1, "end")),
         ("log-diff", ("diff", 8, "end")),
         ("log-diff-topic", ("diff", 1, "end", "--by", "topic")),
@@ -76,7 +76,7 @@ def test_documents_of_an_empty_cluster_are_valid(tmp_path: Path) -> None:
     for name, arguments in {
         "log-records": ("show",),
         "log-cluster": ("at",),
-        "log-brokers": ("at", "--brokers"),
+        "log-brokers": ("at", "--list", "brokers"),
     }.items():
         require_valid(f"kframe.{name}/v1", "log", arguments[0], tmp_path, *arguments[1:])
 

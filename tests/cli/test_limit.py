@@ -18,7 +18,7 @@ RECORDS: Final = {
 }  # fmt: skip
 #: Listings that need no cluster.
 LISTINGS: Final = (
-    f"snapshot show {HEALTHY} --brokers", f"snapshot show {HEALTHY} --topics", f"snapshot show {HEALTHY} --partitions",
+    *(f"snapshot show {HEALTHY} --list {name}" for name in ("brokers", "topics", "partitions")),
     "states", "schema", "plugins list", f"scenario check {CLUSTER}/a {CLUSTER}/b",
 )  # fmt: skip
 
@@ -66,7 +66,7 @@ def test_limit_of_zero_counts_all_rows(line: str, rests: list[int]) -> None:
 
 
 def test_limit_of_a_listing_without_rows() -> None:
-    assert "more" not in kframe("snapshot", "show", HEALTHY, "--brokers", "--limit", "6").stdout
+    assert "more" not in kframe("snapshot", "show", HEALTHY, "--list", "brokers", "--limit", "6").stdout
 
 
 def test_no_other_option_limits_rows() -> None:

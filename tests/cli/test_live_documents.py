@@ -64,7 +64,7 @@ def test_elections_and_reassignments(plan: Path, tmp_path: Path) -> None:
 def test_executions(plan: Path, tmp_path: Path) -> None:
     """A dry run, an execution, the same command again, and its status; then what a rollback would do."""
     journal = tmp_path / "journal"
-    execute = ("plan", "execute", plan, *CLUSTER, "--journal", journal, "--throttle", "1000", "--interval", "0.05")
+    execute = ("plan", "execute", *CLUSTER, plan, "--journal", journal, "--throttle", "1000", "--interval", "0.05")
     name = "kframe.plan-execution/v1"
     dry = document(name, *execute)
     assert (dry["executed"], dry["stages"][0]["copies"], journal.exists()) == (False, 2, False)

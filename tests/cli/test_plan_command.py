@@ -63,7 +63,7 @@ def test_every_output_has_same_findings(snapshot: Path, plan: Path) -> None:
         (row["check"], "" if row["partition"] is None else str(row["partition"])) for row in expected
     ]
     assert yaml.safe_load(run(*arguments, "-o", "yaml").stdout)["findings"] == expected
-    table = run(*arguments).stdout
+    table = run(*arguments, "-o", "wide").stdout
     assert all(row["detail"] in table for row in expected)
     cut = run(*arguments, "--limit", "1").stdout
     assert "and 5 more" in cut

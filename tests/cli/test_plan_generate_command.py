@@ -60,13 +60,13 @@ def test_written_plan_is_valid_and_stamped(tmp_path: Path) -> None:
 def test_out_on_stdout_prints_plan_and_summary_on_stderr() -> None:
     result = kframe("plan", "generate", HEALTHY, "--rebalance", "--out", "-")
     assert len(json.loads(result.stdout)["partitions"]) == 6
-    assert result.stderr.strip() == "4 moves; no plan can do with fewer than 4"
+    assert result.stderr.strip() == "4 moves; every plan needs at least 4"
 
 
 def test_table_shows_brokers_as_bars() -> None:
     result = kframe("plan", "generate", HEALTHY, "--remove-brokers", "3", "--limit", "4")
     lines = result.stdout.splitlines()
-    assert lines[0] == "307 moves; no plan can do with fewer than 307"
+    assert lines[0] == "307 moves; every plan needs at least 307"
     (removed,) = [line for line in lines if line.split()[:2] == ["3", "rack-2"]]
     assert removed.split()[4:6] == ["0", "-" * 12]
     assert lines[-1] == "and 2 more (--limit N; data has them all)"
@@ -240,7 +240,7 @@ def test_rack_map_has_the_racks_of_added_brokers(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("snapshot", "show", "SNAPSHOT", "--brokers", "-o", "json"),
+        ("snapshot", "show", "SNAPSHOT", "--list", "brokers", "-o", "json"),
         ("whatif", "fail", "SNAPSHOT", "--racks", "rack-2"),
         ("whatif", "sweep", "SNAPSHOT", "--depth", "1"),
         ("plan", "check", "SNAPSHOT", "PLAN"),

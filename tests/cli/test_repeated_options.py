@@ -102,7 +102,7 @@ def test_repeated_brokers_fail_together() -> None:
         ("plan generate S --replication-factor a=2 --replication-factor a=3", "a twice"),
         ("plan generate S --rebalance --broker-cap 4 --broker-cap 5", "a value for all twice"),
         ("plan generate S --rebalance --broker-cap 1-3=4,2=5", "broker 2 twice"),
-        ("plan generate S --rebalance --capacities 1=4,1=5", "1 twice"),
+        ("plan generate S --rebalance --capacity 1=4,1=5", "1 twice"),
         ("spark report F --conf a=1 --conf a=2", "a twice"),
         ("reassign start t-0=1,2 t-0=2,1 --bootstrap-server a:1", "t-0 twice"),
     ],

@@ -153,8 +153,8 @@ def test_summary() -> None:
     with controller:
         line = summary(given, controller, network)
     assert re.fullmatch(
-        r"kframe \S+ stands for election as 1000 at zk:2181/kafka, transport recording:, listeners METRICS on "
-        r"127\.0\.0\.1:\d+, inter-broker protocol 2\.8.*, listener PLAINTEXT, "
+        r"kframe \S+ is a candidate for controller as 1000 at zk:2181/kafka, transport recording:, "
+        r"listeners METRICS on 127\.0\.0\.1:\d+, inter-broker protocol 2\.8.*, listener PLAINTEXT, "
         r"leader selectors Kafka's rule for all elections",
         line,
     )

@@ -41,10 +41,10 @@ PRINTED: Final[Mapping[str, tuple[tuple[object, ...], ...]]] = {
     "kframe.sim/v1": (("sim", "run", "--seeds", "1..1"),),
     "kframe.sim-run/v1": (("sim", "replay", "1"),),
     "kframe.sim-seeds/v1": (("sim", "run", "--seeds", "1..1", "--each"),),
-    "kframe.snapshot-brokers/v1": (("snapshot", "show", HEALTHY, "--brokers"),),
-    "kframe.snapshot-partitions/v1": (("snapshot", "show", HEALTHY, "--partitions"),),
+    "kframe.snapshot-brokers/v1": (("snapshot", "show", HEALTHY, "--list", "brokers"),),
+    "kframe.snapshot-partitions/v1": (("snapshot", "show", HEALTHY, "--list", "partitions"),),
     "kframe.snapshot-summary/v1": (("snapshot", "show", HEALTHY), ("snapshot", "show", DEGRADED)),
-    "kframe.snapshot-topics/v1": (("snapshot", "show", HEALTHY, "--topics"),),
+    "kframe.snapshot-topics/v1": (("snapshot", "show", HEALTHY, "--list", "topics"),),
     "kframe.states/v1": (("states",),),
     "kframe.sweep/v1": (("whatif", "sweep", HEALTHY),),
     "kframe.trace-kraft/v1": (("scenario", "run", ROOT / "tests/golden-kraft/scenarios/users.yaml"),),
@@ -117,8 +117,8 @@ def test_output_of_commands_is_valid(name: str) -> None:
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize(
     "arguments", [("snapshot", "show"), ("whatif", "sweep"), ("whatif", "fail", "--brokers", "2"),
-                  ("snapshot", "show", "--topics"), ("snapshot", "show", "--brokers"),
-                  ("snapshot", "show", "--partitions")], ids=" ".join,
+                  ("snapshot", "show", "--list", "topics"), ("snapshot", "show", "--list", "brokers"),
+                  ("snapshot", "show", "--list", "partitions")], ids=" ".join,
 )  # fmt: skip
 def test_output_for_incomplete_snapshots_is_valid(arguments: tuple[str, ...], name: str) -> None:
     result = kframe(*arguments[:2], CLUSTER / name, *arguments[2:], "-o", "json")

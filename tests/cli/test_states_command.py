@@ -20,7 +20,7 @@ def test_dot_output_equals_engine_graph() -> None:
 
 def test_json_has_every_move() -> None:
     rows = json.loads(output("-o", "json"))["rows"]
-    transitions = {(row["machine"], row["state"]): set(row["moves_to"]) for row in rows}
+    transitions = {(row["machine"], row["state"]): set(row["next_states"]) for row in rows}
     expected = {
         ("partition", state.name): {target.name for target in targets}
         for state, targets in PARTITION_TRANSITIONS.items()

@@ -21,7 +21,7 @@ _READERS = {
     "whatif sweep": ("whatif", "sweep", "-", "--depth", "1"),
     "explain": ("explain", "-", "clickstream.changelog.v1-0"),
     "snapshot show": ("snapshot", "show", "-"),
-    "snapshot show --brokers": ("snapshot", "show", "-", "--brokers"),
+    "snapshot show --list brokers": ("snapshot", "show", "-", "--list", "brokers"),
 }
 _FILES = ("healthy.zookeeper.jsonl.gz", "healthy.topics-describe.txt.gz", "healthy.kcat.json.gz")
 
@@ -123,7 +123,9 @@ def test_first_line_names_rules() -> None:
     assert piped(KRAFT.encode(), "whatif", "sweep", "-").stdout.splitlines()[0] == f"mode: {rules}"
 
 
-@pytest.mark.parametrize("condition, code", [("offline", 3), ("loss", 0), ("possible-loss", 3), ("under-min-isr", 3)])
+@pytest.mark.parametrize(
+    "condition, code", [("offline", 3), ("data-loss", 0), ("possible-data-loss", 3), ("under-min-isr", 3)]
+)
 def test_sweep_of_kraft_fails_on_conditions(condition: str, code: int) -> None:
     result = piped(KRAFT.encode(), "whatif", "sweep", "-", "--fail-on", condition)
     assert result.exit_code == code, result.output

@@ -28,7 +28,7 @@ def test_json_has_schema_summary_and_every_failure(snapshot: Path) -> None:
     parsed = document("sweep", snapshot)
     assert parsed["schema"] == "kframe.sweep/v1"
     assert (parsed["registered_brokers"], parsed["failures"]) == (3, {"broker": 3, "pair": 3, "rack": 3})
-    assert parsed["findings"] == {"offline": 7, "under-min-isr": 5, "loss": 0, "possible-loss": 3}
+    assert parsed["findings"] == {"offline": 7, "under-min-isr": 5, "data-loss": 0, "possible-data-loss": 3}
     assert (parsed["before"]["offline"], parsed["before"]["leader_skew"]["max"]) == (1, 2)
     assert [row["brokers"] for row in parsed["rows"]][:3] == [[1, 3], [1, 2], [2, 3]]
     assert len(parsed["rows"]) == 9
@@ -53,7 +53,7 @@ def test_table_values_are_all_in_json(snapshot: Path) -> None:
         assert [cell.replace("None", "-") for cell in cells] in lines
     for name, count in parsed["failures"].items():
         assert f"{name}: {count}" in table
-    effects = {"loss": "data loss", "possible-loss": "possible data loss"}
+    effects = {"data-loss": "data loss", "possible-data-loss": "possible data loss"}
     for name, count in parsed["findings"].items():
         assert f"{effects.get(name, name)}: {count}\n" in table
     assert f"leader skew: {parsed['before']['leader_skew']['max_mean_ratio']}" in table
@@ -80,8 +80,8 @@ def test_sorting(snapshot: Path) -> None:
 #: (arguments, exit code, text on stderr).
 FAIL_ONS = [
     (("--fail-on", "offline"), 3, "--fail-on offline: 7 failures\n"),
-    (("--fail-on", "loss"), 0, ""),
-    (("--fail-on", "possible-loss"), 3, "--fail-on possible-loss: 3 failures\n"),
+    (("--fail-on", "data-loss"), 0, ""),
+    (("--fail-on", "possible-data-loss"), 3, "--fail-on possible-data-loss: 3 failures\n"),
     (
         ("--fail-on", "under-min-isr", "--fail-on", "offline", "--depth", "1", "--no-racks"),
         3,
@@ -98,8 +98,10 @@ def test_fail_on(snapshot: Path, arguments: tuple[str, ...], code: int, message:
 
 def test_settings_reach_sweep(tmp_path: Path) -> None:
     write_snapshot(small(unclean=-1), tmp_path / "small")
-    result = whatif("sweep", tmp_path / "small", "--config", "unclean.leader.election.enable=true", "--fail-on", "loss")
-    assert (result.exit_code, result.stderr) == (3, "--fail-on loss: 3 failures\n")
+    result = whatif(
+        "sweep", tmp_path / "small", "--config", "unclean.leader.election.enable=true", "--fail-on", "data-loss"
+    )
+    assert (result.exit_code, result.stderr) == (3, "--fail-on data-loss: 3 failures\n")
 
 
 def test_existing_output_files_are_refused(snapshot: Path, tmp_path: Path) -> None:

@@ -11,9 +11,9 @@ from uuid import UUID
 import pytest
 from pyarrow import parquet
 
+from kframe.model.kafka_uuids import uuid_text
 from kframe.model.kraft.ids import ELR_VERSION
 from kframe.model.kraft.metadata import ClusterMetadata
-from kframe.model.kraft.record_json import uuid_text
 from kframe.model.kraft.records import (
     BrokerFeature,
     FeatureLevelRecord,
@@ -88,11 +88,11 @@ def test_directories_are_printed_as_kafka_does_and_accepted_in_hex_too(
 def test_failures_that_may_lose_data_fail_a_pipeline(kraft: Path, elr: str) -> None:
     """When brokers 1 and 2 fail, only broker 3 could lead t-1, which lacks records."""
     arguments = ("sweep", kraft, "--config", "min.insync.replicas=2", "--elr", elr)
-    result = whatif(*arguments, "--fail-on", "possible-loss")
-    assert (result.exit_code, result.stderr) == (3, "--fail-on possible-loss: 1 failure\n")
+    result = whatif(*arguments, "--fail-on", "possible-data-loss")
+    assert (result.exit_code, result.stderr) == (3, "--fail-on possible-data-loss: 1 failure\n")
     parsed = document(*arguments)
     assert [row["brokers"] for row in parsed["rows"] if row["newly_may_lose_data"]] == [[1, 2]]
-    assert parsed["findings"]["possible-loss"] == 1
+    assert parsed["findings"]["possible-data-loss"] == 1
 
 
 def test_elr_on_and_off_side_by_side(kraft: Path) -> None:
@@ -111,7 +111,8 @@ def test_elr_on_and_off_side_by_side(kraft: Path) -> None:
     cells = list(csv.DictReader(io.StringIO(whatif(*arguments, "-o", "csv").stdout)))
     assert [cell["offline_elr_on"] for cell in cells] == [str(row["offline_elr_on"]) for row in parsed["rows"]]
     table = whatif(*arguments, "--limit", "2").stdout.splitlines()
-    assert table[0].endswith("ELR off) and KRaft (Kafka 4.0 assumed, metadata.version 4.0-IV3, ELR on)")
+    rules = "KRaft (Kafka 4.0 assumed, metadata.version 4.0-IV3, ELR"
+    assert " ".join(table).startswith(f"mode: {rules} off) and {rules} on) ")
     assert "and 8 more (--limit N; data has them all)" in table
 
 

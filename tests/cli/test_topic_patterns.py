@@ -21,17 +21,17 @@ NAMES = ("orders", "orders-eu", "order1", "audit", "a.b")
     ],
 )  # fmt: skip
 def test_patterns(texts: list[str], matches: list[str]) -> None:
-    assert matching_topics(NAMES, texts, "--topic") == matches
+    assert matching_topics(NAMES, texts, "--topics") == matches
 
 
 @pytest.mark.parametrize("text", ["order", "Orders", "a..b", "x*", ""])
 def test_pattern_without_a_match_is_refused(text: str) -> None:
-    with pytest.raises(InputError, match=r"--topic: found .*, expected the name of a topic"):
-        matching_topics(NAMES, [text], "--topic")
+    with pytest.raises(InputError, match=r"--topics: found .*, expected the name of a topic"):
+        matching_topics(NAMES, [text], "--topics")
 
 
 def listed_topics(*options: str) -> set[str]:
-    lines = kframe("snapshot", "show", HEALTHY, "--partitions", *options, "-o", "jsonl").stdout.splitlines()
+    lines = kframe("snapshot", "show", HEALTHY, "--list", "partitions", *options, "-o", "jsonl").stdout.splitlines()
     return {json.loads(line)["topic"] for line in lines}
 
 
@@ -39,8 +39,8 @@ def test_commands_select_the_same_topics() -> None:
     names = listed_topics()
     chosen = sorted(names - {"__consumer_offsets"})[:2]
     pattern = "__consumer_off*"
-    assert listed_topics("--topic", pattern) == {"__consumer_offsets"}
-    assert listed_topics("--topic", ",".join(chosen), "--topic", pattern) == {*chosen, "__consumer_offsets"}
+    assert listed_topics("--topics", pattern) == {"__consumer_offsets"}
+    assert listed_topics("--topics", ",".join(chosen), "--topics", pattern) == {*chosen, "__consumer_offsets"}
     deleted = document("delete", HEALTHY, pattern, chosen[0])
     assert {topic["topic"] for topic in deleted["topics"]} == {"__consumer_offsets", chosen[0]}
     planned = kframe(
@@ -51,8 +51,8 @@ def test_commands_select_the_same_topics() -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["snapshot show S --topic nosuch*", "whatif delete S nosuch*", "plan generate S --rebalance --topics nosuch*",
-     "snapshot show S --topic a,,b"],
+    ["snapshot show S --topics nosuch*", "whatif delete S nosuch*", "plan generate S --rebalance --topics nosuch*",
+     "snapshot show S --topics a,,b"],
 )  # fmt: skip
 def test_unusable_pattern_is_refused(line: str) -> None:
     result = kframe(*(str(HEALTHY) if word == "S" else word for word in line.split()))

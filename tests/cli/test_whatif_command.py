@@ -23,7 +23,7 @@ def test_json_has_schema_and_all_parts(snapshot: Path) -> None:
     assert parsed["schema"] == "kframe.whatif/v1"
     assert parsed["operation"]["text"] == "fail broker 1"
     assert parsed["impact"]["leaders_moved"] == 1
-    assert parsed["findings"] == {"offline": 1, "under-min-isr": 1, "loss": 0, "possible-loss": 0}
+    assert parsed["findings"] == {"offline": 1, "under-min-isr": 1, "data-loss": 0, "possible-data-loss": 0}
     assert [partition["partition"] for partition in parsed["partitions"]] == [0, 1, 3]
     assert [broker["broker_id"] for broker in parsed["brokers"]] == [1, 2, 3, 4]
 
@@ -80,13 +80,14 @@ FAIL_ONS = [
     (("fail", "--brokers", "1", "--fail-on", "offline"), 3, "--fail-on offline: 1 partition\n"),
     (("fail", "--brokers", "2", "--fail-on", "offline"), 0, ""),
     (("fail", "--brokers", "1,2", "--fail-on", "under-min-isr"), 3, "--fail-on under-min-isr: 3 partitions\n"),
-    (("fail", "--brokers", "1", "--fail-on", "loss"), 0, ""),
-    (("fail", "--brokers", "3", "--fail-on", "loss", "--fail-on", "offline"), 3, "--fail-on offline: 1 partition\n"),
-    (("fail", "--brokers", "3", "--fail-on", "possible-loss"), 3, "--fail-on possible-loss: 1 partition\n"),
-    (("fail", "--brokers", "1,2", "--fail-on", "possible-loss"), 0, ""),
+    (("fail", "--brokers", "1", "--fail-on", "data-loss"), 0, ""),
+    (("fail", "--brokers", "3", "--fail-on", "data-loss", "--fail-on", "offline"), 3,
+     "--fail-on offline: 1 partition\n"),
+    (("fail", "--brokers", "3", "--fail-on", "possible-data-loss"), 3, "--fail-on possible-data-loss: 1 partition\n"),
+    (("fail", "--brokers", "1,2", "--fail-on", "possible-data-loss"), 0, ""),
     (("shutdown", "--brokers", "2", "--fail-on", "offline"), 0, ""),
     (("restart", "--brokers", "4", "--fail-on", "offline"), 0, ""),
-    (("elect", "--type", "unclean", "--fail-on", "loss"), 0, ""),
+    (("elect", "--type", "unclean", "--fail-on", "data-loss"), 0, ""),
 ]  # fmt: skip
 
 
@@ -100,8 +101,8 @@ def test_fail_on(snapshot: Path, arguments: tuple[str, ...], code: int, message:
 
 def test_loss_is_reported_when_unclean_elections_are_allowed(tmp_path: Path) -> None:
     write_snapshot(small(unclean=1), tmp_path / "small")
-    result = whatif("fail", tmp_path / "small", "--brokers", "3", "--fail-on", "loss")
-    assert (result.exit_code, result.stderr) == (3, "--fail-on loss: 1 partition\n")
+    result = whatif("fail", tmp_path / "small", "--brokers", "3", "--fail-on", "data-loss")
+    assert (result.exit_code, result.stderr) == (3, "--fail-on data-loss: 1 partition\n")
 
 
 def test_fail_on_choices_equal_library() -> None:
@@ -119,7 +120,7 @@ def test_config_reaches_engine(tmp_path: Path) -> None:
 
 def test_elections_by_name(snapshot: Path) -> None:
     parsed = document("elect", snapshot, "--type", "preferred", "--partition", "t-0", "--partition", "t-4", code=1)
-    assert parsed["steps"][0]["answer"] == {
+    assert parsed["steps"][0]["response"] == {
         "error": "NONE",
         "partitions": {"PREFERRED_LEADER_NOT_AVAILABLE": 1, "ELECTION_NOT_NEEDED": 1},
         "named": ["t-0", "t-4 (its preferred replica, broker 4, is not registered)"],

@@ -23,10 +23,10 @@ def test_reassign_tells_phases_costs_and_problems(snapshot: Path, tmp_path: Path
     assert [step["name"].partition(":")[0] for step in parsed["steps"]] == [
         "phase A", "the new replicas catch up", "phase B",
     ]  # fmt: skip
-    assert parsed["steps"][0]["answer"]["partitions"] == {
+    assert parsed["steps"][0]["response"]["partitions"] == {
         "NONE": 2, "UNKNOWN_TOPIC_OR_PARTITION": 1, "INVALID_REPLICA_ASSIGNMENT": 1,
     }  # fmt: skip
-    assert parsed["steps"][0]["answer"]["named"] == ["t-1", "t-8"]
+    assert parsed["steps"][0]["response"]["named"] == ["t-1", "t-8"]
     reassignment = parsed["reassignment"]
     assert (
         reassignment["completed"],
@@ -107,7 +107,7 @@ def test_create_and_delete_report_result_of_each_topic(snapshot: Path) -> None:
     assert ["nope", "refused", "UNKNOWN_TOPIC_OR_PARTITION", "0", "0", "-", "no", "such", "topic"] in [
         line.split() for line in table.splitlines()
     ]
-    assert "response: NONE; 1 NONE; 1 UNKNOWN_TOPIC_OR_PARTITION; nope (no such topic)" in table
+    assert "response: NONE; 1 NONE; 1 UNKNOWN_TOPIC_OR_PARTITION; nope (no such topic)" in " ".join(table.split())
 
 
 def test_create_partitions_reports_topic_and_its_new_partitions(snapshot: Path) -> None:

@@ -223,6 +223,6 @@ def test_explanation_of_partition_without_replicas(number: int, before: str, aft
 def test_summary_of_a_snapshot() -> None:
     snapshot = study().snapshot
     assert loads_of(snapshot).preferred.tolist() == [1, 1, 0]
-    off_preferred = conditions_of(snapshot).off_preferred
-    assert off_preferred is not None
-    assert np.flatnonzero(off_preferred).tolist() == [4]
+    preferred_replica_imbalance = conditions_of(snapshot).preferred_replica_imbalance
+    assert preferred_replica_imbalance is not None
+    assert np.flatnonzero(preferred_replica_imbalance).tolist() == [4]

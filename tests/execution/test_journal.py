@@ -146,7 +146,7 @@ def test_journal_of_another_cluster_is_refused() -> None:
 
 
 def test_journal_of_another_plan_is_refused(path: Path) -> None:
-    result = kframe("plan", "execute", PLAN, "kafka://a:1", "--journal", path, "--execute")
+    result = kframe("plan", "execute", "kafka://a:1", PLAN, "--journal", path, "--execute")
     assert result.exit_code == 2
     assert "the journal of another plan (plan ü)" in result.stderr
     assert read_journal(path) == ENTRIES

@@ -117,7 +117,7 @@ def test_selector_adds_no_unclean_election(tier: Tier, metadata: ClusterMetadata
     for broker_id in WhatIf(snapshot, config).registered:
         builtin = WhatIf(snapshot, config).fail([broker_id])
         chosen = WhatIf(snapshot, config, selectors=offline(tier(is_safe))).fail([broker_id])
-        assert chosen.count_of(FailOn.LOSS) == builtin.count_of(FailOn.LOSS)
+        assert chosen.count_of(FailOn.DATA_LOSS) == builtin.count_of(FailOn.DATA_LOSS)
         assert chosen.after.offline.tolist() == builtin.after.offline.tolist()
         changes = chosen.changes
         elected = np.flatnonzero((changes.leader_after >= 0) & (changes.leader_after != changes.leader_before))

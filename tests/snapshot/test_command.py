@@ -68,10 +68,9 @@ def test_format_can_be_forced(tmp_path: Path) -> None:
 
 def test_generate(tmp_path: Path) -> None:
     out = tmp_path / "made"
-    arguments = (
-        "--partitions 500 --brokers 12 --rf 2 --racks 3 --seed 7 --topics 5 --under-replicated 0.5 --off-preferred 0.1"
-    )
-    result = run("generate", str(out), *arguments.split(), "--unclean", "1", "--min-insync", "1")
+    arguments = "--partitions 500 --brokers 12 --rf 2 --racks 3 --seed 7 --topics 5 --under-replicated 0.5"
+    others = "--preferred-replica-imbalance 0.1 --unclean 1 --min-insync 1"
+    result = run("generate", str(out), *arguments.split(), *others.split())
     assert (result.exit_code, result.stdout) == (0, "")
     summary = summarize(read_snapshot(out))
     assert (summary.partitions, summary.brokers, summary.racks, summary.topics, summary.replicas) == (
@@ -103,9 +102,9 @@ def test_benchmark_layout_is_generated(tmp_path: Path) -> None:
         ["convert", DEAD],
         ["convert", DEAD, "OUT", "--frm", "kcat"],
         ["show", "missing"],
-        ["show", DEAD, "--topics", "--brokers"],
-        ["show", DEAD, "--brokers", "--topic", "t"],
-        ["show", DEAD, "--topic", "no-such-topic"],
+        ["show", DEAD, "--list", "replicas"],
+        ["show", DEAD, "--list", "brokers", "--topics", "t"],
+        ["show", DEAD, "--topics", "no-such-topic"],
         ["show", DEAD, "-o", "xml"],
         ["sow", DEAD],
     ],
@@ -153,32 +152,32 @@ def test_summary_as_data() -> None:
 @pytest.mark.parametrize(
     "view, schema, count",
     [
-        ("--brokers", "kframe.snapshot-brokers/v1", 6),
-        ("--topics", "kframe.snapshot-topics/v1", 51),
-        ("--partitions", "kframe.snapshot-partitions/v1", 645),
+        ("brokers", "kframe.snapshot-brokers/v1", 6),
+        ("topics", "kframe.snapshot-topics/v1", 51),
+        ("partitions", "kframe.snapshot-partitions/v1", 645),
     ],
 )
 def test_listings_are_equal_in_every_format(view: str, schema: str, count: int) -> None:
-    document = json.loads(run("show", DEAD, view, "-o", "json").stdout)
+    document = json.loads(run("show", DEAD, "--list", view, "-o", "json").stdout)
     assert document["schema"] == schema
     assert len(document["rows"]) == count
-    lines = [json.loads(line) for line in run("show", DEAD, view, "-o", "jsonl").stdout.splitlines()]
+    lines = [json.loads(line) for line in run("show", DEAD, "--list", view, "-o", "jsonl").stdout.splitlines()]
     assert lines == [{"schema": schema, **row} for row in document["rows"]]
-    assert yaml.safe_load(run("show", DEAD, view, "-o", "yaml").stdout) == document
-    cells = list(csv.DictReader(io.StringIO(run("show", DEAD, view, "-o", "csv").stdout)))
+    assert yaml.safe_load(run("show", DEAD, "--list", view, "-o", "yaml").stdout) == document
+    cells = list(csv.DictReader(io.StringIO(run("show", DEAD, "--list", view, "-o", "csv").stdout)))
     assert len(cells) == count
     assert set(cells[0]) == set(document["rows"][0])
-    wide = run("show", DEAD, view, "-o", "wide").stdout.splitlines()
+    wide = run("show", DEAD, "--list", view, "-o", "wide").stdout.splitlines()
     assert len(wide) == count + 1
     assert {title.lower().replace("-", "_") for title in wide[0].split()} == set(document["rows"][0])
-    assert len(run("show", DEAD, view).stdout.splitlines()[0].split()) < len(document["rows"][0])
+    assert len(run("show", DEAD, "--list", view).stdout.splitlines()[0].split()) < len(document["rows"][0])
 
 
 def test_topics_by_name() -> None:
-    rows = show("--topic", "orders.dlq.v1", "--topic", "clickstream.events.v1")
+    rows = show("--topics", "orders.dlq.v1", "--topics", "clickstream.events.v1")
     assert {row["topic"] for row in rows} == {"orders.dlq.v1", "clickstream.events.v1"}
     assert len(rows) == 25
-    assert [row["topic"] for row in show("--topics", "--topic", "orders.dlq.v1")] == ["orders.dlq.v1"]
+    assert [row["topic"] for row in show("--list", "topics", "--topics", "orders.dlq.v1")] == ["orders.dlq.v1"]
 
 
 def test_control_characters_in_names_are_escaped(tmp_path: Path) -> None:
@@ -186,7 +185,7 @@ def test_control_characters_in_names_are_escaped(tmp_path: Path) -> None:
 
     path = tmp_path / "c.zookeeper.jsonl"
     path.write_text(dump_text(dump(registration(1, rack="\x1b[2Jr"))))
-    text = run("show", str(path), "--brokers").stdout
+    text = run("show", str(path), "--list", "brokers").stdout
     assert "\x1b" not in text
     assert "\\x1b[2Jr" in text
     path.write_text("\x1b[2J\n")

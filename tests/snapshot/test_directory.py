@@ -56,7 +56,7 @@ def test_converted_snapshot_is_equal(state: str, source_format: str, tmp_path: P
 
 
 def test_row_groups(tmp_path: Path) -> None:
-    snapshot = generate(ROW_GROUP_ROWS * 2 + 5, 6, health=Health(under_replicated=0.3, off_preferred=0.1))
+    snapshot = generate(ROW_GROUP_ROWS * 2 + 5, 6, health=Health(under_replicated=0.3, preferred_replica_imbalance=0.1))
     write_snapshot(snapshot, tmp_path / "kept")
     metadata = parquet.ParquetFile(tmp_path / "kept" / "partitions.parquet").metadata
     rows = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]

@@ -17,7 +17,7 @@ from kframe.snapshot.seeded import Purpose, draw, hashed, sample_positions
 from kframe.snapshot.summary import conditions_of, loads_of
 from tests.snapshot.samples import facts
 
-DEGRADED = Health(under_replicated=0.2, off_preferred=0.1, unclean=0.5, min_insync=2)
+DEGRADED = Health(under_replicated=0.2, preferred_replica_imbalance=0.1, unclean=0.5, min_insync=2)
 
 
 def assert_valid(snapshot: Snapshot) -> None:
@@ -170,10 +170,12 @@ def test_under_replicated(share: float) -> None:
 
 
 @pytest.mark.parametrize("replication_factor, reached", [(1, 0.0), (2, 0.5), (3, 1.0)])
-def test_off_preferred_moves_leaders_within_isr(replication_factor: int, reached: float) -> None:
-    snapshot = generate(10_000, 10, replication_factor, health=Health(under_replicated=0.5, off_preferred=1.0))
+def test_preferred_replica_imbalance_moves_leaders_within_isr(replication_factor: int, reached: float) -> None:
+    snapshot = generate(
+        10_000, 10, replication_factor, health=Health(under_replicated=0.5, preferred_replica_imbalance=1.0)
+    )
     assert_valid(snapshot)
-    partitions, mask = snapshot.partitions, conditions_of(snapshot).off_preferred
+    partitions, mask = snapshot.partitions, conditions_of(snapshot).preferred_replica_imbalance
     assert mask is not None
     assert mask.mean() == pytest.approx(reached, abs=0.02)
     assert partitions.leader_epoch is not None
@@ -250,7 +252,7 @@ def test_peerbench_scales_like_benchmark() -> None:
         ({"topics": 2, "partitions_per_topic": 5}, "topics", "one of them"),
         ({"partitions_per_topic": 0}, "partitions_per_topic", "1 to"),
         ({"health": Health(under_replicated=1.5)}, "under_replicated", "a share from 0 to 1"),
-        ({"health": Health(off_preferred=-0.1)}, "off_preferred", "a share from 0 to 1"),
+        ({"health": Health(preferred_replica_imbalance=-0.1)}, "preferred_replica_imbalance", "a share from 0 to 1"),
         ({"health": Health(unclean=float("nan"))}, "unclean", "a share from 0 to 1"),
         ({"health": Health(min_insync=0)}, "min_insync", "1 to"),
         ({"layout": "spiral"}, "layout", "even or peerbench"),

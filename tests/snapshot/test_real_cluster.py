@@ -113,7 +113,13 @@ def test_formats_agree_on_endpoints(state: str) -> None:
     [
         (
             "healthy",
-            {"offline": 0, "under_replicated": 0, "off_preferred": 0, "reassigning": 0, "registered_brokers": 6},
+            {
+                "offline": 0,
+                "under_replicated": 0,
+                "preferred_replica_imbalance": 0,
+                "reassigning": 0,
+                "registered_brokers": 6,
+            },
         ),
         ("broker-4-dead", {"offline": 5, "under_min_isr": 5, "reassigning": 21, "registered_brokers": 5, "racks": 3}),
     ],

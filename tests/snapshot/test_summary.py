@@ -23,8 +23,8 @@ def naive_conditions(snapshot: Snapshot, row: dict[str, Any]) -> dict[str, bool 
     adding, removing, topics = row["adding_replicas"], row["removing_replicas"], snapshot.topics
     reassigning = None if adding is None or removing is None else bool(adding or removing)
     if row["leader"] is None:
-        return {**dict.fromkeys(("offline", "under_replicated", "under_min_isr", "at_min_isr", "off_preferred")),
-                "reassigning": reassigning}  # fmt: skip
+        names = ("offline", "under_replicated", "under_min_isr", "at_min_isr", "preferred_replica_imbalance")
+        return {**dict.fromkeys(names), "reassigning": reassigning}
     unregistered = {broker.broker_id for broker in snapshot.brokers if broker.registered is False}
     offline = row["leader"] == -1 or row["leader"] in unregistered
     default = int((snapshot.broker_default_configs or {}).get("min.insync.replicas", "1"))
@@ -35,7 +35,7 @@ def naive_conditions(snapshot: Snapshot, row: dict[str, Any]) -> dict[str, bool 
         "under_replicated": len(row["isr"]) < len(row["replicas"]) - len(adding or []),
         "under_min_isr": (offline or len(row["isr"]) < min_isr) if has_configs else None,
         "at_min_isr": (not offline and len(row["isr"]) == min_isr) if has_configs else None,
-        "off_preferred": row["leader"] not in (-1, row["replicas"][0]),
+        "preferred_replica_imbalance": row["leader"] not in (-1, row["replicas"][0]),
         "reassigning": reassigning,
     }
 

@@ -37,7 +37,7 @@ def remote(tmp_path: Path) -> Iterator[str]:
 def test_commands_print_same_output_over_connect(spark: Any, remote: str, tmp_path: Path) -> None:
     exports = tmp_path / "fleet"
     exports.mkdir()
-    health = Health(under_replicated=0.3, off_preferred=0.2, unclean=0.3)
+    health = Health(under_replicated=0.3, preferred_replica_imbalance=0.2, unclean=0.3)
     snapshot_directory(exports / "east", generate(60, 4, racks=2, seed=3, health=health))
     (exports / "west.jsonl").write_text(two_topics(state("t", 0, -1, [3])))
     scenarios = tmp_path / "scenarios.jsonl"

@@ -61,7 +61,10 @@ def test_spark_equals_one_machine(spark: Any) -> None:
     fleet = {
         "real": read_snapshot(example("healthy", "zookeeper")),
         "made": generate(
-            20_000, 12, racks=3, health=Health(under_replicated=0.1, off_preferred=0.1, unclean=0.2, min_insync=2)
+            20_000,
+            12,
+            racks=3,
+            health=Health(under_replicated=0.1, preferred_replica_imbalance=0.1, unclean=0.2, min_insync=2),
         ),
     }
     scenario_row = scenario("fail", [2, 4], together=False)

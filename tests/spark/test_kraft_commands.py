@@ -48,7 +48,7 @@ def command(*arguments: object) -> Any:
 
 def command_with_possible_loss(*arguments: object) -> tuple[Any, str]:
     """The output and the finding of a command that ends because records may be lost."""
-    options = ("--fail-on", "possible-loss", "-o", "json")
+    options = ("--fail-on", "possible-data-loss", "-o", "json")
     result = CliRunner().invoke(cli, [*map(str, arguments), *options])
     assert result.exit_code == 3, result.output
     return json.loads(result.stdout), result.stderr
@@ -87,8 +87,8 @@ def test_failover_and_report_equal_whatif_fail(fleet: Path, exports: Path, tmp_p
         for broker_id in up_in(snapshot):
             expected[name, f"broker-{broker_id}"] = command("whatif", "fail", exports / name, "--brokers", broker_id)
     assert impacts.keys() == expected.keys()
-    scenarios = sum(outcome["findings"]["possible-loss"] > 0 for outcome in expected.values())
-    assert finding.startswith(f"--fail-on possible-loss: {scenarios} scenario")
+    scenarios = sum(outcome["findings"]["possible-data-loss"] > 0 for outcome in expected.values())
+    assert finding.startswith(f"--fail-on possible-data-loss: {scenarios} scenario")
     for key, outcome in expected.items():
         row, impact = impacts[key], outcome["impact"]
         assert [row[name] for name in IMPACT_COUNTS] == [impact[name] for name in IMPACT_COUNTS]
@@ -108,14 +108,14 @@ def test_sweep_equals_whatif_sweep(fleet: Path, exports: Path, tmp_path: Path) -
     failures = 0
     for name, snapshot in snapshots().items():
         document = command("whatif", "sweep", exports / name)
-        failures += document["findings"]["possible-loss"]
+        failures += document["findings"]["possible-data-loss"]
         of_cluster = [row for row in whole["rows"] if row["cluster"] == name]
         kraft = {"directory": None, "may_lose_data": None} if snapshot.mode == "zookeeper" else {}
         assert of_cluster == [
             kraft | row | {"cluster": name, "rank": rank, "rules": document["rules"]}
             for rank, row in enumerate(document["rows"], 1)
         ]
-    assert finding == f"--fail-on possible-loss: {failures} failures\n"
+    assert finding == f"--fail-on possible-data-loss: {failures} failures\n"
 
 
 def test_frames_equal_a_single_machine(spark: Any) -> None:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from kframe.errors import SnapshotError
-from kframe.model.kraft.record_json import uuid_text
+from kframe.model.kafka_uuids import uuid_text
 from kframe.model.kraft.records import ConfigRecord
 from kframe.snapshot import write_snapshot
 from kframe.snapshot.generate import generate

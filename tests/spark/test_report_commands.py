@@ -25,7 +25,9 @@ from tests.spark.fleets import snapshot_directory, written_files
 from tests.spark.sharding import Rows, reference_rows, scenario
 
 pytestmark = pytest.mark.usefixtures("spark")
-EAST = generate(60, 4, racks=2, seed=3, health=Health(under_replicated=0.4, off_preferred=0.2, unclean=0.3))
+EAST = generate(
+    60, 4, racks=2, seed=3, health=Health(under_replicated=0.4, preferred_replica_imbalance=0.2, unclean=0.3)
+)
 WEST = generate(40, 3, racks=2, seed=4)
 
 

@@ -32,7 +32,7 @@ from tests.spark.sharding import (
 )
 from tests.spark.test_failover import frames, rows, scenario_frame
 
-SNAPSHOT = generate(600, 6, racks=3, seed=4, health=Health(under_replicated=0.2, off_preferred=0.2))
+SNAPSHOT = generate(600, 6, racks=3, seed=4, health=Health(under_replicated=0.2, preferred_replica_imbalance=0.2))
 EXAMPLES = Path(__file__).parents[2] / "examples" / "selectors"
 NATIVE = """
 import ctypes

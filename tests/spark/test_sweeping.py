@@ -72,7 +72,10 @@ def test_sweep_on_spark_equals_one_machine(spark: Any) -> None:
     """A real cluster, a generated one, one without settings and one with an error, in small shards."""
     listed = read_snapshot(example("healthy", "kcat"))
     generated = generate(
-        2000, 9, racks=3, health=Health(under_replicated=0.1, off_preferred=0.1, unclean=0.2, min_insync=2)
+        2000,
+        9,
+        racks=3,
+        health=Health(under_replicated=0.1, preferred_replica_imbalance=0.1, unclean=0.2, min_insync=2),
     )
     fleet = {
         "real": read_snapshot(example("healthy", "zookeeper")),

@@ -19,7 +19,7 @@ from tests.spark.sharding import clusters, merged_rows, reference_rows_or_proble
 
 #: Requests and bytes by broker id and API; bytes are None where unknown.
 Traffic: TypeAlias = dict[tuple[int, str], tuple[int, int | None]]
-HEALTHY = generate(80, 6, 2, racks=2, seed=4, health=Health(off_preferred=0.3))
+HEALTHY = generate(80, 6, 2, racks=2, seed=4, health=Health(preferred_replica_imbalance=0.3))
 
 
 def without_endpoints(snapshot: Snapshot, *brokers: int) -> Snapshot:

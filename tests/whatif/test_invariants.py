@@ -104,7 +104,7 @@ def test_leaders_follow_offline_election_rule(case: Case) -> None:
     assert {(view.topic, view.partition): view.leader for view in whatif.cluster} == {
         key: leader for key, (leader, _) in expected.items()
     }
-    assert outcome.count_of(FailOn.LOSS) == sum(unclean for _, unclean in expected.values())
+    assert outcome.count_of(FailOn.DATA_LOSS) == sum(unclean for _, unclean in expected.values())
 
 
 @examples(0.6)

@@ -10,8 +10,8 @@ import pytest
 
 from kframe.errors import ConfigError, InputError
 from kframe.model.events import ElectionType
+from kframe.model.kafka_uuids import uuid_text
 from kframe.model.kraft.directory_ids import LOST
-from kframe.model.kraft.record_json import uuid_text
 from kframe.model.kraft.record_sizes import record_size
 from kframe.model.kraft.records import PartitionChangeRecord
 from kframe.snapshot import Snapshot, Source
@@ -107,10 +107,10 @@ def test_outcome_counts_records_and_elr_changes() -> None:
 def test_only_elections_outside_isr_and_elr_count_as_loss() -> None:
     whatif = new_whatif([partition(0, (1, 2), (1, 2)), partition(1, (1, 2), (), last_known_elr=(1,))], fenced=(1,))
     outcome = whatif.unfence([1])
-    assert outcome.count_of(FailOn.LOSS) == 1
+    assert outcome.count_of(FailOn.DATA_LOSS) == 1
     assert outcome.changes.unclean.tolist() == [True]
     clean = new_whatif([partition(0, (1, 2), (), eligible_leader_replicas=(1, 2))], fenced=(1, 2))
-    assert clean.unfence([2]).count_of(FailOn.LOSS) == 0
+    assert clean.unfence([2]).count_of(FailOn.DATA_LOSS) == 0
     assert state(clean) == (2, [2], [1])
 
 
@@ -138,7 +138,7 @@ def test_possible_loss_counts_unclean_and_newly_exposed_partitions(
 ) -> None:
     whatif = new_whatif(partitions, elr=elr, fenced=fenced)
     outcomes = [operation(whatif) for operation in operations]
-    assert outcomes[-1].count_of(FailOn.POSSIBLE_LOSS) == count
+    assert outcomes[-1].count_of(FailOn.POSSIBLE_DATA_LOSS) == count
 
 
 def test_topics_are_created_and_deleted() -> None:

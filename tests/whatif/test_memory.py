@@ -21,7 +21,7 @@ BYTES_MAX = 170
 
 
 def large() -> WhatIf:
-    health = Health(under_replicated=0.05, off_preferred=0.05, unclean=0.1, min_insync=2)
+    health = Health(under_replicated=0.05, preferred_replica_imbalance=0.05, unclean=0.1, min_insync=2)
     return WhatIf(generate(PARTITIONS, 20, 3, racks=4, health=health))
 
 

@@ -35,7 +35,7 @@ def test_leaders_and_health_after_failures(row: tuple[object, ...]) -> None:
         outcome = whatif.fail(brokers)
         health = outcome.after
         assert (outcome.impact.leaders_moved, outcome.impact.unclean_elections) == (moved, unclean_elections)
-        assert outcome.count_of(FailOn.LOSS) == unclean_elections
+        assert outcome.count_of(FailOn.DATA_LOSS) == unclean_elections
     assert leaders(whatif) == led
     assert isrs(whatif) == in_sync
     assert list(health.counts().values()) == conditions
@@ -208,7 +208,11 @@ def test_unclean_election_of_partition() -> None:
     whatif.fail([3])
     outcome = whatif.elect(ElectionType.UNCLEAN, [("t", 2)])
     assert outcome.operation.text() == "elect unclean leaders for 1 partition"
-    assert (outcome.impact.unclean_elections, outcome.impact.back_online, outcome.count_of(FailOn.LOSS)) == (1, 1, 1)
+    assert (outcome.impact.unclean_elections, outcome.impact.back_online, outcome.count_of(FailOn.DATA_LOSS)) == (
+        1,
+        1,
+        1,
+    )
     assert leaders(whatif)[2] == 1
 
 

@@ -42,24 +42,24 @@ def test_timeline_of_reassignment() -> None:
     assignment = ((4, 5, 6, 1, 2, 3), (4, 5, 6), (1, 2, 3))
     assert lines(timeline) == [
         ("present state", (1, 2, 3), (), (), (1, 2, 3), 1),
-        ("a move begins", *assignment, (1, 2, 3), 1),
+        ("reassignment begins", *assignment, (1, 2, 3), 1),
         ("higher leader epoch", *assignment, (1, 2, 3), 1),
         ("4,5,6 in sync", *assignment, (1, 2, 3, 4, 5, 6), 1),
         ("4 leads", *assignment, (1, 2, 3, 4, 5, 6), 4),
         ("1 out of the ISR", *assignment, (2, 3, 4, 5, 6), 4),
         ("2 out of the ISR", *assignment, (3, 4, 5, 6), 4),
         ("3 out of the ISR", *assignment, (4, 5, 6), 4),
-        ("the move is done", (4, 5, 6), (), (), (4, 5, 6), 4),
+        ("reassignment done", (4, 5, 6), (), (), (4, 5, 6), 4),
     ]
 
 
 @pytest.mark.parametrize(
     "description, before, after",
     [
-        ("a move begins", ((1, 2), (), ()), ((3, 2, 1), (3,), (1,))),
-        ("the move goes elsewhere", ((3, 2, 1), (3,), (1,)), ((4, 2, 1), (4,), (1,))),
-        ("the move is given up", ((3, 2, 1), (3,), (1,)), ((1, 2), (), ())),
-        ("the move is done", ((3, 2, 1), (3,), (1,)), ((3, 2), (), ())),
+        ("reassignment begins", ((1, 2), (), ()), ((3, 2, 1), (3,), (1,))),
+        ("reassignment replaced", ((3, 2, 1), (3,), (1,)), ((4, 2, 1), (4,), (1,))),
+        ("reassignment cancelled", ((3, 2, 1), (3,), (1,)), ((1, 2), (), ())),
+        ("reassignment done", ((3, 2, 1), (3,), (1,)), ((3, 2), (), ())),
         ("another assignment", ((1, 2), (), ()), ((2, 1), (), ())),
         ("", ((3, 2, 1), (3,), (1,)), ((3, 2, 1), (3,), (1,))),
     ],

@@ -50,7 +50,7 @@ CASES: Final[tuple[tuple[int, tuple[int, ...], dict[str, tuple[str | None, str]]
     (0, (2, 3), {}),
     (0, (1, 8), {"dead-broker": (INVALID, "broker 8 is not registered")}),
     (3, (1, 8), {"dead-broker": (INVALID, "broker 8 is not registered"),
-                 "no-op": (None, "it has these replicas already")}),
+                 "no-op": (None, "the partition already has these replicas")}),
     (0, (1, 6), {"cordoned-broker": (INVALID, "all log directories of broker 6 are cordoned")}),
     (0, (1, 7), {"cordoned-directories":
                  (None, "some log directories of broker 7 are cordoned: the others get the replica")}),
@@ -62,17 +62,17 @@ CASES: Final[tuple[tuple[int, tuple[int, ...], dict[str, tuple[str | None, str]]
     # A replica that stays does not have to be in the ISR while at least as many are added as removed.
     (4, (4, 2, 3), {}),
     (1, (1, 2), {
-        "already-moving": (None, "a reassignment is under way; this one takes its place"),
+        "already-moving": (None, "a reassignment is in progress; the plan replaces it"),
         "cannot-complete":
             (None, "a stored adding or removing replica contradicts this target: cancel first"),
     }),
     (2, (1, 2, 3), {
-        "already-moving": (None, "a reassignment is under way; this one takes its place"),
+        "already-moving": (None, "a reassignment is in progress; the plan replaces it"),
         "cannot-complete":
             (None, "a stored adding or removing replica contradicts this target: cancel first"),
     }),
     (1, (1, 2, 3), {
-        "already-moving": (None, "a reassignment is under way; this one takes its place"),
+        "already-moving": (None, "a reassignment is in progress; the plan replaces it"),
     }),
 )  # fmt: skip
 

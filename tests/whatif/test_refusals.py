@@ -78,8 +78,8 @@ def named(outcome: Outcome, whatif: WhatIf) -> str:
     document = summary_document(outcome, whatif.snapshot, whatif.cluster)
     for topic in document.get("topics", ()):
         assert topic["status"] == "refused"
-        assert f"({topic['reason']})" in str(document["steps"][0]["answer"]["named"])
-    return "; ".join(document["steps"][0]["answer"]["named"])
+        assert f"({topic['reason']})" in str(document["steps"][0]["response"]["named"])
+    return "; ".join(document["steps"][0]["response"]["named"])
 
 
 @pytest.mark.parametrize("case", CASES)

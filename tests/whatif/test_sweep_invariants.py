@@ -91,7 +91,7 @@ def values_of(outcome: Outcome) -> dict[str, Any]:
         "newly_offline": impact.newly_offline,
         "newly_under_min_isr": impact.newly_under_min_isr,
         "unclean_elections": impact.unclean_elections,
-        "newly_may_lose_data": outcome.count_of(FailOn.POSSIBLE_LOSS),
+        "newly_may_lose_data": outcome.count_of(FailOn.POSSIBLE_DATA_LOSS),
         "leaders_moved": impact.leaders_moved,
         "leaders_max": skew.max,
         "leaders_mean": skew.mean,

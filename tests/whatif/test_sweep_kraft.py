@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
+from kframe.model.kafka_uuids import uuid_text
 from kframe.model.kraft.ids import ELR_VERSION, MetadataLevel
 from kframe.model.kraft.metadata import ClusterMetadata
-from kframe.model.kraft.record_json import uuid_text
 from kframe.model.kraft.records import BrokerFeature
 from kframe.snapshot import Snapshot, Source
 from kframe.testing.properties import examples

@@ -15,10 +15,10 @@ from kframe.core.kraft.decision import (
     RequestRefused,
 )
 from kframe.errors import ErrorCode
+from kframe.model.kafka_uuids import uuid_text
 from kframe.model.kraft.directories import NO_BROKER
 from kframe.model.kraft.directory_ids import is_reserved
 from kframe.model.kraft.ids import KRAFT_VERSION, METADATA_VERSION, MetadataLevel
-from kframe.model.kraft.record_json import uuid_text
 from kframe.model.kraft.record_versions import record_version
 from kframe.model.kraft.records import BrokerEndpoint, BrokerFeature, DirectoryIds, RegisterBrokerRecord
 

@@ -16,9 +16,9 @@ from kframe.core.kraft.leader_selection import Candidates, LeaderSelection
 from kframe.errors import InputError
 from kframe.model.columns import Int32, UInt8
 from kframe.model.ids import NO_LEADER, ElectionKind, RecoveryState
+from kframe.model.kafka_uuids import uuid_text
 from kframe.model.kraft.ids import KraftElection
 from kframe.model.kraft.metadata import ClusterMetadata
-from kframe.model.kraft.record_json import uuid_text
 from kframe.model.kraft.records import PartitionRecord
 from kframe.model.kraft.views import partition_record
 from kframe.whatif.explanation import CandidateReplica, Decision, Explanation
@@ -234,7 +234,7 @@ class KraftElectionExplainer:
         if broker_id in state.replicas:
             directory = state.directories[state.replicas.index(broker_id)]
             if not registration.has_online_directory(directory):
-                return KraftCandidateStatus.OFFLINE_DIRECTORY, f"log directory {uuid_text(directory)} of it is offline"
+                return KraftCandidateStatus.OFFLINE_DIRECTORY, f"its log directory {uuid_text(directory)} is offline"
         return None
 
     def _may_lead(self, broker_id: int, choice: _Choice) -> bool:

@@ -7,10 +7,10 @@ from uuid import UUID
 
 import numpy as np
 
+from kframe.model.kafka_uuids import uuid_text
 from kframe.model.kraft.directories import LOST
 from kframe.model.kraft.directory_ids import is_reserved
 from kframe.model.kraft.metadata import ClusterMetadata
-from kframe.model.kraft.record_json import uuid_text
 
 
 def failed_directories(metadata: ClusterMetadata, broker_id: int, reported: frozenset[UUID]) -> tuple[UUID, ...]:

@@ -17,9 +17,9 @@ from kframe.core.kraft.context import KraftContext
 from kframe.errors import ErrorCode, InputError
 from kframe.model.columns import Bool, Int32, Int64, offsets_of, positions_within, ragged_positions
 from kframe.model.ids import NO_LEADER
+from kframe.model.kafka_uuids import uuid_text
 from kframe.model.kraft.directories import LOST
 from kframe.model.kraft.ids import ELR_VERSION, MetadataLevel
-from kframe.model.kraft.record_json import uuid_text
 from kframe.model.kraft.topics import NO_ROW
 from kframe.model.lists import distinct_values
 from kframe.snapshot import Snapshot

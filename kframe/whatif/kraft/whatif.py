@@ -23,11 +23,11 @@ from kframe.core.selectors.leader_selection import FaultKind
 from kframe.errors import ErrorCode, InputError
 from kframe.lazy import load_at_call
 from kframe.model.events import ElectionType, TopicPartition
+from kframe.model.kafka_uuids import uuid_text
 from kframe.model.kraft.brokers import BrokerRegistration
 from kframe.model.kraft.ids import KraftElection, MetadataLevel
 from kframe.model.kraft.levels import level_name
 from kframe.model.kraft.metadata import ClusterMetadata
-from kframe.model.kraft.record_json import uuid_text
 from kframe.model.ports import Clock
 from kframe.snapshot.content import brokers_text
 from kframe.whatif.changes import PartitionChanges
@@ -379,7 +379,7 @@ class KraftWhatIf(WhatIf):
 
     def _notes(self, operation: Operation) -> Iterator[str]:
         if operation.verb in (Verb.RESTART, Verb.UNFENCE):
-            yield "replicas rejoin the ISR when they have caught up; that is left out"
+            yield "replicas rejoin the ISR when they have caught up, which is not simulated"
 
 
 def _response() -> ControllerResponse:

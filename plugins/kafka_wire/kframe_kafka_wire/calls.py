@@ -208,28 +208,28 @@ class Call:
 
 #: Messages for errors where Kafka has none or less detailed ones. ``{item}`` is the requested item.
 _REASONS: Final[Mapping[int, str]] = {
-    ErrorCode.UNKNOWN_SERVER_ERROR: "{item}: it could not be done; the controller's log says why",
+    ErrorCode.UNKNOWN_SERVER_ERROR: "{item}: the request failed; the controller's log has the reason",
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "{item}: there is no such topic or partition",
-    ErrorCode.REQUEST_TIMED_OUT: "{item}: it was begun and is not done within the time that the request allows",
-    ErrorCode.INVALID_TOPIC_EXCEPTION: "{item}: the name is not legal, is that of another topic once '.' and '_' are"
-    " taken for the same, or the topic is being deleted",
+    ErrorCode.REQUEST_TIMED_OUT: "{item}: the operation did not complete within the timeout of the request",
+    ErrorCode.INVALID_TOPIC_EXCEPTION: "{item}: the name is invalid, collides with another topic ('.' and '_' are"
+    " the same in names of metrics), or the topic is being deleted",
     ErrorCode.TOPIC_AUTHORIZATION_FAILED: "Topic authorization failed.",
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "Cluster authorization failed.",
     ErrorCode.TOPIC_ALREADY_EXISTS: "Topic '{item}' already exists",
-    ErrorCode.INVALID_PARTITIONS: "{item}: not a number of partitions that the topic could have",
+    ErrorCode.INVALID_PARTITIONS: "{item}: the number of partitions is invalid",
     ErrorCode.INVALID_REPLICATION_FACTOR: "{item}: the replication factor is below 1 or larger than the number of"
     " brokers that are registered",
     ErrorCode.INVALID_REPLICA_ASSIGNMENT: "{item}: the replicas are empty, name a broker twice or a broker that is not"
     " registered, or differ in number",
-    ErrorCode.INVALID_CONFIG: "{item}: a setting is not known, or does not take this value",
+    ErrorCode.INVALID_CONFIG: "{item}: a configuration is unknown, or its value is invalid",
     ErrorCode.NOT_CONTROLLER: "{item}: this is not the controller; it is {controller}",
-    ErrorCode.INVALID_REQUEST: "{item}: the request contradicts itself, or asks for what cannot be",
-    ErrorCode.REASSIGNMENT_IN_PROGRESS: "{item}: a partition of it is being moved",
+    ErrorCode.INVALID_REQUEST: "{item}: the request contradicts itself, or cannot be served",
+    ErrorCode.REASSIGNMENT_IN_PROGRESS: "{item}: a partition of it is being reassigned",
     ErrorCode.TOPIC_DELETION_DISABLED: "{item}: topics cannot be deleted here (delete.topic.enable)",
-    ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE: "{item}: the preferred leader is not alive, or not in sync",
-    ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE: "{item}: no replica is alive that could lead",
-    ErrorCode.ELECTION_NOT_NEEDED: "{item}: it has the leader that this election would give it",
-    ErrorCode.NO_REASSIGNMENT_IN_PROGRESS: "{item}: it is not being moved, so there is nothing to give up",
+    ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE: "{item}: the preferred leader is offline, or not in the ISR",
+    ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE: "{item}: no eligible replica is online",
+    ErrorCode.ELECTION_NOT_NEEDED: "{item}: it already has the leader that the election would choose",
+    ErrorCode.NO_REASSIGNMENT_IN_PROGRESS: "{item}: no reassignment of it is in progress",
     ErrorCode.UNKNOWN_TOPIC_ID: "{item}: no topic has this id",
     ErrorCode.FEATURE_UPDATE_FAILED: "{item}: the level could not be stored",
 }

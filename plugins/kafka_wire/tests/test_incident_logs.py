@@ -55,7 +55,7 @@ LEFT_OUT: Final[Mapping[str, str]] = {
 }
 #: Lines of kframe that Kafka does not write, and the reasons.
 OWN: Final[Mapping[str, str]] = {
-    r"kframe \S+ stands for election as .*": "who it is, and what it speaks",
+    r"kframe \S+ is a candidate for controller as .*": "who it is, and what it speaks",
     r"ISR for partition .* updated to .*": "Kafka writes it at DEBUG, which its default settings put into the file",
     r"any ZooKeeper client may change .*|PLAINTEXT://.*: no TLS, .*": "warnings on what is risky",
     r"Broker 1 has been elected as the controller, .*": "Kafka writes it at DEBUG, as above",

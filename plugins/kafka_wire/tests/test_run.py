@@ -115,7 +115,7 @@ def assert_plans_use_brokers_only(cluster: Cluster, folder: Path) -> None:
         assert [broker["broker_id"] for broker in json.loads(plan.stdout)["brokers"]] == [1, 2, 3]
     plan_file = folder / "plan.json"
     plan_file.write_text('{"version":1,"partitions":[{"topic":"auto","partition":0,"replicas":[1,1000]}]}')
-    dry_run = invoke("plan", "execute", str(plan_file), f"kafka://{cluster.address}", folder=folder)
+    dry_run = invoke("plan", "execute", f"kafka://{cluster.address}", str(plan_file), folder=folder)
     assert dry_run.returncode == 1
     assert "node 1000 is an instance of kframe, no broker" in dry_run.stdout + dry_run.stderr
 

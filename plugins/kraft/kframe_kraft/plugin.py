@@ -48,7 +48,7 @@ def kframe_documents() -> list[DocumentSpec]:
     return [
         DocumentSpec("kframe.kraft-compare/v1", f"{types}:ReplicaRow", "Logs: `kframe kraft compare`.", rows=True),
         DocumentSpec("kframe.kraft-recovery/v1", f"{types}:RecoveryDocument", "The recovery: `kframe kraft recover`."),
-        DocumentSpec("kframe.log-brokers/v1", broker, "A broker: `kframe log at --brokers`.", rows=True),
+        DocumentSpec("kframe.log-brokers/v1", broker, "A broker: `kframe log at --list brokers`.", rows=True),
         DocumentSpec("kframe.log-cluster/v1", f"{types}:LogClusterDocument", "The cluster: `kframe log at`."),
         DocumentSpec("kframe.log-diff/v1", f"{types}:DifferenceRow", "A difference: `kframe log diff`.", rows=True),
         *(

@@ -33,8 +33,8 @@ def test_whatif_predicts_the_recorded_failure(tmp_path: Path) -> None:
 
 def test_snapshot_equals_the_log_at_its_offset() -> None:
     (snapshot,) = BUNDLED.glob("*/*1041-*.checkpoint")
-    from_log = kframe_json("log", "at", BUNDLED, "--offset", 1040, "--brokers")
-    assert kframe_json("log", "at", snapshot, "--brokers")["rows"] == from_log["rows"]
+    from_log = kframe_json("log", "at", BUNDLED, "--offset", 1040, "--list", "brokers")
+    assert kframe_json("log", "at", snapshot, "--list", "brokers")["rows"] == from_log["rows"]
 
 
 @pytest.mark.real

@@ -113,7 +113,7 @@ def test_damaged_log_is_read_up_to_the_damage(log: WrittenLog, damage: Callable[
     assert (at.exit_code, json.loads(at.stdout)["offset"], at.stderr) == (1, 9, listing.stderr)
     for command in (("log", "why", log.directory, "orders-0"), ("log", "diff", log.directory, "8", "end"),
                     ("log", "diff", log.directory, "8", "end", "--by", "topic"),
-                    ("log", "at", log.directory, "--brokers")):  # fmt: skip
+                    ("log", "at", log.directory, "--list", "brokers")):  # fmt: skip
         result = run(*command)
         assert (result.exit_code, result.stderr) == (1, listing.stderr)
     refused = run("log", "at", log.directory, "--offset", "10")

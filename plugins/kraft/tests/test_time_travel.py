@@ -72,7 +72,7 @@ def test_show_lists_records_with_keys_and_contents(tmp_path: Path) -> None:
     [
         (["--type", "partition"], [7, 8]),
         (["--type", "PARTITION_CHANGE_RECORD"], [9]),
-        (["--topic", "orders"], [6, 7, 8, 9]),
+        (["--topics", "orders"], [6, 7, 8, 9]),
         (["--broker", "1"], [2, 7, 10]),
         (["--broker", "1", "--broker", "2", "--type", "PartitionChange"], [9]),
         (["--from", "6", "--to", "7"], [6, 7, 8]),
@@ -121,7 +121,7 @@ def test_at_summarizes_and_writes_cluster(tmp_path: Path) -> None:
     assert (before["fenced_brokers"], before["under_replicated"], before["at"]) == (0, 0, "2023-11-14T22:13:23.000Z")
     assert (after["fenced_brokers"], after["under_replicated"], after["partitions"]) == (1, 1, 2)
     assert (tmp_path / "out").is_dir()
-    brokers = rows("at", tmp_path / "node", "--brokers")
+    brokers = rows("at", tmp_path / "node", "--list", "brokers")
     assert [(row["broker_id"], row["fenced"]) for row in brokers] == [(1, True), (2, False), (3, False)]
 
 

@@ -166,7 +166,9 @@ class ZooKeeperCluster:
 
 def _warnings(session: Session) -> tuple[str, ...]:
     exposed = audit(session.client)
-    warnings = [f"anybody may {'change' if node.changeable else 'read'} {node.path}" for node in exposed[:WARNINGS_MAX]]
+    warnings = [
+        f"any client may {'change' if node.changeable else 'read'} {node.path}" for node in exposed[:WARNINGS_MAX]
+    ]
     return (*warnings, f"and {len(exposed) - len(warnings)} more") if len(exposed) > len(warnings) else tuple(warnings)
 
 

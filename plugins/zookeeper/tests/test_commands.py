@@ -146,7 +146,7 @@ def test_takeover(start: Start, client: KazooClient) -> None:
 def test_active_controller_and_standby_serve_metrics(start: Start, client: KazooClient) -> None:
     for number, active in ((1001, True), (1002, False)):
         instance = start(number, "--metrics-listen", "0")
-        assert instance.logs(f"stands for election as {number} at ")
+        assert instance.logs(f"is a candidate for controller as {number} at ")
         if active:
             assert holds(client, 1001, 2)
         instance.await_ready(active)

@@ -21,44 +21,45 @@ def status(address: str, *arguments: str) -> dict[str, Any]:
     return document
 
 
-def first_line(address: str) -> str:
-    done = invoke("controller", "status", "--zookeeper", address)
+def first_lines(address: str) -> str:
+    """The lines of the controller and its standbys."""
+    done = invoke("controller", "status", "--zookeeper", address, "-o", "wide")
     assert (done.returncode, done.stderr) == (0, "")
-    return done.stdout.splitlines()[0]
+    return "\n".join(done.stdout.splitlines()[:2])
 
 
-def test_first_line_names_controller_and_standbys(start: Start, address: str, client: KazooClient) -> None:
-    assert re.fullmatch(r"controller +none \(epoch 1\); stand-bys: none", first_line(address))
+def test_first_lines_name_controller_and_standbys(start: Start, address: str, client: KazooClient) -> None:
+    assert re.fullmatch(r"controller +none \(epoch 1\)\nstandbys +none", first_lines(address))
     first = start(1000, "--metrics-listen", "0")
     assert first.settle(), first.log
     second = start(999)
-    assert second.logs("stands for election as")
+    assert second.logs("is a candidate for controller as")
     pattern = (
-        rf"controller +kframe 1000 on \S+ pid {first.pid}, epoch 2, since 20\S+; stand-bys: 999 on \S+ pid {second.pid}"
+        rf"controller +kframe 1000 on \S+ pid {first.pid}, epoch 2, since 20\S+\nstandbys +999 on \S+ pid {second.pid}"
     )
-    assert re.fullmatch(pattern, first_line(address))
+    assert re.fullmatch(pattern, first_lines(address))
     assert first.stop() == 0
     assert second.settle(), second.log
-    pattern = rf"controller +kframe 999 on \S+ pid {second.pid}, epoch 3, since 20\S+; stand-bys: none"
-    assert re.fullmatch(pattern, first_line(address))
+    pattern = rf"controller +kframe 999 on \S+ pid {second.pid}, epoch 3, since 20\S+\nstandbys +none"
+    assert re.fullmatch(pattern, first_lines(address))
 
 
 @pytest.mark.parametrize(
     ("record", "message"),
     [
-        (encode_controller(3, 0), "broker 3, epoch 1, since 1970-01-01T00:00:00.000+00:00; stand-bys: none"),
+        (encode_controller(3, 0), "broker 3, epoch 1, since 1970-01-01T00:00:00.000+00:00"),
         (
             encode_controller(77, 0),
-            "77, neither a registered broker nor a listed instance of kframe, epoch 1, since 19",
+            "77, not a registered broker or instance of kframe, epoch 1, since 19",
         ),
         (b'{"version":2,"brokerid":3000,"timestamp":"0","kraftControllerEpoch":4}', "KRaft controller 3000, epoch 1"),
-        (b"not JSON", "-, neither a registered broker nor a listed instance of kframe, epoch 1, since -"),
+        (b"not JSON", "-, not a registered broker or instance of kframe, epoch 1, since -"),
     ],
     ids=["a broker", "an instance without a record", "KRaft", "unreadable"],
 )
 def test_first_line_names_a_foreign_controller(address: str, client: KazooClient, record: bytes, message: str) -> None:
     client.create(paths.CONTROLLER, record, ephemeral=True)
-    assert first_line(address).partition(" ")[2].strip().startswith(message)
+    assert first_lines(address).partition(" ")[2].strip().startswith(message)
 
 
 def test_counts_equal_those_of_the_active_controller(start: Start, address: str, client: KazooClient) -> None:

@@ -9,10 +9,10 @@ import numpy as np
 
 from kframe.errors import InputError
 from kframe.model.columns import Int32
+from kframe.model.kafka_uuids import uuid_text
 from kframe.model.kraft.directories import MIGRATING
 from kframe.model.kraft.ids import ResourceType
 from kframe.model.kraft.metadata import ClusterMetadata
-from kframe.model.kraft.record_json import uuid_text
 from kframe.model.kraft.records import (
     NO_LEADER_CHANGE,
     NO_RECOVERY_CHANGE,

@@ -115,7 +115,7 @@ class ExecutedCluster:
     def start(self, name: str, plan: Path, *arguments: object) -> RunningCommand:
         """Start ``kframe plan execute`` with the journal ``name``."""
         command = RunningCommand(
-            self.folder / f"run-{name}", "plan", "execute", plan, f"kafka://{self.address}", "--journal",
+            self.folder / f"run-{name}", "plan", "execute", f"kafka://{self.address}", plan, "--journal",
             self.journal(name), "--execute", "--interval", "0.5", *arguments,
         )  # fmt: skip
         command.start()

@@ -50,7 +50,8 @@ def compare(directories: tuple[Path, ...], limit: int | None, output: str) -> No
 
     The reference is the log with the highest last epoch, then the longest one. A stale tail is one of an older epoch
     that was not committed; its node truncates it. Logs are compared without those that are damaged. Exit code 3 if
-    there is such a log, or if one diverges in another way: then it is damaged unseen, or is of another cluster.
+    there is such a log, or if one diverges in another way: then it has undetected damage, or belongs to another
+    cluster.
     """
     from kframe_kraft.recovery import DamagedReplica, ReplicaLog, compare_replicas, read_replica
 
@@ -113,7 +114,8 @@ def _damaged_row(replica: DamagedReplica, committed: int | None) -> dict[str, An
 @click.argument("directory", metavar="DIR", type=_SOURCE)
 @click.option("--out", type=NamedPath(), metavar="NEW", help="Write the copy; without it nothing is written.")
 @click.option("--listener", "listeners", multiple=True, metavar="NAME://HOST:PORT",
-              help="A listener of the only voter, with kraft.version 1; by default those in the log.")  # fmt: skip
+              help="A listener of the only voter, with kraft.version 1; may be repeated.  "
+                   "[default: those in the log]")  # fmt: skip
 @click.option("--node-id", type=WholeNumber(), metavar="N",
               help="The only voter, where DIR is that of a broker; by default the node of DIR.")  # fmt: skip
 @output_option

@@ -56,7 +56,7 @@ def group() -> None:
     SOURCE is the directory of a KRaft node, which may be running, its log directory, a segment, a snapshot, or the
     output of kafka-dump-log. kraft://HOST:PORT[,HOST:PORT]... is a running quorum, by the listener of its controllers:
     its log from the newest snapshot to the high watermark. Positions are offsets, "end", or times such as
-    2026-11-24T09:30:00Z. An offset stands for the whole batch with it.
+    2026-11-24T09:30:00Z. An offset means the whole batch that contains it.
 
     A damaged log is read up to the damage. Standard error names it and the offsets left out, and the exit code is 1.
     """
@@ -69,16 +69,14 @@ _SOURCE: Final = LogSource(exists=True)
 @click.argument("source", type=_SOURCE)
 @click.option("--type", "types", multiple=True, type=RecordType(), help="Only this type; may be repeated.")
 @click.option(
-    "--topic",
-    "topics",
+    "--topics",
     multiple=True,
     callback=topic_names,
     metavar=TOPICS,
     help=f"List only records about these topics; {PATTERNS}.",
 )
 @click.option(
-    "--broker",
-    "brokers",
+    "--brokers",
     multiple=True,
     callback=broker_ids,
     metavar=IDS,
@@ -89,7 +87,9 @@ _SOURCE: Final = LogSource(exists=True)
 @click.option("--control", is_flag=True, help="Also control records: leaders and voters of the quorum.")
 @click.option("--boundaries", is_flag=True, help="Also a row for each batch, and the markers of transactions.")
 @click.option(
-    "--follow", is_flag=True, help="Go on with new records, until SIGTERM or SIGINT. SOURCE is a directory or a quorum."
+    "--follow",
+    is_flag=True,
+    help="Keep listing new records until SIGTERM or SIGINT. SOURCE is a directory or a quorum.",
 )
 @COMMAND_CONFIG
 @limit_option
@@ -179,13 +179,13 @@ def followed(
 @group.command()
 @click.argument("source", type=_SOURCE)
 @position_options
-@click.option("--brokers", is_flag=True, help="List brokers.")
+@click.option("--list", "listed", type=click.Choice(("brokers",)), help="What to list, instead of the summary.")
 @click.option("--out", type=_PATH, metavar="DIR", help="Write the cluster as a snapshot directory.")
-@click.option("--force", is_flag=True, help="Replace a snapshot that is already there.")
+@click.option("--force", is_flag=True, help="Replace an existing snapshot.")
 @COMMAND_CONFIG
 @output_option
 def at(
-    source: str | Path, position: str, brokers: bool, out: Path | None, force: bool,
+    source: str | Path, position: str, listed: str | None, out: Path | None, force: bool,
     command_config: Path | None, output: str,
 ) -> None:  # fmt: skip
     """Summarize the cluster at an offset or time; at the end of the log by default."""
@@ -200,7 +200,7 @@ def at(
     if out is not None:
         with progress("writing") as tick:
             write_snapshot(snapshot, out, force=force, progress=tick)
-    if brokers:
+    if listed == "brokers":
         rows = list(broker_rows(snapshot))
         columns = tuple(rows[0]) if rows else ("broker_id",)
         wide = frozenset(columns) - {
@@ -272,9 +272,7 @@ def _difference_row(row: dict[str, Any]) -> dict[str, Any]:
 def why(
     source: str | Path, partition: str, position: str, command_config: Path | None, output: str
 ) -> None:  # fmt: skip
-    """Say why a partition has its leader at an offset or time; at the end of the log by default.
-
-    The answer names the record, the state before, the event and the rule.
+    """Explain why a partition has its leader: the record, the state before, the event and the rule.
 
     The rules of KRaft decide every event that the records beside the change allow. An event is named if the rules
     write this change for it; other events for which they do are listed too.
