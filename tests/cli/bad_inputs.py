@@ -125,7 +125,7 @@ _BAD_PLANS: Final = {
 #: Commands that read the metadata log of a KRaft cluster, written L.
 _LOG_READERS: Final = ("log show L", "log at L", "log diff L 1 2", "log why L t-0")
 _BAD_LOGS: Final = {name: name for name in ("MISSING", "EMPTY", "NONSENSE", "BINARY", "FOLDER")}
-_SCENARIO_READERS: Final = ("scenario check F", "scenario run F")
+_SCENARIO_READERS: Final = ("scenario check F -o wide", "scenario run F")
 _BAD_SCENARIOS: Final = {
     "MISSING": "No such file", "EMPTY": "a mapping", "NONSENSE": "a mapping", "BINARY": "UTF-8", "S_CUT": ":5: ",
     "S_TWICE": ":3: found key name again", "S_UNKNOWN": ": broker: found an unknown field",

@@ -51,14 +51,14 @@ LISTINGS: Final = _rows("snapshot show F", {
     "min-isr.txt": (_listing("replicas=2", "replicas=2147483648"), "found '2147483648', expected 1 to 2147483647"),
     "config-twice.txt": (
         _listing("Configs: ", "Configs: min.insync.replicas=1,"), "field Configs: found min.insync.replicas twice"),
-    "two-marks.txt": ("\ufeff\ufeff" + DESCRIBE, "found a file that starts with b'\\xef\\xbb\\xbfTopic"),
+    "two-marks.txt": ("\ufeff\ufeff" + DESCRIBE, "found a file that starts with '\\ufeffTopic"),
     "cut.utf16.txt": (DESCRIBE.encode("utf-16")[:-1], "found broken UTF-16 (truncated data)"),
     "brackets.txt": (_listing("Replicas: 2,3,1", "Replicas: [2,3,1]"), ":3 field Replicas: found '[2'"),
     "partitions-only.txt": (DESCRIBE.partition("\n")[2], "expected the topic's own line"),
     "unknown-label.txt": (_listing("Isr: 2,3", "Isr: 2,3\tMood: good"), ":3 field Isr: found '3\\tMood: good'"),
-    "groups.txt": ("\nGROUP TOPIC PARTITION CURRENT-OFFSET\ng t 0 5\n", "found a file that starts with b'GROUP TOPIC"),
-    "topics.txt.bz2": (bz2.compress(DESCRIBE.encode()), "found a file that starts with b'BZh91AY"),
-    "twice.txt.gz": (gzip.compress(gzip.compress(DESCRIBE.encode())), "found a file that starts with b'\\x1f\\x8b"),
+    "groups.txt": ("\nGROUP TOPIC PARTITION CURRENT-OFFSET\ng t 0 5\n", "found a file that starts with 'GROUP TOPIC"),
+    "topics.txt.bz2": (bz2.compress(DESCRIBE.encode()), "found a file that starts with 'BZh91AY"),
+    "twice.txt.gz": (gzip.compress(gzip.compress(DESCRIBE.encode())), "found a file that starts with '\\x1f\\x8b"),
     "trailing.txt.gz": (gzip.compress(DESCRIBE.encode()) + b"text", "found a damaged gzip file (Not a gzipped file"),
 })  # fmt: skip
 
@@ -176,7 +176,7 @@ PLANS: Final = _rows("whatif reassign SNAPSHOT F", {
     "stamp.json": ('{"partitions":[],"kframe":{"cluster_id":5}}', "field kframe.cluster_id: found 5, expected str"),
     "loop.json": (lambda path: path.symlink_to(path), "found Too many levels of symbolic links"),
     "rollback.txt": (
-        f"Current partition replica assignment\n\n{_plan()}\n\n{_ROLLBACK}\nError: nope\n", ":6: found b'Error: nope'"),
+        f"Current partition replica assignment\n\n{_plan()}\n\n{_ROLLBACK}\nError: nope\n", ":6: found 'Error: nope"),
 })  # fmt: skip
 
 MAPS: Final = _rows("plan generate SNAPSHOT --fix-racks --rack-map F", {

@@ -29,7 +29,7 @@ HELP = {
     "kframe", "kframe.cli", "kframe.cli.app", "kframe.cli.entry_points", "kframe.cli.exits",
     "kframe.cli.layout", "kframe.cli.output",
     "kframe.cli.repeated", "kframe.cli.standard_streams", "kframe.cli.verbosity",
-    "kframe.errors", "kframe.errors.codes", "kframe.errors.exceptions", "kframe.lazy",
+    "kframe.errors", "kframe.errors.codes", "kframe.errors.exceptions", "kframe.errors.extras", "kframe.lazy",
 }  # fmt: skip
 #: What no what-if of a snapshot directory needs, and what only that of the other mode needs.
 NOT_FOR_A_WHAT_IF = {

@@ -18,7 +18,7 @@ def test_in_words(snapshot: Path) -> None:
     result = run(snapshot, "t-2", "--fail", "3")
     assert result.exit_code == 0
     assert result.stdout.startswith("mode: ZooKeeper (Kafka 3.9)\nt-2: replicas 3,1\n")
-    assert "rule: offline election, clean part" in result.stdout
+    assert "rule: clean election of an offline partition" in result.stdout
     assert (
         "no replica can lead: no live replica is in the ISR; unclean.leader.election.enable is false" in result.stdout
     )

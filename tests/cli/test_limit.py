@@ -52,7 +52,7 @@ PLAN: Final = CLUSTER / "reassignment.json"
 @pytest.mark.parametrize(
     "line, rests",
     [
-        (f"snapshot show {HEALTHY} --topics", [51]),
+        (f"snapshot show {HEALTHY} --list topics", [51]),
         (f"whatif fail {HEALTHY} --brokers 2", [312]),
         (f"whatif sweep {HEALTHY}", [6, 15, 3]),
         (f"whatif reassign {HEALTHY} {PLAN}", [1, 24]),

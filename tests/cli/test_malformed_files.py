@@ -28,7 +28,7 @@ OPTIONS: Final = [
         ("plan generate SNAPSHOT --rebalance --out NEW --report NEW", "the file of --out, expected another"),
         ("plan generate SNAPSHOT --rebalance --out SNAPSHOT --force", "the file of SNAPSHOT, expected another"),
         ("plan generate SNAPSHOT --rebalance --broker-cap 1==2", "--broker-cap: found '1=', expected a broker id"),
-        ("plan generate SNAPSHOT --rebalance --capacities 1=1e400", "found '1=1e400', expected ID=NUMBER"),
+        ("plan generate SNAPSHOT --rebalance --capacity 1=1e400", "found '1=1e400', expected ID=NUMBER"),
         ("plan generate SNAPSHOT --rebalance --tolerance 5%", "found '5%', expected a number such as 2.5"),
         ("plan generate SNAPSHOT --replace 1=2=3", "--replace: found '1=2', expected a broker id"),
         ("plan stage SNAPSHOT PLAN --window 22:60-23:00", "window: found '22:60-23:00'"),

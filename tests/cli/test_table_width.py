@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Final
 
@@ -35,7 +36,7 @@ TABLES: Final[dict[str, tuple[str, ...]]] = {
         "DEGRADED clickstream.snapshots.v1-3", "LOG orders-0 --fail 1,2,3", "LOG scratch-0 --fail 1,2,3",
         "DESCRIBED __consumer_offsets-1",
     ),
-    "kraft compare": ("LOG LOG",),
+    "kraft compare": ("LOG COPY",),
     "kraft recover": ("LOG --node-id 3000",),
     "log at": ("LOG", "LOG --offset 700 --list brokers"),
     "log diff": (
@@ -120,7 +121,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, list[obj
         "HEALTHY": HEALTHY, "DEGRADED": DEGRADED, "DESCRIBED": DESCRIBED, "KCAT": KCAT, "KRAFT": KRAFT, "LOG": LOG,
         "PLAN": PLAN, "SCENARIO": "examples/scenarios/rolling-restart.yaml",
         "KRAFT_SCENARIO": "tests/golden-kraft/scenarios/users.yaml", "MISSING": "missing.yaml",
-        "NEW": tmp_path / "new", **moves,
+        "NEW": tmp_path / "new", "COPY": shutil.copytree(LOG, tmp_path / "copy"), **moves,
     }  # fmt: skip
     return {"EMBEDDED": [*EMBEDDED], **{name: [path] for name, path in paths.items()}}
 

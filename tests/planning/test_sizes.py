@@ -143,7 +143,7 @@ def test_future_replicas_and_failed_directories_do_not_count(tmp_path: Path) -> 
         (HEADINGS.format(1), "no JSON document"),
         (HEADINGS.format(1) + '{"version":1,"brokers":[{"brok', "malformed JSON"),
         ("ERROR: The given brokers do not exist from --broker-list: 9.\n", "found 'ERROR: The given brokers"),
-        (HEADINGS.format(1) + "Error: timed out\n", "found b'Error: timed out'"),
+        (HEADINGS.format(1) + "Error: timed out\n", "found 'Error: timed out'"),
         ("topic,partition,bytes,bytes\nt,0,1,2\n", "once each"),
     ],
     ids=["key of JSON", "key of kafka-log-dirs", "broker", "name", "size", "no replica", "headings", "cut", "error",

@@ -265,7 +265,7 @@ def test_bytes_are_unknown_without_endpoints() -> None:
     "brokers, racks, message",
     [
         ([9], [], "brokers: found broker 9, expected a registered broker: 1, 2, 3"),
-        ([4], [], "brokers: found broker 4, expected a registered broker: 1, 2, 3"),
+        ([4], [], "brokers: found broker 4, which is not up, expected a registered broker: 1, 2, 3"),
         ([-1], [], "found broker -1"),
         ([2**40], [], f"found broker {2**40}"),
         ([1, 1], [], "found broker 1 twice, expected each broker once"),

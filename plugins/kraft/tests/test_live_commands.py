@@ -56,7 +56,7 @@ def test_capture_takes_a_rack_map(url: str, tmp_path: Path, racks: str, code: in
     assert (captured.returncode, message in captured.stderr) == (code, True), captured.stderr
     assert (tmp_path / "out").exists() is (code == 0)
     if code == 0:
-        rows = kframe_json("snapshot", "show", tmp_path / "out", "--brokers")["rows"]
+        rows = kframe_json("snapshot", "show", tmp_path / "out", "--list", "brokers")["rows"]
         assert [row["rack"] for row in rows] == ["a", "a", "b"]
 
 

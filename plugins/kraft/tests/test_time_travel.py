@@ -73,8 +73,8 @@ def test_show_lists_records_with_keys_and_contents(tmp_path: Path) -> None:
         (["--type", "partition"], [7, 8]),
         (["--type", "PARTITION_CHANGE_RECORD"], [9]),
         (["--topics", "orders"], [6, 7, 8, 9]),
-        (["--broker", "1"], [2, 7, 10]),
-        (["--broker", "1", "--broker", "2", "--type", "PartitionChange"], [9]),
+        (["--brokers", "1"], [2, 7, 10]),
+        (["--brokers", "1", "--brokers", "2", "--type", "PartitionChange"], [9]),
         (["--from", "6", "--to", "7"], [6, 7, 8]),
         (["--from", "2023-11-14T22:13:24Z"], [9, 10]),
         (["--to", "2023-11-14T22:13:21Z"], [1]),
@@ -218,11 +218,11 @@ def test_diff_of_a_later_to_an_earlier_offset_is_reversed(tmp_path: Path) -> Non
     "options, message",
     [
         (
-            ["--topic", "orders", "--topic", "nosuch"],
-            "--topic: found 'nosuch', expected the name of a topic in the log",
+            ["--topics", "orders", "--topics", "nosuch"],
+            "--topics: found 'nosuch', expected the name of a topic in the log",
         ),
-        (["--topic", "audit-*"], "--topic: found 'audit-*', expected the name of a topic in the log, or a pattern"),
-        (["--broker", "1,77"], "--broker: found broker 77, expected a broker that the log names"),
+        (["--topics", "audit-*"], "--topics: found 'audit-*', expected the name of a topic in the log, or a pattern"),
+        (["--brokers", "1,77"], "--brokers: found broker 77, expected a broker that the log names"),
         (["--type", "PartitionChanged"], "found 'PartitionChanged', expected PartitionChange or Partition"),
         (["--type", "Foo"], "found 'Foo', expected one of AbortTransaction, AccessControlEntry, "),
     ],
@@ -238,7 +238,7 @@ def test_show_accepts_names_without_records_in_the_selection(tmp_path: Path) -> 
     log = small_cluster(tmp_path)
     log.append(records.ConfigRecord(resource_type=4, resource_name="9", name="x", value="1"))
     log.append(records.RemoveTopicRecord(topic_id=partition(0, 1).topic_id))
-    assert rows("show", tmp_path, "--topic", "ord*", "--broker", "9", "--to", "7") == []
+    assert rows("show", tmp_path, "--topics", "ord*", "--brokers", "9", "--to", "7") == []
 
 
 def test_diff_lists_directories_before_and_after(tmp_path: Path) -> None:

@@ -39,10 +39,10 @@ def check_mentioned(history: LogHistory, topics: Collection[str], brokers: Colle
                 missing_topics = [text for text in missing_topics if not topic_pattern([text]).match(name)]
     if missing_topics:
         raise LogError(
-            "--topic", repr(missing_topics[0]), "the name of a topic in the log, or a pattern that matches some"
+            "--topics", repr(missing_topics[0]), "the name of a topic in the log, or a pattern that matches some"
         )
     if missing_brokers:
-        raise LogError("--broker", f"broker {min(missing_brokers)}", "a broker that the log names")
+        raise LogError("--brokers", f"broker {min(missing_brokers)}", "a broker that the log names")
 
 
 def _records(history: LogHistory, api_keys: Collection[int]) -> Iterator[records.MetadataRecord]:
