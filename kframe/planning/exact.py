@@ -52,9 +52,14 @@ class ExactResult:
 
 def is_small(problem: PlanProblem, limits: LoadLimits | None) -> bool:
     """Whether a problem is so small that it is solved without a request for it, if highspy is installed."""
-    size = len(problem.order) * len(problem.brokers)
     size_max = _VARIABLES_UNREQUESTED if limits is not None else _VARIABLES_WITHOUT_LIMITS
-    return size <= size_max and importlib.util.find_spec("highspy") is not None
+    return _size(problem) <= size_max and importlib.util.find_spec("highspy") is not None
+
+
+def is_searched(problem: PlanProblem) -> bool:
+    """Whether ``solve_relaxed`` searches a whole tree: on request, and for few variables. It is no flow then, and takes
+    the longer the more variables it has."""
+    return problem.request.exact or _size(problem) <= _VARIABLES_UNREQUESTED
 
 
 def solve(problem: PlanProblem, limits: LoadLimits | None) -> ExactResult:
@@ -77,21 +82,30 @@ def solve_relaxed(problem: PlanProblem, limits: LoadLimits | None) -> ExactResul
     solver = _PlanSolver.of(problem, most)
     variables, proven = solver.variables, True
     for columns in (variables.staying, variables.missing):
-        program = solver.program(None)
-        objective = np.zeros(len(variables))
-        objective[columns] = 1.0
-        solution = solver.minimize(replace(program, cost=objective))
-        if solution.values is None:
+        fewest, optimal = solver.fewest(columns)
+        if fewest is None:
             return ExactResult(None, 0, True, False, np.empty(0, np.int32))
-        proven &= solution.optimal
-        most = (*most, round(float(solution.values[columns].sum())))
+        proven &= optimal
+        most = (*most, fewest)
         solver = replace(solver, most=most)
     result = solver.result(limits)
     return replace(result, optimal=result.optimal and proven, bound=result.bound if proven else 0)
 
 
+def fewest_staying(problem: PlanProblem) -> int | None:
+    """The number of partitions that stay as they are in the plan of ``solve_relaxed``. None if the solver has none."""
+    _check_size(problem)
+    solver = _PlanSolver.of(problem, ())
+    return solver.fewest(solver.variables.staying)[0]
+
+
+def _size(problem: PlanProblem) -> int:
+    """Partitions times brokers."""
+    return len(problem.order) * len(problem.brokers)
+
+
 def _check_size(problem: PlanProblem) -> None:
-    size = len(problem.order) * len(problem.brokers)
+    size = _size(problem)
     if size > VARIABLES_MAX:
         raise InputError("exact", f"{size:,} variables", f"at most {VARIABLES_MAX:,}: fewer partitions or brokers")
 
@@ -130,6 +144,15 @@ class _PlanSolver:
         if not request.exact:
             nodes, gap = _NODES_UNREQUESTED, _GAP_UNREQUESTED if problem.weighted else gap
         return minimize(program, nodes, gap, request.seed)
+
+    def fewest(self, columns: Int64) -> tuple[int | None, bool]:
+        """The least sum of these variables, None if no solution was found, and whether it is proven to be the least."""
+        objective = np.zeros(len(self.variables))
+        objective[columns] = 1.0
+        solution = self.minimize(replace(self.program(None), cost=objective))
+        if solution.values is None:
+            return None, False
+        return round(float(solution.values[columns].sum())), solution.optimal
 
     def result(self, limits: LoadLimits | None) -> ExactResult:
         """The cheapest solution, by a program whose limits are narrowed until the solution is within ``limits``."""

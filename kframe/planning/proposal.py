@@ -14,7 +14,7 @@ from kframe.model.tables import Targets
 from kframe.planning.bounds import Shortage, lower_bounds, required_copies
 from kframe.planning.caps import capped_bound, is_capped
 from kframe.planning.draft import Draft, weighted_loads
-from kframe.planning.exact import is_small, solve, solve_relaxed
+from kframe.planning.exact import fewest_staying, is_searched, is_small, solve, solve_relaxed
 from kframe.planning.leaders import balance_leaders
 from kframe.planning.limits import LoadLimits, distinct_racks, replica_limits
 from kframe.planning.moves import move_for_balance, move_required
@@ -317,7 +317,12 @@ def _solved(proposal: PlanProposal, rounds: int = _LIMIT_ROUNDS) -> PlanProposal
 
 
 def _solved_within_caps(proposal: PlanProposal) -> PlanProposal:
-    """The plan in which the fewest partitions stay and the fewest racks are missing, where caps allow no full plan."""
+    """The plan in which the fewest partitions stay and the fewest racks are missing, where caps allow no full plan.
+
+    A large problem is not searched without a request if the proposal leaves no more partitions than any plan must.
+    """
+    if not is_searched(proposal.problem) and proposal.shortage.staying == fewest_staying(proposal.problem):
+        return proposal
     best = proposal
     for _ in range(_LIMIT_ROUNDS):
         limits = best.limits
