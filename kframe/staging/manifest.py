@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 import msgspec
 
 from kframe.errors import SnapshotError
-from kframe.snapshot.decode import Count, decode
+from kframe.snapshot.decode import Count, decode, refuse_repeated_keys
 from kframe.snapshot.files import InputFile, read_document
 from kframe.whatif.plan import Stamp
 
@@ -164,7 +164,9 @@ def manifest_text(manifest: StageManifest) -> bytes:
 def read_manifest(path: InputFile) -> StageManifest:
     """Read a manifest: the file, or the folder that has it. Raises SnapshotError for a malformed document."""
     source = path / MANIFEST_FILE if isinstance(path, Path) and path.is_dir() else path
-    manifest = decode(_MANIFEST, read_document(source), str(source))
+    text = read_document(source)
+    refuse_repeated_keys(text, str(source))
+    manifest = decode(_MANIFEST, text, str(source))
     for position, stage in enumerate(manifest.stages):
         if stage.number != position + 1:
             raise SnapshotError(f"{source} field stages[{position}].number", str(stage.number), str(position + 1))

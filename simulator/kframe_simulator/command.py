@@ -142,9 +142,12 @@ def replay(source: str, target: Path | None, scenario: Path | None, output: str)
 @output_option
 def shrink_command(source: str, invariant: str | None, target: Path | None, tries: int, output: str) -> None:
     """Leave actions out of a run as long as it breaks the same invariant."""
-    from kframe_simulator import play, shrink
+    from kframe_simulator import INVARIANTS, play, shrink
     from kframe_simulator.simulation.files import write_run
 
+    known = [rule.number for rule in INVARIANTS]
+    if invariant not in (None, *known):
+        raise click.UsageError(f"--invariant: found {invariant!r}, expected one of {', '.join(known)}")
     options, plan, _ = _read(source)
     first = play(options, plan)
     if not first.violations:

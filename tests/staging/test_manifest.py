@@ -63,6 +63,7 @@ def test_manifest_round_trips(tmp_path: Path) -> None:
         ('"before":[1,2]', '"before":[-1]', r"stages\[0\].reassignments\[0\].before\[0\]"),
         ('"summary"', '"sum"', "sum"),
         ("]}\n", "", "malformed JSON"),
+        ('"summary"', '"summary":"x","summary"', "key 'summary' twice in one object"),
     ],
 )
 def test_malformed_manifest_is_refused(tmp_path: Path, old: str, new: str, message: str) -> None:

@@ -12,6 +12,7 @@ from kframe.errors import ConfigError, InputError
 from kframe.model.events import ElectionType
 from kframe.model.kafka_uuids import uuid_text
 from kframe.model.kraft.directory_ids import LOST
+from kframe.model.kraft.levels import LEVEL_NAMES
 from kframe.model.kraft.record_sizes import record_size
 from kframe.model.kraft.records import PartitionChangeRecord
 from kframe.snapshot import Snapshot, Source
@@ -387,3 +388,11 @@ def test_non_preferred_leader_stays() -> None:
 def test_record_size_counts_only_set_fields() -> None:
     record = PartitionChangeRecord(partition_id=1, topic_id=TOPIC_ID, isr=(1, 2), leader=1)
     assert record_size(record, 0) == record_size(record, 2) == 3 + 4 + 16 + 1 + (1 + 1 + 9) + (1 + 1 + 4)
+
+
+@pytest.mark.parametrize("level, noted", [(len(LEVEL_NAMES), False), (99, True)])
+def test_newer_metadata_version_is_an_assumption(level: int, noted: bool) -> None:
+    whatif = new_whatif([partition(0, (1, 2), (1, 2))], level=level, supported=level)
+    expected = (f"metadata.version: level 99 is unknown to kframe: decided as {LEVEL_NAMES[-1]}, the last known one",)
+    assert whatif.assumptions == (expected if noted else ())
+    assert whatif.fail([1]).assumptions == whatif.assumptions

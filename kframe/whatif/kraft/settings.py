@@ -12,7 +12,7 @@ from kframe.errors import ConfigError, InputError
 from kframe.model.config import ControllerConfig
 from kframe.model.kafka_uuids import expected_uuid, uuid_of_text
 from kframe.model.kraft.ids import METADATA_VERSION, ResourceType
-from kframe.model.kraft.levels import INT16_MAX, parse_level
+from kframe.model.kraft.levels import INT16_MAX, LEVEL_NAMES, level_name, parse_level
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.kraft.releases import (
     LATEST_RELEASE,
@@ -80,6 +80,14 @@ def release_of(
     release = release_of_level(metadata.metadata_version)
     assumption = f"cluster.release unknown: taken as Kafka {release}, that of {METADATA_VERSION}"
     return release, (f"{assumption} (--config {RELEASE_KEY}=VERSION states it)",)
+
+
+def level_assumptions(metadata: ClusterMetadata) -> tuple[str, ...]:
+    """What is assumed of a ``metadata.version`` that is newer than all levels that kframe knows."""
+    if metadata.metadata_version <= len(LEVEL_NAMES):
+        return ()
+    level = level_name(metadata.metadata_version)
+    return (f"{METADATA_VERSION}: {level} is unknown to kframe: decided as {LEVEL_NAMES[-1]}, the last known one",)
 
 
 def feature_level(name: str, text: str) -> int:

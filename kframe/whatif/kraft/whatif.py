@@ -39,6 +39,7 @@ from kframe.whatif.kraft.health import kraft_health
 from kframe.whatif.kraft.settings import (
     kraft_config,
     kraft_settings,
+    level_assumptions,
     release_of,
     snapshot_with_features,
     stated_release,
@@ -73,12 +74,11 @@ class KraftWhatIf(WhatIf):
         """See ``WhatIf``; the clock and the batches have no use."""
         stated = stated_release(config)
         snapshot, config = snapshot_with_features(self.snapshot, config)
-        self.snapshot = snapshot
         self.config, self.assumptions = kraft_config(snapshot, config)
         metadata = snapshot.to_metadata()
         self.snapshot = snapshot = snapshot.without_partitions()
         release, assumed = release_of(metadata, snapshot.controller_id, stated)
-        self.assumptions = (*self.assumptions, *assumed)
+        self.assumptions = (*self.assumptions, *assumed, *level_assumptions(metadata))
         self.assumes_release = bool(assumed)
         """Whether the release of the controllers is neither stated nor known."""
         settings = kraft_settings(snapshot, metadata, self.config, config, release)

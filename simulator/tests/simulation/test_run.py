@@ -124,6 +124,8 @@ def test_sim_command_runs_and_replays(tmp_path: Path) -> None:
     saved.write_text(json.dumps(changed))
     assert runner.invoke(cli, ["sim", "replay", str(saved)]).exit_code == 1
     assert runner.invoke(cli, ["sim", "shrink", "7"]).exit_code == 2
+    unknown = runner.invoke(cli, ["sim", "shrink", "7", "--invariant", "I0"])
+    assert (unknown.exit_code, "found 'I0', expected one of I1, " in unknown.output) == (2, True)
     assert runner.invoke(cli, ["sim", "run", "--seeds", "9..8"]).exit_code == 2
 
 
