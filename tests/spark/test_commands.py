@@ -57,7 +57,7 @@ def test_from_exports_to_violations(spark: Any, tmp_path: Path) -> None:
         ("west", "offline", "warning", "t", 1, "-1"),
         ("west", "under_min_isr", "warning", "t", 1, "[3]"),
     ]
-    assert "1 errors, 2 warnings" in checked.stderr
+    assert "1 error, 2 warnings" in checked.stderr
     written = set((tmp_path / "broken").rglob("*.parquet"))
     rerun = kframe("spark", "validate", out, "--out", tmp_path / "broken", "-o", "json")
     assert (rerun.exit_code, rerun.stdout) == (0, checked.stdout)
