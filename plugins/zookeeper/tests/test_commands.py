@@ -161,7 +161,7 @@ def test_logs_have_kafkas_layout(start: Start, client: KazooClient, tmp_path: Pa
     assert holds(client, 1001, 2)
     assert running.stop() == 0
     expected = {
-        "controller.log": r"\[\d{4}-\d\d-\d\d [\d:]{8},\d{3}\] INFO \[Controller id=1001\] kframe .* stands for .*",
+        "controller.log": r"\[\d{4}-\d\d-\d\d [\d:]{8},\d{3}\] INFO \[Controller id=1001\] kframe .* is a candidate for .*",
         "state-change.log": r"\[[-0-9 :,]+\] INFO \[Controller id=1001 epoch=2\] .+ \(kframe\.statechange\)",
     }  # fmt: skip
     for name, pattern in expected.items():
@@ -200,7 +200,7 @@ def test_status_and_resign(address: str, start: Start, client: KazooClient) -> N
         "schema": "kframe.controller-status/v1", "controller_id": 1001, "controller_epoch": 2,
         "brokers": [1, 2, 3, 4, 5, 6], "quarantined": [],
     }  # fmt: skip
-    assert "anybody may change /brokers/topics" in report["warnings"]
+    assert "any client may change /brokers/topics" in report["warnings"]
     refused = kframe("controller", "resign", "--zookeeper", address, "--id", 1002)
     assert (refused.returncode, refused.stderr) == (5, "error: broker 1001 is controller, not 1002\n")
     ended = kframe_json("controller", "resign", "--zookeeper", address, "--id", 1001)
