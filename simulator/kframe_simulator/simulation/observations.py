@@ -148,6 +148,8 @@ class EventCompleted(NamedTuple):
     """The controller's memory before a broker's response. Empty for other events."""
     sent_epochs: Mapping[tuple[TopicPartition, int], int] = {}
     """The highest leader epoch of LeaderAndIsr requests, by partition and broker."""
+    unread: frozenset[str] = frozenset()
+    """Topics whose record was unreadable when the event read it."""
 
 
 class ControlledShutdownCompleted(NamedTuple):

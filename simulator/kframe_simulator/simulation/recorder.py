@@ -209,6 +209,10 @@ class Recorder:
         notes = self._notes[process.controller_id]
         return notes.noticed.union(notes.written)
 
+    def topic_unread(self, reader: int, name: str) -> None:
+        """A controller has read a topic whose record is unreadable."""
+        self._notes[reader].unread.add(name)
+
     def states_read(self, reader: int, cluster: ClusterState, rows: Int32, states: StoredStates) -> None:
         """A controller has read states."""
         process, p, names = self.process_of(reader), cluster.partitions, cluster.topics.names
@@ -300,7 +304,7 @@ class Recorder:
             frozenset(notes.elections),
             frozenset(dict(registered.items() - notes.registered.items())),
             frozenset(notes.overwritten), frozenset(notes.registered.keys() - registered.keys()),
-            notes.knowledge, notes.last_epochs,
+            notes.knowledge, notes.last_epochs, frozenset(notes.unread),
         )  # fmt: skip
         self.watch.check(ended)
         if (
