@@ -150,6 +150,8 @@ class EventCompleted(NamedTuple):
     """The highest leader epoch of LeaderAndIsr requests, by partition and broker."""
     unread: frozenset[str] = frozenset()
     """Topics whose record was unreadable when the event read it."""
+    bounced: frozenset[int] = frozenset()
+    """The subset of ``arrived`` whose earlier registration the controller knew."""
 
 
 class ControlledShutdownCompleted(NamedTuple):

@@ -129,14 +129,22 @@ def test_added_replica_of_partition_without_leader_awaits_an_election(
     assert (rest.unclean_partitions_have_leaders(simulation.watch, None) is None) is exempt
 
 
-@pytest.mark.parametrize(("departed", "exempt"), [({3}, True), ({4}, False), ((), False)])
+@pytest.mark.parametrize(
+    ("departed", "bounced", "exempt"),
+    [
+        ({3}, (), True), ({4}, (), False), ((), (), False), ((), {3}, True), ((), {4}, False), ((), {1, 3}, False),
+        ({3}, {1}, True),
+    ],
+)  # fmt: skip
 def test_reassignment_may_go_on_after_an_unclean_election_of_its_target(
-    simulation: Simulation, departed: Collection[int], exempt: bool
+    simulation: Simulation, departed: Collection[int], bounced: Collection[int], exempt: bool
 ) -> None:
-    """Seed 40000797: a target replica registered, then the leader failed. An unclean election made the target the
-    ISR."""
+    """Seeds 40000797 and 10001740: a target replica registered, then the leader failed or registered again. An unclean
+    election made the target the ISR."""
     edit(simulation, replicas=(1, 3), adding=(1,), removing=(3,), leader=1, isr=(1,))
-    changed = ended(simulation, written=(KEY,), arrived=frozenset({1}), departed=frozenset(departed))
+    changed = ended(
+        simulation, written=(KEY,), arrived=frozenset({1}), departed=frozenset(departed), bounced=frozenset(bounced)
+    )
     assert (members.reassignments_end_after_broker_startup(simulation.watch, changed) is None) is exempt
 
 
