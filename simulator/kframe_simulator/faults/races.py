@@ -143,8 +143,11 @@ def _misdirect(simulation: SimulationState, arguments: Mapping[str, Any]) -> boo
 def _repeat_proposals(simulation: SimulationState, process: ControllerProcess) -> None:
     """Leaders repeat their last proposals to a process, over connections that are still open.
 
-    A leader of a partition that storage has as RECOVERING has proposed nothing: it would propose RECOVERED.
+    Before inter-broker protocol 2.7-IV2 leaders send no proposals. A leader of a partition that storage has as
+    RECOVERING has proposed nothing: it would propose RECOVERED.
     """
+    if not simulation.controllers_store_isrs:
+        return
     rows = simulation.ensemble.rows
     for broker in simulation.brokers.values():
         for key, partition in sorted(broker.model.partitions.items()):

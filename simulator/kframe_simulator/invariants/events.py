@@ -198,10 +198,11 @@ def read_states_are_applied(watch: Watch, ended: EventCompleted) -> str | None:
 def stored_reassignments_stay(watch: Watch, ended: EventCompleted) -> str | None:
     """L3: a reassignment from storage stays in its znode until it is complete, unless a later API request names it. As
     in Kafka, a partition that never had a leader is reported as failed and removed. Under
-    ``kframe.reassignment.strict`` its reassignment begins with its first leader."""
+    ``kframe.reassignment.strict`` its reassignment begins with its first leader. A topic that the controller could not
+    read in this event, or since it took the role, is unknown, or its assignment is stored later."""
     if not ended.calls.get("write_reassignments") or ended.failed:
         return None
-    ensemble, marked = watch.simulation.ensemble, watch.observed.marked()
+    ensemble, marked, term = watch.simulation.ensemble, watch.observed.marked(), watch.observed.of_term(ended.process)
     before, now = ended.reassignments, ensemble.stored_reassignments()
     requested: set[TopicPartition] = set()
     if isinstance(ended.event, ReassignmentRequested):
@@ -211,9 +212,9 @@ def stored_reassignments_stay(watch: Watch, ended: EventCompleted) -> str | None
         }
     for key in before.keys() - now.keys() - requested:
         row = ensemble.rows.get(key)
-        if row is None or not (row.adding or row.removing) or key[0] in marked or not ensemble.readable([key[0]]):
+        if row is None or not (row.adding or row.removing) or key[0] in marked or row.partition_epoch == NO_STATE:
             continue
-        if row.partition_epoch == NO_STATE:
+        if key[0] in ended.unread or (key[0] in term.unreadable_topics and key not in term.announced):
             continue
         if row.target and row.target == before[key]:
             return f"{key}: its reassignment to {before[key]} continues, and was removed from storage"

@@ -210,9 +210,9 @@ def stored_elections_are_performed(watch: Watch, ended: EventCompleted) -> str |
 
 def reassignments_end_after_broker_startup(watch: Watch, ended: EventCompleted) -> str | None:
     """L3: after a target broker has registered, no reassignment is in progress whose target is live, in sync and
-    leading. Leaders that write ISRs themselves notify of them later. The event handles failed brokers last: an unclean
-    election that they cause may make the target the whole ISR, and ends no reassignment (Kafka 3.9
-    ``processBrokerChange``)."""
+    leading. Leaders that write ISRs themselves notify of them later. The event handles new brokers, then bounced ones
+    as failed and as new, then failed ones: an unclean election that later ones cause may make the target the whole ISR,
+    and ends no reassignment (Kafka 3.9 ``processBrokerChange``)."""
     process = ended.process
     if not watch.simulation.controllers_store_isrs:
         return None
@@ -223,7 +223,8 @@ def reassignments_end_after_broker_startup(watch: Watch, ended: EventCompleted) 
     for row in _rows(watch, process):
         target = set(row.target)
         moving = (row.adding or row.removing) and row.leader in target and target & ended.arrived
-        elected_last = row.key in ended.written and ended.departed.intersection(row.replicas)
+        failed_later = ended.departed if target & ended.bounced else ended.departed | ended.bounced
+        elected_last = row.key in ended.written and failed_later.intersection(row.replicas)
         if moving and not elected_last and target <= usable.intersection(row.isr):
             return f"{row.key}: target {sorted(target)} is live and in sync, and the reassignment goes on"
     return None

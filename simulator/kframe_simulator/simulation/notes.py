@@ -58,6 +58,8 @@ class Notes:
     """Partitions of the ISR change notifications that the event has read."""
     reassignments: Mapping[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
     """The content of ``/admin/reassign_partitions`` before the event first wrote it."""
+    unread: set[str] = field(default_factory=set)
+    """Topics whose record was unreadable when the event read it."""
     knowledge: bytes = b""
     """The controller's memory before a broker's response. Empty for other events."""
     failures: int = 0

@@ -148,6 +148,10 @@ class EventCompleted(NamedTuple):
     """The controller's memory before a broker's response. Empty for other events."""
     sent_epochs: Mapping[tuple[TopicPartition, int], int] = {}
     """The highest leader epoch of LeaderAndIsr requests, by partition and broker."""
+    unread: frozenset[str] = frozenset()
+    """Topics whose record was unreadable when the event read it."""
+    bounced: frozenset[int] = frozenset()
+    """The subset of ``arrived`` whose earlier registration the controller knew."""
 
 
 class ControlledShutdownCompleted(NamedTuple):

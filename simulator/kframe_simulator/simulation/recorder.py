@@ -209,6 +209,10 @@ class Recorder:
         notes = self._notes[process.controller_id]
         return notes.noticed.union(notes.written)
 
+    def topic_unread(self, reader: int, name: str) -> None:
+        """A controller has read a topic whose record is unreadable."""
+        self._notes[reader].unread.add(name)
+
     def states_read(self, reader: int, cluster: ClusterState, rows: Int32, states: StoredStates) -> None:
         """A controller has read states."""
         process, p, names = self.process_of(reader), cluster.partitions, cluster.topics.names
@@ -293,14 +297,14 @@ class Recorder:
         unsent = [deposed_leader for deposed_leader in notes.deposed if deposed_leader not in notes.notified]
         self.watch.observed.event_ended(process, event)
         registered = self.watch.observed.registered(process)
+        arrived = frozenset(dict(registered.items() - notes.registered.items()))
         ended = EventCompleted(
             process, event, tuple(notes.written), notes.topics, repeated, tuple(unsent), notes.calls,
             failures_of(process) > notes.failures, tuple(self._errors.warnings), notes.reassignments,
             notes.not_sent_as_new(self.ensemble.rows), notes.unaware(process.transport.channels),
-            frozenset(notes.elections),
-            frozenset(dict(registered.items() - notes.registered.items())),
-            frozenset(notes.overwritten), frozenset(notes.registered.keys() - registered.keys()),
-            notes.knowledge, notes.last_epochs,
+            frozenset(notes.elections), arrived, frozenset(notes.overwritten),
+            frozenset(notes.registered.keys() - registered.keys()), notes.knowledge, notes.last_epochs,
+            frozenset(notes.unread), arrived & notes.registered.keys(),
         )  # fmt: skip
         self.watch.check(ended)
         if (

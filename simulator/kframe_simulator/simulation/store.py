@@ -254,9 +254,10 @@ class SimStore(MemoryStore):
         return (broker_id, broker_epoch) in self._registrations_read
 
     def _forget_versions(self, names: Sequence[str], readable: Sequence[int]) -> None:
-        """Forget the versions of unreadable topics, so that writes over them fail."""
+        """Report unreadable topics, and forget their versions, so that writes over them fail."""
         for index in set(range(len(names))) - set(readable):
             self._read_versions[names[index]] = -2
+            self._ensemble.simulation.topic_unread(self.controller_id, names[index])
 
     def _without_broken(self, cluster: ClusterState) -> ClusterState:
         names, readable = cluster.topics.names, set(self._ensemble.readable(cluster.topics.names))

@@ -20,6 +20,7 @@ from kframe_simulator import Simulation
 from kframe_simulator.broker.outgoing import ControlledShutdown, ControlledShutdownResponseData
 from kframe_simulator.invariants import events, members, rest
 from kframe_simulator.simulation.observations import EventCompleted
+from kframe_simulator.simulation.observed import Epochs
 from kframe_simulator.simulation.watch import Watch
 from kframe_simulator.testing.at_rest import KEY, edit, ended, state, topic
 
@@ -57,6 +58,23 @@ def test_removed_reassignment_of_partition_without_state_is_exempt(
     """Seed 13: the reassignment is reported as failed, as in Kafka, and begins with the first leader."""
     edit(simulation, replicas=(4, 1), adding=(4,), removing=(1,), partition_epoch=partition_epoch)
     changed = ended(simulation, calls={"write_reassignments": 1}, reassignments={KEY: (4,)})
+    assert (events.stored_reassignments_stay(simulation.watch, changed) is None) is exempt
+
+
+@pytest.mark.parametrize(
+    ("unread", "unreadable_topics", "announced", "exempt"),
+    [({"t"}, set(), True, True), (set(), {"t"}, False, True), (set(), {"t"}, True, False), (set(), set(), True, False)],
+    ids=["in-the-event", "since-the-failover", "read-later", "readable"],
+)
+def test_removed_reassignment_of_unread_topic_is_exempt(
+    simulation: Simulation, unread: set[str], unreadable_topics: set[str], announced: bool, exempt: bool
+) -> None:
+    """Seed 10001288: the record was unreadable at the end of a reassignment, and repaired in the same event."""
+    edit(simulation, replicas=(4, 1), adding=(4,), removing=(1,))
+    term = simulation.watch.observed.of_term(simulation.controllers[0])
+    term.unreadable_topics = unreadable_topics
+    term.announced = {KEY: Epochs(0, 0)} if announced else {}
+    changed = ended(simulation, calls={"write_reassignments": 1}, reassignments={KEY: (4,)}, unread=frozenset(unread))
     assert (events.stored_reassignments_stay(simulation.watch, changed) is None) is exempt
 
 
@@ -111,14 +129,22 @@ def test_added_replica_of_partition_without_leader_awaits_an_election(
     assert (rest.unclean_partitions_have_leaders(simulation.watch, None) is None) is exempt
 
 
-@pytest.mark.parametrize(("departed", "exempt"), [({3}, True), ({4}, False), ((), False)])
+@pytest.mark.parametrize(
+    ("departed", "bounced", "exempt"),
+    [
+        ({3}, (), True), ({4}, (), False), ((), (), False), ((), {3}, True), ((), {4}, False), ((), {1, 3}, False),
+        ({3}, {1}, True),
+    ],
+)  # fmt: skip
 def test_reassignment_may_go_on_after_an_unclean_election_of_its_target(
-    simulation: Simulation, departed: Collection[int], exempt: bool
+    simulation: Simulation, departed: Collection[int], bounced: Collection[int], exempt: bool
 ) -> None:
-    """Seed 40000797: a target replica registered, then the leader failed. An unclean election made the target the
-    ISR."""
+    """Seeds 40000797 and 10001740: a target replica registered, then the leader failed or registered again. An unclean
+    election made the target the ISR."""
     edit(simulation, replicas=(1, 3), adding=(1,), removing=(3,), leader=1, isr=(1,))
-    changed = ended(simulation, written=(KEY,), arrived=frozenset({1}), departed=frozenset(departed))
+    changed = ended(
+        simulation, written=(KEY,), arrived=frozenset({1}), departed=frozenset(departed), bounced=frozenset(bounced)
+    )
     assert (members.reassignments_end_after_broker_startup(simulation.watch, changed) is None) is exempt
 
 

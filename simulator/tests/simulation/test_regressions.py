@@ -178,6 +178,19 @@ def test_repeated_proposals_change_no_recovering_partition() -> None:
     assert result.played["misdirect"] == 1
 
 
+def test_leaders_that_write_isrs_themselves_repeat_no_proposals() -> None:
+    """Seed 10000896: before 2.7-IV2 a repeated proposal was older than the ISR that its leader had written."""
+    options, _ = plan_of(10000896)
+    plan = [
+        Action(3_823.7, "misdirect", {"for_ms": 2_044}),
+        Action(3_867.9, "bounce_broker", {"broker": 1}),
+        Action(4_449.5, "expire_controller", {"controller": 27}),
+    ]
+    result = play_plan(options, plan)
+    assert result.violations == ()
+    assert result.played["misdirect"] == result.played["bounce_broker"] == 1
+
+
 def test_deposed_controller_refuses_no_partition_of_its_successor() -> None:
     """Seed 40000648: it refused the ISR as of an unknown partition, and the leader proposed no other one."""
     options, _ = plan_of(40000648)
