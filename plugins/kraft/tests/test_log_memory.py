@@ -112,7 +112,7 @@ def _small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     "source, arguments",
     [
         (directory, ["show", "--type", "Topic"]),
-        (directory, ["show", "--topics", "nothing", "--from", "2023-11-14T22:13:21Z"]),
+        (directory, ["show", "--type", "TopicRecord", "--from", "2023-11-14T22:13:21Z"]),
         (directory, ["at"]),
         (directory, ["at", "--offset", "100"]),
         (directory, ["diff", "8", "end"]),
