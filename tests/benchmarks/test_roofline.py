@@ -47,6 +47,7 @@ def test_every_kernel_is_measured_or_excluded_with_reason() -> None:
     assert set(roofline.NOTES) | set(roofline.LIMITS) <= whole
 
 
+@pytest.mark.extended
 def test_kernel_results_equal_references(kernel_cluster: KernelCluster) -> None:
     scattered = kernel_cluster.k < kernel_cluster.n
     assert kernel_cluster.k == (3 * PARTITIONS // BROKERS if scattered else PARTITIONS)

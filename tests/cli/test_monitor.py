@@ -61,6 +61,7 @@ def test_metrics_have_kafka_and_process_names(ensemble: MemoryEnsemble) -> None:
     assert len(families) == len(set(families))
 
 
+@pytest.mark.extended
 def test_pages_without_descriptors_are_tried_once_a_second(
     ensemble: MemoryEnsemble, monkeypatch: pytest.MonkeyPatch
 ) -> None:

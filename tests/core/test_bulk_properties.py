@@ -235,6 +235,7 @@ def _seen() -> tuple[int, int, int]:
     )
 
 
+@pytest.mark.extended
 def test_no_call_or_object_per_partition() -> None:
     few, many = costs(SMALL), costs(LARGE)
     for step in STEPS:

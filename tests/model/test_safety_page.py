@@ -28,6 +28,7 @@ def test_keys_and_defaults(key: str, default: str) -> None:
     assert (KEYS[key].default == default) if key != "–" else default in ("always", "–")
 
 
+@pytest.mark.extended
 def test_named_tests_exist() -> None:
     folders = (ROOT / "tests", ROOT / "plugins")
     trees = [ast.parse(path.read_text()) for folder in folders for path in folder.rglob("test_*.py")]

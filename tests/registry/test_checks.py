@@ -155,6 +155,7 @@ def test_crash_is_reported_for_interrupted_check(plugins_dir: Path) -> None:
     assert len(failures) == len(CHECKS) - 2
 
 
+@pytest.mark.extended
 def test_selector_that_hangs_is_stopped(plugins_dir: Path) -> None:
     failures = failed(check_isolated("hang", plugins_dir=plugins_dir, timeout_s=3))
     assert "the process was stopped after 3 s" in failures.values()

@@ -10,6 +10,7 @@ from random import Random
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 from pyarrow import parquet
@@ -70,6 +71,7 @@ def test_ingested_cluster_equals_snapshot(random: Random) -> None:
     assert snapshot_of(*tables).digest() == snapshot.digest()
 
 
+@pytest.mark.extended
 @examples(0.3)
 @given(RANDOMS)
 def test_whole_clusters_of_a_fleet_equal_a_single_machine(random: Random) -> None:

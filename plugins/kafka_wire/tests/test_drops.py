@@ -97,6 +97,7 @@ def test_each_drop_reason_has_its_log_level(reason: DropReason, level: str, capl
     assert [record.levelname for record in caplog.records] == [level]
 
 
+@pytest.mark.extended
 def test_server_without_descriptors_retries_once_a_second(caplog: pytest.LogCaptureFixture) -> None:
     """asyncio logs an error for each connection that it cannot accept, and more of them every second."""
     with Served() as served, socket.socket() as connection:

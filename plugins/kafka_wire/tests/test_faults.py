@@ -257,6 +257,7 @@ def test_a_top_level_error_has_no_partitions(make_cluster: MakeCluster) -> None:
     assert cluster.received == ["LeaderAndIsr", "UpdateMetadata", "StopReplica"]
 
 
+@pytest.mark.extended
 def test_requests_longer_than_a_socket_buffer_arrive_whole(make_cluster: MakeCluster) -> None:
     cluster = make_cluster()
     cluster.state = cluster_of({f"a-topic-with-a-name-{n}": [healthy(1)] * 100 for n in range(600)}, registered=[1])

@@ -167,6 +167,7 @@ def test_frames_in_progress_share_the_memory_limit() -> None:
             client.socket.close()
 
 
+@pytest.mark.extended
 def test_a_client_that_never_reads_is_disconnected() -> None:
     with Served({"t": [healthy(1)] * 2000}, config={"connections.max.idle.ms": "200"}) as served:
         with served.client() as client:

@@ -65,6 +65,7 @@ def unused_address() -> ListenerAddress:
         return ListenerAddress(HOST, unused.getsockname()[1])
 
 
+@pytest.mark.extended
 def test_listener_without_descriptors_retries_once_a_second(
     listener: LivenessListener, caplog: pytest.LogCaptureFixture
 ) -> None:

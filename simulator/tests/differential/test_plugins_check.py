@@ -62,6 +62,7 @@ def test_check_of_a_store_and_of_a_transport(name: str, check: str) -> None:
     assert (row["offer"], row["check"], row["passed"], row["problem"]) == (name, check, True, None)
 
 
+@pytest.mark.extended
 def test_check_reports_a_difference_from_the_embedded_store(tmp_path: Path) -> None:
     (tmp_path / "forgetful.py").write_text(FORGETFUL)
     result = run("check", "forgetful", "--plugins-dir", tmp_path, "-o", "json")

@@ -24,6 +24,7 @@ def test_search_violates_no_invariant_and_reaches_expected_states(name: str) -> 
     assert (report.depth, report.states) == (space.quick, space.known)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("name", MUTANTS)
 def test_search_finds_shortest_path_to_mutant(name: str) -> None:
     mutant = MUTANTS[name]

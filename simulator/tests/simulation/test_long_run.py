@@ -10,6 +10,7 @@ from kframe_simulator.testing import long_run
 from kframe_simulator.testing.long_run import ControllerSample, LongRun, play_long, size_of
 
 
+@pytest.mark.extended
 def test_hours_keep_every_invariant() -> None:
     """A controller without faults keeps its role longer."""
     runs = [play_long(2_000_001, 0.05, controller_faults=faults) for faults in (False, True)]
