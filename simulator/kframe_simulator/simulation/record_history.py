@@ -4,8 +4,8 @@ The leader acknowledges a record with acks=all (a promise) for all in-sync repli
 
 - after a leader was elected from outside the ISR: records of earlier leader epochs;
 - after every member of an ISR has lost its disk: records up to that leader epoch (X9);
-- after a leader without its log leads, and all ISR members have registered again since the ISR was stored. Their
-  broker epochs do not show which of them lost its log (``docs/explanation/safety.md``).
+- after a leader without its log leads, and all registered ISR members have registered again since the ISR was stored.
+  Their broker epochs do not show which of them lost its log (``docs/explanation/safety.md``).
 
 Promises end with their topic. Topics are not checked if a broker has a log of an earlier topic with the same name, or
 knows the topic by another id.
@@ -132,9 +132,11 @@ class RecordHistory:
         return {member for member, epoch in self._epochs(row).items() if before.get(member) != epoch}
 
     def _cannot_be_known(self, row: Row) -> bool:
-        """Whether storage cannot show that the leader is a worse choice than other ISR members: all of them have
-        registered again, or the registration of the leader is masked."""
-        return row.leader in self._masked[row.key] or self._reregistered(row).issuperset(self._epochs(row))
+        """Whether storage cannot show that the leader is a worse choice than other registered ISR members: all of them
+        have registered again, or the registration of the leader is masked."""
+        brokers = self._simulation.brokers
+        registered = {member for member in self._epochs(row) if brokers[member].registered}
+        return row.leader in self._masked[row.key] or self._reregistered(row) >= registered
 
     def logs_lost(self, broker_id: int, keys: Iterable[TopicPartition]) -> None:
         """A broker has lost its logs of these partitions."""

@@ -62,6 +62,31 @@ def test_lost_log_is_exempt_if_all_isr_members_reregistered(
     assert (records.leaders_have_acknowledged_records(simulation.watch, led) is None) is exempt
 
 
+@pytest.mark.parametrize(
+    ("failed", "exempt"), [((2,), True), ((), False)], ids=["the-other-failed", "the-other-is-registered"]
+)
+def test_lost_log_is_exempt_if_all_registered_isr_members_reregistered(
+    simulation: Simulation, failed: tuple[int, ...], exempt: bool
+) -> None:
+    """Seed 349281303: the leader restarted without its log, another member registered again, and the third failed. The
+    controller raised the leader epoch, and removed the failed member after that."""
+    write(simulation, 1, 2, 3)
+    promise(simulation)
+    history = simulation.watch.record_history
+    history.state_written(state(simulation))
+    del simulation.brokers[1].model.disks.logs[KEY]
+    history.logs_lost(1, (KEY,))
+    for broker_id in (1, 3):
+        broker = simulation.brokers[broker_id]
+        broker.registration = replace(broker.registration, broker_epoch=broker.registration.broker_epoch + 100)
+    for broker_id in failed:
+        simulation.brokers[broker_id].registered = False
+    raised = state(simulation)
+    history.state_written(raised)
+    led = BecameLeader(simulation.brokers[1], KEY, raised.after.leader_epoch)
+    assert (records.leaders_have_acknowledged_records(simulation.watch, led) is None) is exempt
+
+
 @pytest.mark.parametrize(("remaining", "exempt"), [((), True), ((KEY,), False), (None, False)])
 def test_crash_after_granted_controlled_shutdown_is_exempt(
     simulation: Simulation, remaining: tuple[tuple[str, int], ...] | None, exempt: bool
