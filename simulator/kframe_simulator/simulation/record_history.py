@@ -24,7 +24,9 @@ from kframe_simulator.broker.log import Log
 from kframe_simulator.broker.messages import NO_ID, UNDEFINED, Produce, ProduceResponse, Record
 from kframe_simulator.replication.control_requests import Row
 from kframe_simulator.simulation.cluster import SimulatedCluster
+from kframe_simulator.simulation.controllers import ControllerProcess
 from kframe_simulator.simulation.observations import StateWritten
+from kframe_simulator.simulation.observed import Observed
 
 
 class Value(NamedTuple):
@@ -104,7 +106,7 @@ class RecordHistory:
         lossy = self.lossy.get(key)
         if lossy:
             lossy.intersection_update(after.isr)
-            if after.leader in lossy and self._cannot_be_known(after):
+            if after.leader in lossy and self._cannot_be_known(after, written.process):
                 self._release(key, after.leader_epoch)
         self._broker_epochs[key] = self._epochs(after)
         if before is not None and after.leader >= 0 and before.isr and after.leader not in before.isr:
@@ -116,7 +118,7 @@ class RecordHistory:
         row = self._simulation.ensemble.rows.get(key)
         if row is None or row.leader != broker_id or broker_id not in self.lossy.get(key, ()):
             return
-        if self._cannot_be_known(row):
+        if self._cannot_be_known(row, None):
             self._release(key, row.leader_epoch + 1)
         if broker_id in self._masked[key]:
             self._led_without_log.add(key)
@@ -131,11 +133,15 @@ class RecordHistory:
         before = self._broker_epochs.get(row.key, {})
         return {member for member, epoch in self._epochs(row).items() if before.get(member) != epoch}
 
-    def _cannot_be_known(self, row: Row) -> bool:
+    def _cannot_be_known(self, row: Row, process: ControllerProcess | None) -> bool:
         """Whether storage cannot show that the leader is a worse choice than other registered ISR members: all of them
-        have registered again, or the registration of the leader is masked."""
+        have registered again, or the registration of the leader is masked. A controller does not know members whose
+        registration it cannot read."""
         brokers = self._simulation.brokers
-        registered = {member for member in self._epochs(row) if brokers[member].registered}
+        if process is None:
+            registered = {member for member in self._epochs(row) if brokers[member].registered}
+        else:
+            registered = self._epochs(row).keys() & Observed.registered(process)
         return row.leader in self._masked[row.key] or self._reregistered(row) >= registered
 
     def logs_lost(self, broker_id: int, keys: Iterable[TopicPartition]) -> None:

@@ -12,6 +12,7 @@ from kframe_simulator.broker.outgoing import ControlledShutdown, ControlledShutd
 from kframe_simulator.invariants import records
 from kframe_simulator.simulation.observations import BecameLeader
 from kframe_simulator.testing.at_rest import KEY, edit, promise, state, write
+from kframe_simulator.testing.broken import close_channel
 
 
 def test_leader_with_delayed_earlier_epoch_is_exempt(simulation: Simulation) -> None:
@@ -63,13 +64,14 @@ def test_lost_log_is_exempt_if_all_isr_members_reregistered(
 
 
 @pytest.mark.parametrize(
-    ("failed", "exempt"), [((2,), True), ((), False)], ids=["the-other-failed", "the-other-is-registered"]
+    ("unknown", "exempt"), [((2,), True), ((), False)], ids=["the-other-is-unknown", "the-other-is-registered"]
 )
 def test_lost_log_is_exempt_if_all_registered_isr_members_reregistered(
-    simulation: Simulation, failed: tuple[int, ...], exempt: bool
+    simulation: Simulation, unknown: tuple[int, ...], exempt: bool
 ) -> None:
-    """Seed 349281303: the leader restarted without its log, another member registered again, and the third failed. The
-    controller raised the leader epoch, and removed the failed member after that."""
+    """Seeds 349281303 and 341: the leader restarted without its log, another member registered again. The third had
+    failed, or its registration was unreadable. The controller raised the leader epoch, and removed the third after
+    that."""
     write(simulation, 1, 2, 3)
     promise(simulation)
     history = simulation.watch.record_history
@@ -79,8 +81,8 @@ def test_lost_log_is_exempt_if_all_registered_isr_members_reregistered(
     for broker_id in (1, 3):
         broker = simulation.brokers[broker_id]
         broker.registration = replace(broker.registration, broker_epoch=broker.registration.broker_epoch + 100)
-    for broker_id in failed:
-        simulation.brokers[broker_id].registered = False
+    for broker_id in unknown:
+        close_channel(simulation, broker_id)
     raised = state(simulation)
     history.state_written(raised)
     led = BecameLeader(simulation.brokers[1], KEY, raised.after.leader_epoch)
