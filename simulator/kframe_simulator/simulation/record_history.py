@@ -96,8 +96,8 @@ class RecordHistory:
     def state_written(self, written: StateWritten) -> None:
         """A state was stored. A replica that has left the ISR must catch up before it joins again."""
         key, before, after = written.key, written.before, written.after
-        for member in self.brokers_with_lost_logs.get(key, ()):
-            if member in after.isr and member not in (before.isr if before else ()) and self._overrated(after, member):
+        for member in set(after.isr).difference(before.isr if before else ()):
+            if self.is_overrated(after, member):
                 self.lossy[key].add(member)
         if before is not None and _unchanged(before, after):
             self._masked[key].update(self._reregistered(after))
@@ -159,8 +159,10 @@ class RecordHistory:
         partition = None if leader is None else leader.model.partitions.get(row.key)
         return () if partition is None else partition.maximal_isr
 
-    def _overrated(self, row: Row, member: int) -> bool:
-        """Whether the leader added a member for a fetch before its log was lost."""
+    def is_overrated(self, row: Row, member: int) -> bool:
+        """Whether a member has lost its log since the fetch for which the leader added or proposed it."""
+        if member not in self.brokers_with_lost_logs.get(row.key, ()):
+            return False
         leader, log = self._simulation.brokers.get(row.leader), self.log(member, row.key)
         partition = None if leader is None else leader.model.partitions.get(row.key)
         known = None if partition is None else partition.replicas.get(member)

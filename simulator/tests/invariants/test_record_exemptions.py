@@ -10,8 +10,8 @@ from kframe.errors import ErrorCode
 from kframe_simulator import Simulation
 from kframe_simulator.broker.outgoing import ControlledShutdown, ControlledShutdownResponseData
 from kframe_simulator.invariants import records
-from kframe_simulator.simulation.observations import BecameLeader
-from kframe_simulator.testing.at_rest import KEY, edit, promise, state, write
+from kframe_simulator.simulation.observations import BecameLeader, LogChanged
+from kframe_simulator.testing.at_rest import KEY, edit, log, promise, state, write
 from kframe_simulator.testing.broken import close_channel
 
 
@@ -38,6 +38,19 @@ def test_log_lost_after_a_complete_fetch_is_exempt(
         simulation.watch.record_history.brokers_with_lost_logs[KEY].add(2)
     simulation.watch.record_history.state_written(joins)
     assert (records.isr_members_have_acknowledged_records(simulation.watch, joins) is None) is exempt
+
+
+@pytest.mark.parametrize(("believed", "had_it", "exempt"), [(1, True, True), (0, True, False), (1, False, False)])
+def test_log_lost_after_a_fetch_is_exempt_before_the_isr_is_stored(
+    simulation: Simulation, believed: int, had_it: bool, exempt: bool
+) -> None:
+    """Seed 360001523: a broker lost its disks while a Fetch was in flight, for which the leader then proposed it."""
+    write(simulation, 1, 3, high_watermark=1)
+    simulation.brokers[1].model.partitions[KEY].replicas[2].end = believed
+    if had_it:
+        simulation.watch.record_history.brokers_with_lost_logs[KEY].add(2)
+    changed = LogChanged(simulation.brokers[1], KEY, log(simulation, 1))
+    assert (records.high_watermark_is_replicated(simulation.watch, changed) is None) is exempt
 
 
 @pytest.mark.parametrize("written", [True, False], ids=["state-written", "nothing-written"])
