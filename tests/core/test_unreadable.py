@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from kframe.core.reassignment import partition_reassignment
@@ -13,6 +15,7 @@ from kframe.embedded import Api
 from kframe.errors import ErrorCode
 from kframe.model.changes import WriteCode
 from kframe.model.events import DeletionsMarked, ReassignmentRequested, TopicModified, TopicsChanged
+from kframe.model.ids import ReplicaFlag
 from kframe.model.tables import Targets, TopicTable
 from kframe.testing.clusters import PartitionSpec, healthy, small_table
 from tests.core.driver import Driver, assigned, quiet
@@ -101,6 +104,19 @@ def test_reregistered_leader_of_late_topic_gets_another_leader_epoch_before_it_i
     driver.handle(TopicModified("late"))
     requests = driver.requests(Api.LEADER_AND_ISR)
     assert min(request["partitions"]["late-0"]["leader_epoch"] for request in requests) > 7
+
+
+@pytest.mark.parametrize(("strict", "assignment"), [(True, ((3,), (), ())), (False, ((3, 1), (3,), (1,)))])
+def test_reassignment_of_late_topic_ends_when_its_first_isr_is_the_target(strict: bool, assignment: Any) -> None:
+    """Found by the simulator, seed 360000123: a partition never had a leader, and the failover could not read its
+    topic. The reassignment stayed in progress."""
+    driver = quiet({}, (1, 2, 3), kframe_reassignment_strict=strict)
+    flags = np.array([ReplicaFlag.ADDING, ReplicaFlag.REMOVING], np.uint8)
+    driver.create_topics({"late": [(3, 1)]})
+    driver.ensemble.write_topics(replace(small_table({"late": [(3, 1)]}), flags=flags))
+    driver.events.clear()
+    driver.handle(TopicModified("late"))
+    assert (assigned(driver.stored("late-0")), driver.stored("late-0").leader) == (assignment, 3)
 
 
 @pytest.mark.parametrize("deleted", [False, True])

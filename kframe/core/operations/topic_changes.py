@@ -68,7 +68,9 @@ def _add(context: Context, table: TopicTable, deleted: tuple[str, ...] = ()) -> 
     yield from topic_metadata.replace_unknown_brokers(context, rows)
     _report(context, table, deleted, rows)
     yield from topic_metadata.create_partitions(context, rows)
-    yield from _load_states(context, rows[cluster.partitions.state[rows] == PartitionState.NEW])
+    state = cluster.partitions.state[rows]
+    yield from partition_reassignment.on_leaders_initialised(context, rows[state == PartitionState.ONLINE])
+    yield from _load_states(context, rows[state == PartitionState.NEW])
 
 
 def _report(context: Context, new: TopicTable, deleted: tuple[str, ...], rows: Int32 = _NO_ROWS) -> None:

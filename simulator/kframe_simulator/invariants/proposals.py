@@ -73,12 +73,18 @@ def proposals_get_valid_codes(watch: Watch, completed: AlterPartitionCompleted) 
 
 def _unknown(watch: Watch, completed: AlterPartitionCompleted, proposal: ProposalResult) -> str | None:
     """The problem with the response for a topic that storage does not have. Only the current controller must return
-    UNKNOWN_TOPIC_ID: another controller may have deleted the topic."""
+    UNKNOWN_TOPIC_ID: another controller may have deleted the topic. A deposed controller returns NONE for a state that
+    it knows, as Kafka does."""
     if proposal.key is not None:
         return None
-    named = isinstance(completed.event.partitions[proposal.position][0], str)
-    refused = proposal.code is ErrorCode.UNKNOWN_TOPIC_ID or named or not watch.observed.in_term(completed.process)
-    return None if refused and proposal.code is not ErrorCode.NONE else "storage has no topic of this id"
+    topic, number = completed.event.partitions[proposal.position]
+    if proposal.code is ErrorCode.NONE:
+        name = topic if isinstance(topic, str) else watch.ids_used.get(topic, "")
+        known = {state[:3] for state in watch.observed.deleted_states(completed.process, (name, number))}
+        valid = (completed.event.broker_id, proposal.leader_epoch, proposal.isr) in known
+    else:
+        valid = proposal.code is ErrorCode.UNKNOWN_TOPIC_ID or not watch.observed.in_term(completed.process)
+    return None if valid else "storage has no topic of this id"
 
 
 def _wrong(watch: Watch, completed: AlterPartitionCompleted, proposal: ProposalResult, row: Row) -> str | None:

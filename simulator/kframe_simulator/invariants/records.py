@@ -120,7 +120,7 @@ def high_watermark_is_replicated(watch: Watch, logged: LogChanged) -> str | None
     for member in partition.maximal_isr:
         log = record_history.log(member, key)
         end = 0 if log is None else log.end
-        if end < high and member not in lossy:
+        if end < high and member not in lossy and not record_history.is_overrated(row, member):
             return f"{key}: leader {broker.broker_id} has high watermark {high}, {member} of its isr has {end}"
     return None
 

@@ -119,14 +119,18 @@ def deletions_keep_target_and_isr(watch: Watch, queued: RequestQueued) -> str | 
 
 def stop_replica_has_leader_epoch(watch: Watch, queued: RequestQueued) -> str | None:
     """I18: StopReplica has the current leader epoch, so that a broker refuses a late request. It has -1 if there never
-    was a leader, and -2, which is never refused, if the topic is being deleted."""
+    was a leader, and -2, which is never refused, if the topic is being deleted. A deposed controller may not know that
+    its topic was deleted and created again."""
     message, stored = queued.request.message, watch.observed.stored
     if not isinstance(message, StopReplica):
         return None
     deleting = watch.observed.deleting(queued.process)
     for key, stop in message.partitions.items():
         known = {leader_epoch for _, leader_epoch, _, _ in stored.get(key, ())}
-        if known and stop.leader_epoch not in ({EPOCH_DURING_DELETE} if key[0] in deleting else known):
+        earlier = {leader_epoch for _, leader_epoch, _, _ in watch.observed.deleted_states(queued.process, key)}
+        of_earlier_topic = bool(earlier) and stop.leader_epoch in {EPOCH_DURING_DELETE, *earlier}
+        expected = {EPOCH_DURING_DELETE} if key[0] in deleting else known
+        if known and stop.leader_epoch not in expected and not of_earlier_topic:
             return f"{key}: StopReplica bears leader epoch {stop.leader_epoch}, stored were {sorted(known)}"
         row = watch.simulation.ensemble.rows.get(key)
         if row is None or not known or not stop.delete or key[0] in deleting:
@@ -150,18 +154,20 @@ def deletions_repeat_only_after_events(watch: Watch, queued: RequestQueued) -> s
 
 
 def only_stored_states_are_sent(watch: Watch, queued: RequestQueued) -> str | None:
-    """I12: LeaderAndIsr and UpdateMetadata have states that were stored, and none of a later controller."""
-    message, known = queued.request.message, watch.observed.stored
+    """I12: LeaderAndIsr and UpdateMetadata have states that were stored, and none of a later controller. A deposed
+    controller may not know that its topic was deleted."""
+    message, observed = queued.request.message, watch.observed
     if isinstance(message, LeaderAndIsr):
         for key, state in message.partitions.items():
             if state.controller_epoch > message.controller_epoch:
                 return f"{key}: a state of controller epoch {state.controller_epoch} is sent in an earlier one"
-            if (state.leader, state.leader_epoch, state.isr, state.partition_epoch) not in known.get(key, ()):
+            leadership = state.leader, state.leader_epoch, state.isr, state.partition_epoch
+            if leadership not in observed.known_states(queued.process, key):
                 return f"{key}: leader {state.leader} of epoch {state.leader_epoch}, isr {state.isr} never was stored"
     elif isinstance(message, UpdateMetadata):
         for key, sent in message.partitions.items():
             leadership = sent.leader, sent.leader_epoch, sent.isr, sent.partition_epoch
-            if sent.leader != LEADER_DURING_DELETE and leadership not in known.get(key, ()):
+            if sent.leader != LEADER_DURING_DELETE and leadership not in observed.known_states(queued.process, key):
                 return f"{key}: leader {sent.leader} of epoch {sent.leader_epoch}, isr {sent.isr} never was stored"
     return None
 

@@ -56,6 +56,8 @@ class TermFacts:
     """Topics that were unreadable at the start of the term."""
     sent_deletions: dict[tuple[TopicPartition, int], int] = field(default_factory=dict)
     """By replica (partition, broker) with a deleting StopReplica: the number of resumptions before the last one."""
+    deleted_states: defaultdict[TopicPartition, set[Leadership]] = field(default_factory=lambda: defaultdict(set))
+    """All states of topics that a later controller has deleted: this one may still know them."""
 
 
 @dataclass(slots=True)
@@ -223,8 +225,12 @@ class Observed:
 
     def topic_deleted(self, partitions: Iterable[TopicPartition]) -> None:
         """A topic was deleted."""
+        now = self._simulation.ensemble.controller_epoch()
         for key in partitions:
-            self.stored.pop(key, None)
+            states = self.stored.pop(key, set())
+            for (_, _, controller_epoch), term in self._terms.items():
+                if controller_epoch < now:
+                    term.deleted_states[key] |= states
             for term in self._terms.values():
                 term.sent_assignments.pop(key, None)
             for process in self._processes.values():
@@ -259,6 +265,14 @@ class Observed:
         """Whether an event of this term before ``event`` has sent the assignment of ``row``."""
         assignment, sent_by = self.of_term(process).sent_assignments.get(row.key, (None, None))
         return assignment == (row.replicas, row.adding, row.removing) and sent_by is not event
+
+    def known_states(self, process: ControllerProcess, key: TopicPartition) -> set[Leadership]:
+        """All states that this term may know: of the current topic, and of those that later controllers deleted."""
+        return self.stored.get(key, set()) | self.deleted_states(process, key)
+
+    def deleted_states(self, process: ControllerProcess, key: TopicPartition) -> set[Leadership]:
+        """All states of earlier topics with this name that controllers after this term have deleted."""
+        return self.of_term(process).deleted_states.get(key, set())
 
     def crashed_since(self, key: TopicPartition, broker_id: int) -> bool:
         """Whether a broker has restarted after a crash since the current ISR was stored. A crash after a granted

@@ -4,8 +4,8 @@ The leader acknowledges a record with acks=all (a promise) for all in-sync repli
 
 - after a leader was elected from outside the ISR: records of earlier leader epochs;
 - after every member of an ISR has lost its disk: records up to that leader epoch (X9);
-- after a leader without its log leads, and all ISR members have registered again since the ISR was stored. Their
-  broker epochs do not show which of them lost its log (``docs/explanation/safety.md``).
+- after a leader without its log leads, and all registered ISR members have registered again since the ISR was stored.
+  Their broker epochs do not show which of them lost its log (``docs/explanation/safety.md``).
 
 Promises end with their topic. Topics are not checked if a broker has a log of an earlier topic with the same name, or
 knows the topic by another id.
@@ -24,7 +24,9 @@ from kframe_simulator.broker.log import Log
 from kframe_simulator.broker.messages import NO_ID, UNDEFINED, Produce, ProduceResponse, Record
 from kframe_simulator.replication.control_requests import Row
 from kframe_simulator.simulation.cluster import SimulatedCluster
+from kframe_simulator.simulation.controllers import ControllerProcess
 from kframe_simulator.simulation.observations import StateWritten
+from kframe_simulator.simulation.observed import Observed
 
 
 class Value(NamedTuple):
@@ -94,8 +96,8 @@ class RecordHistory:
     def state_written(self, written: StateWritten) -> None:
         """A state was stored. A replica that has left the ISR must catch up before it joins again."""
         key, before, after = written.key, written.before, written.after
-        for member in self.brokers_with_lost_logs.get(key, ()):
-            if member in after.isr and member not in (before.isr if before else ()) and self._overrated(after, member):
+        for member in set(after.isr).difference(before.isr if before else ()):
+            if self.is_overrated(after, member):
                 self.lossy[key].add(member)
         if before is not None and _unchanged(before, after):
             self._masked[key].update(self._reregistered(after))
@@ -104,7 +106,7 @@ class RecordHistory:
         lossy = self.lossy.get(key)
         if lossy:
             lossy.intersection_update(after.isr)
-            if after.leader in lossy and self._cannot_be_known(after):
+            if after.leader in lossy and self._cannot_be_known(after, written.process):
                 self._release(key, after.leader_epoch)
         self._broker_epochs[key] = self._epochs(after)
         if before is not None and after.leader >= 0 and before.isr and after.leader not in before.isr:
@@ -116,7 +118,7 @@ class RecordHistory:
         row = self._simulation.ensemble.rows.get(key)
         if row is None or row.leader != broker_id or broker_id not in self.lossy.get(key, ()):
             return
-        if self._cannot_be_known(row):
+        if self._cannot_be_known(row, None):
             self._release(key, row.leader_epoch + 1)
         if broker_id in self._masked[key]:
             self._led_without_log.add(key)
@@ -131,10 +133,16 @@ class RecordHistory:
         before = self._broker_epochs.get(row.key, {})
         return {member for member, epoch in self._epochs(row).items() if before.get(member) != epoch}
 
-    def _cannot_be_known(self, row: Row) -> bool:
-        """Whether storage cannot show that the leader is a worse choice than other ISR members: all of them have
-        registered again, or the registration of the leader is masked."""
-        return row.leader in self._masked[row.key] or self._reregistered(row).issuperset(self._epochs(row))
+    def _cannot_be_known(self, row: Row, process: ControllerProcess | None) -> bool:
+        """Whether storage cannot show that the leader is a worse choice than other registered ISR members: all of them
+        have registered again, or the registration of the leader is masked. A controller does not know members whose
+        registration it cannot read."""
+        brokers = self._simulation.brokers
+        if process is None:
+            registered = {member for member in self._epochs(row) if brokers[member].registered}
+        else:
+            registered = self._epochs(row).keys() & Observed.registered(process)
+        return row.leader in self._masked[row.key] or self._reregistered(row) >= registered
 
     def logs_lost(self, broker_id: int, keys: Iterable[TopicPartition]) -> None:
         """A broker has lost its logs of these partitions."""
@@ -151,8 +159,10 @@ class RecordHistory:
         partition = None if leader is None else leader.model.partitions.get(row.key)
         return () if partition is None else partition.maximal_isr
 
-    def _overrated(self, row: Row, member: int) -> bool:
-        """Whether the leader added a member for a fetch before its log was lost."""
+    def is_overrated(self, row: Row, member: int) -> bool:
+        """Whether a member has lost its log since the fetch for which the leader added or proposed it."""
+        if member not in self.brokers_with_lost_logs.get(row.key, ()):
+            return False
         leader, log = self._simulation.brokers.get(row.leader), self.log(member, row.key)
         partition = None if leader is None else leader.model.partitions.get(row.key)
         known = None if partition is None else partition.replicas.get(member)

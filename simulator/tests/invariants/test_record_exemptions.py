@@ -10,8 +10,9 @@ from kframe.errors import ErrorCode
 from kframe_simulator import Simulation
 from kframe_simulator.broker.outgoing import ControlledShutdown, ControlledShutdownResponseData
 from kframe_simulator.invariants import records
-from kframe_simulator.simulation.observations import BecameLeader
-from kframe_simulator.testing.at_rest import KEY, edit, promise, state, write
+from kframe_simulator.simulation.observations import BecameLeader, LogChanged
+from kframe_simulator.testing.at_rest import KEY, edit, log, promise, state, write
+from kframe_simulator.testing.broken import close_channel
 
 
 def test_leader_with_delayed_earlier_epoch_is_exempt(simulation: Simulation) -> None:
@@ -39,6 +40,19 @@ def test_log_lost_after_a_complete_fetch_is_exempt(
     assert (records.isr_members_have_acknowledged_records(simulation.watch, joins) is None) is exempt
 
 
+@pytest.mark.parametrize(("believed", "had_it", "exempt"), [(1, True, True), (0, True, False), (1, False, False)])
+def test_log_lost_after_a_fetch_is_exempt_before_the_isr_is_stored(
+    simulation: Simulation, believed: int, had_it: bool, exempt: bool
+) -> None:
+    """Seed 360001523: a broker lost its disks while a Fetch was in flight, for which the leader then proposed it."""
+    write(simulation, 1, 3, high_watermark=1)
+    simulation.brokers[1].model.partitions[KEY].replicas[2].end = believed
+    if had_it:
+        simulation.watch.record_history.brokers_with_lost_logs[KEY].add(2)
+    changed = LogChanged(simulation.brokers[1], KEY, log(simulation, 1))
+    assert (records.high_watermark_is_replicated(simulation.watch, changed) is None) is exempt
+
+
 @pytest.mark.parametrize("written", [True, False], ids=["state-written", "nothing-written"])
 @pytest.mark.parametrize(("anew", "exempt"), [((1, 2), True), ((1,), False)], ids=["all", "all-but-one"])
 def test_lost_log_is_exempt_if_all_isr_members_reregistered(
@@ -59,6 +73,32 @@ def test_lost_log_is_exempt_if_all_isr_members_reregistered(
         simulation.watch.record_history.state_written(state(simulation, isr=(1, 2)))
     simulation.watch.record_history.leadership_taken(KEY, 1)
     led = BecameLeader(simulation.brokers[1], KEY, simulation.ensemble.rows[KEY].leader_epoch + 1)
+    assert (records.leaders_have_acknowledged_records(simulation.watch, led) is None) is exempt
+
+
+@pytest.mark.parametrize(
+    ("unknown", "exempt"), [((2,), True), ((), False)], ids=["the-other-is-unknown", "the-other-is-registered"]
+)
+def test_lost_log_is_exempt_if_all_registered_isr_members_reregistered(
+    simulation: Simulation, unknown: tuple[int, ...], exempt: bool
+) -> None:
+    """Seeds 349281303 and 341: the leader restarted without its log, another member registered again. The third had
+    failed, or its registration was unreadable. The controller raised the leader epoch, and removed the third after
+    that."""
+    write(simulation, 1, 2, 3)
+    promise(simulation)
+    history = simulation.watch.record_history
+    history.state_written(state(simulation))
+    del simulation.brokers[1].model.disks.logs[KEY]
+    history.logs_lost(1, (KEY,))
+    for broker_id in (1, 3):
+        broker = simulation.brokers[broker_id]
+        broker.registration = replace(broker.registration, broker_epoch=broker.registration.broker_epoch + 100)
+    for broker_id in unknown:
+        close_channel(simulation, broker_id)
+    raised = state(simulation)
+    history.state_written(raised)
+    led = BecameLeader(simulation.brokers[1], KEY, raised.after.leader_epoch)
     assert (records.leaders_have_acknowledged_records(simulation.watch, led) is None) is exempt
 
 

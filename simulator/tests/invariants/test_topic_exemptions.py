@@ -13,13 +13,15 @@ from kframe.model.events import (
     Reelect,
     TopicModified,
 )
-from kframe.model.ids import NO_STATE
+from kframe.model.ids import EPOCH_DURING_DELETE, NO_STATE
+from kframe.model.tables import RequestedPartitions
 from kframe_simulator import Simulation
 from kframe_simulator.broker.messages import ControlResponse, LeaderAndIsr, LeaderState
-from kframe_simulator.invariants import members, requests, rest, topics
+from kframe_simulator.invariants import members, proposals, requests, rest, topics
 from kframe_simulator.simulation.notes import Notes
 from kframe_simulator.simulation.observations import ResponseSent
-from kframe_simulator.testing.at_rest import KEY, edit, ended, metadata, queued, request, state, topic
+from kframe_simulator.testing.at_rest import KEY, edit, ended, metadata, queued, request, state, stop, topic
+from kframe_simulator.testing.broken import code, metadata_of
 
 
 def test_unreadable_topic_is_exempt_until_its_next_leader_epoch(simulation: Simulation) -> None:
@@ -210,3 +212,70 @@ def test_new_topic_of_the_same_name_is_readable(simulation: Simulation) -> None:
     assert simulation.ensemble.readable(["t"]) == []
     simulation.controllers[0].store.delete_topics(("t",))
     assert simulation.ensemble.readable(["t"]) == [0]
+
+
+def delete_topic(simulation: Simulation, deposed: bool) -> None:
+    """A controller has deleted the topic: a successor of the simulation's controller, or this controller itself."""
+    process = simulation.controllers[0]
+    process.store.claimed_epoch -= deposed
+    simulation.watch.observed.loaded(process)
+    simulation.watch.observed.topic_deleted([KEY])
+
+
+@pytest.mark.parametrize(
+    ("deposed", "leader", "exempt"), [(True, 1, True), (True, 3, False), (False, 1, False)],
+    ids=["deleted-by-a-successor", "never-stored", "deleted-by-itself"],
+)  # fmt: skip
+def test_deposed_controller_may_send_states_of_a_deleted_topic(
+    simulation: Simulation, deposed: bool, leader: int, exempt: bool
+) -> None:
+    """Seeds 349281386 and 349281775: a controller did not know yet that it had a successor, which had deleted the
+    topic. It responded to a proposal and sent the state to brokers, as Kafka does."""
+    delete_topic(simulation, deposed)
+    leader_state = LeaderState(1, leader, 0, (1, 2, 3), 0, (1, 2, 3))
+    for message in (
+        metadata(simulation, partitions=metadata_of(leader)),
+        LeaderAndIsr(1000, 1, 9, {KEY: leader_state}),
+    ):
+        problem = requests.only_stored_states_are_sent(simulation.watch, queued(simulation, message))
+        assert (problem is None) is exempt
+
+
+@pytest.mark.parametrize(
+    ("deposed", "leader_epoch", "exempt"),
+    [(True, 0, True), (True, EPOCH_DURING_DELETE, True), (True, 5, False), (False, 0, False)],
+)
+def test_deposed_controller_may_stop_replicas_of_an_earlier_topic(
+    simulation: Simulation, deposed: bool, leader_epoch: int, exempt: bool
+) -> None:
+    """Its successor has deleted the topic, and created another one of the same name."""
+    delete_topic(simulation, deposed)
+    edit(simulation, leader_epoch=7)
+    simulation.watch.observed.state_written(state(simulation, leader_epoch=7))
+    sent = queued(simulation, stop(simulation, leader_epoch))
+    assert (requests.stop_replica_has_leader_epoch(simulation.watch, sent) is None) is exempt
+
+
+@pytest.mark.parametrize(
+    ("deposed", "error", "leader_epoch", "exempt"),
+    [
+        (True, ErrorCode.NONE, 0, True),
+        (True, ErrorCode.NONE, 1, False),
+        (False, ErrorCode.NONE, 0, False),
+        (True, ErrorCode.INELIGIBLE_REPLICA, 0, True),
+        (False, ErrorCode.INELIGIBLE_REPLICA, 0, False),
+        (False, ErrorCode.UNKNOWN_TOPIC_ID, 0, True),
+    ],
+)
+def test_deposed_controller_may_confirm_the_isr_of_a_deleted_topic(
+    simulation: Simulation, deposed: bool, error: ErrorCode, leader_epoch: int, exempt: bool
+) -> None:
+    """Seed 349281386: the leader repeated the ISR that the deposed controller knew."""
+    topic_id = simulation.ensemble.topic_ids["t"]
+    completed = code(
+        simulation, error, partitions=RequestedPartitions.of([(topic_id, 0)]),
+        leader_epoch=np.array([leader_epoch], np.int32),
+    )  # fmt: skip
+    delete_topic(simulation, deposed)
+    del simulation.ensemble.topic_ids["t"]
+    assert (proposals.proposals_get_valid_codes(simulation.watch, completed) is None) is exempt
