@@ -33,7 +33,7 @@ from kframe.spark.ingest import ingest_source
 from kframe.spark.inputs import ClusterInput
 from kframe.spark.marks import Mark, Marks, part_of_cluster
 from kframe.spark.plans import PLANS, FleetRequest, plan_cluster
-from kframe.spark.play import BROKER_COUNTS, CONDITIONS, IMPACTS, Engine
+from kframe.spark.play import BROKER_COUNTS, CONDITIONS, IMPACTS, EngineSettings
 from kframe.spark.rules import VIOLATIONS
 from kframe.spark.scenarios import scenario_rows
 from kframe.spark.schema import FleetTable
@@ -112,7 +112,7 @@ def _play(stage: Stage, folders: Folders, out: Path) -> None:
     (scenario,) = scenario_rows("fail", brokers=[FAILED]).to_pylist()
     output = Output(tuple(stage.makers), stage.summary, False, str(out), str(out / "_staged"))
     units = (Unit(cluster, (({**scenario, "cluster": cluster.cluster}, Mark("")),)) for cluster in _inputs(folders))
-    for _ in play_units(units, Engine(parts=stage.parts), output):
+    for _ in play_units(units, EngineSettings(parts=stage.parts), output):
         pass
 
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from benchmarks.timing import timed
+from kframe.engines.settings import config_of
 from kframe.snapshot import Health, generate
 from kframe.whatif import WhatIf
-from kframe.whatif.settings import config_of
 from kframe.whatif.sweep import sweep_of
 from kframe.whatif.sweep_counts import count_failures
 

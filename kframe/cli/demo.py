@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from kframe.snapshot import Snapshot
-    from kframe.whatif import Outcome, ZookeeperWhatIf
+    from kframe.whatif import Outcome, WhatIf
 
 #: The bundled snapshot, a data file of the package.
 BUNDLED: Final = Path(kframe.__file__).parent / "examples" / "kafka-3.9.1-six-brokers" / "healthy.zookeeper.jsonl.gz"
@@ -67,10 +67,11 @@ def command(source: Path | None, partitions: int, brokers: int) -> None:
 
 def _show(console: Console, watch: Stopwatch, snapshot: Snapshot) -> None:
     """Fail the broker with the most leaders. Print the outcome."""
-    from kframe.whatif.zookeeper import ZookeeperWhatIf
+    from kframe.engines.zookeeper.engine import ZookeeperEngine
+    from kframe.whatif import WhatIf
 
     with watch.phase("fail over to kframe as its controller"):
-        whatif = ZookeeperWhatIf(snapshot, clock=watch.clock)
+        whatif = WhatIf.of(ZookeeperEngine(snapshot, clock=watch.clock))
     health = whatif.health()
     failed_broker = int(whatif.cluster.brokers.ids[int(health.leaders.argmax())])
     with watch.phase(f"broker {failed_broker} fails: decide, store, encode every request"):
@@ -85,10 +86,10 @@ def _show(console: Console, watch: Stopwatch, snapshot: Snapshot) -> None:
     _explain_partition(console, outcome, whatif)
 
 
-def _impact_table(outcome: Outcome, whatif: ZookeeperWhatIf) -> Any:
+def _impact_table(outcome: Outcome, whatif: WhatIf) -> Any:
     from rich.table import Table
 
-    from kframe.whatif.timeline import size_text
+    from kframe.engines.results.timeline import size_text
 
     impact, before, after = outcome.impact, outcome.before, outcome.after
     table = Table(title=outcome.operation.text(), title_justify="left", title_style="bold red")
@@ -124,8 +125,8 @@ def _brokers_table(outcome: Outcome) -> Any:
     """The brokers that receive the most bytes or requests."""
     from rich.table import Table
 
+    from kframe.engines.results.timeline import size_text
     from kframe.whatif.document import broker_records
-    from kframe.whatif.timeline import size_text
 
     records = sorted(
         broker_records(outcome),
@@ -157,7 +158,7 @@ def _brokers_table(outcome: Outcome) -> Any:
     return table
 
 
-def _explain_partition(console: Console, outcome: Outcome, whatif: ZookeeperWhatIf) -> None:
+def _explain_partition(console: Console, outcome: Outcome, whatif: WhatIf) -> None:
     """Explain for one partition why it has its leader, or none."""
     import numpy as np
 

@@ -13,21 +13,23 @@ if TYPE_CHECKING:
     from kframe.cli.stopwatch import Stopwatch
     from kframe.model.cluster import PartitionView
     from kframe.snapshot import Snapshot
-    from kframe.whatif import Impact, PartitionTimeline, ReassignmentResult, ZookeeperWhatIf
+    from kframe.whatif import Impact, PartitionTimeline, ReassignmentResult, WhatIf
 
 
 def show_move(console: Console, watch: Stopwatch, snapshot: Snapshot) -> None:
     """Move all partitions off the brokers of one partition, and follow that partition."""
-    from kframe.whatif import ZookeeperWhatIf
+    from kframe.engines.zookeeper.engine import ZookeeperEngine
+    from kframe.whatif import WhatIf
     from kframe.whatif.replacement import replacement_brokers, replacement_plan
 
-    whatif = ZookeeperWhatIf(snapshot, clock=watch.clock)
+    engine = ZookeeperEngine(snapshot, clock=watch.clock)
+    whatif = WhatIf.of(engine)
     partition = _movable_partition(whatif)
     if partition is None:
         console.print("  No healthy partition has as many other brokers as replicas.")
         return
     replacements = replacement_brokers(whatif.cluster, sorted(partition.replicas))
-    plan, timeline = replacement_plan(whatif.cluster, replacements), whatif.follow(partition.topic, partition.partition)
+    plan, timeline = replacement_plan(whatif.cluster, replacements), engine.follow(partition.topic, partition.partition)
     moving = "partition moves" if len(plan) == 1 else "partitions move"
     with watch.phase(f"{len(plan):,} {moving} from {_ids(replacements)} to {_ids(replacements.values())}"):
         outcome = whatif.reassign(plan)
@@ -37,7 +39,7 @@ def show_move(console: Console, watch: Stopwatch, snapshot: Snapshot) -> None:
         console.print(_totals(outcome.impact, outcome.reassignment), highlight=False, soft_wrap=True)
 
 
-def _movable_partition(whatif: ZookeeperWhatIf) -> PartitionView | None:
+def _movable_partition(whatif: WhatIf) -> PartitionView | None:
     """The first healthy partition with enough other brokers. An internal topic only if there is no other."""
     from kframe.whatif.replacement import replacement_brokers
 
@@ -64,7 +66,7 @@ def _timeline_table(title: str, timeline: PartitionTimeline) -> Any:
 
 
 def _totals(impact: Impact, result: ReassignmentResult) -> str:
-    from kframe.whatif.timeline import size_text
+    from kframe.engines.results.timeline import size_text
 
     totals = result.totals()
     size = "" if impact.bytes is None else f", {size_text(impact.bytes)}"

@@ -267,8 +267,8 @@ def apply(
     """
     from kframe.cli.admin import apply as apply_plan
     from kframe.whatif.execution import read_stamp
-    from kframe.whatif.observers import refuse_observers
     from kframe.whatif.plan import load_plan
+    from kframe.whatif.plan_observers import refuse_observers
 
     if not wait and batch_size is not None:
         raise BadInput("--no-wait with --batch-size: a batch begins when the last has ended")

@@ -101,13 +101,13 @@ def _scenario_options(command: Callable[..., Any]) -> Callable[..., Any]:
         *args: Any, rack_map: InputFile | None, config: tuple[str, ...], selectors: tuple[str, ...],
         plugins: PluginSettings, **kwargs: Any,
     ) -> Any:  # fmt: skip
-        from kframe.spark.play import Engine
+        from kframe.spark.play import EngineSettings
 
         scenario = FleetScenario(**{name: kwargs.pop(name) for name in fields})
         if plugins.trace:
             plugins.registry()  # report errors here; executors have no terminal
         folder = None if plugins.plugins_dir is None else str(plugins.plugins_dir.absolute())
-        engine = Engine(config_pairs(config), selectors, plugins_dir=folder, disabled=plugins.disabled)
+        engine = EngineSettings(config_pairs(config), selectors, plugins_dir=folder, disabled=plugins.disabled)
         return command(*args, scenario=scenario, engine=engine, rack_map=read_racks(rack_map), **kwargs)
 
     return with_options(

@@ -61,10 +61,11 @@ class StudySettings:
 
     def open(self) -> WhatIf:
         """Read the snapshot and take ownership of its cluster. Raises InputError or BadInput for unusable input."""
+        from kframe.engines.choice import engine_of
         from kframe.whatif import WhatIf
 
         selectors = chosen_selectors(self.plugins, self.selectors)
-        return WhatIf.of(self.cluster.read, self.cluster.config, selectors)
+        return WhatIf.of(engine_of(self.cluster.read(), self.cluster.config, selectors))
 
 
 def chosen_selectors(plugins: PluginSettings, names: Iterable[str]) -> dict[ElectionKind, LeaderSelector]:

@@ -110,10 +110,10 @@ def sweep(
 
     Each failure starts from the cluster of SNAPSHOT, as whatif fail does. The built-in rule elects the leaders.
     """
+    from kframe.engines.settings import assumptions_of
     from kframe.whatif import sweep as play
     from kframe.whatif.files import PICTURES, check_file
     from kframe.whatif.kraft.sweep import KraftSweep
-    from kframe.whatif.settings import assumptions_of
     from kframe.whatif.sweep_export import write_plot, write_table
 
     if elr == "both":
@@ -190,8 +190,8 @@ def _comparison_rows(pairs: Iterable[tuple[dict[str, Any], dict[str, Any]]]) -> 
 
 def rules_of(swept: Sweep) -> str:
     """The rules that decided, in words."""
+    from kframe.engines.results.outcome import ZOOKEEPER_RULES
     from kframe.whatif.kraft.sweep import KraftSweep
-    from kframe.whatif.outcome import ZOOKEEPER_RULES
 
     return swept.rules if isinstance(swept, KraftSweep) else ZOOKEEPER_RULES
 

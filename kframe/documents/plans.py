@@ -6,9 +6,9 @@ from typing import Literal
 
 from msgspec import Struct
 
+from kframe.engines.results.health import Skew
 from kframe.execution.entries import Goal, RunResult
 from kframe.planning.unmet import Unmet
-from kframe.whatif.health import Skew
 from kframe.whatif.plan_findings import Check, Severity
 
 

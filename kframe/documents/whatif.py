@@ -6,12 +6,12 @@ from typing import Literal, TypeAlias
 
 from msgspec import UNSET, Struct, UnsetType
 
+from kframe.engines.results.explanation import Explanation
+from kframe.engines.results.health import Skew
+from kframe.engines.results.outcome import Impact, RecordCount, Verb
+from kframe.engines.results.timeline import TopicAction
+from kframe.engines.results.topic_results import TopicStatus
 from kframe.snapshot.row_types import Mode
-from kframe.whatif.explanation import Explanation
-from kframe.whatif.health import Skew
-from kframe.whatif.outcome import Impact, RecordCount, Verb
-from kframe.whatif.timeline import TopicAction
-from kframe.whatif.topic_results import TopicStatus
 
 __all__ = ["Explanation", "SweepDocument", "WhatIfDocument"]
 

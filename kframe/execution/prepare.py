@@ -18,9 +18,9 @@ from kframe.snapshot.administration import Administration, LogDirReplica
 from kframe.snapshot.files import InputFile
 from kframe.staging.manifest import MANIFEST_FILE, read_manifest
 from kframe.whatif.execution import read_stamp
-from kframe.whatif.observers import refuse_observers
 from kframe.whatif.plan import Plan, Stamp, load_plan
 from kframe.whatif.plan_check import CheckedPlan, resolve_plan
+from kframe.whatif.plan_observers import refuse_observers
 
 StageTargets: TypeAlias = Sequence[tuple[TopicPartition, Sequence[int]]]
 """Partitions of a stage and their replicas."""

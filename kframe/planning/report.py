@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from kframe.engines.results.health import Skew
 from kframe.model.texts import counted
 from kframe.planning.bounds import PROOFS, TERMS_PROOF
 from kframe.planning.draft import weighted_loads
@@ -20,7 +21,6 @@ from kframe.planning.replacements import diversions
 from kframe.planning.unmet import describe, reasons, settled_lists
 from kframe.snapshot.content import brokers_text
 from kframe.snapshot.controllers import controller_assumption
-from kframe.whatif.health import Skew
 from kframe.whatif.placement_constraints import constraints_note
 from kframe.whatif.plan_report import RACKS_UNKNOWN
 

@@ -24,7 +24,7 @@ from kframe.spark.play import (
     PARTS,
     PLAYED,
     TO_PLAY,
-    Engine,
+    EngineSettings,
     play,
 )
 from kframe.spark.requests import REQUESTS, encode
@@ -101,19 +101,26 @@ def cluster_facts(brokers: DataFrame, clusters: DataFrame) -> DataFrame:
 
 
 def played(
-    partitions: DataFrame, brokers: DataFrame, clusters: DataFrame, scenarios: DataFrame, engine: Engine | None = None,
-    *, target: int = TARGET_ROWS, whole: bool | None = None,
-) -> DataFrame:  # fmt: skip
+    partitions: DataFrame,
+    brokers: DataFrame,
+    clusters: DataFrame,
+    scenarios: DataFrame,
+    engine: EngineSettings | None = None,
+    *,
+    target: int = TARGET_ROWS,
+    whole: bool | None = None,
+) -> DataFrame:
     """Every scenario played on every shard of its clusters. The result has rows of PLAYED.
 
     Rows of a cluster that is not among ``clusters``, or twice, are reported as a problem, and so is a scenario twice.
     ``whole`` is as in ``shards``. The scenarios of ``needs_whole`` require it. KRaft clusters are always played whole.
-    By default it is set where selectors may read the whole batch of an election (``Engine.needs_whole_clusters``).
+    By default it is set where selectors may read the whole batch of an election
+    (``EngineSettings.needs_whole_clusters``).
     Raises InputError for a frame without the columns of its table.
     """
     from pyspark.sql import functions as f
 
-    how = Engine() if engine is None else engine
+    how = EngineSettings() if engine is None else engine
     whole = how.needs_whole_clusters() if whole is None else whole
     partitions, brokers = conform(partitions, PARTITIONS), conform(brokers, BROKERS)
     scenarios, known = conform(scenarios, SCENARIOS), unique_clusters(clusters)
@@ -182,11 +189,13 @@ def problems(played: DataFrame) -> DataFrame:
     return played.where("problem is not null").select("cluster", "scenario", "problem").distinct()
 
 
-def requests(played: DataFrame, facts: DataFrame, engine: Engine | None = None, *, keep: bool = False) -> DataFrame:
+def requests(
+    played: DataFrame, facts: DataFrame, engine: EngineSettings | None = None, *, keep: bool = False
+) -> DataFrame:
     """The requests to each broker: REQUESTS. ``facts`` are ``cluster_facts``. With ``keep`` encoded bodies are kept."""
     from pyspark.sql import functions as f
 
-    config = dict((engine or Engine()).config)
+    config = dict((engine or EngineSettings()).config)
     key = ["cluster", "scenario", "step", "cause", "round"]
     batches = (
         _rows(played, ANNOUNCED)
@@ -202,11 +211,15 @@ def requests(played: DataFrame, facts: DataFrame, engine: Engine | None = None, 
 
 
 def failover(
-    partitions: DataFrame, brokers: DataFrame, clusters: DataFrame, scenarios: DataFrame, engine: Engine | None = None,
+    partitions: DataFrame,
+    brokers: DataFrame,
+    clusters: DataFrame,
+    scenarios: DataFrame,
+    engine: EngineSettings | None = None,
     **how: Any,
-) -> DataFrame:  # fmt: skip
+) -> DataFrame:
     """The changed partitions of every scenario. These are the ``changes`` of ``played``. Nothing else is computed."""
-    only_changes = replace(engine or Engine(), parts=(CHANGES.name,))
+    only_changes = replace(engine or EngineSettings(), parts=(CHANGES.name,))
     return changes(played(partitions, brokers, clusters, scenarios, only_changes, **how))
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from kframe.core.kraft.context import SUPPORTED_FEATURES
+from kframe.engines.kraft.settings import directory_id
 from kframe.errors import InputError, SnapshotError
 from kframe.model.kafka_uuids import uuid_text
 from kframe.model.kraft.ids import ELR_VERSION, ResourceType
@@ -19,7 +20,6 @@ from kframe.snapshot.facts import ELR_COLUMNS, MIN_INSYNC_CONFIG
 from kframe.snapshot.kraft_tables import read_records
 from kframe.snapshot.tables import records_table
 from kframe.spark.schema import KRAFT_FACTS
-from kframe.whatif.kraft.settings import directory_id
 
 KRAFT: Final = "kraft"
 ZOOKEEPER: Final = "zookeeper"

@@ -18,6 +18,9 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from kframe.engines.results.changes import ELR_LISTS
+from kframe.engines.results.health import CONDITIONS as CONDITION_NAMES
+from kframe.engines.results.outcome import ControllerResponse, FailOn
 from kframe.errors import ErrorCode, InputError, PluginError
 from kframe.model.cluster import ClusterState
 from kframe.model.config import ControllerConfig
@@ -32,9 +35,6 @@ from kframe.spark.part import SHARD_WITH_FACTS, parts_of
 from kframe.spark.scenarios import needs_whole, play_scenario
 from kframe.spark.schema import FLAG, INT, INTS, LONG, SCENARIOS, TEXT, FleetTable, with_columns_of
 from kframe.whatif import Outcome, WhatIf
-from kframe.whatif.changes import ELR_LISTS
-from kframe.whatif.health import CONDITIONS as CONDITION_NAMES
-from kframe.whatif.outcome import ControllerResponse, FailOn
 
 SHARED: Final = [pa.field("cluster", TEXT), pa.field("scenario", TEXT)]
 #: Partitions of a broker, before and after.
@@ -74,8 +74,8 @@ CONDITIONS: Final = FleetTable(
     ),
     ("cluster", "scenario", "step"),
 )  # fmt: skip
-#: The outcome in numbers of partitions, as ``kframe.whatif.outcome.Impact`` has them, but for what is in CONDITIONS and
-#: in requests; ``found_...`` as ``Outcome.count_of``.
+#: The outcome in numbers of partitions, as ``kframe.whatif.Impact`` has them, but for what is in CONDITIONS and in
+#: requests; ``found_...`` as ``Outcome.count_of``.
 IMPACT_COUNTS: Final = (
     "leaders_moved", "newly_offline", "back_online", "newly_under_min_isr", "newly_at_min_isr",
     "newly_under_replicated", "unclean_elections", "needs_unclean_election", "states_changed",
@@ -125,7 +125,7 @@ TO_PLAY: Final = FleetTable(
 
 
 @dataclass(frozen=True)
-class Engine:
+class EngineSettings:
     """How scenarios are played, as plain data that can be sent to executors.
 
     It has Kafka's configuration keys, the names of leader selectors with their options, and the names of the PARTS to
@@ -170,7 +170,7 @@ class Engine:
         return make
 
 
-def play(batches: Iterable[pa.RecordBatch], engine: Engine, *, whole: bool = False) -> Iterator[pa.RecordBatch]:
+def play(batches: Iterable[pa.RecordBatch], engine: EngineSettings, *, whole: bool = False) -> Iterator[pa.RecordBatch]:
     """Rows of TO_PLAY as rows of PLAYED, in batches of one row. ``whole``: each row has all of its cluster;
     that of a KRaft cluster always has.
 
@@ -196,7 +196,7 @@ def play(batches: Iterable[pa.RecordBatch], engine: Engine, *, whole: bool = Fal
 
 
 def play_part(
-    scenarios: Iterable[Mapping[str, Any]], part: Snapshot | str, engine: Engine,
+    scenarios: Iterable[Mapping[str, Any]], part: Snapshot | str, engine: EngineSettings,
     selectors: Callable[[], dict[ElectionKind, LeaderSelector]], whole: bool,
 ) -> Iterator[dict[str, pa.RecordBatch] | str]:  # fmt: skip
     """The results of each row of SCENARIOS, by the names of PARTS, or why it was not played."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from kframe.engines.results.health import CONDITIONS as CONDITION_NAMES
 from kframe.errors import InputError
 from kframe.spark.failover import total
 from kframe.spark.marks import LeftOutPart, Marks, cluster_of_part, scenario_of_part
@@ -21,7 +22,6 @@ from kframe.spark.requests import REQUESTS
 from kframe.spark.schema import LONG, TEXT, FleetTable
 from kframe.spark.stages import FAILOVER, REQUESTED
 from kframe.whatif.files import new_figure, write_figure
-from kframe.whatif.health import CONDITIONS as CONDITION_NAMES
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

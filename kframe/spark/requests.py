@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from kframe.embedded import Api
+from kframe.engines.zookeeper.observe import APIS, encode_known, encoder_for, framed_bytes
 from kframe.errors import ConfigError
 from kframe.model.cluster import ClusterState
 from kframe.model.config import ControllerConfig
@@ -17,7 +18,6 @@ from kframe.spark.announced import merged
 from kframe.spark.kraft import without_features
 from kframe.spark.part import ClusterFacts
 from kframe.spark.schema import INT, LONG, TEXT, FleetTable
-from kframe.whatif.observe import APIS, encode_known, encoder_for, framed_bytes
 
 #: The requests of one API to one broker in one batch. ``bytes`` counts sizes, headers and bodies; it is null, and
 #: ``unknown`` says why, if a request must name a broker whose endpoints are unknown. ``encoded`` are the bodies, if

@@ -11,6 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
+from kframe.engines.kraft.settings import directory_id, feature_level
+from kframe.engines.results.outcome import Verb
 from kframe.errors import InputError
 from kframe.model.events import ElectionType
 from kframe.scenario.format import topic_partition
@@ -18,8 +20,6 @@ from kframe.snapshot.checks import INT32_MAX
 from kframe.snapshot.decode import decode, short_repr
 from kframe.spark.schema import SCENARIOS, with_columns_of
 from kframe.whatif import Outcome, WhatIf
-from kframe.whatif.kraft.settings import directory_id, feature_level
-from kframe.whatif.outcome import Verb
 from kframe.whatif.plan import plan_of
 
 if TYPE_CHECKING:

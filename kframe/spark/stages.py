@@ -22,7 +22,7 @@ from kframe.spark.fleet import staging
 from kframe.spark.inputs import ClusterInput
 from kframe.spark.marks import LeftOutPart, Mark, Marks, PendingParts, Writing, part_of_scenario
 from kframe.spark.opening import Fleet
-from kframe.spark.play import ANNOUNCED, BROKER_COUNTS, CHANGES, CONDITIONS, IMPACTS, Engine
+from kframe.spark.play import ANNOUNCED, BROKER_COUNTS, CHANGES, CONDITIONS, IMPACTS, EngineSettings
 from kframe.spark.requests import REQUESTS
 from kframe.spark.scenarios import needs_whole
 from kframe.spark.schema import SCENARIOS, FleetTable
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 #: Makes a table of rows of PLAYED, the facts of clusters and the engine.
-Maker: TypeAlias = "Callable[[DataFrame, DataFrame, Engine], DataFrame]"
+Maker: TypeAlias = "Callable[[DataFrame, DataFrame, EngineSettings], DataFrame]"
 _Row: TypeAlias = dict[str, Any]
 #: A cluster and a scenario.
 _Pair: TypeAlias = tuple[str, str]
@@ -83,7 +83,7 @@ class Stage:
     """Whether encoded bodies are kept. Stages with the same tables differ in it."""
 
     def play(
-        self, session: SparkSession, fleet: Fleet, scenarios: pa.Table, engine: Engine, writing: Writing,
+        self, session: SparkSession, fleet: Fleet, scenarios: pa.Table, engine: EngineSettings, writing: Writing,
         whole_rows: int = WHOLE_ROWS,
     ) -> StageResult:  # fmt: skip
         """Play everything that is not written yet, or with force everything, and write it.
@@ -126,7 +126,7 @@ class Stage:
         )  # fmt: skip
 
     def _play_whole(
-        self, session: SparkSession, fleet: Fleet, todo: Mapping[str, list[tuple[_Row, Mark]]], engine: Engine,
+        self, session: SparkSession, fleet: Fleet, todo: Mapping[str, list[tuple[_Row, Mark]]], engine: EngineSettings,
         writing: Writing,
     ) -> dict[_Pair, _Summary]:  # fmt: skip
         """Play clusters that one task can hold each, in one job."""
@@ -142,7 +142,7 @@ class Stage:
             return _summaries(play_on_spark(session, units, engine, output))
 
     def _play_sharded(
-        self, session: SparkSession, fleet: Fleet, cluster: str, pairs: list[tuple[_Row, Mark]], engine: Engine,
+        self, session: SparkSession, fleet: Fleet, cluster: str, pairs: list[tuple[_Row, Mark]], engine: EngineSettings,
         store: Marks | None,
     ) -> dict[_Pair, _Summary]:  # fmt: skip
         """Play one cluster in shards, on all cores."""
@@ -213,7 +213,9 @@ def _scenarios_by_cluster(known: set[str], scenarios: pa.Table) -> dict[_Pair, _
     return rows_by_pair
 
 
-def _played(session: SparkSession, tables: Mapping[str, DataFrame], rows: list[_Row], engine: Engine) -> DataFrame:
+def _played(
+    session: SparkSession, tables: Mapping[str, DataFrame], rows: list[_Row], engine: EngineSettings
+) -> DataFrame:
     """Rows of PLAYED of one cluster. Scenarios of ``needs_whole`` are played on the whole cluster, others on shards."""
 
     def play(scenario_rows: list[_Row], whole: bool) -> DataFrame:

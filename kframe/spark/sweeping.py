@@ -15,6 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kframe.engines.results.outcome import ZOOKEEPER_RULES
+from kframe.engines.settings import knows_min_insync
 from kframe.errors import ConfigError, InputError
 from kframe.snapshot import Snapshot
 from kframe.spark.failover import by_mode, cluster_facts, shards, split_by_mode, without_partitions
@@ -24,8 +26,6 @@ from kframe.spark.part import SHARD_WITH_FACTS, ClusterFacts, leaders_unknown, p
 from kframe.spark.schema import BROKERS, INT, INTS, LONG, PARTITIONS, TEXT, FleetTable, of_cluster, with_columns_of
 from kframe.spark.shards import TARGET_ROWS
 from kframe.whatif.kraft.sweep import KraftSweep
-from kframe.whatif.outcome import ZOOKEEPER_RULES
-from kframe.whatif.settings import knows_min_insync
 from kframe.whatif.sweep import sweep as sweep_snapshot
 from kframe.whatif.sweep import sweep_of
 from kframe.whatif.sweep_counts import METRICS

@@ -20,7 +20,7 @@ from kframe.snapshot import Snapshot
 from kframe.spark.inputs import ClusterInput
 from kframe.spark.marks import Mark, Marks, part_of_scenario
 from kframe.spark.part import ClusterFacts
-from kframe.spark.play import ANNOUNCED, PARTS, Engine, play_part
+from kframe.spark.play import ANNOUNCED, PARTS, EngineSettings, play_part
 from kframe.spark.requests import REQUESTS, encode_alone
 from kframe.spark.schema import TEXT, FleetTable, to_stream
 from kframe.spark.session import interpreted
@@ -79,7 +79,7 @@ def units_of(
     ]
 
 
-def play_units(units: Iterable[Unit], engine: Engine, output: Output) -> Iterator[pa.RecordBatch]:
+def play_units(units: Iterable[Unit], engine: EngineSettings, output: Output) -> Iterator[pa.RecordBatch]:
     """Play units, one after another. Rows of RESULTS.
 
     A cluster of a fleet that cannot be read is a problem of its own; a source that cannot be read raises SnapshotError.
@@ -99,7 +99,7 @@ def play_units(units: Iterable[Unit], engine: Engine, output: Output) -> Iterato
 
 
 def play_on_spark(
-    session: SparkSession, units: Sequence[Unit], engine: Engine, output: Output
+    session: SparkSession, units: Sequence[Unit], engine: EngineSettings, output: Output
 ) -> list[Mapping[str, Any]]:
     """``play_units`` by one Spark job. The rows of RESULTS, in no order."""
     if not units:
@@ -131,7 +131,12 @@ def _snapshot(cluster: ClusterInput) -> Snapshot | str:
 
 
 def _tables(
-    cluster: str, scenario: str, result: Mapping[str, pa.RecordBatch], part: Snapshot, engine: Engine, output: Output
+    cluster: str,
+    scenario: str,
+    result: Mapping[str, pa.RecordBatch],
+    part: Snapshot,
+    engine: EngineSettings,
+    output: Output,
 ) -> dict[FleetTable, pa.Table]:
     """The tables of one result, with its cluster and scenario in every row."""
     tables: dict[FleetTable, pa.Table] = {}

@@ -15,6 +15,8 @@ import numpy as np
 
 from kframe import kernels
 from kframe.core.kraft.context import KraftContext
+from kframe.engines.kraft.engine import KraftEngine
+from kframe.engines.settings import config_of, knows_min_insync
 from kframe.model.columns import Int32, Ragged, UInt8
 from kframe.model.lists import members
 from kframe.model.topics import UNSET
@@ -23,8 +25,6 @@ from kframe.staging.manifest import StageFailure
 from kframe.staging.schedule import StageSchedule
 from kframe.whatif.kraft import failed_rows
 from kframe.whatif.kraft.failed_rows import FailureCases, first_partitions, play_cases
-from kframe.whatif.kraft.whatif import KraftWhatIf
-from kframe.whatif.settings import config_of, knows_min_insync
 
 Phase: TypeAlias = Literal["during", "after"]
 PHASES: Final[tuple[Phase, ...]] = ("during", "after")
@@ -164,9 +164,9 @@ def _kraft_harm(schedule: StageSchedule, phase: Phase, config: Mapping[str, obje
     checked = schedule.problem.checked
     snapshot, (positions, rows), stages = checked.snapshot, _scheduled(schedule), _stages(schedule)
     without_directories = replace(snapshot, partitions=replace(snapshot.partitions, directories=None))
-    before = KraftWhatIf(without_directories, config).context
+    before = KraftEngine(without_directories, config).context
     changed = replace(snapshot, partitions=staged_partitions(schedule, phase))
-    after = KraftWhatIf(changed, config).context
+    after = KraftEngine(changed, config).context
     if phase == "during":
         values = {item.name: getattr(after, item.name) for item in fields(KraftContext)}
         minimum = before.min_isr(np.arange(len(snapshot), dtype=np.int32))

@@ -15,7 +15,7 @@ from typing import Annotated, Final, TypeAlias
 import msgspec
 import numpy as np
 
-from kframe.errors import SnapshotError
+from kframe.errors import InputError, SnapshotError
 from kframe.model.columns import Bool, Int32, Ragged
 from kframe.model.tables import Targets
 from kframe.snapshot.assemble import GrowingLists, int32
@@ -25,6 +25,8 @@ from kframe.snapshot.files import InputFile, read_blocks
 from kframe.snapshot.reassignment import has_observers_last
 from kframe.snapshot.reassignment_text import PROPOSED_HEADING, read_documents
 
+#: What Confluent's tool requires of observers.
+OBSERVERS_LAST: Final = "observers at the end of replicas, after at least one other replica"
 #: Any value that Kafka reads as an int; its range is checked later.
 _Number: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 
@@ -98,6 +100,27 @@ class Plan:
         """The partitions at these positions."""
         observers = None if self.observers is None else self.observers.take(positions)
         return Plan(self.name, self.targets.take(positions), self.log_dirs_differ[positions], observers)
+
+    def check(self) -> None:
+        """Raise InputError for a plan that Kafka's tool would not send: empty, a partition twice, too few
+        directories."""
+        if len(self) == 0:
+            raise InputError(self.name, "no partition", "at least one to reassign")
+        repeated = self.repeated_positions()
+        if len(repeated):
+            where = f"{self.name} partitions[{int(repeated[0])}]"
+            raise InputError(where, f"partition {self.partition_name(int(repeated[0]))} again", "each partition once")
+        misplaced = np.flatnonzero(self.misplaced_observers())
+        if len(misplaced):
+            name = self.partition_name(int(misplaced[0]))
+            where = f"{self.name} partitions[{int(misplaced[0])}] field observers"
+            raise InputError(where, f"observers of partition {name} that are not its last replicas", OBSERVERS_LAST)
+        differ = np.flatnonzero(self.log_dirs_differ)
+        if len(differ):
+            position = int(differ[0])
+            where, name = f"{self.name} partitions[{position}] field log_dirs", self.partition_name(position)
+            actual = f"another number of log directories than of replicas for partition {name}"
+            raise InputError(where, actual, f"{len(self.targets.replicas[position])}, one for each replica")
 
     def misplaced_observers(self) -> Bool:
         """(k,) partitions whose observers are not the last of their replicas, or are all of them."""

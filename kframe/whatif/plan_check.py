@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from kframe.engines.results.outcome import ZOOKEEPER_RULES
 from kframe.model.columns import Bool, Int32, Int64, Ragged, offsets_of
 from kframe.model.lists import distinct_values, loads, members, repeated, same_lists
 from kframe.model.topics import topic_name_problem
 from kframe.snapshot import Snapshot
-from kframe.whatif.observers import observer_growth
-from kframe.whatif.outcome import ZOOKEEPER_RULES
 from kframe.whatif.plan import Plan, Stamp
 from kframe.whatif.plan_findings import Check, Findings
+from kframe.whatif.plan_observers import observer_growth
 
 if TYPE_CHECKING:
     from kframe.whatif.kraft.plan_targets import KraftTargets

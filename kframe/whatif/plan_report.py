@@ -9,10 +9,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from kframe.engines.results.health import Skew
 from kframe.errors import ErrorCode
 from kframe.model.columns import Int64
 from kframe.model.lists import distinct_values
-from kframe.whatif.health import Skew
 from kframe.whatif.kraft.plan_check import check_kraft_rules, kraft_detail
 from kframe.whatif.placement_constraints import constraints_note
 from kframe.whatif.plan import Plan

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from kframe.engines.results.health import Skew
+from kframe.engines.settings import config_of, knows_min_insync
 from kframe.errors import InputError, SnapshotError
 from kframe.model.columns import Bool, Int32, Int64
 from kframe.snapshot import Snapshot
 from kframe.snapshot.files import Progress, ignore_progress
-from kframe.whatif.health import Skew
-from kframe.whatif.settings import config_of, knows_min_insync
 from kframe.whatif.sweep_counts import METRICS, FailureCounts, count_failures
 from kframe.whatif.sweep_result import CONDITIONS_OF_SETTINGS, Sweep
 

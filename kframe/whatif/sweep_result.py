@@ -10,9 +10,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from kframe.engines.results.health import Skew
+from kframe.engines.results.outcome import FailOn
 from kframe.model.columns import Int32, Int64, UInt8
-from kframe.whatif.health import Skew
-from kframe.whatif.outcome import FailOn
 from kframe.whatif.sweep_counts import METRICS
 
 Float64 = NDArray[np.float64]

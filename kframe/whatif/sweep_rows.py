@@ -19,10 +19,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from kframe.engines.settings import config_of
 from kframe.model.columns import Int32, Int64
 from kframe.snapshot import Snapshot
 from kframe.snapshot.facts import BrokerFacts
-from kframe.whatif.settings import config_of
 from kframe.whatif.sweep_counts import METRICS, DeletingTopics, FailureCounts, count_failures, summed
 
 #: ``failure`` is one of FAILURES. ``broker`` and ``other`` (the higher id) are the failed brokers. ``name`` is a rack,

@@ -33,13 +33,13 @@ HELP = {
 }  # fmt: skip
 #: What no what-if of a snapshot directory needs, and what only that of the other mode needs.
 NOT_FOR_A_WHAT_IF = {
-    "kframe.registry.registry", "kframe.snapshot.describe", "kframe.snapshot.zookeeper", "kframe.whatif.create",
-    "kframe.whatif.reassign", "kframe.whatif.plan", "kframe.whatif.sweep", "pandas", "pluggy", "pyarrow.compute",
-    "rich", "yaml",
+    "kframe.engines.zookeeper.create", "kframe.engines.zookeeper.reassign", "kframe.registry.registry",
+    "kframe.snapshot.describe", "kframe.snapshot.zookeeper", "kframe.whatif.plan", "kframe.whatif.sweep", "pandas",
+    "pluggy", "pyarrow.compute", "rich", "yaml",
 }  # fmt: skip
 ONLY = {
     "zookeeper": {"kframe.core.controller", "kframe.runtime.loop", "kframe.embedded.ensemble"},
-    "kraft": {"kframe.core.kraft.context", "kframe.whatif.kraft.whatif"},
+    "kraft": {"kframe.core.kraft.context", "kframe.engines.kraft.engine"},
 }
 
 

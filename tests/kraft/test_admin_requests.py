@@ -14,14 +14,14 @@ from kframe.core.kraft.context import KraftContext
 from kframe.core.kraft.decision import ControllerResult, RequestRefused
 from kframe.core.kraft.topics import PARTITIONS_MAX, CreatableTopic, CreatePartitionsTopic
 from kframe.model.kraft.ids import ResourceType
-from tests.whatif.kraft_samples import TOPIC_ID, new_whatif, partition
+from tests.whatif.kraft_samples import TOPIC_ID, new_engine, partition
 
 UNKNOWN_ID: Final = UUID(int=7)
 
 
 def context() -> KraftContext:
     """Topic t has a partition."""
-    return new_whatif([partition(0, (1, 2), (1, 2))]).context
+    return new_engine([partition(0, (1, 2), (1, 2))]).context
 
 
 def creating(*names: str, count: int = 1) -> Callable[[KraftContext], ControllerResult]:

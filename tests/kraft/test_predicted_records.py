@@ -26,10 +26,11 @@ from kframe_zookeeper.testing.process import wait_until
 from kframe import read_snapshot
 from kframe.core.kraft.broker_events import fence_broker
 from kframe.core.kraft.decision import DecisionPart, RecordAndVersion, records_of
+from kframe.engines.kraft.engine import KraftEngine
 from kframe.model.ids import NO_LEADER, RecoveryState
 from kframe.plugin.kraft import directory_ids, records
 from kframe.snapshot import Snapshot
-from kframe.whatif.kraft.whatif import KraftWhatIf
+from kframe.whatif import WhatIf
 
 #: The test of ``kframe controller shadow`` compares the records of these events, and of others.
 pytestmark = [pytest.mark.real, pytest.mark.extended]
@@ -47,8 +48,8 @@ SETTINGS = {
 ASSIGNMENTS = list(itertools.permutations((1, 2, 3, 4), 3))
 
 
-class PredictingWhatIf(KraftWhatIf):
-    """A what-if that saves the records of each decision."""
+class PredictingEngine(KraftEngine):
+    """A controller that saves the records of each decision."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         super().__init__(snapshot)
@@ -65,6 +66,12 @@ class PredictingWhatIf(KraftWhatIf):
     def expire_fenced_session(self, broker_id: int) -> None:
         """Expire the session of a fenced broker: Kafka fences it a second time."""
         self.commit(fence_broker(self.context, self.cluster.brokers.registrations[broker_id]))
+
+
+class PredictingWhatIf(WhatIf):
+    """A what-if of such a controller."""
+
+    engine: PredictingEngine
 
 
 def in_hash_free_order(decision: Sequence[RecordAndVersion]) -> list[RecordAndVersion]:
@@ -108,11 +115,11 @@ class LiveCluster(NamedTuple):
         return self.cluster.nodes[3000]
 
     def whatif(self) -> PredictingWhatIf:
-        return PredictingWhatIf(read_snapshot(self.controller.log_dirs[0]))
+        return PredictingWhatIf.of(PredictingEngine(read_snapshot(self.controller.log_dirs[0])))
 
     def next_whatif(self, previous: PredictingWhatIf) -> PredictingWhatIf:
         """A what-if of the current state. The log has only the records that ``previous`` predicted."""
-        assert len(self.records_from(previous.end)) == sum(map(len, previous.decisions))
+        assert len(self.records_from(previous.engine.end)) == sum(map(len, previous.engine.decisions))
         return self.whatif()
 
     def records_from(self, offset: int) -> list[tuple[int, RecordAndVersion]]:
@@ -134,10 +141,10 @@ class LiveCluster(NamedTuple):
 
         The session of a broker that is ``starting`` may end before its first heartbeat: Kafka fences it again.
         """
-        predicted = whatif.decisions
+        predicted = whatif.engine.decisions
 
         def written() -> list[tuple[int, RecordAndVersion]]:
-            return [entry for entry in self.records_from(whatif.end) if not fences(entry[1].record, starting)]
+            return [entry for entry in self.records_from(whatif.engine.end) if not fences(entry[1].record, starting)]
 
         count = sum(map(len, predicted))
         wait_until(lambda: len(written()) >= count, lambda: f"predicted {predicted}, written {written()}")
@@ -212,7 +219,7 @@ def test_failures_write_the_predicted_records(live: LiveCluster) -> None:
     assert {change.leader for change in stopped} == {1, 2, 4, records.NO_LEADER_CHANGE}
 
     whatif = live.next_whatif(whatif)
-    whatif.expire_fenced_session(3)
+    whatif.engine.expire_fenced_session(3)
     live.compare(whatif)
 
     whatif = live.next_whatif(whatif)

@@ -12,9 +12,9 @@ from kframe_kraft.testing.random_records import random_record
 
 from kframe.core.kraft import membership
 from kframe.core.kraft.partition_changes import PlannedChanges
+from kframe.engines.kraft.commit import changes_size
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.kraft.record_sizes import record_size
-from kframe.whatif.kraft.commit import changes_size
 from tests.kraft.strategies import BROKERS, PARTITIONS, TOPICS, clusters, context_of
 
 

@@ -19,10 +19,10 @@ from kframe.snapshot.listing import summary_record
 from kframe.snapshot.summary import conditions_of
 from kframe.whatif import WhatIf, load_plan
 from kframe.whatif.execution import plan_document, rollback_document
-from kframe.whatif.observers import refuse_observers
 from kframe.whatif.placement_constraints import constraints_note
 from kframe.whatif.plan import Plan
 from kframe.whatif.plan_check import resolve_plan
+from kframe.whatif.plan_observers import refuse_observers
 from kframe.whatif.plan_report import PlanReport
 from tests.snapshot.samples import facts
 

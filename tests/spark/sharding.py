@@ -12,6 +12,9 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
+from kframe.engines.results.changes import ELR_LISTS
+from kframe.engines.results.health import CONDITIONS
+from kframe.engines.results.outcome import ControllerResponse, FailOn
 from kframe.errors import InputError
 from kframe.model.brokers import Endpoint
 from kframe.model.cluster import ClusterState
@@ -22,16 +25,13 @@ from kframe.model.ids import ElectionKind
 from kframe.model.requests import BatchCause, ControlRequests
 from kframe.snapshot import BrokerFacts, PartitionFacts, Snapshot, Source, TopicFacts
 from kframe.spark.kraft import without_features
-from kframe.spark.play import ANNOUNCED, IMPACT_COUNTS, PARTS, TO_PLAY, Engine, play
+from kframe.spark.play import ANNOUNCED, IMPACT_COUNTS, PARTS, TO_PLAY, EngineSettings, play
 from kframe.spark.requests import encode, sent
 from kframe.spark.rows import rows_of
 from kframe.spark.scenarios import needs_whole, play_scenario
 from kframe.spark.schema import BROKERS, CLUSTERS, KRAFT_FACTS, PARTITIONS, SCENARIOS
 from kframe.spark.shards import SHARDS, pack
 from kframe.whatif import WhatIf
-from kframe.whatif.changes import ELR_LISTS
-from kframe.whatif.health import CONDITIONS
-from kframe.whatif.outcome import ControllerResponse, FailOn
 
 Rows = list[dict[str, Any]]
 EMPTY = pa.RecordBatch.from_pylist([{"cluster": "east", "rows": 0, "pieces": []}], SHARDS.schema)
@@ -222,7 +222,7 @@ def merged_rows(snapshot: Snapshot, scenario_row: Mapping[str, Any], shards: Seq
     """Return the combined result of a snapshot's shards for a scenario."""
     whole = needs_whole(scenario_row)
     rows = to_play(snapshot, concatenated(shards) if whole else shards, [scenario_row])
-    return merged(play(rows, Engine(dict(config or {})), whole=whole), rows[0], config)
+    return merged(play(rows, EngineSettings(dict(config or {})), whole=whole), rows[0], config)
 
 
 def assert_same_rows(actual: Mapping[str, Rows], expected: Mapping[str, Rows]) -> None:

@@ -15,7 +15,7 @@ from kframe.snapshot import Snapshot, read_snapshot
 from kframe.spark import report
 from kframe.spark.marks import Writing
 from kframe.spark.opening import open_fleet
-from kframe.spark.play import BROKER_COUNTS, CHANGES, CONDITIONS, IMPACTS, Engine
+from kframe.spark.play import BROKER_COUNTS, CHANGES, CONDITIONS, IMPACTS, EngineSettings
 from kframe.spark.requests import REQUESTS
 from kframe.spark.rows import rows_of
 from kframe.spark.rules import ClusterContext, RegisteredBrokers, shared_topic_ids, violations
@@ -134,7 +134,7 @@ def test_failover_and_requests(
     opened = open_fleet(spark, str(ingested))
     skipped = "wide" if stage is REQUESTED and whole_rows < len(clusters["mixed"]) else None
     played = scenarios({name: snapshot for name, snapshot in clusters.items() if name != skipped})
-    result = stage.play(spark, opened, played, Engine(), Writing(out), whole_rows)
+    result = stage.play(spark, opened, played, EngineSettings(), Writing(out), whole_rows)
     assert result.problems == ()
     expected_rows = {
         name: [{**row, "encoded": None} if "encoded" in row else row for row in rows if row["cluster"] != skipped]
@@ -146,7 +146,7 @@ def test_failover_and_requests(
     )
     written = {table.name: frame.toArrow().to_pylist() for table, frame in stage.written(spark, out).items()}
     assert_same_rows(written, {name: expected_rows[name] for name in written})
-    rerun = stage.play(spark, opened, played, Engine(), Writing(), whole_rows)
+    rerun = stage.play(spark, opened, played, EngineSettings(), Writing(), whole_rows)
     assert list(rerun.rows()) == list(result.rows())
 
 

@@ -22,7 +22,7 @@ from kframe.spark.fleet import records
 from kframe.spark.ingest import ingest_source
 from kframe.spark.inputs import ClusterInput
 from kframe.spark.marks import Mark
-from kframe.spark.play import BROKER_COUNTS, CHANGES, CONDITIONS, IMPACTS, Engine, play
+from kframe.spark.play import BROKER_COUNTS, CHANGES, CONDITIONS, IMPACTS, EngineSettings, play
 from kframe.spark.rows import rows_of, snapshot_of, table_of
 from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, TOPICS
 from kframe.spark.sources import find_sources
@@ -80,7 +80,7 @@ def test_whole_clusters_of_a_fleet_equal_a_single_machine(random: Random) -> Non
     with ingested(snapshot) as cluster, tempfile.TemporaryDirectory() as folder:
         output = Output(tuple(FAILOVER.makers), IMPACTS, out=folder, staged=f"{folder}/_staged")
         unit = Unit(cluster, tuple((row, Mark("how")) for row in scenarios))
-        results = [row for batch in play_units([unit], Engine(), output) for row in batch.to_pylist()]
+        results = [row for batch in play_units([unit], EngineSettings(), output) for row in batch.to_pylist()]
         for scenario, result in zip(scenarios, results, strict=True):
             expected = reference_rows_or_problem(snapshot, scenario)
             event(f"{scenario['verb']} {'is refused' if isinstance(expected, str) else 'is played'}")
@@ -106,9 +106,9 @@ def test_sharded_rows_in_any_order_are_combined(random: Random) -> None:
         expected = reference_rows_or_problem(snapshot, row)
         rows = to_play(snapshot, concatenated(pieces), [row])
         if isinstance(expected, str):
-            assert [batch["problem"][0].as_py() for batch in play(rows, Engine())] == [expected]
+            assert [batch["problem"][0].as_py() for batch in play(rows, EngineSettings())] == [expected]
         else:
-            assert_same_rows(merged(play(rows, Engine()), rows[0]), expected)
+            assert_same_rows(merged(play(rows, EngineSettings()), rows[0]), expected)
 
 
 @examples(0.3)

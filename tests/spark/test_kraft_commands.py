@@ -17,7 +17,7 @@ from kframe.snapshot.generate import generate
 from kframe.spark import failover, sweeping
 from kframe.spark.marks import Writing
 from kframe.spark.opening import open_fleet
-from kframe.spark.play import IMPACT_COUNTS, Engine
+from kframe.spark.play import IMPACT_COUNTS, EngineSettings
 from kframe.spark.schema import PARTITIONS, SCENARIOS
 from kframe.spark.stages import FAILOVER
 from kframe.spark.validate import validate, validate_whole
@@ -150,7 +150,7 @@ def test_large_kraft_cluster_is_not_sharded(spark: Any, fleet: Path) -> None:
         [scenario("fail", up_in(snapshot)[:1], name="s", cluster=name) for name, snapshot in snapshots().items()],
         SCENARIOS.schema,
     )
-    result = FAILOVER.play(spark, opened, listed, Engine(), Writing(), whole_rows=0)
+    result = FAILOVER.play(spark, opened, listed, EngineSettings(), Writing(), whole_rows=0)
     assert result.problems == ()
     expected = {name: reference_rows(snapshot, scenario("fail", up_in(snapshot)[:1], name="s"), cluster=name)["impacts"]
                 for name, snapshot in snapshots().items()}  # fmt: skip

@@ -22,7 +22,7 @@ from kframe.spark.fleet import records
 from kframe.spark.ingest import ingest_source
 from kframe.spark.inputs import ClusterInput
 from kframe.spark.kraft import kraft_facts_of
-from kframe.spark.play import Engine, play_part
+from kframe.spark.play import EngineSettings, play_part
 from kframe.spark.rows import rows_of, snapshot_of, table_of
 from kframe.spark.scenarios import broker_scenarios, rack_scenarios
 from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, TOPICS
@@ -128,7 +128,7 @@ def test_mode_option_applies_to_sources_without_mode(tmp_path: Path) -> None:
     snapshot = ClusterInput.of_record(fleet, north).snapshot()
     row = scenario("fail", [1], name="s")
     config = {"metadata.version": "4.0-IV3", "min.insync.replicas": "1"}
-    (result,) = play_part([row], snapshot, Engine(config, parts=("impacts",)), dict, whole=True)
+    (result,) = play_part([row], snapshot, EngineSettings(config, parts=("impacts",)), dict, whole=True)
     assert not isinstance(result, str)
     assert result["impacts"]["rules"].to_pylist() == ["KRaft (Kafka 4.0 assumed, metadata.version 4.0-IV3, ELR off)"]
     assert reference_rows(snapshot, row, config)["impacts"][0]["records"] == result["impacts"]["records"][0].as_py()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from kframe.spark.play import Engine, play
+from kframe.spark.play import EngineSettings, play
 from tests.spark.sharding import (
     assert_same_rows,
     clusters,
@@ -32,10 +32,10 @@ def test_whole_cluster_from_pieces_equals_one_machine(data: st.DataObject) -> No
     owners = data.draw(st.lists(st.integers(0, 3), min_size=1, max_size=7))
     parts = shard_rows(rows, owners, data.draw(st.permutations(range(rows.num_rows))))
     expected = reference_rows_or_problem(snapshot, scenario_row)
-    (refused,) = play(to_play(snapshot, parts[:1], [scenario_row]), Engine())
+    (refused,) = play(to_play(snapshot, parts[:1], [scenario_row]), EngineSettings())
     assert "it needs the whole" in refused["problem"][0].as_py()
     if isinstance(expected, str):
-        (result,) = play(to_play(snapshot, concatenated(parts), [scenario_row]), Engine(), whole=True)
+        (result,) = play(to_play(snapshot, concatenated(parts), [scenario_row]), EngineSettings(), whole=True)
         assert result["problem"][0].as_py() == expected
         event("refused")
         return

@@ -16,7 +16,7 @@ from kframe.errors import PluginError
 from kframe.registry.registry import build_registry
 from kframe.snapshot.generate import Health, generate
 from kframe.spark import failover
-from kframe.spark.play import Engine, play
+from kframe.spark.play import EngineSettings, play
 from tests.cli.running import kframe
 from tests.registry.conftest import compile_selectors
 from tests.spark.fleets import snapshot_directory
@@ -58,14 +58,14 @@ def native(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(params=["native", "bulk", "scalar"])
-def engine(request: pytest.FixtureRequest, native: Path) -> Engine:
+def engine(request: pytest.FixtureRequest, native: Path) -> EngineSettings:
     """One selector of each tier with one rule: the last in-sync replica leads."""
     plugins_dir = native if request.param == "native" else EXAMPLES
-    return Engine(selectors=(f"last-in-sync-{request.param}",), plugins_dir=str(plugins_dir))
+    return EngineSettings(selectors=(f"last-in-sync-{request.param}",), plugins_dir=str(plugins_dir))
 
 
 @pytest.mark.parametrize("verb", ["fail", "shutdown"])
-def test_partition_selectors_decide_the_same_on_shards(engine: Engine, verb: str) -> None:
+def test_partition_selectors_decide_the_same_on_shards(engine: EngineSettings, verb: str) -> None:
     assert not engine.needs_whole_clusters()
     scenario_row = scenario(verb, [1, 2], together=False)
     parts = to_play(SNAPSHOT, shard_rows(table(SNAPSHOT), [0, 2, 1, 1], range(600)), [scenario_row])
@@ -77,9 +77,9 @@ def test_partition_selectors_decide_the_same_on_shards(engine: Engine, verb: str
 def test_batch_selector_decides_differently_on_shards() -> None:
     """The fleet then processes whole clusters, and the combined rows of shards are elected as on one machine."""
     pytest.importorskip("kframe_rack_spread")
-    engine, scenario_row = Engine(selectors=("rack-spread",)), scenario(brokers=[2])
+    engine, scenario_row = EngineSettings(selectors=("rack-spread",)), scenario(brokers=[2])
     assert engine.needs_whole_clusters()
-    assert Engine(selectors=("first-in-sync", "rack-spread")).needs_whole_clusters()
+    assert EngineSettings(selectors=("first-in-sync", "rack-spread")).needs_whole_clusters()
     expected = reference_rows(SNAPSHOT, scenario_row, selectors=build_registry().selectors_for(["rack-spread"]))
     shards = shard_rows(table(SNAPSHOT), [0, 2, 1, 1], range(600))
     whole = to_play(SNAPSHOT, concatenated(shards), [scenario_row])
@@ -89,12 +89,12 @@ def test_batch_selector_decides_differently_on_shards() -> None:
 
 
 @pytest.mark.parametrize(("engine", "message"), [
-    (Engine(selectors=("rack-sprad",)), "no leader selector 'rack-sprad'; did you mean"),
-    (Engine(selectors=("rack-spread",), disabled=("rack-spread",)), "is disabled"),
-    (Engine(selectors=("first-in-sync",), plugins_dir="/nowhere"), "found /nowhere"),
-    (Engine(selectors=("first-in-sync",), selector_options={"first-in-sync": {"rack": "a"}}), "option 'rack'"),
+    (EngineSettings(selectors=("rack-sprad",)), "no leader selector 'rack-sprad'; did you mean"),
+    (EngineSettings(selectors=("rack-spread",), disabled=("rack-spread",)), "is disabled"),
+    (EngineSettings(selectors=("first-in-sync",), plugins_dir="/nowhere"), "found /nowhere"),
+    (EngineSettings(selectors=("first-in-sync",), selector_options={"first-in-sync": {"rack": "a"}}), "option 'rack'"),
 ], ids=["unknown", "disabled", "no plugins dir", "wrong option"])  # fmt: skip
-def test_selector_build_error_names_the_machine(engine: Engine, message: str) -> None:
+def test_selector_build_error_names_the_machine(engine: EngineSettings, message: str) -> None:
     with pytest.raises(PluginError) as caught:
         list(play([], engine))
     assert message in str(caught.value)
@@ -103,7 +103,7 @@ def test_selector_build_error_names_the_machine(engine: Engine, message: str) ->
 
 def test_rack_spread_selector_gets_whole_clusters(spark: Any) -> None:
     pytest.importorskip("kframe_rack_spread")
-    engine = Engine(selectors=("rack-spread",), parts=("changes",))
+    engine = EngineSettings(selectors=("rack-spread",), parts=("changes",))
     played = failover.played(
         *frames(spark, {"east": SNAPSHOT}), scenario_frame(spark, [scenario(brokers=[2])]), engine, target=100
     ).persist()
@@ -123,7 +123,7 @@ def test_native_selector_of_directory_runs_in_executors(spark: Any, native: Path
                   "--plugins-dir", native, "--out", out, "-o", "json")  # fmt: skip
     assert result.exit_code == 0, result.output
     rows = [row.asDict() for row in spark.read.parquet(str(out / "changes")).collect()]
-    make = Engine(selectors=("last-in-sync-native",), plugins_dir=str(native)).selector_maker()
+    make = EngineSettings(selectors=("last-in-sync-native",), plugins_dir=str(native)).selector_maker()
     expected = reference_rows(SNAPSHOT, scenario(brokers=[2]), selectors=make())["changes"]
     expected_leaders = {(row["topic"], row["partition"]): row["leader_after"] for row in expected}
     assert {(row["topic"], row["partition"]): row["leader_after"] for row in rows} == expected_leaders

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from kframe.snapshot.generate import generate
-from kframe.spark.play import TO_PLAY, Engine, play
+from kframe.spark.play import TO_PLAY, EngineSettings, play
 from kframe.spark.shards import pack, unpack
 from tests.spark.sharding import scenario, table, to_play
 
@@ -52,7 +52,7 @@ def test_topic_of_any_size_is_sharded() -> None:
 def test_invalid_shard_is_a_problem(column: str, values: Any, problem: str) -> None:
     whole = table(SNAPSHOT)
     changed = whole.set_column(whole.schema.get_field_index(column), column, values)
-    (row,) = play(to_play(SNAPSHOT, pack(changed.to_batches()), [scenario(brokers=[1])]), Engine())
+    (row,) = play(to_play(SNAPSHOT, pack(changed.to_batches()), [scenario(brokers=[1])]), EngineSettings())
     result = row["problem"][0].as_py()
     assert result.startswith("cluster east")
     assert problem in result
@@ -60,7 +60,7 @@ def test_invalid_shard_is_a_problem(column: str, values: Any, problem: str) -> N
 
 def test_missing_columns_are_unknown() -> None:
     columns = table(SNAPSHOT).select(["cluster", "topic", "partition", "replicas", "leader", "isr"])
-    (row,) = play(to_play(SNAPSHOT, pack(columns.to_batches()), [scenario(brokers=[1])]), Engine())
+    (row,) = play(to_play(SNAPSHOT, pack(columns.to_batches()), [scenario(brokers=[1])]), EngineSettings())
     (played,) = row.to_pylist()
     assert played["problem"] is None
     assert {row["leader_epoch_after"] for row in played["changes"]} == {None}
@@ -69,7 +69,7 @@ def test_missing_columns_are_unknown() -> None:
 
 def test_repeated_broker_is_a_problem() -> None:
     twice = replace(SNAPSHOT, brokers=(*SNAPSHOT.brokers, SNAPSHOT.brokers[0]))
-    (row,) = play(to_play(twice, pack(table(SNAPSHOT).to_batches()), [scenario(brokers=[1])]), Engine())
+    (row,) = play(to_play(twice, pack(table(SNAPSHOT).to_batches()), [scenario(brokers=[1])]), EngineSettings())
     assert "broker 0 twice" in row["problem"][0].as_py()
 
 
@@ -79,7 +79,7 @@ def test_rows_without_cluster_are_a_problem_of_their_own() -> None:
     shards = list(pack(mixed.to_batches(max_chunksize=90)))
     assert {(shard["cluster"][0].as_py(), shard["rows"][0].as_py()) for shard in shards} == {("east", 200), (None, 50)}
     unnamed = [{**row, "brokers": None} for shard in shards for row in shard.to_pylist() if row["cluster"] is None]
-    (row,) = play([pa.RecordBatch.from_pylist(unnamed, TO_PLAY.schema)], Engine())
+    (row,) = play([pa.RecordBatch.from_pylist(unnamed, TO_PLAY.schema)], EngineSettings())
     assert row["problem"][0].as_py() == "rows without a cluster: found null, expected the name of a cluster"
 
 
@@ -90,7 +90,7 @@ def test_null_in_a_list_is_a_problem(column: str, value: list[Any]) -> None:
     rows = table(SNAPSHOT)
     lists = pa.array([value, *rows[column].to_pylist()[1:]], rows.schema.field(column).type)
     rows = rows.set_column(rows.schema.get_field_index(column), column, lists)
-    (row,) = play(to_play(SNAPSHOT, pack(rows.to_batches()), [scenario(brokers=[1])]), Engine())
+    (row,) = play(to_play(SNAPSHOT, pack(rows.to_batches()), [scenario(brokers=[1])]), EngineSettings())
     assert row["problem"][0].as_py() == (
         f"cluster east field {column}: found 1 nulls in lists, expected lists without nulls"
     )
@@ -99,13 +99,13 @@ def test_null_in_a_list_is_a_problem(column: str, value: list[Any]) -> None:
 def test_cluster_twice_is_a_problem() -> None:
     batches = to_play(SNAPSHOT, pack(table(SNAPSHOT).to_batches()), [scenario(brokers=[1])])
     rows = [{**row, "cluster_rows": 2} for batch in batches for row in batch.to_pylist()]
-    (row,) = play([pa.RecordBatch.from_pylist(rows, TO_PLAY.schema)], Engine())
+    (row,) = play([pa.RecordBatch.from_pylist(rows, TO_PLAY.schema)], EngineSettings())
     assert row["problem"][0].as_py() == "cluster east table clusters: found 2 rows, expected one row of each cluster"
 
 
 def test_scenario_twice_is_a_problem_of_its_own() -> None:
     scenarios = [scenario(brokers=[1], name=name) for name in ("a", "b", "b")]
-    played = play(to_play(SNAPSHOT, pack(table(SNAPSHOT).to_batches()), scenarios), Engine())
+    played = play(to_play(SNAPSHOT, pack(table(SNAPSHOT).to_batches()), scenarios), EngineSettings())
     assert {row["scenario"][0].as_py(): row["problem"][0].as_py() for row in played} == {
         "a": None, "b": "table scenarios: found scenario b 2 times, expected each name once in a cluster",
     }  # fmt: skip
@@ -120,5 +120,5 @@ def test_scenario_twice_is_a_problem_of_its_own() -> None:
 ])  # fmt: skip
 def test_nulls_in_a_scenario_are_a_problem(changed: dict[str, Any], message: str) -> None:
     batches = to_play(SNAPSHOT, pack(table(SNAPSHOT).to_batches()), [{**scenario(brokers=[1]), **changed}])
-    (row,) = play(batches, Engine(), whole=True)
+    (row,) = play(batches, EngineSettings(), whole=True)
     assert row["problem"][0].as_py().startswith(message)

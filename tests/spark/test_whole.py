@@ -13,7 +13,7 @@ import pytest
 from kframe.snapshot.generate import generate
 from kframe.spark.inputs import ClusterInput
 from kframe.spark.marks import Mark, Marks, part_of_scenario
-from kframe.spark.play import IMPACTS, Engine
+from kframe.spark.play import IMPACTS, EngineSettings
 from kframe.spark.session import _local_settings
 from kframe.spark.stages import FAILOVER
 from kframe.spark.whole import Output, Unit, play_units, read_summary, units_of
@@ -49,7 +49,7 @@ def test_each_scenario_is_written_and_marked(east: ClusterInput, tmp_path: Path)
     out = tmp_path / "out"
     scenarios = tuple((scenario(brokers=[broker], name=f"b{broker}"), MARK) for broker in (1, 9, 2))
     output = Output(tuple(FAILOVER.makers), IMPACTS, out=str(out), staged=str(out / "_staged"))
-    marks, rows = Marks(out, IMPACTS.name), play_units([Unit(east, scenarios)], Engine(), output)
+    marks, rows = Marks(out, IMPACTS.name), play_units([Unit(east, scenarios)], EngineSettings(), output)
     written: list[Any] = []
     for batch in rows:
         (row,) = batch.to_pylist()
@@ -61,7 +61,7 @@ def test_each_scenario_is_written_and_marked(east: ClusterInput, tmp_path: Path)
 
 
 def test_summary_without_output_is_returned(east: ClusterInput) -> None:
-    engine = Engine(parts=(IMPACTS.name,))
+    engine = EngineSettings(parts=(IMPACTS.name,))
     (batch,) = play_units([Unit(east, ((scenario(brokers=[1]), MARK),))], engine, Output((IMPACTS,), IMPACTS))
     (row,) = batch.to_pylist()
     assert (

@@ -18,7 +18,6 @@ from kframe.staging.failures import PHASES, Phase, stage_failures, staged_partit
 from kframe.staging.problem import stage_problem
 from kframe.staging.request import StageRequest
 from kframe.staging.schedule import StageSchedule, schedule
-from kframe.whatif.kraft.whatif import KraftWhatIf
 from kframe.whatif.plan import Plan
 from kframe.whatif.plan_check import resolve_plan
 
@@ -29,9 +28,9 @@ KRAFT = ZOOKEEPER.with_mode("kraft")
 
 def fenced(elr: int) -> Snapshot:
     """The cluster after broker 4 was fenced, with or without ELR, and with a cordoned directory of broker 0."""
-    what_if = KraftWhatIf(KRAFT, {ELR_VERSION: elr})
+    what_if = WhatIf(KRAFT, {ELR_VERSION: elr})
     what_if.fail([4])
-    metadata = what_if.context.metadata
+    metadata = what_if.cluster
     registration = metadata.brokers.registrations[0]
     cordoned = BrokerRegistrationChangeRecord(
         broker_id=0, broker_epoch=registration.broker_epoch, cordoned_log_dirs=registration.directories

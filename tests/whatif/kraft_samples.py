@@ -7,14 +7,14 @@ from typing import Any, Final
 from uuid import UUID
 
 from kframe.core.kraft.context import SUPPORTED_FEATURES
+from kframe.engines.kraft.engine import KraftEngine
 from kframe.model.kraft import records
 from kframe.model.kraft.ids import ELR_VERSION, METADATA_VERSION, MetadataLevel
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.kraft.replay import replay
 from kframe.model.kraft.views import partition_record
 from kframe.snapshot import Snapshot, Source
-from kframe.whatif import Outcome
-from kframe.whatif.kraft.whatif import KraftWhatIf
+from kframe.whatif import Outcome, WhatIf
 
 TOPIC_ID: Final = UUID(int=1 << 90)
 
@@ -90,14 +90,19 @@ def with_broker_states(metadata: ClusterMetadata) -> Snapshot:
     return Snapshot.from_metadata(metadata, source=Source("kraft", "sample"))
 
 
-def new_whatif(partitions: Sequence[records.PartitionRecord], **options: Any) -> KraftWhatIf:
-    """A what-if on such a cluster."""
+def new_engine(partitions: Sequence[records.PartitionRecord], **options: Any) -> KraftEngine:
+    """The controller of such a cluster."""
     selectors = options.pop("selectors", None)
     snapshot = Snapshot.from_metadata(metadata_with(partitions, **options), source=Source("kraft", "sample"))
-    return KraftWhatIf(snapshot, selectors=selectors)
+    return KraftEngine(snapshot, selectors=selectors)
 
 
-def state(whatif: KraftWhatIf, number: int = 0) -> tuple[int, list[int], list[int]]:
+def new_whatif(partitions: Sequence[records.PartitionRecord], **options: Any) -> WhatIf:
+    """A what-if on such a cluster."""
+    return WhatIf.of(new_engine(partitions, **options))
+
+
+def state(whatif: WhatIf, number: int = 0) -> tuple[int, list[int], list[int]]:
     """Leader, ISR and ELR of a partition of topic t."""
     row = whatif.cluster.row("t", number)
     assert row is not None

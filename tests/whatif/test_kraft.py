@@ -8,6 +8,8 @@ from uuid import UUID
 
 import pytest
 
+from kframe.engines.kraft.explain import KraftCandidateStatus, KraftRule
+from kframe.engines.results.timeline import ElrChanged, RecordsWritten
 from kframe.errors import ConfigError, InputError
 from kframe.model.events import ElectionType
 from kframe.model.kafka_uuids import uuid_text
@@ -22,16 +24,12 @@ from kframe.whatif import (
     Plan,
     TopicStatus,
     WhatIf,
-    ZookeeperWhatIf,
 )
-from kframe.whatif.kraft.explain import KraftCandidateStatus, KraftRule
-from kframe.whatif.kraft.whatif import KraftWhatIf
-from kframe.whatif.timeline import ElrChanged, RecordsWritten
 from tests.whatif.kraft_samples import TOPIC_ID, directory, metadata_with, new_whatif, partition, record_counts, state
 from tests.whatif.samples import small
 from tests.whatif.test_explain import statuses
 
-Act = Callable[[KraftWhatIf], Outcome]
+Act = Callable[[WhatIf], Outcome]
 
 #: Name, partition 0 of topic t, ELR on, operations, and then leader, ISR and ELR of the partition.
 SCENARIOS: Final[tuple[tuple[str, Any, bool, tuple[Act, ...], tuple[int, list[int], list[int]]], ...]] = (
@@ -81,10 +79,8 @@ def test_partition_state_after_operations(
 
 def test_snapshot_mode_selects_rules() -> None:
     snapshot = Snapshot.from_metadata(metadata_with([partition(0, (1, 2), (1, 2))]), source=Source("kraft", "x"))
-    assert isinstance(WhatIf(snapshot), KraftWhatIf)
     assert WhatIf(snapshot).rules == "KRaft (Kafka 4.4, metadata.version 4.3-IV0, ELR on)"
     assert WhatIf(snapshot).fail([1]).rules == WhatIf(snapshot).rules
-    assert isinstance(WhatIf(small()), ZookeeperWhatIf)
     assert WhatIf(small()).fail([1]).rules == "ZooKeeper (Kafka 3.9)"
 
 
@@ -160,19 +156,19 @@ def test_topics_are_created_and_deleted() -> None:
 FAILED_1: Final = f"log directories of broker 1: the restart leaves {uuid_text(directory(1))} failed"
 
 
-def listed(whatif: KraftWhatIf, broker_id: int = 1) -> tuple[bool, set[UUID]]:
+def listed(whatif: WhatIf, broker_id: int = 1) -> tuple[bool, set[UUID]]:
     """Whether a broker is fenced, and the log directories that it has registered."""
     registration = whatif.cluster.brokers.registrations[broker_id]
     return registration.fenced, set(registration.directories)
 
 
-def with_failed_directory(source: str) -> KraftWhatIf:
+def with_failed_directory(source: str) -> WhatIf:
     """Partition 0 is in the failed directory of broker 1: it failed in the what-if, or the snapshot shows it."""
     whatif = new_whatif([partition(0, (1, 2), (1, 2))])
     whatif.fail_directories(1, [directory(1)])
     if source == "what-if":
         return whatif
-    return KraftWhatIf(Snapshot.from_metadata(whatif.cluster, source=Source("kraft", "failed")))
+    return WhatIf(Snapshot.from_metadata(whatif.cluster, source=Source("kraft", "failed")))
 
 
 @pytest.mark.parametrize("source", ["what-if", "snapshot"])
@@ -243,7 +239,7 @@ def test_new_partitions_accept_assignments() -> None:
     assert (outcome.topics[0].status, state(whatif, 1)) == (TopicStatus.COMPLETED, (3, [3, 4], []))
 
 
-def with_factors(*factors: int, epoch: int = 0) -> KraftWhatIf:
+def with_factors(*factors: int, epoch: int = 0) -> WhatIf:
     """A topic whose partitions have these replication factors."""
     numbered = [(number, tuple(range(1, factor + 1))) for number, factor in enumerate(factors)]
     return new_whatif([partition(number, all_of, all_of, partition_epoch=epoch) for number, all_of in numbered])

@@ -20,22 +20,21 @@ from kframe.model.kraft.views import partition_record
 from kframe.scenario.kraft.format import KraftScenario, read_kraft_scenario
 from kframe.scenario.kraft.runner import KraftScenarioRunner
 from kframe.snapshot import Snapshot, Source
-from kframe.whatif import Outcome
-from kframe.whatif.kraft.whatif import KraftWhatIf
+from kframe.whatif import Outcome, WhatIf
 from tests.architecture.source import ROOT
 from tests.whatif.kraft_samples import record_counts
 
 GOLDEN: Final = ROOT / "tests" / "golden-kraft"
 
 
-def _elect(whatif: KraftWhatIf, argument: Mapping[str, Any]) -> Outcome:
+def _elect(whatif: WhatIf, argument: Mapping[str, Any]) -> Outcome:
     named = argument.get("partitions")
     pairs = None if named is None else [(name.rpartition("-")[0], int(name.rpartition("-")[2])) for name in named]
     return whatif.elect(ElectionType[argument["type"].upper()], pairs)
 
 
 #: The verb of a step.
-VERBS: Final[Mapping[str, Callable[[KraftWhatIf, Any], Outcome]]] = {
+VERBS: Final[Mapping[str, Callable[[WhatIf, Any], Outcome]]] = {
     "heartbeat_stop": lambda whatif, brokers: whatif.fail(brokers),
     "fence": lambda whatif, brokers: whatif.fence(brokers),
     "unfence": lambda whatif, brokers: whatif.unfence(brokers),
@@ -78,7 +77,7 @@ def compared_steps(scenario: KraftScenario) -> Iterator[str]:
     for number, step in enumerate(scenario.steps):
         if step.kind not in VERBS:
             continue
-        whatif = KraftWhatIf(Snapshot.from_metadata(after(scenario, number), source=Source("kraft", "trace")))
+        whatif = WhatIf(Snapshot.from_metadata(after(scenario, number), source=Source("kraft", "trace")))
         try:
             outcome = VERBS[step.kind](whatif, step.raw)
         except InputError:

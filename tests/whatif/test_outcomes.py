@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from kframe.embedded import Api
+from kframe.engines.zookeeper.engine import ZookeeperEngine
 from kframe.errors import ConfigError, InputError, SnapshotError
 from kframe.model.events import ElectionType
 from kframe.snapshot import Snapshot
 from kframe.snapshot.facts import PartitionFacts
-from kframe.whatif import ElectionHeld, FailOn, RequestsSent, StatesWritten, WhatIf, ZookeeperWhatIf
+from kframe.whatif import ElectionHeld, FailOn, RequestsSent, StatesWritten, WhatIf
 from tests.whatif.samples import isrs, leaders, requests_by_broker, small
 
 #: (failed brokers, unclean allowed, leaders, ISRs, offline, under min ISR, at min ISR, under-replicated, unclean
@@ -90,11 +91,12 @@ def test_changes_have_states_before_and_after() -> None:
 
 
 def test_states_are_written_with_controller_epoch_of_snapshot() -> None:
-    whatif = ZookeeperWhatIf(small())
+    engine = ZookeeperEngine(small())
+    whatif = WhatIf.of(engine)
     assert whatif.health().counts()["offline"] == 1
     whatif.fail([1])
     assert whatif.cluster["t", 0].controller_epoch == 7
-    stored = whatif._ensemble.states.cluster
+    stored = engine.ensemble.states.cluster
     assert (stored["t", 0].controller_epoch, stored["t", 2].controller_epoch) == (7, 0)
     assert whatif.cluster["t", 2].controller_epoch == 7, "broker 1 left no ISR there, but the controller looked at it"
 

@@ -7,12 +7,13 @@ from typing import TypeAlias
 
 import pytest
 
+from kframe.engines.zookeeper.engine import ZookeeperEngine
+from kframe.engines.zookeeper.partition_timeline import PartitionTimeline, describe_change
 from kframe.errors import InputError
 from kframe.model.cluster import PartitionView
 from kframe.snapshot import Snapshot
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy, registration
-from kframe.whatif import Plan, TopicStatus, ZookeeperWhatIf
-from kframe.whatif.partition_timeline import PartitionTimeline, describe_change
+from kframe.whatif import Plan, TopicStatus, WhatIf
 from kframe.whatif.replacement import replacement_brokers, replacement_plan
 from tests.whatif.samples import small
 
@@ -20,11 +21,11 @@ from tests.whatif.samples import small
 Lists: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 
 
-def six_brokers() -> ZookeeperWhatIf:
+def six_brokers() -> ZookeeperEngine:
     """Six brokers in racks a, b, c. t-0 and u-0 are on 1, 2, 3; t-1 also on another broker; t-2 has no leader."""
     specs = [healthy(1, 2, 3), healthy(2, 4), PartitionSpec((1, 2), leader=None, isr=(1,))]
     brokers = [registration(broker_id, "abc"[(broker_id - 1) % 3]) for broker_id in (1, 2, 3, 4, 5, 6)]
-    return ZookeeperWhatIf(Snapshot.from_cluster(cluster_of({"t": specs, "u": [healthy(3, 1)]}, brokers)))
+    return ZookeeperEngine(Snapshot.from_cluster(cluster_of({"t": specs, "u": [healthy(3, 1)]}, brokers)))
 
 
 def lines(timeline: PartitionTimeline) -> list[tuple[object, ...]]:
@@ -36,9 +37,9 @@ def lines(timeline: PartitionTimeline) -> list[tuple[object, ...]]:
 
 
 def test_timeline_of_reassignment() -> None:
-    whatif = six_brokers()
-    timeline = whatif.follow("t", 0)
-    whatif.reassign(Plan.of([(("t", 0), (4, 5, 6))]))
+    engine = six_brokers()
+    timeline = engine.follow("t", 0)
+    WhatIf.of(engine).reassign(Plan.of([(("t", 0), (4, 5, 6))]))
     assignment = ((4, 5, 6, 1, 2, 3), (4, 5, 6), (1, 2, 3))
     assert lines(timeline) == [
         ("present state", (1, 2, 3), (), (), (1, 2, 3), 1),
@@ -74,17 +75,17 @@ def test_description_of_assignment_changes(description: str, before: Lists, afte
 
 
 def test_timeline_ignores_other_partitions() -> None:
-    whatif = ZookeeperWhatIf(small())
-    timeline, other = whatif.follow("t", 3), whatif.follow("t", 4)
-    whatif.fail([1])
+    engine = ZookeeperEngine(small())
+    timeline, other = engine.follow("t", 3), engine.follow("t", 4)
+    WhatIf.of(engine).fail([1])
     assert [text for text, *_ in lines(timeline)] == ["present state", "no leader"]
     assert len(other.entries) == 1
 
 
 def test_topic_deletion_ends_timeline() -> None:
-    whatif = six_brokers()
-    timeline = whatif.follow("u", 0)
-    whatif.delete(["u"])
+    engine = six_brokers()
+    timeline = engine.follow("u", 0)
+    WhatIf.of(engine).delete(["u"])
     assert timeline.entries[0].view.topic == "u"
     assert all(entry.view.replicas == (3, 1) for entry in timeline.entries)
 
@@ -95,7 +96,7 @@ def test_unknown_partition_cannot_be_followed() -> None:
 
 
 def test_replacement_broker_is_in_same_rack_if_possible() -> None:
-    whatif = six_brokers()
+    whatif = WhatIf.of(six_brokers())
     assert replacement_brokers(whatif.cluster, (3, 1)) == {3: 6, 1: 4}
     assert replacement_brokers(whatif.cluster, (1, 4)) == {1: 2, 4: 3}, "their rack has no other: the first ones left"
     assert replacement_brokers(whatif.cluster, (1, 2, 3, 4, 5)) == {1: 6}, "only one is left"
@@ -104,7 +105,7 @@ def test_replacement_broker_is_in_same_rack_if_possible() -> None:
 
 
 def test_replacement_plan_moves_partitions_only_on_replaced_brokers() -> None:
-    whatif = six_brokers()
+    whatif = WhatIf.of(six_brokers())
     plan = replacement_plan(whatif.cluster, {1: 4, 2: 5, 3: 6})
     targets = {plan.partition_name(index): plan.targets.replicas[index].tolist() for index in range(len(plan))}
     assert targets == {"t-0": [4, 5, 6], "u-0": [6, 4]}

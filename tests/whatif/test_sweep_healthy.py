@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from kframe.engines.settings import config_of
 from kframe.model.columns import Int32
 from kframe.snapshot import Health, generate
-from kframe.whatif.settings import config_of
 from kframe.whatif.sweep_counts import count_failures
 
 BROKERS = 9

@@ -20,7 +20,6 @@ from kframe.snapshot import Snapshot, Source
 from kframe.testing.properties import examples
 from kframe.testing.sampling import every_nth
 from kframe.whatif import FailOn, Outcome, WhatIf
-from kframe.whatif.kraft.whatif import KraftWhatIf
 from kframe.whatif.sweep import sweep
 from tests.kraft.strategies import clusters
 from tests.snapshot.test_kraft_metadata import SCENARIOS, golden_metadata
@@ -62,16 +61,15 @@ def reassigned(draw: st.DrawFn) -> ClusterMetadata:
     return metadata
 
 
-def what_if_of(snapshot: Snapshot, config: dict[str, object], elr: bool | None) -> KraftWhatIf:
+def what_if_of(snapshot: Snapshot, config: dict[str, object], elr: bool | None) -> WhatIf:
     what_if = WhatIf(snapshot, config)
-    assert isinstance(what_if, KraftWhatIf)
     if elr is not None and elr != what_if.cluster.elr_enabled:
         what_if.update_features({ELR_VERSION: int(elr)})
         assert what_if.cluster.elr_enabled == elr
     return what_if
 
 
-def failure_values(what_if: KraftWhatIf, outcome: Outcome) -> dict[str, Any]:
+def failure_values(what_if: WhatIf, outcome: Outcome) -> dict[str, Any]:
     """The sweep's values of a failure, computed from its what-if."""
     health, p = outcome.after, what_if.cluster.partitions
     unclean = np.zeros(len(p), np.bool_)
@@ -91,7 +89,7 @@ def brute_force(snapshot: Snapshot, config: dict[str, object], elr: bool | None)
     for kind, brokers in failures:
         what_if = what_if_of(snapshot, config, elr)
         results[kind, brokers, None] = failure_values(what_if, what_if.fail(brokers, together=True))
-    if first.context.level >= MetadataLevel.DIRECTORIES:
+    if first.cluster.metadata_version >= MetadataLevel.DIRECTORIES:
         for broker_id in up:
             for directory in first.cluster.brokers.registrations[broker_id].directories:
                 what_if = what_if_of(snapshot, config, elr)

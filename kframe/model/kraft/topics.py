@@ -49,6 +49,9 @@ class KraftTopics:
         self._min_isr = np.full(8, UNSET, np.int32)
         self._unclean = np.full(8, UNSET, np.int8)
 
+    def __contains__(self, name: object) -> bool:
+        return name in self.index_by_name
+
     def __len__(self) -> int:
         return len(self.names)
 

@@ -218,7 +218,7 @@ def _elected_unclean(p: KraftPartitions, batch: PartitionChangeBatch) -> Bool:
 
 
 def _flags(context: _CaseContext, cases: FailureCases, unclean: Bool, leader_before: Int32) -> UInt8:
-    """The conditions of ``kframe.whatif.kraft.health`` after the failures."""
+    """The conditions of ``kframe.engines.kraft.health`` after the failures."""
     metadata, rows = context.metadata, _all_rows(cases)
     p = metadata.partitions
     leader = p.leaders_of(rows)

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kframe.engines.kraft.engine import KraftEngine
+from kframe.engines.settings import knows_min_insync
 from kframe.model.columns import Int32
 from kframe.model.kraft.brokers import BrokerRegistration
 from kframe.model.kraft.releases import REFUSES_CORDONED, Release
 from kframe.snapshot import Snapshot
-from kframe.whatif.kraft.whatif import KraftWhatIf
-from kframe.whatif.settings import knows_min_insync
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,8 +43,8 @@ class KraftTargets:
     @staticmethod
     def of(snapshot: Snapshot) -> KraftTargets:
         """The state of the brokers and topics in a snapshot of a KRaft cluster."""
-        whatif = KraftWhatIf(snapshot)
-        registrations, release = whatif.cluster.brokers.registrations, whatif.context.settings.release
+        engine = KraftEngine(snapshot)
+        registrations, release = engine.cluster.brokers.registrations, engine.context.settings.release
 
         def brokers(has: Callable[[BrokerRegistration], bool]) -> Int32:
             return np.array([broker_id for broker_id, stored in registrations.items() if has(stored)], np.int32)
@@ -52,14 +52,14 @@ class KraftTargets:
         known = [facts.broker_id for facts in snapshot.brokers]
         topics = np.arange(len(snapshot.topics), dtype=np.int32)
         return KraftTargets(
-            rules=whatif.rules,
+            rules=engine.rules,
             release=release,
-            assumptions=whatif.assumptions,
+            assumptions=engine.assumptions,
             assignable=brokers(lambda stored: release < REFUSES_CORDONED or stored.has_uncordoned_directory),
             unregistered=np.array([broker_id for broker_id in known if broker_id not in registrations], np.int32),
             cordoned=brokers(lambda stored: not stored.has_uncordoned_directory),
             partly_cordoned=brokers(lambda stored: stored.has_uncordoned_directory and bool(stored.cordoned)),
             fenced=brokers(lambda stored: stored.fenced),
             in_controlled_shutdown=brokers(lambda stored: not stored.fenced and stored.in_controlled_shutdown),
-            min_isr=whatif.context.configured_min_isr(topics) if knows_min_insync(snapshot.topics, {}) else None,
+            min_isr=engine.context.configured_min_isr(topics) if knows_min_insync(snapshot.topics, {}) else None,
         )

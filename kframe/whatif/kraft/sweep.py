@@ -14,6 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kframe.core.kraft.context import KraftContext
+from kframe.engines.kraft.engine import KraftEngine
+from kframe.engines.results.health import Skew
+from kframe.engines.settings import knows_min_insync
 from kframe.errors import ErrorCode, InputError
 from kframe.model.columns import Bool, Int32, Int64, offsets_of, positions_within, ragged_positions
 from kframe.model.ids import NO_LEADER
@@ -24,13 +27,11 @@ from kframe.model.kraft.topics import NO_ROW
 from kframe.model.lists import distinct_values
 from kframe.snapshot import Snapshot
 from kframe.snapshot.files import Progress
-from kframe.whatif.health import Skew
 from kframe.whatif.kraft import failed_rows
 from kframe.whatif.kraft.failed_rows import CaseResults, FailureCases, first_partitions, play_cases
-from kframe.whatif.kraft.whatif import KraftWhatIf
-from kframe.whatif.settings import knows_min_insync
 from kframe.whatif.sweep_counts import METRICS
 from kframe.whatif.sweep_result import KINDS, Failure, Sweep
+from kframe.whatif.whatif import WhatIf
 
 #: What is counted: METRICS, and the partitions that may lose data.
 _COUNTED: Final = (*METRICS, "may_lose_data")
@@ -74,23 +75,23 @@ def sweep_kraft(
     snapshot: Snapshot, config: Mapping[str, object] | None, *, depth: int, racks: bool, elr: bool | None,
     progress: Progress,
 ) -> KraftSweep:  # fmt: skip
-    """See ``kframe.whatif.sweep.sweep``. The numbers are those of ``KraftWhatIf.fail`` and ``fail_directories``.
+    """See ``kframe.whatif.sweep.sweep``. The numbers are those of ``WhatIf.fail`` and ``fail_directories``.
 
-    ``elr``: turn eligible leader replicas on or off first, as ``KraftWhatIf.update_features`` does; None leaves them
+    ``elr``: turn eligible leader replicas on or off first, as ``WhatIf.update_features`` does; None leaves them
     as they are. Raises InputError if the controller refuses that.
     """
-    whatif = KraftWhatIf(snapshot, config)
-    if elr is not None and elr != whatif.cluster.elr_enabled:
-        response = whatif.update_features({ELR_VERSION: int(elr)}).steps[0].response
+    engine = KraftEngine(snapshot, config)
+    if elr is not None and elr != engine.cluster.elr_enabled:
+        response = WhatIf.of(engine).update_features({ELR_VERSION: int(elr)}).steps[0].response
         if response is not None and response.error is not ErrorCode.NONE:
             reason = ", ".join(response.named or ()) or response.error.name
             raise InputError(ELR_VERSION, f"level {int(elr)}, which the controller refuses: {reason}", "a valid level")
-    context = whatif.context
+    context = engine.context
     counter = _Counter.of(context, {facts.broker_id: facts.rack if racks else None for facts in snapshot.brokers})
     parts = [counter.brokers(), *(counter.pairs(progress) if depth > 1 else ())]
     progress(len(context.metadata.partitions), len(context.metadata.partitions))
     parts += [counter.racks(), counter.directories(parts[0])]
-    return _assemble(counter, parts, whatif, configs_known=knows_min_insync(snapshot.topics, config))
+    return _assemble(counter, parts, engine, configs_known=knows_min_insync(snapshot.topics, config))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -331,9 +332,9 @@ def _count_leaders(failure: NDArray[Any], failures: int, rank: Int32, leader: In
 
 
 def _assemble(
-    counter: _Counter, parts: list[_CountedFailures], whatif: KraftWhatIf, *, configs_known: bool
+    counter: _Counter, parts: list[_CountedFailures], engine: KraftEngine, *, configs_known: bool
 ) -> KraftSweep:
-    metadata, names = whatif.cluster, counter.rack_names
+    metadata, names = engine.cluster, counter.rack_names
     ids = metadata.brokers.ids[counter.up]
     directory = np.concatenate([part.directory for part in parts])
     failing = np.flatnonzero(directory >= 0)
@@ -360,9 +361,9 @@ def _assemble(
         rack_brokers=tuple(tuple(ids[counter.rack_of == number].tolist()) for number in range(len(names))),
         brokers=tuple(ids.tolist()),
         configs_known=configs_known,
-        rules=whatif.rules,
+        rules=engine.rules,
         directory=directory,
         directory_ids=listed,
         may_lose_data=counts[:, _COUNTED.index("may_lose_data")],
-        assumptions=whatif.assumptions,
+        assumptions=engine.assumptions,
     )  # fmt: skip
