@@ -11,9 +11,10 @@ from kframe.model.admin import NewTopic as NewTopic
 from kframe.model.cluster import ClusterState as ClusterState
 from kframe.model.events import ElectionType as ElectionType
 from kframe.model.ids import ElectionKind as ElectionKind
-from kframe.planning import PlanProposal as PlanProposal
-from kframe.planning import PlanRequest as PlanRequest
-from kframe.planning import plan as plan
+from kframe.plans.file.read import load_plan as load_plan
+from kframe.plans.generate import PlanProposal as PlanProposal
+from kframe.plans.generate import PlanRequest as PlanRequest
+from kframe.plans.generate import plan as plan
 from kframe.registry.hookspecs import hookimpl as hookimpl
 from kframe.registry.registry import build_registry as build_registry
 from kframe.runtime.metrics import exposition as exposition
@@ -23,7 +24,6 @@ from kframe.snapshot import read_snapshot as read_snapshot
 from kframe.snapshot import write_snapshot as write_snapshot
 from kframe.whatif import Outcome as Outcome
 from kframe.whatif import WhatIf as WhatIf
-from kframe.whatif import load_plan as load_plan
 
 __version__: str
 _PUBLIC: tuple[str, ...]

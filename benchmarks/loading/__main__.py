@@ -38,7 +38,7 @@ rows = len({read}(Path(sys.argv[1]), *sys.argv[2:]))
 print(time.process_time() - begun, resident(), before, rows)
 """
 _SNAPSHOT: Final = _READ.format(imports="from kframe.snapshot import read_snapshot", read="read_snapshot")
-_PLAN: Final = _READ.format(imports="from kframe.whatif.plan import load_plan", read="load_plan")
+_PLAN: Final = _READ.format(imports="from kframe.plans.file.read import load_plan", read="load_plan")
 
 
 def measure(name: str, path: Path, partitions: int, runs: int) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from benchmarks.plans.clusters import Case
 from benchmarks.plans.peers import Run
 from kframe.model.columns import Int32, Int64, Ragged
 from kframe.model.lists import members
-from kframe.planning.limits import distinct_racks
+from kframe.plans.generate.limits import distinct_racks
 
 
 def row_of(case: Case, run: Run) -> dict[str, Any]:

@@ -12,15 +12,15 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 from benchmarks.records import LATEST, IncrementalRecord, command_of, table
-from kframe.planning import PlanProposal, PlanRequest, plan
-from kframe.planning.page import render_page
-from kframe.planning.review import PlanReview
+from kframe.plans.check.resolve import CheckedPlan, resolve_plan
+from kframe.plans.file.write import plan_document
+from kframe.plans.generate import PlanProposal, PlanRequest, plan
+from kframe.plans.generate.page import render_page
+from kframe.plans.generate.review import PlanReview
+from kframe.plans.stage.manifest import manifest_text
+from kframe.plans.stage.request import StageRequest
+from kframe.plans.stage.stages import stage_plan
 from kframe.snapshot import Snapshot, generate
-from kframe.staging.manifest import manifest_text
-from kframe.staging.request import StageRequest
-from kframe.staging.stages import stage_plan
-from kframe.whatif.execution import plan_document
-from kframe.whatif.plan_check import CheckedPlan, resolve_plan
 
 BROKERS, REMOVED, RACKS = 100, 10, 5
 HEADINGS: Final = ("mode", "step", "CPU s", "bytes", "reassignments", "stages")

@@ -26,11 +26,12 @@ from kframe.model.texts import counted
 if TYPE_CHECKING:
     from kframe.errors import ErrorCode
     from kframe.model.events import TopicPartition
+    from kframe.model.plan import Plan
+    from kframe.plans.check.report import PlanReport
+    from kframe.plans.check.resolve import CheckedPlan
+    from kframe.plans.execute.batches import PlanExecution
+    from kframe.plans.file.read import Stamp
     from kframe.snapshot.administration import Administration
-    from kframe.whatif.execution import PlanExecution
-    from kframe.whatif.plan import Plan, Stamp
-    from kframe.whatif.plan_check import CheckedPlan
-    from kframe.whatif.plan_report import PlanReport
 
 SCHEME: Final = "kafka"
 POLL_INTERVAL_S: Final = 1.0
@@ -81,10 +82,10 @@ def apply(
     batch_size: int | None, wait: bool, output: str, limit: int, how_to_cancel: str,
 ) -> int:  # fmt: skip
     """Print what a plan would change, or execute it. Return the exit code."""
+    from kframe.plans.check.report import PlanReport
+    from kframe.plans.check.resolve import resolve_plan
+    from kframe.plans.execute.batches import PlanExecution
     from kframe.whatif import WhatIf
-    from kframe.whatif.execution import PlanExecution
-    from kframe.whatif.plan_check import resolve_plan
-    from kframe.whatif.plan_report import PlanReport
 
     with progress("reading", awaited="a controller of the cluster"):
         checked = resolve_plan(plan, admin.capture())
@@ -131,7 +132,7 @@ def emit_codes(codes: Mapping[TopicPartition, ErrorCode], output: str, limit: in
 
 def _write_rollback(plan_file: CheckedPlan, path: Path) -> None:
     """Write it to disk before anything moves, and never overwrite a file."""
-    from kframe.whatif.execution import rollback_document
+    from kframe.plans.execute.batches import rollback_document
 
     try:
         with path.open("x", encoding="utf-8") as file:
@@ -169,8 +170,8 @@ def _print_progress(execution: PlanExecution, spent_s: float) -> None:
 
 def _exit_code(admin: Administration, plan: Plan, execution: PlanExecution, wait: bool) -> int:
     """Check whether every partition has its planned assignment."""
-    from kframe.whatif.execution import unassigned_partitions
-    from kframe.whatif.plan_check import resolve_plan
+    from kframe.plans.check.resolve import resolve_plan
+    from kframe.plans.execute.batches import unassigned_partitions
 
     if not wait:
         click.echo(f"{counted(execution.total - len(execution.refused), 'partition')} begun", err=True)

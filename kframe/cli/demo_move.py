@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 def show_move(console: Console, watch: Stopwatch, snapshot: Snapshot) -> None:
     """Move all partitions off the brokers of one partition, and follow that partition."""
     from kframe.engines.zookeeper.engine import ZookeeperEngine
+    from kframe.plans.generate.broker_replacement import replacement_brokers, replacement_plan
     from kframe.whatif import WhatIf
-    from kframe.whatif.replacement import replacement_brokers, replacement_plan
 
     engine = ZookeeperEngine(snapshot, clock=watch.clock)
     whatif = WhatIf.of(engine)
@@ -41,7 +41,7 @@ def show_move(console: Console, watch: Stopwatch, snapshot: Snapshot) -> None:
 
 def _movable_partition(whatif: WhatIf) -> PartitionView | None:
     """The first healthy partition with enough other brokers. An internal topic only if there is no other."""
-    from kframe.whatif.replacement import replacement_brokers
+    from kframe.plans.generate.broker_replacement import replacement_brokers
 
     def is_movable(view: PartitionView) -> bool:
         healthy = view.leader != -1 and set(view.isr) == set(view.replicas)

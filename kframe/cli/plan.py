@@ -47,10 +47,10 @@ from kframe.cli.studies import PATH
 from kframe.model.texts import counted
 
 if TYPE_CHECKING:
+    from kframe.plans.check.report import PlanReport
+    from kframe.plans.check.resolve import CheckedPlan
     from kframe.snapshot.administration import Administration
     from kframe.snapshot.files import InputFile
-    from kframe.whatif.plan_check import CheckedPlan
-    from kframe.whatif.plan_report import PlanReport
 
 _FINDINGS: Final = ("severity", "check", "topic", "partition", "error", "detail")
 _PARTITIONS: Final = ("topic", "partition", "change", "replicas", "target", "adding", "removing", "leader", "valid")
@@ -104,8 +104,8 @@ def generate(
     Goals may be combined. Exit code 1: the plan does not do all that is requested. The first line says what it lacks,
     and the report lists each such partition with the reason; all others are planned.
     """
-    from kframe.planning import PlanRequest
-    from kframe.planning.sizes import read_weights
+    from kframe.plans.generate import PlanRequest
+    from kframe.plans.generate.sizes import read_weights
 
     goals |= chosen_terms(plugins, goal, cost_terms)
     goals["racks"] = _racks(reading.racks(), goals["racks"])
@@ -143,8 +143,8 @@ def stage(
     A partition that alone exceeds a limit has a stage of its own. Exit code 1: a partition has no stage, or a
     stage fits no window.
     """
-    from kframe.planning.sizes import read_weights
-    from kframe.staging.request import StageRequest
+    from kframe.plans.generate.sizes import read_weights
+    from kframe.plans.stage.request import StageRequest
 
     comparison = _checked_plan(plan, source, reading)
     sizes = None if weights is None else read_weights(weights, comparison.snapshot)
@@ -170,9 +170,9 @@ def check(
 
     Exit code 0: it can be executed. 1: an error was found. 2: PLAN or SNAPSHOT cannot be read.
     """
+    from kframe.plans.check.report import PlanReport
+    from kframe.plans.file.read import load_plan
     from kframe.whatif.files import check_file
-    from kframe.whatif.plan import load_plan
-    from kframe.whatif.plan_report import PlanReport
 
     *sources, plan = files
     if len(sources) > 1:
@@ -240,7 +240,7 @@ def stamp(source: InputFile, plan: InputFile, reading: SnapshotReading) -> None:
 
     kframe plan apply refuses the plan once these have changed; Kafka's tools ignore the stamp.
     """
-    from kframe.whatif.execution import plan_document
+    from kframe.plans.file.write import plan_document
 
     comparison = _checked_plan(plan, source, reading)
     click.echo(plan_document(comparison.plan, comparison.stamp()), nl=False)
@@ -266,9 +266,9 @@ def apply(
     Exit code 1: it is invalid, or was not executed completely. 4: it is stale. Ctrl-C does not cancel it.
     """
     from kframe.cli.admin import apply as apply_plan
-    from kframe.whatif.execution import read_stamp
-    from kframe.whatif.plan import load_plan
-    from kframe.whatif.plan_observers import refuse_observers
+    from kframe.plans.file.observers import refuse_observers
+    from kframe.plans.file.read import load_plan
+    from kframe.plans.file.write import read_stamp
 
     if not wait and batch_size is not None:
         raise BadInput("--no-wait with --batch-size: a batch begins when the last has ended")
@@ -290,8 +290,8 @@ def apply(
 def cancel(admin: Administration, plan: InputFile, execute: bool, limit: int | None, output: str) -> None:
     """Cancel the reassignments of PLAN that are in progress: adding replicas are removed, the others stay."""
     from kframe.cli.reassign import cancel_reassignments
-    from kframe.whatif.execution import reassignments_to_cancel
-    from kframe.whatif.plan import load_plan
+    from kframe.plans.execute.batches import reassignments_to_cancel
+    from kframe.plans.file.read import load_plan
 
     partitions = reassignments_to_cancel(dict(admin.reassignments()), load_plan(plan))
     click.get_current_context().exit(cancel_reassignments(admin, partitions, execute, output, limit))
@@ -309,8 +309,8 @@ def _racks(mapped: dict[int, str], stated: dict[int, str]) -> dict[int, str]:
 
 def _write_page(path: Path, plan: InputFile, checked: CheckedPlan, weights: InputFile | None) -> None:
     """Write the page about a plan and the snapshot that it was compared with."""
-    from kframe.planning.review import PlanReview
-    from kframe.planning.sizes import read_weights
+    from kframe.plans.generate.review import PlanReview
+    from kframe.plans.generate.sizes import read_weights
 
     sizes = None if weights is None else read_weights(weights, checked.snapshot)
     with plan.open("rb") as file:
@@ -318,8 +318,8 @@ def _write_page(path: Path, plan: InputFile, checked: CheckedPlan, weights: Inpu
 
 
 def _checked_plan(plan: InputFile, source: InputFile, reading: SnapshotReading) -> CheckedPlan:
-    from kframe.whatif.plan import load_plan
-    from kframe.whatif.plan_check import resolve_plan
+    from kframe.plans.check.resolve import resolve_plan
+    from kframe.plans.file.read import load_plan
 
     loaded = load_plan(plan)
     return resolve_plan(loaded, reading.read(source))
@@ -327,7 +327,7 @@ def _checked_plan(plan: InputFile, source: InputFile, reading: SnapshotReading) 
 
 def _emit_report(report: PlanReport, output: str, limit: int) -> None:
     """Print the report. CSV and JSON lines have only the findings."""
-    from kframe.whatif.plan_report import SCHEMA
+    from kframe.plans.check.report import SCHEMA
 
     if report.checked is not None:
         emit_mode(report.checked.rules, output)

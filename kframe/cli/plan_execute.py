@@ -33,13 +33,13 @@ from kframe.cli.stop_signal import StopSignal
 from kframe.cli.verbosity import is_quiet
 
 if TYPE_CHECKING:
-    from kframe.execution.entries import Goal, RunEnded
-    from kframe.execution.journal import Journal
-    from kframe.execution.observation import Observation
-    from kframe.execution.prepare import PreparedPlan
-    from kframe.execution.report import ExecutionProgress
-    from kframe.execution.state import ExecutionState
-    from kframe.execution.steps import Planner
+    from kframe.plans.execute.entries import Goal, RunEnded
+    from kframe.plans.execute.journal import Journal
+    from kframe.plans.execute.observation import Observation
+    from kframe.plans.execute.prepare import PreparedPlan
+    from kframe.plans.execute.report import ExecutionProgress
+    from kframe.plans.execute.state import ExecutionState
+    from kframe.plans.execute.steps import Planner
     from kframe.snapshot.administration import Administration
     from kframe.snapshot.files import InputFile
 
@@ -126,10 +126,10 @@ def execute(
     PLAN is a reassignment JSON or the folder of a staged plan. URL is kafka://HOST:PORT,... Ctrl-C pauses; after a
     crash, kframe plan resume or rollback continues. Exit code 1: not all of it was done. 4: the plan is stale.
     """
-    from kframe.execution.entries import ExecutionLimits, Goal
-    from kframe.execution.journal import Journal
-    from kframe.execution.prepare import StalePlan, read_staged_plan, start_of
-    from kframe.execution.state import ExecutionState
+    from kframe.plans.execute.entries import ExecutionLimits, Goal
+    from kframe.plans.execute.journal import Journal
+    from kframe.plans.execute.prepare import StalePlan, read_staged_plan, start_of
+    from kframe.plans.execute.state import ExecutionState
 
     staged = read_staged_plan(plan)
     path = journal or Path(f"{staged.plan.name}.journal")
@@ -209,8 +209,8 @@ def abort(journal: Path, access: _Access) -> None:
 @output_option
 def status(journal: Path, output: str) -> None:
     """Print the progress of an execution from its journal. No cluster is read."""
-    from kframe.execution.journal import read_journal
-    from kframe.execution.state import ExecutionState
+    from kframe.plans.execute.journal import read_journal
+    from kframe.plans.execute.state import ExecutionState
 
     state = ExecutionState(read_journal(journal))
     _emit(state, journal, state.refused, output, executed=True)
@@ -221,8 +221,8 @@ COMMANDS: Final = (execute, resume, rollback, pause, abort, status)
 
 def _checked(staged: PreparedPlan, admin: Administration) -> Any:
     """The checked plan; None if it has errors, which are printed. Raises StalePlan."""
-    from kframe.execution.prepare import check_plan
-    from kframe.whatif.plan_report import PlanReport
+    from kframe.plans.check.report import PlanReport
+    from kframe.plans.execute.prepare import check_plan
 
     checked = check_plan(staged, admin)
     return checked if report_errors(PlanReport.of(staged.plan, checked)) else None
@@ -230,8 +230,8 @@ def _checked(staged: PreparedPlan, admin: Administration) -> Any:
 
 def _check_journal(path: Path, staged: PreparedPlan) -> None:
     """Raise JournalError for the journal of another plan."""
-    from kframe.execution.entries import ExecutionStarted
-    from kframe.execution.journal import JournalError, read_journal
+    from kframe.plans.execute.entries import ExecutionStarted
+    from kframe.plans.execute.journal import JournalError, read_journal
 
     start = read_journal(path)[0]
     assert isinstance(start, ExecutionStarted)
@@ -251,11 +251,11 @@ def _run(
     """Continue by an existing journal. ``changes`` replace some of its limits. Returns the exit code."""
     import msgspec
 
-    from kframe.execution.entries import Goal, GoalChanged
-    from kframe.execution.executor import check_cluster
-    from kframe.execution.journal import Journal
-    from kframe.execution.observation import Observation
-    from kframe.execution.state import ExecutionState
+    from kframe.plans.execute.entries import Goal, GoalChanged
+    from kframe.plans.execute.executor import check_cluster
+    from kframe.plans.execute.journal import Journal
+    from kframe.plans.execute.observation import Observation
+    from kframe.plans.execute.state import ExecutionState
 
     opened, entries = Journal.resume(path)
     with opened:
@@ -286,8 +286,8 @@ def _run(
 
 def _stop(path: Path, access: _Access, command: str) -> int:
     """Ask the process that executes to pause or abort, or do it here. Returns the exit code."""
-    from kframe.execution.journal import is_locked, read_journal
-    from kframe.execution.state import ExecutionState
+    from kframe.plans.execute.journal import is_locked, read_journal
+    from kframe.plans.execute.state import ExecutionState
 
     read_journal(path)
     if not is_locked(path):
@@ -306,7 +306,7 @@ def _request_path(journal: Path) -> Path:
 
 def _requests(stop: StopSignal, path: Path) -> Callable[[], Goal | None]:
     """What users request of this process: by a signal, or by a file of ``kframe plan pause`` or ``abort``."""
-    from kframe.execution.entries import Goal
+    from kframe.plans.execute.entries import Goal
 
     def requested() -> Goal | None:
         try:
@@ -325,8 +325,8 @@ def _execute(
     admin: Administration, journal: Journal, state: ExecutionState, goal: Goal, interval: float, output: str
 ) -> int:
     """Run until the end. Returns the exit code."""
-    from kframe.execution.executor import Executor, ExecutorHooks, succeeded
-    from kframe.execution.report import ExecutionProgress
+    from kframe.plans.execute.executor import Executor, ExecutorHooks, succeeded
+    from kframe.plans.execute.report import ExecutionProgress
 
     _request_path(journal.path).unlink(missing_ok=True)
     tracker = ExecutionProgress(admin, state, time.monotonic)
@@ -384,7 +384,7 @@ def _emit(
     state: ExecutionState, path: Path, unmoved: dict[tuple[str, int], str], output: str, *, executed: bool
 ) -> None:
     """Print the report to stdout. CSV and JSON lines have its stages."""
-    from kframe.execution.report import SCHEMA, execution_document
+    from kframe.plans.execute.report import SCHEMA, execution_document
 
     document = execution_document(state, path, unmoved, executed=executed)
     if emit_data(SCHEMA, document, _STAGES, document["stages"], output):

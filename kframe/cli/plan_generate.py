@@ -38,8 +38,8 @@ from kframe.model.whole_numbers import parse_whole
 
 if TYPE_CHECKING:
     from kframe.cli.plugins import PluginSettings
-    from kframe.planning import PlanRequest
-    from kframe.planning.review import PlanReview
+    from kframe.plans.generate import PlanRequest
+    from kframe.plans.generate.review import PlanReview
     from kframe.snapshot import Snapshot
     from kframe.snapshot.files import InputFile
 
@@ -296,11 +296,11 @@ def out_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def generate(snapshot: Snapshot, request: PlanRequest, writing: PlanOutput, output: str, limit: int) -> int:
     """Make a plan, write it and the page about it, and print its report. Return the exit code."""
     from kframe.errors import PluginError
-    from kframe.planning import plan
-    from kframe.planning.report import SCHEMA, report_document
-    from kframe.planning.review import PlanReview
-    from kframe.whatif.execution import plan_lines
-    from kframe.whatif.plan_check import resolve_plan
+    from kframe.plans.check.resolve import resolve_plan
+    from kframe.plans.file.write import plan_lines
+    from kframe.plans.generate import plan
+    from kframe.plans.generate.report import SCHEMA, report_document
+    from kframe.plans.generate.review import PlanReview
 
     try:
         proposal = plan(snapshot, request)
@@ -325,7 +325,7 @@ def generate(snapshot: Snapshot, request: PlanRequest, writing: PlanOutput, outp
 
 def write_page(path: Path, review: PlanReview, plan_file: bytes) -> None:
     """Write the page about a plan. Raises InputError if the file cannot be written."""
-    from kframe.planning.page import render_page
+    from kframe.plans.generate.page import render_page
     from kframe.whatif.files import replace_file
 
     page = render_page(review, plan_file)

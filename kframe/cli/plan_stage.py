@@ -23,10 +23,10 @@ from kframe.cli.output import (
 from kframe.cli.plan_generate import by_id, pairs
 
 if TYPE_CHECKING:
-    from kframe.staging.manifest import StageManifest
-    from kframe.staging.request import StageRequest
-    from kframe.staging.stages import StagedPlan
-    from kframe.whatif.plan_check import CheckedPlan
+    from kframe.plans.check.resolve import CheckedPlan
+    from kframe.plans.stage.manifest import StageManifest
+    from kframe.plans.stage.request import StageRequest
+    from kframe.plans.stage.stages import StagedPlan
 
 _STAGES: Final = (
     "stage", "partitions", "moves", "bytes", "max_in", "max_out", "seconds", "day", "begin", "end", "failures",
@@ -40,7 +40,7 @@ def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(command)
     def with_limits(*args: Any, disk_capacity: dict[str, int], windows: tuple[str, ...], **kwargs: Any) -> Any:
-        from kframe.staging.windows import parse_windows
+        from kframe.plans.stage.windows import parse_windows
 
         names = ("moves_per_broker", "moves", "bytes_in_flight", "bytes_per_broker", "rate")
         limits = {name: kwargs.pop(name) for name in names}
@@ -70,8 +70,8 @@ def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def stage(checked: CheckedPlan, request: StageRequest, out: str | None, output: str, limit: int) -> int:
     """Stage a plan, write its files, and print it. Return the exit code."""
-    from kframe.staging.manifest import SCHEMA, manifest_record
-    from kframe.staging.stages import stage_plan
+    from kframe.plans.stage.manifest import SCHEMA, manifest_record
+    from kframe.plans.stage.stages import stage_plan
 
     is_file = out is not None and out.endswith(".json")
     _check(out, is_file)
@@ -114,7 +114,7 @@ def _check(out: str | None, is_file: bool) -> None:
 
 
 def _write(staged: StagedPlan, path: Path, is_file: bool) -> None:
-    from kframe.staging.manifest import MANIFEST_FILE, manifest_text
+    from kframe.plans.stage.manifest import MANIFEST_FILE, manifest_text
 
     try:
         if not is_file:

@@ -43,7 +43,7 @@ def start(
     output: str,
 ) -> None:
     """Reassign partitions to these brokers, the preferred leader first."""
-    from kframe.whatif.execution import plan_of
+    from kframe.plans.file.write import plan_of
 
     plan = plan_of(_assignments(assignments), "reassign")
     code = apply(
@@ -80,8 +80,8 @@ def cancel(
     """Cancel reassignments: adding replicas are removed, the others stay."""
     if everything == bool(partitions):
         raise BadInput("give partitions, or --all")
+    from kframe.plans.execute.batches import reassignments_to_cancel
     from kframe.scenario.format import topic_partition
-    from kframe.whatif.execution import reassignments_to_cancel
 
     requested = [topic_partition("TOPIC-PARTITION", partition) for partition in partitions]
     click.get_current_context().exit(
@@ -96,7 +96,7 @@ def cancel_reassignments(
 ) -> int:
     """Cancel these reassignments, or only list them. Return the exit code."""
     from kframe.errors import ErrorCode
-    from kframe.whatif.execution import cancel
+    from kframe.plans.execute.batches import cancel
 
     codes = cancel(admin, partitions) if execute and partitions else dict.fromkeys(partitions, ErrorCode.NONE)
     emit_codes(codes, output, limit)

@@ -251,7 +251,7 @@ def captured(url: str, config: Path | None, command_config: Path | None, plugins
 
 def _check_sizes_file(url: str, path: Path, force: bool) -> None:
     """Raise an error unless the sizes of partitions can be read, and may be written."""
-    from kframe.planning.captured_sizes import check_sizes_file
+    from kframe.plans.generate.captured_sizes import check_sizes_file
 
     if not url.startswith(f"{KAFKA}:"):
         raise click.UsageError(f"--log-dirs asks brokers: found {url}, expected a kafka:// URL")
@@ -262,7 +262,7 @@ def _write_sizes(
     snapshot: Snapshot, url: str, path: Path, command_config: Path | None, plugins: PluginSettings
 ) -> dict[str, Any]:
     """Write the sizes of partitions that brokers know. Returns the summary for the report of the capture."""
-    from kframe.planning.captured_sizes import size_rows, write_sizes
+    from kframe.plans.generate.captured_sizes import size_rows, write_sizes
 
     with open_administration(url, command_config, plugins) as admin:
         description = admin.describe()

@@ -54,7 +54,7 @@ def plan_clusters(
     Exit code 3: a cluster has no plan, because the request names what it lacks. 1: a plan does not do all that is
     requested. With --out, clusters that are there already are not planned again.
     """
-    from kframe.planning import PlanRequest
+    from kframe.plans.generate import PlanRequest
     from kframe.spark.marks import Writing
     from kframe.spark.opening import open_fleet
     from kframe.spark.plans import PLANS, FleetRequest, plan_fleet

@@ -164,7 +164,7 @@ def reassign(study: StudySettings, plan: InputFile, reporting: Reporting) -> Non
 
     PLAN may also be what kafka-reassign-partitions --generate prints: then it is the proposed part.
     """
-    from kframe.whatif import load_plan
+    from kframe.plans.file.read import load_plan
 
     _run(study, reporting, lambda whatif: whatif.reassign(load_plan(plan)))
 

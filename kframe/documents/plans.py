@@ -7,9 +7,9 @@ from typing import Literal
 from msgspec import Struct
 
 from kframe.engines.results.health import Skew
-from kframe.execution.entries import Goal, RunResult
-from kframe.planning.unmet import Unmet
-from kframe.whatif.plan_findings import Check, Severity
+from kframe.plans.check.findings import Check, Severity
+from kframe.plans.execute.entries import Goal, RunResult
+from kframe.plans.generate.unmet import Unmet
 
 
 class PlanRecord(Struct):

@@ -12,12 +12,12 @@ import msgspec
 
 from kframe.documents import engine, fleets, live, plans, snapshots, traces, whatif
 from kframe.errors import InputError
+from kframe.plans.file.read import PlanFile
+from kframe.plans.stage.manifest import StageManifest
 from kframe.registry.specs import DocumentSpec
 from kframe.scenario.format import ScenarioDocument
 from kframe.scenario.kraft.format import KraftScenarioDocument
 from kframe.snapshot import row_types
-from kframe.staging.manifest import StageManifest
-from kframe.whatif.plan import PlanFile
 
 #: The folder of the generated schemas in the package.
 FOLDER: Final = Path(__file__).parent / "schemas"

@@ -6,7 +6,6 @@ one. Both contain assignments only. ``--list`` prints assignments as text.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Annotated, Final
@@ -15,6 +14,7 @@ import msgspec
 import numpy as np
 
 from kframe.errors import SnapshotError
+from kframe.model.plan import has_observers_last
 from kframe.snapshot.assemble import Assembly
 from kframe.snapshot.assignments import ReassignmentColumns, read_assignments
 from kframe.snapshot.checks import check_snapshot, check_topic_name
@@ -188,12 +188,6 @@ def _topic_name(raw: bytes) -> str | None:
         return _NAME.decode(raw).topic
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
-
-
-def has_observers_last(replicas: Sequence[int], observers: Sequence[int]) -> bool:
-    """Whether observers are the last replicas, in any order, and not all of them."""
-    count = len(observers)
-    return not count or (count < len(replicas) and sorted(replicas[-count:]) == sorted(observers))
 
 
 def _check_keys(raw: bytes, entries: int, where: str) -> None:

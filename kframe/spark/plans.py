@@ -1,7 +1,7 @@
 """Reassignment plans for the clusters of a fleet: one task reads a whole cluster and makes its plan.
 
-The plans are those of ``kframe.planning``. Executors yield or write the partitions of a plan; the driver only sees the
-summaries.
+The plans are those of ``kframe.plans.generate``. Executors yield or write the partitions of a plan; the driver only
+sees the summaries.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ import pyarrow as pa
 from kframe.errors import InputError, SnapshotError
 from kframe.model.columns import Ragged
 from kframe.model.lists import members
-from kframe.planning import PlanProposal, PlanRequest, plan
-from kframe.planning.report import report_document
-from kframe.planning.sizes import read_weights
+from kframe.plans.generate import PlanProposal, PlanRequest, plan
+from kframe.plans.generate.report import report_document
+from kframe.plans.generate.sizes import read_weights
 from kframe.registry.registry import Registry, build_registry
 from kframe.snapshot import Snapshot
 from kframe.spark.clusterwise import PROBLEMS, write_clusters

@@ -15,12 +15,12 @@ from kframe.engines.kraft.settings import directory_id, feature_level
 from kframe.engines.results.outcome import Verb
 from kframe.errors import InputError
 from kframe.model.events import ElectionType
+from kframe.plans.file.read import plan_of
 from kframe.scenario.format import topic_partition
 from kframe.snapshot.checks import INT32_MAX
 from kframe.snapshot.decode import decode, short_repr
 from kframe.spark.schema import SCENARIOS, with_columns_of
 from kframe.whatif import Outcome, WhatIf
-from kframe.whatif.plan import plan_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -22,8 +22,6 @@ from kframe.engines.results.topic_results import TopicResult as TopicResult
 from kframe.engines.results.topic_results import TopicStatus as TopicStatus
 from kframe.engines.zookeeper.partition_timeline import PartitionTimeline as PartitionTimeline
 from kframe.engines.zookeeper.partition_timeline import TimelineEntry as TimelineEntry
-from kframe.whatif.plan import Plan as Plan
-from kframe.whatif.plan import load_plan as load_plan
 from kframe.whatif.sweep import sweep as sweep
 from kframe.whatif.sweep_result import Failure as Failure
 from kframe.whatif.sweep_result import SortBy as SortBy

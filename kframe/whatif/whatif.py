@@ -44,9 +44,9 @@ if TYPE_CHECKING:
     from kframe.model.elections import LeaderSelector
     from kframe.model.events import ElectionType, TopicPartition
     from kframe.model.ids import ElectionKind
+    from kframe.model.plan import Plan
     from kframe.model.ports import Clock
     from kframe.snapshot import Snapshot
-    from kframe.whatif.plan import Plan
 
 
 class WhatIf:

@@ -34,7 +34,7 @@ HELP = {
 #: What no what-if of a snapshot directory needs, and what only that of the other mode needs.
 NOT_FOR_A_WHAT_IF = {
     "kframe.engines.zookeeper.create", "kframe.engines.zookeeper.reassign", "kframe.registry.registry",
-    "kframe.snapshot.describe", "kframe.snapshot.zookeeper", "kframe.whatif.plan", "kframe.whatif.sweep", "pandas",
+    "kframe.snapshot.describe", "kframe.snapshot.zookeeper", "kframe.plans.file.read", "kframe.whatif.sweep", "pandas",
     "pluggy", "pyarrow.compute", "rich", "yaml",
 }  # fmt: skip
 ONLY = {

@@ -7,7 +7,7 @@ import io
 import json
 from pathlib import Path
 
-from kframe.staging.manifest import read_manifest
+from kframe.plans.stage.manifest import read_manifest
 from tests.cli.running import HEALTHY, kframe, size_lines, size_rows
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from kframe import kernels
 from kframe.kernels.reference import plan_cycles, plans
 from kframe.model.columns import offsets_of
-from kframe.planning.cycles import open_targets
+from kframe.plans.generate.cycles import open_targets
 
 pytestmark = pytest.mark.kernel
 

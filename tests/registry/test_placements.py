@@ -16,7 +16,7 @@ from kframe.kernels import _placements
 from kframe.model.columns import Int64
 from kframe.model.lists import same_lists
 from kframe.model.placements import COST_MAX, FORBIDDEN, GoalTotals, PlacementBatch
-from kframe.planning import plan
+from kframe.plans.generate import plan
 from kframe.plugin import hookimpl
 from kframe.registry.native import SIGNATURE, NativeFunction
 from kframe.registry.placement_checks import run_placement_checks

@@ -11,17 +11,17 @@ import numpy as np
 import pytest
 
 from kframe.errors import InputError
-from kframe.planning import plan as generate_plan
-from kframe.planning.report import notes
+from kframe.model.plan import Plan
+from kframe.plans.check.findings import Check
+from kframe.plans.check.report import PlanReport
+from kframe.plans.check.resolve import resolve_plan
+from kframe.plans.generate import plan as generate_plan
+from kframe.plans.generate.report import notes
+from kframe.plans.stage.problem import stage_problem
+from kframe.plans.stage.request import StageRequest
 from kframe.snapshot import BrokerFacts, Snapshot, read_snapshot, write_snapshot
 from kframe.snapshot.metadata import ClusterDescription, DescribedPartition, snapshot_of
-from kframe.staging.problem import stage_problem
-from kframe.staging.request import StageRequest
 from kframe.whatif import WhatIf, sweep
-from kframe.whatif.plan import Plan
-from kframe.whatif.plan_check import resolve_plan
-from kframe.whatif.plan_findings import Check
-from kframe.whatif.plan_report import PlanReport
 from tests.snapshot.samples import CONTENT, assignment, dump, dump_text, kcat, registration, state, znode
 
 #: The active instance and a standby.

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from kframe.errors import SnapshotError
+from kframe.plans.file.read import load_plan
 from kframe.snapshot import read_snapshot
-from kframe.whatif.plan import load_plan
 from tests.snapshot.samples import facts, reassignment
 
 TEXTS = Path(__file__).parent / "texts"

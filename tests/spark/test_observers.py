@@ -11,7 +11,8 @@ import pytest
 from pyarrow import parquet
 
 from kframe.model.columns import Ragged
-from kframe.planning import PlanRequest, plan
+from kframe.plans.file.write import plan_document
+from kframe.plans.generate import PlanRequest, plan
 from kframe.snapshot import Snapshot, generate, read_snapshot, write_snapshot
 from kframe.spark.part import ClusterFacts, part_of
 from kframe.spark.rows import rows_of, snapshot_of, table_of
@@ -19,7 +20,6 @@ from kframe.spark.rules import RULES, ClusterContext, RegisteredBrokers, violati
 from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, TOPICS
 from kframe.spark.shards import pack, unpack
 from kframe.whatif import WhatIf
-from kframe.whatif.execution import plan_document
 from tests.cli.running import kframe
 from tests.schemas import assert_valid
 from tests.snapshot.samples import ROOT

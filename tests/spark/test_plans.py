@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from kframe.errors import InputError
-from kframe.planning import plan
+from kframe.plans.generate import plan
 from kframe.snapshot import Snapshot, write_snapshot
 from kframe.snapshot.generate import generate
 from kframe.spark import plans
@@ -23,7 +23,7 @@ from kframe.spark.marks import Writing
 from kframe.spark.opening import open_fleet
 from kframe.spark.plans import FleetRequest, move_rows, plan_row
 from tests.cli.running import kframe
-from tests.planning.clusters import snapshot_of
+from tests.plans.generate.clusters import snapshot_of
 from tests.schemas import assert_valid
 from tests.spark.kraft_fleets import kraft_snapshot
 from tests.spark.sharding import Rows, clusters

@@ -17,11 +17,11 @@ from kframe.model.kraft.directory_ids import LOST
 from kframe.model.kraft.levels import LEVEL_NAMES
 from kframe.model.kraft.record_sizes import record_size
 from kframe.model.kraft.records import PartitionChangeRecord
+from kframe.model.plan import Plan
 from kframe.snapshot import Snapshot, Source
 from kframe.whatif import (
     FailOn,
     Outcome,
-    Plan,
     TopicStatus,
     WhatIf,
 )

@@ -15,11 +15,12 @@ from kframe.errors import ConfigError
 from kframe.model.kraft.records import ControllerFeature, PartitionChangeRecord, RegisterControllerRecord
 from kframe.model.kraft.releases import Release, known_release, parse_release, release_of_level
 from kframe.model.kraft.replay import replay
+from kframe.plans.file.read import load_plan
 from kframe.shadow.kraft import LogShadow
 from kframe.snapshot import Snapshot, Source, read_snapshot
 from kframe.snapshot.committed_log import CommittedBatch, CommittedRecord
 from kframe.spark.kraft import config_for
-from kframe.whatif import Outcome, TopicStatus, WhatIf, load_plan
+from kframe.whatif import Outcome, TopicStatus, WhatIf
 from tests.shadow.test_log_shadow import ScenarioLog
 from tests.whatif.kraft_samples import TOPIC_ID, directory, metadata_with, partition
 from tests.whatif.samples import small

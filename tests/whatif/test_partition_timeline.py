@@ -11,10 +11,11 @@ from kframe.engines.zookeeper.engine import ZookeeperEngine
 from kframe.engines.zookeeper.partition_timeline import PartitionTimeline, describe_change
 from kframe.errors import InputError
 from kframe.model.cluster import PartitionView
+from kframe.model.plan import Plan
+from kframe.plans.generate.broker_replacement import replacement_brokers, replacement_plan
 from kframe.snapshot import Snapshot
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy, registration
-from kframe.whatif import Plan, TopicStatus, WhatIf
-from kframe.whatif.replacement import replacement_brokers, replacement_plan
+from kframe.whatif import TopicStatus, WhatIf
 from tests.whatif.samples import small
 
 #: Assigned, adding and removing.

@@ -8,9 +8,10 @@ import pytest
 
 from kframe.embedded import Api
 from kframe.errors import InputError
+from kframe.model.plan import Plan
 from kframe.snapshot import Snapshot
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy, registration
-from kframe.whatif import ElectionHeld, Outcome, Plan, RequestsSent, StatesWritten, TopicsWritten, WhatIf
+from kframe.whatif import ElectionHeld, Outcome, RequestsSent, StatesWritten, TopicsWritten, WhatIf
 from tests.whatif.samples import requests_by_broker
 
 

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kframe.model.plan import Plan
+from kframe.plans.check.report import PlanReport
+from kframe.plans.check.resolve import replica_loads, resolve_plan
+from kframe.plans.file.read import load_plan
 from kframe.snapshot import Health, Snapshot, generate, read_snapshot
 from kframe.testing.properties import examples
-from kframe.whatif import Plan, WhatIf, load_plan
-from kframe.whatif.plan_check import replica_loads, resolve_plan
-from kframe.whatif.plan_report import PlanReport
+from kframe.whatif import WhatIf
 from tests.architecture.source import ROOT
 
 CLUSTER = ROOT / "examples" / "clusters" / "kafka-3.9.1-six-brokers"

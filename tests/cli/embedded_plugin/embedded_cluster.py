@@ -18,9 +18,9 @@ from kframe.snapshot.files import ignore_progress
 from kframe.snapshot.live import ClusterStatus, Resignation
 from kframe.testing.clusters import cluster_of, healthy
 from tests.cli.test_status import status
+from tests.plans.file.test_write import EmbeddedAdmin
 from tests.shadow.test_log_shadow import ScenarioLog, played
 from tests.whatif.samples import small
-from tests.whatif.test_execution import EmbeddedAdmin
 
 
 class EmbeddedCluster:

@@ -1,0 +1,92 @@
+"""A reassignment plan: partitions and the replicas that they are to have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from kframe.errors import InputError
+from kframe.model.columns import Bool, Int32, Ragged
+from kframe.model.tables import Targets
+
+#: What Confluent's tool requires of observers.
+OBSERVERS_LAST: Final = "observers at the end of replicas, after at least one other replica"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """``k`` partitions with the replicas they are to have, in the order of the file.
+
+    ``log_dirs_differ`` (k,) marks those with another number of log directories than of replicas. ``observers`` are
+    those of each partition; None if none has any.
+    """
+
+    name: str
+    targets: Targets
+    log_dirs_differ: Bool
+    observers: Ragged | None = None
+
+    def __len__(self) -> int:
+        return len(self.targets)
+
+    @staticmethod
+    def of(targets: Sequence[tuple[tuple[str, int], Sequence[int]]], name: str = "plan") -> Plan:
+        """A small plan from ((topic, partition), replicas) pairs."""
+        return Plan(name, Targets.of(targets), np.zeros(len(targets), np.bool_))
+
+    def partition_name(self, position: int) -> str:
+        """``topic-partition``."""
+        return f"{self.targets.names[self.targets.topic[position]]}-{int(self.targets.partition[position])}"
+
+    def take(self, positions: Int32) -> Plan:
+        """The partitions at these positions."""
+        observers = None if self.observers is None else self.observers.take(positions)
+        return Plan(self.name, self.targets.take(positions), self.log_dirs_differ[positions], observers)
+
+    def check(self) -> None:
+        """Raise InputError for a plan that Kafka's tool would not send: empty, a partition twice, too few
+        directories."""
+        if len(self) == 0:
+            raise InputError(self.name, "no partition", "at least one to reassign")
+        repeated = self.repeated_positions()
+        if len(repeated):
+            where = f"{self.name} partitions[{int(repeated[0])}]"
+            raise InputError(where, f"partition {self.partition_name(int(repeated[0]))} again", "each partition once")
+        misplaced = np.flatnonzero(self.misplaced_observers())
+        if len(misplaced):
+            name = self.partition_name(int(misplaced[0]))
+            where = f"{self.name} partitions[{int(misplaced[0])}] field observers"
+            raise InputError(where, f"observers of partition {name} that are not its last replicas", OBSERVERS_LAST)
+        differ = np.flatnonzero(self.log_dirs_differ)
+        if len(differ):
+            position = int(differ[0])
+            where, name = f"{self.name} partitions[{position}] field log_dirs", self.partition_name(position)
+            actual = f"another number of log directories than of replicas for partition {name}"
+            raise InputError(where, actual, f"{len(self.targets.replicas[position])}, one for each replica")
+
+    def misplaced_observers(self) -> Bool:
+        """(k,) partitions whose observers are not the last of their replicas, or are all of them."""
+        if self.observers is None:
+            return np.zeros(len(self), np.bool_)
+        replicas, observers = self.targets.replicas, self.observers
+        misplaced = np.zeros(len(self), np.bool_)
+        for position in np.flatnonzero(observers.counts).tolist():
+            misplaced[position] = not has_observers_last(replicas[position].tolist(), observers[position].tolist())
+        return misplaced
+
+    def repeated_positions(self) -> Int32:
+        """Positions of partitions that the plan has at an earlier position, ascending."""
+        topic, partition = self.targets.topic.astype(np.int64), self.targets.partition.astype(np.int64)
+        keys = topic << 32 | (partition & 0xFFFFFFFF)
+        order = np.argsort(keys, kind="stable")
+        same = np.flatnonzero(keys[order][1:] == keys[order][:-1]) + 1
+        return np.sort(order[same]).astype(np.int32)
+
+
+def has_observers_last(replicas: Sequence[int], observers: Sequence[int]) -> bool:
+    """Whether observers are the last replicas, in any order, and not all of them."""
+    count = len(observers)
+    return not count or (count < len(replicas) and sorted(replicas[-count:]) == sorted(observers))

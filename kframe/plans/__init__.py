@@ -1,0 +1,1 @@
+"""Reassignment plans: read and written, checked, generated, staged and executed."""

@@ -1,0 +1,183 @@
+"""Perform the steps of an execution: observe, decide, record the intent, act, record the outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from kframe.errors import ErrorCode
+from kframe.model.events import ElectionType
+from kframe.model.tables import Targets
+from kframe.plans.execute.entries import (
+    Action,
+    ActionDone,
+    ActionIntended,
+    ChangeAssignments,
+    ChangeConfigs,
+    ConfigEntry,
+    ConfigKey,
+    ElectPreferred,
+    Entry,
+    Goal,
+    GoalChanged,
+    OriginalsSaved,
+    PartitionRef,
+    PartitionsSettled,
+    Refusal,
+    ResourceKind,
+    RunEnded,
+    RunResult,
+)
+from kframe.plans.execute.journal import Journal, JournalError
+from kframe.plans.execute.observation import Observation
+from kframe.plans.execute.state import ExecutionState, refusal_name
+from kframe.plans.execute.step_types import End, Perform, SaveOriginals, SetGoal, Wait
+from kframe.plans.execute.steps import Planner
+from kframe.snapshot.administration import Administration, ConfigResource
+
+#: Results of an election that are not refusals.
+_ELECTED = frozenset({ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED})
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorHooks:
+    """Callbacks of the process that runs an executor."""
+
+    pause: Callable[[], None]
+    """Wait until the next observation."""
+    requested_goal: Callable[[], Goal | None]
+    """A goal that a user has requested since the last call: PAUSE or ABORT."""
+    report: Callable[[Planner, Observation], None]
+    """Receive each observation."""
+
+
+class Executor:
+    """Executes the plan of a journal on a cluster."""
+
+    def __init__(self, admin: Administration, journal: Journal, state: ExecutionState, hooks: ExecutorHooks) -> None:
+        """``state`` has the entries of the journal."""
+        self._admin = admin
+        self._journal = journal
+        self._state = state
+        self._hooks = hooks
+        self._planner = Planner(state)
+
+    def run(self) -> RunEnded:
+        """Work until the goal is reached or unreachable. Returns the last entry.
+
+        Raises StoreError where the cluster cannot be reached, OSError where the journal cannot be written, and
+        JournalError where this is another cluster.
+        """
+        while True:
+            description = self._admin.describe()
+            check_cluster(self._state, description.cluster_id)
+            observation = Observation.of(description)
+            self._take_request()
+            self._planner.observe(observation)
+            if names := self._planner.settled():
+                self._append(PartitionsSettled(tuple(PartitionRef(*name) for name in names)))
+            self._hooks.report(self._planner, observation)
+            ended = self._step()
+            if ended is not None:
+                return ended
+            self._hooks.pause()
+
+    def _step(self) -> RunEnded | None:
+        """Perform steps until the cluster has to be observed again. Returns the last entry of an ended run."""
+        while True:
+            match self._planner.next_step():
+                case Wait():
+                    return None
+                case SetGoal(goal, reason):
+                    self._append(GoalChanged(goal, reason))
+                case SaveOriginals(keys):
+                    self._append(OriginalsSaved(self._read(keys)))
+                case Perform(ChangeConfigs() as action):
+                    if self._perform(action):
+                        return None
+                case Perform(action):
+                    self._perform(action)
+                    return None
+                case End(result, reason):
+                    ended = RunEnded(result, reason)
+                    self._append(ended)
+                    return ended
+
+    def _take_request(self) -> None:
+        goal = self._hooks.requested_goal()
+        is_running = self._state.goal in (Goal.EXECUTE, Goal.ROLLBACK)
+        if (goal is Goal.PAUSE and is_running) or (goal is Goal.ABORT and self._state.goal is not Goal.ABORT):
+            self._append(GoalChanged(goal, "requested"))
+
+    def _append(self, entry: Entry) -> None:
+        self._journal.append(entry)
+        self._state.apply(entry)
+
+    def _read(self, keys: Iterable[ConfigKey]) -> tuple[ConfigEntry, ...]:
+        names: dict[ConfigResource, list[str]] = {}
+        for key in keys:
+            names.setdefault(_resource(key), []).append(key.name)
+        values = self._admin.read_configs(names)
+        return tuple(ConfigEntry(key, values[_resource(key)].get(key.name)) for key in keys)
+
+    def _perform(self, action: Action) -> tuple[Refusal, ...]:
+        """Perform an action between two entries. Returns what was refused."""
+        self._append(ActionIntended(action))
+        match action:
+            case ChangeConfigs():
+                refusals = self._change_configs(action)
+            case ChangeAssignments():
+                refusals = self._reassign(action)
+            case ElectPreferred():
+                names = [partition.name for partition in action.partitions]
+                codes = self._admin.elect(ElectionType.PREFERRED, names)
+                refusals = tuple(Refusal(*name, code.name) for name, code in codes.items() if code not in _ELECTED)
+        self._append(ActionDone(action, refusals))
+        return refusals
+
+    def _change_configs(self, action: ChangeConfigs) -> tuple[Refusal, ...]:
+        changes: dict[ConfigResource, dict[str, str | None]] = {}
+        for change in action.changes:
+            changes.setdefault(_resource(change.key), {})[change.key.name] = change.value
+        codes = self._admin.change_configs(changes)
+        refused = {refusal_name(change.key): code for change, code in _refused(action.changes, codes)}
+        done = [change for change in action.changes if refusal_name(change.key) not in refused]
+        self._planner.configured(done, restores=action.restores, failed=bool(refused))
+        return tuple(Refusal(name, -1, code.name) for name, code in refused.items())
+
+    def _reassign(self, action: ChangeAssignments) -> tuple[Refusal, ...]:
+        targets = [(assignment.name, assignment.replicas) for assignment in action.assignments]
+        codes = self._admin.reassign(Targets.of(targets))
+        results = list(zip(action.assignments, codes, strict=True))
+        self._planner.requested(assignment for assignment, code in results if code is ErrorCode.NONE)
+        return tuple(Refusal(*assignment.name, code.name) for assignment, code in results if code is not ErrorCode.NONE)
+
+
+def check_cluster(state: ExecutionState, cluster_id: str | None) -> None:
+    """Raise JournalError unless the journal is of this cluster."""
+    if None not in (cluster_id, state.start.cluster_id) and cluster_id != state.start.cluster_id:
+        raise JournalError("cluster id", str(cluster_id), f"{state.start.cluster_id}, that of the journal")
+
+
+def succeeded(ended: RunEnded, state: ExecutionState, goal: Goal) -> bool:
+    """Whether a run has done what the user requested by ``goal``, with every configuration restored."""
+    expected = {
+        Goal.EXECUTE: RunResult.COMPLETED, Goal.ROLLBACK: RunResult.ROLLED_BACK, Goal.ABORT: RunResult.ABORTED,
+        Goal.PAUSE: RunResult.PAUSED,
+    }  # fmt: skip
+    return ended.result is expected[goal] and not state.originals
+
+
+def _resource(key: ConfigKey) -> ConfigResource:
+    if key.kind is ResourceKind.TOPIC:
+        return ConfigResource(key.resource)
+    return ConfigResource(None, int(key.resource))
+
+
+def _refused(
+    changes: Iterable[ConfigEntry], codes: Mapping[ConfigResource, ErrorCode]
+) -> Iterable[tuple[ConfigEntry, ErrorCode]]:
+    for change in changes:
+        code = codes.get(_resource(change.key), ErrorCode.UNKNOWN_SERVER_ERROR)
+        if code is not ErrorCode.NONE:
+            yield change, code

@@ -1,0 +1,75 @@
+"""The observed state of the partitions of a plan, and the health of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from kframe.model.events import TopicPartition
+from kframe.plans.execute.entries import ExecutedPartition, PartitionRef, UnhealthyPartitions
+from kframe.snapshot.administration import PartitionReassignment
+from kframe.snapshot.metadata import ClusterDescription, DescribedPartition
+
+
+class Position(Enum):
+    """Where a partition is between the start and the end of its reassignment."""
+
+    AT_START = auto()
+    AT_END = auto()
+    REORDERED = auto()
+    """It has the replicas of the start or the end in another order, as after a cancellation."""
+    TO_START = auto()
+    TO_END = auto()
+    ELSEWHERE = auto()
+    """It has, or moves to, other replicas. Metadata that lags behind the controller also looks like that."""
+    DELETED = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """Live brokers, partitions by name, and reassignments in progress."""
+
+    live: frozenset[int]
+    partitions: Mapping[TopicPartition, DescribedPartition]
+    moving: Mapping[TopicPartition, PartitionReassignment]
+
+    @staticmethod
+    def of(description: ClusterDescription) -> Observation:
+        """The part of a description that an execution needs."""
+        partitions = {(partition.topic, partition.partition): partition for partition in description.partitions}
+        live = frozenset(description.brokers) - frozenset(description.controllers)
+        return Observation(live, partitions, description.reassignments or {})
+
+    def position(self, partition: ExecutedPartition, start: tuple[int, ...], end: tuple[int, ...]) -> Position:
+        """Where a partition is."""
+        described = self.partitions.get(partition.name)
+        if described is None:
+            return Position.DELETED
+        moving = self.moving.get(partition.name)
+        if moving is not None:
+            goal = tuple(replica for replica in moving.replicas if replica not in moving.removing)
+            if goal == end or (set(goal) == set(end) != set(start)):
+                return Position.TO_END
+            return Position.TO_START if set(goal) == set(start) else Position.ELSEWHERE
+        replicas = tuple(described.replicas)
+        if replicas == end:
+            return Position.AT_END
+        if replicas == start:
+            return Position.AT_START
+        return Position.REORDERED if set(replicas) in (set(start), set(end)) else Position.ELSEWHERE
+
+    def has_leader(self, name: TopicPartition) -> bool:
+        """Whether a partition exists and has a leader."""
+        described = self.partitions.get(name)
+        return described is not None and described.leader >= 0
+
+    def unhealthy(self, moved: Collection[TopicPartition]) -> UnhealthyPartitions:
+        """Offline partitions, and under-replicated ones except the ``moved`` and other moving ones."""
+        offline, under_replicated = [], []
+        for name, described in self.partitions.items():
+            if described.leader < 0:
+                offline.append(PartitionRef(*name))
+            elif len(described.isr) < len(described.replicas) and name not in moved and name not in self.moving:
+                under_replicated.append(PartitionRef(*name))
+        return UnhealthyPartitions(tuple(sorted(offline)), tuple(sorted(under_replicated)))

@@ -1,0 +1,122 @@
+"""The progress and the report of an execution."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from kframe.model.events import TopicPartition
+from kframe.plans.execute.entries import ExecutedPartition
+from kframe.plans.execute.observation import Observation
+from kframe.plans.execute.state import ExecutionState
+from kframe.plans.execute.steps import Planner
+from kframe.snapshot.administration import Administration, LogDirReplica
+
+SCHEMA: Final = "kframe.plan-execution/v1"
+#: Observations between two readings of sizes.
+_SIZE_ROUNDS: Final = 5
+
+
+class ExecutionProgress:
+    """What a run has moved, and the remaining time at the same rate."""
+
+    def __init__(self, admin: Administration, state: ExecutionState, clock: Callable[[], float]) -> None:
+        """``clock`` returns seconds."""
+        self._admin = admin
+        self._state = state
+        self._clock = clock
+        self._started_s: float | None = None
+        self._work_at_start: float = 0.0
+        self._round = 0
+        self._logs: Mapping[int, Mapping[TopicPartition, LogDirReplica]] = {}
+        self.partitions = self.total = self.in_flight = 0
+        self.bytes = self.total_bytes = 0
+
+    def observe(self, planner: Planner, _observation: Observation) -> None:
+        """Take an observation."""
+        moves = [partition for stage in self._state.stages for partition in stage]
+        in_flight = planner.in_flight()
+        settled = [partition for partition in moves if partition.name in self._state.settled]
+        self.total, self.partitions, self.in_flight = len(moves), len(settled), len(in_flight)
+        self.total_bytes = copied_bytes(moves, self._state.rolls_back) or 0
+        if self._round % _SIZE_ROUNDS == 0 and self.total_bytes:
+            receivers = {broker_id for partition in in_flight for broker_id in partition.added(self._state.rolls_back)}
+            self._logs = self._admin.replica_logs(sorted(receivers)) if receivers else {}
+        self._round += 1
+        received = (copied_bytes(settled, self._state.rolls_back) or 0) + sum(map(self._received_bytes, in_flight))
+        self.bytes = min(received, self.total_bytes)
+        if self._started_s is None:
+            self._started_s, self._work_at_start = self._clock(), self._work()
+
+    def remaining_s(self) -> float | None:
+        """Seconds until the end; None if unknown."""
+        if self._started_s is None or self._work() <= self._work_at_start:
+            return None
+        rate = (self._work() - self._work_at_start) / max(self._clock() - self._started_s, 1e-3)
+        return ((self.total_bytes or self.total) - self._work()) / rate
+
+    def _work(self) -> float:
+        return self.bytes if self.total_bytes else self.partitions
+
+    def _received_bytes(self, partition: ExecutedPartition) -> int:
+        """Bytes of a partition in flight that have arrived."""
+        receivers, size = partition.added(self._state.rolls_back), partition.replica_bytes or 0
+        logs = [self._logs.get(broker_id, {}).get(partition.name) for broker_id in receivers]
+        return sum(min(log.bytes, size) for log in logs if log is not None)
+
+
+def copied_bytes(partitions: Iterable[ExecutedPartition], rolls_back: bool) -> int | None:
+    """The bytes to be copied; None without any size."""
+    sizes = [
+        partition.replica_bytes * len(partition.added(rolls_back))
+        for partition in partitions
+        if partition.replica_bytes is not None
+    ]
+    return sum(sizes) if sizes else None
+
+
+def execution_document(
+    state: ExecutionState, path: Path, unmoved: Mapping[TopicPartition, str], *, executed: bool
+) -> dict[str, Any]:
+    """The document of an execution by its journal. ``unmoved`` are partitions that were not moved, with the reasons."""
+    start, moves = state.start, [partition for stage in state.stages for partition in stage]
+    names = {partition.name for partition in moves}
+    settled = state.settled & names
+    return {
+        "plan": start.plan,
+        "journal": str(path),
+        "cluster_id": start.cluster_id,
+        "executed": executed,
+        "goal": state.goal.value,
+        "rolls_back": state.rolls_back,
+        "result": None if state.result is None else state.result.value,
+        "reason": state.reason,
+        "partitions": len(moves),
+        "started": len(state.started & names),
+        "settled": len(settled),
+        "bytes": copied_bytes(moves, state.rolls_back),
+        "settled_bytes": copied_bytes(
+            [partition for partition in moves if partition.name in settled], state.rolls_back
+        ),
+        "throttle": state.limits.throttle,
+        "concurrency": state.limits.concurrency,
+        "max_under_replicated": state.limits.max_under_replicated,
+        "offline_before": len(state.unhealthy.offline),
+        "under_replicated_before": len(state.unhealthy.under_replicated),
+        "not_restored": sorted({f"{key.kind.value} {key.resource} {key.name}" for key in state.originals}),
+        "stages": [
+            {
+                "stage": number,
+                "partitions": len(stage),
+                "settled": sum(partition.name in settled for partition in stage),
+                "copies": sum(len(partition.added(state.rolls_back)) for partition in stage),
+                "bytes": copied_bytes(stage, state.rolls_back),
+            }
+            for number, stage in enumerate(state.stages, 1)
+        ],
+        "problems": [
+            {"topic": topic, "partition": partition, "error": error}
+            for (topic, partition), error in sorted(unmoved.items())
+        ],
+    }

@@ -1,0 +1,103 @@
+"""Decide when an execution sets and restores throttles, by the configurations that are set and those that failed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Final
+
+from kframe.plans.execute.entries import (
+    ChangeConfigs,
+    ConfigEntry,
+    ConfigKey,
+    ExecutedPartition,
+    Goal,
+    ResourceKind,
+    RunResult,
+)
+from kframe.plans.execute.observation import Observation
+from kframe.plans.execute.state import ExecutionState
+from kframe.plans.execute.step_types import End, Perform, SaveOriginals, SetGoal, Step, Wait
+from kframe.plans.execute.throttles import throttle_keys, throttle_values
+
+#: Observations in which restoring or setting configurations is tried.
+CONFIG_ROUNDS: Final = 5
+
+
+class ThrottlePlanner:
+    """Gives the next step that changes configurations."""
+
+    def __init__(self, state: ExecutionState) -> None:
+        self._state = state
+        self._configured: dict[ConfigKey, str] = {}
+        self._set_failures = self._restore_failures = 0
+
+    def configured(self, changes: Iterable[ConfigEntry], *, restores: bool, failed: bool) -> None:
+        """Note the configurations that were set or restored, and whether others could not be."""
+        for change in changes:
+            if restores or change.value is None:
+                self._configured.pop(change.key, None)
+            else:
+                self._configured[change.key] = change.value
+        if restores:
+            self._restore_failures += failed
+        else:
+            self._set_failures = self._set_failures + 1 if failed else 0
+
+    def throttle(self, stage: Sequence[ExecutedPartition], observation: Observation) -> Step | None:
+        """The next change of configurations for a stage; None if it is throttled."""
+        rate = self._state.limits.throttle
+        if rate is None:
+            return self._restore_except((), observation)
+        keys = throttle_keys(stage, self._state.rolls_back)
+        topics = {topic for topic, _ in observation.partitions}
+        usable = {
+            key
+            for key in keys
+            if _is_reachable(key, observation) and (key.kind is ResourceKind.BROKER or key.resource in topics)
+        }
+        unsaved = tuple(sorted(usable - self._state.originals.keys()))
+        if self._set_failures >= CONFIG_ROUNDS:
+            return SetGoal(Goal.PAUSE, "the throttle cannot be set")
+        if unsaved:
+            return SaveOriginals(unsaved)
+        values = throttle_values(stage, self._state.rolls_back, rate, self._state.originals)
+        changes = [
+            ConfigEntry(key, value)
+            for key, value in sorted(values.items())
+            if key in usable and self._configured.get(key) != value
+        ]
+        if changes:
+            return Perform(ChangeConfigs(tuple(changes), restores=False))
+        return self._restore_except(keys, observation)
+
+    def finish(self, result: RunResult, reason: str, observation: Observation) -> Step:
+        """Restore the configurations of live brokers, then end."""
+        remaining = [ConfigEntry(key, value) for key, value in sorted(self._state.originals.items())]
+        reachable = [change for change in remaining if _is_reachable(change.key, observation)]
+        if self._restore_failures < CONFIG_ROUNDS:
+            if reachable:
+                return Perform(ChangeConfigs(tuple(reachable), restores=True))
+            if remaining:
+                self._restore_failures += 1
+                return Wait()
+        if remaining:
+            resources = sorted({f"{change.key.kind} {change.key.resource}" for change in remaining})
+            text = f"throttles of {', '.join(resources)} are not restored yet"
+            reason = f"{reason}; {text}" if reason else text
+        return End(result, reason)
+
+    def _restore_except(self, keys: Collection[ConfigKey], observation: Observation) -> Step | None:
+        """Restore the throttles that the stage does not need; None if there are none, or the cluster refuses that."""
+        if self._restore_failures >= CONFIG_ROUNDS:
+            return None
+        former = [
+            ConfigEntry(key, value)
+            for key, value in sorted(self._state.originals.items())
+            if key not in keys and _is_reachable(key, observation)
+        ]
+        return Perform(ChangeConfigs(tuple(former), restores=True)) if former else None
+
+
+def _is_reachable(key: ConfigKey, observation: Observation) -> bool:
+    """Only a broker itself changes its configurations."""
+    return key.kind is ResourceKind.TOPIC or int(key.resource) in observation.live

@@ -1,0 +1,1 @@
+"""The files of plans: reassignment documents of Kafka's tools, with a stamp and with observers."""

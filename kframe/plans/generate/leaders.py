@@ -1,0 +1,55 @@
+"""Balance preferred leaders by the order of replicas, which moves no data."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kframe import kernels
+from kframe.model.columns import Int32, Int64
+from kframe.plans.generate.draft import Draft
+from kframe.plans.generate.limits import LoadLimits, leader_limits
+from kframe.plans.generate.paths import LeaderNetwork, shift_until_reached
+from kframe.plans.generate.problem import PlanProblem
+
+_STAGES = ((True, True), (True, False), (False, True))
+
+
+def balance_leaders(problem: PlanProblem, draft: Draft) -> None:
+    """Reorder replicas until each broker is preferred leader of its share of partitions.
+
+    A plan that balances, or that changes leaders only, may reorder all partitions in scope. Any other plan reorders
+    only partitions whose preferred leader leaves, unless a replacement takes its position.
+    """
+    all_in_scope = problem.request.balances or problem.request.leaders_only
+    order = problem.order if all_in_scope else _with_new_first(problem, draft)
+    if not len(order):
+        return
+    rows = problem.order if all_in_scope else np.flatnonzero(draft.before.counts > 0).astype(np.int32)
+    brokers = problem.brokers
+    led = preferred_leaders(draft, rows, len(brokers))
+    replicas = np.bincount(draft.lists().take(rows).values, minlength=len(brokers))
+    limits: LoadLimits = leader_limits(problem, led, replicas)
+    for over_only, under_only in _STAGES:
+        kernels.reorder_leaders(
+            order, draft.offsets, brokers.share, limits.lower, limits.upper, over_only, under_only, draft.replica, led
+        )
+    network = LeaderNetwork(np.sort(order), draft, brokers.share)
+    shift_until_reached(network, limits, led, led, np.full(len(led), len(rows), np.int64))
+
+
+def preferred_leaders(draft: Draft, rows: Int32, brokers: int) -> Int64:
+    """(b,) partitions of ``rows`` whose first replica is on each broker."""
+    return np.bincount(draft.replica[draft.offsets[rows]], minlength=brokers).astype(np.int64)
+
+
+def _with_new_first(problem: PlanProblem, draft: Draft) -> Int32:
+    """The rows in scope whose first replica is new and no requested replacement, in the order of the problem."""
+    brokers, before = problem.brokers, draft.before
+    expected = np.arange(len(brokers), dtype=np.int32)
+    for old_id, new_id in problem.request.replace.items():
+        expected[brokers.index_of(old_id)] = brokers.index_of(new_id)
+    order = problem.order[before.counts[problem.order] > 0]
+    first_before = before.values[before.offsets[order]]
+    first = draft.replica[draft.offsets[order]]
+    rows: Int32 = order[(first != first_before) & (first != expected[first_before])]
+    return rows

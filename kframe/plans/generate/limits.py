@@ -1,0 +1,176 @@
+"""The loads that brokers should have: shares of the total, as far as racks and distinct brokers allow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from kframe import kernels
+from kframe.model.columns import Float64, Int32, Int64, Ragged
+from kframe.model.lists import distinct_values
+from kframe.model.placements import GoalTotals
+from kframe.plans.generate.draft import Draft
+from kframe.plans.generate.problem import PlanProblem
+
+_STEPS = 100
+#: Rounding of sums, relative to a replica.
+_ROUNDING = 1e-6
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LoadLimits:
+    """(b,) least and greatest load of each broker. A broker that takes no part has its own load as both."""
+
+    lower: Int64
+    upper: Int64
+
+    def excess(self, load: Int64) -> Int64:
+        """(b,) load above the limit."""
+        excess: Int64 = np.maximum(load - self.upper, 0)
+        return excess
+
+    def deficit(self, load: Int64) -> Int64:
+        """(b,) load below the limit."""
+        deficit: Int64 = np.maximum(self.lower - load, 0)
+        return deficit
+
+    def transferable(self, load: Int64, giver: int, target: int) -> tuple[int, int]:
+        """What a broker may give, and another may take, to reach their limits or else to stay within."""
+        over, under = int(load[giver] - self.upper[giver]), int(self.lower[target] - load[target])
+        give = over if over > 0 else int(load[giver] - self.lower[giver])
+        take = under if under > 0 else int(self.upper[target] - load[target])
+        return give, take
+
+    def narrowed(self, margin: Int64) -> LoadLimits:
+        """Limits that are narrower by a margin (b,) on both sides, as far as that leaves a load."""
+        middle = (self.lower + self.upper) // 2
+        return LoadLimits(np.minimum(self.lower + margin, middle), np.maximum(self.upper - margin, middle))
+
+    def equals(self, other: LoadLimits) -> bool:
+        """Whether every broker has the same limits."""
+        return np.array_equal(self.lower, other.lower) and np.array_equal(self.upper, other.upper)
+
+    def reached(self, load: Int64) -> bool:
+        """Whether every load is within its limits."""
+        return not (self.excess(load).any() or self.deficit(load).any())
+
+
+def replica_limits(problem: PlanProblem, draft: Draft) -> LoadLimits:
+    """Limits of the loads that a request for balance asks for.
+
+    Without weights they are the neighbouring integers of each broker's share. With weights they deviate by the
+    tolerance. With ``add_brokers`` alone only the added brokers have a lower limit, and no broker an upper limit
+    below its load. A goal may have limits of its own. Raises PluginError if these are invalid.
+    """
+    brokers, request, load = problem.brokers, problem.request, draft.load
+    if request.goal is not None and (limits := request.goal.limits(_goal_totals(problem, load))) is not None:
+        return LoadLimits(*(np.where(brokers.share > 0, limit, load) for limit in limits))
+    lists = draft.lists().take(problem.order)
+    target = _targets(problem, lists, load)
+    spread = request.tolerance / 100 if problem.weighted else 0.0
+    lower = np.floor(target * (1 - spread) + _ROUNDING).astype(np.int64)
+    upper = np.ceil(target * (1 + spread) - _ROUNDING).astype(np.int64)
+    receives = brokers.share > 0
+    if request.add_brokers and not request.rebalance:
+        added = np.isin(brokers.ids, request.add_brokers)
+        lower, upper = np.where(added, lower, np.minimum(load, lower)), np.where(added, upper, np.maximum(load, upper))
+    if not problem.weighted:
+        room = np.maximum(brokers.cap - (draft.count - load), 0)
+        lower, upper = np.minimum(lower, room), np.minimum(upper, room)
+    return LoadLimits(np.where(receives, lower, load), np.where(receives, upper, load))
+
+
+def _goal_totals(problem: PlanProblem, load: Int64) -> GoalTotals:
+    names = sorted({rack for rack in problem.racks.values() if rack is not None})
+    racks = [-1 if rack is None else names.index(rack) for rack in problem.racks.values()]
+    receives = problem.brokers.share > 0
+    return GoalTotals(
+        problem.brokers.ids.copy(), np.array(racks, np.int32), tuple(names), problem.brokers.share.copy(),
+        int(load[receives].sum()),
+    )  # fmt: skip
+
+
+def leader_limits(problem: PlanProblem, led: Int64, replicas: Int64) -> LoadLimits:
+    """Limits of preferred leaders: the integers around each broker's share, at most its ``hosted`` replicas."""
+    receives = problem.brokers.share > 0
+    total = float(led[receives].sum())
+    target = water_fill(total, problem.brokers.share, np.where(receives, replicas, 0).astype(np.float64))
+    lower = np.floor(target + _ROUNDING).astype(np.int64)
+    upper = np.ceil(target - _ROUNDING).astype(np.int64)
+    return LoadLimits(np.where(receives, lower, led), np.where(receives, upper, led))
+
+
+def _targets(problem: PlanProblem, lists: Ragged, load: Int64) -> Float64:
+    """(b,) share of each broker of the load on all brokers that take part, by their capacities.
+
+    A partition that spans every rack keeps a replica in each, and a partition never spans fewer racks than now. So a
+    rack cannot hold less than the first, or more than the second. Within these limits racks, and brokers within
+    racks, are filled to the same level.
+    """
+    brokers = problem.brokers
+    receives = brokers.share > 0
+    weight = problem.weight[problem.order].astype(np.float64)
+    ceiling = np.full(len(brokers), weight.sum())
+    if not problem.weighted:
+        ceiling = np.minimum(ceiling, brokers.cap)
+    inside = lists.keep(receives[lists.values])
+    racks = distinct_racks(inside, brokers.rack)
+    targets = brokers.rack_targets
+    open_racks = int(np.count_nonzero(targets))
+    load_min = np.full(len(targets), float(weight[racks == open_racks].sum())) * (targets > 0)
+    replicas_max = (inside.counts - racks + 1) * (inside.counts > 0)
+    load_max = np.zeros(len(targets))
+    for replicas in distinct_values(replicas_max).tolist():
+        load_max += np.minimum(targets, replicas) * weight[replicas_max == replicas].sum()
+    return rack_fill(
+        float(load[receives].sum()), brokers.share, np.where(receives, ceiling, 0.0), brokers.rack, load_min, load_max
+    )
+
+
+def rack_fill(
+    total: float, share: Float64, ceiling: Float64, rack: Int32, load_min: Float64, load_max: Float64
+) -> Float64:
+    """(b,) loads that add up to ``total``: level by share within each rack, and between racks within their limits."""
+
+    def by_rack(level: float) -> Float64:
+        loads = np.bincount(rack, np.minimum(ceiling, level * share), minlength=len(load_min))
+        return np.clip(loads, np.minimum(load_min, load_max), load_max)
+
+    loads = by_rack(_level(lambda level: float(by_rack(level).sum()), total, share))
+    result = np.zeros(len(share))
+    for number in range(len(load_min)):
+        inside = rack == number
+        result[inside] = water_fill(float(loads[number]), share[inside], ceiling[inside])
+    return result
+
+
+def water_fill(total: float, share: Float64, ceiling: Float64) -> Float64:
+    """(b,) loads ``min(ceiling, level * share)`` that add up to ``total``, or to all ceilings if that is less."""
+    level = _level(lambda level: float(np.minimum(ceiling, level * share).sum()), total, share)
+    return np.minimum(ceiling, level * share)
+
+
+def _level(load: Callable[[float], float], total: float, share: Float64) -> float:
+    """The smallest level whose load reaches the total, by bisection."""
+    positive = share[share > 0]
+    if not len(positive) or total <= 0:
+        return 0.0
+    low, high = 0.0, 1.0
+    while load(high) < total * (1 - 1e-12) and high < 2.0**80:
+        high *= 2
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        if load(middle) < total:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def distinct_racks(lists: Ragged, rack: Int32) -> Int32:
+    """How many racks each list of broker indexes spans."""
+    spanned = np.zeros(len(lists), np.int32)
+    kernels.span_racks(lists.offsets, lists.values, rack, spanned)
+    return spanned

@@ -1,0 +1,129 @@
+"""Choose the replicas that move, and their brokers: first what must move, then what balance requires."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kframe import kernels
+from kframe.model.columns import Int32, Int64
+from kframe.model.lists import members
+from kframe.plans.generate.bounds import lower_bound
+from kframe.plans.generate.caps import fill_within_caps, is_capped
+from kframe.plans.generate.cost_moves import balance_by_cost, fill_by_cost
+from kframe.plans.generate.cycles import cancel_cycles
+from kframe.plans.generate.draft import Draft
+from kframe.plans.generate.exchanges import exchange_replicas
+from kframe.plans.generate.limits import LoadLimits
+from kframe.plans.generate.prices import draft_at_prices, estimate_prices, priced_bound
+from kframe.plans.generate.problem import PlanProblem
+from kframe.plans.generate.transfers import fill, transfer
+
+#: Partitions times brokers up to which several plans are made, of which the cheapest remains.
+_CELLS = 1 << 21
+#: How far the cost is above the bound where cycles are searched.
+_CHEAP_RATIO = 1.0001
+_CHEAP_RATIO_WEIGHTS = 1.002
+
+
+def move_required(problem: PlanProblem, draft: Draft) -> Int32:
+    """Move the replicas that must leave their brokers or racks, and add missing ones.
+
+    Return the rows that stay as they are because no broker can take a replica, ascending.
+    """
+    brokers = problem.brokers
+    _replace(problem, draft)
+    kernels.vacate_replicas(
+        problem.order, draft.offsets, problem.replication_factor, draft.in_sync, brokers.leaving, brokers.rack,
+        brokers.rack_targets, problem.request.fix_racks, brokers.share, problem.weight, draft.replica, draft.load,
+        draft.count,
+    )  # fmt: skip
+    if problem.costs is not None:
+        fill_by_cost(problem, draft, problem.costs)
+    elif is_capped(problem):
+        fill_within_caps(problem, draft)
+    else:
+        fill(problem, draft)
+    return draft.restore(problem, draft.incomplete(problem))
+
+
+def move_for_balance(problem: PlanProblem, draft: Draft, limits: LoadLimits, prices: Int64) -> Int64:
+    """Move replicas until the loads are within their limits, or no move brings them closer.
+
+    Return prices of the brokers (b,), for ``priced_bound``: those given, if there is nothing to improve.
+    """
+    if problem.costs is not None:
+        balance_by_cost(problem, draft, limits, problem.costs)
+        if problem.weighted and not limits.reached(draft.load):
+            exchange_replicas(problem, draft, limits)
+        return prices
+    transfer(problem, draft, limits)
+    if limits.reached(draft.load) and _is_cheap(problem, draft, lower_bound(problem, limits), _CHEAP_RATIO):
+        return prices
+    if not problem.weighted:
+        return cancel_cycles(problem, draft, limits)
+    prices = estimate_prices(problem, limits)
+    other = draft_at_prices(problem, limits, prices)
+    drafts = [draft]
+    if other is not None:
+        transfer(problem, other, limits)
+        drafts.append(other)
+    if len(problem.order) * len(problem.brokers) > _CELLS:
+        drafts = [min(drafts, key=lambda draft: _score(problem, draft, limits))]
+    bound = priced_bound(problem, limits, prices, _copied(problem, draft))
+    for candidate in drafts:
+        if not (limits.reached(candidate.load) and _is_cheap(problem, candidate, bound, _CHEAP_RATIO_WEIGHTS)):
+            cancel_cycles(problem, candidate, limits)
+            exchange_replicas(problem, candidate, limits)
+    draft.copy_from(min(drafts, key=lambda draft: _score(problem, draft, limits)))
+    return prices
+
+
+def _is_cheap(problem: PlanProblem, draft: Draft, bound: int, ratio: float) -> bool:
+    return _copied(problem, draft) <= bound * ratio
+
+
+def _score(problem: PlanProblem, draft: Draft, limits: LoadLimits) -> tuple[int, int]:
+    return int((limits.excess(draft.load) + limits.deficit(draft.load)).sum()), _copied(problem, draft)
+
+
+def _copied(problem: PlanProblem, draft: Draft) -> int:
+    lists = draft.lists()
+    added = ~members(lists, problem.original)
+    return int(problem.weight[lists.owners[added]].sum())
+
+
+def _replace(problem: PlanProblem, draft: Draft) -> None:
+    """Give each replaced broker's replicas to its replacement, unless a partition has it already or loses a rack."""
+    brokers, lists = problem.brokers, None
+    for old_id, new_id in problem.request.replace.items():
+        old, new = brokers.index_of(old_id), brokers.index_of(new_id)
+        if brokers.share[new] <= 0:
+            continue
+        lists = draft.lists().take(problem.order)
+        rows = problem.order[lists.any(lists.values == old) & ~lists.any(lists.values == new)]
+        rows = rows[_keeps_racks(problem, draft, rows, old, new)]
+        if problem.costs is not None:
+            rows = rows[problem.costs.allowed(rows)[:, new]]
+        rows = rows[: max(int(brokers.cap[new] - draft.count[new]), 0)]
+        slots = np.flatnonzero(draft.replica == old)
+        owner = np.searchsorted(draft.offsets, slots, side="right") - 1
+        chosen = np.zeros(len(draft.before), np.bool_)
+        chosen[rows] = True
+        draft.replica[slots[chosen[owner]]] = new
+        moved: Int64 = problem.weight[rows]
+        draft.load[old] -= int(moved.sum())
+        draft.load[new] += int(moved.sum())
+        draft.count[old] -= len(rows)
+        draft.count[new] += len(rows)
+
+
+def _keeps_racks(
+    problem: PlanProblem, draft: Draft, rows: Int32, old: int, new: int
+) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Whether each of ``rows`` spans as many racks with ``new`` as with ``old``."""
+    rack = problem.brokers.rack
+    if rack[old] == rack[new]:
+        return np.ones(len(rows), np.bool_)
+    lists = draft.lists().take(rows)
+    others = lists.keep(lists.values != old)
+    return ~others.any(rack[others.values] == rack[new]) | others.any(rack[others.values] == rack[old])

@@ -1,0 +1,132 @@
+"""A lower bound from prices of brokers, for plans that bring loads within limits.
+
+Let each broker have a price for a unit of load. A partition then has a cheapest valid choice of replicas, where each
+costs the price of its broker, and 1 more if it is copied, for each unit of weight.
+
+Proof that the bound holds for any prices. The cost of a plan within the limits is what it copies. Add the price of each
+broker, times its load, and subtract the same. The added sum and the copies are at least the sum of the cheapest choices
+of the partitions. What is subtracted is at most the price times the upper limit, or the lower limit if the price is
+negative. So the cheapest choices, minus the limits at their prices, are at most what the plan copies.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from kframe import kernels
+from kframe.model.columns import Bool, Int16, Int32, Int64
+from kframe.plans.generate.draft import Draft, weighted_loads
+from kframe.plans.generate.limits import LoadLimits
+from kframe.plans.generate.problem import PlanProblem
+from kframe.plans.generate.racks import required_racks
+
+#: How many partitions are assigned at most in the search for better prices.
+_ASSIGNMENTS: Final = 5_000_000
+#: How many partitions prices are searched with.
+_SAMPLE: Final = 20_000
+
+
+def priced_bound(problem: PlanProblem, limits: LoadLimits, price: Int64, cost: int) -> int:
+    """The greatest bound of prices near ``price`` (b,). 0 if some partition has no valid choice.
+
+    ``cost`` is that of a plan, which no bound exceeds.
+    """
+    return max(_PriceSearch(problem, limits, cost).climb(price)[0], 0)
+
+
+def estimate_prices(problem: PlanProblem, limits: LoadLimits) -> Int64:
+    """(b,) prices at which the bound is nearly greatest, from a sample of the partitions of all sizes."""
+    return _PriceSearch(problem, limits, np.iinfo(np.int64).max, len(problem.order) // _SAMPLE + 1).climb(
+        np.zeros(len(problem.brokers), np.int64)
+    )[1]
+
+
+def draft_at_prices(problem: PlanProblem, limits: LoadLimits, price: Int64) -> Draft | None:
+    """A draft of the cheapest replicas of each partition at prices. None if some partition has no valid choice,
+    or a broker more replicas than its cap and before."""
+    draft, lists, brokers = Draft.of(problem, problem.original), problem.original, problem.brokers
+    before = lists.take(problem.order)
+    draft.load[:] -= weighted_loads(before, problem.weight[problem.order], len(brokers))
+    draft.count[:] -= np.bincount(before.values, minlength=len(brokers))
+    failed = kernels.assign_at_prices(
+        problem.order, draft.offsets, lists.offsets, draft.before_replica, problem.replication_factor,
+        _required(problem), brokers.leaving, brokers.rack, brokers.share, brokers.cap, problem.weight, limits.upper,
+        price, _scratch(problem), draft.replica, draft.load, draft.count,
+    )  # fmt: skip
+    most = np.maximum(brokers.cap, np.bincount(lists.values, minlength=len(brokers)))
+    return None if failed or (draft.count > most).any() else draft
+
+
+def _required(problem: PlanProblem) -> Int32:
+    required = np.zeros(len(problem.original), np.int32)
+    required[problem.order] = required_racks(problem, problem.order)
+    return required
+
+
+def _scratch(problem: PlanProblem) -> Int16:
+    return np.zeros(max(int(problem.replication_factor.max(initial=0)), 1), np.int16)
+
+
+class _PriceSearch:
+    """The bound is concave in the prices. Each step changes the prices of a broker, or of a rack, by 1, so that the
+    load of the cheapest choices comes nearer to the limits. With a ``stride`` only some of the partitions count.
+
+    A transfer along a path of brokers costs at most 1 for each, so no price is above the number of brokers. Without
+    this limit prices rise forever where no plan is within the limits.
+    """
+
+    def __init__(self, problem: PlanProblem, limits: LoadLimits, cost: int, stride: int = 1) -> None:
+        self._problem, self._limits, self._cost, self._stride = problem, limits, cost, stride
+        self._order = np.sort(problem.order[stride // 2 :: stride])
+        self._limited: Bool = problem.brokers.share > 0
+        self._original: Int16 = problem.original.values.astype(np.int16)
+        self._required = _required(problem)
+        rack = problem.brokers.rack
+        shared = np.flatnonzero(np.bincount(rack[self._limited], minlength=1) > 1)
+        #: (g, b) 1 for the brokers whose prices change together: each broker, and the brokers of each rack.
+        self._groups: Int64 = np.concatenate([np.eye(len(rack), dtype=np.int64), rack == shared[:, None]])
+        self._groups *= self._limited
+        self._evaluations = max(_ASSIGNMENTS // max(len(self._order), 1), 1)
+
+    def climb(self, price: Int64) -> tuple[int, Int64]:
+        """The greatest bound that steps from these prices reach, and its prices."""
+        price = np.where(self._limited, price, 0).astype(np.int64)
+        bound, excess = self._evaluate(price)
+        steps = self._groups @ excess
+        rejected = np.zeros(len(steps), np.bool_)
+        while bound < self._cost and self._evaluations > 0 and (steps[~rejected] != 0).any():
+            group = int(np.where(rejected, 0, abs(steps)).argmax())
+            change = self._groups[group] * np.sign(steps[group])
+            if (abs(price + change) > len(price)).any():
+                rejected[group] = True
+                continue
+            better, excess = self._evaluate(price + change)
+            if better > bound:
+                price, bound, steps = price + change, better, self._groups @ excess
+                rejected[:] = False
+            else:
+                rejected[group] = True
+        return bound, price
+
+    def _evaluate(self, price: Int64) -> tuple[int, Int64]:
+        """The bound at prices, and by how much the load of each broker (b,) exceeds the limit that it has a price for.
+        Brokers within their limits at the price 0 have 0, and those without limits."""
+        self._evaluations -= 1
+        problem, lists, limits = self._problem, self._problem.original, self._limits
+        receiving = np.flatnonzero(self._limited)
+        load = np.zeros(len(price), np.int64)
+        copied = kernels.load_at_prices(
+            self._order, lists.offsets, self._original, problem.replication_factor, self._required,
+            problem.brokers.leaving, problem.brokers.rack, problem.weight, price,
+            receiving[np.argsort(price[receiving], kind="stable")].astype(np.int32),
+            _scratch(problem), load,
+        )  # fmt: skip
+        if copied < 0:
+            return 0, np.zeros_like(load)
+        load, copied = load * self._stride, copied * self._stride
+        within = np.clip(load, limits.lower, limits.upper)
+        limit = np.where(price > 0, limits.upper, np.where(price < 0, limits.lower, within))
+        excess = np.where(self._limited, load - limit, 0)
+        return copied + int((price * excess).sum()), excess

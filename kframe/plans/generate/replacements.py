@@ -1,0 +1,60 @@
+"""The replicas of replaced brokers that other brokers than the replacement receive, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from kframe.model.columns import Ragged
+from kframe.model.lists import members
+from kframe.plans.generate.problem import PlanProblem
+
+
+@dataclass(frozen=True, slots=True)
+class Diversion:
+    """A replica of the broker ``replaced`` that ``receivers`` receive instead of ``replacement``. All are broker ids.
+
+    ``row`` is the partition.
+    """
+
+    row: int
+    replaced: int
+    replacement: int
+    receivers: tuple[int, ...]
+    reason: str
+
+
+def diversions(problem: PlanProblem, after: Ragged) -> Iterator[Diversion]:
+    """The replicas that do not go to the requested replacement, by replaced broker and row."""
+    brokers, before = problem.brokers, problem.original
+    added = after.keep(~members(after, before))
+    count = np.bincount(after.values, minlength=len(brokers))
+    for old_id, new_id in problem.request.replace.items():
+        old, new = brokers.index_of(old_id), brokers.index_of(new_id)
+        had_new = before.any(before.values == new)
+        left = before.any(before.values == old) & ~after.any(after.values == old)
+        diverted = left & (had_new | ~after.any(after.values == new)) & (added.counts > 0)
+        at_cap = bool(count[new] >= brokers.cap[new])
+        for row in np.flatnonzero(diverted).tolist():
+            if had_new[row]:
+                reason = f"broker {new_id} has a replica already"
+            elif problem.costs is not None and not problem.costs.allowed(np.array([row]))[0][new]:
+                reason = f"{', '.join(problem.costs.names)} forbid broker {new_id}"
+            elif _loses_rack(problem, before[row].tolist(), old, new):
+                reason = f"with broker {new_id} it would span fewer racks"
+            elif at_cap:
+                reason = f"broker {new_id} has {count[new]:,} of at most {brokers.cap[new]:,} replicas"
+            elif problem.request.balances:
+                reason = f"broker {new_id} has its share"
+            else:
+                reason = f"it spans more racks without broker {new_id}"
+            receivers = tuple(brokers.ids[added[row]].tolist())
+            yield Diversion(row, old_id, new_id, receivers, reason)
+
+
+def _loses_rack(problem: PlanProblem, replicas: list[int], old: int, new: int) -> bool:
+    rack = problem.brokers.rack
+    racks = {int(rack[broker]) for broker in replicas if broker != old}
+    return len(racks | {int(rack[new])}) < len(racks | {int(rack[old])})

@@ -1,0 +1,273 @@
+"""The report of a proposed plan: what it copies, what any plan must copy, and the brokers before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from itertools import islice
+from typing import Any, Final
+
+import numpy as np
+
+from kframe.engines.results.health import Skew
+from kframe.model.texts import counted
+from kframe.plans.check.placement_constraints import constraints_note
+from kframe.plans.check.report import RACKS_UNKNOWN
+from kframe.plans.generate.bounds import PROOFS, TERMS_PROOF
+from kframe.plans.generate.draft import weighted_loads
+from kframe.plans.generate.eligibility import assumed_racks
+from kframe.plans.generate.limits import distinct_racks
+from kframe.plans.generate.proposal import PlanProposal
+from kframe.plans.generate.racks import RackOverload, rack_overloads
+from kframe.plans.generate.replacements import diversions
+from kframe.plans.generate.unmet import describe, reasons, settled_lists
+from kframe.snapshot.content import brokers_text
+from kframe.snapshot.controllers import controller_assumption
+
+SCHEMA: Final = "kframe.plan-generated/v1"
+#: Partitions or brokers that a sentence names.
+_NAMED: Final = 3
+
+
+def report_document(proposal: PlanProposal) -> dict[str, Any]:
+    """The fields of ``GeneratedPlanDocument``, without the schema."""
+    problem, snapshot = proposal.problem, proposal.problem.snapshot
+    kinds = ("replicas", "leaders", *(("bytes",) if problem.request.weights is not None else ()))
+    loads, goal = proposal.loads(), problem.request.goal
+    targets = problem.brokers.share > 0
+    return {
+        "snapshot": {
+            "format": snapshot.source.format,
+            "name": snapshot.source.name,
+            "brokers": len(snapshot.brokers),
+            "topics": len(snapshot.topics),
+            "partitions": len(snapshot),
+        },
+        "summary": summary(proposal),
+        "proof": proof(proposal),
+        "partitions": {
+            "scope": len(problem.order) + len(problem.left_out.impossible),
+            "changed": len(proposal.rows),
+            "reassigning": len(problem.left_out.reassigning),
+            "unassignable": proposal.unassignable,
+            "unmet": len(proposal.unmet),
+            "leaderless": len(proposal.leaderless),
+        },
+        "moves": {
+            "replicas": proposal.moves,
+            "unit": problem.unit,
+            "cost": proposal.cost,
+            "term_cost": proposal.term_cost,
+            "bound": proposal.bound,
+            "gap": proposal.gap if proposal.meets_request else None,
+            "exact": proposal.exact,
+            "leaders": proposal.leader_changes,
+        },
+        "goal": None if goal is None else goal.name,
+        "cost_terms": [] if problem.costs is None else list(problem.costs.names),
+        "targets_met": proposal.meets_request,
+        "racks": {
+            "crowded_before": proposal.crowded(problem.original) if proposal.racks_known else None,
+            "crowded_after": proposal.crowded(proposal.after) if proposal.racks_known else None,
+        },
+        "skew": {
+            name: asdict(Skew.of(loads[name][targets]))
+            for kind in (*kinds, *(() if goal is None else ("goal",)))
+            for name in (f"{kind}_before", f"{kind}_after")
+        },
+        "brokers": list(broker_rows(proposal)),
+        "unmet": list(unmet_rows(proposal)),
+        "diverted": list(diverted_rows(proposal)),
+        "warnings": list(warnings(proposal)),
+        "notes": list(notes(proposal)),
+    }
+
+
+def summary(proposal: PlanProposal) -> str:
+    """The moves and their lower bound in a sentence."""
+    moves, cost, bound = proposal.moves, proposal.cost, proposal.bound
+    text = counted(moves, "move")
+    if proposal.problem.request.leaders_only:
+        return f"{text}; {proposal.leader_changes:,} preferred leaders change"
+    problem = proposal.problem
+    if problem.weighted:
+        text += f" of {cost - proposal.term_cost:,} {problem.unit}"
+    if problem.costs is not None:
+        text += f" that cost {cost:,} with {', '.join(problem.costs.names)}"
+    if len(proposal.unmet):
+        limits = "" if proposal.reached else "; the targets are not met"
+        return f"{text}; the request is not met: {_unmet_text(proposal)}{limits}"
+    if not proposal.reached and proposal.exact:
+        return f"{text}; no plan meets the targets"
+    if not proposal.reached:
+        return f"{text}; the targets are not met, and a plan that meets them needs at least {bound:,}"
+    gap = "" if cost == bound else f" (gap {proposal.gap:.2%})"
+    least = f"costs at least {bound:,}" if problem.costs is not None else f"needs at least {bound:,}"
+    return f"{text}; every plan {least}{gap}"
+
+
+def proof(proposal: PlanProposal) -> str:
+    """Why no plan copies less than the bound, in a sentence."""
+    if proposal.problem.request.leaders_only:
+        return "The order of replicas changes; nothing is copied."
+    if proposal.exact and not proposal.reached:
+        return "The solver HiGHS has proven that no plan meets the targets."
+    bounds = {} if proposal.proven_by in PROOFS else proposal.lower_bounds()
+    text = PROOFS[proposal.proven_by if not bounds else max(bounds, key=bounds.__getitem__)]
+    return text if proposal.problem.costs is None else f"{text} {TERMS_PROOF}"
+
+
+def unmet_rows(proposal: PlanProposal) -> Iterator[dict[str, Any]]:
+    """A row for each partition that is not as requested after the plan, with what it lacks and why."""
+    problem, unmet = proposal.problem, proposal.unmet
+    names = reasons(problem, proposal.after, unmet)
+    for index, (row, reason) in enumerate(zip(unmet.rows.tolist(), names, strict=True)):
+        replicas = problem.brokers.ids[proposal.after[row]].tolist()
+        yield {**_partition(proposal, row), "replicas": replicas, "lacks": unmet.lacks(index), "reason": reason}
+
+
+def diverted_rows(proposal: PlanProposal) -> Iterator[dict[str, Any]]:
+    """A row for each replica of a replaced broker that goes elsewhere than to the replacement, and why."""
+    for diversion in diversions(proposal.problem, proposal.after):
+        yield {
+            **_partition(proposal, diversion.row),
+            "replaced": diversion.replaced,
+            "replacement": diversion.replacement,
+            "receivers": list(diversion.receivers),
+            "reason": diversion.reason,
+        }
+
+
+def _partition(proposal: PlanProposal, row: int) -> dict[str, Any]:
+    topic, _, partition = proposal.problem.snapshot.topics.name_of_row(row).rpartition("-")
+    return {"topic": topic, "partition": int(partition)}
+
+
+def _unmet_text(proposal: PlanProposal) -> str:
+    """What the plan lacks of the request, and the first of the partitions with their reasons."""
+    rows = list(islice(unmet_rows(proposal), _NAMED))
+    named = [f"{row['topic']}-{row['partition']} ({row['reason']})" for row in rows]
+    more = len(proposal.unmet) - len(named)
+    suffix = f" and {more:,} more" if more else ""
+    return f"{describe(proposal.problem, proposal.unmet)}: {', '.join(named)}{suffix}"
+
+
+def broker_rows(proposal: PlanProposal) -> Iterator[dict[str, Any]]:
+    """A row for each broker, ascending by id. Bytes are null without weights, the weights of a goal without a goal."""
+    problem, loads = proposal.problem, proposal.loads()
+    brokers = problem.brokers
+    known = {"bytes": problem.request.weights is not None, "goal": problem.request.goal is not None}
+    names = ("replicas_before", "received", "replicas_after", "leaders_before", "leaders_after")
+    for index, broker_id in enumerate(brokers.ids.tolist()):
+        yield {
+            "broker_id": broker_id,
+            "rack": problem.racks[broker_id],
+            "receives": bool(brokers.share[index] > 0),
+            **{name: int(loads[name][index]) for name in names},
+            **{
+                name: int(loads[name][index]) if known[kind] else None
+                for kind in known
+                for name in (f"{kind}_before", f"{kind}_after")
+            },
+        }
+
+
+def warnings(proposal: PlanProposal) -> Iterator[str]:
+    """What the reader must know before the plan is executed, a sentence each."""
+    problem = proposal.problem
+    known = {facts.broker_id for facts in problem.snapshot.brokers}
+    received = problem.brokers.ids[proposal.loads()["received"] > 0].tolist()
+    if missing := [broker_id for broker_id in received if broker_id not in known]:
+        verb, pronoun = ("are", "them") if len(missing) > 1 else ("is", "it")
+        yield f"{brokers_text(missing)} {verb} not in the snapshot: start {pronoun} before the plan is executed"
+    if len(proposal.leaderless):
+        count = len(proposal.leaderless)
+        topics = problem.snapshot.topics
+        named = [topics.name_of_row(row) for row in proposal.leaderless[:_NAMED].tolist()]
+        suffix = f" and {count - _NAMED:,} more" if count > _NAMED else ""
+        yield (
+            f"{counted(count, 'partition')} without a leader: nothing can be copied before they have one"
+            f" ({', '.join(named)}{suffix})"
+        )
+    if (count := sum(1 for _ in diversions(problem, proposal.after))) > 0:
+        verb = "goes" if count == 1 else "go"
+        yield f"{counted(count, 'replica')} of replaced brokers cannot go to the replacement and {verb} elsewhere"
+    if not proposal.reached:
+        yield from _outside_limits(proposal)
+    if not proposal.racks_known:
+        yield RACKS_UNKNOWN
+    changed_topics = problem.snapshot.topics.topic_of_rows()[proposal.rows].tolist()
+    if (constraints := constraints_note(problem.snapshot, changed_topics)) is not None:
+        yield constraints
+
+
+def _outside_limits(proposal: PlanProposal) -> Iterator[str]:
+    """The brokers whose loads are outside of the limits."""
+    problem, limits = proposal.problem, proposal.limits
+    if limits is None:
+        return
+    lists = proposal.after.take(problem.order)
+    load = weighted_loads(lists, problem.weight[problem.order], len(problem.brokers))
+    outside = np.flatnonzero(
+        (problem.brokers.share > 0) & ((limits.excess(load) > 0) | (limits.deficit(load) > 0))
+    ).tolist()
+    named = [
+        f"broker {problem.brokers.ids[index]} has {load[index]:,}, expected {limits.lower[index]:,} to"
+        f" {limits.upper[index]:,}"
+        for index in outside[:_NAMED]
+    ]
+    if named:
+        suffix = f"; and {len(outside) - _NAMED:,} more" if len(outside) > _NAMED else ""
+        yield f"outside of the limits, in {problem.unit}: {'; '.join(named)}{suffix}"
+
+
+def _overload_text(overload: RackOverload) -> str:
+    ratio = overload.after / overload.share
+    members = brokers_text(overload.members)
+    return (
+        f"broker {overload.broker_id} gets {ratio:.1f} times its share of replicas ({overload.before:,} before,"
+        f" {overload.after:,} after, share {overload.share:,.0f}), because the rack rule spreads"
+        f" partitions over all racks, and only {members} in {overload.rack} can take replicas"
+    )
+
+
+def notes(proposal: PlanProposal) -> Iterator[str]:
+    """Notes on the proposal, a sentence each."""
+    problem = proposal.problem
+    if not problem.weighted and not problem.request.leaders_only:
+        yield "no weights: a move is a replica, whatever its size (--weights FILE gives sizes)"
+    if (assumption := controller_assumption(problem.snapshot)) is not None:
+        yield assumption
+    unlabelled = [broker_id for broker_id, rack in problem.racks.items() if rack is None]
+    if unlabelled and len(unlabelled) < len(problem.racks):
+        yield f"{brokers_text(unlabelled)} without a known rack: each counts as a rack of its own"
+    for old, new in assumed_racks(problem.snapshot, problem.request).items():
+        yield f"broker {new} is taken to be in {problem.racks[new]}, the rack of broker {old}"
+    if len(problem.left_out.reassigning):
+        count = len(problem.left_out.reassigning)
+        verb = "is" if count == 1 else "are"
+        yield f"{counted(count, 'partition')} {verb} being reassigned; the plan leaves them as they are"
+    if proposal.unassignable:
+        count = proposal.unassignable
+        verb = "stays as it is" if count == 1 else "stay as they are"
+        yield f"{counted(count, 'partition')} {verb}, because no allowed broker can take a replica"
+    if proposal.racks_known:
+        yield from map(_overload_text, rack_overloads(problem, proposal.after))
+    if proposal.solver_error is not None:
+        yield f"the plan is not solved to the optimum, because the solver failed: {proposal.solver_error}"
+    leaving = problem.brokers.leaving
+    retained = int(leaving[settled_lists(problem, proposal.after).values].sum())
+    if departing := int(leaving[proposal.after.values].sum()) - retained:
+        verb = "leaves" if departing == 1 else "leave"
+        yield f"{counted(departing, 'replica')} {verb} when reassignments in progress complete"
+    if outside := retained - int(proposal.unmet.retained.sum()):
+        verb = "stays" if outside == 1 else "stay"
+        yield f"{counted(outside, 'replica')} outside of the scope {verb} on the brokers that the others leave"
+    lost = distinct_racks(proposal.after, problem.brokers.rack) < distinct_racks(problem.original, problem.brokers.rack)
+    lost &= proposal.after.counts >= problem.original.counts
+    if by_caps := int(np.count_nonzero(lost[proposal.rows_without_racks])):
+        verb, reason = "spans" if by_caps == 1 else "span", "no broker of a further rack has room within its cap"
+        yield f"{counted(by_caps, 'partition')} {verb} fewer racks, because {reason}"
+    if by_racks := int(np.count_nonzero(lost)) - by_caps:
+        verb = "spans" if by_racks == 1 else "span"
+        yield f"{counted(by_racks, 'partition')} {verb} fewer racks, because a rack is evacuated"

@@ -1,0 +1,171 @@
+"""What a plan does not do of its request: the partitions, and for each the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+import numpy as np
+
+from kframe.model.columns import Bool, Int32, Int64, Ragged
+from kframe.model.lists import members
+from kframe.model.texts import counted
+from kframe.plans.generate.limits import distinct_racks
+from kframe.plans.generate.problem import PlanProblem, host_counts, requested_factors
+from kframe.plans.generate.racks import reachable_racks, required_racks
+from kframe.snapshot.content import brokers_text
+
+#: Brokers that a reason names.
+_NAMED: Final = 5
+
+
+class Unmet(StrEnum):
+    """What a partition lacks of the request."""
+
+    REMOVAL = "removal"
+    """A broker that its replicas were to leave retains one."""
+    REPLICATION_FACTOR = "replication-factor"
+    RACKS = "racks"
+    """It spans fewer racks than it could, and ``fix_racks`` is requested."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UnmetPartitions:
+    """The rows of the snapshot for which a plan does not meet its request, ascending.
+
+    ``lacking`` marks, by what is lacking, which of ``rows`` lack it. ``retained`` (b,) counts their replicas on brokers
+    that these were to leave.
+    """
+
+    rows: Int32
+    lacking: dict[Unmet, Bool]
+    retained: Int64
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def lacks(self, index: int) -> list[str]:
+        """What the partition of ``rows[index]`` lacks."""
+        return [str(kind) for kind, mask in self.lacking.items() if mask[index]]
+
+
+def unmet_partitions(problem: PlanProblem, after: Ragged) -> UnmetPartitions:
+    """The partitions that a plan with the lists ``after`` leaves otherwise than requested.
+
+    A reassignment in progress counts as completed: its removing replicas are not in the list.
+    """
+    settled, brokers = settled_lists(problem, after), problem.brokers
+    left_out = problem.left_out
+    covered = problem.scope
+    covered[left_out.reassigning] = covered[left_out.impossible] = True
+    retained = settled.any(brokers.leaving[settled.values] != 0)
+    deleted = np.zeros(len(after), np.bool_)
+    deleted[left_out.deleting] = True
+    lacking = {Unmet.REMOVAL: (covered | deleted) & retained, Unmet.RACKS: np.zeros(len(after), np.bool_)}
+    factors = requested_factors(problem.snapshot, problem.request)
+    lacking[Unmet.REPLICATION_FACTOR] = covered & (factors > 0) & (factors != settled.counts)
+    if problem.request.fix_racks:
+        for rows, required in _required(problem, settled):
+            lacking[Unmet.RACKS][rows] = distinct_racks(settled.take(rows), brokers.rack) < required
+    rows = np.flatnonzero(np.logical_or.reduce(list(lacking.values()))).astype(np.int32)
+    unmet = settled.take(rows)
+    counts = np.bincount(unmet.values[brokers.leaving[unmet.values] != 0], minlength=len(brokers)).astype(np.int64)
+    return UnmetPartitions(rows, {kind: mask[rows] for kind, mask in lacking.items()}, counts)
+
+
+def reasons(problem: PlanProblem, after: Ragged, unmet: UnmetPartitions) -> Iterator[str]:
+    """For each of the unmet partitions, why it stays as it is, in words."""
+    left_out, ids = problem.left_out, problem.brokers.ids
+    deleting, reassigning, impossible = (
+        np.isin(unmet.rows, rows) for rows in (left_out.deleting, left_out.reassigning, left_out.impossible)
+    )
+    targets, originals = settled_lists(problem, after).take(unmet.rows), problem.original.take(unmet.rows)
+    hosts = host_counts(problem.brokers, originals)
+    count = np.bincount(after.values, minlength=len(ids)).astype(np.int64)
+    for index, row in enumerate(unmet.rows.tolist()):
+        if deleting[index]:
+            yield "its topic is being deleted"
+        elif reassigning[index]:
+            yield f"a reassignment to {','.join(map(str, ids[targets[index]].tolist()))} is in progress"
+        elif impossible[index]:
+            yield _too_few_brokers(problem, int(hosts[index]), int(problem.replication_factor[row]))
+        else:
+            yield _no_room(problem, count, targets[index], row)
+
+
+def _too_few_brokers(problem: PlanProblem, hosts: int, factor: int) -> str:
+    remaining = int(np.count_nonzero(problem.brokers.leaving == 0))
+    if factor > remaining:
+        verb = " would remain" if remaining < len(problem.brokers) else ""
+        return f"replication factor {factor}, but {'' if verb else 'only '}{counted(remaining, 'broker')}{verb}"
+    return f"replication factor {factor}, but {counted(hosts, 'broker')} can have a replica{_refused(problem)}"
+
+
+def _no_room(problem: PlanProblem, count: Int64, replicas: Int32, row: int) -> str:
+    """``count`` (b,) is the replicas of each broker after the plan, ``replicas`` those of the partition."""
+    brokers = problem.brokers
+    candidates = brokers.share > 0
+    candidates[replicas] = False
+    staying = replicas[brokers.leaving[replicas] == 0]
+    lacking = int(problem.replication_factor[row]) - len(staying)
+    if lacking <= 0:  # It lacks a rack.
+        lacking, candidates = 1, candidates & ~np.isin(brokers.rack, brokers.rack[staying])
+    full = candidates & (count >= brokers.cap)
+    if full.any() and np.count_nonzero(candidates & ~full) < lacking:
+        at_cap = ", ".join(
+            f"broker {brokers.ids[index]} has {count[index]:,} of at most {counted(brokers.cap[index], 'replica')}"
+            for index in np.flatnonzero(full)[:_NAMED].tolist()
+        )
+        more = f" and {np.count_nonzero(full) - _NAMED:,} more" if np.count_nonzero(full) > _NAMED else ""
+        return f"too few brokers have room: {at_cap}{more}{_refused(problem)}"
+    if problem.costs is not None and not (problem.costs.allowed(np.array([row]))[0] & candidates & ~full).any():
+        return f"{', '.join(problem.costs.names)} forbid the other brokers{_refused(problem)}"
+    return f"no broker with room was found{_refused(problem)}"
+
+
+def _refused(problem: PlanProblem) -> str:
+    """The brokers that receive no replicas for a reason other than their removal, to be appended to a reason."""
+    refused = {
+        broker_id: text for broker_id, text in problem.refusals.items()
+        if not problem.brokers.leaving[problem.brokers.index_of(broker_id)]
+    }  # fmt: skip
+    named = [f"broker {broker_id} {text}" for broker_id, text in list(refused.items())[:_NAMED]]
+    more = f" and {len(refused) - _NAMED} more" if len(refused) > _NAMED else ""
+    return f" ({'; '.join(named)}{more})" if named else ""
+
+
+def describe(problem: PlanProblem, unmet: UnmetPartitions) -> str:
+    """What is not met, in words: the brokers that retain replicas, and counts of partitions."""
+    phrases = []
+    if unmet.lacking[Unmet.REMOVAL].any():
+        ids = problem.brokers.ids[np.flatnonzero(unmet.retained)].tolist()
+        verb = "retain" if len(ids) > 1 else "retains"
+        phrases.append(f"{brokers_text(ids)} {verb} {counted(int(unmet.retained.sum()), 'replica')}")
+    for kind, text in (
+        (Unmet.REPLICATION_FACTOR, "without the requested replication factor"),
+        (Unmet.RACKS, "in fewer racks than possible"),
+    ):
+        if count := int(np.count_nonzero(unmet.lacking[kind])):
+            phrases.append(f"{counted(count, 'partition')} {text}")
+    return ", ".join(phrases)
+
+
+def _required(problem: PlanProblem, settled: Ragged) -> Sequence[tuple[Int32, Int32]]:
+    """Rows and the number of racks that each of them must span."""
+    scope, reassigning = np.sort(problem.order), problem.left_out.reassigning
+    required = [(scope, required_racks(problem, scope))]
+    if problem.costs is None:
+        possible = np.minimum(settled.counts[reassigning], reachable_racks(problem, reassigning))
+        required.append((reassigning, possible.astype(np.int32)))
+    return required
+
+
+def settled_lists(problem: PlanProblem, after: Ragged) -> Ragged:
+    """The lists ``after`` a plan, without the replicas that a reassignment in progress removes."""
+    removing = problem.snapshot.partitions.removing_replicas
+    if removing is None:
+        return after
+    indexes = np.searchsorted(problem.brokers.ids, removing.values).astype(np.int32)
+    return after.keep(~members(after, Ragged(removing.offsets, indexes)))
