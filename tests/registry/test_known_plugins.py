@@ -57,6 +57,12 @@ def test_log_directory_names_the_plugin_that_reads_it(monkeypatch: pytest.Monkey
         formats.read_snapshot(ROOT / "examples" / "clusters" / "kafka-4.4-broker-failure")
 
 
+@pytest.mark.parametrize("name", [name for plugin in KNOWN_PLUGINS for name in plugin.directory_entries], ids=str)
+def test_installed_plugin_detects_a_directory_with_an_entry_that_names_it(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).touch()
+    assert formats.detect_format(tmp_path) in formats.plugin_formats()
+
+
 def test_command_on_spark_without_pyspark_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spark_session, "find_spec", lambda name: None)
     result = CliRunner().invoke(cli, ["spark", "validate", "nowhere"])
