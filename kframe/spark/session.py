@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
 from kframe.errors import InputError
@@ -46,6 +47,12 @@ _MASTER: Final = re.compile(
 _LOCAL: Final = re.compile(r"local(?:\[(\*|\d+)(?:,\s*\d+)?\])?", re.ASCII)
 
 
+def check_pyspark() -> None:
+    """Raise InputError, which names the extra to install, if pyspark is not installed. Imports nothing."""
+    if find_spec("pyspark") is None:
+        raise InputError("pyspark", "no such module", f"the package: {pip_command('spark')}")
+
+
 def session(
     master: str | None = None, *, remote: str | None = None, app_name: str = "kframe",
     conf: Mapping[str, Any] | None = None,
@@ -59,10 +66,9 @@ def session(
     """
     if master is not None and not _MASTER.fullmatch(master):
         raise InputError("--master", repr(master), "local[*], local[4], spark://host:7077, yarn or k8s://...")
-    try:
-        from pyspark.sql import SparkSession
-    except ImportError as problem:
-        raise InputError("pyspark", str(problem), f"the package: {pip_command('spark')}") from None
+    check_pyspark()
+    from pyspark.sql import SparkSession
+
     # Workers take the first python3 of PATH otherwise, which may be another one, without kframe.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
