@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -11,12 +11,14 @@ from kframe.cli.admin import EXECUTE, admin_options, apply, emit_codes
 from kframe.cli.exits import FAILED
 from kframe.cli.numbers import WholeNumber, limit_option, parse_ids
 from kframe.cli.output import BadInput, OutputTable, ReportingGroup, emit_rows, output_option
+from kframe.cli.topics import topic_partitions
 
 if TYPE_CHECKING:
     from kframe.model.events import TopicPartition
     from kframe.snapshot.administration import Administration
 
 _COLUMNS = ("topic", "partition", "replicas", "adding", "removing")
+_ASSIGNMENT: Final = "TOPIC-PARTITION=ID,ID..."
 
 
 @click.group("reassign", cls=ReportingGroup)
@@ -25,7 +27,7 @@ def group() -> None:
 
 
 @group.command()
-@click.argument("assignments", nargs=-1, required=True, metavar="TOPIC-PARTITION=ID,ID...")
+@click.argument("assignments", nargs=-1, required=True, metavar=_ASSIGNMENT)
 @EXECUTE
 @click.option("--rollback", type=click.Path(path_type=Path), help="Where to write the plan that reverts this one.")
 @click.option("--wait/--no-wait", default=True, help="Wait until all reassignments are complete.")
@@ -80,10 +82,9 @@ def cancel(
     """Cancel reassignments: adding replicas are removed, the others stay."""
     if everything == bool(partitions):
         raise BadInput("give partitions, or --all")
-    from kframe.scenario.format import topic_partition
     from kframe.whatif.execution import reassignments_to_cancel
 
-    requested = [topic_partition("TOPIC-PARTITION", partition) for partition in partitions]
+    requested = topic_partitions("TOPIC-PARTITION", partitions)
     click.get_current_context().exit(
         cancel_reassignments(
             admin, requested or reassignments_to_cancel(dict(admin.reassignments()), None), execute, output, limit
@@ -106,18 +107,13 @@ def cancel_reassignments(
 
 
 def _assignments(texts: tuple[str, ...]) -> dict[TopicPartition, tuple[int, ...]]:
-    """The replicas of each partition. Raises BadInput."""
-    from kframe.scenario.format import topic_partition
-
-    assignments: dict[TopicPartition, tuple[int, ...]] = {}
+    """The replicas of each partition. Raises BadInput, or InputError for what is no partition."""
+    names, replicas = [], []
     for text in texts:
         name, _, ids = text.partition("=")
+        names.append(name)
         try:
-            replicas = tuple(parse_ids(ids))
+            replicas.append(tuple(parse_ids(ids)))
         except ValueError as problem:
-            raise BadInput(f"{text!r}: expected TOPIC-PARTITION=ID,ID...") from problem
-        partition = topic_partition(text, name)
-        if partition in assignments:
-            raise BadInput(f"{text!r}: found {name} twice, expected each partition once")
-        assignments[partition] = replicas
-    return assignments
+            raise BadInput(f"{text!r}: expected {_ASSIGNMENT}") from problem
+    return dict(zip(topic_partitions(_ASSIGNMENT, names), replicas, strict=True))
