@@ -12,6 +12,7 @@ from kframe.cli.exits import FAILED
 from kframe.cli.numbers import WholeNumber, limit_option, parse_ids
 from kframe.cli.output import BadInput, OutputTable, ReportingGroup, emit_rows, output_option
 from kframe.cli.topics import topic_partitions
+from kframe.model.texts import counted
 
 if TYPE_CHECKING:
     from kframe.model.events import TopicPartition
@@ -50,7 +51,7 @@ def start(
     plan = plan_of(_assignments(assignments), "reassign")
     code = apply(
         admin, plan, None, execute=execute, rollback=rollback, batch_size=None, wait=wait, output=output, limit=limit,
-        how_to_cancel="kframe reassign cancel cancels them",
+        how_to_cancel="kframe reassign cancel",
     )  # fmt: skip
     click.get_current_context().exit(code)
 
@@ -102,7 +103,7 @@ def cancel_reassignments(
     codes = cancel(admin, partitions) if execute and partitions else dict.fromkeys(partitions, ErrorCode.NONE)
     emit_codes(codes, output, limit)
     if not execute:
-        click.echo(f"{len(partitions)} reassignments would be cancelled; --execute cancels them", err=True)
+        click.echo(f"{counted(len(partitions), 'reassignment')} would be cancelled with --execute", err=True)
     return FAILED if any(code is not ErrorCode.NONE for code in codes.values()) else 0
 
 

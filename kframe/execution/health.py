@@ -6,6 +6,7 @@ from collections.abc import Collection
 from typing import Final
 
 from kframe.execution.entries import ExecutionLimits, UnhealthyPartitions
+from kframe.model.texts import counted
 
 #: Successive observations that show a problem before an execution pauses. Elections take less.
 PROBLEM_ROUNDS: Final = 5
@@ -51,8 +52,8 @@ class HealthWatch:
             names = sorted(offline) or sorted(under_replicated)
             first = f"{names[0].topic}-{names[0].partition}"
             self.problem = (
-                f"health has worsened: {len(offline):,} new offline and {len(under_replicated):,} new under-replicated "
-                f"partitions since the start, such as {first}"
+                f"health has worsened: {counted(len(offline), 'partition')} newly offline and "
+                f"{len(under_replicated):,} newly under-replicated since the start, such as {first}"
             )
         elif self.failed_brokers:
             self.problem = f"brokers that the plan needs are down: {', '.join(map(str, sorted(down)))}"

@@ -137,3 +137,11 @@ def test_shadow_of_a_log_reports_differences(output: str, monkeypatch: pytest.Mo
 def test_malformed_partitions_of_reassign_are_named(arguments: tuple[str, ...], message: str) -> None:
     result = kframe("reassign", *arguments, *ADMIN)
     assert (result.exit_code, message in result.output) == (2, True), result.output
+
+
+@pytest.mark.parametrize(
+    "partitions, text", [(("t-0",), "1 reassignment would be"), (("t-0", "t-1"), "2 reassignments would be")]
+)
+def test_reassignments_to_cancel_are_counted(partitions: tuple[str, ...], text: str) -> None:
+    result = kframe("reassign", "cancel", *partitions, *ADMIN)
+    assert (result.exit_code, text in result.stderr) == (0, True), result.output

@@ -22,6 +22,7 @@ from kframe.model.ids import NO_LEADER
 from kframe.model.kraft.releases import CompletionRule, completion_rule
 from kframe.model.lists import members
 from kframe.model.tables import Targets
+from kframe.model.texts import counted
 from kframe.whatif.kraft.whatif import KraftWhatIf, partition_response
 from kframe.whatif.outcome import ControllerResponse, Operation, Outcome, Verb
 from kframe.whatif.plan import Plan
@@ -155,10 +156,15 @@ class _KraftReassignment:
         is_added = ~adding.any(~members(adding, isr)) & (adding.counts >= removing.counts)
         rule = completion_rule(self._whatif.context.settings.release)
         facts = self._whatif.snapshot.kraft
-        if rule is CompletionRule.ALL and (count := np.count_nonzero(pending & lagging & is_added)):
-            yield f"{count:,} of the partitions wait for a retained replica out of sync: {_LATER} complete without it"
-        elif (facts is None or facts.features is None) and (count := np.count_nonzero(~pending & lagging)):
-            yield f"{count:,} of the partitions complete with a retained replica out of sync: {_EARLIER} wait for it"
+        waiting, complete = (int(np.count_nonzero(rows)) for rows in (pending & lagging & is_added, ~pending & lagging))
+        if rule is CompletionRule.ALL and waiting:
+            verb = "waits" if waiting == 1 else "wait"
+            text = f"{counted(waiting, 'partition')} {verb} for a retained replica out of sync"
+            yield f"{text}: {_LATER} complete without it"
+        elif (facts is None or facts.features is None) and complete:
+            verb = "completes" if complete == 1 else "complete"
+            text = f"{counted(complete, 'partition')} {verb} with a retained replica out of sync"
+            yield f"{text}: {_EARLIER} wait for it"
 
     def _ids(self, lists: Ragged) -> Ragged:
         return Ragged(lists.offsets, self._whatif.context.metadata.brokers.ids[lists.values])
