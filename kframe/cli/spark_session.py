@@ -27,7 +27,7 @@ from kframe.spark.session import check_pyspark
 
 #: Errors of kframe in an executor arrive as text at the end of a traceback.
 _IN_EXECUTOR: Final = re.compile(
-    r"kframe\.errors\.(?:exceptions\.)?(?:Config|Input|Plugin|Scenario|Snapshot|Znode)Error: (.+)"
+    r"kframe\.errors\.(?:exceptions\.)?(?:Config|Input|Parameter|Plugin|Scenario|Snapshot|Znode)Error: (.+)"
 )
 
 #: The last line of a Python traceback, anywhere in Spark's message.

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
-from kframe.errors import InputError
+from kframe.errors import InputError, ParameterError
 from kframe.errors.extras import pip_command
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def session(
     Raises InputError if pyspark is not installed, or ``master`` is no address of a Spark master.
     """
     if master is not None and not _MASTER.fullmatch(master):
-        raise InputError("--master", repr(master), "local[*], local[4], spark://host:7077, yarn or k8s://...")
+        raise ParameterError("master", repr(master), "local[*], local[4], spark://host:7077, yarn or k8s://...")
     check_pyspark()
     from pyspark.sql import SparkSession
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from kframe.core.operations.topic_requests import TopicsResponse
-from kframe.errors import ErrorCode, InputError
+from kframe.errors import ErrorCode, ParameterError
 from kframe.model.admin import NewPartitions, NewTopic
 from kframe.model.columns import Int32
 from kframe.model.events import CreatePartitionsRequested, CreateTopicsRequested, Event
@@ -56,7 +56,7 @@ def check_brokers(snapshot: Snapshot, known: Int32, assignments: Assignments) ->
         for broker_id in replicas:
             if broker_id not in known or broker_id in snapshot.controllers:
                 actual = node_text(snapshot, broker_id)
-                raise InputError(f"assignments[{number}]", actual, "brokers that the snapshot knows")
+                raise ParameterError("assignments", actual, "brokers that the snapshot knows", f"[{number}]")
 
 
 def _play(

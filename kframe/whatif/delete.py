@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from kframe.core.operations.topic_requests import TopicsResponse
-from kframe.errors import ErrorCode, InputError
+from kframe.errors import ErrorCode, ParameterError
 from kframe.model.events import DeleteTopicsRequested, StopReplicaResponseReceived
 from kframe.model.ids import ReplicaState
 from kframe.model.lists import distinct_values
@@ -24,10 +24,10 @@ def requested_topics(names: Iterable[str]) -> tuple[str, ...]:
     """The topics to delete. Raises InputError for an empty list, or a repeated topic."""
     topics = tuple(names)
     if not topics:
-        raise InputError("topics", "no topic", "at least one")
+        raise ParameterError("topics", "no topic", "at least one")
     for position, name in enumerate(topics):
         if name in topics[:position]:
-            raise InputError("topics", f"topic {name} twice", "each topic once")
+            raise ParameterError("topics", f"topic {name} twice", "each topic once")
     return topics
 
 

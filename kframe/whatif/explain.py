@@ -11,7 +11,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from kframe.errors import InputError
+from kframe.errors import ParameterError
 from kframe.model.cluster import ClusterState, PartitionView
 from kframe.model.columns import Int32, UInt8
 from kframe.model.config import ControllerConfig
@@ -58,7 +58,7 @@ def explain_elections(whatif: ZookeeperWhatIf, topic: str, partition: int, fail:
     row = cluster.row(topic, partition)
     if row is None:
         known = "a topic of the snapshot" if topic not in cluster.topics else f"a partition of topic {topic}"
-        raise InputError("partition", f"{topic}-{partition}", known)
+        raise ParameterError("partition", f"{topic}-{partition}", known)
     explainer, brokers = ElectionExplainer(cluster, whatif.config, row), tuple(fail)
     before, elections = explainer.present(), list[Decision]()
     if brokers:

@@ -13,7 +13,7 @@ from uuid import UUID
 
 import numpy as np
 
-from kframe.errors import InputError, SnapshotError
+from kframe.errors import InputError, ParameterError, SnapshotError
 from kframe.lazy import load
 from kframe.model.texts import counted
 from kframe.snapshot.content import brokers_text
@@ -358,7 +358,7 @@ class WhatIf:
 
     def _check_partition(self, topic: str, partition: int) -> None:
         if self.cluster.row(topic, partition) is None:
-            raise InputError("partition", f"{topic}-{partition}", "a partition of the snapshot")
+            raise ParameterError("partitions", f"{topic}-{partition}", "a partition of the snapshot")
 
     def _select_brokers(self, brokers: Iterable[int], racks: Iterable[str], *, registered: bool) -> tuple[int, ...]:
         """The brokers named, then those in the racks, each once. Raises InputError if there is none."""
@@ -368,12 +368,12 @@ class WhatIf:
             if broker_id not in candidates or broker_id in self.snapshot.controllers:
                 raise broker_refusal(self.snapshot, broker_id, candidates, up=registered)
             if broker_id in requested[:position]:
-                raise InputError("brokers", f"broker {broker_id} twice", "each broker once")
+                raise ParameterError("brokers", f"broker {broker_id} twice", "each broker once")
         chosen = dict.fromkeys(requested)
         for rack in racks:
             chosen |= dict.fromkeys(self._in_rack(rack, candidates))
         if not chosen:
-            raise InputError("brokers", "no broker", f"at least one of {_listed(candidates)}")
+            raise ParameterError("brokers", "no broker", f"at least one of {_listed(candidates)}")
         return tuple(chosen)
 
     def _in_rack(self, rack: str, candidates: tuple[int, ...]) -> list[int]:
@@ -381,7 +381,7 @@ class WhatIf:
         if not members:
             racks = sorted({name for broker_id in candidates if (name := self._racks[broker_id]) is not None})
             known = f"one of {', '.join(racks)}" if racks else "no rack: the snapshot names none"
-            raise InputError("racks", f"rack {rack!r}", known)
+            raise ParameterError("racks", f"rack {rack!r}", known)
         return members
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from kframe.core.kraft.context import KraftContext
 from kframe.core.kraft.leader_selection import Candidates, LeaderSelection
-from kframe.errors import InputError
+from kframe.errors import ParameterError
 from kframe.model.columns import Int32, UInt8
 from kframe.model.ids import NO_LEADER, ElectionKind, RecoveryState
 from kframe.model.kafka_uuids import uuid_text
@@ -72,7 +72,7 @@ def explain_elections(whatif: KraftWhatIf, topic: str, partition: int, fail: Ite
     row = metadata.row(topic, partition)
     if row is None:
         known = "a topic of the snapshot" if topic not in metadata.topics.index_by_name else f"a partition of {topic}"
-        raise InputError("partition", f"{topic}-{partition}", known)
+        raise ParameterError("partition", f"{topic}-{partition}", known)
     explainer, brokers, elections = KraftElectionExplainer(whatif.context, row), tuple(fail), list[Decision]()
     before, rules = explainer.current_decision(), whatif.rules
     if brokers:

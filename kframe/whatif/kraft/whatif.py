@@ -20,7 +20,7 @@ from kframe.core.kraft.random_source import JavaRandom
 from kframe.core.kraft.registration import BrokerRegistrationRequest, register_broker
 from kframe.core.kraft.selectors import SelectorSelection
 from kframe.core.selectors.leader_selection import FaultKind
-from kframe.errors import ErrorCode, InputError
+from kframe.errors import ErrorCode, InputError, ParameterError
 from kframe.lazy import load_at_call
 from kframe.model.events import ElectionType, TopicPartition
 from kframe.model.kafka_uuids import uuid_text
@@ -170,7 +170,7 @@ class KraftWhatIf(WhatIf):
         unlisted = [uuid_text(directory) for directory in failed if directory not in listed]
         if unlisted or not failed:
             expected = f"a log directory of broker {broker_id}: {', '.join(map(uuid_text, listed)) or 'it lists none'}"
-            raise InputError("directories", unlisted[0] if unlisted else "none", expected)
+            raise ParameterError("directories", unlisted[0] if unlisted else "none", expected)
         operation = Operation(Verb.DIRECTORY, (broker_id,), directories=tuple(map(uuid_text, failed)))
         steps: list[Step] = [
             (f"log directories of broker {broker_id} fail", partial(self._fail_directories, broker_id, failed))
@@ -184,7 +184,7 @@ class KraftWhatIf(WhatIf):
     def update_features(self, levels: Mapping[str, int], *, unsafe: bool = False) -> Outcome:
         """See ``WhatIf``."""
         if not levels:
-            raise InputError("features", "no feature", "at least one")
+            raise ParameterError("levels", "no feature", "at least one")
         operation = Operation(Verb.FEATURE, features=dict(levels))
         return self.play(operation, [("feature levels change", partial(self._update_features, dict(levels), unsafe))])
 
