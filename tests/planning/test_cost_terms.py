@@ -21,8 +21,8 @@ from kframe.planning.review import PlanReview
 from kframe.registry.placements import CostTerm, PlanGoal
 from kframe.snapshot import Snapshot
 from kframe.whatif.plan_check import resolve_plan
-from tests.planning.clusters import FEWER_EXAMPLES, plan_again, snapshot_of, snapshots
-from tests.planning.test_properties import goals, planned
+from tests.planning.clusters import FEWER_EXAMPLES, plan_again, planned, snapshot_of, snapshots
+from tests.planning.test_properties import goals
 
 
 def drawn_term(seed: int, forbidden: float = 0.15) -> CostTerm:
