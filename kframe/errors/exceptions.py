@@ -28,7 +28,7 @@ class InputError(KframeError):
 
 
 class ParameterError(InputError):
-    """An argument cannot be used. ``parameter`` is its name in Python, ``part`` what of it: " of broker 3", "[0]".
+    """An argument cannot be used. ``parameter`` is its name in Python, ``part`` the entry: " of broker 3", "[0]".
 
     A command names its option for the parameter instead.
     """

@@ -22,10 +22,10 @@ class PlanRequest:
     rebalance allows, in percent. ``seed`` determines the order in which partitions are considered.
 
     ``exact`` solves problems of up to 100,000 partitions times brokers to the optimum. If highspy is installed,
-    problems of up to 2,000 are solved without it too, where the gap is above 1 % or the limits are not reached; those
-    without limits of loads up to 20,000, where there is any gap. ``goal`` balances the brokers by the weights and
-    limits of a plugin, instead of ``rebalance``. ``cost_terms`` of plugins add to the cost of each copied replica, or
-    forbid its placement.
+    problems of up to 2,000 are solved without it too, where the gap is above 1 % or the limits are not reached.
+    Problems without limits of loads are solved up to 20,000, where there is any gap. ``goal`` balances the brokers by
+    the weights and limits of a plugin, instead of ``rebalance``. ``cost_terms`` of plugins add to the cost of each
+    copied replica, or forbid its placement.
     """
 
     remove_brokers: tuple[int, ...] = ()

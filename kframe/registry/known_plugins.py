@@ -1,4 +1,4 @@
-"""The distributions of kframe's own plugins, so that a message can name the one that an input needs."""
+"""The distributions of kframe's own plugins, so that a message can name the plugin that an input needs."""
 
 from __future__ import annotations
 

@@ -29,8 +29,8 @@ class TableFile:
 
     ``entries`` bounds the length of a list column: a file that declares more is refused before it is decoded. Only
     the row groups ``groups`` (ascending) are read if these are given. ``kraft``: the table has the columns of
-    ``kraft_schemas``. Columns are decoded a row group at a time and copied to their arrays: the memory for decoding is
-    that of one row group, and no page of it is touched for the first time more than once.
+    ``kraft_schemas``. Columns are decoded a row group at a time and copied to their arrays. The memory for decoding is
+    that of one row group, and each page of it is touched for the first time only once.
     """
 
     def __init__(

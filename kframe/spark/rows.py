@@ -85,8 +85,8 @@ def topic_columns(topics: TopicFacts) -> dict[str, pa.Array]:
 def snapshot_of(partitions: pa.Table, brokers: pa.Table, topics: pa.Table, clusters: pa.Table) -> Snapshot:
     """One cluster from all its rows. The rows may be in any order. ``clusters`` has one row.
 
-    Raises SnapshotError, which names the cluster, if a partition is missing or there twice, a column is known of some
-    rows only, a list has a null in it, or a fact contradicts another.
+    Raises SnapshotError, which names the cluster, for a missing or repeated partition, a column that only some rows
+    have, a null in a list, or a fact that contradicts another.
     """
     if clusters.num_rows != 1:
         raise SnapshotError("table clusters", f"{clusters.num_rows} rows", "one row of the cluster")

@@ -152,7 +152,7 @@ def test_compare_names_logs_of_other_clusters(tmp_path: Path) -> None:
 
 
 def test_empty_log_is_behind(tmp_path: Path) -> None:
-    """A disk that was replaced, and one that lost all blocks of the file."""
+    """A replaced disk, and a disk that lost all blocks of the file."""
     identical(tmp_path)
     for node_id, content in ((2, b""), (3, bytes(998))):
         (tmp_path / str(node_id) / SEGMENT).write_bytes(content)
