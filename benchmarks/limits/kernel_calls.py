@@ -62,7 +62,7 @@ class Call:
     """The arguments that are neither columns nor what ``KernelCluster`` has under their names."""
     expected: int
     unread: tuple[str, ...] = ()
-    """Columns that are looked at only for rows that are not healthy."""
+    """Columns that are read only for rows that are not healthy."""
     filled: Mapping[str, int] = field(default_factory=dict)
     """Entries of an array that are touched, where that is not all of them."""
     addressed: Mapping[str, str] = field(default_factory=dict)

@@ -35,7 +35,7 @@ HEADINGS: Final = ("command", "partitions", "processor s", "elapsed s", "peak MB
 LEGEND: Final = "The least of all runs, each from exec to exit. MB are 10^6 bytes."
 
 #: Runs a command without its output and prints its exit code, processor seconds and peak in KiB. A process inherits the
-#: peak of the one that starts it, so that is a small one.
+#: peak of its parent, so that is a small one.
 _LAUNCHER: Final = """
 import os, sys
 nothing = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]

@@ -67,7 +67,7 @@ class Fixtures:
 
 
 def counted_runs(max_runs: int, first: float, seconds: float | None) -> int:
-    """How many counted runs fit into ``seconds`` after a first one that took ``first`` seconds. At least one."""
+    """How many counted runs fit into ``seconds`` after a first run of ``first`` seconds. At least one."""
     return max_runs if seconds is None else max(1, min(max_runs, int(seconds / first)))
 
 

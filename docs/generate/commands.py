@@ -69,7 +69,7 @@ def _page(command: click.Command, context: click.Context, names: list[str] | Non
 
 
 def _paragraphs(text: str) -> Iterator[str]:
-    """Return the paragraphs of a help text; click keeps the lines of one that begins with a backspace character."""
+    """Return the paragraphs of a help text; click keeps the lines after a backspace character."""
     for paragraph in inspect.cleandoc(text).partition("\f")[0].split("\n\n"):
         lines = [line for line in paragraph.splitlines() if line.strip() != "\b"]
         if "\b" in paragraph:

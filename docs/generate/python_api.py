@@ -101,7 +101,7 @@ def _values(kind: type) -> str:
 
 
 def _own_doc(kind: type) -> str:
-    """Return the docstring of a class, without the one that dataclasses generate and those of its bases."""
+    """Return the docstring of a class, without a generated one of a dataclass and those of its bases."""
     text = inspect.cleandoc(vars(kind).get("__doc__") or "")
     return "" if text.startswith(f"{kind.__name__}(") else text
 

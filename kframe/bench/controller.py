@@ -17,6 +17,7 @@ from kframe.model.config import ControllerConfig
 from kframe.model.elections import LeaderSelector
 from kframe.model.events import Event
 from kframe.model.ids import ElectionKind
+from kframe.model.texts import counted
 from kframe.runtime.loop import ControllerLoop
 from kframe.wire.encode import Encoder
 from kframe.wire.versions import ControlVersions
@@ -82,5 +83,5 @@ class TimedController:
             led[led] = p.leader[led] == p.replica[p.slot_start[led]]
         self.expect(
             np.count_nonzero(led) == partitions,
-            f"{partitions} partitions with {'preferred' if preferred else 'live'} leaders",
+            f"{counted(partitions, 'partition')} with {'preferred' if preferred else 'live'} leaders",
         )

@@ -9,6 +9,7 @@ import numpy as np
 from kframe.bench.clusters import RACKS
 from kframe.bench.controller import TimedController
 from kframe.bench.workload import Action
+from kframe.model.texts import counted
 
 
 def controller_failover(controller: TimedController, _partitions: int) -> Action:
@@ -49,7 +50,7 @@ def expect_live_replicas_lead(controller: TimedController, partitions: int) -> N
 def _expect_registered_brokers(controller: TimedController) -> None:
     registered = [registration.broker_id for registration in controller.ensemble.registrations()]
     known = controller.cluster.brokers.ids[controller.cluster.brokers.registered != 0]
-    controller.expect(sorted(known.tolist()) == registered, f"{len(registered)} registered brokers")
+    controller.expect(sorted(known.tolist()) == registered, counted(len(registered), "registered broker"))
 
 
 def _failing(controller: TimedController, choose: Callable[[int], Iterable[int]]) -> Action:

@@ -15,6 +15,7 @@ from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32, Ragged, positions_within
 from kframe.model.events import AlterPartitionRequested, Event
 from kframe.model.ids import RecoveryState
+from kframe.model.texts import counted
 
 #: AlterPartition requests in one run; a single request is too short to time.
 ALTERATIONS: Final = 200
@@ -90,7 +91,7 @@ def expect_notified_isrs_shrunk(controller: TimedController, partitions: int) ->
 
 def _expect_shrunk(controller: TimedController, partitions: int) -> None:
     count = np.count_nonzero(controller.cluster.partitions.isr_count == REPLICATION_FACTOR - 1)
-    controller.expect(count == partitions, f"{partitions} partitions without their last follower in the ISR")
+    controller.expect(count == partitions, f"{counted(partitions, 'partition')} without their last follower in the ISR")
 
 
 def _notified(partitions: int) -> int:

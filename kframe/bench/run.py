@@ -17,6 +17,7 @@ from kframe.bench.clusters import REPLICATION_FACTOR
 from kframe.bench.workload import Fixture, Measurement, Workload
 from kframe.bench.workloads import WORKLOADS
 from kframe.errors import InputError
+from kframe.model.texts import counted
 
 SCHEMA: Final = "kframe.bench/v1"
 
@@ -37,7 +38,8 @@ class Bench:
         if self.name not in BENCHES:
             raise InputError("bench", repr(self.name), "one of " + ", ".join(BENCHES))
         if self.partitions < 1 or self.brokers <= REPLICATION_FACTOR or self.runs < 1:
-            size = f"{self.partitions} partitions, {self.brokers} brokers, {self.runs} runs"
+            cluster = f"{counted(self.partitions, 'partition')} on {counted(self.brokers, 'broker')}"
+            size = f"{cluster}, {counted(self.runs, 'run')}"
             raise InputError("bench", size, f"a partition, a run, and more than {REPLICATION_FACTOR} brokers")
 
 

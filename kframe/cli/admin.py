@@ -107,7 +107,9 @@ def apply(
     try:
         _follow(execution, wait)
     except KeyboardInterrupt:
-        click.echo(f"{len(execution.moving)} reassignments continue; {how_to_cancel}", err=True)
+        click.echo(
+            f"still in progress: {counted(len(execution.moving), 'reassignment')}; to cancel: {how_to_cancel}", err=True
+        )
         return FAILED
     emit_codes(execution.refused, output, limit)
     return _exit_code(admin, plan, execution, wait)

@@ -10,6 +10,7 @@ from kframe.bench import BENCHES
 from kframe.cli.numbers import WholeNumber
 from kframe.cli.output import emit_record, output_option
 from kframe.cli.progress import progress
+from kframe.model.texts import counted
 
 
 @click.command("bench", epilog="WHAT is one of " + ", ".join(BENCHES) + ".")
@@ -32,7 +33,7 @@ def command(name: str, partitions: int, brokers: int, runs: int, output: str) ->
     from kframe.runtime.memory import preallocate
 
     preallocate()
-    with progress(f"{name}, {partitions:,} partitions") as line:
+    with progress(f"{name}, {counted(partitions, 'partition')}") as line:
         result = run(Bench(name, partitions, brokers, runs), line)
     if output in ("table", "wide", "csv"):
         result = _flat(result)

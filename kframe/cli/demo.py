@@ -13,6 +13,7 @@ from kframe.cli.demo_move import show_move
 from kframe.cli.numbers import WholeNumber
 from kframe.cli.stopwatch import Stopwatch
 from kframe.cli.studies import PATH
+from kframe.model.texts import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -57,7 +58,7 @@ def command(source: Path | None, partitions: int, brokers: int) -> None:
     show_move(console, watch, real)
     console.print(f"\n[bold]3. {BUNDLED_LOG.name}: the metadata log of a KRaft cluster[/bold]")
     show_log(console, watch)
-    console.print(f"\n[bold]4. {partitions:,} partitions on {brokers} brokers, generated[/bold]")
+    console.print(f"\n[bold]4. {counted(partitions, 'partition')} on {counted(brokers, 'broker')}, generated[/bold]")
     with watch.phase("generate the cluster"):
         large = generate(partitions, brokers, _REPLICATION_FACTOR, racks=_RACKS, seed=1, health=health)
     _show(console, watch, large)

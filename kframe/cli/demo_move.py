@@ -70,9 +70,10 @@ def _totals(impact: Impact, result: ReassignmentResult) -> str:
 
     totals = result.totals()
     size = "" if impact.bytes is None else f", {size_text(impact.bytes)}"
+    states = counted(impact.partition_states_written, "partition state")
     return (
         f"  all of them: {totals['completed']:,} moved, {counted(totals['replicas_copied'], 'replica')} copied, "
-        f"{totals['replicas_deleted']:,} deleted, {impact.partition_states_written:,} partition states written, "
+        f"{totals['replicas_deleted']:,} deleted, {states} written, "
         f"{counted(impact.requests, 'request')}{size}"
     )
 

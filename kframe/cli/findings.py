@@ -10,6 +10,7 @@ import click
 from kframe.cli.exits import HAS_FINDINGS
 from kframe.cli.layout import broken
 from kframe.cli.output import BadInput
+from kframe.model.texts import counted
 
 if TYPE_CHECKING:
     from kframe.whatif import FailOn
@@ -52,6 +53,6 @@ def emit_preface(text: str, output: str) -> None:
 def exit_on_findings(result: Mapping[str, int], unit: str) -> None:
     """Print the ``findings``, counted in ``unit`` (singular), and exit with HAS_FINDINGS if there are any."""
     for condition, count in result.items():
-        click.echo(f"--fail-on {condition}: {count:,} {unit}{'s' if count > 1 else ''}", err=True)
+        click.echo(f"--fail-on {condition}: {counted(count, unit)}", err=True)
     if result:
         click.get_current_context().exit(HAS_FINDINGS)

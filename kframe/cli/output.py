@@ -20,7 +20,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 import click
 
 from kframe.cli.layout import LINE_WIDTH, TableColumn, broken, column_widths, fitting_columns, is_breakable, table_lines
-from kframe.errors import InputError
+from kframe.errors import InputError, ParameterError
 
 OUTPUTS: Final = ("table", "wide", "json", "yaml", "csv", "jsonl")
 
@@ -50,6 +50,10 @@ class OutputTable:
     limit: int | None = None
 
 
+#: The options that set a parameter of another name, by the parameter.
+SET_BY: Final = {"brokers": ("broker", "fail"), "partition": ("name",), "racks": ("add_brokers",)}
+
+
 class BadInput(click.ClickException):
     """An input that cannot be used. It is one line on stderr, with exit code 2."""
 
@@ -63,8 +67,22 @@ class ReportingGroup(click.Group):
         """Run the command."""
         try:
             return super().invoke(ctx)
+        except ParameterError as problem:
+            raise BadInput(_printable(problem.text_for(self._option(ctx, problem.parameter)))) from problem
         except InputError as problem:
             raise BadInput(_printable(str(problem))) from problem
+
+    def _option(self, ctx: click.Context, parameter: str) -> str:
+        """The option or argument of the invoked command that sets a parameter; without one, the parameter."""
+        command = self.get_command(ctx, ctx.invoked_subcommand or "")
+        options = {} if command is None else {option.name or "": option for option in command.params}
+        names = (parameter, *SET_BY.get(parameter, ()))
+        option = next((options[name] for name in names if name in options), None)
+        if option is None:
+            return parameter
+        if isinstance(option, click.Argument):
+            return option.human_readable_name.strip("[]")
+        return max(option.opts, key=len)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -276,7 +276,7 @@ def apply(
     refuse_observers(loaded)
     code = apply_plan(
         admin, loaded, read_stamp(plan), execute=execute, rollback=rollback, batch_size=batch_size, wait=wait,
-        output=output, limit=limit, how_to_cancel=f"kframe plan cancel {plan} cancels them",
+        output=output, limit=limit, how_to_cancel=f"kframe plan cancel {plan}",
     )  # fmt: skip
     click.get_current_context().exit(code)
 

@@ -31,6 +31,7 @@ from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.cli.progress import progress
 from kframe.cli.stop_signal import StopSignal
 from kframe.cli.verbosity import is_quiet
+from kframe.model.texts import counted
 
 if TYPE_CHECKING:
     from kframe.plans.execute.entries import Goal, RunEnded
@@ -371,11 +372,11 @@ def _reporting(tracker: ExecutionProgress, state: ExecutionState) -> Iterator[Ca
 
 
 def _progress_text(tracker: ExecutionProgress, state: ExecutionState) -> str:
-    copied = f", {tracker.bytes:,} of {tracker.total_bytes:,} bytes" if tracker.total_bytes else ""
+    copied = f", {tracker.bytes:,} of {counted(tracker.total_bytes, 'byte')}" if tracker.total_bytes else ""
     remaining = tracker.remaining_s()
     estimate = "" if remaining is None else f", about {remaining:,.0f} s remaining"
     return (
-        f"{state.goal}: {tracker.partitions:,} of {tracker.total:,} partitions{copied}, "
+        f"{state.goal}: {tracker.partitions:,} of {counted(tracker.total, 'partition')}{copied}, "
         f"{tracker.in_flight:,} in flight{estimate}"
     )
 

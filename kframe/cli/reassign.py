@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -11,12 +11,15 @@ from kframe.cli.admin import EXECUTE, admin_options, apply, emit_codes
 from kframe.cli.exits import FAILED
 from kframe.cli.numbers import WholeNumber, limit_option, parse_ids
 from kframe.cli.output import BadInput, OutputTable, ReportingGroup, emit_rows, output_option
+from kframe.cli.topics import topic_partitions
+from kframe.model.texts import counted
 
 if TYPE_CHECKING:
     from kframe.model.events import TopicPartition
     from kframe.snapshot.administration import Administration
 
 _COLUMNS = ("topic", "partition", "replicas", "adding", "removing")
+_ASSIGNMENT: Final = "TOPIC-PARTITION=ID,ID..."
 
 
 @click.group("reassign", cls=ReportingGroup)
@@ -25,7 +28,7 @@ def group() -> None:
 
 
 @group.command()
-@click.argument("assignments", nargs=-1, required=True, metavar="TOPIC-PARTITION=ID,ID...")
+@click.argument("assignments", nargs=-1, required=True, metavar=_ASSIGNMENT)
 @EXECUTE
 @click.option("--rollback", type=click.Path(path_type=Path), help="Where to write the plan that reverts this one.")
 @click.option("--wait/--no-wait", default=True, help="Wait until all reassignments are complete.")
@@ -48,7 +51,7 @@ def start(
     plan = plan_of(_assignments(assignments), "reassign")
     code = apply(
         admin, plan, None, execute=execute, rollback=rollback, batch_size=None, wait=wait, output=output, limit=limit,
-        how_to_cancel="kframe reassign cancel cancels them",
+        how_to_cancel="kframe reassign cancel",
     )  # fmt: skip
     click.get_current_context().exit(code)
 
@@ -81,9 +84,8 @@ def cancel(
     if everything == bool(partitions):
         raise BadInput("give partitions, or --all")
     from kframe.plans.execute.batches import reassignments_to_cancel
-    from kframe.scenario.format import topic_partition
 
-    requested = [topic_partition("TOPIC-PARTITION", partition) for partition in partitions]
+    requested = topic_partitions("TOPIC-PARTITION", partitions)
     click.get_current_context().exit(
         cancel_reassignments(
             admin, requested or reassignments_to_cancel(dict(admin.reassignments()), None), execute, output, limit
@@ -101,23 +103,18 @@ def cancel_reassignments(
     codes = cancel(admin, partitions) if execute and partitions else dict.fromkeys(partitions, ErrorCode.NONE)
     emit_codes(codes, output, limit)
     if not execute:
-        click.echo(f"{len(partitions)} reassignments would be cancelled; --execute cancels them", err=True)
+        click.echo(f"{counted(len(partitions), 'reassignment')} would be cancelled with --execute", err=True)
     return FAILED if any(code is not ErrorCode.NONE for code in codes.values()) else 0
 
 
 def _assignments(texts: tuple[str, ...]) -> dict[TopicPartition, tuple[int, ...]]:
-    """The replicas of each partition. Raises BadInput."""
-    from kframe.scenario.format import topic_partition
-
-    assignments: dict[TopicPartition, tuple[int, ...]] = {}
+    """The replicas of each partition. Raises BadInput, or InputError for what is no partition."""
+    names, replicas = [], []
     for text in texts:
         name, _, ids = text.partition("=")
+        names.append(name)
         try:
-            replicas = tuple(parse_ids(ids))
+            replicas.append(tuple(parse_ids(ids)))
         except ValueError as problem:
-            raise BadInput(f"{text!r}: expected TOPIC-PARTITION=ID,ID...") from problem
-        partition = topic_partition(text, name)
-        if partition in assignments:
-            raise BadInput(f"{text!r}: found {name} twice, expected each partition once")
-        assignments[partition] = replicas
-    return assignments
+            raise BadInput(f"{text!r}: expected {_ASSIGNMENT}") from problem
+    return dict(zip(topic_partitions(_ASSIGNMENT, names), replicas, strict=True))

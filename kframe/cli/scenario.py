@@ -14,6 +14,7 @@ from kframe.cli.numbers import limit_option
 from kframe.cli.output import BadInput, OutputTable, ReportingGroup, emit_heading, emit_rows, output_option
 from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.cli.studies import PATH, chosen_selectors, selector_option
+from kframe.model.texts import counted
 
 if TYPE_CHECKING:
     from kframe.scenario.kraft.runner import KraftScenarioRunner
@@ -74,7 +75,7 @@ def check(sources: tuple[Path, ...], limit: int | None, output: str) -> None:
     )
     bad = sum(not row["playable"] for row in rows)
     if bad:
-        raise BadInput(f"{bad} of {len(rows)} scenarios cannot be played")
+        raise BadInput(f"cannot be played: {bad} of {counted(len(rows), 'scenario')}")
 
 
 def _checked(source: Path) -> dict[str, Any]:

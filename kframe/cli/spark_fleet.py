@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,9 +12,12 @@ from kframe.cli.reading import rack_map_option
 from kframe.errors import InputError
 
 if TYPE_CHECKING:
+    from kframe.cli.spark_session import SparkSettings
     from kframe.snapshot.files import InputFile
     from kframe.snapshot.rack_map import FleetRackMap
     from kframe.spark.marks import LeftOutPart
+    from kframe.spark.opening import Fleet
+    from kframe.spark.schema import FleetTable
 
 
 def fleet_rack_map_option(metavar: str) -> Callable[[Any], Any]:
@@ -28,6 +32,25 @@ def read_racks(file: InputFile | None) -> FleetRackMap | None:
     return None if file is None else read_fleet_rack_map(file)
 
 
+def open_with_racks(
+    spark: SparkSettings, folder: str, rack_map: InputFile | None, tables: Iterable[FleetTable] | None = None, *,
+    fingerprints: bool,
+) -> tuple[Any, Fleet]:  # fmt: skip
+    """The SparkSession, and ``tables`` (all, if None) of the fleet in ``folder`` with the racks of ``--rack-map``.
+
+    Names the clusters of the map that the fleet lacks. Raises InputError for a malformed map or fleet, before the
+    session starts if the map is malformed.
+    """
+    from kframe.spark.fleet import FLEET
+    from kframe.spark.opening import open_fleet
+
+    racks = read_racks(rack_map)
+    session = spark.session()
+    fleet = open_fleet(session, folder, FLEET if tables is None else tables, fingerprints=fingerprints, racks=racks)
+    check_racks(racks, fleet.names(), folder)
+    return session, fleet
+
+
 def check_racks(racks: FleetRackMap | None, clusters: Set[str], where: str) -> None:
     """Name the clusters of a map that ``where`` lacks. Raises InputError for a map without entries for its clusters."""
     if racks is None or not clusters:
@@ -40,42 +63,49 @@ def check_racks(racks: FleetRackMap | None, clusters: Set[str], where: str) -> N
         click.echo(f"{racks.name}: {where} has no cluster {name}", err=True)
 
 
-def left_out_clusters(
-    fleet: Any, listed: Collection[str], reasons: Mapping[str, str] | None = None, otherwise: str = ""
-) -> dict[str, str]:  # fmt: skip
-    """Why clusters of a fleet have no row in a table, by name.
+@dataclass(frozen=True, slots=True)
+class LeftOutClusters:
+    """What a table of a fleet leaves out, with the reasons."""
 
-    A reason is the rejection of the cluster, its entry in ``reasons``, or ``otherwise``. ``listed`` have rows.
+    clusters: Sequence[LeftOutPart]
+    """Clusters, and their scenarios if any, without a row."""
+    problems: Sequence[LeftOutPart] = ()
+    """Those that a problem stopped. The command reports them itself."""
+
+    def parts(self) -> list[LeftOutPart]:
+        """All of them, by cluster, then by scenario."""
+        return _in_order([*self.clusters, *self.problems])
+
+    def rows(self) -> list[dict[str, str | None]]:
+        """The field ``left_out`` of a document."""
+        return [{"cluster": part.cluster, "scenario": part.scenario, "reason": part.reason} for part in self.parts()]
+
+    def report(self) -> None:
+        """Name the clusters, with the reason, on standard error."""
+        for part in _in_order(self.clusters):
+            scenario = "" if part.scenario is None else f", scenario {part.scenario}"
+            click.echo(f"cluster {part.cluster}{scenario}: left out: {part.reason}", err=True)
+
+
+def left_out_of(
+    fleet: Fleet, listed: Collection[str], problems: Iterable[Mapping[str, Any]] = (),
+    reasons: Mapping[str, str] | None = None, otherwise: str = "",
+) -> LeftOutClusters:  # fmt: skip
+    """The clusters of a fleet without a row in a table; those in ``listed`` have rows.
+
+    A reason is the rejection of the cluster, its entry in ``reasons``, or ``otherwise``. ``problems`` have ``problem``
+    by ``cluster`` and, if any, ``scenario``.
     """
+    from kframe.spark.marks import LeftOutPart
+
     left_out = {name: f"rejected when it was ingested: {reason}" for name, reason in fleet.rejected.items()}
     for name in fleet.names() - {*listed}:
         left_out[name] = (reasons or {}).get(name, otherwise)
-    return left_out
+    return LeftOutClusters(
+        [LeftOutPart(name, None, reason) for name, reason in left_out.items()],
+        [LeftOutPart(problem["cluster"], problem.get("scenario"), problem["problem"]) for problem in problems],
+    )
 
 
-def left_out_parts(
-    left_out: Mapping[str, str], problems: Iterable[Mapping[str, Any]] = ()
-) -> list[LeftOutPart]:  # fmt: skip
-    """Clusters with their reasons, and ``problem`` by ``cluster`` and, if any, ``scenario``, in order."""
-    from kframe.spark.marks import LeftOutPart
-
-    parts = [LeftOutPart(name, None, reason) for name, reason in left_out.items()]
-    parts += (LeftOutPart(problem["cluster"], problem.get("scenario"), problem["problem"]) for problem in problems)
-    return in_order(parts)
-
-
-def in_order(parts: Iterable[LeftOutPart]) -> list[LeftOutPart]:
-    """By cluster, then by scenario."""
+def _in_order(parts: Iterable[LeftOutPart]) -> list[LeftOutPart]:
     return sorted(parts, key=lambda part: (part.cluster, part.scenario or ""))
-
-
-def left_out_rows(parts: Iterable[LeftOutPart]) -> list[dict[str, str | None]]:
-    """The field ``left_out`` of a document."""
-    return [{"cluster": part.cluster, "scenario": part.scenario, "reason": part.reason} for part in parts]
-
-
-def report_left_out(parts: Iterable[LeftOutPart]) -> None:
-    """Name what is left out, with the reason, on standard error."""
-    for part in parts:
-        scenario = "" if part.scenario is None else f", scenario {part.scenario}"
-        click.echo(f"cluster {part.cluster}{scenario}: left out: {part.reason}", err=True)

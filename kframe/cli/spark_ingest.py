@@ -11,15 +11,7 @@ from kframe.cli.exits import HAS_FINDINGS
 from kframe.cli.numbers import WholeNumber, limit_option
 from kframe.cli.output import OutputTable, emit_rows, output_option, rows_document
 from kframe.cli.reading import MODES, controllers_option
-from kframe.cli.spark_fleet import (
-    check_racks,
-    fleet_rack_map_option,
-    left_out_clusters,
-    left_out_parts,
-    left_out_rows,
-    read_racks,
-    report_left_out,
-)
+from kframe.cli.spark_fleet import check_racks, fleet_rack_map_option, left_out_of, open_with_racks, read_racks
 from kframe.cli.spark_session import SparkSettings, planned_in, report_messages, report_saved, spark_options
 from kframe.model.texts import counted
 
@@ -109,14 +101,10 @@ def validate(
     """
     from kframe.spark.clusterwise import validated
     from kframe.spark.marks import Writing
-    from kframe.spark.opening import open_fleet
     from kframe.spark.rules import VIOLATIONS
 
-    racks = read_racks(rack_map)
-    session = spark.session()
-    fleet = open_fleet(session, folder, fingerprints=out is not None, racks=racks)
-    check_racks(racks, fleet.names(), folder)
-    left_out = left_out_parts(left_out_clusters(fleet, fleet.names()))
+    session, fleet = open_with_racks(spark, folder, rack_map, fingerprints=out is not None)
+    left_out = left_out_of(fleet, fleet.names())
     with validated(session, fleet, Writing(out, force, planned_in(out, "clusters"))) as result:
         counts = result.summary.groupBy("cluster", "severity").count().toArrow().to_pylist()
         ordered = result.summary.orderBy("severity", "cluster", "rule", "topic", "partition", "actual")
@@ -126,11 +114,11 @@ def validate(
         with rows_document(
             OutputTable("kframe.spark-violations/v1", VIOLATIONS.schema.names, rows), output
         ) as document:
-            document |= {"left_out": left_out_rows(left_out), "valid": valid}
+            document |= {"left_out": left_out.rows(), "valid": valid}
     errors, warnings = (
         sum(row["count"] for row in counts if row["severity"] == severity) for severity in ("error", "warning")
     )
-    report_left_out(left_out)
+    left_out.report()
     if valid:
         click.echo(f"no violations in {', '.join(valid)}", err=True)
     report_messages(result.changed, (), {}, "")

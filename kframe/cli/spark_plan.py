@@ -11,15 +11,7 @@ from kframe.cli.numbers import limit_option
 from kframe.cli.output import OutputTable, output_option, rows_document
 from kframe.cli.plan_generate import chosen_terms, goal_options, term_options
 from kframe.cli.plugins import PluginSettings, plugin_options
-from kframe.cli.spark_fleet import (
-    check_racks,
-    fleet_rack_map_option,
-    left_out_clusters,
-    left_out_parts,
-    left_out_rows,
-    read_racks,
-    report_left_out,
-)
+from kframe.cli.spark_fleet import fleet_rack_map_option, left_out_of, open_with_racks
 from kframe.cli.spark_session import SparkSettings, planned_in, report_messages, spark_options
 
 if TYPE_CHECKING:
@@ -56,7 +48,6 @@ def plan_clusters(
     """
     from kframe.plans.generate import PlanRequest
     from kframe.spark.marks import Writing
-    from kframe.spark.opening import open_fleet
     from kframe.spark.plans import PLANS, FleetRequest, plan_fleet
 
     PlanRequest(**goals, **chosen_terms(plugins, goal, cost_terms))
@@ -64,17 +55,14 @@ def plan_clusters(
         goals, _absolute(weights), goal, tuple(dict.fromkeys(cost_terms)), _absolute(plugins.plugins_dir),
         plugins.disabled,
     )  # fmt: skip
-    racks = read_racks(rack_map)
-    session = spark.session()
-    fleet = open_fleet(session, folder, (), fingerprints=out is not None, racks=racks)
-    check_racks(racks, fleet.names(), folder)
+    session, fleet = open_with_racks(spark, folder, rack_map, (), fingerprints=out is not None)
     with plan_fleet(session, fleet, fleet_request, Writing(out, force, planned_in(out, "clusters"))) as result:
         rows = [row.asDict() for row in result.plans.orderBy("cluster").toLocalIterator()]
         problems = [row.asDict() for row in result.problems.orderBy("cluster").toLocalIterator()]
-    left_out = left_out_clusters(fleet, fleet.names())
+    left_out = left_out_of(fleet, fleet.names(), problems)
     with rows_document(OutputTable(_SCHEMA, PLANS.schema.names, rows, _WIDE, limit), output) as document:
-        document["left_out"] = left_out_rows(left_out_parts(left_out, problems))
-    report_left_out(left_out_parts(left_out))
+        document["left_out"] = left_out.rows()
+    left_out.report()
     lines = (f"cluster {problem['cluster']}: {problem['problem']}" for problem in problems)
     report_messages(result.changed, lines, {}, "cluster")
     if not all(row["targets_met"] for row in rows):

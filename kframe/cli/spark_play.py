@@ -13,22 +13,13 @@ from kframe.cli.findings import fail_on_option, findings
 from kframe.cli.numbers import IDS, broker_ids, limit_option
 from kframe.cli.output import OutputTable, output_option, rows_document, with_options
 from kframe.cli.plugins import PluginSettings, plugin_options
-from kframe.cli.spark_fleet import (
-    check_racks,
-    fleet_rack_map_option,
-    left_out_clusters,
-    left_out_parts,
-    left_out_rows,
-    read_racks,
-    report_left_out,
-)
+from kframe.cli.spark_fleet import fleet_rack_map_option, left_out_of, open_with_racks
 from kframe.cli.spark_session import SparkSettings, planned_in, report_messages, spark_options
 from kframe.cli.studies import config_option, config_pairs, selector_option
 from kframe.cli.topics import rack_names
 
 if TYPE_CHECKING:
     from kframe.snapshot.files import InputFile
-    from kframe.snapshot.rack_map import FleetRackMap
 
 _PATH: Final = click.Path(file_okay=False)
 #: Verbs that need only the other options.
@@ -98,8 +89,7 @@ def _scenario_options(command: Callable[..., Any]) -> Callable[..., Any]:
     @plugin_options
     @functools.wraps(command)
     def with_scenarios(
-        *args: Any, rack_map: InputFile | None, config: tuple[str, ...], selectors: tuple[str, ...],
-        plugins: PluginSettings, **kwargs: Any,
+        *args: Any, config: tuple[str, ...], selectors: tuple[str, ...], plugins: PluginSettings, **kwargs: Any,
     ) -> Any:  # fmt: skip
         from kframe.spark.play import EngineSettings
 
@@ -108,7 +98,7 @@ def _scenario_options(command: Callable[..., Any]) -> Callable[..., Any]:
             plugins.registry()  # report errors here; executors have no terminal
         folder = None if plugins.plugins_dir is None else str(plugins.plugins_dir.absolute())
         engine = EngineSettings(config_pairs(config), selectors, plugins_dir=folder, disabled=plugins.disabled)
-        return command(*args, scenario=scenario, engine=engine, rack_map=read_racks(rack_map), **kwargs)
+        return command(*args, scenario=scenario, engine=engine, **kwargs)
 
     return with_options(
         with_scenarios,
@@ -140,7 +130,7 @@ def _scenario_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @spark_options
 @output_option
 def failover(
-    folder: str, scenario: FleetScenario, engine: Any, rack_map: FleetRackMap | None, out: str | None, force: bool,
+    folder: str, scenario: FleetScenario, engine: Any, rack_map: InputFile | None, out: str | None, force: bool,
     fail_on: tuple[str, ...], limit: int | None, spark: SparkSettings, output: str,
 ) -> None:  # fmt: skip
     """Count the partitions that scenarios affect, in every cluster of the fleet in DIR.
@@ -164,7 +154,7 @@ def failover(
 @spark_options
 @output_option
 def requests(
-    folder: str, scenario: FleetScenario, engine: Any, rack_map: FleetRackMap | None, out: str | None, force: bool,
+    folder: str, scenario: FleetScenario, engine: Any, rack_map: InputFile | None, out: str | None, force: bool,
     encoded: bool, limit: int | None, spark: SparkSettings, output: str,
 ) -> None:  # fmt: skip
     """Count the requests to each broker of the fleet in DIR in scenarios, with entries and bytes, by kind.
@@ -180,14 +170,10 @@ def requests(
 
 
 def _run(
-    stage: Any, folder: str, scenario: FleetScenario, engine: Any, rack_map: FleetRackMap | None, writing: Any,
+    stage: Any, folder: str, scenario: FleetScenario, engine: Any, rack_map: InputFile | None, writing: Any,
     spark: SparkSettings, output: str, limit: int | None, fail_on: tuple[str, ...] = (),
 ) -> None:  # fmt: skip
-    from kframe.spark.opening import open_fleet
-
-    session = spark.session()
-    fleet = open_fleet(session, folder, fingerprints=writing.out is not None, racks=rack_map)
-    check_racks(rack_map, fleet.names(), folder)
+    session, fleet = open_with_racks(spark, folder, rack_map, fingerprints=writing.out is not None)
     scenarios = scenario.table(functools.cache(fleet.brokers))
     result = stage.play(session, fleet, scenarios, engine, writing)
     schema, names = f"kframe.spark-{stage.summary.name}/v1", stage.summary.schema.names
@@ -196,11 +182,10 @@ def _run(
     problems = {problem["cluster"]: problem["problem"] for problem in reversed(result.problems)}
     silent = {name: _NO_REQUEST[fleet.clusters[name].kraft] for name in result.clusters if name in fleet.clusters}
     with rows_document(table, output) as document:
-        left_out = left_out_clusters(fleet, {*listed, *problems}, silent, scenario.why_none())
-        parts = left_out_parts(left_out, result.problems)
-        document["left_out"] = left_out_rows(parts)
-    report_left_out(left_out_parts(left_out))
-    result.write_left_out(parts, fleet.names() | fleet.rejected.keys())
+        left_out = left_out_of(fleet, {*listed, *problems}, result.problems, silent, scenario.why_none())
+        document["left_out"] = left_out.rows()
+    left_out.report()
+    result.write_left_out(left_out.parts(), fleet.names() | fleet.rejected.keys())
     bad = findings(fail_on, lambda condition: _count(result.parts(), f"found_{str(condition).replace('-', '_')}"))
     lines = (
         f"cluster {problem['cluster']}, scenario {problem['scenario'] or '-'}: {problem['problem']}"

@@ -14,7 +14,6 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -24,11 +23,11 @@ from kframe.cli.exits import HAS_FINDINGS, INTERRUPTED
 from kframe.cli.findings import exit_on_findings
 from kframe.cli.output import BadInput
 from kframe.cli.studies import config_pairs
-from kframe.errors.extras import pip_command
+from kframe.spark.session import check_pyspark
 
 #: Errors of kframe in an executor arrive as text at the end of a traceback.
 _IN_EXECUTOR: Final = re.compile(
-    r"kframe\.errors\.(?:exceptions\.)?(?:Config|Input|Plugin|Scenario|Snapshot|Znode)Error: (.+)"
+    r"kframe\.errors\.(?:exceptions\.)?(?:Config|Input|Parameter|Plugin|Scenario|Snapshot|Znode)Error: (.+)"
 )
 
 #: The last line of a Python traceback, anywhere in Spark's message.
@@ -116,8 +115,7 @@ def spark_options(command: Command) -> Command:
     def with_spark(*args: Any, master: str | None, remote: str | None, conf: dict[str, str], **kwargs: Any) -> Any:
         if master is not None and remote is not None:
             raise click.UsageError("--master and --remote exclude one another")
-        if find_spec("pyspark") is None:
-            raise BadInput(f"pyspark: no such module, expected the package: {pip_command('spark')}")
+        check_pyspark()  # before a command reads its input
         ctx = click.get_current_context()
         try:
             result = command(*args, spark=SparkSettings(master, remote, conf), **kwargs)

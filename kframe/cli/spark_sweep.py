@@ -9,15 +9,7 @@ import click
 from kframe.cli.findings import fail_on_option, findings
 from kframe.cli.numbers import WholeNumber
 from kframe.cli.output import OutputTable, output_option, rows_document
-from kframe.cli.spark_fleet import (
-    check_racks,
-    fleet_rack_map_option,
-    left_out_clusters,
-    left_out_parts,
-    left_out_rows,
-    read_racks,
-    report_left_out,
-)
+from kframe.cli.spark_fleet import fleet_rack_map_option, left_out_of, open_with_racks
 from kframe.cli.spark_session import SparkSettings, planned_in, report_messages, spark_options
 from kframe.cli.studies import config_option, config_pairs
 from kframe.cli.sweep import KRAFT_COLUMNS, WIDE, SweepOptions, failure_options, shorten_broker_lists
@@ -59,26 +51,21 @@ def sweep(
     """
     from kframe.spark.clusterwise import swept as sweeping
     from kframe.spark.marks import Writing
-    from kframe.spark.opening import open_fleet
     from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS
     from kframe.spark.sweeping import Sweeping
 
-    racks = read_racks(rack_map)
-    session = spark.session()
-    fleet = open_fleet(
-        session, folder, (PARTITIONS, BROKERS, CLUSTERS), fingerprints=out is not None, racks=racks
-    )  # fmt: skip
-    check_racks(racks, fleet.names(), folder)
+    tables = (PARTITIONS, BROKERS, CLUSTERS)
+    session, fleet = open_with_racks(spark, folder, rack_map, tables, fingerprints=out is not None)
     settings = Sweeping(config_pairs(config), sweep_options.depth, sweep_options.racks, sweep_options.by)
     with sweeping(session, fleet, settings, Writing(out, force, planned_in(out, "clusters"))) as result:
         problems = [row.asDict() for row in result.problems.orderBy("cluster", "problem").collect()]
         listed = {problem["cluster"] for problem in problems}
         with rows_document(_table(result.summary, limit, output, listed), output) as document:
-            left_out = left_out_clusters(fleet, listed, otherwise="no broker is known to be up, so none can fail")
-            document["left_out"] = left_out_rows(left_out_parts(left_out, problems))
+            left_out = left_out_of(fleet, listed, problems, otherwise="no broker is known to be up, so none can fail")
+            document["left_out"] = left_out.rows()
         bad = findings(fail_on, lambda condition: _rows_with(result.summary, _EFFECT_COLUMNS[condition]))
     if limit or output not in ("table", "wide"):
-        report_left_out(left_out_parts(left_out))
+        left_out.report()
     report_messages(
         result.changed, (f"cluster {problem['cluster']}: {problem['problem']}" for problem in problems), bad, "failure"
     )

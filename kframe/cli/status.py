@@ -21,6 +21,7 @@ from kframe.engines.zookeeper.health import health_of
 from kframe.errors import ConfigError
 from kframe.model.config import ControllerConfig
 from kframe.model.ids import ReplicaFlag
+from kframe.model.texts import counted
 from kframe.snapshot.instances import Instance, utc_text
 from kframe.snapshot.live import ClusterStatus, LiveCounts
 
@@ -177,7 +178,7 @@ def _security_line(warnings: list[str]) -> str:
         return "no znode is open to all clients"
     omitted = len(warnings) - _NOTES_MAX
     first = "; ".join(warnings[:_NOTES_MAX])
-    return f"{first}; and {omitted} more notes (-o wide shows all)" if omitted > 0 else first
+    return f"{first}; and {counted(omitted, 'more note')} (-o wide shows all)" if omitted > 0 else first
 
 
 def _selectors(listed: Any) -> list[dict[str, Any]] | None:

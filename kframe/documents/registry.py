@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from kframe.documents import engine, fleets, live, plans, snapshots, traces, whatif
-from kframe.errors import InputError
+from kframe.errors import ParameterError
 from kframe.plans.file.read import PlanFile
 from kframe.plans.stage.manifest import StageManifest
 from kframe.registry.specs import DocumentSpec
@@ -101,7 +101,7 @@ def find(name: str, documents: Mapping[str, DocumentSpec]) -> DocumentSpec:
     ]
     if len(matches) != 1:
         known = ", ".join(_unversioned(document) for document in documents)
-        raise InputError("NAME", repr(name), f"one of {known}")
+        raise ParameterError("name", repr(name), f"one of {known}")
     return matches[0]
 
 

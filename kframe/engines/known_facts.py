@@ -8,7 +8,7 @@ from typing import Any
 
 from kframe.engines.observers import ObserverRows
 from kframe.engines.settings import knows_min_insync
-from kframe.errors import InputError, SnapshotError
+from kframe.errors import ParameterError, SnapshotError
 from kframe.snapshot import Snapshot
 
 
@@ -42,5 +42,5 @@ def known_row(cluster: Any, topic: str, partition: int) -> int:
     """The row of a partition in a cluster of any mode. Raises InputError for an unknown one."""
     row: int | None = cluster.row(topic, partition)
     if row is None:
-        raise InputError("partition", f"{topic}-{partition}", "a partition of the snapshot")
+        raise ParameterError("partitions", f"{topic}-{partition}", "a partition of the snapshot")
     return row

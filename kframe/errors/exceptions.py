@@ -27,6 +27,22 @@ class InputError(KframeError):
         self.expected = expected
 
 
+class ParameterError(InputError):
+    """An argument cannot be used. ``parameter`` is its name in Python, ``part`` the entry: " of broker 3", "[0]".
+
+    A command names its option for the parameter instead.
+    """
+
+    def __init__(self, parameter: str, actual: str, expected: str, part: str = "") -> None:
+        super().__init__(f"{parameter}{part}", actual, expected)
+        self.parameter = parameter
+        self.part = part
+
+    def text_for(self, option: str) -> str:
+        """The message with the name of an option for that of the parameter."""
+        return str(InputError(f"{option}{self.part}", self.actual, self.expected))
+
+
 class SnapshotError(InputError):
     """A snapshot file is malformed or contradicts itself."""
 

@@ -1,4 +1,4 @@
-"""Load modules at first use: the only mechanism for it, so that commands import no more than they need.
+"""Load modules at first use: the only mechanism for it, so that commands import only what they need.
 
 The stub of a package imports what the package offers; ``load_at_access`` loads each module when a name is first read.
 A table of functions in modules that one use rarely needs together, such as the readers of formats, holds

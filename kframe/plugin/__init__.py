@@ -23,6 +23,7 @@ from kframe.model.columns import Float64, Int32, Int64, Ragged, UInt8
 from kframe.model.elections import ElectionBatch, LeaderSelector
 from kframe.model.ids import NO_LEADER, ElectionKind
 from kframe.model.placements import FORBIDDEN, GoalTotals, PlacementBatch
+from kframe.model.texts import counted
 from kframe.registry.hookspecs import KframeHooks, hookimpl, hookspec
 from kframe.registry.native import SIGNATURE, NativeFunction, NativeSelector, include_dir
 from kframe.registry.placements import PLACEMENT_SIGNATURE, PartitionPlacement
@@ -90,6 +91,7 @@ __all__ = [
     "TransportSpec",
     "UInt8",
     "ZnodeError",
+    "counted",
     "hookimpl",
     "hookspec",
     "include_dir",

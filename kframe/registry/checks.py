@@ -19,6 +19,7 @@ from kframe.errors import SelectorFault
 from kframe.model.columns import Int32, Ragged
 from kframe.model.elections import ElectionBatch, LeaderSelector
 from kframe.model.ids import NO_LEADER, ElectionKind
+from kframe.model.texts import counted
 from kframe.registry.random_elections import random_election
 from kframe.registry.specs import NAME
 
@@ -134,7 +135,10 @@ def check_row_by_row(make: Maker, kinds: Sequence[ElectionKind]) -> None:
             [_choices(selector, _single_partition(batch, position)) for position in range(len(batch))]
         )
         wrong = np.flatnonzero(batch_choices != single_choices)
-        _require(not len(wrong), f"in {batch.kind.name} elections it chooses differently for {len(wrong)} partitions")
+        _require(
+            not len(wrong),
+            f"in {batch.kind.name} elections it chooses differently for {counted(len(wrong), 'partition')}",
+        )
 
 
 #: The checks of every selector, in the order in which they run.
@@ -161,7 +165,9 @@ def _require(holds: bool, problem: str) -> None:
 
 def _require_safe(selector: LeaderSelector, batch: ElectionBatch) -> None:
     faults = find_faults(batch, _choices(selector, batch))
-    problem = "; ".join(f"{fault} ({len(positions)} of {len(batch)} partitions)" for fault, positions in faults.items())
+    problem = "; ".join(
+        f"{fault} ({len(positions)} of {counted(len(batch), 'partition')})" for fault, positions in faults.items()
+    )
     _require(not faults, f"in {batch.kind.name} elections it {problem}")
 
 

@@ -20,6 +20,7 @@ from kframe.model.events import Done, EffectResult, Event
 from kframe.model.log_entries import LogEntry, PartitionSample
 from kframe.model.ports import Clock
 from kframe.model.store_requests import WriteStates
+from kframe.model.texts import counted
 from kframe.runtime import controller_log, state_change_log
 from kframe.runtime.controller_log import EventSize, processed_line
 from kframe.runtime.log_text import Template, line_of, lines_of_partitions, lines_of_topics
@@ -140,7 +141,9 @@ class EventLogs:
         if omitted:
             controller_id, epoch = self._controller.controller_id, self._controller.controller_epoch
             prefix = state_change_log.PREFIX.format(id=controller_id, epoch=epoch)
-            self._write(self._state_change_log, logging.INFO, f"{prefix}{omitted} lines on requests are left out")
+            self._write(
+                self._state_change_log, logging.INFO, f"{prefix}left out: {counted(omitted, 'line')} on requests"
+            )
 
     def _write_shared(self, deferred: _Deferred, share: int) -> int:
         """Write at most ``share`` lines of an entry. Return the number of omitted lines on requests."""

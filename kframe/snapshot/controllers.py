@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 
 import numpy as np
 
-from kframe.errors import InputError
+from kframe.errors import InputError, ParameterError
 from kframe.model.columns import Ragged
 from kframe.snapshot.content import SnapshotContent, named_brokers
 from kframe.snapshot.facts import BrokerFacts, PartitionFacts
@@ -20,6 +20,7 @@ Content = TypeVar("Content", bound=SnapshotContent)
 
 #: The place of the note that the active controller may be an instance of kframe.
 _NOTE_COLUMN: Final = "brokers.broker_id"
+_WITHOUT_REPLICAS: Final = "nodes without replicas"
 
 
 def with_controllers(snapshot: Content, ids: Iterable[int]) -> Content:
@@ -31,22 +32,28 @@ def with_controllers(snapshot: Content, ids: Iterable[int]) -> Content:
     if not stated:
         return snapshot
     if snapshot.is_kraft:
-        raise InputError("controllers", _texts(stated), "none: kframe is controller in ZooKeeper mode only")
+        raise ParameterError("controllers", _texts(stated), "none: kframe is controller in ZooKeeper mode only")
     marked = replace(
         snapshot, brokers=only_brokers(snapshot.brokers, stated, snapshot.partitions),
         provenance=without_assumption(snapshot), controllers=tuple(sorted({*snapshot.controllers, *stated})),
     )  # fmt: skip
-    check_controllers(marked, "controllers")
+    if (problem := _in_sync_text(marked)) is not None:
+        raise ParameterError("controllers", problem, _WITHOUT_REPLICAS)
     return marked
 
 
 def check_controllers(snapshot: SnapshotContent, where: str) -> None:
     """Raise InputError for an instance of kframe that leads a partition or is in an ISR."""
+    if (problem := _in_sync_text(snapshot)) is not None:
+        raise InputError(where, problem, _WITHOUT_REPLICAS)
+
+
+def _in_sync_text(snapshot: SnapshotContent) -> str | None:
+    """What is wrong with the instances of kframe: one of them leads a partition or is in an ISR."""
     controllers = snapshot.controllers
-    if controllers and (row := _first_in_sync(snapshot.partitions, controllers)) is not None:
-        name = snapshot.topics.name_of_row(row)
-        actual = f"{_texts(controllers)} with a replica in sync of {name}"
-        raise InputError(where, actual, "nodes without replicas")
+    if not controllers or (row := _first_in_sync(snapshot.partitions, controllers)) is None:
+        return None
+    return f"{_texts(controllers)} with a replica in sync of {snapshot.topics.name_of_row(row)}"
 
 
 def only_brokers(
@@ -87,7 +94,7 @@ def node_text(snapshot: SnapshotContent, broker_id: int) -> str:
     return f"broker {broker_id}"
 
 
-def broker_refusal(snapshot: SnapshotContent, broker_id: int, allowed: Sequence[int], *, up: bool) -> InputError:
+def broker_refusal(snapshot: SnapshotContent, broker_id: int, allowed: Sequence[int], *, up: bool) -> ParameterError:
     """The error for a node that is not among the ``allowed`` brokers: those of the snapshot, or those that are ``up``.
 
     It says why a broker of the snapshot is not up.
@@ -99,7 +106,7 @@ def broker_refusal(snapshot: SnapshotContent, broker_id: int, allowed: Sequence[
         facts = next((facts for facts in snapshot.brokers if facts.broker_id == broker_id), None)
         if facts is not None and broker_id not in snapshot.controllers:
             actual += f", {_down_text(snapshot, facts)}"
-    return InputError("brokers", actual, f"{expected}: {', '.join(map(str, allowed)) or 'none'}")
+    return ParameterError("brokers", actual, f"{expected}: {', '.join(map(str, allowed)) or 'none'}")
 
 
 def _down_text(snapshot: SnapshotContent, facts: BrokerFacts) -> str:

@@ -6,6 +6,7 @@ import base64
 import codecs
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, NoReturn, TypeAlias, TypeVar
 
@@ -79,18 +80,13 @@ def refuse_repeated_keys(raw: bytes | str, where: str, error: type[InputError] =
     Numbers are not converted: they may be of any length.
     """
 
-    def check(pairs: list[tuple[str, object]]) -> None:
-        keys = set[str]()
-        for key, _ in pairs:
-            if key in keys:
-                raise error(where, f"key {short_repr(key)} twice in one object", "each key once")
-            keys.add(key)
-
     def refuse(constant: str) -> NoReturn:
         raise error(where, f"malformed JSON ({constant})", "a whole JSON document")
 
     try:
-        json.loads(raw, object_pairs_hook=check, parse_int=len, parse_float=len, parse_constant=refuse)
+        json.loads(raw, object_pairs_hook=_check_keys, parse_int=len, parse_float=len, parse_constant=refuse)
+    except _RepeatedKeyError as problem:
+        raise error(where, str(problem), "each key once") from problem
     except RecursionError as problem:
         raise error(where, "JSON nested too deep", "a few levels") from problem
     except json.JSONDecodeError as problem:
@@ -101,9 +97,8 @@ def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """The ``object_pairs_hook`` of ``json.loads`` that raises ValueError for a key that occurs twice in an object."""
     fields = dict(pairs)
     if len(fields) < len(pairs):
-        names = [name for name, _ in pairs]
-        repeated = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"key {short_repr(repeated)} twice in one object")
+        repeated = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
+        raise _RepeatedKeyError(f"key {short_repr(repeated)} twice in one object")
     return fields
 
 
@@ -130,6 +125,15 @@ def topic_ids_of(texts: str) -> NDArray[np.uint8]:
 def topic_id_text(topic_id: bytes) -> str:
     """A topic id as Kafka prints it."""
     return base64.urlsafe_b64encode(topic_id).rstrip(b"=").decode()
+
+
+class _RepeatedKeyError(ValueError):
+    """A key occurs twice in an object."""
+
+
+def _check_keys(pairs: list[tuple[str, Any]]) -> None:
+    """``unique_keys`` without the objects: a document of any size takes no memory."""
+    unique_keys(pairs)
 
 
 def _invalid(raw: bytes | str, where: str, problem: str) -> tuple[str, str, str]:

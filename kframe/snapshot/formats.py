@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from kframe.errors import SnapshotError
 from kframe.errors.extras import pip_command
 from kframe.lazy import load_at_call
+from kframe.registry.known_plugins import plugin_of_directory
 from kframe.snapshot.decode import short_repr, text_repr
 from kframe.snapshot.faults import REFUSE, Faults
 from kframe.snapshot.files import InputFile, Progress, ignore_progress, peek
@@ -27,17 +28,13 @@ _read_directory: Final = load_at_call("kframe.snapshot.directory", "read_directo
 _build_registry: Final = load_at_call("kframe.registry.registry", "build_registry")
 
 
-#: What ``metadata.log.dir`` of a KRaft node contains, which the plugin kframe-kraft reads.
-_KRAFT_NAMES: Final = ("__cluster_metadata-0", "meta.properties")
-
-
 def _read_path(path: InputFile, progress: Progress, faults: Faults) -> Snapshot:
     if not isinstance(path, Path):
         raise SnapshotError(str(path), "a stream", "the path of a snapshot directory")
     manifest = path / MANIFEST_FILE
     if os.path.isdir(path) and not manifest.exists():
-        if any((path / name).exists() for name in _KRAFT_NAMES):
-            raise SnapshotError(str(path), "metadata.log.dir of a KRaft node", f"kframe-kraft: {pip_command('kraft')}")
+        if (plugin := plugin_of_directory(path)) is not None:
+            raise SnapshotError(str(path), plugin.directory, f"{plugin.distribution}: {pip_command(plugin.extra)}")
         raise SnapshotError(str(manifest), "no such file", "a snapshot, or metadata.log.dir of a KRaft node")
     snapshot: Snapshot = _read_directory(path, progress, faults)
     return snapshot

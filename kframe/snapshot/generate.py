@@ -17,7 +17,7 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from kframe.errors import SnapshotError
+from kframe.errors import ParameterError
 from kframe.model.brokers import Endpoint
 from kframe.model.columns import REPLICAS_MAX, SLOTS_MAX, Int32, Ragged, UInt8, offsets_of
 from kframe.snapshot.facts import MIN_INSYNC_CONFIG, UNCLEAN_CONFIG, BrokerFacts, PartitionFacts, Source, TopicFacts
@@ -66,7 +66,7 @@ def generate(
     The number of topics is given, or follows from ``partitions_per_topic`` (default 100; the last topic has the
     remainder). ``racks`` 0 is none; otherwise broker ``i`` is in rack ``i % racks``. Layout ``peerbench`` is the
     cluster of the reference benchmark of Kafka's own classes: 100 partitions a topic, names that hash well, no seed in
-    the placement. Raises SnapshotError if the numbers make no cluster.
+    the placement. Raises ParameterError if the numbers make no cluster.
     """
     health = Health() if health is None else health
     sizes = _topic_sizes(partitions, topics, partitions_per_topic)
@@ -98,7 +98,7 @@ def generate(
 
 def _topic_sizes(partitions: int, topics: int | None, partitions_per_topic: int | None) -> Int32:
     if topics is not None and partitions_per_topic is not None:
-        raise SnapshotError("topics", "both topics and partitions_per_topic", "one of them")
+        raise ParameterError("topics", "topics and the partitions of a topic", "one of them")
     _in_range("partitions", partitions, 1, SLOTS_MAX)
     if topics is not None:
         _in_range("topics", topics, 1, partitions)
@@ -117,25 +117,25 @@ def _check(
 ) -> None:
     _in_range("brokers", brokers, 1, SLOTS_MAX)
     _in_range("replication_factor", replication_factor, 1, min(brokers, REPLICAS_MAX))
-    _in_range("partitions times replication_factor", partitions * replication_factor, 1, SLOTS_MAX)
+    _in_range("partitions", partitions * replication_factor, 1, SLOTS_MAX, " times the replication factor")
     _in_range("racks", racks, 0, brokers)
     for name in ("under_replicated", "preferred_replica_imbalance", "unclean"):
         share = getattr(health, name)
         if not 0.0 <= share <= 1.0:
-            raise SnapshotError(name, str(share), "a share from 0 to 1")
+            raise ParameterError(name, str(share), "a share from 0 to 1")
     if health.min_insync is not None:
         _in_range("min_insync", health.min_insync, 1, REPLICAS_MAX)
     if layout not in ("even", "peerbench"):
-        raise SnapshotError("layout", repr(layout), "even or peerbench")
+        raise ParameterError("layout", repr(layout), "even or peerbench")
     if layout == "peerbench" and (racks or (sizes != PARTITIONS_PER_TOPIC).any() or brokers <= replication_factor):
-        raise SnapshotError(
+        raise ParameterError(
             "layout", "peerbench", "whole topics of 100 partitions, no racks, more brokers than replicas"
         )
 
 
-def _in_range(name: str, value: int, minimum: int, maximum: int) -> None:
+def _in_range(parameter: str, value: int, minimum: int, maximum: int, part: str = "") -> None:
     if not minimum <= value <= maximum:
-        raise SnapshotError(name, str(value), f"{minimum} to {maximum}")
+        raise ParameterError(parameter, str(value), f"{minimum} to {maximum}", part)
 
 
 def _partition_numbers(sizes: Int32) -> Int32:

@@ -12,6 +12,7 @@ from kframe.errors import SnapshotError
 from kframe.model.brokers import SECURITY_PROTOCOLS
 from kframe.model.kraft.brokers import BrokerRegistration
 from kframe.model.kraft.records import RECORD_TYPES, BrokerEndpoint, MetadataRecord
+from kframe.model.texts import counted
 from kframe.snapshot.decode import short_repr
 from kframe.snapshot.facts import BrokerFacts, KraftFacts
 from kframe.snapshot.manifest import KraftManifest
@@ -40,7 +41,7 @@ def kraft_facts(manifest: KraftManifest, file: TableFile) -> KraftFacts:
     """The facts in a manifest and the table of records. Raises SnapshotError."""
     records = read_records(zip(file.rows("type"), file.rows("record"), strict=True), str(file.path))
     if records and not manifest.has_records:
-        raise SnapshotError(str(file.path), f"{len(records)} records", "none, as the manifest says")
+        raise SnapshotError(str(file.path), counted(len(records), "record"), "none, as the manifest says")
     return KraftFacts(
         manifest.features, records if manifest.has_records else None, manifest.directory_ids, manifest.offset
     )

@@ -11,6 +11,7 @@ import msgspec
 
 from kframe.errors import SnapshotError
 from kframe.model.kraft.directory_ids import LOST, MIGRATING, UNASSIGNED
+from kframe.model.texts import counted
 from kframe.snapshot.content import Mode
 from kframe.snapshot.decode import Count, decode, refuse_repeated_keys, short_repr
 from kframe.snapshot.facts import ELR_COLUMNS, CaptureFacts, Source
@@ -153,7 +154,7 @@ def _check_file(path: Path, expected: FileEntry) -> None:
     try:
         size = path.stat().st_size
         if size != expected.bytes:
-            raise SnapshotError(str(path), f"{size} bytes", f"the manifest's {expected.bytes}")
+            raise SnapshotError(str(path), counted(size, "byte"), f"the manifest's {expected.bytes:,}")
         actual = file_entry(path)
     except OSError as problem:
         raise SnapshotError(str(path), problem.strerror or str(problem), "the file that the manifest lists") from None

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from kframe.errors import SnapshotError
 from kframe.model.brokers import Endpoint
 from kframe.model.columns import Int32, Ragged, UInt8, ragged_positions
+from kframe.model.texts import counted
 from kframe.snapshot.checks import INT32_MAX, check_topic_name
 from kframe.snapshot.decode import check_topic_id, short_repr, topic_ids_of
 from kframe.snapshot.facts import LIST_COLUMNS, NUMBER_COLUMNS, BrokerFacts, PartitionFacts, TopicFacts
@@ -28,8 +29,8 @@ class TableFile:
 
     ``entries`` bounds the length of a list column: a file that declares more is refused before it is decoded. Only
     the row groups ``groups`` (ascending) are read if these are given. ``kraft``: the table has the columns of
-    ``kraft_schemas``. Columns are decoded a row group at a time and copied to their arrays: the memory for decoding is
-    that of one row group, and no page of it is touched for the first time more than once.
+    ``kraft_schemas``. Columns are decoded a row group at a time and copied to their arrays. The memory for decoding is
+    that of one row group, and each page of it is touched for the first time only once.
     """
 
     def __init__(
@@ -88,7 +89,9 @@ class TableFile:
                 yield chunk
         if nulls != (rows if unknown else 0) and (unknown or not nullable):
             expected = "all null (the manifest calls it unknown)" if unknown else "none"
-            raise SnapshotError(f"{self.path} field {column}", f"{nulls} nulls in {rows} rows", expected)
+            raise SnapshotError(
+                f"{self.path} field {column}", f"{counted(nulls, 'null')} in {counted(rows, 'row')}", expected
+            )
 
     def _is_unknown(self, column: str) -> bool:
         return f"{self._table}.{column}" in self._unknown
@@ -187,14 +190,16 @@ class TableFile:
             ]
             raise SnapshotError(f"{self.path} schema", shapes[0], shapes[1])
         if file.metadata.num_rows != rows:
-            raise SnapshotError(str(self.path), f"{file.metadata.num_rows} rows", f"the manifest's {rows}")
+            raise SnapshotError(str(self.path), counted(file.metadata.num_rows, "row"), f"the manifest's {rows:,}")
         self.all_rows = rows
         groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
         for leaf in range(file.metadata.num_columns):
             declared = sum(group.column(leaf).num_values for group in groups)
             limit = min(rows + entries, INT32_MAX)
             if declared > limit:
-                raise SnapshotError(str(self.path), f"{declared} entries in a column", f"at most {limit}")
+                raise SnapshotError(
+                    str(self.path), f"{counted(declared, 'entry', 'entries')} in a column", f"at most {limit}"
+                )
 
 
 def read_brokers(file: TableFile) -> tuple[BrokerFacts, ...]:
@@ -277,7 +282,9 @@ def _check_order(file: TableFile, topics: TopicFacts) -> None:
     topic, partition = file.topic_indexes(topics.names), file.numbers("partition")
     expected_topic, expected_partition = topics.topic_of_rows(), topics.partition_of_rows()
     if file.all_rows != len(expected_topic):
-        raise SnapshotError(str(file.path), f"{file.all_rows} partitions", f"the topic table's {len(expected_topic)}")
+        raise SnapshotError(
+            str(file.path), counted(file.all_rows, "partition"), f"the topic table's {len(expected_topic):,}"
+        )
     if file.row_count < file.all_rows:
         expected_topic, expected_partition = expected_topic[file.positions], expected_partition[file.positions]
     wrong = (topic != expected_topic) | (partition != expected_partition)

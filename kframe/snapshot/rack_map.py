@@ -175,7 +175,7 @@ def _of_csv(text: str, where: str, forms: Sequence[tuple[str, ...]]) -> Iterator
                 fields = dict(zip(header, map(str.strip, row), strict=True))
                 yield _entry_of(f"{where}:{rows.line_num}", fields)
             elif any(row):
-                raise InputError(f"{where}:{rows.line_num}", f"{len(row)} columns", _listed(header))
+                raise InputError(f"{where}:{rows.line_num}", counted(len(row), "column"), _listed(header))
     except csv.Error as problem:
         where = f"{where}:{rows.line_num}"
         raise InputError(where, f"malformed CSV ({problem})", f"lines of {','.join(forms[0])}") from problem

@@ -48,7 +48,7 @@ class Document(NamedTuple):
 class Documents:
     """The documents of a file. ``current`` is None unless a heading marks it; a bare document is the proposed one.
 
-    ``is_rollback``: the current assignment is a plan, the rollback of one that ``--execute`` has started.
+    ``is_rollback``: the current assignment is a plan, the rollback of a reassignment that ``--execute`` has started.
     """
 
     current: Document | None

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from kframe.errors import InputError
+from kframe.errors import InputError, ParameterError
 from kframe.model.brokers import Endpoint
 from kframe.model.cluster import ClusterState
 from kframe.model.kraft.metadata import ClusterMetadata
@@ -97,7 +97,7 @@ class Snapshot(SnapshotContent, Tabular):
         if mode == self.mode and (mode == "zookeeper" or self.kraft is not None):
             return self
         if mode == "zookeeper" or self.controllers or _MODES.get(self.source.format, mode) != mode:
-            raise InputError("mode", mode, f"{self.mode}, the mode that the snapshot shows")
+            raise ParameterError("mode", mode, f"{self.mode}, the mode that the snapshot shows")
         topics = replace(self.topics, deleting=None)
         provenance = without_assumption(self)  # Brokers of a KRaft cluster name any broker as the controller.
         return replace(self, topics=topics, kraft=self.kraft or KraftFacts(), provenance=provenance)

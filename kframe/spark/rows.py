@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from kframe.errors import SnapshotError
 from kframe.model.brokers import Endpoint
 from kframe.model.columns import Ragged, UInt8
+from kframe.model.texts import counted
 from kframe.snapshot import BrokerFacts, KraftFacts, PartitionFacts, Snapshot, Source, TopicFacts
 from kframe.snapshot.checks import check_brokers_listed, check_snapshot, check_topic_name
 from kframe.snapshot.decode import topic_id_bytes
@@ -84,8 +85,8 @@ def topic_columns(topics: TopicFacts) -> dict[str, pa.Array]:
 def snapshot_of(partitions: pa.Table, brokers: pa.Table, topics: pa.Table, clusters: pa.Table) -> Snapshot:
     """One cluster from all its rows. The rows may be in any order. ``clusters`` has one row.
 
-    Raises SnapshotError, which names the cluster, if a partition is missing or there twice, a column is known of some
-    rows only, a list has a null in it, or a fact contradicts another.
+    Raises SnapshotError, which names the cluster, for a missing or repeated partition, a column that only some rows
+    have, a null in a list, or a fact that contradicts another.
     """
     if clusters.num_rows != 1:
         raise SnapshotError("table clusters", f"{clusters.num_rows} rows", "one row of the cluster")
@@ -236,7 +237,7 @@ def _ordered(partitions: pa.Table, topics: TopicFacts, where: str) -> pa.Table:
     where = f"{where} table partitions"
     expected = f"the {int(topics.partition_counts.sum())} that the topics table counts, each once"
     if len(order) != topics.partition_counts.sum():
-        raise SnapshotError(where, f"{len(order)} partitions", expected)
+        raise SnapshotError(where, counted(len(order), "partition"), expected)
     wrong = (topic_index[order] != topics.topic_of_rows()) | (number[order] != topics.partition_of_rows())
     if wrong.any():
         row = int(order[int(np.argmax(wrong))])
@@ -250,9 +251,13 @@ def _known(table: pa.Table, name: str, where: str) -> Any:
     if column.null_count and column.null_count == len(column):
         return None
     if column.null_count:
-        raise SnapshotError(f"{where} field {name}", f"{column.null_count} nulls in {len(column)} rows", "all or none")
+        raise SnapshotError(
+            f"{where} field {name}",
+            f"{counted(column.null_count, 'null')} in {counted(len(column), 'row')}",
+            "all or none",
+        )
     if pa.types.is_list(column.type) and (nulls := column.flatten().null_count):
-        raise SnapshotError(f"{where} field {name}", f"{nulls} nulls in lists", "lists without nulls")
+        raise SnapshotError(f"{where} field {name}", f"{counted(nulls, 'null')} in lists", "lists without nulls")
     return column
 
 

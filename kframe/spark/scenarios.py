@@ -41,8 +41,8 @@ def needs_whole(scenario: Mapping[str, Any]) -> bool:
 def play_scenario(whatif: WhatIf, scenario: Mapping[str, Any]) -> Outcome:
     """Play one row of SCENARIOS.
 
-    Raises InputError for an unknown verb, for a column that the verb needs and the row lacks, for a null in a list, and
-    for an unknown broker, rack or partition.
+    Raises InputError for an unknown verb, broker, rack or partition, for a missing column that the verb needs, and for
+    a null in a list.
     """
     name, verb = scenario["scenario"], scenario["verb"]
     if name is None:

@@ -7,9 +7,10 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
-from kframe.errors import InputError
+from kframe.errors import InputError, ParameterError
 from kframe.errors.extras import pip_command
 
 if TYPE_CHECKING:
@@ -46,6 +47,12 @@ _MASTER: Final = re.compile(
 _LOCAL: Final = re.compile(r"local(?:\[(\*|\d+)(?:,\s*\d+)?\])?", re.ASCII)
 
 
+def check_pyspark() -> None:
+    """Raise InputError, which names the extra to install, if pyspark is not installed. Imports nothing."""
+    if find_spec("pyspark") is None:
+        raise InputError("pyspark", "no such module", f"the package: {pip_command('spark')}")
+
+
 def session(
     master: str | None = None, *, remote: str | None = None, app_name: str = "kframe",
     conf: Mapping[str, Any] | None = None,
@@ -58,11 +65,10 @@ def session(
     Raises InputError if pyspark is not installed, or ``master`` is no address of a Spark master.
     """
     if master is not None and not _MASTER.fullmatch(master):
-        raise InputError("--master", repr(master), "local[*], local[4], spark://host:7077, yarn or k8s://...")
-    try:
-        from pyspark.sql import SparkSession
-    except ImportError as problem:
-        raise InputError("pyspark", str(problem), f"the package: {pip_command('spark')}") from None
+        raise ParameterError("master", repr(master), "local[*], local[4], spark://host:7077, yarn or k8s://...")
+    check_pyspark()
+    from pyspark.sql import SparkSession
+
     # Workers take the first python3 of PATH otherwise, which may be another one, without kframe.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from kframe.errors import InputError
+from kframe.errors import InputError, ParameterError
 from kframe.snapshot.decode import short_repr
 from kframe.snapshot.formats import plugin_format
 from kframe.snapshot.manifest import MANIFEST_FILE, TABLES, file_of
@@ -72,9 +72,11 @@ def _template(name: str | None, paths: list[str]) -> str:
     for field in _FIELDS:
         bare = bare.replace(f"{{{field}}}", "")
     if "{" in bare or "}" in bare:
-        raise InputError("name", short_repr(name), "a text with {stem} and {parent} in it, or none of these")
+        raise ParameterError("name", short_repr(name), "a text with {stem} and {parent} in it, or none of these")
     if bare == name and len(paths) > 1:
-        raise InputError("name", f"{short_repr(name)} for {len(paths)} sources", "one source, or a pattern with {stem}")
+        raise ParameterError(
+            "name", f"{short_repr(name)} for {len(paths)} sources", "one source, or a pattern with {stem}"
+        )
     return name
 
 

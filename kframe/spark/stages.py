@@ -62,7 +62,7 @@ class StageResult:
         return {cluster for cluster, _ in self.pairs}
 
     def write_left_out(self, parts: Iterable[LeftOutPart], clusters: Set[str]) -> None:
-        """Save in the output directory, if any, what of these clusters has no rows, and why. ``report`` reads it."""
+        """Save the clusters and scenarios without rows, and why, in the output directory, if any, for ``report``."""
         if self.store is not None:
             self.store.write_left_out(parts, clusters, {scenario for _, scenario in self.pairs})
 

@@ -44,7 +44,7 @@ def parquet_module() -> Any:
     try:
         from pyarrow import parquet
     except ImportError as problem:
-        raise InputError("--out", "no pyarrow", f"the package: {pip_command('arrow')}") from problem
+        raise InputError("pyarrow", "no such module", f"the package: {pip_command('arrow')}") from problem
     return parquet
 
 
@@ -53,7 +53,7 @@ def new_figure(width: float, height: float) -> Any:
     try:
         from matplotlib.figure import Figure
     except ImportError as problem:
-        raise InputError("--plot", "no matplotlib", f"the package: {pip_command('plot')}") from problem
+        raise InputError("matplotlib", "no such module", f"the package: {pip_command('plot')}") from problem
     return Figure(figsize=(width, height), layout="constrained")
 
 

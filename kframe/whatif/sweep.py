@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from kframe.engines.results.health import Skew
 from kframe.engines.settings import config_of, knows_min_insync
-from kframe.errors import InputError, SnapshotError
+from kframe.errors import ParameterError, SnapshotError
 from kframe.model.columns import Bool, Int32, Int64
 from kframe.snapshot import Snapshot
 from kframe.snapshot.files import Progress, ignore_progress
@@ -36,7 +36,9 @@ def sweep(
 
         return sweep_kraft(snapshot, config, depth=depth, racks=racks, elr=elr, progress=progress)
     if elr is not None:
-        raise InputError("elr", "a cluster in ZooKeeper mode", "a KRaft cluster, which has eligible leader replicas")
+        raise ParameterError(
+            "elr", "a cluster in ZooKeeper mode", "a KRaft cluster, which has eligible leader replicas"
+        )
     settings = config_of(snapshot, config)
     counts = count_failures(snapshot.to_cluster(), settings, depth=depth, racks=racks, progress=progress)
     return sweep_of(counts, configs_known=knows_min_insync(snapshot.topics, config))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kframe.errors import InputError
+from kframe.errors import ParameterError
 from kframe.model.columns import Int64, offsets_of
 from kframe.whatif.files import new_figure, parquet_module, replace_file, write_figure
 from kframe.whatif.kraft.sweep import KraftSweep
@@ -101,7 +101,7 @@ def heat_of(sweep: Sweep, by: SortBy) -> NDArray[np.float64]:
     """
     values = sweep.sort_keys()[by]
     if values is None:
-        raise InputError("--plot", "a snapshot without topic settings", "one that has min.insync.replicas")
+        raise ParameterError("plot", "a snapshot without topic settings", "one that has min.insync.replicas")
     ids = np.array(sweep.brokers, np.int32)
     single, pair = (sweep.kind == KINDS.index(kind) for kind in (Failure.BROKER, Failure.PAIR))
     heat = np.zeros((len(ids), len(ids)))

@@ -31,7 +31,7 @@ from kframe.engines.results.explanation import Decision, Explanation
 from kframe.engines.results.health import ClusterHealth, union
 from kframe.engines.results.outcome import FailOn, Operation, Outcome, StepOutcome, StepReport, Verb
 from kframe.engines.script import Script, Step, groups, step_name
-from kframe.errors import InputError
+from kframe.errors import InputError, ParameterError
 from kframe.model.texts import counted
 from kframe.snapshot.content import brokers_text
 from kframe.snapshot.controllers import broker_refusal, node_text
@@ -249,10 +249,10 @@ class WhatIf:
         topics."""
         topics = tuple(names)
         if not topics:
-            raise InputError("topics", "no topic", "at least one")
+            raise ParameterError("topics", "no topic", "at least one")
         for position, name in enumerate(topics):
             if name in topics[:position]:
-                raise InputError("topics", f"topic {name} twice", "each topic once")
+                raise ParameterError("topics", f"topic {name} twice", "each topic once")
         return self._play(TopicsDeletion(topics))
 
     def reassign(self, plan: Plan) -> Outcome:
@@ -270,7 +270,7 @@ class WhatIf:
         row = self.cluster.row(topic, partition)
         if row is None:
             known = "a topic of the snapshot" if topic not in self.cluster.topics else f"a partition of topic {topic}"
-            raise InputError("partition", f"{topic}-{partition}", known)
+            raise ParameterError("partition", f"{topic}-{partition}", known)
         explainer, ids, rules = self.engine.explainer(row), tuple(fail), self.rules
         before, elections = explainer.current_decision(), tuple[Decision, ...]()
         if ids:
@@ -320,7 +320,7 @@ class WhatIf:
         """
         self._require(Verb.FEATURE)
         if not levels:
-            raise InputError("features", "no feature", "at least one")
+            raise ParameterError("levels", "no feature", "at least one")
         return self._play(FeaturesUpdate(dict(levels), unsafe))
 
     # -- requested brokers and partitions
@@ -337,7 +337,7 @@ class WhatIf:
             for broker_id in replicas:
                 if broker_id not in known or broker_id in self.snapshot.controllers:
                     actual = node_text(self.snapshot, broker_id)
-                    raise InputError(f"assignments[{number}]", actual, "brokers that the snapshot knows")
+                    raise ParameterError("assignments", actual, "brokers that the snapshot knows", f"[{number}]")
 
     def _select_brokers(self, brokers: Iterable[int], racks: Iterable[str], *, registered: bool) -> tuple[int, ...]:
         """The brokers named, then those in the racks, each once. Raises InputError if there is none."""
@@ -347,12 +347,12 @@ class WhatIf:
             if broker_id not in candidates or broker_id in self.snapshot.controllers:
                 raise broker_refusal(self.snapshot, broker_id, candidates, up=registered)
             if broker_id in requested[:position]:
-                raise InputError("brokers", f"broker {broker_id} twice", "each broker once")
+                raise ParameterError("brokers", f"broker {broker_id} twice", "each broker once")
         chosen = dict.fromkeys(requested)
         for rack in racks:
             chosen |= dict.fromkeys(self._in_rack(rack, candidates))
         if not chosen:
-            raise InputError("brokers", "no broker", f"at least one of {_listed(candidates)}")
+            raise ParameterError("brokers", "no broker", f"at least one of {_listed(candidates)}")
         return tuple(chosen)
 
     def _in_rack(self, rack: str, candidates: tuple[int, ...]) -> list[int]:
@@ -360,7 +360,7 @@ class WhatIf:
         if not members:
             racks = sorted({name for broker_id in candidates if (name := self._racks[broker_id]) is not None})
             known = f"one of {', '.join(racks)}" if racks else "no rack: the snapshot names none"
-            raise InputError("racks", f"rack {rack!r}", known)
+            raise ParameterError("racks", f"rack {rack!r}", known)
         return members
 
 

@@ -14,6 +14,7 @@ from kframe.cli.numbers import WholeNumber, limit_option
 from kframe.cli.output import BadInput, OutputTable, ReportingGroup, emit_record, emit_rows, output_option
 from kframe.cli.progress import progress
 from kframe.cli.studies import PATH
+from kframe.model.texts import counted
 from kframe.model.whole_numbers import parse_whole
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def run(
     chunks = [seeds] if parts is None else list(missing(seeds, read_parts(parts)))
 
     def played() -> Any:
-        with progress(f"{len(seeds):,} seeds") as line:
+        with progress(counted(len(seeds), "seed")) as line:
             for result in _play(chunks, jobs, keep, parts):
                 totals.add(result)
                 line(totals.seeds, len(seeds))
@@ -155,7 +156,7 @@ def shrink_command(source: str, invariant: str | None, target: Path | None, trie
     number = invariant or first.violations[0].number
     if all(violation.number != number for violation in first.violations):
         raise BadInput(f"{source}: found {first.violations[0].number} broken, expected {number}")
-    with progress(f"{len(plan)} actions") as line:
+    with progress(counted(len(plan), "action")) as line:
         result = shrink(options, plan, number, lambda done, remaining: line(done, tries), tries)
     if target is not None:
         with writing_to(target):

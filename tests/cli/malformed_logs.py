@@ -100,15 +100,15 @@ _SHOW: Final = "snapshot show F"
 LOGS: Final = [
     MalformedFile(name, content, _SHOW, message)
     for name, content, message in (
-        ("count", _number(_COUNT, 2**31 - 1), "byte 889: found 2147483647 records, last offset delta 0"),
+        ("count", _number(_COUNT, 2**31 - 1), "byte 889: found 2,147,483,647 records, last offset delta 0"),
         ("count-negative", _number(_COUNT, -1), "byte 889: found -1 records"),
-        ("delta", _number(_LAST_DELTA, 5), "byte 889: found 1 records, last offset delta 5"),
+        ("delta", _number(_LAST_DELTA, 5), "byte 889: found 1 record, last offset delta 5"),
         ("codec", _number(_ATTRIBUTES, _CODEC, 2), "byte 889: found compression codec 7, expected 0 to 4"),
         ("control", _number(_ATTRIBUTES, 0x20, 2), "offset 10: found another key or value"),
         ("record-length", _body(lambda body: b"\x09" + body[1:]), "byte 889: found record 0 malformed"),
         ("varint", _body(lambda body: b"\xff" * 11 + body), "byte 889: found record 0 malformed"),
         ("trailing", _body(lambda body: body + b"more"), "byte 889: found record 1 malformed"),
-        ("no-body", _body(lambda _: b""), "byte 889: found 1 records in 0 bytes"),
+        ("no-body", _body(lambda _: b""), "byte 889: found 1 record in 0 bytes"),
         ("bomb", _body(lambda _: _bomb(), 1), "found more than 67108864 bytes after decompression"),
         ("gzip", _body(lambda _: b"text", 1), "found gzip data that cannot be decompressed"),
         ("snappy", _body(lambda _: b"\xff\xff\xff\xff\x0f", 2), "found snappy data that cannot be decompressed"),
@@ -161,7 +161,7 @@ DUMPS: Final = [
     for name, content, message in (
         ("time.txt", _dump(time="9" * 23), "time.txt:3: found 99999999999999999999999, expected a number of at most"),
         ("epoch.txt", _dump(epoch=2**31), "epoch.txt:3: found 2147483648, expected a number of at most 2147483647"),
-        ("last.txt", _dump(last=7), "last.txt:3: found 1 records of offset 0 to 7, expected a record of each offset"),
+        ("last.txt", _dump(last=7), "last.txt:3: found 1 record of offset 0 to 7, expected a record of each offset"),
         ("offset.txt", _dump(offset=5), "offset.txt:4: found offset 5, expected 0, the next offset of the batch"),
         ("crash.txt", _dump() + _CRASH, "expected a complete dump: the tool failed here"),
         ("key.txt", _dump(payload=_FEATURE.replace("25", '25,"featureLevel":26')), "(key 'featureLevel' twice"),

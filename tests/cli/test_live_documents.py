@@ -123,3 +123,25 @@ def test_shadow_of_a_log_reports_differences(output: str, monkeypatch: pytest.Mo
         assert any(" differs: " in line for line in lines)
         assert any("PartitionChange record predicted none, committed written" in line for line in lines)
         assert "disagreements" in lines[-1]
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (("start", "t-0=3,4", "t-0=1,2"), "TOPIC-PARTITION=ID,ID...: found t-0 twice, expected each partition once"),
+        (("start", "t=3"), "TOPIC-PARTITION=ID,ID...: found 't', expected a partition written topic-partition"),
+        (("start", "t-0=x"), "'t-0=x': expected TOPIC-PARTITION=ID,ID..."),
+        (("cancel", "t-0", "t-0"), "TOPIC-PARTITION: found t-0 twice, expected each partition once"),
+    ],
+)  # fmt: skip
+def test_malformed_partitions_of_reassign_are_named(arguments: tuple[str, ...], message: str) -> None:
+    result = kframe("reassign", *arguments, *ADMIN)
+    assert (result.exit_code, message in result.output) == (2, True), result.output
+
+
+@pytest.mark.parametrize(
+    "partitions, text", [(("t-0",), "1 reassignment would be"), (("t-0", "t-1"), "2 reassignments would be")]
+)
+def test_reassignments_to_cancel_are_counted(partitions: tuple[str, ...], text: str) -> None:
+    result = kframe("reassign", "cancel", *partitions, *ADMIN)
+    assert (result.exit_code, text in result.stderr) == (0, True), result.output

@@ -115,7 +115,7 @@ def test_invalid_cluster_default_is_ignored() -> None:
 def test_security_notes_are_one_line_unless_wide(capsys: pytest.CaptureFixture[str]) -> None:
     lines = shown_lines(capsys, status(), Page())
     assert [line.partition(" ")[2].strip() for line in lines if line.startswith("security")] == [
-        "w1; w2; w3; and 1 more notes (-o wide shows all)"
+        "w1; w2; w3; and 1 more note (-o wide shows all)"
     ]
     assert "  w4" not in lines
     assert shown_lines(capsys, status(), Page(), "wide")[-4:] == ["  w1", "  w2", "  w3", "  w4"]

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import gzip
-import os
-import threading
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
 from kframe.cli.app import cli
+from kframe.testing.pipes import ImmediateTimer, written_pipe
 from tests.cli.running import CLUSTER, HEALTHY, PLAN, kframe
 from tests.snapshot.samples import DESCRIBE
 
@@ -29,6 +27,12 @@ _FILES = ("healthy.zookeeper.jsonl.gz", "healthy.topics-describe.txt.gz", "healt
 def piped(content: bytes, *arguments: object) -> Result:
     """Run ``kframe ARGUMENTS`` with this standard input."""
     return CliRunner().invoke(cli, [*map(str, arguments)], input=content, prog_name="kframe")
+
+
+def written_to(path: Path, content: bytes, *arguments: object) -> Result:
+    """Run ``kframe ARGUMENTS`` while another thread writes the content to a pipe."""
+    with written_pipe(path, content):
+        return kframe(*arguments)
 
 
 def same_but_for_the_name(text: str) -> str:
@@ -59,36 +63,8 @@ def test_plan_is_read_from_standard_input() -> None:
 
 def test_named_pipe_is_read_once(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    writer = threading.Thread(target=lambda: pipe.write_bytes(HEALTHY.read_bytes()))
-    writer.start()
-    result = kframe("whatif", "fail", pipe, "--brokers", "4")
-    writer.join()
+    result = written_to(pipe, HEALTHY.read_bytes(), "whatif", "fail", pipe, "--brokers", "4")
     assert (result.exit_code, "645 partitions of" in result.stdout) == (0, True), result.output
-
-
-class ImmediateTimer:
-    """Fires when it starts, so that a test does not wait."""
-
-    def __init__(self, _delay_s: float, function: Callable[[], None]) -> None:
-        self._function = function
-        self.daemon = False
-
-    def start(self) -> None:
-        self._function()
-
-    def cancel(self) -> None:
-        pass
-
-
-def written_to(path: Path, content: bytes, *arguments: object) -> Result:
-    """Run ``kframe ARGUMENTS`` while another process writes the content to a pipe."""
-    os.mkfifo(path)
-    writer = threading.Thread(target=path.write_bytes, args=[content])
-    writer.start()
-    result = kframe(*arguments)
-    writer.join()
-    return result
 
 
 def test_input_that_does_not_come_is_named_after_a_delay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -81,7 +81,7 @@ def test_directories_are_printed_as_kafka_does_and_accepted_in_hex_too(
     arguments = ("fail-directories", kraft, "--broker", "1", "--directory")
     assert document(*arguments, spelling(failing))["operation"]["directories"] == [uuid_text(failing)]
     refused = whatif(*arguments, spelling(other))
-    assert (refused.exit_code, f"directories: found {uuid_text(other)}, expected" in refused.stderr) == (2, True)
+    assert (refused.exit_code, f"--directory: found {uuid_text(other)}, expected" in refused.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("elr", ["off", "on"])

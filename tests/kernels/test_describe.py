@@ -1,4 +1,4 @@
-"""The kernel of ``kafka-topics`` listings equals its reference on any text, and writes no more than its arrays."""
+"""The kernel of ``kafka-topics`` listings equals its reference on any text, and writes only within its arrays."""
 
 from __future__ import annotations
 

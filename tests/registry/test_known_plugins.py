@@ -8,13 +8,13 @@ from typing import Final
 import pytest
 from click.testing import CliRunner
 
-from kframe.cli import spark_session
 from kframe.cli.app import announced_commands, cli
 from kframe.errors import PluginError, SnapshotError
 from kframe.registry.known_plugins import KNOWN_PLUGINS
 from kframe.registry.registry import Registry, build_registry
 from kframe.registry.specs import PortSpec
 from kframe.snapshot import formats
+from kframe.spark import session
 from tests.architecture.source import ROOT
 
 COMMANDS: Final = [(plugin, command) for plugin in KNOWN_PLUGINS for command in plugin.commands]
@@ -57,8 +57,14 @@ def test_log_directory_names_the_plugin_that_reads_it(monkeypatch: pytest.Monkey
         formats.read_snapshot(ROOT / "examples" / "clusters" / "kafka-4.4-broker-failure")
 
 
+@pytest.mark.parametrize("name", [name for plugin in KNOWN_PLUGINS for name in plugin.directory_entries], ids=str)
+def test_installed_plugin_detects_a_directory_with_an_entry_that_names_it(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).touch()
+    assert formats.detect_format(tmp_path) in formats.plugin_formats()
+
+
 def test_command_on_spark_without_pyspark_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spark_session, "find_spec", lambda name: None)
+    monkeypatch.setattr(session, "find_spec", lambda name: None)
     result = CliRunner().invoke(cli, ["spark", "validate", "nowhere"])
     assert result.exit_code == 2
     expected = "pyspark: no such module, expected the package: pip install 'kframe-controller[spark]'"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kframe.errors import SnapshotError
+from kframe.errors import ParameterError
 from kframe.snapshot import Health, Snapshot, generate, summarize
 from kframe.snapshot.checks import check_brokers_listed, check_snapshot, check_topic_name
 from kframe.snapshot.placement import assign_replicas
@@ -242,7 +242,7 @@ def test_peerbench_scales_like_benchmark() -> None:
         ({"partitions": 0}, "partitions", "1 to"),
         ({"partitions": -5}, "partitions", "1 to"),
         ({"partitions": 2**31}, "partitions", "1 to"),
-        ({"partitions": 10**9}, "partitions times replication_factor", "1 to"),
+        ({"partitions": 10**9}, "partitions times the replication factor", "1 to"),
         ({"brokers": 0}, "brokers", "1 to"),
         ({"brokers": 2}, "replication_factor", "1 to 2"),
         ({"replication_factor": 0}, "replication_factor", "1 to"),
@@ -262,7 +262,7 @@ def test_peerbench_scales_like_benchmark() -> None:
     ],
 )
 def test_impossible_cluster_sizes_are_refused(arguments: dict[str, object], where: str, expected: str) -> None:
-    with pytest.raises(SnapshotError) as caught:
+    with pytest.raises(ParameterError) as caught:
         generate(**{"partitions": 10, "brokers": 5, **arguments})  # type: ignore[arg-type]
     assert caught.value.where == where
     assert expected in caught.value.expected

@@ -171,7 +171,7 @@ def test_problem_affects_its_cluster_alone(spark: Any, expected: dict[str, Rows]
     problems = {(row["cluster"], row["scenario"]): row["problem"] for row in actual["problems"]}
     messages = {
         "bare": "cluster bare table clusters: found 2 rows, expected one row of each cluster",
-        "east": "cluster east field isr: found 1 nulls in lists, expected lists without nulls",
+        "east": "cluster east field isr: found 1 null in lists, expected lists without nulls",
         "south": "cluster south table brokers broker 0 field endpoints: found a null in them",
         "west": "cluster west field broker_default_configs: found a null value of min.insync.replicas",
     }

@@ -43,7 +43,7 @@ def fleet() -> dict[str, Snapshot]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return an ingested fleet of these clusters and of one that was rejected."""
+    """Return an ingested fleet of these clusters and of a rejected one."""
     exports = tmp_path_factory.mktemp("left-out") / "exports"
     exports.mkdir()
     for name, snapshot in fleet().items():

@@ -43,7 +43,7 @@ def test_topic_of_any_size_is_sharded() -> None:
     ("column", "values", "problem"),
     [
         ("leader", NULLS, "nothing about who leads"),
-        ("leader", pa.array([None] + [0] * 249, pa.int32()), "field leader: found 1 nulls in 250 rows"),
+        ("leader", pa.array([None] + [0] * 249, pa.int32()), "field leader: found 1 null in 250 rows"),
         ("leader", pa.array([77] * 250, pa.int32()), "unknown broker id 77"),
         ("partition", pa.array([0] * 250, pa.int32()), "partition topic-00000-0 twice"),
         ("partition", NULLS, "field partition"),
@@ -92,7 +92,7 @@ def test_null_in_a_list_is_a_problem(column: str, value: list[Any]) -> None:
     rows = rows.set_column(rows.schema.get_field_index(column), column, lists)
     (row,) = play(to_play(SNAPSHOT, pack(rows.to_batches()), [scenario(brokers=[1])]), EngineSettings())
     assert row["problem"][0].as_py() == (
-        f"cluster east field {column}: found 1 nulls in lists, expected lists without nulls"
+        f"cluster east field {column}: found 1 null in lists, expected lists without nulls"
     )
 
 

@@ -173,7 +173,7 @@ def test_columns_in_another_order_and_case_are_read(reader: Any, tmp_path: Path)
 
 
 @pytest.mark.parametrize("column,value,message", [
-    ("isr", "array(1, null)", "cluster east field isr: found 1 nulls in lists"),
+    ("isr", "array(1, null)", "cluster east field isr: found 1 null in lists"),
     ("topic", "cast(null as string)", "cluster east table partitions field topic: found null"),
     ("partition", "cast(null as int)", "cluster east table partitions field partition: found null"),
     ("cluster", "cast(null as string)", "column cluster: found cluster name ''"),

@@ -49,5 +49,5 @@ def test_spark_submit_on_two_workers(master: str, tmp_path: Path) -> None:
         expected = reference_rows(snapshot, scenario(brokers=[2], name="fail-2"), cluster=name)["changes"]
         mine = [{key: row[key] for key in expected[0]} for row in changes if row["cluster"] == name]
         assert sorted(mine, key=repr) == sorted(expected, key=repr)
-    # A worker may have a second executor, in place of one that a busy machine kept from responding.
+    # A worker may have a second executor, in place of an executor that a busy machine kept from responding.
     assert all(list((tmp_path / f"work-{number}").glob("app-*/*")) for number in (1, 2))

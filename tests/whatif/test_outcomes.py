@@ -98,7 +98,7 @@ def test_states_are_written_with_controller_epoch_of_snapshot() -> None:
     assert whatif.cluster["t", 0].controller_epoch == 7
     stored = engine.ensemble.states.cluster
     assert (stored["t", 0].controller_epoch, stored["t", 2].controller_epoch) == (7, 0)
-    assert whatif.cluster["t", 2].controller_epoch == 7, "broker 1 left no ISR there, but the controller looked at it"
+    assert whatif.cluster["t", 2].controller_epoch == 7, "broker 1 left no ISR there, but the controller checked it"
 
 
 def test_sequential_failures_equal_single_failures() -> None:

@@ -93,7 +93,7 @@ def _row(metadata: ClusterMetadata, change: PartitionChangeRecord) -> int | None
 def _possible_settings(metadata: ClusterMetadata) -> Iterator[KraftSettings]:
     """Settings of the controllers, the likely ones first.
 
-    A node without configurations of its own, then each with a ``min.insync.replicas``, then other releases: a log does
+    A node without configurations of its own, then each with a ``min.insync.replicas``, then other releases. A log does
     not show which node was active, and the release is that of now.
     """
     registrations = metadata.brokers.registrations.values()

@@ -14,7 +14,7 @@ _HASH_BITS: Final = 64
 
 
 def first_partition(partitions: Int32, *, changed: bool) -> int:
-    """The position in ``partitions`` (n,), ascending partition numbers, of the one that Kafka's table lists first.
+    """The position in ``partitions`` (n,), ascending partition numbers, of the number that Kafka's table lists first.
 
     ``changed`` tells whether the controller has replayed a change of any of them since it created the last one. Such
     a replay enlarges a full table, as an insertion does.

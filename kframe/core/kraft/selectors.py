@@ -24,6 +24,7 @@ from kframe.model.ids import NO_LEADER, ElectionKind
 from kframe.model.kraft.ids import KraftElection
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.lists import members
+from kframe.model.texts import counted
 
 _log = logging.getLogger("kframe.selection")
 
@@ -64,7 +65,8 @@ class SelectorSelection:
             return builtin
         for fault_kind, positions in find_faults(batch, chosen).items():
             self.faults[selector.name, fault_kind] += len(positions)
-            text = f"leader selector {selector.name!r}: {fault_kind} for {len(positions)} of {len(batch)} partitions"
+            partitions = f"{len(positions)} of {counted(len(batch), 'partition')}"
+            text = f"leader selector {selector.name!r}: {fault_kind} for {partitions}"
             _log.error("%s; the built-in rule decided instead", text)
             chosen[positions] = builtin[positions]
         return chosen

@@ -25,6 +25,7 @@ from kframe.model.cluster import ClusterState
 from kframe.model.columns import REPLICAS_MAX, Int32, Int64, UInt8
 from kframe.model.elections import ElectionBatch, LeaderSelector, NativeCall
 from kframe.model.ids import NO_LEADER, ElectionKind
+from kframe.model.texts import counted
 
 _log = logging.getLogger("kframe.selection")
 
@@ -196,7 +197,9 @@ def _describe(cluster: ClusterState, batch: ElectionBatch, leader: Int32, faulty
             for position in positions[:SAMPLES]
         ]
         ellipsis = ", ..." if len(positions) > SAMPLES else ""
-        parts.append(f"{fault_kind} for {len(positions)} of {len(batch)} partitions ({', '.join(samples)}{ellipsis})")
+        parts.append(
+            f"{fault_kind} for {len(positions)} of {counted(len(batch), 'partition')} ({', '.join(samples)}{ellipsis})"
+        )
     return "; ".join(parts)
 
 

@@ -204,7 +204,7 @@ def with_removing(assignments: Assignments, replicas: Int32) -> Assignments:
 
 
 def invalid_targets(cluster: ClusterState, rows: Int32, targets: Ragged) -> Bool:
-    """Whether each target (broker indexes) is empty, repeats a broker, or adds one that is -1 or not live.
+    """Whether each target (broker indexes) is empty, repeats a broker, or adds a broker that is -1 or not live.
 
     ``rows`` are -1 where the partition is unknown.
     """

@@ -10,7 +10,7 @@ from kframe.engines.kraft.controller import KraftController
 from kframe.engines.requests import DirectoriesFailure
 from kframe.engines.results.outcome import Operation, Verb
 from kframe.engines.script import Script, Step
-from kframe.errors import InputError
+from kframe.errors import InputError, ParameterError
 from kframe.model.kafka_uuids import uuid_text
 from kframe.model.kraft.ids import MetadataLevel
 from kframe.model.kraft.levels import level_name
@@ -43,7 +43,7 @@ def _check_directories(controller: KraftController, request: DirectoriesFailure)
     if unlisted or not request.directories:
         names = ", ".join(map(uuid_text, listed)) or "it lists none"
         expected = f"a log directory of broker {request.broker_id}: {names}"
-        raise InputError("directories", unlisted[0] if unlisted else "none", expected)
+        raise ParameterError("directories", unlisted[0] if unlisted else "none", expected)
     return listed
 
 

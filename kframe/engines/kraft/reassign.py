@@ -27,6 +27,7 @@ from kframe.model.ids import NO_LEADER
 from kframe.model.kraft.releases import CompletionRule, completion_rule
 from kframe.model.lists import members
 from kframe.model.tables import Targets
+from kframe.model.texts import counted
 
 _LATER: Final = "Kafka 4.3 and later (KAFKA-19975)"
 _EARLIER: Final = "Kafka 3.8 to 4.2 (before KAFKA-19975)"
@@ -147,10 +148,15 @@ class KraftReassignment(Script):
         is_added = ~adding.any(~members(adding, isr)) & (adding.counts >= removing.counts)
         rule = completion_rule(self._controller.context.settings.release)
         facts = self._controller.snapshot.kraft
-        if rule is CompletionRule.ALL and (count := np.count_nonzero(pending & lagging & is_added)):
-            yield f"{count:,} of the partitions wait for a retained replica out of sync: {_LATER} complete without it"
-        elif (facts is None or facts.features is None) and (count := np.count_nonzero(~pending & lagging)):
-            yield f"{count:,} of the partitions complete with a retained replica out of sync: {_EARLIER} wait for it"
+        waiting, complete = (int(np.count_nonzero(rows)) for rows in (pending & lagging & is_added, ~pending & lagging))
+        if rule is CompletionRule.ALL and waiting:
+            verb = "waits" if waiting == 1 else "wait"
+            text = f"{counted(waiting, 'partition')} {verb} for a retained replica out of sync"
+            yield f"{text}: {_LATER} complete without it"
+        elif (facts is None or facts.features is None) and complete:
+            verb = "completes" if complete == 1 else "complete"
+            text = f"{counted(complete, 'partition')} {verb} with a retained replica out of sync"
+            yield f"{text}: {_EARLIER} wait for it"
 
     def _ids(self, lists: Ragged) -> Ragged:
         return Ragged(lists.offsets, self._controller.context.metadata.brokers.ids[lists.values])

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from kframe.core.kraft.context import SUPPORTED_FEATURES, KraftSettings
 from kframe.engines.settings import DYNAMIC_KEYS, config_of
-from kframe.errors import ConfigError, InputError
+from kframe.errors import ConfigError, ParameterError
 from kframe.model.config import ControllerConfig
 from kframe.model.kafka_uuids import expected_uuid, uuid_of_text
 from kframe.model.kraft.ids import METADATA_VERSION, ResourceType
@@ -103,11 +103,13 @@ def feature_level(name: str, text: str) -> int:
 
 
 def directory_id(text: str) -> UUID:
-    """The id of a log directory, as Kafka prints it or in hex. Raises InputError."""
+    """The id of a log directory, as Kafka prints it or in hex. Raises ParameterError."""
     try:
         return UUID(text) if len(text) > _KAFKA_UUID_LENGTH else uuid_of_text(text)
     except ValueError:
-        raise InputError("directory", short_repr(text), f"the id of a log directory, {expected_uuid(text)}") from None
+        raise ParameterError(
+            "directories", short_repr(text), f"the id of a log directory, {expected_uuid(text)}"
+        ) from None
 
 
 def kraft_config(snapshot: Snapshot, config: Mapping[str, object]) -> tuple[ControllerConfig, tuple[str, ...]]:

@@ -50,7 +50,7 @@ def creation_reason(cluster: ClusterState, config: ControllerConfig, topic: NewT
 
 
 def growth_reason(cluster: ClusterState, growth: NewPartitions, error: ErrorCode) -> str | None:
-    """Why a topic gets no more partitions; None if it does, and for codes that have Kafka's message."""
+    """Why a topic does not grow; None if it does, and for codes that have Kafka's message."""
     name, topic = growth.name, cluster.topics.find(growth.name)
     rows = np.empty(0, np.int32) if topic is None else cluster.topics.rows_of(topic)
     factor = int(cluster.partitions.replica_count[rows[0]]) if len(rows) else 0

@@ -97,7 +97,7 @@ class Table:
 
 @cache
 def table_of(record: type[msgspec.Struct]) -> Table:
-    """The table of a record class. Its newest version is the last one that has added a field."""
+    """The table of a record class. Its newest version is the last version that has added a field."""
     hints = get_type_hints(record, include_extras=True)
     fields = tuple(_field(name, hints[name]) for name in record.__struct_fields__)
     nested = (field.kind.latest for field in fields if isinstance(field.kind, Table))

@@ -14,6 +14,7 @@ from kframe.errors import ErrorCode
 from kframe.model.columns import Int64
 from kframe.model.lists import distinct_values
 from kframe.model.plan import Plan
+from kframe.model.texts import counted
 from kframe.plans.check.findings import SEVERITY, Check, Findings, Severity
 from kframe.plans.check.kraft import check_kraft_rules, kraft_detail
 from kframe.plans.check.placement_constraints import constraints_note
@@ -245,7 +246,7 @@ def _snapshot_detail(checked: CheckedPlan, check: Check, position: int) -> str:
             partition_count = int(topics.partition_counts[topics.names.index(targets.names[topic])])
             planned = len(distinct_values(checked.rows[(targets.topic == topic) & (checked.rows >= 0)]))
             if check is Check.PARTIAL_TOPIC:
-                return f"the plan has {planned:,} of its {partition_count:,} partitions"
+                return f"the plan has {planned:,} of its {counted(partition_count, 'partition')}"
             return f"the topic has partitions 0 to {partition_count - 1}"
         case Check.UNKNOWN_BROKER:
             known = {facts.broker_id for facts in brokers}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
+from kframe.model.texts import counted
 from kframe.plans.execute.entries import ExecutionLimits, UnhealthyPartitions
 
 #: Successive observations that show a problem before an execution pauses. Elections take less.
@@ -51,8 +52,8 @@ class HealthWatch:
             names = sorted(offline) or sorted(under_replicated)
             first = f"{names[0].topic}-{names[0].partition}"
             self.problem = (
-                f"health has worsened: {len(offline):,} new offline and {len(under_replicated):,} new under-replicated "
-                f"partitions since the start, such as {first}"
+                f"health has worsened: {counted(len(offline), 'partition')} newly offline and "
+                f"{len(under_replicated):,} newly under-replicated since the start, such as {first}"
             )
         elif self.failed_brokers:
             self.problem = f"brokers that the plan needs are down: {', '.join(map(str, sorted(down)))}"

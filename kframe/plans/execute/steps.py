@@ -1,7 +1,7 @@
 """Decide the next step of an execution from its journal and an observation of the cluster. No I/O, no clock.
 
-Requests are idempotent and the cluster is the truth, so a step is valid after any crash: the journal
-adds only what a cluster cannot show, which is the goal, the original configurations, and which partitions were started.
+Requests are idempotent and the cluster is the truth, so a step is valid after any crash. The journal adds only what a
+cluster cannot show: the goal, the original configurations, and which partitions were started.
 ``docs/explanation/execution.md`` has the state machine.
 """
 

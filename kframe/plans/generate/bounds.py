@@ -6,8 +6,8 @@ that meets the hard rules and brings the loads within the printed limits; the gr
 
 With cost terms a plan costs ``A`` plus their costs. Proof of the addition to each bound: a copied replica costs at
 least the least term of its partition, among the brokers that may receive it and have none. A unit of weight that a
-broker receives costs at least the least term of a unit among the partitions that may be copied to it; a unit that any
-broker receives, at least the least of these. Terms forbid placements, so they only exclude plans.
+broker receives costs at least the least term of a unit among the partitions that may be copied to it. A unit that any
+broker receives costs at least the least of these. Terms forbid placements, so they only exclude plans.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ def _lacking(problem: PlanProblem, draft: Draft) -> Int32:
 
 
 def _restore_useless(problem: PlanProblem, draft: Draft) -> None:
-    """Give partitions their lists back that were changed for further racks and span no more of them."""
+    """Restore the lists of partitions that were changed for further racks and do not span them."""
     lists, before = draft.lists(), problem.original
     if not problem.request.fix_racks:
         return

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kframe.errors import InputError
+from kframe.errors import ParameterError
 from kframe.model.columns import Bool, Int32, Int64, Ragged
 from kframe.model.placements import FORBIDDEN, PlacementBatch
 from kframe.registry.placements import CostTerm
@@ -68,7 +68,7 @@ def placement_costs(terms: Sequence[CostTerm], batch: PlacementBatch, scope: Int
     cells = len(scope) * len(batch.broker_ids)
     if cells > CELLS_MAX:
         expected = f"at most {CELLS_MAX:,}: fewer topics"
-        raise InputError("cost_terms", f"{cells:,} placements (partitions by brokers)", expected)
+        raise ParameterError("cost_terms", f"{cells:,} placements (partitions by brokers)", expected)
     table = np.zeros((len(scope), len(batch.broker_ids)), np.int64)
     for term in terms:
         costs = term.costs(batch)

@@ -80,7 +80,7 @@ class Draft:
         )
 
     def since(self, problem: PlanProblem) -> Draft:
-        """The same draft as one that started from the lists of the problem. Slots and loads are shared."""
+        """The draft as if it had started from the lists of the problem. Slots and loads are shared."""
         before = problem.original
         return replace(self, before=before, before_replica=before.values.astype(np.int16))
 

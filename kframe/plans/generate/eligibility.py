@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from kframe.errors import InputError
+from kframe.errors import ParameterError
 from kframe.model.texts import counted
 from kframe.plans.generate.request import PlanRequest
 from kframe.snapshot import Snapshot
@@ -46,13 +46,13 @@ def check_targets(snapshot: Snapshot, request: PlanRequest, reasons: Mapping[int
     for name, brokers in targets:
         for broker_id in brokers:
             if broker_id in reasons:
-                raise InputError(
+                raise ParameterError(
                     name, f"broker {broker_id}, which {reasons[broker_id]}", "a broker that can receive replicas"
                 )
     for broker_id in request.add_brokers:
         if count := int(np.count_nonzero(snapshot.partitions.replicas.values == broker_id)):
             replicas = counted(count, "replica")
-            raise InputError(
+            raise ParameterError(
                 "add_brokers",
                 f"broker {broker_id}, which is in the cluster with {replicas}",
                 "a broker without replicas; rebalance gives every broker its share",
@@ -69,7 +69,7 @@ def broker_racks(snapshot: Snapshot, request: PlanRequest) -> dict[int, str | No
     for broker_id in (*request.add_brokers, *request.replace.values()):
         stated, known = request.racks.get(broker_id), racks.get(broker_id)
         if stated is not None and known not in (None, stated):
-            raise InputError("racks", f"broker {broker_id} in {stated}", f"{known}, its rack in the snapshot")
+            raise ParameterError("racks", f"broker {broker_id} in {stated}", f"{known}, its rack in the snapshot")
         racks[broker_id] = known or stated
     for old, new in assumed_racks(snapshot, request).items():
         racks[new] = racks[old]

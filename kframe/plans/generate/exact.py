@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kframe.errors import InputError
+from kframe.errors import ParameterError
 from kframe.model.columns import Float64, Int32, Int64, Ragged
 from kframe.model.lists import members
 from kframe.plans.generate.draft import weighted_loads
@@ -107,7 +107,7 @@ def _size(problem: PlanProblem) -> int:
 def _check_size(problem: PlanProblem) -> None:
     size = _size(problem)
     if size > VARIABLES_MAX:
-        raise InputError("exact", f"{size:,} variables", f"at most {VARIABLES_MAX:,}: fewer partitions or brokers")
+        raise ParameterError("exact", f"{size:,} variables", f"at most {VARIABLES_MAX:,}: fewer partitions or brokers")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

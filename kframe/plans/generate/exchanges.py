@@ -2,7 +2,7 @@
 
 For two brokers, one replica of each, or of one of them, changes sides. The difference of their weights is the load
 that is transferred. An exchange is made if it brings the loads closer to their limits, or if it leaves them within and
-reduces what the plan copies: moving a replica back costs less than nothing.
+reduces what the plan copies. Moving a replica back has a negative cost.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from kframe.errors import InputError, SolverError
+from kframe.errors import ParameterError, SolverError
 from kframe.errors.extras import pip_command
 from kframe.model.columns import Bool, Float64, Int32
 
@@ -70,7 +70,7 @@ def minimize(program: IntegerProgram, nodes: int, gap: float, seed: int) -> Inte
     try:
         import highspy
     except ImportError as missing:
-        raise InputError("exact", "no highspy", f"the package: {pip_command('exact')}") from missing
+        raise ParameterError("exact", "no highspy", f"the package: {pip_command('exact')}") from missing
     solver = _quiet_solver(highspy)
     # The number of threads is that of the process: HiGHS refuses to run with another number than it began with.
     options = {

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from kframe.errors import InputError
+from kframe.errors import ParameterError
 from kframe.model.columns import Ragged
 from kframe.model.lists import same_lists
 from kframe.snapshot import Snapshot
@@ -58,7 +58,7 @@ def _divided(
     target = after[row].tolist()
     if len(target) != len(ids):
         name = snapshot.topics.name_of_row(row)
-        raise InputError("replication_factor", f"{len(target)} for {name} with observers", f"{len(ids)}, as it is")
+        raise ParameterError("replication_factors", f"{len(target)} for {name} with observers", f"{len(ids)}, as it is")
     added = [index for index in target if index not in original[row]]
     removed = [index for index in before if index not in target]
     successors: dict[int, int] = {}

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from kframe.errors import InputError
+from kframe.errors import ParameterError
 from kframe.model.columns import Bool, Float64, Int32, Int64, Ragged, UInt8
 from kframe.model.lists import members
 from kframe.model.placements import PlacementBatch
@@ -198,14 +198,14 @@ def _racks(snapshot: Snapshot, request: PlanRequest) -> dict[int, str | None]:
         ("exclude_brokers", request.exclude_brokers),
     ):
         for broker_id in sorted(set(ids) - known):
-            raise InputError(name, node_text(snapshot, broker_id), "a broker of the snapshot")
+            raise ParameterError(name, node_text(snapshot, broker_id), "a broker of the snapshot")
     racks = broker_racks(snapshot, request)
     limited = {broker_id for broker_id in request.broker_caps if broker_id is not None}
     for name, limits in (("capacities", set(request.capacities)), ("broker_caps", limited)):
         for broker_id in sorted(limits - racks.keys()):
-            raise InputError(name, node_text(snapshot, broker_id), "a broker of the snapshot or an added one")
+            raise ParameterError(name, node_text(snapshot, broker_id), "a broker of the snapshot or an added one")
     for rack in set(request.evacuate_racks) - set(racks.values()):
-        raise InputError("evacuate_racks", f"rack {rack!r}", "a rack of the snapshot")
+        raise ParameterError("evacuate_racks", f"rack {rack!r}", "a rack of the snapshot")
     return racks
 
 
@@ -244,15 +244,15 @@ def _scope(snapshot: Snapshot, request: PlanRequest) -> tuple[Bool, Bool, Bool]:
     return rows & ~moving & ~deleting, rows & moving & ~deleting, deleting
 
 
-def _matching(names: Sequence[str], patterns: Iterable[str], option: str) -> Bool:
+def _matching(names: Sequence[str], patterns: Iterable[str], parameter: str) -> Bool:
     """Which names a pattern matches. Raises InputError for a pattern without a match."""
     mask = np.zeros(len(names), np.bool_)
     for pattern in patterns:
         expression = topic_pattern([pattern])
         matches = np.fromiter((expression.match(name) is not None for name in names), np.bool_, len(names))
         if not matches.any():
-            raise InputError(
-                option, repr(pattern), "the name of a topic of the snapshot, or a pattern that matches some"
+            raise ParameterError(
+                parameter, repr(pattern), "the name of a topic of the snapshot, or a pattern that matches some"
             )
         mask |= matches
     return mask

@@ -319,7 +319,7 @@ def _solved(proposal: PlanProposal, rounds: int = _LIMIT_ROUNDS) -> PlanProposal
 def _solved_within_caps(proposal: PlanProposal) -> PlanProposal:
     """The plan in which the fewest partitions stay and the fewest racks are missing, where caps allow no full plan.
 
-    A large problem is not searched without a request if the proposal leaves no more partitions than any plan must.
+    A large problem is not searched without a request if every plan leaves at least as many partitions.
     """
     if not is_searched(proposal.problem) and proposal.shortage.staying == fewest_staying(proposal.problem):
         return proposal

@@ -9,6 +9,7 @@ import numpy as np
 
 from kframe.model.columns import Ragged
 from kframe.model.lists import members
+from kframe.model.texts import counted
 from kframe.plans.generate.problem import PlanProblem
 
 
@@ -45,7 +46,7 @@ def diversions(problem: PlanProblem, after: Ragged) -> Iterator[Diversion]:
             elif _loses_rack(problem, before[row].tolist(), old, new):
                 reason = f"with broker {new_id} it would span fewer racks"
             elif at_cap:
-                reason = f"broker {new_id} has {count[new]:,} of at most {brokers.cap[new]:,} replicas"
+                reason = f"broker {new_id} has {count[new]:,} of at most {counted(brokers.cap[new], 'replica')}"
             elif problem.request.balances:
                 reason = f"broker {new_id} has its share"
             else:

@@ -88,7 +88,8 @@ def summary(proposal: PlanProposal) -> str:
     moves, cost, bound = proposal.moves, proposal.cost, proposal.bound
     text = counted(moves, "move")
     if proposal.problem.request.leaders_only:
-        return f"{text}; {proposal.leader_changes:,} preferred leaders change"
+        verb = "changes" if proposal.leader_changes == 1 else "change"
+        return f"{text}; {counted(proposal.leader_changes, 'preferred leader')} {verb}"
     problem = proposal.problem
     if problem.weighted:
         text += f" of {cost - proposal.term_cost:,} {problem.unit}"

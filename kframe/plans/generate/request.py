@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kframe.errors import InputError
+from kframe.errors import InputError, ParameterError
 from kframe.model.columns import REPLICAS_MAX, Int64
 from kframe.registry.placements import CostTerm, PlanGoal
 
@@ -22,10 +22,10 @@ class PlanRequest:
     rebalance allows, in percent. ``seed`` determines the order in which partitions are considered.
 
     ``exact`` solves problems of up to 100,000 partitions times brokers to the optimum. If highspy is installed,
-    problems of up to 2,000 are solved without it too, where the gap is above 1 % or the limits are not reached; those
-    without limits of loads up to 20,000, where there is any gap. ``goal`` balances the brokers by the weights and
-    limits of a plugin, instead of ``rebalance``. ``cost_terms`` of plugins add to the cost of each copied replica, or
-    forbid its placement.
+    problems of up to 2,000 are solved without it too, where the gap is above 1 % or the limits are not reached.
+    Problems without limits of loads are solved up to 20,000, where there is any gap. ``goal`` balances the brokers by
+    the weights and limits of a plugin, instead of ``rebalance``. ``cost_terms`` of plugins add to the cost of each
+    copied replica, or forbid its placement.
     """
 
     remove_brokers: tuple[int, ...] = ()
@@ -58,21 +58,23 @@ class PlanRequest:
         if not (self.leaders_only or any(data_goals)):
             raise InputError("plan", "no goal", "at least one, such as rebalance")
         if self.leaders_only and any(data_goals):
-            raise InputError("leaders_only", "a goal that moves replicas", "no other goal")
+            raise ParameterError("leaders_only", "a goal that moves replicas", "no other goal")
         if self.goal is not None and (self.rebalance or self.add_brokers or self.weights is not None):
-            raise InputError("goal", "rebalance, add_brokers or weights", "none of them: the goal has its own weights")
+            raise ParameterError(
+                "goal", "rebalance, added brokers or weights too", "none: the goal has its own weights"
+            )
         for topic, factor in self.replication_factors.items():
             if not 1 <= factor <= REPLICAS_MAX:
-                raise InputError(f"replication_factor {topic}", str(factor), f"1 to {REPLICAS_MAX}")
+                raise ParameterError("replication_factors", str(factor), f"1 to {REPLICAS_MAX}", f" of topic {topic}")
         for broker_id, capacity in self.capacities.items():
             if not 0 < capacity < float("inf"):
-                raise InputError(f"capacity of broker {broker_id}", str(capacity), "a positive number")
+                raise ParameterError("capacities", str(capacity), "a positive number", f" of broker {broker_id}")
         if not 0 <= self.tolerance <= 100:
-            raise InputError("tolerance", str(self.tolerance), "0 to 100 percent")
+            raise ParameterError("tolerance", str(self.tolerance), "0 to 100 percent")
         removed = {*self.remove_brokers, *self.replace}
         for name, brokers in (("add_brokers", self.add_brokers), ("replace", tuple(self.replace.values()))):
             for broker_id in removed.intersection(brokers):
-                raise InputError(name, f"broker {broker_id}", "a broker that is not removed")
+                raise ParameterError(name, f"broker {broker_id}", "a broker that is not removed")
 
     @property
     def balances(self) -> bool:

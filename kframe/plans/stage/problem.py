@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from kframe import kernels
-from kframe.errors import InputError, SnapshotError
+from kframe.errors import ParameterError, SnapshotError
 from kframe.model.columns import Bool, Int32, Int64, Ragged, UInt8
 from kframe.model.ids import NO_LEADER
 from kframe.plans.check.resolve import CheckedPlan, is_moving
@@ -90,7 +90,7 @@ def stage_problem(checked: CheckedPlan, request: StageRequest) -> StageProblem:
     used = _weighted(_indexes(snapshot.partitions.replicas, brokers), weights, len(brokers))
     free = _capacity(request, snapshot, brokers) - used
     if float(used.sum()) + float((size * adding.counts).sum(dtype=np.float64)) >= UNLIMITED:
-        raise InputError("weights", "sizes beyond 2^62 bytes in total", "sizes in bytes")
+        raise ParameterError("weights", "sizes beyond 2^62 bytes in total", "sizes in bytes")
     rank = _ranks(checked, positions, adding, removing, size, free, brokers)
     count = adding.counts
     exceeds = (count > limits[0]) | (count * size > limits[1]) | (count > limits[2]) | (count * size > limits[3])
@@ -119,7 +119,7 @@ def _capacity(request: StageRequest, snapshot: Snapshot, brokers: Int32) -> Int6
     capacity = request.disk_capacity
     for broker_id in capacity:
         if broker_id is not None and broker_id not in brokers:
-            raise InputError("disk_capacity", node_text(snapshot, broker_id), "a broker of the snapshot")
+            raise ParameterError("disk_capacity", node_text(snapshot, broker_id), "a broker of the snapshot")
     default = capacity.get(None, UNLIMITED)
     return np.array([min(capacity.get(broker_id, default), UNLIMITED) for broker_id in brokers.tolist()], np.int64)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kframe.errors import InputError
+from kframe.errors import ParameterError
 from kframe.model.columns import Int64
 from kframe.plans.stage.windows import TimeWindow, longest_window
 
@@ -34,16 +34,18 @@ class StageRequest:
         for name in ("moves_per_broker", "moves", "bytes_in_flight", "bytes_per_broker", "rate"):
             value = getattr(self, name)
             if value is not None and value < 1:
-                raise InputError(name, str(value), "1 or more")
+                raise ParameterError(name, str(value), "1 or more")
         for broker_id, capacity in self.disk_capacity.items():
             if capacity < 0:
                 of_broker = "" if broker_id is None else f" of broker {broker_id}"
-                raise InputError(f"disk_capacity{of_broker}", str(capacity), "0 or more bytes")
+                raise ParameterError("disk_capacity", str(capacity), "0 or more bytes", of_broker)
         for name in ("bytes_in_flight", "bytes_per_broker", "disk_capacity", "rate"):
             if self.weights is None and getattr(self, name):
-                raise InputError(name, "no sizes of partitions", "weights, since it is in bytes")
+                raise ParameterError(name, "no sizes of partitions", "weights, since it is in bytes")
         if self.windows and self.rate is None:
-            raise InputError("windows", "no rate", "a rate in bytes per second, which determines the time of a stage")
+            raise ParameterError(
+                "windows", "no rate", "a rate in bytes per second, which determines the time of a stage"
+            )
 
     @property
     def stage_bytes_per_broker(self) -> int | None:

@@ -94,8 +94,8 @@ def fewest_stages(problem: StageProblem, staged: Bool) -> int:
 def _groups(problem: StageProblem) -> tuple[Int32, Int32]:
     """Reassignments by group, and (g + 1,) the offsets of groups.
 
-    Those of a group have the same rank, source and added brokers, and sizes within a factor of two, the largest first:
-    where the first of a group does not fit a stage, a group of smaller ones may.
+    Those of a group have the same rank, source and added brokers, and sizes within a factor of two, the largest first.
+    Where the first of a group does not fit a stage, a group of smaller ones may.
     """
     adding, count = problem.adding, len(problem)
     width = int(adding.counts.max(initial=0))

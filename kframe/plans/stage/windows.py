@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Final
 
-from kframe.errors import InputError
+from kframe.errors import ParameterError
 from kframe.plans.stage.manifest import StageWindow
 
 _DAY: Final = 86_400
@@ -27,11 +27,11 @@ class TimeWindow:
         """A window such as ``22:00-06:00``. Raises InputError."""
         match = _WINDOW.fullmatch(text)
         if match is None:
-            raise InputError("window", repr(text), "times such as 22:00-06:00")
+            raise ParameterError("windows", repr(text), "times such as 22:00-06:00")
         hour, minute, end_hour, end_minute = map(int, match.groups())
         begin, end = hour * 3600 + minute * 60, end_hour * 3600 + end_minute * 60
         if begin == end:
-            raise InputError("window", repr(text), "an end that differs from the begin")
+            raise ParameterError("windows", repr(text), "an end that differs from the begin")
         return TimeWindow(begin, (end - begin) % _DAY)
 
     def __str__(self) -> str:
@@ -44,7 +44,7 @@ def parse_windows(texts: Iterable[str]) -> tuple[TimeWindow, ...]:
     following = [*windows[1:], *(TimeWindow(window.begin + _DAY, window.length) for window in windows[:1])]
     for window, later in zip(windows, following, strict=True):
         if window.begin + window.length > later.begin:
-            raise InputError("window", f"{window} and {later}", "windows that do not overlap")
+            raise ParameterError("windows", f"{window} and {later}", "windows that do not overlap")
     return tuple(windows)
 
 

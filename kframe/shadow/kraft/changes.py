@@ -133,7 +133,7 @@ def _explained(
 def _closest(context: KraftContext, change: CommittedRecord, offline: list[int]) -> ExplainedChange:
     """The event whose decision is equal, else the one whose decision differs in the fewest fields.
 
-    Of several, the one that changes the most fields that ``change`` changes, with any values. Of several such, the
+    Of several, the change of the most fields that ``change`` changes, with any values. Of several such, the
     first in the order of ``request_changes``, with UNCLEAN last, because it is rare. UNEXPLAINED competes as a decision
     that changes nothing.
     """

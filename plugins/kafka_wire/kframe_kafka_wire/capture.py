@@ -142,7 +142,7 @@ def read_partitions(client: AdminClient, progress: Progress = ignore_progress) -
 
 
 def _pages(client: AdminClient, progress: Progress) -> Iterator[Mapping[str, Any]]:
-    """The topics in all responses to DescribeTopicPartitions. One that is on two pages is yielded twice."""
+    """The topics in all responses to DescribeTopicPartitions. A topic on two pages is yielded twice."""
     cursor: Mapping[str, Any] | None = None
     count = 0
     while True:

@@ -100,7 +100,7 @@ class Channel:
         self.merged_weight = 0
         """Weight of the queue after the last merge."""
         self.foreign = False
-        """Whether the broker is of another cluster: this registration gets no more requests."""
+        """Whether the broker is of another cluster: this registration gets no further requests."""
         self.known_topics = known_topics
         """The first topic index that no sent request has named."""
         self._target = target

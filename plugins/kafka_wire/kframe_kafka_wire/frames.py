@@ -6,6 +6,8 @@ import asyncio
 import struct
 from typing import Final
 
+from kframe.plugin import counted
+
 _SIZE = struct.Struct(">i")
 _CHUNK: Final = 1 << 16
 
@@ -58,7 +60,7 @@ async def read_frame(reader: asyncio.StreamReader, max_size: int, budget: Budget
         while received < size:
             chunk = await reader.read(min(_CHUNK, size - received))
             if not chunk:
-                raise Refused(f"the connection ended {size - received} bytes before the end of a frame")
+                raise Refused(f"the connection ended {counted(size - received, 'byte')} before the end of a frame")
             budget.reserve(len(chunk))
             received += len(chunk)
             chunks.append(chunk)

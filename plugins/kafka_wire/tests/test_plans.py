@@ -133,7 +133,7 @@ def test_a_reassignment_is_started_listed_and_cancelled(kafka: ClusterFixture, t
             assert process.wait(PATIENCE_S) == 1
         finally:
             process.kill()
-        assert "1 reassignments continue; kframe plan cancel" in errors.read_text()
+        assert "still in progress: 1 reassignment; to cancel: kframe plan cancel" in errors.read_text()
 
         listed = Done(cluster, tmp_path, "reassign", "list", "-o", "json")
         assert [(row["topic"], row["adding"]) for row in listed.data["rows"]] == [(topic, [frozen])], listed.out

@@ -14,6 +14,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
+from kframe.plugin import counted
 from kframe.plugin.columns import Bool, Int32, Ragged
 from kframe.plugin.kraft import (
     NO_ROW,
@@ -266,7 +267,9 @@ class Replay:
         if wrong.any():
             first = int(np.argmax(wrong))
             raise LogError(
-                rows.batch.name(int(numbers[first])), f"{counts[first]} directories", f"{replicas[first]} as replicas"
+                rows.batch.name(int(numbers[first])),
+                counted(counts[first], "directory", "directories"),
+                f"{replicas[first]} as replicas",
             )
         stored = Ragged(lists.offsets, self._directory_indexes(lists.values))
         if np.array_equal(counts, replicas):

@@ -86,7 +86,7 @@ def test_changed_byte_is_refused_by_crc(position: int) -> None:
         (BATCH[:60], "60 bytes"),
         (BATCH[:-1], "82 left"),
         (BATCH[:16] + b"\x01" + BATCH[17:], "magic 1"),
-        (BATCH[:8] + b"\x7f\xff\xff\xff" + BATCH[12:], "a batch of 2147483659 bytes"),
+        (BATCH[:8] + b"\x7f\xff\xff\xff" + BATCH[12:], "a batch of 2,147,483,659 bytes"),
         (sealed(BATCH[:57] + b"\x00\x00\x00\x03" + BATCH[61:]), "3 records"),
         (
             sealed(BATCH[:23] + b"\x7f\xff\xff\xfe" + BATCH[27:57] + b"\x7f\xff\xff\xff" + BATCH[61:]),

@@ -13,7 +13,7 @@ from kframe_zookeeper.testing.commands import kframe_json
 import kframe
 
 BUNDLED = Path(kframe.__file__).parent / "examples" / "kafka-4.4-broker-failure"
-#: The last record before the shutdown of broker 2, and the one that fences broker 3.
+#: The last record before the shutdown of broker 2, and the record that fences broker 3.
 BEFORE, AFTER = 271, 632
 
 

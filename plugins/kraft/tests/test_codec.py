@@ -69,7 +69,7 @@ def test_control_round_trip(record: control.ControlRecord) -> None:
         (b"\x01\x06\x00", "record type 6"),
         (b"\x01\x1e\x00", "record type 30"),
         (b"\x01\x05\x03", r"PartitionChangeRecord \(type 5\) version 3"),
-        (CHANGE_BYTES + b"\x00", "1 bytes after the record"),
+        (CHANGE_BYTES + b"\x00", "1 byte after the record"),
         (CHANGE_BYTES[:-1], "3 bytes left|4 bytes"),
         (b"\x01\x0c\x00\xff\xff\xff\xff\x07", "length 2147483646 with 0 bytes left"),
         (b"\x01\x0c\x00\xff\xff\xff\xff\xff\x01", "varint above 31 bits"),
@@ -112,7 +112,7 @@ def test_content_that_does_not_fit_is_refused(record: records.MetadataRecord, ve
         (b"\0\0\0\1", b"", "control record type 1"),
         (b"\0\0\0\4", b"", "0 bytes left"),
         (b"\0\0\0\4", b"\0\1\0", "SnapshotFooterRecord version 1"),
-        (b"\0\0\0\4", b"\0\0\0\0", "1 bytes after the record"),
+        (b"\0\0\0\4", b"\0\0\0\0", "1 byte after the record"),
     ],
 )
 def test_malformed_control_record_is_refused(key: bytes, value: bytes, reason: str) -> None:

@@ -132,7 +132,7 @@ def test_damage_of_the_last_batch_is_a_torn_tail(log: WrittenLog, damage: Callab
     listing = run("log", "show", log.directory, "-o", "json")
     assert (listing.exit_code, rows(listing)[-1]["offset"]) == (0, 11)
     size = len(log.data) - starts(log.data)[12]
-    assert listing.stderr.startswith(f"note: {size} bytes at the end of the log are no batch: {SEGMENT}, byte ")
+    assert listing.stderr.startswith(f"note: {size} bytes without a batch at the end of the log: {SEGMENT}, byte ")
 
 
 @pytest.mark.parametrize("damage", [flip_base_offset, flip_epoch])

@@ -73,7 +73,7 @@ def in_a_directory_below(path: Path) -> None:
         (topics_only, "found no __cluster_metadata-0, expected metadata.log.dir"),
         (empty_directory, "found no segment and no snapshot in __cluster_metadata-0"),
         (no_records, "found no record, expected the log of a node"),
-        (zeros, "found no record, and 796 bytes that are no batch"),
+        (zeros, "found no record, and 796 bytes without a batch"),
         (formatted, "found no record, expected the log of a node"),
         (in_a_directory_below, "node/d0 has one"),
     ],

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,6 +15,7 @@ from kframe_zookeeper.testing.commands import invoke, kframe_json
 
 from kframe.cli.app import cli
 from kframe.plugin.commands import StopSignal
+from kframe.testing.pipes import ImmediateTimer, written_pipe
 
 
 @pytest.fixture
@@ -75,20 +74,6 @@ def test_captured_kraft_version_is_a_feature(tmp_path: Path) -> None:
     assert kframe_json("snapshot", "show", target)["features"] == {"metadata.version": 25}
 
 
-class ImmediateTimer:
-    """A timer whose delay is over at once."""
-
-    def __init__(self, _delay_s: float, function: Callable[[], None]) -> None:
-        self._function = function
-        self.daemon = False
-
-    def start(self) -> None:
-        self._function()
-
-    def cancel(self) -> None:
-        pass
-
-
 def test_capture_says_that_a_leader_is_awaited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A quorum without a majority has no leader."""
     monkeypatch.setattr("threading.Timer", ImmediateTimer)
@@ -107,11 +92,8 @@ def test_capture_says_that_a_leader_is_awaited(tmp_path: Path, monkeypatch: pyte
 def test_log_says_that_a_pipe_or_a_file_is_awaited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("threading.Timer", ImmediateTimer)
     written, pipe = small_cluster(tmp_path / "node"), tmp_path / "pipe"
-    os.mkfifo(pipe)
-    writer = threading.Thread(target=pipe.write_bytes, args=[written.data])
-    writer.start()
-    piped = CliRunner().invoke(cli, ["log", "show", str(pipe)])
-    writer.join()
+    with written_pipe(pipe, written.data):
+        piped = CliRunner().invoke(cli, ["log", "show", str(pipe)])
     segment = written.log / f"{0:020}.log"
     from_file = CliRunner().invoke(cli, ["log", "show", str(segment)])
     assert (piped.stderr, from_file.stderr) == (f"waiting for the named pipe {pipe}\n", f"waiting for {segment}\n")

@@ -152,13 +152,13 @@ def test_compare_names_logs_of_other_clusters(tmp_path: Path) -> None:
 
 
 def test_empty_log_is_behind(tmp_path: Path) -> None:
-    """A disk that was replaced, and one that lost all blocks of the file."""
+    """A replaced disk, and a disk that lost all blocks of the file."""
     identical(tmp_path)
     for node_id, content in ((2, b""), (3, bytes(998))):
         (tmp_path / str(node_id) / SEGMENT).write_bytes(content)
     rows = document("compare", *(tmp_path / str(node_id) for node_id in (1, 2, 3)))["rows"]
     assert [(row["state"], row["end"], row["torn_bytes"]) for row in rows[1:]] == [("behind", 0, 0), ("behind", 0, 998)]
-    assert rows[2]["detail"].startswith("998 bytes at the end are no batch: ")
+    assert rows[2]["detail"].startswith("998 bytes without a batch at the end: ")
 
 
 @pytest.mark.parametrize("kraft_version", [0, 1])
@@ -248,7 +248,7 @@ def test_recover_cuts_a_torn_tail(tmp_path: Path) -> None:
     with (log.directory / SEGMENT).open("ab") as file:
         file.write(b"\0" * 30)
     assert any(
-        text.startswith("30 bytes after the last complete batch")
+        text.startswith("The copy lacks 30 bytes after the last complete batch")
         for text in document("recover", log.directory)["risks"]
     )
     document("recover", log.directory, "--out", tmp_path / "new")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 from uuid import UUID
@@ -21,6 +19,7 @@ from kframe_kraft.testing.metadata_facts import metadata_facts
 from kframe import read_snapshot
 from kframe.cli.app import cli
 from kframe.plugin.kraft import LogError, RecordAndVersion, control, records, to_json
+from kframe.testing.pipes import written_pipe
 
 TOPIC_ID = UUID(int=1 << 99)
 CREATION = [
@@ -84,11 +83,8 @@ def test_log_ends_before_an_incomplete_batch(directory: Path) -> None:
 @pytest.mark.parametrize("content", [LOG, dump_of([*CREATION, CHANGE])], ids=["segment", "dump"])
 def test_pipe_is_read(tmp_path: Path, content: bytes) -> None:
     pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    writer = threading.Thread(target=pipe.write_bytes, args=[content])
-    writer.start()
-    image = read_image(pipe)
-    writer.join()
+    with written_pipe(pipe, content):
+        image = read_image(pipe)
     assert [(state.leader, state.isr) for state in metadata_facts(image.metadata)["partitions"].values()] == [(2, (2,))]
 
 

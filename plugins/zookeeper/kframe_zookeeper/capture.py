@@ -274,7 +274,7 @@ class SnapshotConverter:
         return brokers
 
     def _instances(self) -> set[int]:
-        """Ids of instances of kframe: those with a record, and one that is registered as the active controller."""
+        """Ids of instances of kframe: those with a record, and the registered active controller."""
         ids = set()
         for path, node in self._tree.nodes.items():
             if _is_instance(path, node):

@@ -16,7 +16,7 @@ import numpy as np
 from kazoo.exceptions import NoNodeError
 from kazoo.protocol.serialization import GetChildren, GetData
 
-from kframe.plugin import StoreError
+from kframe.plugin import StoreError, counted
 from kframe.plugin.columns import Bool, Int32, Int64, Ragged, UInt8, offsets_of
 from kframe_zookeeper._jute_read import parse_states, split_reads
 from kframe_zookeeper._jute_write import write_reads
@@ -113,7 +113,7 @@ class Results:
             results.czxid, results.mzxid, results.owner,
         )  # fmt: skip
         if results_read != count:
-            raise StoreError(f"ZooKeeper's response to {count} reads has {results_read} results")
+            raise StoreError(f"ZooKeeper's response to {counted(count, 'read')} has {counted(results_read, 'result')}")
         return results
 
     @staticmethod

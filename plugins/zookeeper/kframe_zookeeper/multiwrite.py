@@ -17,7 +17,7 @@ import numpy as np
 from kazoo.exceptions import KazooException, RolledBackError, RuntimeInconsistency
 from numpy.typing import NDArray
 
-from kframe.plugin import ControllerFenced, StoreError
+from kframe.plugin import ControllerFenced, StoreError, counted
 from kframe.plugin.columns import Int32, Int64, UInt8, ragged_positions
 from kframe_zookeeper._jute_read import split_results
 from kframe_zookeeper.multiread import REQUEST_BYTES_MAX, split_batches
@@ -142,7 +142,7 @@ class Sending:
             outcomes.code[part] = LOST
             return
         except KazooException as error:
-            raise StoreError(f"ZooKeeper refused {last - first} writes: {error!r}") from error
+            raise StoreError(f"ZooKeeper refused {counted(last - first, 'write')}: {error!r}") from error
         fenced = bool(self._guard)
         results = _results(reply, int(operations.sum()) + fenced, fenced=fenced)
         if results is None:
@@ -176,7 +176,7 @@ def _results(reply: MultiResponse, count: int, *, fenced: bool) -> tuple[Int32, 
     if results_read == 0 and count:
         return None
     if results_read != count:
-        raise StoreError(f"ZooKeeper's response to {count} writes has {results_read} results")
+        raise StoreError(f"ZooKeeper's response to {counted(count, 'write')} has {counted(results_read, 'result')}")
     code[(code == RolledBackError.code) | (code == RuntimeInconsistency.code)] = (
         0  # Rolled back because of another operation.
     )
@@ -203,7 +203,7 @@ def write_all(session: Session, guard: bytes, writes: Writes) -> tuple[WriteOutc
         if len(remaining) == 0:
             return outcomes, unverified
         outcomes.put(remaining, write_once(session, guard, writes.take(remaining)))
-    raise StoreError(f"{len(remaining)} writes could not be finished in {ROUNDS_MAX} rounds")
+    raise StoreError(f"{counted(len(remaining), 'write')} could not be finished in {ROUNDS_MAX} rounds")
 
 
 def require(outcomes: WriteOutcomes, *tolerated: int) -> None:

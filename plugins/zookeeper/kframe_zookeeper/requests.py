@@ -16,6 +16,7 @@ import numpy as np
 from kazoo.exceptions import EXCEPTIONS, BadVersionError, NodeExistsError, NoNodeError
 from kazoo.security import ACL
 
+from kframe.plugin import counted
 from kframe.plugin.columns import UInt8
 from kframe_zookeeper.fence import Fence
 
@@ -56,7 +57,7 @@ class MultiRequest:
         self._sent_s = 0.0
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.count} operations)"
+        return f"{type(self).__name__}({counted(self.count, 'operation')})"
 
     def serialize(self) -> bytes:
         """The operations; called by kazoo when the request is sent."""

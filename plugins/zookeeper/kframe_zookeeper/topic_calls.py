@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from kframe.plugin import StoreError, ZnodeError
+from kframe.plugin import StoreError, ZnodeError, counted
 from kframe.plugin.cluster import UNSET, TopicSettings, TopicTable
 from kframe.plugin.store import WriteCode
 from kframe_zookeeper import paths
@@ -67,7 +67,9 @@ class TopicCalls(StoreState):
                 )
                 if not remaining:
                     return tuple(ids[name] for name in names)
-        raise StoreError(f"{len(remaining)} topics got no id in {TRIES_MAX} attempts because of concurrent writes")
+        raise StoreError(
+            f"{counted(len(remaining), 'topic')} got no id in {TRIES_MAX} attempts because of concurrent writes"
+        )
 
     def create_topics(
         self, table: TopicTable, configs: tuple[Mapping[str, str], ...], *, with_ids: bool = True

@@ -127,7 +127,8 @@ def next_step(
             (), Observed(leader=-1), PROBLEM_ROUNDS,
             SetGoal(
                 Goal.PAUSE,
-                "health has worsened: 1 new offline and 0 new under-replicated partitions since the start, such as t-0",
+                "health has worsened: 1 partition newly offline and 0 newly under-replicated since the start, "
+                "such as t-0",
             ),
             id="a new offline partition pauses",
         ),

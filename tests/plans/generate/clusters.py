@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import assume
 from hypothesis import strategies as st
 
 from kframe.errors import InputError
@@ -46,6 +47,22 @@ def lists_of(proposal: PlanProposal) -> list[list[int]]:
     """The replicas of each partition after a plan, as broker ids."""
     ids = proposal.problem.brokers.ids
     return [ids[proposal.after[row]].tolist() for row in range(len(proposal.after))]
+
+
+def planned(snapshot: Snapshot, request: Mapping[str, Any]) -> PlanProposal:
+    """The plan, where the cluster can satisfy the request at all."""
+    try:
+        return plan(snapshot, **request)
+    except InputError:
+        assume(False)
+        raise
+
+
+def assert_within_caps(proposal: PlanProposal) -> None:
+    """No broker has more replicas than its cap, unless it had them before."""
+    brokers, lists = proposal.problem.brokers, proposal.problem.original
+    before, after = (np.bincount(values, minlength=len(brokers)) for values in (lists.values, proposal.after.values))
+    assert (after <= np.maximum(brokers.cap, before)).all()
 
 
 def plan_again(proposal: PlanProposal, request: Mapping[str, Any]) -> PlanProposal | None:

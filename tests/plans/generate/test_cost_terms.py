@@ -21,8 +21,8 @@ from kframe.plans.generate.report import report_document
 from kframe.plans.generate.review import PlanReview
 from kframe.registry.placements import CostTerm, PlanGoal
 from kframe.snapshot import Snapshot
-from tests.plans.generate.clusters import FEWER_EXAMPLES, plan_again, snapshot_of, snapshots
-from tests.plans.generate.test_properties import goals, planned
+from tests.plans.generate.clusters import FEWER_EXAMPLES, plan_again, planned, snapshot_of, snapshots
+from tests.plans.generate.test_properties import goals
 
 
 def drawn_term(seed: int, forbidden: float = 0.15) -> CostTerm:
@@ -177,7 +177,7 @@ def test_report_names_goal_and_cost_terms() -> None:
 
 @pytest.mark.parametrize("options", [{"rebalance": True}, {"add_brokers": (9,)}, {"weights": np.ones(2, np.int64)}])
 def test_goal_excludes_other_balance_options(options: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match="goal: found rebalance, add_brokers or weights"):
+    with pytest.raises(InputError, match="goal: found rebalance, added brokers or weights"):
         plan(snapshot_of({"a": [[1], [2]]}, {1: None, 2: None}), goal=weights_of(np.ones(2, np.int64)), **options)
 
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from kframe.errors import InputError, SolverError
-from kframe.plans.generate import PlanProposal, PlanRequest, plan
+from kframe.errors import SolverError
+from kframe.plans.generate import PlanRequest, plan
 from kframe.plans.generate.bounds import Shortage
 from kframe.plans.generate.highs import IntegerProgram, minimize
 from kframe.plans.generate.problem import problem_of
@@ -20,7 +20,15 @@ from kframe.plans.generate.proposal import heuristic_plan
 from kframe.plans.generate.report import notes
 from kframe.plans.generate.sizes import read_weights
 from kframe.snapshot import Snapshot, read_snapshot
-from tests.plans.generate.clusters import FEWER_EXAMPLES, applied, lists_of, snapshot_of, snapshots
+from tests.plans.generate.clusters import (
+    FEWER_EXAMPLES,
+    applied,
+    assert_within_caps,
+    lists_of,
+    planned,
+    snapshot_of,
+    snapshots,
+)
 
 highspy = pytest.importorskip("highspy")
 
@@ -54,21 +62,6 @@ def requests(draw: st.DrawFn, *, balances: bool) -> tuple[Snapshot, dict[str, An
     if draw(st.integers(0, 3)) == 0:
         request["exclude_brokers"] = (draw(st.sampled_from(brokers)),)
     return snapshot, request
-
-
-def planned(snapshot: Snapshot, request: dict[str, Any]) -> PlanProposal:
-    """The plan, where the cluster can satisfy the request at all."""
-    try:
-        return plan(snapshot, **request)
-    except InputError:
-        assume(False)
-        raise
-
-
-def assert_within_caps(proposal: PlanProposal) -> None:
-    brokers, lists = proposal.problem.brokers, proposal.problem.original
-    before, after = (np.bincount(values, minlength=len(brokers)) for values in (lists.values, proposal.after.values))
-    assert (after <= np.maximum(brokers.cap, before)).all()
 
 
 @FEWER_EXAMPLES

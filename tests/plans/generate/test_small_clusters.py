@@ -29,7 +29,7 @@ NO_RACKS: dict[int, str | None] = dict.fromkeys(range(1, 7))
         ([[1, 2, 3]], {1: "a", 2: "b", 3: "c", 4: "d", 5: "e"}, {"fix_racks": True}, 0, [[1, 2, 3]]),
         # A further replica goes to the rack without one.
         ([[1, 2]], RACKS, {"replication_factors": {"t": 3}}, 1, [[1, 2, {3, 6}]]),
-        # The replica that shares a rack is the one that a smaller factor drops.
+        # The replica that shares a rack is the replica that a smaller factor drops.
         ([[1, 4, 2]], RACKS, {"replication_factors": {"t": 2}}, 0, [[1, 2]]),
         # The removed broker was the preferred leader, and a smaller factor leaves only the other replica.
         ([[1, 2], [2, 3]], NO_RACKS, {"remove_brokers": (1,), "replication_factors": {"t": 1}}, 0, [[2], [{2, 3}]]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
-from kframe.plugin import ErrorCode, KframeError
+from kframe.plugin import ErrorCode, KframeError, counted
 from kframe_kafka_wire.acls import AclOperation
 from kframe_kafka_wire.calls import Call, Fields, RequestError, reason
 from kframe_kafka_wire.records import Records, change_settings, desanitized, sanitized, settings_of_user
@@ -48,7 +48,7 @@ def _refusal(call: Call, user: str, changes: list[Fields]) -> tuple[int, str | N
         if requested["mechanism"] not in MECHANISMS:
             return ErrorCode.UNSUPPORTED_SASL_MECHANISM, f"Unknown SCRAM mechanism {requested['mechanism']}"
         if "iterations" in requested and not ITERATIONS_MIN <= requested["iterations"] <= ITERATIONS_MAX:
-            message = f"{requested['iterations']} iterations, expected {ITERATIONS_MIN} to {ITERATIONS_MAX}"
+            message = f"{counted(requested['iterations'], 'iteration')}, expected {ITERATIONS_MIN} to {ITERATIONS_MAX}"
             return ErrorCode.UNACCEPTABLE_CREDENTIAL, message
         if "iterations" in requested and not (requested["salt"] and requested["salted_password"]):
             return ErrorCode.UNACCEPTABLE_CREDENTIAL, "neither salt nor salted password may be empty"

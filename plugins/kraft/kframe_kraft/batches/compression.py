@@ -11,6 +11,7 @@ import zlib
 from enum import IntEnum
 from typing import Any, Final
 
+from kframe.plugin import counted
 from kframe_kraft.errors import BatchError
 
 #: Most bytes that the records of one batch may take; eight times the largest batch of a leader.
@@ -109,7 +110,7 @@ def _snappy_blocks(data: bytes) -> list[bytes]:
         (size,) = struct.unpack_from(">i", data, position)
         position += 4
         if not 0 < size <= len(data) - position:
-            raise ValueError(f"a block of {size} bytes with {len(data) - position} left")
+            raise ValueError(f"a block of {counted(size, 'byte')} with {len(data) - position} left")
         blocks.append(_snappy_raw(data[position : position + size], remaining))
         remaining -= len(blocks[-1])
         position += size
@@ -127,7 +128,7 @@ def _snappy_raw(block: bytes, size_max: int) -> bytes:
         if block[position - 1] < 0x80:
             break
     if size > size_max:
-        raise ValueError(f"a block of {size} bytes, above the limit of a batch")
+        raise ValueError(f"a block of {counted(size, 'byte')}, above the limit of a batch")
     return bytes(_arrow().Codec("snappy").decompress(block, size, asbytes=True)) if size else b""
 
 

@@ -6,6 +6,7 @@ import struct
 from dataclasses import dataclass
 from typing import Final
 
+from kframe.plugin import counted
 from kframe_kraft.errors import BatchError
 
 #: Base offset and length; the length counts the bytes after it.
@@ -67,7 +68,7 @@ def read_header(data: bytes | memoryview, position: int, where: str, remaining: 
     """
     remaining = len(data) - position if remaining is None else remaining
     if remaining < HEADER_BYTES:
-        raise BatchError(where, f"{remaining} bytes", f"a batch header of {HEADER_BYTES}")
+        raise BatchError(where, counted(remaining, "byte"), f"a batch header of {HEADER_BYTES}")
     base_offset, length = PREFIX.unpack_from(data, position)
     epoch, magic, crc = _EPOCH.unpack_from(data, position + PREFIX.size)
     if magic != MAGIC:
@@ -75,7 +76,9 @@ def read_header(data: bytes | memoryview, position: int, where: str, remaining: 
     size = length + PREFIX.size
     if not HEADER_BYTES <= size <= remaining:
         raise BatchError(
-            where, f"a batch of {size} bytes with {remaining} left", f"at least {HEADER_BYTES}, within the file"
+            where,
+            f"a batch of {counted(size, 'byte')} with {remaining:,} left",
+            f"at least {HEADER_BYTES}, within the file",
         )
     if size > READ_BYTES_MAX:
         raise BatchError(where, f"a batch of {size} bytes", f"at most {READ_BYTES_MAX}")
@@ -84,7 +87,9 @@ def read_header(data: bytes | memoryview, position: int, where: str, remaining: 
         raise BatchError(where, f"base offset {base_offset}, leader epoch {epoch}", "neither below 0")
     if header.record_count < 1 or header.last_offset_delta != header.record_count - 1:
         raise BatchError(
-            where, f"{header.record_count} records, last offset delta {header.last_offset_delta}", "deltas from 0 on"
+            where,
+            f"{counted(header.record_count, 'record')}, last offset delta {header.last_offset_delta}",
+            "deltas from 0 on",
         )
     return header
 

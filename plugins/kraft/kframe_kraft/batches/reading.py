@@ -9,6 +9,7 @@ from typing import Final, Protocol
 import numpy as np
 from crc32c import crc32c
 
+from kframe.plugin import counted
 from kframe.plugin.columns import Int32, Int64, UInt8
 from kframe.plugin.kraft import RecordAndVersion, control
 from kframe_kraft._record_batches import read_frames, split_records
@@ -132,14 +133,20 @@ def read_batch(
         payload = buffer[payload_start : position + header.size]
     count = header.record_count
     if count * _RECORD_BYTES_MIN > len(payload):
-        raise BatchError(where, f"{count} records in {len(payload)} bytes", f"{_RECORD_BYTES_MIN} bytes a record")
+        raise BatchError(
+            where,
+            f"{counted(count, 'record')} in {counted(len(payload), 'byte')}",
+            f"{_RECORD_BYTES_MIN} bytes a record",
+        )
     batch = RecordBatch(
         header, content, buffer, payload_start, payload, np.empty(count, np.int64), np.empty(count, np.int32),
         np.empty(count, np.int64), np.empty(count, np.int32), where,
     )  # fmt: skip
     malformed = split_records(payload, batch.key_start, batch.key_length, batch.value_start, batch.value_length)
     if malformed >= 0:
-        raise BatchError(where, f"record {malformed} malformed", f"{count} records without headers, and nothing after")
+        raise BatchError(
+            where, f"record {malformed} malformed", f"{counted(count, 'record')} without headers, and nothing after"
+        )
     _check_keys(batch)
     return batch
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kframe.plugin import SnapshotError, StoreError
+from kframe.plugin import SnapshotError, StoreError, counted
 from kframe.plugin.commands import (
     COMMAND_CONFIG,
     IDS,
@@ -316,7 +316,10 @@ def _read(source: str | Path, command_config: Path | None) -> NodeSource:
     for text in node.history.damage:
         click.echo(f"warning: damaged log: {text}", err=True)
     if log.torn_bytes:
-        click.echo(f"note: {log.torn_bytes} bytes at the end of the log are no batch: {log.torn_reason}", err=True)
+        click.echo(
+            f"note: {counted(log.torn_bytes, 'byte')} without a batch at the end of the log: {log.torn_reason}",
+            err=True,
+        )
     return node
 
 

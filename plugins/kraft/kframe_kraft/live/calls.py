@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from kframe_kafka_wire.responses import WireError, error_of
 
+from kframe.plugin import counted
 from kframe_kraft.disk import SnapshotId
 
 FETCH: Final = 1
@@ -178,6 +179,6 @@ def _partition(api: str, topics: Any, index: str) -> Mapping[str, Any]:
     """The only partition of the only topic in a response."""
     partitions = [partition for topic in topics for partition in topic["partitions"]]
     if len(partitions) != 1 or partitions[0][index] != 0:
-        raise WireError(f"{api}: found {len(partitions)} partitions, expected partition 0 of {TOPIC}")
+        raise WireError(f"{api}: found {counted(len(partitions), 'partition')}, expected partition 0 of {TOPIC}")
     content: Mapping[str, Any] = partitions[0]
     return content

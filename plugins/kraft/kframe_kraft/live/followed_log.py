@@ -6,6 +6,7 @@ from typing import Final
 
 import numpy as np
 
+from kframe.plugin import counted
 from kframe_kraft.batches import BATCH_BYTES_MAX, RecordBatch, read_batch
 from kframe_kraft.batches.header import HEADER_BYTES, PREFIX
 from kframe_kraft.disk import Checkpoint, LogHistory, MetadataLog, QuorumState, SnapshotId
@@ -65,7 +66,7 @@ class FollowedLog:
             position += header.size
             batches.append(batch)
         if records and not batches:
-            raise BatchError(RECORDS, f"{len(records)} bytes", "a complete batch")
+            raise BatchError(RECORDS, counted(len(records), "byte"), "a complete batch")
         self._batches += batches
 
     def commit(self, high_watermark: int) -> None:

@@ -10,7 +10,7 @@ from typing import Final
 from kframe_kafka_wire.node import CONNECTION_ERRORS
 from kframe_kafka_wire.responses import PermanentFailure, WireError, error_of
 
-from kframe.plugin import ErrorCode, StoreError
+from kframe.plugin import ErrorCode, StoreError, counted
 from kframe_kraft.disk import LogHistory, SnapshotId
 from kframe_kraft.disk.batch_files import BatchFile
 from kframe_kraft.disk.temporary import TemporaryContent
@@ -172,8 +172,8 @@ class QuorumObserver:
             content.append(part.content)
             if not content.size <= part.size <= SNAPSHOT_BYTES_MAX or not (part.content or content.size == part.size):
                 raise WireError(
-                    f"FetchSnapshot: found {content.size} bytes of {part.size}, expected more, and at most "
-                    f"{SNAPSHOT_BYTES_MAX} in all"
+                    f"FetchSnapshot: found {counted(content.size, 'byte')} of {part.size:,}, expected more, "
+                    f"and at most {SNAPSHOT_BYTES_MAX:,} in all"
                 )
             if content.size == part.size:
                 return content

@@ -6,6 +6,7 @@ import struct
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
+from kframe.plugin import counted
 from kframe.plugin.kraft import Field, Table
 from kframe_kraft.errors import RecordError
 from kframe_kraft.records.primitives import READ, WRITE, Reader, Write, write_unsigned_varint
@@ -48,7 +49,7 @@ class Codec:
                 reader.position = start
                 values[name] = read(reader)
                 if reader.position != start + size:
-                    raise reader.error(f"{reader.position - start} bytes of field {name}", f"{size}")
+                    raise reader.error(f"{counted(reader.position - start, 'byte')} of field {name}", f"{size}")
         return self.table.record(**values)
 
     def write(self, out: bytearray, record: Any) -> None:

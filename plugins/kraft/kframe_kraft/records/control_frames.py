@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 from typing import Final
 
+from kframe.plugin import counted
 from kframe.plugin.kraft import CONTROL_TABLES_BY_TYPE, control
 from kframe_kraft.errors import RecordError
 from kframe_kraft.records.codec import Codec
@@ -48,5 +49,5 @@ def decode_control(key: bytes, value: bytes, where: str = "control record") -> c
     reader.position, reader.where = 0, f"{where}, {codec.name}"
     record: control.ControlRecord = codec.read(reader)
     if reader.remaining:
-        raise reader.error(f"{reader.remaining} bytes after the record", "its end")
+        raise reader.error(f"{counted(reader.remaining, 'byte')} after the record", "its end")
     return record

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from kframe.plugin import counted
 from kframe.plugin.kraft import TABLES_BY_TYPE, RecordAndVersion, records
 from kframe_kraft.errors import RecordError
 from kframe_kraft.records.codec import Codec
@@ -47,5 +48,5 @@ def decode_record(data: bytes, where: str = "record") -> RecordAndVersion:
     reader.where = f"{where}, {codec.name}"
     record = codec.read(reader)
     if reader.remaining:
-        raise reader.error(f"{reader.remaining} bytes after the record", "its end")
+        raise reader.error(f"{counted(reader.remaining, 'byte')} after the record", "its end")
     return RecordAndVersion(record, version)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 from uuid import UUID
 
+from kframe.plugin import counted
 from kframe.plugin.kraft import Kind
 from kframe_kraft.errors import RecordError
 
@@ -42,7 +43,7 @@ class Reader:
         """Return the position, and move ``size`` bytes past it."""
         start = self.position
         if size > self.end - start:
-            raise self.error(f"{self.end - start} bytes left", f"at least {size}")
+            raise self.error(f"{counted(self.end - start, 'byte')} left", f"at least {size}")
         self.position = start + size
         return start
 
@@ -68,7 +69,9 @@ class Reader:
         """Return the length of a string or array of items of at least this size, -1 for null."""
         length = self.unsigned_varint() - 1
         if length * item_size > self.remaining:
-            raise self.error(f"length {length} with {self.remaining} bytes left", "a length within the record")
+            raise self.error(
+                f"length {length} with {counted(self.remaining, 'byte')} left", "a length within the record"
+            )
         return length
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from kframe.plugin import counted
 from kframe_kraft.batches import RecordBatch
 from kframe_kraft.disk import LogHistory, read_history, read_properties
 from kframe_kraft.disk.properties import FILE_NAME
@@ -148,7 +149,9 @@ def _compare(reference: ReplicaLog, replica: ReplicaLog) -> ReplicaComparison:
 
 def _torn_text(replica: ReplicaLog) -> str | None:
     log = replica.history.log
-    return f"{log.torn_bytes} bytes at the end are no batch: {log.torn_reason}" if log.torn_bytes else None
+    return (
+        f"{counted(log.torn_bytes, 'byte')} without a batch at the end: {log.torn_reason}" if log.torn_bytes else None
+    )
 
 
 def _first_difference(
@@ -182,7 +185,7 @@ def _first_record(expected: RecordBatch, actual: RecordBatch) -> tuple[int, str]
     if len(expected.value_start) != len(actual.value_start):
         return expected.offset(
             count
-        ), f"{len(actual.value_start)} records here, {len(expected.value_start)} in the reference, {epochs}"
+        ), f"{counted(len(actual.value_start), 'record')} here, {len(expected.value_start)} in the reference, {epochs}"
     return expected.header.base_offset, f"equal records in another batch header, {epochs}"
 
 

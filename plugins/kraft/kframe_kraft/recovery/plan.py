@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from uuid import UUID, uuid4
 
+from kframe.plugin import counted
 from kframe.plugin.kraft import control, uuid_text
 from kframe_kraft.disk import LogHistory, MetaProperties, TransactionFilter, read_properties
 from kframe_kraft.errors import LogError
@@ -125,7 +126,8 @@ def _risks(history: LogHistory, node_id: int, end: int, last_epoch: int) -> list
             f"Records from offset {committed.offset} to {end - 1} may not have been committed. The copy commits them."
         )
     if history.log.torn_bytes:
-        risks.append(f"{history.log.torn_bytes} bytes after the last complete batch are cut: {history.log.torn_reason}")
+        torn = counted(history.log.torn_bytes, "byte")
+        risks.append(f"The copy lacks {torn} after the last complete batch: {history.log.torn_reason}")
     begin = _open_transaction(history)
     if begin is not None:
         risks.append(f"The transaction that begins at offset {begin} is open: the new leader aborts it.")

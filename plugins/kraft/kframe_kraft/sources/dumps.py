@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
+from kframe.plugin import counted
 from kframe.plugin.kraft import LogError, RecordAndVersion, control, from_json
 from kframe.plugin.settings import INT32_MAX, INT64_MAX
 from kframe.plugin.snapshot import unique_keys
@@ -185,7 +186,7 @@ class _DumpReader:
         base, last, count = (_number(match[group], INT64_MAX, where) for group in (1, 2, 3))
         epoch, timestamp = _number(match[4], INT32_MAX, where), _number(match[6], INT64_MAX, where)
         if count != last - base + 1:
-            raise LogError(where, f"{count} records of offset {base} to {last}", "a record of each offset")
+            raise LogError(where, f"{counted(count, 'record')} of offset {base} to {last}", "a record of each offset")
         if self.first_offset is None:
             self.first_offset = base
         elif base != self.end:
@@ -209,7 +210,9 @@ class _DumpReader:
         if self._missing:
             lines = self._count - self._missing
             expected = "a complete dump" if lines or self._has_records else _DECODER
-            raise LogError(self._batch_line, f"{lines} of {self._count} records of the batch", f"all, in {expected}")
+            raise LogError(
+                self._batch_line, f"{lines} of {counted(self._count, 'record')} of the batch", f"all, in {expected}"
+            )
         self._has_records = self._has_records or self._count > 0
 
     def _control_batch(self, record: control.ControlRecord, offset: int, where: str) -> RecordBatch:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from kframe.plugin import counted
 from kframe.plugin.kraft import LogError, control
 from kframe_kraft.detection import LOG_DIRECTORY, directory_below, is_dump, log_directory
 from kframe_kraft.disk import LogHistory, MetaProperties, SnapshotId, read_history, read_properties
@@ -93,7 +94,7 @@ def _require_records(where: str, history: LogHistory) -> None:
     if history.damage:
         actual = f"no record before the damage ({history.damage[0]})"
     elif log.torn_bytes:
-        actual = f"no record, and {log.torn_bytes} bytes that are no batch ({log.torn_reason})"
+        actual = f"no record, and {counted(log.torn_bytes, 'byte')} without a batch ({log.torn_reason})"
     else:
         actual = "no record"
     raise LogError(where, actual, f"the log of a node that has joined its quorum, in {_DIRECTORY}")

@@ -10,6 +10,7 @@ from uuid import UUID
 
 import numpy as np
 
+from kframe.plugin import counted
 from kframe.plugin.kraft import control, control_to_json, records, to_json
 from kframe.plugin.snapshot import topic_pattern
 from kframe_kraft.batches import RecordBatch
@@ -207,7 +208,7 @@ def _describe_control(record: control.ControlRecord) -> tuple[str, str]:
 def _boundary_row(committed: CommittedEnd, batch: RecordBatch) -> dict[str, Any]:
     header = batch.header
     kind = f"{'control ' if header.is_control else ''}record{'' if header.record_count == 1 else 's'}"
-    summary = f"{header.record_count} {kind}, {header.size} bytes"
+    summary = f"{header.record_count} {kind}, {counted(header.size, 'byte')}"
     return _row(committed, batch, header.base_offset, "Batch", str(header.next_offset - 1), summary)
 
 

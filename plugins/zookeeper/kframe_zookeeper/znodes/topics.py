@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 from msgspec import UNSET
 
-from kframe.plugin import ZnodeError
+from kframe.plugin import ZnodeError, counted
 from kframe.plugin.cluster import TopicTable, reassignment_flags
 from kframe.plugin.columns import REPLICAS_MAX, Int32, Ragged, offsets_of
 from kframe.plugin.snapshot import check_topic_name
@@ -168,7 +168,7 @@ def _check_assignment(record: TopicZnode, path: str) -> tuple[int, ...]:
             duplicates.append(partition)
         if not 0 < count <= REPLICAS_MAX:
             raise ZnodeError(
-                f"{path} field partitions.{partition}", f"{len(replicas)} replicas", f"1 to {REPLICAS_MAX}"
+                f"{path} field partitions.{partition}", counted(len(replicas), "replica"), f"1 to {REPLICAS_MAX}"
             )
     for field, moving in (("adding_replicas", record.adding_replicas), ("removing_replicas", record.removing_replicas)):
         for partition, brokers in moving.items():
