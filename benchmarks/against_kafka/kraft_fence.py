@@ -19,11 +19,11 @@ from kframe_kraft.decision_encoding import encode_decision
 from benchmarks.against_kafka import kafka_classes
 from benchmarks.against_kafka.kraft_replay import arguments, cluster
 from benchmarks.records import IncrementalRecord, command_of, table
-from kframe.core.kraft.apply_changes import apply_part
-from kframe.core.kraft.broker_events import fence_broker
+from kframe.core.kraft.brokers.broker_events import fence_broker
+from kframe.core.kraft.brokers.heartbeats import Heartbeats
 from kframe.core.kraft.context import KraftContext, KraftSettings
-from kframe.core.kraft.heartbeats import Heartbeats
 from kframe.core.kraft.random_source import JavaRandom
+from kframe.core.kraft.replication.apply_changes import apply_part
 from kframe.model.kraft.metadata import ClusterMetadata
 
 FENCED: Final = 0

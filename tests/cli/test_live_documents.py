@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from kframe.core.kraft import broker_events
+from kframe.core.kraft.brokers import broker_events
 from tests.cli.running import kframe
 from tests.schemas import assert_valid
 from tests.shadow.test_log_shadow import played

@@ -9,7 +9,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from kframe.core.kraft.context import KraftContext, KraftSettings
-from kframe.core.kraft.decision import ControllerResult, RequestRefused
+from kframe.core.kraft.controller_result import ControllerResult, RequestRefused
 from kframe.core.kraft.random_source import JavaRandom
 from kframe.model.kafka_uuids import uuid_of_text, uuid_text
 from kframe.model.kraft.ids import ELR_VERSION, METADATA_VERSION, ResourceType

@@ -6,19 +6,13 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from uuid import UUID
 
-from kframe.core.kraft import (
-    alter_partition,
-    broker_events,
-    configs,
-    directories,
-    elections,
-    features,
-    reassignment,
-    registration,
-    topics,
-)
-from kframe.core.kraft.configs import KraftConfigOperation
-from kframe.core.kraft.decision import ControllerResult, PartitionResult, RequestRefused
+from kframe.core.kraft.brokers import broker_events, registration
+from kframe.core.kraft.configuration import configs
+from kframe.core.kraft.configuration.configs import KraftConfigOperation
+from kframe.core.kraft.controller_result import ControllerResult, PartitionResult, RequestRefused
+from kframe.core.kraft.features import feature_updates
+from kframe.core.kraft.replication import alter_partition, directories, elections, reassignment
+from kframe.core.kraft.topics import topic_requests
 from kframe.errors import ErrorCode
 from kframe.model.kafka_uuids import uuid_of_text, uuid_text
 from kframe.model.kraft.brokers import BrokerRegistration
@@ -279,7 +273,7 @@ def create_topics(oracle: Oracle, event: Event) -> Decided:
 
     validate_only = event.get("validateOnly", False)
     new_topics = [
-        topics.CreatableTopic(
+        topic_requests.CreatableTopic(
             item["name"],
             item.get("partitions", -1),
             item.get("replicationFactor", -1),
@@ -288,7 +282,7 @@ def create_topics(oracle: Oracle, event: Event) -> Decided:
         )
         for item in event["topics"]
     ]
-    decision = topics.create_topics(oracle.context, new_topics, new_id, validate_only=validate_only)
+    decision = topic_requests.create_topics(oracle.context, new_topics, new_id, validate_only=validate_only)
     if not validate_only:
         oracle.topics_created = created
     response = []
@@ -308,14 +302,14 @@ def _assignment(index: int, value: Any) -> tuple[int, tuple[int, ...]]:
 
 def create_partitions(oracle: Oracle, event: Event) -> Decided:
     requests = [
-        topics.CreatePartitionsTopic(
+        topic_requests.CreatePartitionsTopic(
             item["name"],
             item["count"],
             None if item.get("assignments") is None else tuple(tuple(replicas) for replicas in item["assignments"]),
         )
         for item in event["topics"]
     ]
-    decision = topics.create_partitions(oracle.context, requests)
+    decision = topic_requests.create_partitions(oracle.context, requests)
     response = [{"topic": result.topic, "error": result.error.name} for result in decision.response]
     if event.get("validateOnly"):
         decision = ControllerResult(atomic=True, response=decision.response)
@@ -325,7 +319,7 @@ def create_partitions(oracle: Oracle, event: Event) -> Decided:
 def delete_topics(oracle: Oracle, event: Event) -> Decided:
     topic_ids = [oracle.topic_id(name) for name in event["topics"]]
     names = {topic_id: oracle.topic_name(topic_id) for topic_id in topic_ids}
-    decision = topics.delete_topics(oracle.context, topic_ids)
+    decision = topic_requests.delete_topics(oracle.context, topic_ids)
     response = [{"topic": names[result.topic_id], "error": result.error.name} for result in decision.response]
     return decision, _sorted(response), None
 
@@ -346,11 +340,13 @@ def set_config(oracle: Oracle, event: Event) -> Decided:
 
 
 def update_features(oracle: Oracle, event: Event) -> Decided:
-    upgrade_type = features.UpgradeType(event.get("upgradeType", "upgrade"))
+    upgrade_type = feature_updates.UpgradeType(event.get("upgradeType", "upgrade"))
     updates = {name: (level, upgrade_type) for name, level in event["features"].items()}
     try:
         validate_only = event.get("validateOnly", False)
-        decision = features.update_features(oracle.context, updates, validate_only=validate_only, kraft_version=1)
+        decision = feature_updates.update_features(
+            oracle.context, updates, validate_only=validate_only, kraft_version=1
+        )
     except RequestRefused as refusal:
         return ControllerResult(), {"error": refusal.error.name}, None
     return decision, {"error": "NONE"}, None

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.decision import RecordAndVersion
+from kframe.core.kraft.controller_result import RecordAndVersion
 from kframe.model.ids import RecoveryState
 from kframe.model.kafka_uuids import uuid_of_text, uuid_text
 from kframe.model.kraft import records

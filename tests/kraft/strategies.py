@@ -9,11 +9,12 @@ from uuid import UUID
 import numpy as np
 from hypothesis import strategies as st
 
-from kframe.core.kraft import membership
+from kframe.core.kraft.brokers.heartbeats import Heartbeats
 from kframe.core.kraft.context import KraftContext, KraftSettings
-from kframe.core.kraft.heartbeats import Heartbeats
-from kframe.core.kraft.partition_changes import PlannedChanges, TargetReplicas, planned_changes
 from kframe.core.kraft.random_source import JavaRandom
+from kframe.core.kraft.replay import replay
+from kframe.core.kraft.replication import isr_changes
+from kframe.core.kraft.replication.partition_changes import PlannedChanges, TargetReplicas, planned_changes
 from kframe.model.columns import Int32, Ragged
 from kframe.model.kraft.ids import ELR_VERSION, METADATA_VERSION, MetadataLevel
 from kframe.model.kraft.metadata import ClusterMetadata
@@ -24,7 +25,6 @@ from kframe.model.kraft.records import (
     RegisterBrokerRecord,
     TopicRecord,
 )
-from kframe.model.kraft.replay import replay
 
 BROKERS: Final = 6
 TOPICS: Final = 2
@@ -141,5 +141,5 @@ def without_adding(context: KraftContext, broker_id: int, rows: Int32) -> list[P
 
 
 CHANGES: Final[tuple[Change, ...]] = (
-    membership.remove_broker, membership.remove_unclean_broker, membership.add_broker, without_adding,
+    isr_changes.remove_broker, isr_changes.remove_unclean_broker, isr_changes.add_broker, without_adding,
 )  # fmt: skip

@@ -8,11 +8,11 @@ from uuid import UUID, uuid5
 
 import pytest
 
-from kframe.core.kraft import admin_requests
-from kframe.core.kraft.configs import KraftConfigChange, KraftConfigOperation
+from kframe.core.kraft import controller_apis
+from kframe.core.kraft.configuration.configs import KraftConfigChange, KraftConfigOperation
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.decision import ControllerResult, RequestRefused
-from kframe.core.kraft.topics import PARTITIONS_MAX, CreatableTopic, CreatePartitionsTopic
+from kframe.core.kraft.controller_result import ControllerResult, RequestRefused
+from kframe.core.kraft.topics.topic_requests import PARTITIONS_MAX, CreatableTopic, CreatePartitionsTopic
 from kframe.model.kraft.ids import ResourceType
 from tests.whatif.kraft_samples import TOPIC_ID, new_whatif, partition
 
@@ -26,17 +26,17 @@ def context() -> KraftContext:
 
 def creating(*names: str, count: int = 1) -> Callable[[KraftContext], ControllerResult]:
     requested = [CreatableTopic(name, count, 1) for name in names]
-    return lambda context: admin_requests.create_topics(context, requested, lambda name: uuid5(TOPIC_ID, name))
+    return lambda context: controller_apis.create_topics(context, requested, lambda name: uuid5(TOPIC_ID, name))
 
 
 def growing(*topics: tuple[str, int]) -> Callable[[KraftContext], ControllerResult]:
-    return lambda context: admin_requests.create_partitions(
+    return lambda context: controller_apis.create_partitions(
         context, [CreatePartitionsTopic(*topic) for topic in topics]
     )
 
 
 def deleting(*names: str, ids: tuple[UUID, ...] = ()) -> Callable[[KraftContext], ControllerResult]:
-    return lambda context: admin_requests.delete_topics(context, names, ids)
+    return lambda context: controller_apis.delete_topics(context, names, ids)
 
 
 #: Name, request, and then the errors and the number of records.
@@ -82,11 +82,11 @@ def test_repeated_config_resource_is_refused() -> None:
         return KraftConfigChange((ResourceType.TOPIC, name), {"retention.ms": operation})
 
     changes = [change("t"), change("x"), change("x")]
-    result = admin_requests.alter_configs(context(), changes)
+    result = controller_apis.alter_configs(context(), changes)
     assert {topic_result.resource[1]: topic_result.error.name for topic_result in result.response} == {
         "t": "NONE",
         "x": "INVALID_REQUEST",
     }
     assert len(result.records) == 1
-    validated = admin_requests.alter_configs(context(), changes, validate_only=True)
+    validated = controller_apis.alter_configs(context(), changes, validate_only=True)
     assert (validated.response, validated.records) == (result.response, [])

@@ -6,16 +6,16 @@ import numpy as np
 from hypothesis import given, reject
 from hypothesis import strategies as st
 
-from kframe.core.kraft import broker_events
-from kframe.core.kraft.apply_changes import apply_changes, apply_part
+from kframe.core.kraft.brokers import broker_events
+from kframe.core.kraft.brokers.heartbeats import Heartbeats
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.decision import records_of
-from kframe.core.kraft.heartbeats import Heartbeats
+from kframe.core.kraft.controller_result import records_of
 from kframe.core.kraft.random_source import JavaRandom
+from kframe.core.kraft.replay import replay
+from kframe.core.kraft.replication.apply_changes import apply_changes, apply_part
 from kframe.model.kraft.directories import MIGRATING
 from kframe.model.kraft.ids import MetadataLevel
 from kframe.model.kraft.metadata import ClusterMetadata
-from kframe.model.kraft.replay import replay
 from kframe.model.kraft.views import partition_record
 from tests.kraft.strategies import BROKERS, CHANGES, PARTITIONS, TOPICS, Change, clusters, context_of
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from kframe_kraft.batches import BatchPosition, read_batch
 from kframe_kraft.decision_encoding import encode_decision
 
-from kframe.core.kraft import broker_events
-from kframe.core.kraft.decision import RECORDS_MAX, DecisionPart, RecordAndVersion, records_of
+from kframe.core.kraft.brokers import broker_events
+from kframe.core.kraft.controller_result import RECORDS_MAX, DecisionPart, RecordAndVersion, records_of
 from kframe.errors import RecordError
 from kframe.model.kraft.metadata import ClusterMetadata
 from tests.kraft.large import large_cluster

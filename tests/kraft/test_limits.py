@@ -8,9 +8,11 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from kframe.core.kraft import broker_events, elections, reassignment, topics
-from kframe.core.kraft.decision import RECORDS_MAX, ControllerResult, RequestRefused
+from kframe.core.kraft.brokers import broker_events
+from kframe.core.kraft.controller_result import RECORDS_MAX, ControllerResult, RequestRefused
 from kframe.core.kraft.random_source import JavaRandom, shuffle
+from kframe.core.kraft.replication import elections, reassignment
+from kframe.core.kraft.topics import topic_requests
 from kframe.errors import ErrorCode
 from kframe.model.kraft.ids import KraftElection
 from kframe.model.kraft.records import BrokerRegistrationChangeRecord, PartitionChangeRecord
@@ -58,10 +60,12 @@ def test_balance_task_elects_1000_leaders_per_pass() -> None:
 
 def test_create_topic_is_limited_to_9999_partitions() -> None:
     context = large_cluster(3, 3)
-    largest = topics.CreatableTopic("largest", 9_999, 1)
-    assert len(topics.create_topics(context, [largest], lambda name: UUID(int=1)).records) == RECORDS_MAX
+    largest = topic_requests.CreatableTopic("largest", 9_999, 1)
+    assert len(topic_requests.create_topics(context, [largest], lambda name: UUID(int=1)).records) == RECORDS_MAX
     with pytest.raises(RequestRefused, match="POLICY_VIOLATION"):
-        topics.create_topics(context, [topics.CreatableTopic("more", 10_000, 1)], lambda name: UUID(int=1))
+        topic_requests.create_topics(
+            context, [topic_requests.CreatableTopic("more", 10_000, 1)], lambda name: UUID(int=1)
+        )
 
 
 def test_reassignments_beyond_records_max_fail() -> None:
@@ -80,7 +84,9 @@ def test_reassignments_beyond_records_max_fail() -> None:
 def test_random_placement_uses_distinct_brokers() -> None:
     context = large_cluster(5, 5)
     context.random = SimpleNamespace(next_int=lambda bound: bound - 1)
-    decision = topics.create_topics(context, [topics.CreatableTopic("t", 40, 3)], lambda name: UUID(int=1))
+    decision = topic_requests.create_topics(
+        context, [topic_requests.CreatableTopic("t", 40, 3)], lambda name: UUID(int=1)
+    )
     replicas = [record.replicas for record, _ in decision.records[1:]]  # type: ignore[attr-defined]
     assert all(len(set(brokers)) == 3 for brokers in replicas)
     assert {brokers[0] for brokers in replicas} == set(range(5))

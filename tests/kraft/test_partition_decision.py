@@ -8,16 +8,16 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kframe.core.kraft.brokers.heartbeats import Heartbeats
 from kframe.core.kraft.context import KraftContext, KraftSettings
-from kframe.core.kraft.decision import RecordAndVersion, partition_version
-from kframe.core.kraft.heartbeats import Heartbeats
-from kframe.core.kraft.partition_changes import TargetReplicas, change_partitions
+from kframe.core.kraft.controller_result import RecordAndVersion, partition_version
 from kframe.core.kraft.random_source import JavaRandom
+from kframe.core.kraft.replay import replay
+from kframe.core.kraft.replication.partition_changes import TargetReplicas, change_partitions
 from kframe.model.columns import Ragged
 from kframe.model.kraft.ids import ELR_VERSION, KraftElection, MetadataLevel
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.kraft.records import ConfigRecord, FeatureLevelRecord, Ids, PartitionRecord
-from kframe.model.kraft.replay import replay
 from kframe.model.kraft.views import partition_record
 from tests.kraft.naive_decision import Decision
 from tests.kraft.strategies import BROKERS, PARTITIONS, TOPICS, clusters, directory_lists, member_lists

@@ -24,8 +24,8 @@ from kframe_kraft.testing.kafka_tools import KafkaTools
 from kframe_zookeeper.testing.process import wait_until
 
 from kframe import read_snapshot
-from kframe.core.kraft.broker_events import fence_broker
-from kframe.core.kraft.decision import DecisionPart, RecordAndVersion, records_of
+from kframe.core.kraft.brokers.broker_events import fence_broker
+from kframe.core.kraft.controller_result import DecisionPart, RecordAndVersion, records_of
 from kframe.model.ids import NO_LEADER, RecoveryState
 from kframe.plugin.kraft import directory_ids, records
 from kframe.snapshot import Snapshot

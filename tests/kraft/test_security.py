@@ -9,14 +9,14 @@ from uuid import UUID
 
 import pytest
 
-from kframe.core.kraft.acls import AclEntry, create_acls, delete_acls
+from kframe.core.kraft.brokers.heartbeats import Heartbeats
+from kframe.core.kraft.brokers.node_requests import allocate_producer_ids, unregister_controller
 from kframe.core.kraft.context import KraftContext, KraftSettings
-from kframe.core.kraft.decision import ControllerResult, RequestRefused
-from kframe.core.kraft.heartbeats import Heartbeats
-from kframe.core.kraft.node_requests import allocate_producer_ids, unregister_controller
-from kframe.core.kraft.quotas import QuotaChange, alter_client_quotas
+from kframe.core.kraft.controller_result import ControllerResult, RequestRefused
 from kframe.core.kraft.random_source import JavaRandom
-from kframe.core.kraft.scram import ScramDeletion, ScramUpsertion, alter_credentials
+from kframe.core.kraft.security.acls import AclEntry, create_acls, delete_acls
+from kframe.core.kraft.security.quotas import QuotaChange, alter_client_quotas
+from kframe.core.kraft.security.scram import ScramDeletion, ScramUpsertion, alter_credentials
 from kframe.errors import ErrorCode
 from kframe.model.acls import AclFilter
 from kframe.model.kraft.metadata import ClusterMetadata

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import pytest
 
+from kframe.core.kraft.replay import replay
 from kframe.model.kraft.records import BrokerRegistrationChangeRecord, PartitionRecord
-from kframe.model.kraft.replay import replay
 from kframe.snapshot import Snapshot, Source
 from kframe.staging.manifest import StageFailure, StageManifest
 from kframe.staging.request import StageRequest

@@ -9,10 +9,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kframe.core.kraft.decision import RequestRefused
-from kframe.core.kraft.heartbeats import Heartbeats
-from kframe.core.kraft.leader_selection import BuiltinSelection, LeaderSelection
+from kframe.core.kraft.brokers.heartbeats import Heartbeats
+from kframe.core.kraft.controller_result import RequestRefused
 from kframe.core.kraft.random_source import RandomSource
+from kframe.core.kraft.replay import replay
+from kframe.core.kraft.replication.leader_selection import BuiltinSelection, LeaderSelection
 from kframe.errors import ErrorCode
 from kframe.model.columns import Int32, UInt8
 from kframe.model.kraft.brokers import BrokerRegistration
@@ -20,7 +21,6 @@ from kframe.model.kraft.ids import ELR_VERSION, KRAFT_VERSION, METADATA_VERSION,
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.kraft.records import MetadataRecord
 from kframe.model.kraft.releases import LATEST_RELEASE, Release
-from kframe.model.kraft.replay import replay
 from kframe.model.kraft.topics import MIN_INSYNC_REPLICAS, UNCLEAN_ELECTION, UNSET, parse_min_isr, parse_unclean
 
 #: The feature levels that this controller supports.

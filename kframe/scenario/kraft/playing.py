@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from kframe.core.kraft.context import SUPPORTED_FEATURES, KraftContext, KraftSettings
-from kframe.core.kraft.decision import ControllerResult, RequestRefused
-from kframe.core.kraft.leader_selection import LeaderSelection
+from kframe.core.kraft.controller_result import ControllerResult, RequestRefused
+from kframe.core.kraft.replication.leader_selection import LeaderSelection
 from kframe.errors import ErrorCode, ScenarioError
 from kframe.model.kraft.ids import METADATA_VERSION, MetadataLevel
 from kframe.model.kraft.levels import parse_level

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
 
-from kframe.core.kraft.broker_events import fence_stale_broker
+from kframe.core.kraft.brokers.broker_events import fence_stale_broker
+from kframe.core.kraft.brokers.heartbeats import Heartbeats
 from kframe.core.kraft.context import SUPPORTED_FEATURES, KraftContext, KraftSettings
-from kframe.core.kraft.decision import ControllerResult, RecordAndVersion
-from kframe.core.kraft.elections import balance_leaders, elect_unclean_leaders
-from kframe.core.kraft.heartbeats import Heartbeats
-from kframe.core.kraft.leader_selection import LeaderSelection
+from kframe.core.kraft.controller_result import ControllerResult, RecordAndVersion
 from kframe.core.kraft.random_source import JavaRandom
+from kframe.core.kraft.replication.elections import balance_leaders, elect_unclean_leaders
+from kframe.core.kraft.replication.leader_selection import LeaderSelection
 from kframe.model.kraft.control import (
     ControlRecord,
     KRaftVersionFeature,

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import kframe
-from kframe.core.kraft.decision import RecordAndVersion
-from kframe.core.kraft.selectors import SelectorSelection
+from kframe.core.kraft.controller_result import RecordAndVersion
+from kframe.core.kraft.replication.selectors import SelectorSelection
 from kframe.errors import ScenarioError
 from kframe.model.elections import LeaderSelector
 from kframe.model.ids import ElectionKind

@@ -15,7 +15,7 @@ from enum import Enum
 from typing import Final
 
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.decision import RecordAndVersion, RequestRefused, records_of
+from kframe.core.kraft.controller_result import RecordAndVersion, RequestRefused, records_of
 from kframe.model.kraft.ids import METADATA_VERSION
 from kframe.model.kraft.records import (
     BrokerRegistrationChangeRecord,

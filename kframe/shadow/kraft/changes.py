@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from kframe.core.kraft.alter_partition import KraftIsrProposal
-from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.decision import RecordAndVersion, records_of
-from kframe.core.kraft.request_causes import (
+from kframe.core.kraft.causes.request_causes import (
     ALTERED,
     UNCLEAN,
     alter_partition_changes,
@@ -16,6 +13,9 @@ from kframe.core.kraft.request_causes import (
     replicas_in_offline_directories,
     request_changes,
 )
+from kframe.core.kraft.context import KraftContext
+from kframe.core.kraft.controller_result import RecordAndVersion, records_of
+from kframe.core.kraft.replication.alter_partition import KraftIsrProposal
 from kframe.model.kraft.records import MetadataRecord, PartitionChangeRecord
 from kframe.shadow.kraft.differences import (
     RECORD,

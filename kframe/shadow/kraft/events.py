@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TypeAlias
 
-from kframe.core.kraft.broker_events import (
+from kframe.core.kraft.brokers.broker_events import (
     begin_controlled_shutdown,
     fence_broker,
     unfence_broker,
     unregister_broker,
 )
-from kframe.core.kraft.change_causes import (
+from kframe.core.kraft.brokers.registration import BrokerRegistrationRequest, register_broker
+from kframe.core.kraft.causes.change_causes import (
     CONTROLLED_SHUTDOWN,
     DIRECTORY_FAILED,
     FENCED,
@@ -23,9 +24,8 @@ from kframe.core.kraft.change_causes import (
     is_empty,
 )
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.decision import DecisionPart
-from kframe.core.kraft.directories import cordon_directories, handle_directories_offline
-from kframe.core.kraft.registration import BrokerRegistrationRequest, register_broker
+from kframe.core.kraft.controller_result import DecisionPart
+from kframe.core.kraft.replication.directories import cordon_directories, handle_directories_offline
 from kframe.model.kraft.brokers import BrokerRegistration
 from kframe.model.kraft.records import (
     BrokerRegistrationChangeRecord,

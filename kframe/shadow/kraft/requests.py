@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final, TypeAlias, TypeVar
 
-from kframe.core.kraft.configs import KraftConfigChange, KraftConfigOperation, alter_configs
+from kframe.core.kraft.brokers.node_requests import allocate_producer_ids, unregister_controller
+from kframe.core.kraft.configuration.configs import KraftConfigChange, KraftConfigOperation, alter_configs
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.decision import ControllerResult, DecisionPart, RequestRefused
-from kframe.core.kraft.features import UpgradeType, update_features
-from kframe.core.kraft.node_requests import allocate_producer_ids, unregister_controller
-from kframe.core.kraft.topics import (
+from kframe.core.kraft.controller_result import ControllerResult, DecisionPart, RequestRefused
+from kframe.core.kraft.features.feature_updates import UpgradeType, update_features
+from kframe.core.kraft.topics.topic_requests import (
     CreatableTopic,
     CreatePartitionsTopic,
     create_partitions,

@@ -9,10 +9,10 @@ from typing import Final
 
 import numpy as np
 
-from kframe.core.kraft.apply_changes import apply_part
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.decision import DecisionPart, RecordAndVersion, records_of
-from kframe.core.kraft.partition_changes import PartitionChangeBatch, PlannedChanges
+from kframe.core.kraft.controller_result import DecisionPart, RecordAndVersion, records_of
+from kframe.core.kraft.replication.apply_changes import apply_part
+from kframe.core.kraft.replication.partition_changes import PartitionChangeBatch, PlannedChanges
 from kframe.model.columns import Int32, Int64
 from kframe.model.kraft.record_sizes import FRAME_BYTES, record_size, varint_sizes
 from kframe.model.kraft.records import (

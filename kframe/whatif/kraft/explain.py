@@ -12,7 +12,7 @@ from enum import StrEnum
 import numpy as np
 
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.leader_selection import Candidates, LeaderSelection
+from kframe.core.kraft.replication.leader_selection import Candidates, LeaderSelection
 from kframe.errors import InputError
 from kframe.model.columns import Int32, UInt8
 from kframe.model.ids import NO_LEADER, ElectionKind, RecoveryState

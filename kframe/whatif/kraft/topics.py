@@ -8,10 +8,10 @@ from uuid import NAMESPACE_OID, UUID, uuid5
 
 import numpy as np
 
-from kframe.core.kraft import admin_requests
-from kframe.core.kraft.decision import ControllerResult, RequestRefused
+from kframe.core.kraft import controller_apis
+from kframe.core.kraft.controller_result import ControllerResult, RequestRefused
 from kframe.core.kraft.random_source import JavaRandom
-from kframe.core.kraft.topics import (
+from kframe.core.kraft.topics.topic_requests import (
     DEFAULT,
     CreatableTopic,
     CreatableTopicResult,
@@ -40,7 +40,7 @@ def play_creation(
     count = context.settings.num_partitions if partitions == DEFAULT else partitions
     return _play(
         whatif, Operation(Verb.CREATE, partitions=len(lists) or count, topics=(name,)), "the topic is created", seed,
-        lambda: admin_requests.create_topics(context, [topic], _new_id(whatif)),
+        lambda: controller_apis.create_topics(context, [topic], _new_id(whatif)),
     )  # fmt: skip
 
 
@@ -51,7 +51,7 @@ def play_expansion(whatif: KraftWhatIf, name: str, count: int, assignments: Assi
     notes = tuple(_factor_notes(whatif, name))
     outcome = _play(
         whatif, Operation(Verb.CREATE_PARTITIONS, partitions=count, topics=(name,)), "the partitions are created", seed,
-        lambda: admin_requests.create_partitions(whatif.context, [topic]),
+        lambda: controller_apis.create_partitions(whatif.context, [topic]),
     )  # fmt: skip
     return replace(outcome, notes=(*outcome.notes, *notes))
 
@@ -109,7 +109,7 @@ def play_deletion(whatif: KraftWhatIf, names: Iterable[str]) -> Outcome:
 
     def act() -> ControllerResponse:
         sizes = {name: _size(metadata, name) for name in topics}
-        response = whatif.decide(lambda: admin_requests.delete_topics(whatif.context, topics)).response
+        response = whatif.decide(lambda: controller_apis.delete_topics(whatif.context, topics)).response
         results_by_topic = {result.topic: result for result in response}
         for name in topics:
             deleted = results_by_topic[name].error is ErrorCode.NONE

@@ -10,15 +10,15 @@ from uuid import NAMESPACE_OID, UUID, uuid5
 
 import numpy as np
 
-from kframe.core.kraft import broker_events, directories, elections, features
-from kframe.core.kraft.broker_events import BrokerHeartbeat
+from kframe.core.kraft.brokers import broker_events
+from kframe.core.kraft.brokers.heartbeats import Heartbeats
+from kframe.core.kraft.brokers.registration import BrokerRegistrationRequest, register_broker
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.decision import ControllerResult, DecisionPart, PartitionResult, RequestRefused
-from kframe.core.kraft.features import UpgradeType
-from kframe.core.kraft.heartbeats import Heartbeats
+from kframe.core.kraft.controller_result import ControllerResult, DecisionPart, PartitionResult, RequestRefused
+from kframe.core.kraft.features.feature_updates import UpgradeType, update_features
 from kframe.core.kraft.random_source import JavaRandom
-from kframe.core.kraft.registration import BrokerRegistrationRequest, register_broker
-from kframe.core.kraft.selectors import SelectorSelection
+from kframe.core.kraft.replication import directories, elections
+from kframe.core.kraft.replication.selectors import SelectorSelection
 from kframe.core.selectors.leader_selection import FaultKind
 from kframe.errors import ErrorCode, InputError
 from kframe.lazy import load_at_call
@@ -295,7 +295,7 @@ class KraftWhatIf(WhatIf):
             registration = context.metadata.brokers.registrations[broker_id]
             for other in context.heartbeats.brokers.values():
                 other.metadata_offset = max(other.metadata_offset, offset)  # every broker has applied the log
-            heartbeat = BrokerHeartbeat(broker_id, registration.broker_epoch, offset, want_shut_down=True)
+            heartbeat = broker_events.BrokerHeartbeat(broker_id, registration.broker_epoch, offset, want_shut_down=True)
             self.decide(lambda: broker_events.handle_heartbeat(context, heartbeat))
             broker = context.metadata.brokers.index_of(broker_id)
             remaining = context.metadata.partitions.rows_led_by(broker)
@@ -350,7 +350,7 @@ class KraftWhatIf(WhatIf):
             for name, level in levels.items()
         }
         try:
-            self.decide(lambda: features.update_features(self.context, updates))
+            self.decide(lambda: update_features(self.context, updates))
         except RequestRefused as refusal:
             return self.refused(refusal)
         return _response()

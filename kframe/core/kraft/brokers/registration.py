@@ -1,0 +1,127 @@
+"""The registration of brokers (Kafka 4.4 ``ClusterControlManager.registerBroker``)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from uuid import UUID
+
+from kframe.core.kraft.brokers.broker_events import handle_broker_shutdown
+from kframe.core.kraft.context import KraftContext
+from kframe.core.kraft.controller_result import (
+    ControllerResult,
+    DecisionPart,
+    RecordAndVersion,
+    RequestRefused,
+)
+from kframe.errors import ErrorCode
+from kframe.model.kafka_uuids import uuid_text
+from kframe.model.kraft.directories import NO_BROKER
+from kframe.model.kraft.directory_ids import is_reserved
+from kframe.model.kraft.ids import KRAFT_VERSION, METADATA_VERSION, MetadataLevel
+from kframe.model.kraft.record_versions import record_version
+from kframe.model.kraft.records import BrokerEndpoint, BrokerFeature, DirectoryIds, RegisterBrokerRecord
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerRegistrationRequest:
+    """A BrokerRegistration request. ``detects_clean_shutdown``: its version is 3 or higher."""
+
+    broker_id: int
+    cluster_id: str
+    incarnation_id: UUID
+    end_points: tuple[BrokerEndpoint, ...] = ()
+    features: tuple[BrokerFeature, ...] = ()
+    rack: str | None = None
+    directories: DirectoryIds = ()
+    previous_broker_epoch: int = -1
+    is_migrating_zk_broker: bool = False
+    detects_clean_shutdown: bool = True
+
+
+def register_broker(
+    context: KraftContext, request: BrokerRegistrationRequest, broker_epoch: int, kraft_version: int = 0
+) -> ControllerResult:
+    """Register a process of a broker; the response is its broker epoch.
+
+    ``broker_epoch`` is the end of the log. A new incarnation gets it; the same incarnation keeps its epoch and states.
+    Raises RequestRefused for a duplicate, invalid directories or unsupported features.
+    """
+    broker_id = request.broker_id
+    stored = context.metadata.brokers.registrations.get(broker_id)
+    _check_request(context, request)
+    if context.level >= MetadataLevel.DIRECTORIES:
+        _check_directories(context, request)
+    finalized = {**context.metadata.features, METADATA_VERSION: context.level, KRAFT_VERSION: kraft_version}
+    _check_features(request, finalized)
+    same_process = stored is not None and stored.incarnation_id == request.incarnation_id
+    records: list[DecisionPart] = []
+    if not same_process:
+        previous = -2 if stored is None else stored.broker_epoch
+        clean = request.detects_clean_shutdown and previous == request.previous_broker_epoch
+        records += handle_broker_shutdown(context, broker_id, clean=clean)
+    record = RegisterBrokerRecord(
+        broker_id=broker_id,
+        incarnation_id=request.incarnation_id,
+        broker_epoch=stored.broker_epoch if stored is not None and same_process else broker_epoch,
+        end_points=request.end_points,
+        features=request.features,
+        rack=request.rack,
+        fenced=stored.fenced if stored is not None and same_process else True,
+        in_controlled_shutdown=same_process and stored is not None and stored.in_controlled_shutdown,
+        log_dirs=request.directories if context.level >= MetadataLevel.DIRECTORIES else (),
+    )
+    records.append(RecordAndVersion(record, record_version(record, context.level)))
+    if not same_process:
+        context.heartbeats.brokers.pop(broker_id, None)
+    context.heartbeats.register(broker_id, record.fenced)
+    return ControllerResult(records, response=record.broker_epoch)
+
+
+def _check_request(context: KraftContext, request: BrokerRegistrationRequest) -> None:
+    if request.cluster_id != context.settings.cluster_id:
+        message = f"Expected cluster ID {context.settings.cluster_id}, but got cluster ID {request.cluster_id}"
+        raise RequestRefused(ErrorCode.INCONSISTENT_CLUSTER_ID, message)
+    stored = context.metadata.brokers.registrations.get(request.broker_id)
+    is_other_process = stored is not None and stored.incarnation_id != request.incarnation_id
+    epoch = -1 if stored is None else stored.broker_epoch
+    if is_other_process and context.heartbeats.has_valid_session(request.broker_id, epoch, context.now_ns):
+        message = f"The session of another process with broker ID {request.broker_id} is valid."
+        raise RequestRefused(ErrorCode.DUPLICATE_BROKER_REGISTRATION, message)
+    if request.is_migrating_zk_broker:
+        message = "Controller does not support registering ZK brokers."
+        raise RequestRefused(ErrorCode.BROKER_ID_NOT_REGISTERED, message)
+
+
+def _check_directories(context: KraftContext, request: BrokerRegistrationRequest) -> None:
+    problem = None
+    if not request.directories:
+        problem = "No directories specified in request"
+    elif any(is_reserved(directory) for directory in request.directories):
+        problem = "Reserved directory ID in request"
+    elif len(set(request.directories)) != len(request.directories):
+        problem = "Duplicate directory ID in request"
+    if problem is not None:
+        raise RequestRefused(ErrorCode.INVALID_REGISTRATION, problem)
+    broker = context.metadata.brokers.find(request.broker_id)
+    for directory in request.directories:
+        owner = context.metadata.directories.broker_of(directory)
+        if owner not in (NO_BROKER, broker):
+            owner_id = context.metadata.brokers.ids[owner]
+            message = f"Broker {owner_id} is already registered with directory {uuid_text(directory)}"
+            raise RequestRefused(ErrorCode.INVALID_REGISTRATION, message)
+
+
+def _check_features(request: BrokerRegistrationRequest, finalized: Mapping[str, int]) -> None:
+    """Every finalized level is in the broker's range; an absent feature has the range 0 to 0."""
+    ranges = {feature.name: (feature.min_supported_version, feature.max_supported_version)
+              for feature in request.features}  # fmt: skip
+    for name in (*ranges, *(name for name in finalized if name not in ranges and name != METADATA_VERSION)):
+        low, high = ranges.get(name, (0, 0))
+        level = finalized.get(name, 0)
+        if not low <= level <= high:
+            message = f"The broker supports {name} from {low} to {high}, but its finalized version is {level}."
+            raise RequestRefused(ErrorCode.UNSUPPORTED_VERSION, message)
+    if METADATA_VERSION not in ranges:
+        message = f"Request features do not contain '{METADATA_VERSION}'"
+        raise RequestRefused(ErrorCode.INVALID_REGISTRATION, message)

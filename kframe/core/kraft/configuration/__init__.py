@@ -1,0 +1,1 @@
+"""Configurations of topics, brokers, client metrics and groups (Kafka ``ConfigurationControlManager``)."""

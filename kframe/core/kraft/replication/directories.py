@@ -1,0 +1,123 @@
+"""Log directories: offline, cordoned and assigned ones (Kafka 4.4 ``ReplicationControlManager``)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+import numpy as np
+
+from kframe.core.kraft.context import KraftContext
+from kframe.core.kraft.controller_result import ControllerResult, DecisionPart, RecordAndVersion, RequestRefused
+from kframe.core.kraft.replication.isr_changes import remove_broker, rows_in_directory
+from kframe.core.kraft.replication.partition_changes import TargetReplicas, change_records
+from kframe.errors import ErrorCode
+from kframe.model.columns import Ragged
+from kframe.model.kraft.brokers import BrokerRegistration
+from kframe.model.kraft.ids import KraftElection, MetadataLevel
+from kframe.model.kraft.records import BrokerRegistrationChangeRecord
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryAssignment:
+    """A replica that its broker has put into a directory."""
+
+    directory: UUID
+    topic_id: UUID
+    partition: int
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryAssignmentResult:
+    """The result for one replica."""
+
+    assignment: DirectoryAssignment
+    error: ErrorCode
+
+
+def handle_directories_offline(
+    context: KraftContext, registration: BrokerRegistration, offline: Sequence[UUID]
+) -> list[DecisionPart]:
+    """Remove replicas in offline directories from ISRs and leaderships, then write the online directories."""
+    lost = [directory for directory in registration.directories if directory in offline]
+    if not lost:
+        return []
+    records: list[DecisionPart] = []
+    for index in context.metadata.directories.indexes_of(lost):
+        records += remove_broker(context, registration.broker_id, rows_in_directory(context.metadata, index))
+    online = tuple(directory for directory in registration.directories if directory not in offline)
+    change = BrokerRegistrationChangeRecord(
+        broker_id=registration.broker_id, broker_epoch=registration.broker_epoch, log_dirs=online
+    )
+    return [*records, RecordAndVersion(change, 2)]
+
+
+def cordon_directories(registration: BrokerRegistration, cordoned: Sequence[UUID]) -> list[RecordAndVersion]:
+    """Write the cordoned directories of a broker if they differ."""
+    if registration.cordoned is not None and set(registration.cordoned) == set(cordoned):
+        return []
+    change = BrokerRegistrationChangeRecord(
+        broker_id=registration.broker_id, broker_epoch=registration.broker_epoch, cordoned_log_dirs=tuple(cordoned)
+    )
+    return [RecordAndVersion(change, 3)]
+
+
+def assign_directories(
+    context: KraftContext, broker_id: int, broker_epoch: int, assignments: Sequence[DirectoryAssignment]
+) -> ControllerResult:
+    """Store the directories of a broker's replicas. A replica in an offline directory loses ISR and leadership.
+
+    The response is a list of DirectoryAssignmentResult. Both changes of a replica are decided from the stored state.
+    """
+    if context.level < MetadataLevel.DIRECTORIES:
+        raise RequestRefused(ErrorCode.UNSUPPORTED_VERSION, "Directory assignment is not supported yet.")
+    registration = context.registration(broker_id, broker_epoch)
+    results = [
+        DirectoryAssignmentResult(assignment, _assignment_error(context, broker_id, assignment))
+        for assignment in assignments
+    ]
+    valid = [result.assignment for result in results if result.error is ErrorCode.NONE]
+    rows = [_row(context, assignment) for assignment in valid]
+    records: list[DecisionPart] = []
+    records += _store_directories(context, broker_id, [row for row in rows if row is not None], valid)
+    offline = {
+        row
+        for row, assignment in zip(rows, valid, strict=True)
+        if row is not None and not registration.has_online_directory(assignment.directory)
+    }
+    records += remove_broker(context, broker_id, np.array(sorted(offline), np.int32))
+    return ControllerResult(records, response=results)
+
+
+def _store_directories(
+    context: KraftContext, broker_id: int, rows: list[int], assignments: Sequence[DirectoryAssignment]
+) -> list[RecordAndVersion]:
+    if not rows:
+        return []
+    metadata, broker = context.metadata, context.metadata.brokers.index_of(broker_id)
+    indexes = np.array(rows, np.int32)
+    replicas, directories = (metadata.partitions.lists(name, indexes) for name in ("replica", "directory"))
+    new = np.array(metadata.directories.indexes_of(assignment.directory for assignment in assignments), np.int32)
+    values = np.where(replicas.values == broker, new[replicas.owners], directories.values)
+    kinds = np.full(len(rows), KraftElection.ONLINE, np.uint8)
+    return change_records(
+        context, TargetReplicas(rows=indexes, kinds=kinds, directories=Ragged(directories.offsets, values))
+    )
+
+
+def _row(context: KraftContext, assignment: DirectoryAssignment) -> int | None:
+    topic = context.metadata.topics.index_by_id.get(assignment.topic_id)
+    return None if topic is None else context.metadata.topics.row_of(topic, assignment.partition)
+
+
+def _assignment_error(context: KraftContext, broker_id: int, assignment: DirectoryAssignment) -> ErrorCode:
+    if assignment.topic_id not in context.metadata.topics.index_by_id:
+        return ErrorCode.UNKNOWN_TOPIC_ID
+    row = _row(context, assignment)
+    if row is None:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    broker = context.metadata.brokers.find(broker_id)
+    if broker not in context.metadata.partitions.list_of("replica", row):
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    return ErrorCode.NONE
