@@ -58,18 +58,18 @@ def _uuids(values: Any) -> tuple[UUID, ...]:
 
 
 def broker_fenced(oracle: Oracle, event: Event) -> Decided:
-    return ControllerResult(broker_events.fence_broker(oracle.context, _registration(oracle, event))), None, None
+    return broker_events.fence_broker(oracle.context, _registration(oracle, event)), None, None
 
 
 def broker_unfenced(oracle: Oracle, event: Event) -> Decided:
-    return ControllerResult(broker_events.unfence_broker(oracle.context, _registration(oracle, event))), None, None
+    return broker_events.unfence_broker(oracle.context, _registration(oracle, event)), None, None
 
 
 def controlled_shutdown_begun(oracle: Oracle, event: Event) -> Decided:
     stored = _registration(oracle, event)
     if stored.fenced:
         raise NotApplicable
-    return ControllerResult(broker_events.begin_controlled_shutdown(oracle.context, stored)), None, stored.broker_id
+    return broker_events.begin_controlled_shutdown(oracle.context, stored), None, stored.broker_id
 
 
 def heartbeat(oracle: Oracle, event: Event) -> Decided:
@@ -143,15 +143,15 @@ def broker_unregistered(oracle: Oracle, event: Event) -> Decided:
 
 
 def directories_offline(oracle: Oracle, event: Event) -> Decided:
-    records = directories.handle_directories_offline(
+    decision = directories.handle_directories_offline(
         oracle.context, _registration(oracle, event), _uuids(event["directories"])
     )
-    return ControllerResult(records), None, None
+    return decision, None, None
 
 
 def directories_cordoned(oracle: Oracle, event: Event) -> Decided:
-    records = directories.cordon_directories(_registration(oracle, event), _uuids(event["directories"]))
-    return ControllerResult(records), None, None
+    decision = directories.cordon_directories(_registration(oracle, event), _uuids(event["directories"]))
+    return decision, None, None
 
 
 def assign_directories(oracle: Oracle, event: Event) -> Decided:

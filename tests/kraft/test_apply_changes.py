@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 from kframe.core.kraft.brokers import broker_events
 from kframe.core.kraft.brokers.heartbeats import Heartbeats
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.controller_result import records_of
 from kframe.core.kraft.random_source import JavaRandom
 from kframe.core.kraft.replay import replay
-from kframe.core.kraft.replication.apply_changes import apply_changes, apply_part
+from kframe.core.kraft.replication.replay import replay_change_batch
 from kframe.model.kraft.directories import MIGRATING
 from kframe.model.kraft.ids import MetadataLevel
 from kframe.model.kraft.metadata import ClusterMetadata
@@ -30,10 +29,9 @@ def test_changes_in_columns_equal_the_replay_of_their_records(
 ) -> None:
     context = context_of(metadata, elr=elr)
     replayed, rows = copied(context), np.arange(TOPICS * PARTITIONS, dtype=np.int32)
-    for item in records_of(change(replayed, broker_id, rows)):
+    for item in change(replayed, broker_id, rows).records():
         replay(replayed.metadata, item.record, 0)
-    for decided in change(context, broker_id, rows):
-        apply_changes(decided, 0)
+    replay_change_batch(change(context, broker_id, rows))
     for row in rows.tolist():
         assert partition_record(context.metadata, row) == partition_record(replayed.metadata, row)
 
@@ -64,10 +62,10 @@ def test_fence_that_completes_reassignment_keeps_directories(metadata: ClusterMe
     if registration is None:
         reject()
     decided = broker_events.fence_broker(context, registration)
-    for versioned in records_of(decided):
+    for versioned in decided.records:
         replay(replayed.metadata, versioned.record, 0)
-    for item in decided:
-        apply_part(context, item, 0)
+    for part in decided.parts:
+        context.apply(part, 0)
     for row, directories in enumerate(before):
         assert partition_record(metadata, row) == partition_record(replayed.metadata, row)
         expected = [directories.get(replica, MIGRATING) for replica in p.list_of("replica", row)]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from kframe.core.kraft.brokers import broker_events
-from kframe.core.kraft.controller_result import RECORDS_MAX, ControllerResult, RequestRefused
+from kframe.core.kraft.controller_result import RECORDS_MAX, RequestRefused
 from kframe.core.kraft.random_source import JavaRandom, shuffle
 from kframe.core.kraft.replication import elections, reassignment
 from kframe.core.kraft.topics import topic_requests
@@ -23,7 +23,7 @@ PARTITIONS = 12_000
 
 def test_fence_is_split_into_batches_with_fencing_record_last() -> None:
     context = large_cluster(3, PARTITIONS)
-    decision = ControllerResult(broker_events.fence_broker(context, context.metadata.brokers.registrations[0]))
+    decision = broker_events.fence_broker(context, context.metadata.brokers.registrations[0])
     batches, records = list(decision.batches()), decision.records
     assert [len(batch) for batch in batches] == [RECORDS_MAX, PARTITIONS + 1 - RECORDS_MAX]
     assert all(isinstance(item.record, PartitionChangeRecord) for item in records[:-1])

@@ -18,7 +18,7 @@ from kframe.core.kraft.configuration.configs import (
     alter_configs,
 )
 from kframe.core.kraft.context import KraftContext, KraftSettings
-from kframe.core.kraft.controller_result import RecordAndVersion, RequestRefused, records_of
+from kframe.core.kraft.controller_result import RequestRefused
 from kframe.core.kraft.features import feature_updates
 from kframe.core.kraft.random_source import JavaRandom
 from kframe.core.kraft.replication import directories, elections, reassignment
@@ -28,6 +28,7 @@ from kframe.model.ids import RecoveryState
 from kframe.model.kraft import directory_ids
 from kframe.model.kraft.ids import METADATA_VERSION, KraftElection, MetadataLevel, ResourceType
 from kframe.model.kraft.metadata import ClusterMetadata
+from kframe.model.kraft.record_versions import RecordAndVersion
 from kframe.model.kraft.records import (
     NO_RECOVERY_CHANGE,
     BrokerRegistrationChangeRecord,
@@ -61,13 +62,13 @@ def changes(records: Sequence[RecordAndVersion]) -> list[PartitionChangeRecord]:
 
 
 def unfenced(context: KraftContext, broker: int) -> list[PartitionChangeRecord]:
-    return changes(records_of(broker_events.unfence_broker(context, context.metadata.brokers.registrations[broker])))
+    return changes(broker_events.unfence_broker(context, context.metadata.brokers.registrations[broker]).records)
 
 
 def fenced(context: KraftContext, broker: int) -> PartitionChangeRecord:
     """The change of partition 0 when a broker is fenced."""
     decided = broker_events.fence_broker(context, context.metadata.brokers.registrations[broker])
-    (change,) = changes(records_of(decided))
+    (change,) = changes(decided.records)
     return change
 
 

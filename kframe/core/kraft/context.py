@@ -10,10 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kframe.core.kraft.brokers.heartbeats import Heartbeats
-from kframe.core.kraft.controller_result import RequestRefused
+from kframe.core.kraft.controller_result import DecisionPart, RequestRefused
 from kframe.core.kraft.random_source import RandomSource
 from kframe.core.kraft.replay import replay
+from kframe.core.kraft.replication.change_batch import PartitionChangeBatch
 from kframe.core.kraft.replication.leader_selection import BuiltinSelection, LeaderSelection
+from kframe.core.kraft.replication.replay import replay_change_batch
 from kframe.errors import ErrorCode
 from kframe.model.columns import Int32, UInt8
 from kframe.model.kraft.brokers import BrokerRegistration
@@ -79,6 +81,14 @@ class KraftContext:
         self.heartbeats.before_replay(self.metadata, record)
         replay(self.metadata, record, offset)
         self.heartbeats.after_replay(self.metadata, record)
+
+    def apply(self, part: DecisionPart, offset: int) -> int:
+        """Apply a part of a decision; ``offset`` is that of its first record. Returns the number of records."""
+        if isinstance(part, PartitionChangeBatch):
+            replay_change_batch(part)
+            return part.count
+        self.replay(part.record, offset)
+        return 1
 
     def registration(self, broker_id: int, broker_epoch: int) -> BrokerRegistration:
         """A broker's registration. Raises RequestRefused unless it has this epoch."""

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, Protocol, TypeAlias
+from typing import Any, Final, TypeAlias
 
+from kframe.core.kraft.replication.change_batch import PartitionChangeBatch
 from kframe.errors import ErrorCode, KframeError
-from kframe.model.kraft.ids import MetadataLevel
-from kframe.model.kraft.records import MetadataRecord
+from kframe.model.kraft.record_versions import RecordAndVersion
 
 #: Most records of a batch, and of an atomic request (Kafka ``QuorumController.MAX_RECORDS_PER_USER_OP``).
 RECORDS_MAX: Final = 10_000
-
-
-class RecordAndVersion(NamedTuple):
-    """A record and the version in which it is written (Kafka ``ApiMessageAndVersion``)."""
-
-    record: MetadataRecord
-    version: int
 
 
 class RequestRefused(KframeError):
@@ -30,41 +23,28 @@ class RequestRefused(KframeError):
         self.message = message
 
 
-class RecordGroup(Protocol):
-    """Records in columns. Record objects are created only when they are read."""
-
-    @property
-    def count(self) -> int:
-        """The number of records."""
-
-    def records(self) -> list[RecordAndVersion]:
-        """The records in the order of the log."""
-
-
-#: A part of a decision.
-DecisionPart: TypeAlias = RecordAndVersion | RecordGroup
-
-
-def records_of(parts: Iterable[DecisionPart]) -> list[RecordAndVersion]:
-    """All records of a decision."""
-    records: list[RecordAndVersion] = []
-    for part in parts:
-        records += [part] if isinstance(part, RecordAndVersion) else part.records()
-    return records
+#: A part of a decision: a record, or changes of partitions in columns.
+DecisionPart: TypeAlias = RecordAndVersion | PartitionChangeBatch
 
 
 @dataclass(frozen=True, slots=True)
 class ControllerResult:
-    """A decision in the order of the log. ``atomic`` records are in one batch. ``response`` answers the request."""
+    """The decision on an event (Kafka ``ControllerResult``)."""
 
     parts: Sequence[DecisionPart] = ()
+    """The records in the order of the log."""
     atomic: bool = False
+    """Whether all records are in one batch."""
     response: Any = None
+    """The response to a request. Each rule names its type."""
 
     @property
     def records(self) -> list[RecordAndVersion]:
         """The records of the decision."""
-        return records_of(self.parts)
+        records: list[RecordAndVersion] = []
+        for part in self.parts:
+            records += [part] if isinstance(part, RecordAndVersion) else part.records()
+        return records
 
     def batches(self) -> Iterator[list[RecordAndVersion]]:
         """The records in batches of at most RECORDS_MAX."""
@@ -89,8 +69,3 @@ def check_record_count(parts: Sequence[DecisionPart]) -> None:
     if count > RECORDS_MAX:
         message = f"Unable to perform excessively large batch operation: {count:,} records."
         raise RequestRefused(ErrorCode.POLICY_VIOLATION, message)
-
-
-def partition_version(level: int) -> int:
-    """Version of Partition and PartitionChange records at a ``metadata.version``."""
-    return 2 if level >= MetadataLevel.ELR else int(level >= MetadataLevel.DIRECTORIES)

@@ -10,7 +10,7 @@ from uuid import UUID
 from kframe.core.kraft.brokers.broker_events import fence_stale_broker
 from kframe.core.kraft.brokers.heartbeats import Heartbeats
 from kframe.core.kraft.context import SUPPORTED_FEATURES, KraftContext, KraftSettings
-from kframe.core.kraft.controller_result import ControllerResult, RecordAndVersion
+from kframe.core.kraft.controller_result import ControllerResult
 from kframe.core.kraft.random_source import JavaRandom
 from kframe.core.kraft.replication.elections import balance_leaders, elect_unclean_leaders
 from kframe.core.kraft.replication.leader_selection import LeaderSelection
@@ -26,6 +26,7 @@ from kframe.model.kraft.control import (
 from kframe.model.kraft.directory_ids import ZERO_UUID
 from kframe.model.kraft.ids import ELR_VERSION, METADATA_VERSION, MetadataLevel, ResourceType
 from kframe.model.kraft.metadata import ClusterMetadata
+from kframe.model.kraft.record_versions import RecordAndVersion
 from kframe.model.kraft.records import (
     BeginTransactionRecord,
     ConfigRecord,

@@ -14,8 +14,8 @@ from kframe.core.kraft.causes.request_causes import (
     request_changes,
 )
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.controller_result import RecordAndVersion, records_of
 from kframe.core.kraft.replication.alter_partition import KraftIsrProposal
+from kframe.model.kraft.record_versions import RecordAndVersion
 from kframe.model.kraft.records import MetadataRecord, PartitionChangeRecord
 from kframe.shadow.kraft.differences import (
     RECORD,
@@ -113,9 +113,7 @@ def _altered(context: KraftContext, section: Sequence[CommittedRecord]) -> dict[
         if row is not None and change.record.isr is not None:
             leader = int(context.metadata.partitions.leader[row])
             proposals.setdefault(leader, []).append(isr_proposal(context, row, change.record))
-    decided = [
-        item for of_leader in proposals.values() for item in records_of(alter_partition_changes(context, of_leader))
-    ]
+    decided = [item for of_leader in proposals.values() for item in alter_partition_changes(context, of_leader).records]
     return {identity(record): RecordAndVersion(record, version) for record, version in decided}
 
 
@@ -149,7 +147,7 @@ def _closest(context: KraftContext, change: CommittedRecord, offline: list[int])
     changed = _unequal_fields(unchanged, record)
     smallest = len(changed), 0, False
     for event, decided in request_changes(context, row, record, offline):
-        for predicted in records_of(decided):
+        for predicted in decided.records:
             unequal = tuple(differences(metadata, event, [predicted], [change]))
             if not unequal:
                 return ExplainedChange(change, event)

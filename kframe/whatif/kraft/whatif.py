@@ -14,7 +14,7 @@ from kframe.core.kraft.brokers import broker_events
 from kframe.core.kraft.brokers.heartbeats import Heartbeats
 from kframe.core.kraft.brokers.registration import BrokerRegistrationRequest, register_broker
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.controller_result import ControllerResult, DecisionPart, PartitionResult, RequestRefused
+from kframe.core.kraft.controller_result import ControllerResult, PartitionResult, RequestRefused
 from kframe.core.kraft.features.feature_updates import UpgradeType, update_features
 from kframe.core.kraft.random_source import JavaRandom
 from kframe.core.kraft.replication import directories, elections
@@ -190,14 +190,14 @@ class KraftWhatIf(WhatIf):
 
     # -- actions of a step
 
-    def commit(self, decided: Sequence[DecisionPart], *, in_sync: bool = False) -> None:
+    def commit(self, decided: ControllerResult, *, in_sync: bool = False) -> None:
         """Apply a decision; see ``Committer.commit``."""
         self._committer.commit(decided, in_sync=in_sync)
 
     def decide(self, request: Callable[[], ControllerResult], *, in_sync: bool = False) -> ControllerResult:
         """The decision on a request, committed. Raises RequestRefused."""
         result = request()
-        self.commit(result.parts, in_sync=in_sync)
+        self.commit(result, in_sync=in_sync)
         return result
 
     def _stop(self, ids: tuple[int, ...]) -> Callable[[], None]:

@@ -6,18 +6,12 @@ unregisters a broker. They follow the record that unfences it or begins its cont
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from kframe.core.kraft.brokers.heartbeats import BrokerControlState
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.controller_result import (
-    ControllerResult,
-    DecisionPart,
-    RecordAndVersion,
-    RequestRefused,
-    check_record_count,
-)
+from kframe.core.kraft.controller_result import ControllerResult, DecisionPart, RequestRefused, check_record_count
 from kframe.core.kraft.replication.directories import cordon_directories, handle_directories_offline
 from kframe.core.kraft.replication.isr_changes import (
     add_broker,
@@ -31,6 +25,7 @@ from kframe.core.kraft.replication.isr_changes import (
 from kframe.errors import ErrorCode
 from kframe.model.kraft.brokers import BrokerRegistration
 from kframe.model.kraft.ids import MetadataLevel
+from kframe.model.kraft.record_versions import RecordAndVersion
 from kframe.model.kraft.records import (
     BrokerRegistrationChangeRecord,
     FencingChange,
@@ -65,17 +60,17 @@ class BrokerHeartbeatReply:
     should_shut_down: bool
 
 
-def fence_broker(context: KraftContext, registration: BrokerRegistration) -> list[DecisionPart]:
+def fence_broker(context: KraftContext, registration: BrokerRegistration) -> ControllerResult:
     """Remove a broker from ISRs and leaderships, then fence it (Kafka ``handleBrokerFenced``)."""
     broker_id = registration.broker_id
-    records = remove_broker(context, broker_id, rows_with_isr_member(context.metadata, broker_id))
-    return [*records, _fencing_record(registration, FencingChange.FENCE)]
+    changes = remove_broker(context, broker_id, rows_with_isr_member(context.metadata, broker_id))
+    return ControllerResult([changes, _fencing_record(registration, FencingChange.FENCE)])
 
 
-def unfence_broker(context: KraftContext, registration: BrokerRegistration) -> list[DecisionPart]:
+def unfence_broker(context: KraftContext, registration: BrokerRegistration) -> ControllerResult:
     """Unfence a broker, then elect leaders of leaderless partitions (Kafka ``handleBrokerUnfenced``)."""
     elections = add_broker(context, registration.broker_id, leaderless_rows(context.metadata))
-    return [_fencing_record(registration, FencingChange.UNFENCE), *elections]
+    return ControllerResult([_fencing_record(registration, FencingChange.UNFENCE), elections])
 
 
 def _fencing_record(registration: BrokerRegistration, change: FencingChange) -> RecordAndVersion:
@@ -85,25 +80,25 @@ def _fencing_record(registration: BrokerRegistration, change: FencingChange) -> 
     return RecordAndVersion(record, 0)
 
 
-def begin_controlled_shutdown(context: KraftContext, registration: BrokerRegistration) -> list[DecisionPart]:
+def begin_controlled_shutdown(context: KraftContext, registration: BrokerRegistration) -> ControllerResult:
     """Mark a broker as in controlled shutdown, once, and remove it from ISRs and leaderships."""
     broker_id = registration.broker_id
-    records = remove_broker(context, broker_id, rows_with_isr_member(context.metadata, broker_id))
+    changes = remove_broker(context, broker_id, rows_with_isr_member(context.metadata, broker_id))
     if registration.in_controlled_shutdown:
-        return records
-    change = BrokerRegistrationChangeRecord(
+        return ControllerResult([changes])
+    record = BrokerRegistrationChangeRecord(
         broker_id=broker_id, broker_epoch=registration.broker_epoch, in_controlled_shutdown=1
     )
-    return [RecordAndVersion(change, 1), *records]
+    return ControllerResult([RecordAndVersion(record, 1), changes])
 
 
-def handle_broker_shutdown(context: KraftContext, broker_id: int, *, clean: bool) -> list[DecisionPart]:
+def handle_broker_shutdown(context: KraftContext, broker_id: int, *, clean: bool) -> ControllerResult:
     """Remove the former process of a broker from ISRs; with ELR an unclean shutdown also removes it from ELRs."""
     rows = rows_with_isr_member(context.metadata, broker_id)
     if clean or not context.metadata.elr_enabled:
-        return remove_broker(context, broker_id, rows)
-    records = remove_unclean_broker(context, broker_id, rows)
-    return records + remove_unclean_broker(context, broker_id, rows_with_elr_member(context.metadata, broker_id))
+        return ControllerResult([remove_broker(context, broker_id, rows)])
+    rows_by_list = rows, rows_with_elr_member(context.metadata, broker_id)
+    return ControllerResult([remove_unclean_broker(context, broker_id, rows) for rows in rows_by_list])
 
 
 def unregister_broker(context: KraftContext, broker_id: int) -> ControllerResult:
@@ -113,12 +108,14 @@ def unregister_broker(context: KraftContext, broker_id: int) -> ControllerResult
     if registration is None:
         message = f"Broker ID {broker_id} is not currently registered"
         raise RequestRefused(ErrorCode.BROKER_ID_NOT_REGISTERED, message)
-    records = remove_broker(context, broker_id, rows_with_isr_member(metadata, broker_id))
-    records += remove_broker(context, broker_id, rows_with_elr_member(metadata, broker_id))
     removal = UnregisterBrokerRecord(broker_id=broker_id, broker_epoch=registration.broker_epoch)
-    records.append(RecordAndVersion(removal, 0))
-    check_record_count(records)
-    return ControllerResult(records)
+    parts: list[DecisionPart] = [
+        remove_broker(context, broker_id, rows_with_isr_member(metadata, broker_id)),
+        remove_broker(context, broker_id, rows_with_elr_member(metadata, broker_id)),
+        RecordAndVersion(removal, 0),
+    ]
+    check_record_count(parts)
+    return ControllerResult(parts)
 
 
 def handle_heartbeat(context: KraftContext, heartbeat: BrokerHeartbeat) -> ControllerResult:
@@ -135,20 +132,20 @@ def handle_heartbeat(context: KraftContext, heartbeat: BrokerHeartbeat) -> Contr
         is_caught_up=is_caught_up,
         has_leaderships=lambda: has_leaderships(context.metadata, broker_id),
     )
-    records: list[DecisionPart] = []
+    parts: list[DecisionPart] = []
     if state is not current:
         transition = unfence_broker if state is BrokerControlState.UNFENCED else fence_broker
         transition = begin_controlled_shutdown if state is BrokerControlState.CONTROLLED_SHUTDOWN else transition
-        records += transition(context, registration)
+        parts += transition(context, registration).parts
     is_fenced = state in (BrokerControlState.FENCED, BrokerControlState.SHUTDOWN_NOW)
     heartbeats.touch(broker_id, is_fenced, heartbeat.metadata_offset)
     if context.level >= MetadataLevel.DIRECTORIES:
-        records += handle_directories_offline(context, registration, heartbeat.offline_directories)
+        parts += handle_directories_offline(context, registration, heartbeat.offline_directories).parts
     if context.level >= MetadataLevel.CORDONED_DIRECTORIES and heartbeat.cordoned_directories is not None:
-        records += cordon_directories(registration, heartbeat.cordoned_directories)
+        parts += cordon_directories(registration, heartbeat.cordoned_directories).parts
     in_shutdown = state is BrokerControlState.CONTROLLED_SHUTDOWN
     reply = BrokerHeartbeatReply(is_caught_up, is_fenced, in_shutdown, state is BrokerControlState.SHUTDOWN_NOW)
-    return ControllerResult(records, response=reply)
+    return ControllerResult(parts, response=reply)
 
 
 def fence_stale_broker(context: KraftContext) -> ControllerResult:
@@ -164,6 +161,5 @@ def fence_stale_broker(context: KraftContext) -> ControllerResult:
         return ControllerResult(response=True)
     if registration.broker_epoch != broker_epoch:
         return ControllerResult(response=True)
-    records = fence_broker(context, registration)
     context.heartbeats.fence(broker_id)
-    return ControllerResult(records, response=True)
+    return replace(fence_broker(context, registration), response=True)

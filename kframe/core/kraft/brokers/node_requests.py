@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.controller_result import ControllerResult, RecordAndVersion, RequestRefused
+from kframe.core.kraft.controller_result import ControllerResult, RequestRefused
 from kframe.errors import ErrorCode
 from kframe.model.kraft.ids import MetadataLevel
+from kframe.model.kraft.record_versions import RecordAndVersion
 from kframe.model.kraft.records import ProducerIdsRecord, UnregisterControllerRecord
 
 #: Producer ids of one block (Kafka ``ProducerIdsBlock.PRODUCER_ID_BLOCK_SIZE``).

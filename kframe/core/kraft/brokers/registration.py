@@ -8,18 +8,13 @@ from uuid import UUID
 
 from kframe.core.kraft.brokers.broker_events import handle_broker_shutdown
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.controller_result import (
-    ControllerResult,
-    DecisionPart,
-    RecordAndVersion,
-    RequestRefused,
-)
+from kframe.core.kraft.controller_result import ControllerResult, DecisionPart, RequestRefused
 from kframe.errors import ErrorCode
 from kframe.model.kafka_uuids import uuid_text
 from kframe.model.kraft.directories import NO_BROKER
 from kframe.model.kraft.directory_ids import is_reserved
 from kframe.model.kraft.ids import KRAFT_VERSION, METADATA_VERSION, MetadataLevel
-from kframe.model.kraft.record_versions import record_version
+from kframe.model.kraft.record_versions import RecordAndVersion, record_version
 from kframe.model.kraft.records import BrokerEndpoint, BrokerFeature, DirectoryIds, RegisterBrokerRecord
 
 
@@ -55,11 +50,11 @@ def register_broker(
     finalized = {**context.metadata.features, METADATA_VERSION: context.level, KRAFT_VERSION: kraft_version}
     _check_features(request, finalized)
     same_process = stored is not None and stored.incarnation_id == request.incarnation_id
-    records: list[DecisionPart] = []
+    parts: list[DecisionPart] = []
     if not same_process:
         previous = -2 if stored is None else stored.broker_epoch
         clean = request.detects_clean_shutdown and previous == request.previous_broker_epoch
-        records += handle_broker_shutdown(context, broker_id, clean=clean)
+        parts += handle_broker_shutdown(context, broker_id, clean=clean).parts
     record = RegisterBrokerRecord(
         broker_id=broker_id,
         incarnation_id=request.incarnation_id,
@@ -71,11 +66,11 @@ def register_broker(
         in_controlled_shutdown=same_process and stored is not None and stored.in_controlled_shutdown,
         log_dirs=request.directories if context.level >= MetadataLevel.DIRECTORIES else (),
     )
-    records.append(RecordAndVersion(record, record_version(record, context.level)))
+    parts.append(RecordAndVersion(record, record_version(record, context.level)))
     if not same_process:
         context.heartbeats.brokers.pop(broker_id, None)
     context.heartbeats.register(broker_id, record.fenced)
-    return ControllerResult(records, response=record.broker_epoch)
+    return ControllerResult(parts, response=record.broker_epoch)
 
 
 def _check_request(context: KraftContext, request: BrokerRegistrationRequest) -> None:

@@ -15,12 +15,13 @@ import numpy as np
 from kframe.core.kraft.brokers.heartbeats import Heartbeats
 from kframe.core.kraft.causes.request_causes import replicas_in_offline_directories, request_changes
 from kframe.core.kraft.context import KraftContext, KraftSettings
-from kframe.core.kraft.controller_result import DecisionPart, records_of
 from kframe.core.kraft.random_source import JavaRandom
+from kframe.core.kraft.replication.change_batch import PartitionChangeBatch
 from kframe.core.kraft.replication.isr_changes import add_broker, remove_broker, remove_unclean_broker
 from kframe.model.columns import Int32
 from kframe.model.kraft.ids import ResourceType
 from kframe.model.kraft.metadata import ClusterMetadata
+from kframe.model.kraft.record_versions import RecordAndVersion
 from kframe.model.kraft.records import (
     BrokerRegistrationChangeRecord,
     FenceBrokerRecord,
@@ -51,7 +52,7 @@ LEAVING: Final = frozenset(
 #: A controller without configurations of its own.
 _NO_NODE: Final = -1
 
-_Decide = Callable[[KraftContext, int, Int32], list[DecisionPart]]
+_Decide = Callable[[KraftContext, int, Int32], PartitionChangeBatch]
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,9 +146,9 @@ def _decisions(
     rows = np.array([row], np.int32)
     for index, event in enumerate(events):
         for text, broker_id, decide in _broker_events(event):
-            yield ChangeCause(text, broker_id, index), _changes(decide(context, broker_id, rows))
-    for text, parts in request_changes(context, row, change, offline):
-        yield ChangeCause(text), _changes(parts)
+            yield ChangeCause(text, broker_id, index), _changes(decide(context, broker_id, rows).records())
+    for text, result in request_changes(context, row, change, offline):
+        yield ChangeCause(text), _changes(result.records)
 
 
 def _broker_events(event: MetadataRecord) -> Iterator[tuple[str, int, _Decide]]:
@@ -178,5 +179,5 @@ def is_empty(event: BrokerRegistrationChangeRecord) -> bool:
     return not (event.fenced or event.in_controlled_shutdown or event.log_dirs or event.cordoned_log_dirs is not None)
 
 
-def _changes(parts: Iterable[DecisionPart]) -> list[PartitionChangeRecord]:
-    return [record for record, _ in records_of(parts) if isinstance(record, PartitionChangeRecord)]
+def _changes(records: Iterable[RecordAndVersion]) -> list[PartitionChangeRecord]:
+    return [record for record, _ in records if isinstance(record, PartitionChangeRecord)]

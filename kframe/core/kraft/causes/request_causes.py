@@ -9,10 +9,10 @@ from uuid import UUID
 import numpy as np
 
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.controller_result import DecisionPart, RequestRefused
+from kframe.core.kraft.controller_result import ControllerResult, RequestRefused
 from kframe.core.kraft.replication.alter_partition import UNKNOWN_EPOCH, KraftIsrProposal, alter_partitions
 from kframe.core.kraft.replication.isr_changes import remove_broker
-from kframe.core.kraft.replication.partition_changes import TargetReplicas, change_records
+from kframe.core.kraft.replication.partition_changes import TargetReplicas, plan_changes
 from kframe.core.kraft.replication.reassignment import RequestedReassignment, reassign_partitions
 from kframe.model.columns import Ragged
 from kframe.model.ids import NO_LEADER
@@ -34,7 +34,7 @@ REPEATED_SHUTDOWN: Final = "controlled shutdown at another controller"
 
 def request_changes(
     context: KraftContext, row: int, change: PartitionChangeRecord, offline: Iterable[int]
-) -> Iterator[tuple[str, list[DecisionPart]]]:
+) -> Iterator[tuple[str, ControllerResult]]:
     """The text of each possible event of ``change``, and what the rules write for it to the partition in ``row``.
 
     ``offline`` are the replicas that may be assigned to an offline directory by the request. A rule that refuses the
@@ -47,7 +47,7 @@ def request_changes(
     yield from _directory_changes(context, row, change, offline)
     for broker_id, registration in _isr_members(context, row):
         if registration.in_controlled_shutdown:
-            yield REPEATED_SHUTDOWN, remove_broker(context, broker_id, np.array([row], np.int32))
+            yield REPEATED_SHUTDOWN, ControllerResult([remove_broker(context, broker_id, np.array([row], np.int32))])
 
 
 def isr_proposal(
@@ -68,18 +68,18 @@ def isr_proposal(
     )
 
 
-def alter_partition_changes(context: KraftContext, proposals: list[KraftIsrProposal]) -> list[DecisionPart]:
+def alter_partition_changes(context: KraftContext, proposals: list[KraftIsrProposal]) -> ControllerResult:
     """The changes by an AlterPartition request from the leader of the first partition."""
     topics, brokers = context.metadata.topics, context.metadata.brokers
     row = topics.row_of(topics.index_by_id[proposals[0].topic_id], proposals[0].partition)
     leader_id = brokers.ids_of([int(context.metadata.partitions.leader[row])])[0]
     registration = brokers.registrations.get(leader_id)
     if registration is None:
-        return []
-    return list(alter_partitions(context, leader_id, registration.broker_epoch, proposals).parts)
+        return ControllerResult()
+    return alter_partitions(context, leader_id, registration.broker_epoch, proposals)
 
 
-def _elections(context: KraftContext, row: int) -> Iterator[tuple[str, list[DecisionPart]]]:
+def _elections(context: KraftContext, row: int) -> Iterator[tuple[str, ControllerResult]]:
     p = context.metadata.partitions
     leader = int(p.leader[row])
     if leader != p.list_of("replica", row)[0]:
@@ -88,9 +88,9 @@ def _elections(context: KraftContext, row: int) -> Iterator[tuple[str, list[Deci
         yield UNCLEAN, _election_changes(context, row, KraftElection.UNCLEAN)
 
 
-def _election_changes(context: KraftContext, row: int, kind: KraftElection) -> list[DecisionPart]:
+def _election_changes(context: KraftContext, row: int, kind: KraftElection) -> ControllerResult:
     targets = TargetReplicas(rows=np.array([row], np.int32), kinds=np.array([kind], np.uint8))
-    return list(change_records(context, targets))
+    return ControllerResult([plan_changes(context, targets)])
 
 
 def _possible_isrs(context: KraftContext, row: int, change: PartitionChangeRecord) -> Iterator[tuple[int, ...]]:
@@ -112,7 +112,7 @@ def _possible_isrs(context: KraftContext, row: int, change: PartitionChangeRecor
 
 def _reassignments(
     context: KraftContext, row: int, change: PartitionChangeRecord
-) -> Iterator[tuple[str, list[DecisionPart]]]:
+) -> Iterator[tuple[str, ControllerResult]]:
     state = partition_record(context.metadata, row)
     if state.adding_replicas or state.removing_replicas:
         yield CANCELLED, _reassignment_changes(context, row, None)
@@ -123,19 +123,19 @@ def _reassignments(
             yield REASSIGNED, _reassignment_changes(context, row, replicas)
 
 
-def _reassignment_changes(context: KraftContext, row: int, replicas: tuple[int, ...] | None) -> list[DecisionPart]:
+def _reassignment_changes(context: KraftContext, row: int, replicas: tuple[int, ...] | None) -> ControllerResult:
     p = context.metadata.partitions
     name = context.metadata.topics.names[int(p.topic[row])]
     request = RequestedReassignment(name, int(p.partition[row]), replicas)
     try:
-        return list(reassign_partitions(context, [request]).parts)
+        return reassign_partitions(context, [request])
     except RequestRefused:
-        return []
+        return ControllerResult()
 
 
 def _directory_changes(
     context: KraftContext, row: int, change: PartitionChangeRecord, offline: Iterable[int]
-) -> Iterator[tuple[str, list[DecisionPart]]]:
+) -> Iterator[tuple[str, ControllerResult]]:
     """Assigned directories, and the change that takes a replica in an offline directory out of the ISR."""
     metadata, rows = context.metadata, np.array([row], np.int32)
     state = partition_record(metadata, row)
@@ -143,9 +143,9 @@ def _directory_changes(
         kinds = np.array([KraftElection.ONLINE], np.uint8)
         directories = Ragged.of([metadata.directories.indexes_of(assigned)])
         targets = TargetReplicas(rows=rows, kinds=kinds, directories=directories)
-        yield ASSIGNED, list[DecisionPart](change_records(context, targets))
+        yield ASSIGNED, ControllerResult([plan_changes(context, targets)])
     for replica in offline:
-        yield ASSIGNED, remove_broker(context, replica, rows)
+        yield ASSIGNED, ControllerResult([remove_broker(context, replica, rows)])
 
 
 def replicas_in_offline_directories(metadata: ClusterMetadata, row: int) -> list[int]:

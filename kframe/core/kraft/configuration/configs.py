@@ -9,10 +9,11 @@ from typing import Final
 
 from kframe.core.kraft.configuration.config_values import check_values
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.controller_result import ControllerResult, RecordAndVersion, RequestRefused, check_record_count
+from kframe.core.kraft.controller_result import ControllerResult, RequestRefused, check_record_count
 from kframe.errors import ErrorCode
 from kframe.model.kraft.ids import MetadataLevel, ResourceType
 from kframe.model.kraft.metadata import Resource
+from kframe.model.kraft.record_versions import RecordAndVersion
 from kframe.model.kraft.records import ClearElrRecord, ConfigRecord
 from kframe.model.kraft.topics import MIN_INSYNC_REPLICAS
 from kframe.model.topic_configs import LIST_CONFIGS

@@ -7,9 +7,10 @@ from enum import Enum
 from typing import Final
 
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.controller_result import ControllerResult, RecordAndVersion, RequestRefused, check_record_count
+from kframe.core.kraft.controller_result import ControllerResult, RequestRefused, check_record_count
 from kframe.errors import ErrorCode
 from kframe.model.kraft.ids import ELR_VERSION, KRAFT_VERSION, METADATA_VERSION, MetadataLevel, ResourceType
+from kframe.model.kraft.record_versions import RecordAndVersion
 from kframe.model.kraft.records import BrokerFeature, ConfigRecord, FeatureLevelRecord, NoOpRecord
 from kframe.model.kraft.topics import MIN_INSYNC_REPLICAS
 

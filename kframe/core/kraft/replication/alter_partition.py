@@ -9,12 +9,13 @@ from uuid import UUID
 import numpy as np
 
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.controller_result import ControllerResult, RecordAndVersion
+from kframe.core.kraft.controller_result import ControllerResult
 from kframe.core.kraft.replication.isr_changes import configured_kinds
-from kframe.core.kraft.replication.partition_changes import TargetReplicas, change_partitions
+from kframe.core.kraft.replication.partition_changes import TargetReplicas, plan_changes
 from kframe.errors import ErrorCode
 from kframe.model.columns import Ragged
 from kframe.model.ids import RecoveryState
+from kframe.model.kraft.record_versions import RecordAndVersion
 from kframe.model.kraft.records import NO_LEADER_CHANGE, NO_RECOVERY_CHANGE, PartitionChangeRecord
 from kframe.model.kraft.views import partition_record
 
@@ -89,7 +90,7 @@ def _change(context: KraftContext, proposals: Sequence[KraftIsrProposal]) -> lis
         isr=Ragged.of([[index_of(broker_id) for broker_id, _ in proposal.isr] for proposal in proposals]),
         recovery=np.array([proposal.recovery for proposal in proposals], np.uint8),
     )
-    return change_partitions(context, targets)
+    return plan_changes(context, targets).records_by_row()
 
 
 def _result(

@@ -9,13 +9,14 @@ from uuid import UUID
 import numpy as np
 
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.controller_result import ControllerResult, DecisionPart, RecordAndVersion, RequestRefused
+from kframe.core.kraft.controller_result import ControllerResult, RequestRefused
 from kframe.core.kraft.replication.isr_changes import remove_broker, rows_in_directory
-from kframe.core.kraft.replication.partition_changes import TargetReplicas, change_records
+from kframe.core.kraft.replication.partition_changes import TargetReplicas, plan_changes
 from kframe.errors import ErrorCode
 from kframe.model.columns import Ragged
 from kframe.model.kraft.brokers import BrokerRegistration
 from kframe.model.kraft.ids import KraftElection, MetadataLevel
+from kframe.model.kraft.record_versions import RecordAndVersion
 from kframe.model.kraft.records import BrokerRegistrationChangeRecord
 
 
@@ -38,29 +39,30 @@ class DirectoryAssignmentResult:
 
 def handle_directories_offline(
     context: KraftContext, registration: BrokerRegistration, offline: Sequence[UUID]
-) -> list[DecisionPart]:
+) -> ControllerResult:
     """Remove replicas in offline directories from ISRs and leaderships, then write the online directories."""
     lost = [directory for directory in registration.directories if directory in offline]
     if not lost:
-        return []
-    records: list[DecisionPart] = []
-    for index in context.metadata.directories.indexes_of(lost):
-        records += remove_broker(context, registration.broker_id, rows_in_directory(context.metadata, index))
+        return ControllerResult()
+    changes = [
+        remove_broker(context, registration.broker_id, rows_in_directory(context.metadata, index))
+        for index in context.metadata.directories.indexes_of(lost)
+    ]
     online = tuple(directory for directory in registration.directories if directory not in offline)
-    change = BrokerRegistrationChangeRecord(
+    record = BrokerRegistrationChangeRecord(
         broker_id=registration.broker_id, broker_epoch=registration.broker_epoch, log_dirs=online
     )
-    return [*records, RecordAndVersion(change, 2)]
+    return ControllerResult([*changes, RecordAndVersion(record, 2)])
 
 
-def cordon_directories(registration: BrokerRegistration, cordoned: Sequence[UUID]) -> list[RecordAndVersion]:
+def cordon_directories(registration: BrokerRegistration, cordoned: Sequence[UUID]) -> ControllerResult:
     """Write the cordoned directories of a broker if they differ."""
     if registration.cordoned is not None and set(registration.cordoned) == set(cordoned):
-        return []
+        return ControllerResult()
     change = BrokerRegistrationChangeRecord(
         broker_id=registration.broker_id, broker_epoch=registration.broker_epoch, cordoned_log_dirs=tuple(cordoned)
     )
-    return [RecordAndVersion(change, 3)]
+    return ControllerResult([RecordAndVersion(change, 3)])
 
 
 def assign_directories(
@@ -79,15 +81,14 @@ def assign_directories(
     ]
     valid = [result.assignment for result in results if result.error is ErrorCode.NONE]
     rows = [_row(context, assignment) for assignment in valid]
-    records: list[DecisionPart] = []
-    records += _store_directories(context, broker_id, [row for row in rows if row is not None], valid)
+    stored = _store_directories(context, broker_id, [row for row in rows if row is not None], valid)
     offline = {
         row
         for row, assignment in zip(rows, valid, strict=True)
         if row is not None and not registration.has_online_directory(assignment.directory)
     }
-    records += remove_broker(context, broker_id, np.array(sorted(offline), np.int32))
-    return ControllerResult(records, response=results)
+    removed = remove_broker(context, broker_id, np.array(sorted(offline), np.int32))
+    return ControllerResult([*stored, removed], response=results)
 
 
 def _store_directories(
@@ -101,9 +102,8 @@ def _store_directories(
     new = np.array(metadata.directories.indexes_of(assignment.directory for assignment in assignments), np.int32)
     values = np.where(replicas.values == broker, new[replicas.owners], directories.values)
     kinds = np.full(len(rows), KraftElection.ONLINE, np.uint8)
-    return change_records(
-        context, TargetReplicas(rows=indexes, kinds=kinds, directories=Ragged(directories.offsets, values))
-    )
+    targets = TargetReplicas(rows=indexes, kinds=kinds, directories=Ragged(directories.offsets, values))
+    return plan_changes(context, targets).records()
 
 
 def _row(context: KraftContext, assignment: DirectoryAssignment) -> int | None:

@@ -7,14 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.controller_result import ControllerResult, PartitionResult, RecordAndVersion, check_record_count
+from kframe.core.kraft.controller_result import ControllerResult, PartitionResult, check_record_count
 from kframe.core.kraft.replication.isr_changes import leaderless_rows
-from kframe.core.kraft.replication.partition_changes import TargetReplicas, change_partitions
+from kframe.core.kraft.replication.partition_changes import TargetReplicas, plan_changes
 from kframe.errors import ErrorCode
 from kframe.model.columns import Bool, Int32
 from kframe.model.ids import NO_LEADER
 from kframe.model.kraft.ids import KraftElection
 from kframe.model.kraft.metadata import ClusterMetadata
+from kframe.model.kraft.record_versions import RecordAndVersion
 
 #: The error of a row that needs an election but gets no record.
 _UNAVAILABLE = {
@@ -85,7 +86,8 @@ def _timer_pass(context: KraftContext, kind: KraftElection, rows: Int32) -> Cont
 def _elect(context: KraftContext, kind: KraftElection, rows: Int32) -> list[RecordAndVersion | None]:
     if not len(rows):
         return []
-    return change_partitions(context, TargetReplicas(rows=rows, kinds=np.full(len(rows), kind, np.uint8)))
+    targets = TargetReplicas(rows=rows, kinds=np.full(len(rows), kind, np.uint8))
+    return plan_changes(context, targets).records_by_row()
 
 
 def _needs_election(metadata: ClusterMetadata, kind: KraftElection, rows: Int32) -> Bool:

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from kframe import kernels
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.controller_result import DecisionPart
-from kframe.core.kraft.replication.partition_changes import NO_BROKER, TargetReplicas, planned_changes
+from kframe.core.kraft.replication.change_batch import PartitionChangeBatch
+from kframe.core.kraft.replication.partition_changes import NO_BROKER, TargetReplicas, plan_changes
 from kframe.model.columns import Int16, Int32
 from kframe.model.ids import NO_LEADER
 from kframe.model.kraft.ids import KraftElection
@@ -57,29 +57,27 @@ def configured_kinds(context: KraftContext, rows: Int32) -> NDArray[np.uint8]:
     return context.unclean_enabled(rows) * np.uint8(KraftElection.UNCLEAN)
 
 
-def remove_broker(context: KraftContext, broker_id: int, rows: Int32) -> list[DecisionPart]:
+def remove_broker(context: KraftContext, broker_id: int, rows: Int32) -> PartitionChangeBatch:
     """The changes of ``rows`` when a broker is removed from their ISRs and leaderships."""
     broker = context.metadata.brokers.index_of(broker_id)
     return _change(context, rows, leaving=broker)
 
 
-def remove_unclean_broker(context: KraftContext, broker_id: int, rows: Int32) -> list[DecisionPart]:
+def remove_unclean_broker(context: KraftContext, broker_id: int, rows: Int32) -> PartitionChangeBatch:
     """The changes of ``rows`` when a broker may have lost records: it is also removed from ELRs."""
     broker = context.metadata.brokers.index_of(broker_id)
     return _change(context, rows, leaving=broker, unclean=broker)
 
 
-def add_broker(context: KraftContext, broker_id: int, rows: Int32) -> list[DecisionPart]:
+def add_broker(context: KraftContext, broker_id: int, rows: Int32) -> PartitionChangeBatch:
     """The changes of ``rows`` when a broker becomes eligible to lead."""
     return _change(context, rows, joining=context.metadata.brokers.index_of(broker_id))
 
 
 def _change(
     context: KraftContext, rows: Int32, *, leaving: int = NO_BROKER, joining: int = NO_BROKER, unclean: int = NO_BROKER
-) -> list[DecisionPart]:
+) -> PartitionChangeBatch:
     """Kafka 4.4 ``ReplicationControlManager.generateLeaderAndIsrUpdates``."""
-    if not len(rows):
-        return []
     active = context.metadata.brokers.active.copy()
     if joining != NO_BROKER:
         active[joining] = 1
@@ -92,4 +90,4 @@ def _change(
         active=active,
         unclean_broker=unclean,
     )
-    return [planned_changes(context, targets)]
+    return plan_changes(context, targets)

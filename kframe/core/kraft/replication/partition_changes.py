@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kframe import kernels
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.controller_result import RecordAndVersion, partition_version
+from kframe.core.kraft.replication.change_batch import PartitionChangeBatch
 from kframe.core.kraft.replication.leader_selection import Candidates
 from kframe.model.columns import Bool, Int32, Ragged, UInt8, offsets_of, ragged_positions
 from kframe.model.ids import NO_LEADER, RecoveryState
 from kframe.model.kraft.columns import KraftPartitions
 from kframe.model.kraft.ids import MetadataLevel
-from kframe.model.kraft.metadata import ClusterMetadata
+from kframe.model.kraft.record_versions import newest_version
 from kframe.model.kraft.records import PartitionChangeRecord
 from kframe.model.kraft.releases import CompletionRule, completion_rule
 
@@ -44,126 +42,6 @@ class TargetReplicas:
     """(b,) 1 for brokers that may lead. None for the active brokers."""
     unclean_broker: int = NO_BROKER
     """A broker that restarted after an unclean shutdown."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PartitionChangeBatch:
-    """Changes of rows in columns. A mask says whether a record has the field. Lists have one entry a row."""
-
-    rows: Int32
-    leader: Int32
-    writes_leader: Bool
-    isr: Ragged
-    writes_isr: Bool
-    elr: Ragged
-    writes_elr: Bool
-    last_known_elr: Ragged
-    writes_last_known_elr: Bool
-    replicas: Ragged
-    writes_replicas: Bool
-    directories: Ragged
-    """Empty if the event cannot change any."""
-    writes_directories: Bool
-    adding: Ragged
-    writes_adding: Bool
-    removing: Ragged
-    writes_removing: Bool
-    recovery: UInt8
-    writes_recovery: Bool
-
-    @property
-    def changed(self) -> Bool:
-        """(k,) whether the row has a record."""
-        names = ("leader", "isr", "elr", "last_known_elr", "replicas", "directories", "adding", "removing", "recovery")
-        changed: Bool = np.logical_or.reduce([getattr(self, f"writes_{name}") for name in names])
-        return changed
-
-    def records(self, metadata: ClusterMetadata) -> list[PartitionChangeRecord | None]:
-        """The record of each row, or None where nothing changes. ELRs ascend by broker id."""
-        changed = np.flatnonzero(self.changed)
-        fields: list[dict[str, Any]] = [{} for _ in range(len(changed))]
-        ids = np.append(metadata.brokers.ids, np.int32(NO_LEADER))  # index -1 is NO_LEADER
-        broker_ids = ids.tolist()
-        for name, field_name in RECORD_LISTS.items():
-            for position, values in _written_lists(getattr(self, name), getattr(self, f"writes_{name}"), changed):
-                if name == "directories":
-                    fields[position][field_name] = metadata.directories.ids_of(values)
-                else:
-                    brokers = [broker_ids[value] for value in values]
-                    fields[position][field_name] = tuple(sorted(brokers) if name == "elr" else brokers)
-        for position, leader in _written_values(ids[self.leader], self.writes_leader, changed):
-            fields[position]["leader"] = leader
-        for position, recovery in _written_values(self.recovery, self.writes_recovery, changed):
-            fields[position]["leader_recovery_state"] = recovery
-        records: list[PartitionChangeRecord | None] = [None] * len(self.rows)
-        rows, topic_ids = self.rows[changed], metadata.topics.ids
-        topics = metadata.partitions.topic[rows].tolist()
-        numbers = metadata.partitions.partition[rows].tolist()
-        for index, topic, number, record_fields in zip(changed.tolist(), topics, numbers, fields, strict=True):
-            records[index] = PartitionChangeRecord(partition_id=number, topic_id=topic_ids[topic], **record_fields)
-        return records
-
-
-#: The lists of a change and the fields of its record.
-RECORD_LISTS: Final = {
-    "isr": "isr",
-    "elr": "eligible_leader_replicas",
-    "last_known_elr": "last_known_elr",
-    "replicas": "replicas",
-    "directories": "directories",
-    "adding": "adding_replicas",
-    "removing": "removing_replicas",
-}
-
-
-def _written_lists(lists: Ragged, writes: Bool, changed: NDArray[np.intp]) -> Iterator[tuple[int, list[int]]]:
-    """The position among ``changed``, and the list, of each row that writes it."""
-    positions = np.flatnonzero(writes[changed])
-    written = lists.take(changed[positions])
-    offsets, values = written.offsets.tolist(), written.values.tolist()
-    for index, position in enumerate(positions.tolist()):
-        yield position, values[offsets[index] : offsets[index + 1]]
-
-
-def _written_values(values: NDArray[Any], writes: Bool, changed: NDArray[np.intp]) -> Iterator[tuple[int, int]]:
-    positions = np.flatnonzero(writes[changed])
-    return zip(positions.tolist(), values[changed[positions]].tolist(), strict=True)
-
-
-def change_partitions(context: KraftContext, targets: TargetReplicas) -> list[RecordAndVersion | None]:
-    """The record of each row of ``targets``. None where nothing changes."""
-    version = partition_version(context.level)
-    records = plan_changes(context, targets).records(context.metadata)
-    return [None if record is None else RecordAndVersion(record, version) for record in records]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PlannedChanges:
-    """Changes of partitions as a part of a decision. Only ``records`` creates an object for each partition."""
-
-    metadata: ClusterMetadata
-    batch: PartitionChangeBatch
-    version: int
-
-    @property
-    def count(self) -> int:
-        """The number of records."""
-        return int(np.count_nonzero(self.batch.changed))
-
-    def records(self) -> list[RecordAndVersion]:
-        """The records of the rows that change, in the order of the rows."""
-        records = self.batch.records(self.metadata)
-        return [RecordAndVersion(record, self.version) for record in records if record is not None]
-
-
-def planned_changes(context: KraftContext, targets: TargetReplicas) -> PlannedChanges:
-    """The changes of ``targets``, in columns."""
-    return PlannedChanges(context.metadata, plan_changes(context, targets), partition_version(context.level))
-
-
-def change_records(context: KraftContext, targets: TargetReplicas) -> list[RecordAndVersion]:
-    """The records of the rows that change, in the order of ``targets``."""
-    return planned_changes(context, targets).records()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -211,6 +89,8 @@ def plan_changes(context: KraftContext, targets: TargetReplicas) -> PartitionCha
     has_replicas = target.replicas.counts > 0
     stores_directories = context.level >= MetadataLevel.DIRECTORIES
     return PartitionChangeBatch(
+        metadata=metadata,
+        version=newest_version(PartitionChangeRecord, context.level),
         rows=rows,
         leader=leader,
         writes_leader=writes_leader,

@@ -8,19 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.controller_result import (
-    RECORDS_MAX,
-    ControllerResult,
-    PartitionResult,
-    RecordAndVersion,
-    RequestRefused,
-)
+from kframe.core.kraft.controller_result import RECORDS_MAX, ControllerResult, PartitionResult, RequestRefused
 from kframe.core.kraft.replication.isr_changes import configured_kinds
-from kframe.core.kraft.replication.partition_changes import TargetReplicas, change_partitions
+from kframe.core.kraft.replication.partition_changes import TargetReplicas, plan_changes
 from kframe.core.kraft.topics.assignments import check_assignment
 from kframe.errors import ErrorCode
 from kframe.model.columns import Ragged
 from kframe.model.kraft.ids import KraftElection
+from kframe.model.kraft.record_versions import RecordAndVersion
 from kframe.model.kraft.records import PartitionRecord
 from kframe.model.kraft.views import partition_record
 
@@ -110,18 +105,16 @@ def _change(context: KraftContext, targets: Sequence[_ReassignmentTarget]) -> li
     metadata = context.metadata
     rows = np.array([target.row for target in targets], np.int32)
     indexes_of = metadata.brokers.indexes_of
-    return change_partitions(
-        context,
-        TargetReplicas(
-            rows=rows,
-            kinds=np.array([target.kind for target in targets], np.uint8),
-            isr=Ragged.of([indexes_of(target.isr) for target in targets]),
-            replicas=Ragged.of([indexes_of(target.replicas) for target in targets]),
-            directories=Ragged.of([_directories(context, target) for target in targets]),
-            adding=Ragged.of([indexes_of(target.adding) for target in targets]),
-            removing=Ragged.of([indexes_of(target.removing) for target in targets]),
-        ),
+    target_replicas = TargetReplicas(
+        rows=rows,
+        kinds=np.array([target.kind for target in targets], np.uint8),
+        isr=Ragged.of([indexes_of(target.isr) for target in targets]),
+        replicas=Ragged.of([indexes_of(target.replicas) for target in targets]),
+        directories=Ragged.of([_directories(context, target) for target in targets]),
+        adding=Ragged.of([indexes_of(target.adding) for target in targets]),
+        removing=Ragged.of([indexes_of(target.removing) for target in targets]),
     )
+    return plan_changes(context, target_replicas).records_by_row()
 
 
 def _directories(context: KraftContext, target: _ReassignmentTarget) -> list[int]:

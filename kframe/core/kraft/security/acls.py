@@ -8,9 +8,10 @@ from typing import Final
 from uuid import UUID
 
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.controller_result import ControllerResult, RecordAndVersion, check_record_count
+from kframe.core.kraft.controller_result import ControllerResult, check_record_count
 from kframe.errors import ErrorCode
 from kframe.model.acls import ANY, AclFilter, PatternType
+from kframe.model.kraft.record_versions import RecordAndVersion
 from kframe.model.kraft.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 
 UNKNOWN: Final = 0

@@ -9,9 +9,10 @@ from enum import Enum
 from typing import Final
 
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.controller_result import ControllerResult, RecordAndVersion, check_record_count
+from kframe.core.kraft.controller_result import ControllerResult, check_record_count
 from kframe.errors import ErrorCode
 from kframe.model.kraft.metadata import QuotaEntity
+from kframe.model.kraft.record_versions import RecordAndVersion
 from kframe.model.kraft.records import ClientQuotaRecord, EntityData
 
 

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.controller_result import ControllerResult, RecordAndVersion
+from kframe.core.kraft.controller_result import ControllerResult
 from kframe.errors import ErrorCode
+from kframe.model.kraft.record_versions import RecordAndVersion
 from kframe.model.kraft.records import RemoveUserScramCredentialRecord, UserScramCredentialRecord
 
 #: The hash of each mechanism, by Kafka's code.

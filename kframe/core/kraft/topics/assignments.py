@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.controller_result import RecordAndVersion, RequestRefused, partition_version
+from kframe.core.kraft.controller_result import RequestRefused
 from kframe.errors import ErrorCode
 from kframe.model.kraft.ids import MetadataLevel
+from kframe.model.kraft.record_versions import RecordAndVersion, newest_version
 from kframe.model.kraft.records import DirectoryIds, PartitionRecord
 from kframe.model.kraft.releases import REFUSES_CORDONED
 
@@ -64,4 +65,4 @@ def new_partition(
         partition_epoch=0,
         directories=directories,
     )
-    return RecordAndVersion(record, partition_version(context.level))
+    return RecordAndVersion(record, newest_version(PartitionRecord, context.level))

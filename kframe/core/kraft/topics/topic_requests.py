@@ -9,17 +9,12 @@ from uuid import UUID
 
 from kframe.core.kraft.configuration.configs import configure_new_topic
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.controller_result import (
-    RECORDS_MAX,
-    ControllerResult,
-    RecordAndVersion,
-    RequestRefused,
-    check_record_count,
-)
+from kframe.core.kraft.controller_result import RECORDS_MAX, ControllerResult, RequestRefused, check_record_count
 from kframe.core.kraft.topics.assignments import active_replicas, check_assignment, new_partition
 from kframe.core.kraft.topics.hash_order import first_partition
 from kframe.core.kraft.topics.placement import distribute_replicas
 from kframe.errors import ErrorCode
+from kframe.model.kraft.record_versions import RecordAndVersion
 from kframe.model.kraft.records import RemoveTopicRecord, TopicRecord
 from kframe.model.kraft.releases import LIMITS_NEW_PARTITIONS
 from kframe.model.topics import topic_name_problem
