@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from uuid import UUID
 
-from kframe.core.kraft.brokers import broker_events, registration
+from kframe.core.kraft.brokers import broker_events, log_directories, registration
 from kframe.core.kraft.configuration import configs
 from kframe.core.kraft.configuration.configs import KraftConfigOperation
 from kframe.core.kraft.controller_result import ControllerResult, PartitionResult, RequestRefused
@@ -139,18 +139,18 @@ def broker_registered(oracle: Oracle, event: Event) -> Decided:
 
 
 def broker_unregistered(oracle: Oracle, event: Event) -> Decided:
-    return broker_events.unregister_broker(oracle.context, event["broker"]), None, None
+    return registration.unregister_broker(oracle.context, event["broker"]), None, None
 
 
 def directories_offline(oracle: Oracle, event: Event) -> Decided:
-    decision = directories.handle_directories_offline(
+    decision = log_directories.handle_directories_offline(
         oracle.context, _registration(oracle, event), _uuids(event["directories"])
     )
     return decision, None, None
 
 
 def directories_cordoned(oracle: Oracle, event: Event) -> Decided:
-    decision = directories.cordon_directories(_registration(oracle, event), _uuids(event["directories"]))
+    decision = log_directories.cordon_directories(_registration(oracle, event), _uuids(event["directories"]))
     return decision, None, None
 
 

@@ -8,7 +8,7 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from kframe.core.kraft.brokers import broker_events
+from kframe.core.kraft.brokers import broker_events, registration
 from kframe.core.kraft.controller_result import RECORDS_MAX, RequestRefused
 from kframe.core.kraft.random_source import JavaRandom, shuffle
 from kframe.core.kraft.replication import elections, reassignment
@@ -33,7 +33,7 @@ def test_fence_is_split_into_batches_with_fencing_record_last() -> None:
 def test_unregister_broker_beyond_records_max_is_refused() -> None:
     context = large_cluster(3, PARTITIONS)
     with pytest.raises(RequestRefused, match="POLICY_VIOLATION"):
-        broker_events.unregister_broker(context, 0)
+        registration.unregister_broker(context, 0)
 
 
 def test_election_beyond_records_max_is_refused() -> None:

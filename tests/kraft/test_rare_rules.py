@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from kframe.core.kraft.brokers import broker_events
+from kframe.core.kraft.brokers import broker_events, registration
 from kframe.core.kraft.brokers.heartbeats import Heartbeats
 from kframe.core.kraft.configuration.configs import (
     VALUE_LENGTH_MAX,
@@ -99,7 +99,7 @@ def test_unregister_broker_elects_leader_of_elr_partition() -> None:
     changed(context, leader=NO_LEADER, isr=(), eligible_leader_replicas=(1,))
     setting = ConfigRecord(resource_type=2, resource_name="t0", name="unclean.leader.election.enable", value="true")
     context.replay(setting, 0)
-    (change,) = changes(broker_events.unregister_broker(context, 1).records)
+    (change,) = changes(registration.unregister_broker(context, 1).records)
     assert (change.leader, change.isr) == (0, (0,))
 
 

@@ -10,7 +10,8 @@ from uuid import UUID
 import pytest
 
 from kframe.core.kraft.brokers.heartbeats import Heartbeats
-from kframe.core.kraft.brokers.node_requests import allocate_producer_ids, unregister_controller
+from kframe.core.kraft.brokers.producer_ids import allocate_producer_ids
+from kframe.core.kraft.brokers.registration import unregister_controller
 from kframe.core.kraft.context import KraftContext, KraftSettings
 from kframe.core.kraft.controller_result import ControllerResult, RequestRefused
 from kframe.core.kraft.random_source import JavaRandom

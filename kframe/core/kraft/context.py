@@ -78,9 +78,8 @@ class KraftContext:
 
     def replay(self, record: MetadataRecord, offset: int) -> None:
         """Apply a record of the log to the metadata and the heartbeats."""
-        self.heartbeats.before_replay(self.metadata, record)
         replay(self.metadata, record, offset)
-        self.heartbeats.after_replay(self.metadata, record)
+        self.heartbeats.replay(self.metadata, record)
 
     def apply(self, part: DecisionPart, offset: int) -> int:
         """Apply a part of a decision; ``offset`` is that of its first record. Returns the number of records."""

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from kframe.core.kraft import controller_apis
-from kframe.core.kraft.brokers import broker_events, node_requests
+from kframe.core.kraft.brokers import registration
 from kframe.core.kraft.configuration import configs
 from kframe.core.kraft.configuration.configs import KraftConfigOperation
 from kframe.core.kraft.context import KraftContext
@@ -252,10 +252,10 @@ def unregister(run: KraftRun, argument: list[int]) -> dict[str, str]:
 
 
 def _unregister(run: KraftRun, broker_id: int) -> str:
-    error, _ = run.submit(str(broker_id), lambda context: broker_events.unregister_broker(context, broker_id))
+    error, _ = run.submit(str(broker_id), lambda context: registration.unregister_broker(context, broker_id))
     return error
 
 
 def unregister_controller(run: KraftRun, argument: int) -> dict[str, str]:
     """UnregisterController."""
-    return {"error": run.submit("error", lambda context: node_requests.unregister_controller(context, argument))[0]}
+    return {"error": run.submit("error", lambda context: registration.unregister_controller(context, argument))[0]}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from kframe.core.kraft.brokers.node_requests import allocate_producer_ids
+from kframe.core.kraft.brokers.producer_ids import allocate_producer_ids
 from kframe.core.kraft.controller_result import RequestRefused
 from kframe.core.kraft.replication.alter_partition import IsrResult, KraftIsrProposal, alter_partitions
 from kframe.core.kraft.replication.directories import DirectoryAssignment, assign_directories

@@ -83,7 +83,7 @@ def _explained_section(
 def _offline_replicas(context: KraftContext, change: CommittedRecord) -> list[int]:
     """The replicas in offline directories after the records before the section."""
     assert isinstance(change.record, PartitionChangeRecord)
-    row = _row(context, change.record)
+    row = context.metadata.topics.row_by_id(change.record.topic_id, change.record.partition_id)
     return [] if row is None else replicas_in_offline_directories(context.metadata, row)
 
 
@@ -98,18 +98,12 @@ def _sections(committed: Sequence[CommittedRecord]) -> Iterator[list[CommittedRe
     yield list(section.values())
 
 
-def _row(context: KraftContext, change: PartitionChangeRecord) -> int | None:
-    topics = context.metadata.topics
-    index = topics.index_by_id.get(change.topic_id)
-    return None if index is None else topics.row_of(index, change.partition_id)
-
-
 def _altered(context: KraftContext, section: Sequence[CommittedRecord]) -> dict[Identity, RecordAndVersion]:
     """What the rules write if the leaders have proposed the ISRs of all changes."""
     proposals: dict[int, list[KraftIsrProposal]] = {}
     for change in section:
         assert isinstance(change.record, PartitionChangeRecord)
-        row = _row(context, change.record)
+        row = context.metadata.topics.row_by_id(change.record.topic_id, change.record.partition_id)
         if row is not None and change.record.isr is not None:
             leader = int(context.metadata.partitions.leader[row])
             proposals.setdefault(leader, []).append(isr_proposal(context, row, change.record))
@@ -140,7 +134,7 @@ def _closest(context: KraftContext, change: CommittedRecord, offline: list[int])
     key = key_of(metadata, record)
     unwritten = RecordDifference(UNEXPLAINED, "PartitionChange", key, change.offset, RECORD, None, WRITTEN)
     closest = ExplainedChange(change, UNEXPLAINED, (unwritten,))
-    row = _row(context, record)
+    row = context.metadata.topics.row_by_id(record.topic_id, record.partition_id)
     if row is None:
         return closest
     unchanged = PartitionChangeRecord(partition_id=record.partition_id, topic_id=record.topic_id)

@@ -10,9 +10,9 @@ from kframe.core.kraft.brokers.broker_events import (
     begin_controlled_shutdown,
     fence_broker,
     unfence_broker,
-    unregister_broker,
 )
-from kframe.core.kraft.brokers.registration import BrokerRegistrationRequest, register_broker
+from kframe.core.kraft.brokers.log_directories import cordon_directories, handle_directories_offline
+from kframe.core.kraft.brokers.registration import BrokerRegistrationRequest, register_broker, unregister_broker
 from kframe.core.kraft.causes.change_causes import (
     CONTROLLED_SHUTDOWN,
     DIRECTORY_FAILED,
@@ -25,7 +25,6 @@ from kframe.core.kraft.causes.change_causes import (
 )
 from kframe.core.kraft.context import KraftContext
 from kframe.core.kraft.controller_result import ControllerResult
-from kframe.core.kraft.replication.directories import cordon_directories, handle_directories_offline
 from kframe.model.kraft.brokers import BrokerRegistration
 from kframe.model.kraft.records import (
     BrokerRegistrationChangeRecord,

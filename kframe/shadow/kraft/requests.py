@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final, TypeAlias, TypeVar
 
-from kframe.core.kraft.brokers.node_requests import allocate_producer_ids, unregister_controller
+from kframe.core.kraft.brokers.producer_ids import allocate_producer_ids
+from kframe.core.kraft.brokers.registration import unregister_controller
 from kframe.core.kraft.configuration.configs import KraftConfigChange, KraftConfigOperation, alter_configs
 from kframe.core.kraft.context import KraftContext
 from kframe.core.kraft.controller_result import ControllerResult, RequestRefused

@@ -10,14 +10,14 @@ from uuid import NAMESPACE_OID, UUID, uuid5
 
 import numpy as np
 
-from kframe.core.kraft.brokers import broker_events
+from kframe.core.kraft.brokers import broker_events, log_directories
 from kframe.core.kraft.brokers.heartbeats import Heartbeats
 from kframe.core.kraft.brokers.registration import BrokerRegistrationRequest, register_broker
 from kframe.core.kraft.context import KraftContext
 from kframe.core.kraft.controller_result import ControllerResult, PartitionResult, RequestRefused
 from kframe.core.kraft.features.feature_updates import UpgradeType, update_features
 from kframe.core.kraft.random_source import JavaRandom
-from kframe.core.kraft.replication import directories, elections
+from kframe.core.kraft.replication import elections
 from kframe.core.kraft.replication.selectors import SelectorSelection
 from kframe.core.selectors.leader_selection import FaultKind
 from kframe.errors import ErrorCode, InputError
@@ -339,7 +339,7 @@ class KraftWhatIf(WhatIf):
     def _fail_directories(self, broker_id: int, failed: Sequence[UUID]) -> None:
         """A broker reports log directories as failed."""
         registration = self._registration(broker_id)
-        self.commit(directories.handle_directories_offline(self.context, registration, failed))
+        self.commit(log_directories.handle_directories_offline(self.context, registration, failed))
 
     def _update_features(self, levels: Mapping[str, int], unsafe: bool) -> ControllerResponse:
         """An administrator updates feature levels; ``unsafe`` permits downgrades that lose metadata."""

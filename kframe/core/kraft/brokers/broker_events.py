@@ -1,7 +1,7 @@
-"""Fencing, unfencing, controlled shutdown, sessions, heartbeats and unregistration of brokers.
+"""Fencing, unfencing, controlled shutdown, sessions and heartbeats of brokers.
 
-Source: Kafka 4.4 ``ReplicationControlManager``. Changes of partitions precede the record that fences or
-unregisters a broker. They follow the record that unfences it or begins its controlled shutdown.
+Source: Kafka 4.4 ``ReplicationControlManager``. Changes of partitions precede the record that fences a broker. They
+follow the record that unfences it or begins its controlled shutdown.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from uuid import UUID
 
 from kframe.core.kraft.brokers.heartbeats import BrokerControlState
+from kframe.core.kraft.brokers.log_directories import cordon_directories, handle_directories_offline
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.controller_result import ControllerResult, DecisionPart, RequestRefused, check_record_count
-from kframe.core.kraft.replication.directories import cordon_directories, handle_directories_offline
+from kframe.core.kraft.controller_result import ControllerResult, DecisionPart
 from kframe.core.kraft.replication.isr_changes import (
     add_broker,
     has_leaderships,
@@ -22,14 +22,12 @@ from kframe.core.kraft.replication.isr_changes import (
     rows_with_elr_member,
     rows_with_isr_member,
 )
-from kframe.errors import ErrorCode
 from kframe.model.kraft.brokers import BrokerRegistration
 from kframe.model.kraft.ids import MetadataLevel
 from kframe.model.kraft.record_versions import RecordAndVersion
 from kframe.model.kraft.records import (
     BrokerRegistrationChangeRecord,
     FencingChange,
-    UnregisterBrokerRecord,
 )
 
 
@@ -99,23 +97,6 @@ def handle_broker_shutdown(context: KraftContext, broker_id: int, *, clean: bool
         return ControllerResult([remove_broker(context, broker_id, rows)])
     rows_by_list = rows, rows_with_elr_member(context.metadata, broker_id)
     return ControllerResult([remove_unclean_broker(context, broker_id, rows) for rows in rows_by_list])
-
-
-def unregister_broker(context: KraftContext, broker_id: int) -> ControllerResult:
-    """Remove a registration. Raises RequestRefused if there is none, or for more than RECORDS_MAX records."""
-    metadata = context.metadata
-    registration = metadata.brokers.registrations.get(broker_id)
-    if registration is None:
-        message = f"Broker ID {broker_id} is not currently registered"
-        raise RequestRefused(ErrorCode.BROKER_ID_NOT_REGISTERED, message)
-    removal = UnregisterBrokerRecord(broker_id=broker_id, broker_epoch=registration.broker_epoch)
-    parts: list[DecisionPart] = [
-        remove_broker(context, broker_id, rows_with_isr_member(metadata, broker_id)),
-        remove_broker(context, broker_id, rows_with_elr_member(metadata, broker_id)),
-        RecordAndVersion(removal, 0),
-    ]
-    check_record_count(parts)
-    return ControllerResult(parts)
 
 
 def handle_heartbeat(context: KraftContext, heartbeat: BrokerHeartbeat) -> ControllerResult:

@@ -135,13 +135,10 @@ class Heartbeats:
             return BrokerControlState.CONTROLLED_SHUTDOWN
         return BrokerControlState.SHUTDOWN_NOW
 
-    def before_replay(self, metadata: ClusterMetadata, record: MetadataRecord) -> None:
-        """Remove the state of a broker whose registration ``record`` replaces or removes."""
+    def replay(self, metadata: ClusterMetadata, record: MetadataRecord) -> None:
+        """Follow the registration that ``record`` has written to ``metadata`` or removed from it."""
         if isinstance(record, RegisterBrokerRecord | UnregisterBrokerRecord):
             self.brokers.pop(record.broker_id, None)
-
-    def after_replay(self, metadata: ClusterMetadata, record: MetadataRecord) -> None:
-        """Record the registration that ``record`` has written."""
         if isinstance(record, RegisterBrokerRecord | BrokerRegistrationChangeRecord):
             self.register(record.broker_id, metadata.brokers.registrations[record.broker_id].fenced)
         elif isinstance(record, FenceBrokerRecord | UnfenceBrokerRecord):

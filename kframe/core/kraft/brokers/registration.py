@@ -1,4 +1,4 @@
-"""The registration of brokers (Kafka 4.4 ``ClusterControlManager.registerBroker``)."""
+"""Registration and removal of brokers, and removal of controllers (Kafka 4.4 ``ClusterControlManager``)."""
 
 from __future__ import annotations
 
@@ -8,14 +8,22 @@ from uuid import UUID
 
 from kframe.core.kraft.brokers.broker_events import handle_broker_shutdown
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.controller_result import ControllerResult, DecisionPart, RequestRefused
+from kframe.core.kraft.controller_result import ControllerResult, DecisionPart, RequestRefused, check_record_count
+from kframe.core.kraft.replication.isr_changes import remove_broker, rows_with_elr_member, rows_with_isr_member
 from kframe.errors import ErrorCode
 from kframe.model.kafka_uuids import uuid_text
 from kframe.model.kraft.directories import NO_BROKER
 from kframe.model.kraft.directory_ids import is_reserved
 from kframe.model.kraft.ids import KRAFT_VERSION, METADATA_VERSION, MetadataLevel
 from kframe.model.kraft.record_versions import RecordAndVersion, record_version
-from kframe.model.kraft.records import BrokerEndpoint, BrokerFeature, DirectoryIds, RegisterBrokerRecord
+from kframe.model.kraft.records import (
+    BrokerEndpoint,
+    BrokerFeature,
+    DirectoryIds,
+    RegisterBrokerRecord,
+    UnregisterBrokerRecord,
+    UnregisterControllerRecord,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +79,36 @@ def register_broker(
         context.heartbeats.brokers.pop(broker_id, None)
     context.heartbeats.register(broker_id, record.fenced)
     return ControllerResult(parts, response=record.broker_epoch)
+
+
+def unregister_broker(context: KraftContext, broker_id: int) -> ControllerResult:
+    """Remove a registration. Raises RequestRefused if there is none, or for more than RECORDS_MAX records."""
+    metadata = context.metadata
+    registration = metadata.brokers.registrations.get(broker_id)
+    if registration is None:
+        message = f"Broker ID {broker_id} is not currently registered"
+        raise RequestRefused(ErrorCode.BROKER_ID_NOT_REGISTERED, message)
+    removal = UnregisterBrokerRecord(broker_id=broker_id, broker_epoch=registration.broker_epoch)
+    parts: list[DecisionPart] = [
+        remove_broker(context, broker_id, rows_with_isr_member(metadata, broker_id)),
+        remove_broker(context, broker_id, rows_with_elr_member(metadata, broker_id)),
+        RecordAndVersion(removal, 0),
+    ]
+    check_record_count(parts)
+    return ControllerResult(parts)
+
+
+def unregister_controller(context: KraftContext, controller_id: int) -> ControllerResult:
+    """Remove the registration of a controller. Raises RequestRefused for the active one, or if there is none."""
+    if context.level < MetadataLevel.UNREGISTER_CONTROLLER:
+        message = f"It needs metadata.version {MetadataLevel.UNREGISTER_CONTROLLER}."
+        raise RequestRefused(ErrorCode.UNSUPPORTED_VERSION, message)
+    if controller_id == context.settings.node_id:
+        raise RequestRefused(ErrorCode.INVALID_REQUEST, "Controller cannot unregister itself while it is active.")
+    if controller_id not in context.metadata.controllers:
+        message = f"Controller ID {controller_id} is not currently registered."
+        raise RequestRefused(ErrorCode.CONTROLLER_ID_NOT_REGISTERED, message)
+    return ControllerResult([RecordAndVersion(UnregisterControllerRecord(controller_id=controller_id), 0)])
 
 
 def _check_request(context: KraftContext, request: BrokerRegistrationRequest) -> None:

@@ -76,7 +76,7 @@ def explain_change(
     ``states`` are possible states before the request of the change, the likely one first: Kafka decides all changes of
     a request from the state before it. The rules only read them.
     """
-    row = _row(states[0], change)
+    row = states[0].topics.row_by_id(change.topic_id, change.partition_id)
     offline = [] if row is None else replicas_in_offline_directories(states[0], row)
     for metadata in states:
         for settings in _possible_settings(metadata):
@@ -84,11 +84,6 @@ def explain_change(
             if causes:
                 return sorted(causes, key=lambda cause: (cause.assumes_unclean, cause.event_index is None))
     return []
-
-
-def _row(metadata: ClusterMetadata, change: PartitionChangeRecord) -> int | None:
-    topic = metadata.topics.index_by_id.get(change.topic_id)
-    return None if topic is None else metadata.topics.row_of(topic, change.partition_id)
 
 
 def _possible_settings(metadata: ClusterMetadata) -> Iterator[KraftSettings]:
@@ -113,7 +108,7 @@ def _explain_change(
     metadata: ClusterMetadata, static: KraftSettings, change: PartitionChangeRecord, events: Sequence[MetadataRecord],
     offline: Sequence[int],
 ) -> list[ChangeCause]:  # fmt: skip
-    row = _row(metadata, change)
+    row = metadata.topics.row_by_id(change.topic_id, change.partition_id)
     causes: list[ChangeCause] = []
     if row is None:
         return causes

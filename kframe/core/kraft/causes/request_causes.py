@@ -71,7 +71,7 @@ def isr_proposal(
 def alter_partition_changes(context: KraftContext, proposals: list[KraftIsrProposal]) -> ControllerResult:
     """The changes by an AlterPartition request from the leader of the first partition."""
     topics, brokers = context.metadata.topics, context.metadata.brokers
-    row = topics.row_of(topics.index_by_id[proposals[0].topic_id], proposals[0].partition)
+    row = topics.row_by_id(proposals[0].topic_id, proposals[0].partition)
     leader_id = brokers.ids_of([int(context.metadata.partitions.leader[row])])[0]
     registration = brokers.registrations.get(leader_id)
     if registration is None:

@@ -93,6 +93,20 @@ def clear_elr_records(context: KraftContext, records: Sequence[RecordAndVersion]
     ]
 
 
+def elr_safety_records(context: KraftContext) -> list[RecordAndVersion]:
+    """The records that make ``min.insync.replicas`` equal on all brokers."""
+    configs = context.metadata.configs
+    values: dict[str, str | None] = {}
+    if MIN_INSYNC_REPLICAS not in configs.get((ResourceType.BROKER, ""), {}):
+        values[""] = str(context.settings.min_insync_replicas)
+    values |= {
+        name: None
+        for kind, name in sorted(configs)
+        if kind == ResourceType.BROKER and name and MIN_INSYNC_REPLICAS in configs[kind, name]
+    }
+    return [_record((ResourceType.BROKER, name), MIN_INSYNC_REPLICAS, value) for name, value in values.items()]
+
+
 def _topic_of(config: ConfigRecord) -> str:
     return config.resource_name if config.resource_type == ResourceType.TOPIC else ""
 

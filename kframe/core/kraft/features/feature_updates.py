@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import Final
 
+from kframe.core.kraft.configuration.configs import elr_safety_records
 from kframe.core.kraft.context import KraftContext
 from kframe.core.kraft.controller_result import ControllerResult, RequestRefused, check_record_count
 from kframe.errors import ErrorCode
-from kframe.model.kraft.ids import ELR_VERSION, KRAFT_VERSION, METADATA_VERSION, MetadataLevel, ResourceType
+from kframe.model.kraft.ids import ELR_VERSION, KRAFT_VERSION, METADATA_VERSION, MetadataLevel
 from kframe.model.kraft.record_versions import RecordAndVersion
-from kframe.model.kraft.records import BrokerFeature, ConfigRecord, FeatureLevelRecord, NoOpRecord
-from kframe.model.kraft.topics import MIN_INSYNC_REPLICAS
+from kframe.model.kraft.records import BrokerFeature, FeatureLevelRecord, NoOpRecord
 
 #: Levels of ``metadata.version`` that changed the metadata: no downgrade goes below them.
 CHANGED_METADATA: Final = frozenset({8, 11, 13, 14, 15, 17, 23, 30, 32, 33})
@@ -57,31 +57,9 @@ def update_features(
     if validate_only:
         return ControllerResult()
     if updates.get(ELR_VERSION, (0, UpgradeType.UPGRADE))[0] > 0:
-        records = [*_elr_safety_records(context), *records]
+        records = [*elr_safety_records(context), *records]
     check_record_count(records)
     return ControllerResult(records, atomic=True)
-
-
-def _elr_safety_records(context: KraftContext) -> list[RecordAndVersion]:
-    """Configurations that make ``min.insync.replicas`` equal on all brokers."""
-    configs = context.metadata.configs
-    values: dict[str, str | None] = {}
-    if MIN_INSYNC_REPLICAS not in configs.get((ResourceType.BROKER, ""), {}):
-        values[""] = str(context.settings.min_insync_replicas)
-    values |= {
-        name: None
-        for kind, name in sorted(configs)
-        if kind == ResourceType.BROKER and name and MIN_INSYNC_REPLICAS in configs[kind, name]
-    }
-    return [
-        RecordAndVersion(
-            ConfigRecord(
-                resource_type=ResourceType.BROKER.value, resource_name=name, name=MIN_INSYNC_REPLICAS, value=value
-            ),
-            0,
-        )
-        for name, value in values.items()
-    ]
 
 
 def _problem(

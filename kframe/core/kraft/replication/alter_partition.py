@@ -74,15 +74,11 @@ def alter_partitions(
     return ControllerResult(records, response=results)
 
 
-def _row(context: KraftContext, proposal: KraftIsrProposal) -> int | None:
-    topics = context.metadata.topics
-    return topics.row_of(topics.index_by_id[proposal.topic_id], proposal.partition)
-
-
 def _change(context: KraftContext, proposals: Sequence[KraftIsrProposal]) -> list[RecordAndVersion | None]:
     if not proposals:
         return []
-    rows = np.array([_row(context, proposal) for proposal in proposals], np.int32)
+    row_by_id = context.metadata.topics.row_by_id
+    rows = np.array([row_by_id(proposal.topic_id, proposal.partition) for proposal in proposals], np.int32)
     index_of = context.metadata.brokers.index_of
     targets = TargetReplicas(
         rows=rows,
@@ -97,7 +93,7 @@ def _result(
     context: KraftContext, broker_id: int, proposal: KraftIsrProposal, change: PartitionChangeRecord | None
 ) -> IsrResult:
     """NEW_LEADER_ELECTED if another broker leads now, else the state after the change."""
-    row = _row(context, proposal)
+    row = context.metadata.topics.row_by_id(proposal.topic_id, proposal.partition)
     assert row is not None
     state = partition_record(context.metadata, row)
     leader, leader_epoch, recovery, isr = state.leader, state.leader_epoch, state.leader_recovery_state, state.isr
@@ -121,7 +117,7 @@ def _check(context: KraftContext, broker_id: int, proposal: KraftIsrProposal) ->
     metadata = context.metadata
     if proposal.topic_id not in metadata.topics.index_by_id:
         return ErrorCode.UNKNOWN_TOPIC_ID
-    row = _row(context, proposal)
+    row = context.metadata.topics.row_by_id(proposal.topic_id, proposal.partition)
     if row is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     p = metadata.partitions

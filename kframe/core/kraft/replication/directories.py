@@ -1,4 +1,4 @@
-"""Log directories: offline, cordoned and assigned ones (Kafka 4.4 ``ReplicationControlManager``)."""
+"""Log directories to which brokers assign replicas (Kafka 4.4 ``ReplicationControlManager``)."""
 
 from __future__ import annotations
 
@@ -10,14 +10,12 @@ import numpy as np
 
 from kframe.core.kraft.context import KraftContext
 from kframe.core.kraft.controller_result import ControllerResult, RequestRefused
-from kframe.core.kraft.replication.isr_changes import remove_broker, rows_in_directory
+from kframe.core.kraft.replication.isr_changes import remove_broker
 from kframe.core.kraft.replication.partition_changes import TargetReplicas, plan_changes
 from kframe.errors import ErrorCode
 from kframe.model.columns import Ragged
-from kframe.model.kraft.brokers import BrokerRegistration
 from kframe.model.kraft.ids import KraftElection, MetadataLevel
 from kframe.model.kraft.record_versions import RecordAndVersion
-from kframe.model.kraft.records import BrokerRegistrationChangeRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,34 +35,6 @@ class DirectoryAssignmentResult:
     error: ErrorCode
 
 
-def handle_directories_offline(
-    context: KraftContext, registration: BrokerRegistration, offline: Sequence[UUID]
-) -> ControllerResult:
-    """Remove replicas in offline directories from ISRs and leaderships, then write the online directories."""
-    lost = [directory for directory in registration.directories if directory in offline]
-    if not lost:
-        return ControllerResult()
-    changes = [
-        remove_broker(context, registration.broker_id, rows_in_directory(context.metadata, index))
-        for index in context.metadata.directories.indexes_of(lost)
-    ]
-    online = tuple(directory for directory in registration.directories if directory not in offline)
-    record = BrokerRegistrationChangeRecord(
-        broker_id=registration.broker_id, broker_epoch=registration.broker_epoch, log_dirs=online
-    )
-    return ControllerResult([*changes, RecordAndVersion(record, 2)])
-
-
-def cordon_directories(registration: BrokerRegistration, cordoned: Sequence[UUID]) -> ControllerResult:
-    """Write the cordoned directories of a broker if they differ."""
-    if registration.cordoned is not None and set(registration.cordoned) == set(cordoned):
-        return ControllerResult()
-    change = BrokerRegistrationChangeRecord(
-        broker_id=registration.broker_id, broker_epoch=registration.broker_epoch, cordoned_log_dirs=tuple(cordoned)
-    )
-    return ControllerResult([RecordAndVersion(change, 3)])
-
-
 def assign_directories(
     context: KraftContext, broker_id: int, broker_epoch: int, assignments: Sequence[DirectoryAssignment]
 ) -> ControllerResult:
@@ -80,7 +50,7 @@ def assign_directories(
         for assignment in assignments
     ]
     valid = [result.assignment for result in results if result.error is ErrorCode.NONE]
-    rows = [_row(context, assignment) for assignment in valid]
+    rows = [context.metadata.topics.row_by_id(assignment.topic_id, assignment.partition) for assignment in valid]
     stored = _store_directories(context, broker_id, [row for row in rows if row is not None], valid)
     offline = {
         row
@@ -106,15 +76,10 @@ def _store_directories(
     return plan_changes(context, targets).records()
 
 
-def _row(context: KraftContext, assignment: DirectoryAssignment) -> int | None:
-    topic = context.metadata.topics.index_by_id.get(assignment.topic_id)
-    return None if topic is None else context.metadata.topics.row_of(topic, assignment.partition)
-
-
 def _assignment_error(context: KraftContext, broker_id: int, assignment: DirectoryAssignment) -> ErrorCode:
     if assignment.topic_id not in context.metadata.topics.index_by_id:
         return ErrorCode.UNKNOWN_TOPIC_ID
-    row = _row(context, assignment)
+    row = context.metadata.topics.row_by_id(assignment.topic_id, assignment.partition)
     if row is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     broker = context.metadata.brokers.find(broker_id)

@@ -44,11 +44,9 @@ def active_replicas(context: KraftContext, replicas: Sequence[int]) -> tuple[int
     return tuple(replica for replica in replicas if context.metadata.brokers.is_active(replica))
 
 
-def new_partition(
-    context: KraftContext, topic_id: UUID, partition: int, replicas: Sequence[int], isr: tuple[int, ...]
-) -> RecordAndVersion:
+def new_partition(context: KraftContext, topic_id: UUID, partition: int, replicas: Sequence[int]) -> RecordAndVersion:
     """The record of a new partition, led by the first ISR member."""
-    metadata = context.metadata
+    metadata, isr = context.metadata, active_replicas(context, replicas)
     directories: DirectoryIds = ()
     if context.level >= MetadataLevel.DIRECTORIES:
         defaults = [metadata.brokers.default_directory(replica) for replica in replicas]

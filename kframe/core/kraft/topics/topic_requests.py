@@ -80,8 +80,7 @@ def create_topics(
         records.append(RecordAndVersion(TopicRecord(name=topic.name, topic_id=topic_id), 0))
         records += configs
         records += [
-            new_partition(context, topic_id, partition, replicas, active_replicas(context, replicas))
-            for partition, replicas in sorted(assignments.items())
+            new_partition(context, topic_id, partition, replicas) for partition, replicas in sorted(assignments.items())
         ]
         check_record_count(records)
         results.append(CreatableTopicResult(topic.name, topic_id=topic_id))
@@ -227,10 +226,7 @@ def _new_partitions(context: KraftContext, request: CreatePartitionsTopic) -> li
             check_assignment(context, replicas, factor)
             _require_active(context, [replicas], ErrorCode.INVALID_REPLICA_ASSIGNMENT)
     topic_id = metadata.topics.ids[topic]
-    return [
-        new_partition(context, topic_id, first + index, replicas, active_replicas(context, replicas))
-        for index, replicas in enumerate(replica_lists)
-    ]
+    return [new_partition(context, topic_id, first + index, replicas) for index, replicas in enumerate(replica_lists)]
 
 
 def delete_topics(context: KraftContext, topic_ids: Sequence[UUID]) -> ControllerResult:
