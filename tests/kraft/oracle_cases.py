@@ -217,7 +217,7 @@ def _decide(oracle: Oracle, event: Mapping[str, Any], *, applies: bool) -> dict[
     return result
 
 
-def _result(oracle: Oracle, decision: ControllerResult, response: Any) -> dict[str, Any]:
+def _result(oracle: Oracle, decision: ControllerResult[Any], response: Any) -> dict[str, Any]:
     names = dict(oracle.topic_names)
     names |= {
         item.record.topic_id: item.record.name for item in decision.records if isinstance(item.record, TopicRecord)

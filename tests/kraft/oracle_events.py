@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Event: TypeAlias = Mapping[str, Any]
 #: The decision, the response in JSON, and a broker whose controlled shutdown begins with the batch.
-Decided: TypeAlias = tuple[ControllerResult, Any, int | None]
+Decided: TypeAlias = tuple[ControllerResult[Any], Any, int | None]
 
 
 class NotApplicable(Exception):
@@ -94,7 +94,7 @@ def heartbeat(oracle: Oracle, event: Event) -> Decided:
     return decision, response, request.broker_id if reply.in_controlled_shutdown else None
 
 
-def _pass(decision: ControllerResult) -> Decided:
+def _pass(decision: ControllerResult[Any]) -> Decided:
     return decision, {"more": decision.response}, None
 
 
@@ -223,7 +223,7 @@ def elect_leaders(oracle: Oracle, event: Event) -> Decided:
     return decision, _partition_results(decision), None
 
 
-def _partition_results(decision: ControllerResult) -> list[dict[str, Any]]:
+def _partition_results(decision: ControllerResult[Any]) -> list[dict[str, Any]]:
     results: list[PartitionResult] = decision.response
     return _sorted(
         [{"topic": result.topic, "partition": result.partition, "error": result.error.name} for result in results]
@@ -257,7 +257,7 @@ def list_reassignments(oracle: Oracle, event: Event) -> Decided:
         }
         for item in reassignment.list_reassignments(oracle.context, names)
     ]
-    return ControllerResult(), _sorted(response), None
+    return ControllerResult((), None), _sorted(response), None
 
 
 def create_topics(oracle: Oracle, event: Event) -> Decided:
@@ -288,7 +288,7 @@ def create_topics(oracle: Oracle, event: Event) -> Decided:
     response = []
     for result in decision.response:
         node = {"topic": result.topic, "error": result.error.name}
-        if result.error is ErrorCode.NONE and not validate_only:
+        if result.topic_id is not None and not validate_only:
             node["id"] = uuid_text(result.topic_id)
         response.append(node)
     return decision, _sorted(response), None
@@ -312,15 +312,17 @@ def create_partitions(oracle: Oracle, event: Event) -> Decided:
     decision = topic_requests.create_partitions(oracle.context, requests)
     response = [{"topic": result.topic, "error": result.error.name} for result in decision.response]
     if event.get("validateOnly"):
-        decision = ControllerResult(atomic=True, response=decision.response)
+        decision = ControllerResult((), decision.response, atomic=True)
     return decision, _sorted(response), None
 
 
 def delete_topics(oracle: Oracle, event: Event) -> Decided:
     topic_ids = [oracle.topic_id(name) for name in event["topics"]]
-    names = {topic_id: oracle.topic_name(topic_id) for topic_id in topic_ids}
     decision = topic_requests.delete_topics(oracle.context, topic_ids)
-    response = [{"topic": names[result.topic_id], "error": result.error.name} for result in decision.response]
+    response = [
+        {"topic": oracle.topic_name(topic_id), "error": result.error.name}
+        for topic_id, result in zip(topic_ids, decision.response, strict=True)
+    ]
     return decision, _sorted(response), None
 
 
@@ -348,18 +350,18 @@ def update_features(oracle: Oracle, event: Event) -> Decided:
             oracle.context, updates, validate_only=validate_only, kraft_version=1
         )
     except RequestRefused as refusal:
-        return ControllerResult(), {"error": refusal.error.name}, None
+        return ControllerResult((), None), {"error": refusal.error.name}, None
     return decision, {"error": "NONE"}, None
 
 
 def advance_time(oracle: Oracle, event: Event) -> Decided:
     oracle.context.now_ns += event["ms"] * 1_000_000
-    return ControllerResult(), None, None
+    return ControllerResult((), None), None, None
 
 
 def failover(oracle: Oracle, event: Event) -> Decided:
     oracle.activate()
-    return ControllerResult(), None, None
+    return ControllerResult((), None), None, None
 
 
 def _sorted(nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -24,23 +24,23 @@ def context() -> KraftContext:
     return new_whatif([partition(0, (1, 2), (1, 2))]).context
 
 
-def creating(*names: str, count: int = 1) -> Callable[[KraftContext], ControllerResult]:
+def creating(*names: str, count: int = 1) -> Callable[[KraftContext], ControllerResult[Any]]:
     requested = [CreatableTopic(name, count, 1) for name in names]
     return lambda context: controller_apis.create_topics(context, requested, lambda name: uuid5(TOPIC_ID, name))
 
 
-def growing(*topics: tuple[str, int]) -> Callable[[KraftContext], ControllerResult]:
+def growing(*topics: tuple[str, int]) -> Callable[[KraftContext], ControllerResult[Any]]:
     return lambda context: controller_apis.create_partitions(
         context, [CreatePartitionsTopic(*topic) for topic in topics]
     )
 
 
-def deleting(*names: str, ids: tuple[UUID, ...] = ()) -> Callable[[KraftContext], ControllerResult]:
+def deleting(*names: str, ids: tuple[UUID, ...] = ()) -> Callable[[KraftContext], ControllerResult[Any]]:
     return lambda context: controller_apis.delete_topics(context, names, ids)
 
 
 #: Name, request, and then the errors and the number of records.
-REQUESTS: Final[tuple[tuple[str, Callable[[KraftContext], ControllerResult], dict[object, str], int], ...]] = (
+REQUESTS: Final[tuple[tuple[str, Callable[[KraftContext], ControllerResult[Any]], dict[object, str], int], ...]] = (
     ("topics", creating("a", "b"), {"a": "NONE", "b": "NONE"}, 4),
     ("a repeated topic", creating("a", "b", "a"), {"a": "INVALID_REQUEST", "b": "NONE"}, 2),
     ("the metadata topic", creating("__cluster_metadata", "b"),
@@ -60,7 +60,7 @@ REQUESTS: Final[tuple[tuple[str, Callable[[KraftContext], ControllerResult], dic
 
 @pytest.mark.parametrize("name, request_of, results, records", REQUESTS, ids=[row[0] for row in REQUESTS])
 def test_each_topic_of_request_has_result(
-    name: str, request_of: Callable[[KraftContext], ControllerResult], results: dict[object, str], records: int
+    name: str, request_of: Callable[[KraftContext], ControllerResult[Any]], results: dict[object, str], records: int
 ) -> None:
     result = request_of(context())
     assert {
@@ -71,7 +71,9 @@ def test_each_topic_of_request_has_result(
 
 
 @pytest.mark.parametrize("request_of", [creating("a", count=PARTITIONS_MAX + 1), growing(("t", PARTITIONS_MAX + 2))])
-def test_request_with_too_many_partitions_is_refused(request_of: Callable[[KraftContext], ControllerResult]) -> None:
+def test_request_with_too_many_partitions_is_refused(
+    request_of: Callable[[KraftContext], ControllerResult[Any]],
+) -> None:
     with pytest.raises(RequestRefused, match="POLICY_VIOLATION"):
         request_of(context())
 

@@ -19,7 +19,7 @@ from tests.kraft.strategies import BROKERS, CHANGES, PARTITIONS, TOPICS, Change,
 POSITION = BatchPosition(base_offset=70, leader_epoch=3, timestamp=5)
 
 
-def decoded(decided: ControllerResult) -> list[list[RecordAndVersion]]:
+def decoded(decided: ControllerResult[object]) -> list[list[RecordAndVersion]]:
     """The records of each batch."""
     batches = [read_batch(batch) for batch in encode_decision(decided, POSITION)]
     sizes = [batch.header.record_count for batch in batches]
@@ -33,7 +33,7 @@ def test_encoded_changes_equal_decision(metadata: ClusterMetadata, change: Chang
     context = context_of(metadata, elr=elr)
     try:
         changes = change(context, broker_id, np.arange(TOPICS * PARTITIONS, dtype=np.int32))
-        batches = decoded(ControllerResult([changes]))
+        batches = decoded(ControllerResult([changes], None))
     except RecordError:
         reject()  # a malformed partition has an ELR at a level without ELR
     expected = changes.records()

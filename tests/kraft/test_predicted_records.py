@@ -59,7 +59,7 @@ class PredictingWhatIf(KraftWhatIf):
         """The end of the log."""
         self.decisions: list[list[RecordAndVersion]] = []
 
-    def commit(self, decided: ControllerResult, *, in_sync: bool = False) -> None:
+    def commit(self, decided: ControllerResult[object], *, in_sync: bool = False) -> None:
         self.decisions.append(in_hash_free_order(decided.records))
         super().commit(decided, in_sync=in_sync)
 

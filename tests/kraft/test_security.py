@@ -31,7 +31,7 @@ def context() -> KraftContext:
     return KraftContext(ClusterMetadata(), Heartbeats(1), KraftSettings(node_id=1), JavaRandom(0))
 
 
-def commit(context: KraftContext, result: ControllerResult) -> Any:
+def commit(context: KraftContext, result: ControllerResult[Any]) -> Any:
     for item in result.records:
         context.replay(item.record, 0)
     return result.response

@@ -29,7 +29,7 @@ def create_topics(
     new_id: Callable[[str], UUID],
     *,
     validate_only: bool = False,
-) -> ControllerResult:
+) -> ControllerResult[list[CreatableTopicResult]]:
     """Create topics; the response is a list of CreatableTopicResult, one for each name.
 
     See ``topic_requests.create_topics``. A name that occurs twice is refused, and so is METADATA_TOPIC.
@@ -44,7 +44,9 @@ def create_topics(
     return replace(result, response=[*result.response, *refused.values()])
 
 
-def create_partitions(context: KraftContext, requested: Sequence[CreatePartitionsTopic]) -> ControllerResult:
+def create_partitions(
+    context: KraftContext, requested: Sequence[CreatePartitionsTopic]
+) -> ControllerResult[list[CreatableTopicResult]]:
     """Add partitions to topics; the response is a list of CreatableTopicResult, one for each name.
 
     A name that occurs twice is refused. Raises RequestRefused for too many partitions.
@@ -54,7 +56,9 @@ def create_partitions(context: KraftContext, requested: Sequence[CreatePartition
     return replace(result, response=[*result.response, *refused.values()])
 
 
-def delete_topics(context: KraftContext, names: Sequence[str], topic_ids: Sequence[UUID] = ()) -> ControllerResult:
+def delete_topics(
+    context: KraftContext, names: Sequence[str], topic_ids: Sequence[UUID] = ()
+) -> ControllerResult[list[CreatableTopicResult]]:
     """Delete topics by name and by id; the response is a list of CreatableTopicResult.
 
     A refused id has an empty name in the response. A topic that is named twice, or by name and by id, is not deleted.
@@ -90,7 +94,7 @@ def delete_topics(context: KraftContext, names: Sequence[str], topic_ids: Sequen
 
 def alter_configs(
     context: KraftContext, changes: Sequence[KraftConfigChange], *, validate_only: bool = False
-) -> ControllerResult:
+) -> ControllerResult[list[ConfigResult]]:
     """Change configurations; the response is a list of ConfigResult, one for each resource. See
     ``configs.alter_configs``.
 
@@ -104,7 +108,7 @@ def alter_configs(
         if count > 1
     ]
     response = [*result.response, *refused]
-    return ControllerResult(response=response) if validate_only else replace(result, response=response)
+    return ControllerResult((), response) if validate_only else replace(result, response=response)
 
 
 def _duplicate_topics(names: Iterable[str]) -> dict[str, CreatableTopicResult]:

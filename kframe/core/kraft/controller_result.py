@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Final, Generic, TypeAlias, TypeVar
 
 from kframe.core.kraft.replication.change_batch import PartitionChangeBatch
 from kframe.errors import ErrorCode, KframeError
@@ -25,18 +25,19 @@ class RequestRefused(KframeError):
 
 #: A part of a decision: a record, or changes of partitions in columns.
 DecisionPart: TypeAlias = RecordAndVersion | PartitionChangeBatch
+Response_co = TypeVar("Response_co", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
-class ControllerResult:
+class ControllerResult(Generic[Response_co]):
     """The decision on an event (Kafka ``ControllerResult``)."""
 
-    parts: Sequence[DecisionPart] = ()
+    parts: Sequence[DecisionPart]
     """The records in the order of the log."""
+    response: Response_co
+    """The response to a request. None for other events."""
     atomic: bool = False
     """Whether all records are in one batch."""
-    response: Any = None
-    """The response to a request. Each rule names its type."""
 
     @property
     def records(self) -> list[RecordAndVersion]:

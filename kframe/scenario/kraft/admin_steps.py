@@ -50,7 +50,7 @@ def create_topics(run: KraftRun, argument: list[CreatedTopicEntry] | CreateTopic
 
 
 def _submit_topics(
-    run: KraftRun, decide: Callable[[KraftContext], ControllerResult], names: Sequence[str],
+    run: KraftRun, decide: Callable[[KraftContext], ControllerResult[Any]], names: Sequence[str],
     symbols: Mapping[UUID, str] | None = None,
 ) -> dict[str, str]:  # fmt: skip
     """The error of each topic; a refused request refuses all ``names``. ``symbols`` name the ids of the request."""
@@ -232,7 +232,7 @@ def update_features(run: KraftRun, argument: dict[str, int | bool | FeatureLevel
         updates[name] = level.level, feature_updates.UpgradeType(level.type)
     quorum = run.quorum
 
-    def decide(context: Any) -> ControllerResult:
+    def decide(context: Any) -> ControllerResult[Any]:
         result = feature_updates.update_features(
             context, updates, validate_only=validate_only, kraft_version=quorum.kraft_version
         )

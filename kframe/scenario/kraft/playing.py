@@ -51,7 +51,7 @@ class KraftRun:
         """The error messages of the current step."""
         self._next_round_ns = 0
 
-    def submit(self, key: str, decide: Callable[[KraftContext], ControllerResult]) -> tuple[str, Any]:
+    def submit(self, key: str, decide: Callable[[KraftContext], ControllerResult[Any]]) -> tuple[str, Any]:
         """Decide a request that has one error. Returns the name of the error and the response."""
         try:
             return ErrorCode.NONE.name, self.quorum.submit(decide)

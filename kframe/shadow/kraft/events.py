@@ -37,7 +37,7 @@ from kframe.model.kraft.records import (
 CORDONED = "directories cordoned"
 REGISTERED = "broker registered"
 #: What the rules write for an event. Raises RequestRefused.
-Decide: TypeAlias = Callable[[KraftContext], ControllerResult]
+Decide: TypeAlias = Callable[[KraftContext], ControllerResult[object]]
 #: An event by its text, and its decision.
 PossibleEvent: TypeAlias = tuple[str, Decide]
 
@@ -100,7 +100,7 @@ def _registrations(context: KraftContext, record: RegisterBrokerRecord, offset: 
 
 def _registered(
     record: RegisterBrokerRecord, offset: int, previous_epoch: int, context: KraftContext
-) -> ControllerResult:
+) -> ControllerResult[object]:
     request = BrokerRegistrationRequest(
         broker_id=record.broker_id,
         cluster_id=context.settings.cluster_id,

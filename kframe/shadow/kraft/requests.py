@@ -8,12 +8,13 @@ from typing import Final, TypeAlias, TypeVar
 
 from kframe.core.kraft.brokers.producer_ids import allocate_producer_ids
 from kframe.core.kraft.brokers.registration import unregister_controller
-from kframe.core.kraft.configuration.configs import KraftConfigChange, KraftConfigOperation, alter_configs
+from kframe.core.kraft.configuration.configs import ConfigResult, KraftConfigChange, KraftConfigOperation, alter_configs
 from kframe.core.kraft.context import KraftContext
 from kframe.core.kraft.controller_result import ControllerResult, RequestRefused
 from kframe.core.kraft.features.feature_updates import UpgradeType, update_features
 from kframe.core.kraft.topics.topic_requests import (
     CreatableTopic,
+    CreatableTopicResult,
     CreatePartitionsTopic,
     create_partitions,
     create_topics,
@@ -80,7 +81,7 @@ def _leading(following: Sequence[MetadataRecord], start: int, kind: type[_Record
     return leading
 
 
-def _accepted(result: ControllerResult) -> ControllerResult:
+def _accepted(result: ControllerResult[Sequence[CreatableTopicResult | ConfigResult]]) -> ControllerResult[object]:
     """The decision. Raises RequestRefused for a part that is refused."""
     for part in result.response:
         if part.error is not ErrorCode.NONE:
@@ -110,7 +111,7 @@ def _created_topic(following: Sequence[MetadataRecord]) -> tuple[int, CreatableT
 
 def _create_topic(
     context: KraftContext, topic: CreatableTopic, following: Sequence[MetadataRecord]
-) -> ControllerResult:
+) -> ControllerResult[object]:
     record = following[0]
     assert isinstance(record, records.TopicRecord)
     if not topic.assignments:
@@ -133,7 +134,7 @@ def _created_partitions(context: KraftContext, following: Sequence[MetadataRecor
     return len(added), [(event, partial(_create_partitions, request)) for request in requests]
 
 
-def _create_partitions(request: CreatePartitionsTopic, context: KraftContext) -> ControllerResult:
+def _create_partitions(request: CreatePartitionsTopic, context: KraftContext) -> ControllerResult[object]:
     return _accepted(create_partitions(context, [request]))
 
 
@@ -153,7 +154,7 @@ def _changed_settings(context: KraftContext, following: Sequence[MetadataRecord]
     return len(configs) + len(cleared), [("configurations changed", lambda context: _alter_configs(context, configs))]
 
 
-def _update_features(context: KraftContext, levels: Sequence[records.FeatureLevelRecord]) -> ControllerResult:
+def _update_features(context: KraftContext, levels: Sequence[records.FeatureLevelRecord]) -> ControllerResult[object]:
     updates = {}
     for level in levels:
         stored = context.level if level.name == METADATA_VERSION else context.metadata.features.get(level.name, 0)
@@ -162,7 +163,7 @@ def _update_features(context: KraftContext, levels: Sequence[records.FeatureLeve
     return update_features(context, updates)
 
 
-def _alter_configs(context: KraftContext, configs: Sequence[records.ConfigRecord]) -> ControllerResult:
+def _alter_configs(context: KraftContext, configs: Sequence[records.ConfigRecord]) -> ControllerResult[object]:
     operations: dict[Resource, dict[str, tuple[KraftConfigOperation, str | None]]] = {}
     for config in configs:
         kind = KraftConfigOperation.DELETE if config.value is None else KraftConfigOperation.SET

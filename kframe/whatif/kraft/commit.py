@@ -70,7 +70,7 @@ class Committer:
         self.observations = KraftObservations()
         self.saved_rows = SavedRows(self._context.metadata.partitions)
 
-    def commit(self, decided: ControllerResult, *, in_sync: bool = False) -> None:
+    def commit(self, decided: ControllerResult[object], *, in_sync: bool = False) -> None:
         """Apply a decision to the metadata, and record its events.
 
         ``in_sync``: a leader proposed the ISR, so that a new leader from outside the former ISR is in sync.
@@ -110,7 +110,7 @@ class Committer:
             nbytes[name] += record_size(item.record, item.version)
         self.offset += self._context.apply(item, self.offset)
 
-    def _changed_rows(self, decided: ControllerResult) -> Int32:
+    def _changed_rows(self, decided: ControllerResult[object]) -> Int32:
         """The existing rows that a decision changes, ascending."""
         metadata = self._context.metadata
         rows: list[Int32] = [np.empty(0, np.int32)]
@@ -128,7 +128,7 @@ class Committer:
         rows.append(np.array([row for row in named if row is not None], np.int32))
         return distinct_values(np.concatenate(rows)).astype(np.int32)
 
-    def _removed_rows(self, decided: ControllerResult) -> Int32:
+    def _removed_rows(self, decided: ControllerResult[object]) -> Int32:
         """The rows of the topics that a decision removes."""
         topics = self._context.metadata.topics
         removed = [
@@ -161,7 +161,7 @@ def _lists_size(counts: Int32, item_bytes: int) -> int:
     return int((1 + varint_sizes(bodies.astype(np.int32)) + bodies).sum())
 
 
-def _topics_written(decided: ControllerResult) -> list[TimelineEvent]:
+def _topics_written(decided: ControllerResult[object]) -> list[TimelineEvent]:
     written = []
     for record_type, action in ((TopicRecord, TopicAction.CREATED), (RemoveTopicRecord, TopicAction.DELETED)):
         records = [item for item in decided.parts if isinstance(item, RecordAndVersion)]

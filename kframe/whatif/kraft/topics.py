@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 from uuid import NAMESPACE_OID, UUID, uuid5
 
 import numpy as np
@@ -73,7 +74,7 @@ def _factor_notes(whatif: KraftWhatIf, name: str) -> Iterator[str]:
 
 
 def _play(
-    whatif: KraftWhatIf, operation: Operation, step: str, seed: int, request: Callable[[], ControllerResult]
+    whatif: KraftWhatIf, operation: Operation, step: str, seed: int, request: Callable[[], ControllerResult[Any]]
 ) -> Outcome:
     """Play a request for a topic, which gets new partitions."""
     (name,) = operation.topics

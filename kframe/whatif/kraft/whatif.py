@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Final
+from typing import Any, Final
 from uuid import NAMESPACE_OID, UUID, uuid5
 
 import numpy as np
@@ -190,11 +190,11 @@ class KraftWhatIf(WhatIf):
 
     # -- actions of a step
 
-    def commit(self, decided: ControllerResult, *, in_sync: bool = False) -> None:
+    def commit(self, decided: ControllerResult[object], *, in_sync: bool = False) -> None:
         """Apply a decision; see ``Committer.commit``."""
         self._committer.commit(decided, in_sync=in_sync)
 
-    def decide(self, request: Callable[[], ControllerResult], *, in_sync: bool = False) -> ControllerResult:
+    def decide(self, request: Callable[[], ControllerResult[Any]], *, in_sync: bool = False) -> ControllerResult[Any]:
         """The decision on a request, committed. Raises RequestRefused."""
         result = request()
         self.commit(result, in_sync=in_sync)

@@ -30,7 +30,7 @@ from kframe_kraft.partition_columns import (
 _ID_LISTS: Final = {field: name for name, field in RECORD_LISTS.items() if name != "directories"}
 
 
-def encode_decision(decided: ControllerResult, position: BatchPosition) -> Iterator[bytes]:
+def encode_decision(decided: ControllerResult[object], position: BatchPosition) -> Iterator[bytes]:
     """Yield the decision as record batches of at most RECORDS_MAX records; ``position`` is that of the first.
 
     Raises RecordError if the version of a record cannot carry its content.

@@ -6,7 +6,7 @@ follow the record that unfences it or begins its controlled shutdown.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from uuid import UUID
 
 from kframe.core.kraft.brokers.heartbeats import BrokerControlState
@@ -58,17 +58,17 @@ class BrokerHeartbeatReply:
     should_shut_down: bool
 
 
-def fence_broker(context: KraftContext, registration: BrokerRegistration) -> ControllerResult:
+def fence_broker(context: KraftContext, registration: BrokerRegistration) -> ControllerResult[None]:
     """Remove a broker from ISRs and leaderships, then fence it (Kafka ``handleBrokerFenced``)."""
     broker_id = registration.broker_id
     changes = remove_broker(context, broker_id, rows_with_isr_member(context.metadata, broker_id))
-    return ControllerResult([changes, _fencing_record(registration, FencingChange.FENCE)])
+    return ControllerResult([changes, _fencing_record(registration, FencingChange.FENCE)], None)
 
 
-def unfence_broker(context: KraftContext, registration: BrokerRegistration) -> ControllerResult:
+def unfence_broker(context: KraftContext, registration: BrokerRegistration) -> ControllerResult[None]:
     """Unfence a broker, then elect leaders of leaderless partitions (Kafka ``handleBrokerUnfenced``)."""
     elections = add_broker(context, registration.broker_id, leaderless_rows(context.metadata))
-    return ControllerResult([_fencing_record(registration, FencingChange.UNFENCE), elections])
+    return ControllerResult([_fencing_record(registration, FencingChange.UNFENCE), elections], None)
 
 
 def _fencing_record(registration: BrokerRegistration, change: FencingChange) -> RecordAndVersion:
@@ -78,28 +78,28 @@ def _fencing_record(registration: BrokerRegistration, change: FencingChange) -> 
     return RecordAndVersion(record, 0)
 
 
-def begin_controlled_shutdown(context: KraftContext, registration: BrokerRegistration) -> ControllerResult:
+def begin_controlled_shutdown(context: KraftContext, registration: BrokerRegistration) -> ControllerResult[None]:
     """Mark a broker as in controlled shutdown, once, and remove it from ISRs and leaderships."""
     broker_id = registration.broker_id
     changes = remove_broker(context, broker_id, rows_with_isr_member(context.metadata, broker_id))
     if registration.in_controlled_shutdown:
-        return ControllerResult([changes])
+        return ControllerResult([changes], None)
     record = BrokerRegistrationChangeRecord(
         broker_id=broker_id, broker_epoch=registration.broker_epoch, in_controlled_shutdown=1
     )
-    return ControllerResult([RecordAndVersion(record, 1), changes])
+    return ControllerResult([RecordAndVersion(record, 1), changes], None)
 
 
-def handle_broker_shutdown(context: KraftContext, broker_id: int, *, clean: bool) -> ControllerResult:
+def handle_broker_shutdown(context: KraftContext, broker_id: int, *, clean: bool) -> ControllerResult[None]:
     """Remove the former process of a broker from ISRs; with ELR an unclean shutdown also removes it from ELRs."""
     rows = rows_with_isr_member(context.metadata, broker_id)
     if clean or not context.metadata.elr_enabled:
-        return ControllerResult([remove_broker(context, broker_id, rows)])
+        return ControllerResult([remove_broker(context, broker_id, rows)], None)
     rows_by_list = rows, rows_with_elr_member(context.metadata, broker_id)
-    return ControllerResult([remove_unclean_broker(context, broker_id, rows) for rows in rows_by_list])
+    return ControllerResult([remove_unclean_broker(context, broker_id, rows) for rows in rows_by_list], None)
 
 
-def handle_heartbeat(context: KraftContext, heartbeat: BrokerHeartbeat) -> ControllerResult:
+def handle_heartbeat(context: KraftContext, heartbeat: BrokerHeartbeat) -> ControllerResult[BrokerHeartbeatReply]:
     """Process a heartbeat; the response is a BrokerHeartbeatReply. Raises RequestRefused for a stale broker epoch."""
     broker_id, heartbeats = heartbeat.broker_id, context.heartbeats
     heartbeats.contact_ns[broker_id, heartbeat.broker_epoch] = context.now_ns
@@ -126,21 +126,21 @@ def handle_heartbeat(context: KraftContext, heartbeat: BrokerHeartbeat) -> Contr
         parts += cordon_directories(registration, heartbeat.cordoned_directories).parts
     in_shutdown = state is BrokerControlState.CONTROLLED_SHUTDOWN
     reply = BrokerHeartbeatReply(is_caught_up, is_fenced, in_shutdown, state is BrokerControlState.SHUTDOWN_NOW)
-    return ControllerResult(parts, response=reply)
+    return ControllerResult(parts, reply)
 
 
-def fence_stale_broker(context: KraftContext) -> ControllerResult:
+def fence_stale_broker(context: KraftContext) -> ControllerResult[bool]:
     """Fence a broker whose session has expired; the response is whether there may be another."""
     expired = context.heartbeats.expired_sessions(context.now_ns)
     if not expired:
-        return ControllerResult(response=False)
+        return ControllerResult((), False)
     broker_id, broker_epoch = expired[0]
     del context.heartbeats.contact_ns[broker_id, broker_epoch]
     registration = context.metadata.brokers.registrations.get(broker_id)
     if registration is None:
         context.heartbeats.brokers.pop(broker_id, None)
-        return ControllerResult(response=True)
+        return ControllerResult((), True)
     if registration.broker_epoch != broker_epoch:
-        return ControllerResult(response=True)
+        return ControllerResult((), True)
     context.heartbeats.fence(broker_id)
-    return replace(fence_broker(context, registration), response=True)
+    return ControllerResult(fence_broker(context, registration).parts, True)

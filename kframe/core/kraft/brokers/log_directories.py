@@ -15,11 +15,11 @@ from kframe.model.kraft.records import BrokerRegistrationChangeRecord
 
 def handle_directories_offline(
     context: KraftContext, registration: BrokerRegistration, offline: Sequence[UUID]
-) -> ControllerResult:
+) -> ControllerResult[None]:
     """Remove replicas in offline directories from ISRs and leaderships, then write the online directories."""
     lost = [directory for directory in registration.directories if directory in offline]
     if not lost:
-        return ControllerResult()
+        return ControllerResult((), None)
     changes = [
         remove_broker(context, registration.broker_id, rows_in_directory(context.metadata, index))
         for index in context.metadata.directories.indexes_of(lost)
@@ -28,14 +28,14 @@ def handle_directories_offline(
     record = BrokerRegistrationChangeRecord(
         broker_id=registration.broker_id, broker_epoch=registration.broker_epoch, log_dirs=online
     )
-    return ControllerResult([*changes, RecordAndVersion(record, 2)])
+    return ControllerResult([*changes, RecordAndVersion(record, 2)], None)
 
 
-def cordon_directories(registration: BrokerRegistration, cordoned: Sequence[UUID]) -> ControllerResult:
+def cordon_directories(registration: BrokerRegistration, cordoned: Sequence[UUID]) -> ControllerResult[None]:
     """Write the cordoned directories of a broker if they differ."""
     if registration.cordoned is not None and set(registration.cordoned) == set(cordoned):
-        return ControllerResult()
+        return ControllerResult((), None)
     change = BrokerRegistrationChangeRecord(
         broker_id=registration.broker_id, broker_epoch=registration.broker_epoch, cordoned_log_dirs=tuple(cordoned)
     )
-    return ControllerResult([RecordAndVersion(change, 3)])
+    return ControllerResult([RecordAndVersion(change, 3)], None)

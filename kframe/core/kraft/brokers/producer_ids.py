@@ -22,7 +22,9 @@ class KraftProducerIds:
     length: int
 
 
-def allocate_producer_ids(context: KraftContext, broker_id: int, broker_epoch: int) -> ControllerResult:
+def allocate_producer_ids(
+    context: KraftContext, broker_id: int, broker_epoch: int
+) -> ControllerResult[KraftProducerIds]:
     """Allocate the next block of a broker; the response is a KraftProducerIds.
 
     Raises RequestRefused for a stale broker epoch.
@@ -32,4 +34,4 @@ def allocate_producer_ids(context: KraftContext, broker_id: int, broker_epoch: i
     record = ProducerIdsRecord(
         broker_id=broker_id, broker_epoch=broker_epoch, next_producer_id=start + PRODUCER_ID_BLOCK
     )
-    return ControllerResult([RecordAndVersion(record, 0)], response=KraftProducerIds(start, PRODUCER_ID_BLOCK))
+    return ControllerResult([RecordAndVersion(record, 0)], KraftProducerIds(start, PRODUCER_ID_BLOCK))

@@ -44,7 +44,7 @@ class BrokerRegistrationRequest:
 
 def register_broker(
     context: KraftContext, request: BrokerRegistrationRequest, broker_epoch: int, kraft_version: int = 0
-) -> ControllerResult:
+) -> ControllerResult[int]:
     """Register a process of a broker; the response is its broker epoch.
 
     ``broker_epoch`` is the end of the log. A new incarnation gets it; the same incarnation keeps its epoch and states.
@@ -78,10 +78,10 @@ def register_broker(
     if not same_process:
         context.heartbeats.brokers.pop(broker_id, None)
     context.heartbeats.register(broker_id, record.fenced)
-    return ControllerResult(parts, response=record.broker_epoch)
+    return ControllerResult(parts, record.broker_epoch)
 
 
-def unregister_broker(context: KraftContext, broker_id: int) -> ControllerResult:
+def unregister_broker(context: KraftContext, broker_id: int) -> ControllerResult[None]:
     """Remove a registration. Raises RequestRefused if there is none, or for more than RECORDS_MAX records."""
     metadata = context.metadata
     registration = metadata.brokers.registrations.get(broker_id)
@@ -95,10 +95,10 @@ def unregister_broker(context: KraftContext, broker_id: int) -> ControllerResult
         RecordAndVersion(removal, 0),
     ]
     check_record_count(parts)
-    return ControllerResult(parts)
+    return ControllerResult(parts, None)
 
 
-def unregister_controller(context: KraftContext, controller_id: int) -> ControllerResult:
+def unregister_controller(context: KraftContext, controller_id: int) -> ControllerResult[None]:
     """Remove the registration of a controller. Raises RequestRefused for the active one, or if there is none."""
     if context.level < MetadataLevel.UNREGISTER_CONTROLLER:
         message = f"It needs metadata.version {MetadataLevel.UNREGISTER_CONTROLLER}."
@@ -108,7 +108,7 @@ def unregister_controller(context: KraftContext, controller_id: int) -> Controll
     if controller_id not in context.metadata.controllers:
         message = f"Controller ID {controller_id} is not currently registered."
         raise RequestRefused(ErrorCode.CONTROLLER_ID_NOT_REGISTERED, message)
-    return ControllerResult([RecordAndVersion(UnregisterControllerRecord(controller_id=controller_id), 0)])
+    return ControllerResult([RecordAndVersion(UnregisterControllerRecord(controller_id=controller_id), 0)], None)
 
 
 def _check_request(context: KraftContext, request: BrokerRegistrationRequest) -> None:

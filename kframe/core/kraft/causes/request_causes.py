@@ -34,7 +34,7 @@ REPEATED_SHUTDOWN: Final = "controlled shutdown at another controller"
 
 def request_changes(
     context: KraftContext, row: int, change: PartitionChangeRecord, offline: Iterable[int]
-) -> Iterator[tuple[str, ControllerResult]]:
+) -> Iterator[tuple[str, ControllerResult[object]]]:
     """The text of each possible event of ``change``, and what the rules write for it to the partition in ``row``.
 
     ``offline`` are the replicas that may be assigned to an offline directory by the request. A rule that refuses the
@@ -47,7 +47,8 @@ def request_changes(
     yield from _directory_changes(context, row, change, offline)
     for broker_id, registration in _isr_members(context, row):
         if registration.in_controlled_shutdown:
-            yield REPEATED_SHUTDOWN, ControllerResult([remove_broker(context, broker_id, np.array([row], np.int32))])
+            changes = remove_broker(context, broker_id, np.array([row], np.int32))
+            yield REPEATED_SHUTDOWN, ControllerResult([changes], None)
 
 
 def isr_proposal(
@@ -68,18 +69,18 @@ def isr_proposal(
     )
 
 
-def alter_partition_changes(context: KraftContext, proposals: list[KraftIsrProposal]) -> ControllerResult:
+def alter_partition_changes(context: KraftContext, proposals: list[KraftIsrProposal]) -> ControllerResult[object]:
     """The changes by an AlterPartition request from the leader of the first partition."""
     topics, brokers = context.metadata.topics, context.metadata.brokers
     row = topics.row_by_id(proposals[0].topic_id, proposals[0].partition)
     leader_id = brokers.ids_of([int(context.metadata.partitions.leader[row])])[0]
     registration = brokers.registrations.get(leader_id)
     if registration is None:
-        return ControllerResult()
+        return ControllerResult((), None)
     return alter_partitions(context, leader_id, registration.broker_epoch, proposals)
 
 
-def _elections(context: KraftContext, row: int) -> Iterator[tuple[str, ControllerResult]]:
+def _elections(context: KraftContext, row: int) -> Iterator[tuple[str, ControllerResult[object]]]:
     p = context.metadata.partitions
     leader = int(p.leader[row])
     if leader != p.list_of("replica", row)[0]:
@@ -88,9 +89,9 @@ def _elections(context: KraftContext, row: int) -> Iterator[tuple[str, Controlle
         yield UNCLEAN, _election_changes(context, row, KraftElection.UNCLEAN)
 
 
-def _election_changes(context: KraftContext, row: int, kind: KraftElection) -> ControllerResult:
+def _election_changes(context: KraftContext, row: int, kind: KraftElection) -> ControllerResult[object]:
     targets = TargetReplicas(rows=np.array([row], np.int32), kinds=np.array([kind], np.uint8))
-    return ControllerResult([plan_changes(context, targets)])
+    return ControllerResult([plan_changes(context, targets)], None)
 
 
 def _possible_isrs(context: KraftContext, row: int, change: PartitionChangeRecord) -> Iterator[tuple[int, ...]]:
@@ -112,7 +113,7 @@ def _possible_isrs(context: KraftContext, row: int, change: PartitionChangeRecor
 
 def _reassignments(
     context: KraftContext, row: int, change: PartitionChangeRecord
-) -> Iterator[tuple[str, ControllerResult]]:
+) -> Iterator[tuple[str, ControllerResult[object]]]:
     state = partition_record(context.metadata, row)
     if state.adding_replicas or state.removing_replicas:
         yield CANCELLED, _reassignment_changes(context, row, None)
@@ -123,19 +124,21 @@ def _reassignments(
             yield REASSIGNED, _reassignment_changes(context, row, replicas)
 
 
-def _reassignment_changes(context: KraftContext, row: int, replicas: tuple[int, ...] | None) -> ControllerResult:
+def _reassignment_changes(
+    context: KraftContext, row: int, replicas: tuple[int, ...] | None
+) -> ControllerResult[object]:
     p = context.metadata.partitions
     name = context.metadata.topics.names[int(p.topic[row])]
     request = RequestedReassignment(name, int(p.partition[row]), replicas)
     try:
         return reassign_partitions(context, [request])
     except RequestRefused:
-        return ControllerResult()
+        return ControllerResult((), None)
 
 
 def _directory_changes(
     context: KraftContext, row: int, change: PartitionChangeRecord, offline: Iterable[int]
-) -> Iterator[tuple[str, ControllerResult]]:
+) -> Iterator[tuple[str, ControllerResult[object]]]:
     """Assigned directories, and the change that takes a replica in an offline directory out of the ISR."""
     metadata, rows = context.metadata, np.array([row], np.int32)
     state = partition_record(metadata, row)
@@ -143,9 +146,9 @@ def _directory_changes(
         kinds = np.array([KraftElection.ONLINE], np.uint8)
         directories = Ragged.of([metadata.directories.indexes_of(assigned)])
         targets = TargetReplicas(rows=rows, kinds=kinds, directories=directories)
-        yield ASSIGNED, ControllerResult([plan_changes(context, targets)])
+        yield ASSIGNED, ControllerResult([plan_changes(context, targets)], None)
     for replica in offline:
-        yield ASSIGNED, ControllerResult([remove_broker(context, replica, rows)])
+        yield ASSIGNED, ControllerResult([remove_broker(context, replica, rows)], None)
 
 
 def replicas_in_offline_directories(metadata: ClusterMetadata, row: int) -> list[int]:

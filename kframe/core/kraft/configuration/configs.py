@@ -52,7 +52,7 @@ class ConfigResult:
 
 def alter_configs(
     context: KraftContext, changes: Sequence[KraftConfigChange], *, forwarded: bool = True
-) -> ControllerResult:
+) -> ControllerResult[list[ConfigResult]]:
     """Change configurations; the response is a list of ConfigResult. All records are atomic.
 
     With ELR each change of ``min.insync.replicas`` clears ELRs. ``forwarded``: a broker has validated the request.
@@ -66,7 +66,7 @@ def alter_configs(
             results.append(ConfigResult(change.resource, refusal.error, refusal.message))
     records += clear_elr_records(context, records)
     check_record_count(records)
-    return ControllerResult(records, atomic=True, response=results)
+    return ControllerResult(records, results, atomic=True)
 
 
 def configure_new_topic(context: KraftContext, topic: str, values: Mapping[str, str | None]) -> list[RecordAndVersion]:

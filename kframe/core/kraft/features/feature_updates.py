@@ -34,7 +34,7 @@ def update_features(
     *,
     validate_only: bool = False,
     kraft_version: int = 0,
-) -> ControllerResult:
+) -> ControllerResult[None]:
     """Change feature levels, all or none.
 
     Turning ELR on writes the cluster's ``min.insync.replicas`` if it has none, and deletes those of brokers. An upgrade
@@ -55,11 +55,11 @@ def update_features(
         elif upgrade_type is UpgradeType.UPGRADE:
             records.append(RecordAndVersion(NoOpRecord(), 0))
     if validate_only:
-        return ControllerResult()
+        return ControllerResult((), None)
     if updates.get(ELR_VERSION, (0, UpgradeType.UPGRADE))[0] > 0:
         records = [*elr_safety_records(context), *records]
     check_record_count(records)
-    return ControllerResult(records, atomic=True)
+    return ControllerResult(records, None, atomic=True)
 
 
 def _problem(

@@ -51,7 +51,7 @@ class IsrResult:
 
 def alter_partitions(
     context: KraftContext, broker_id: int, broker_epoch: int, proposals: Sequence[KraftIsrProposal]
-) -> ControllerResult:
+) -> ControllerResult[list[IsrResult]]:
     """Change ISRs as a leader proposes. The response is a list of IsrResult.
 
     Raises RequestRefused for a stale broker epoch. Each proposal is decided from the stored state.
@@ -71,7 +71,7 @@ def alter_partitions(
         record = change.record if change is not None else None
         assert record is None or isinstance(record, PartitionChangeRecord)
         results.append(_result(context, broker_id, proposal, record))
-    return ControllerResult(records, response=results)
+    return ControllerResult(records, results)
 
 
 def _change(context: KraftContext, proposals: Sequence[KraftIsrProposal]) -> list[RecordAndVersion | None]:

@@ -37,7 +37,7 @@ class DirectoryAssignmentResult:
 
 def assign_directories(
     context: KraftContext, broker_id: int, broker_epoch: int, assignments: Sequence[DirectoryAssignment]
-) -> ControllerResult:
+) -> ControllerResult[list[DirectoryAssignmentResult]]:
     """Store the directories of a broker's replicas. A replica in an offline directory loses ISR and leadership.
 
     The response is a list of DirectoryAssignmentResult. Both changes of a replica are decided from the stored state.
@@ -58,7 +58,7 @@ def assign_directories(
         if row is not None and not registration.has_online_directory(assignment.directory)
     }
     removed = remove_broker(context, broker_id, np.array(sorted(offline), np.int32))
-    return ControllerResult([*stored, removed], response=results)
+    return ControllerResult([*stored, removed], results)
 
 
 def _store_directories(

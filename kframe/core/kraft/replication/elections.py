@@ -26,7 +26,7 @@ _UNAVAILABLE = {
 
 def elect_leaders(
     context: KraftContext, kind: KraftElection, partitions: Sequence[tuple[str, int]] | None
-) -> ControllerResult:
+) -> ControllerResult[list[PartitionResult]]:
     """Elect leaders of named partitions, or of all; the response is a list of PartitionResult.
 
     PREFERRED elects where the first replica does not lead, UNCLEAN where no broker leads. For all partitions the
@@ -57,30 +57,30 @@ def elect_leaders(
     records = [record for record in elected if record is not None]
     check_record_count(records)
     results = [PartitionResult(*name, error) for name, error in zip(names, errors, strict=True)]
-    return ControllerResult(records, response=results)
+    return ControllerResult(records, results)
 
 
-def balance_leaders(context: KraftContext) -> ControllerResult:
+def balance_leaders(context: KraftContext) -> ControllerResult[bool]:
     """A pass of the timer for preferred leaders. The response is whether there may be more elections."""
     p = context.metadata.partitions
     rows = np.flatnonzero(p.topic >= 0).astype(np.int32)
     return _timer_pass(context, KraftElection.PREFERRED, rows)
 
 
-def elect_unclean_leaders(context: KraftContext) -> ControllerResult:
+def elect_unclean_leaders(context: KraftContext) -> ControllerResult[bool]:
     """A pass of the timer for unclean elections. It covers leaderless partitions whose configuration allows them."""
     rows = leaderless_rows(context.metadata)
     return _timer_pass(context, KraftElection.UNCLEAN, rows[context.unclean_enabled(rows) != 0])
 
 
-def _timer_pass(context: KraftContext, kind: KraftElection, rows: Int32) -> ControllerResult:
+def _timer_pass(context: KraftContext, kind: KraftElection, rows: Int32) -> ControllerResult[bool]:
     rows = rows[_needs_election(context.metadata, kind, rows)]
     limit, records = context.settings.max_elections, list[RecordAndVersion]()
     for start in range(0, len(rows), limit):
         records += [record for record in _elect(context, kind, rows[start : start + limit]) if record is not None]
         if len(records) >= limit:
             break
-    return ControllerResult(records[:limit], response=len(records) >= limit)
+    return ControllerResult(records[:limit], len(records) >= limit)
 
 
 def _elect(context: KraftContext, kind: KraftElection, rows: Int32) -> list[RecordAndVersion | None]:

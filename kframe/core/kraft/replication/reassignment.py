@@ -52,7 +52,7 @@ class _ReassignmentTarget:
 
 def reassign_partitions(
     context: KraftContext, reassignments: Sequence[RequestedReassignment], *, allow_factor_change: bool = True
-) -> ControllerResult:
+) -> ControllerResult[list[PartitionResult]]:
     """Start or cancel reassignments. The response is a list of PartitionResult, one for each of ``reassignments``.
 
     Each is decided from the stored state, and all records are atomic.
@@ -74,7 +74,7 @@ def reassign_partitions(
             results[index] = PartitionResult(result.topic, result.partition, ErrorCode.UNKNOWN_SERVER_ERROR, message)
         elif change is not None:
             records.append(change)
-    return ControllerResult(records, atomic=True, response=results)
+    return ControllerResult(records, results, atomic=True)
 
 
 def list_reassignments(

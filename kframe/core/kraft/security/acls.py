@@ -43,7 +43,9 @@ class AclResult:
     deleted: tuple[AclEntry, ...] = ()
 
 
-def create_acls(context: KraftContext, acls: Sequence[AclEntry], new_id: Callable[[], UUID]) -> ControllerResult:
+def create_acls(
+    context: KraftContext, acls: Sequence[AclEntry], new_id: Callable[[], UUID]
+) -> ControllerResult[list[AclResult]]:
     """Create ACLs; the response is a list of AclResult. An ACL that exists already is not written again."""
     stored = {acl for _, acl in _stored(context)}
     results, records = [], list[RecordAndVersion]()
@@ -57,10 +59,10 @@ def create_acls(context: KraftContext, acls: Sequence[AclEntry], new_id: Callabl
             stored.add(acl)
             records.append(RecordAndVersion(AccessControlEntryRecord(id=new_id(), **asdict(acl)), 0))
     check_record_count(records)
-    return ControllerResult(records, atomic=True, response=results)
+    return ControllerResult(records, results, atomic=True)
 
 
-def delete_acls(context: KraftContext, filters: Sequence[AclFilter]) -> ControllerResult:
+def delete_acls(context: KraftContext, filters: Sequence[AclFilter]) -> ControllerResult[list[AclResult]]:
     """Delete the ACLs that filters select. The response is a list of AclResult, one for each filter."""
     stored = list(_stored(context))
     results, deleted = [], dict[UUID, None]()
@@ -75,7 +77,7 @@ def delete_acls(context: KraftContext, filters: Sequence[AclFilter]) -> Controll
             results.append(AclResult(deleted=tuple(acl for _, acl in selected)))
     records = [RecordAndVersion(RemoveAccessControlEntryRecord(id=acl_id), 0) for acl_id in deleted]
     check_record_count(records)
-    return ControllerResult(records, atomic=True, response=results)
+    return ControllerResult(records, results, atomic=True)
 
 
 def _selects(acl_filter: AclFilter, acl: AclEntry) -> bool:

@@ -55,7 +55,7 @@ class QuotaResult:
 
 def alter_client_quotas(
     context: KraftContext, changes: Sequence[QuotaChange], *, validate_only: bool = False
-) -> ControllerResult:
+) -> ControllerResult[list[QuotaResult]]:
     """Change quotas; the response is a list of QuotaResult. Equal values and absent removals write nothing."""
     results, records = [], list[RecordAndVersion]()
     for change in changes:
@@ -68,7 +68,7 @@ def alter_client_quotas(
         records += [_record(entity, key, value) for key, value in change.values.items() if stored.get(key) != value]
         results.append(QuotaResult(entity))
     check_record_count(records)
-    return ControllerResult([] if validate_only else records, atomic=True, response=results)
+    return ControllerResult([] if validate_only else records, results, atomic=True)
 
 
 def _record(entity: QuotaEntity, key: str, value: float | None) -> RecordAndVersion:

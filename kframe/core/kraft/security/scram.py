@@ -51,7 +51,7 @@ class ScramResult:
 
 def alter_credentials(
     context: KraftContext, deletions: Sequence[ScramDeletion], upsertions: Sequence[ScramUpsertion]
-) -> ControllerResult:
+) -> ControllerResult[list[ScramResult]]:
     """Delete and write credentials. The response is a list of ScramResult, one for each user."""
     changes: list[ScramDeletion | ScramUpsertion] = [*deletions, *upsertions]
     names = Counter((change.user, change.mechanism) for change in changes)
@@ -67,7 +67,7 @@ def alter_credentials(
         if deletion.user in valid
     ]
     records += [RecordAndVersion(_credential(upsertion), 0) for upsertion in upsertions if upsertion.user in valid]
-    return ControllerResult(records, response=list(problems.values()))
+    return ControllerResult(records, list(problems.values()))
 
 
 def _result(context: KraftContext, change: ScramDeletion | ScramUpsertion, is_repeated: bool) -> ScramResult:

@@ -63,7 +63,7 @@ def create_topics(
     new_id: Callable[[str], UUID],
     *,
     validate_only: bool = False,
-) -> ControllerResult:
+) -> ControllerResult[list[CreatableTopicResult]]:
     """Create topics; the response is a list of CreatableTopicResult. ``new_id`` draws the id of a topic by name.
 
     All records are atomic. Raises RequestRefused for too many partitions or records.
@@ -84,7 +84,7 @@ def create_topics(
         ]
         check_record_count(records)
         results.append(CreatableTopicResult(topic.name, topic_id=topic_id))
-    return ControllerResult([] if validate_only else records, atomic=True, response=results)
+    return ControllerResult([] if validate_only else records, results, atomic=True)
 
 
 def _check_partition_count(context: KraftContext, topics: Sequence[CreatableTopic]) -> None:
@@ -162,7 +162,9 @@ def _require_active(context: KraftContext, assignments: Sequence[tuple[int, ...]
             raise RequestRefused(error, message)
 
 
-def create_partitions(context: KraftContext, requests: Sequence[CreatePartitionsTopic]) -> ControllerResult:
+def create_partitions(
+    context: KraftContext, requests: Sequence[CreatePartitionsTopic]
+) -> ControllerResult[list[CreatableTopicResult]]:
     """Add partitions to topics; the response is a list of CreatableTopicResult. All records are atomic.
 
     Raises RequestRefused for too many partitions.
@@ -178,7 +180,7 @@ def create_partitions(context: KraftContext, requests: Sequence[CreatePartitions
             results.append(CreatableTopicResult(request.topic))
         except RequestRefused as refusal:
             results.append(CreatableTopicResult(request.topic, refusal.error, refusal.message))
-    return ControllerResult(records, atomic=True, response=results)
+    return ControllerResult(records, results, atomic=True)
 
 
 def possible_factors(context: KraftContext, topic: int, *, knows_epochs: bool = True) -> tuple[int, ...]:
@@ -229,7 +231,7 @@ def _new_partitions(context: KraftContext, request: CreatePartitionsTopic) -> li
     return [new_partition(context, topic_id, first + index, replicas) for index, replicas in enumerate(replica_lists)]
 
 
-def delete_topics(context: KraftContext, topic_ids: Sequence[UUID]) -> ControllerResult:
+def delete_topics(context: KraftContext, topic_ids: Sequence[UUID]) -> ControllerResult[list[CreatableTopicResult]]:
     """Delete topics by id; the response is a list of CreatableTopicResult. All records are atomic."""
     topics = context.metadata.topics
     results, records = [], list[RecordAndVersion]()
@@ -242,4 +244,4 @@ def delete_topics(context: KraftContext, topic_ids: Sequence[UUID]) -> Controlle
         else:
             records.append(RecordAndVersion(RemoveTopicRecord(topic_id=topic_id), 0))
             results.append(CreatableTopicResult(topics.names[index], topic_id=topic_id))
-    return ControllerResult(records, atomic=True, response=results)
+    return ControllerResult(records, results, atomic=True)
