@@ -1,2 +1,5 @@
-"""ACLs, SCRAM credentials, delegation tokens and client quotas (Kafka ``AclControlManager``, ``ScramControlManager``,
-``DelegationTokenControlManager`` and ``ClientQuotaControlManager``)."""
+"""ACLs, SCRAM credentials, delegation tokens and client quotas. No other rule reads them.
+
+Kafka: ``AclControlManager``, ``ScramControlManager``, ``DelegationTokenControlManager`` and
+``ClientQuotaControlManager``.
+"""
