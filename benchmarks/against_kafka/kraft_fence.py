@@ -19,10 +19,9 @@ from kframe_kraft.decision_encoding import encode_decision
 from benchmarks.against_kafka import kafka_classes
 from benchmarks.against_kafka.kraft_replay import arguments, cluster
 from benchmarks.records import IncrementalRecord, command_of, table
-from kframe.core.kraft.apply_changes import apply_part
-from kframe.core.kraft.broker_events import fence_broker
+from kframe.core.kraft.brokers.broker_events import fence_broker
+from kframe.core.kraft.brokers.heartbeats import Heartbeats
 from kframe.core.kraft.context import KraftContext, KraftSettings
-from kframe.core.kraft.heartbeats import Heartbeats
 from kframe.core.kraft.random_source import JavaRandom
 from kframe.model.kraft.metadata import ClusterMetadata
 
@@ -44,8 +43,8 @@ def measure(metadata: ClusterMetadata, runs: int) -> Iterator[dict[str, Any]]:
         batches = list(encode_decision(decided, POSITION))
         encoded_at = time.perf_counter()
         count, offset = 0, POSITION.base_offset
-        for item in decided:
-            count += apply_part(context, item, offset + count)
+        for part in decided.parts:
+            count += context.apply(part, offset + count)
         applied_at = time.perf_counter()
         yield {
             "decide_seconds": decided_at - begun + applied_at - encoded_at,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from kframe.core.kraft.change_causes import ChangeCause, explain_change
-from kframe.core.kraft.decision import RECORDS_MAX, DecisionPart, RecordAndVersion
-from kframe.core.kraft.leader_reasons import leader_rule, reasons_not_elected
-from kframe.core.kraft.partition_changes import RECORD_LISTS, PartitionChangeBatch, PlannedChanges
+from kframe.core.kraft.causes.change_causes import ChangeCause, explain_change
+from kframe.core.kraft.causes.leader_reasons import leader_rule, reasons_not_elected
+from kframe.core.kraft.controller_result import RECORDS_MAX, ControllerResult, DecisionPart
+from kframe.core.kraft.replay import replay
+from kframe.core.kraft.replication.change_batch import RECORD_LISTS, PartitionChangeBatch
 from kframe.errors import InputError, LogError, RecordError, ShapeError
 from kframe.model.kafka_uuids import uuid_of_text, uuid_text
 from kframe.model.kraft import control, directories, directory_ids, records
@@ -16,8 +17,14 @@ from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.kraft.record_fields import Field, Kind, Table
 from kframe.model.kraft.record_json import control_to_json, from_json, to_json
 from kframe.model.kraft.record_tables import CONTROL_TABLES, CONTROL_TABLES_BY_TYPE, TABLES, TABLES_BY_TYPE
-from kframe.model.kraft.record_versions import LEVEL_MAX, LEVEL_MIN, needed_version, newest_version, record_version
-from kframe.model.kraft.replay import replay
+from kframe.model.kraft.record_versions import (
+    LEVEL_MAX,
+    LEVEL_MIN,
+    RecordAndVersion,
+    needed_version,
+    newest_version,
+    record_version,
+)
 from kframe.model.kraft.topics import NO_ROW, PARTITIONS_MAX
 from kframe.model.kraft.views import partition_record
 
@@ -35,6 +42,7 @@ __all__ = [
     "TABLES_BY_TYPE",
     "ChangeCause",
     "ClusterMetadata",
+    "ControllerResult",
     "DecisionPart",
     "Field",
     "InputError",
@@ -42,7 +50,6 @@ __all__ = [
     "LogError",
     "PartitionChangeBatch",
     "PartitionLists",
-    "PlannedChanges",
     "RecordAndVersion",
     "RecordError",
     "ShapeError",

@@ -9,6 +9,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
+from kframe.core.kraft.replay import replay
 from kframe.model.brokers import SECURITY_PROTOCOLS, Endpoint
 from kframe.model.columns import Int32, Ragged, offsets_of, positions_within
 from kframe.model.ids import NO_LEADER
@@ -25,7 +26,6 @@ from kframe.model.kraft.records import (
     ProducerIdsRecord,
     ZkMigrationStateRecord,
 )
-from kframe.model.kraft.replay import replay
 from kframe.model.kraft.topics import NO_ROW
 from kframe.snapshot.content import SnapshotContent
 from kframe.snapshot.convert import broker_indexer

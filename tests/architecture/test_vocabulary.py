@@ -58,7 +58,7 @@ LIMITS: Final[dict[str, int]] = {
     "told": 3,
     "tell": 1,
     "asked": 55,
-    "given": 258,
+    "given": 260,
     "held": 30,
     "gone": 8,
     "came": 7,  # came_online

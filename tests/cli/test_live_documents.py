@@ -6,9 +6,11 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 import pytest
 
-from kframe.core.kraft import broker_events
+from kframe.core.kraft.brokers import broker_events
+from kframe.core.kraft.replication.isr_changes import remove_broker
 from tests.cli.running import kframe
 from tests.schemas import assert_valid
 from tests.shadow.test_log_shadow import played
@@ -111,7 +113,10 @@ def test_shadow_of_a_log() -> None:
 def test_shadow_of_a_log_reports_differences(output: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A rule that writes no change of a partition for a fenced broker."""
     played("fence-by-silence")
-    monkeypatch.setattr(broker_events, "remove_broker", lambda _context, _broker_id, _rows: [])
+    no_rows = np.empty(0, np.int32)
+    monkeypatch.setattr(
+        broker_events, "remove_broker", lambda context, broker_id, _rows: remove_broker(context, broker_id, no_rows)
+    )
     arguments = ("controller", "shadow", "kraft://embedded:9093", "--from-start", "--for", "0", *EMBEDDED)
     result = kframe(*arguments, "-o", output)
     assert result.exit_code == 3, result.output

@@ -11,6 +11,7 @@ from uuid import UUID
 import pytest
 from pyarrow import parquet
 
+from kframe.core.kraft.replay import replay
 from kframe.model.kafka_uuids import uuid_text
 from kframe.model.kraft.ids import ELR_VERSION
 from kframe.model.kraft.metadata import ClusterMetadata
@@ -21,7 +22,6 @@ from kframe.model.kraft.records import (
     RegisterBrokerRecord,
     TopicRecord,
 )
-from kframe.model.kraft.replay import replay
 from kframe.snapshot import Snapshot, Source, write_snapshot
 from tests.cli.running import document, whatif
 from tests.kraft.strategies import directory_id, topic_id

@@ -6,15 +6,15 @@ from uuid import UUID
 
 import numpy as np
 
+from kframe.core.kraft.brokers.heartbeats import Heartbeats
 from kframe.core.kraft.context import KraftContext, KraftSettings
-from kframe.core.kraft.heartbeats import Heartbeats
 from kframe.core.kraft.random_source import JavaRandom
+from kframe.core.kraft.replay import replay
 from kframe.model.columns import Ragged
 from kframe.model.kraft.columns import PartitionLists
 from kframe.model.kraft.ids import ELR_VERSION, METADATA_VERSION, MetadataLevel
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.kraft.records import FeatureLevelRecord, RegisterBrokerRecord, TopicRecord
-from kframe.model.kraft.replay import replay
 
 FACTOR = 3
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from kframe.core.kraft.context import KraftContext, KraftSettings
-from kframe.core.kraft.decision import ControllerResult, RequestRefused
+from kframe.core.kraft.controller_result import ControllerResult, RequestRefused
 from kframe.core.kraft.random_source import JavaRandom
 from kframe.model.kafka_uuids import uuid_of_text, uuid_text
 from kframe.model.kraft.ids import ELR_VERSION, METADATA_VERSION, ResourceType
@@ -217,7 +217,7 @@ def _decide(oracle: Oracle, event: Mapping[str, Any], *, applies: bool) -> dict[
     return result
 
 
-def _result(oracle: Oracle, decision: ControllerResult, response: Any) -> dict[str, Any]:
+def _result(oracle: Oracle, decision: ControllerResult[Any], response: Any) -> dict[str, Any]:
     names = dict(oracle.topic_names)
     names |= {
         item.record.topic_id: item.record.name for item in decision.records if isinstance(item.record, TopicRecord)

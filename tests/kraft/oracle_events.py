@@ -6,19 +6,13 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from uuid import UUID
 
-from kframe.core.kraft import (
-    alter_partition,
-    broker_events,
-    configs,
-    directories,
-    elections,
-    features,
-    reassignment,
-    registration,
-    topics,
-)
-from kframe.core.kraft.configs import KraftConfigOperation
-from kframe.core.kraft.decision import ControllerResult, PartitionResult, RequestRefused
+from kframe.core.kraft.brokers import broker_events, log_directories, registration
+from kframe.core.kraft.configuration import configs
+from kframe.core.kraft.configuration.configs import KraftConfigOperation
+from kframe.core.kraft.controller_result import ControllerResult, PartitionResult, RequestRefused
+from kframe.core.kraft.features import feature_updates
+from kframe.core.kraft.replication import alter_partition, directories, elections, reassignment
+from kframe.core.kraft.topics import topic_requests
 from kframe.errors import ErrorCode
 from kframe.model.kafka_uuids import uuid_of_text, uuid_text
 from kframe.model.kraft.brokers import BrokerRegistration
@@ -32,7 +26,7 @@ if TYPE_CHECKING:
 
 Event: TypeAlias = Mapping[str, Any]
 #: The decision, the response in JSON, and a broker whose controlled shutdown begins with the batch.
-Decided: TypeAlias = tuple[ControllerResult, Any, int | None]
+Decided: TypeAlias = tuple[ControllerResult[Any], Any, int | None]
 
 
 class NotApplicable(Exception):
@@ -64,18 +58,18 @@ def _uuids(values: Any) -> tuple[UUID, ...]:
 
 
 def broker_fenced(oracle: Oracle, event: Event) -> Decided:
-    return ControllerResult(broker_events.fence_broker(oracle.context, _registration(oracle, event))), None, None
+    return broker_events.fence_broker(oracle.context, _registration(oracle, event)), None, None
 
 
 def broker_unfenced(oracle: Oracle, event: Event) -> Decided:
-    return ControllerResult(broker_events.unfence_broker(oracle.context, _registration(oracle, event))), None, None
+    return broker_events.unfence_broker(oracle.context, _registration(oracle, event)), None, None
 
 
 def controlled_shutdown_begun(oracle: Oracle, event: Event) -> Decided:
     stored = _registration(oracle, event)
     if stored.fenced:
         raise NotApplicable
-    return ControllerResult(broker_events.begin_controlled_shutdown(oracle.context, stored)), None, stored.broker_id
+    return broker_events.begin_controlled_shutdown(oracle.context, stored), None, stored.broker_id
 
 
 def heartbeat(oracle: Oracle, event: Event) -> Decided:
@@ -100,7 +94,7 @@ def heartbeat(oracle: Oracle, event: Event) -> Decided:
     return decision, response, request.broker_id if reply.in_controlled_shutdown else None
 
 
-def _pass(decision: ControllerResult) -> Decided:
+def _pass(decision: ControllerResult[Any]) -> Decided:
     return decision, {"more": decision.response}, None
 
 
@@ -145,19 +139,19 @@ def broker_registered(oracle: Oracle, event: Event) -> Decided:
 
 
 def broker_unregistered(oracle: Oracle, event: Event) -> Decided:
-    return broker_events.unregister_broker(oracle.context, event["broker"]), None, None
+    return registration.unregister_broker(oracle.context, event["broker"]), None, None
 
 
 def directories_offline(oracle: Oracle, event: Event) -> Decided:
-    records = directories.handle_directories_offline(
+    decision = log_directories.handle_directories_offline(
         oracle.context, _registration(oracle, event), _uuids(event["directories"])
     )
-    return ControllerResult(records), None, None
+    return decision, None, None
 
 
 def directories_cordoned(oracle: Oracle, event: Event) -> Decided:
-    records = directories.cordon_directories(_registration(oracle, event), _uuids(event["directories"]))
-    return ControllerResult(records), None, None
+    decision = log_directories.cordon_directories(_registration(oracle, event), _uuids(event["directories"]))
+    return decision, None, None
 
 
 def assign_directories(oracle: Oracle, event: Event) -> Decided:
@@ -229,7 +223,7 @@ def elect_leaders(oracle: Oracle, event: Event) -> Decided:
     return decision, _partition_results(decision), None
 
 
-def _partition_results(decision: ControllerResult) -> list[dict[str, Any]]:
+def _partition_results(decision: ControllerResult[Any]) -> list[dict[str, Any]]:
     results: list[PartitionResult] = decision.response
     return _sorted(
         [{"topic": result.topic, "partition": result.partition, "error": result.error.name} for result in results]
@@ -263,7 +257,7 @@ def list_reassignments(oracle: Oracle, event: Event) -> Decided:
         }
         for item in reassignment.list_reassignments(oracle.context, names)
     ]
-    return ControllerResult(), _sorted(response), None
+    return ControllerResult((), None), _sorted(response), None
 
 
 def create_topics(oracle: Oracle, event: Event) -> Decided:
@@ -279,7 +273,7 @@ def create_topics(oracle: Oracle, event: Event) -> Decided:
 
     validate_only = event.get("validateOnly", False)
     new_topics = [
-        topics.CreatableTopic(
+        topic_requests.CreatableTopic(
             item["name"],
             item.get("partitions", -1),
             item.get("replicationFactor", -1),
@@ -288,13 +282,13 @@ def create_topics(oracle: Oracle, event: Event) -> Decided:
         )
         for item in event["topics"]
     ]
-    decision = topics.create_topics(oracle.context, new_topics, new_id, validate_only=validate_only)
+    decision = topic_requests.create_topics(oracle.context, new_topics, new_id, validate_only=validate_only)
     if not validate_only:
         oracle.topics_created = created
     response = []
     for result in decision.response:
         node = {"topic": result.topic, "error": result.error.name}
-        if result.error is ErrorCode.NONE and not validate_only:
+        if result.topic_id is not None and not validate_only:
             node["id"] = uuid_text(result.topic_id)
         response.append(node)
     return decision, _sorted(response), None
@@ -308,25 +302,27 @@ def _assignment(index: int, value: Any) -> tuple[int, tuple[int, ...]]:
 
 def create_partitions(oracle: Oracle, event: Event) -> Decided:
     requests = [
-        topics.CreatePartitionsTopic(
+        topic_requests.CreatePartitionsTopic(
             item["name"],
             item["count"],
             None if item.get("assignments") is None else tuple(tuple(replicas) for replicas in item["assignments"]),
         )
         for item in event["topics"]
     ]
-    decision = topics.create_partitions(oracle.context, requests)
+    decision = topic_requests.create_partitions(oracle.context, requests)
     response = [{"topic": result.topic, "error": result.error.name} for result in decision.response]
     if event.get("validateOnly"):
-        decision = ControllerResult(atomic=True, response=decision.response)
+        decision = ControllerResult((), decision.response, atomic=True)
     return decision, _sorted(response), None
 
 
 def delete_topics(oracle: Oracle, event: Event) -> Decided:
     topic_ids = [oracle.topic_id(name) for name in event["topics"]]
-    names = {topic_id: oracle.topic_name(topic_id) for topic_id in topic_ids}
-    decision = topics.delete_topics(oracle.context, topic_ids)
-    response = [{"topic": names[result.topic_id], "error": result.error.name} for result in decision.response]
+    decision = topic_requests.delete_topics(oracle.context, topic_ids)
+    response = [
+        {"topic": oracle.topic_name(topic_id), "error": result.error.name}
+        for topic_id, result in zip(topic_ids, decision.response, strict=True)
+    ]
     return decision, _sorted(response), None
 
 
@@ -346,24 +342,26 @@ def set_config(oracle: Oracle, event: Event) -> Decided:
 
 
 def update_features(oracle: Oracle, event: Event) -> Decided:
-    upgrade_type = features.UpgradeType(event.get("upgradeType", "upgrade"))
+    upgrade_type = feature_updates.UpgradeType(event.get("upgradeType", "upgrade"))
     updates = {name: (level, upgrade_type) for name, level in event["features"].items()}
     try:
         validate_only = event.get("validateOnly", False)
-        decision = features.update_features(oracle.context, updates, validate_only=validate_only, kraft_version=1)
+        decision = feature_updates.update_features(
+            oracle.context, updates, validate_only=validate_only, kraft_version=1
+        )
     except RequestRefused as refusal:
-        return ControllerResult(), {"error": refusal.error.name}, None
+        return ControllerResult((), None), {"error": refusal.error.name}, None
     return decision, {"error": "NONE"}, None
 
 
 def advance_time(oracle: Oracle, event: Event) -> Decided:
     oracle.context.now_ns += event["ms"] * 1_000_000
-    return ControllerResult(), None, None
+    return ControllerResult((), None), None, None
 
 
 def failover(oracle: Oracle, event: Event) -> Decided:
     oracle.activate()
-    return ControllerResult(), None, None
+    return ControllerResult((), None), None, None
 
 
 def _sorted(nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -7,11 +7,11 @@ from typing import Any
 from uuid import UUID
 
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.decision import RecordAndVersion
 from kframe.model.ids import RecoveryState
 from kframe.model.kafka_uuids import uuid_of_text, uuid_text
 from kframe.model.kraft import records
 from kframe.model.kraft.ids import ELR_VERSION, METADATA_VERSION, ResourceType
+from kframe.model.kraft.record_versions import RecordAndVersion
 from kframe.model.kraft.views import partition_record
 
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 import numpy as np
 from hypothesis import strategies as st
 
-from kframe.core.kraft import membership
+from kframe.core.kraft.brokers.heartbeats import Heartbeats
 from kframe.core.kraft.context import KraftContext, KraftSettings
-from kframe.core.kraft.heartbeats import Heartbeats
-from kframe.core.kraft.partition_changes import PlannedChanges, TargetReplicas, planned_changes
 from kframe.core.kraft.random_source import JavaRandom
+from kframe.core.kraft.replay import replay
+from kframe.core.kraft.replication import isr_changes
+from kframe.core.kraft.replication.change_batch import PartitionChangeBatch
+from kframe.core.kraft.replication.partition_changes import TargetReplicas, plan_changes
 from kframe.model.columns import Int32, Ragged
 from kframe.model.kraft.ids import ELR_VERSION, METADATA_VERSION, MetadataLevel
 from kframe.model.kraft.metadata import ClusterMetadata
@@ -24,7 +26,6 @@ from kframe.model.kraft.records import (
     RegisterBrokerRecord,
     TopicRecord,
 )
-from kframe.model.kraft.replay import replay
 
 BROKERS: Final = 6
 TOPICS: Final = 2
@@ -131,15 +132,15 @@ def context_of(metadata: ClusterMetadata, *, elr: bool) -> KraftContext:
     return KraftContext(metadata, Heartbeats(1), KraftSettings(min_insync_replicas=2), JavaRandom(0))
 
 
-Change = Callable[[KraftContext, int, Int32], Any]
+Change = Callable[[KraftContext, int, Int32], PartitionChangeBatch]
 
 
-def without_adding(context: KraftContext, broker_id: int, rows: Int32) -> list[PlannedChanges]:
+def without_adding(context: KraftContext, broker_id: int, rows: Int32) -> PartitionChangeBatch:
     """A change of lists that only reassignments have."""
     kinds = np.zeros(len(rows), np.uint8)
-    return [planned_changes(context, TargetReplicas(rows=rows, kinds=kinds, adding=Ragged.empty(len(rows))))]
+    return plan_changes(context, TargetReplicas(rows=rows, kinds=kinds, adding=Ragged.empty(len(rows))))
 
 
 CHANGES: Final[tuple[Change, ...]] = (
-    membership.remove_broker, membership.remove_unclean_broker, membership.add_broker, without_adding,
+    isr_changes.remove_broker, isr_changes.remove_unclean_broker, isr_changes.add_broker, without_adding,
 )  # fmt: skip

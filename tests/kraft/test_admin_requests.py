@@ -8,11 +8,11 @@ from uuid import UUID, uuid5
 
 import pytest
 
-from kframe.core.kraft import admin_requests
-from kframe.core.kraft.configs import KraftConfigChange, KraftConfigOperation
+from kframe.core.kraft import controller_apis
+from kframe.core.kraft.configuration.configs import KraftConfigChange, KraftConfigOperation
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.decision import ControllerResult, RequestRefused
-from kframe.core.kraft.topics import PARTITIONS_MAX, CreatableTopic, CreatePartitionsTopic
+from kframe.core.kraft.controller_result import ControllerResult, RequestRefused
+from kframe.core.kraft.topics.topic_requests import PARTITIONS_MAX, CreatableTopic, CreatePartitionsTopic
 from kframe.model.kraft.ids import ResourceType
 from tests.whatif.kraft_samples import TOPIC_ID, new_engine, partition
 
@@ -24,23 +24,23 @@ def context() -> KraftContext:
     return new_engine([partition(0, (1, 2), (1, 2))]).context
 
 
-def creating(*names: str, count: int = 1) -> Callable[[KraftContext], ControllerResult]:
+def creating(*names: str, count: int = 1) -> Callable[[KraftContext], ControllerResult[Any]]:
     requested = [CreatableTopic(name, count, 1) for name in names]
-    return lambda context: admin_requests.create_topics(context, requested, lambda name: uuid5(TOPIC_ID, name))
+    return lambda context: controller_apis.create_topics(context, requested, lambda name: uuid5(TOPIC_ID, name))
 
 
-def growing(*topics: tuple[str, int]) -> Callable[[KraftContext], ControllerResult]:
-    return lambda context: admin_requests.create_partitions(
+def growing(*topics: tuple[str, int]) -> Callable[[KraftContext], ControllerResult[Any]]:
+    return lambda context: controller_apis.create_partitions(
         context, [CreatePartitionsTopic(*topic) for topic in topics]
     )
 
 
-def deleting(*names: str, ids: tuple[UUID, ...] = ()) -> Callable[[KraftContext], ControllerResult]:
-    return lambda context: admin_requests.delete_topics(context, names, ids)
+def deleting(*names: str, ids: tuple[UUID, ...] = ()) -> Callable[[KraftContext], ControllerResult[Any]]:
+    return lambda context: controller_apis.delete_topics(context, names, ids)
 
 
 #: Name, request, and then the errors and the number of records.
-REQUESTS: Final[tuple[tuple[str, Callable[[KraftContext], ControllerResult], dict[object, str], int], ...]] = (
+REQUESTS: Final[tuple[tuple[str, Callable[[KraftContext], ControllerResult[Any]], dict[object, str], int], ...]] = (
     ("topics", creating("a", "b"), {"a": "NONE", "b": "NONE"}, 4),
     ("a repeated topic", creating("a", "b", "a"), {"a": "INVALID_REQUEST", "b": "NONE"}, 2),
     ("the metadata topic", creating("__cluster_metadata", "b"),
@@ -60,7 +60,7 @@ REQUESTS: Final[tuple[tuple[str, Callable[[KraftContext], ControllerResult], dic
 
 @pytest.mark.parametrize("name, request_of, results, records", REQUESTS, ids=[row[0] for row in REQUESTS])
 def test_each_topic_of_request_has_result(
-    name: str, request_of: Callable[[KraftContext], ControllerResult], results: dict[object, str], records: int
+    name: str, request_of: Callable[[KraftContext], ControllerResult[Any]], results: dict[object, str], records: int
 ) -> None:
     result = request_of(context())
     assert {
@@ -71,7 +71,9 @@ def test_each_topic_of_request_has_result(
 
 
 @pytest.mark.parametrize("request_of", [creating("a", count=PARTITIONS_MAX + 1), growing(("t", PARTITIONS_MAX + 2))])
-def test_request_with_too_many_partitions_is_refused(request_of: Callable[[KraftContext], ControllerResult]) -> None:
+def test_request_with_too_many_partitions_is_refused(
+    request_of: Callable[[KraftContext], ControllerResult[Any]],
+) -> None:
     with pytest.raises(RequestRefused, match="POLICY_VIOLATION"):
         request_of(context())
 
@@ -82,11 +84,11 @@ def test_repeated_config_resource_is_refused() -> None:
         return KraftConfigChange((ResourceType.TOPIC, name), {"retention.ms": operation})
 
     changes = [change("t"), change("x"), change("x")]
-    result = admin_requests.alter_configs(context(), changes)
+    result = controller_apis.alter_configs(context(), changes)
     assert {topic_result.resource[1]: topic_result.error.name for topic_result in result.response} == {
         "t": "NONE",
         "x": "INVALID_REQUEST",
     }
     assert len(result.records) == 1
-    validated = admin_requests.alter_configs(context(), changes, validate_only=True)
+    validated = controller_apis.alter_configs(context(), changes, validate_only=True)
     assert (validated.response, validated.records) == (result.response, [])

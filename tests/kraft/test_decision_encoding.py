@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from hypothesis import given, reject
 from hypothesis import strategies as st
 from kframe_kraft.batches import BatchPosition, read_batch
 from kframe_kraft.decision_encoding import encode_decision
 
-from kframe.core.kraft import broker_events
-from kframe.core.kraft.decision import RECORDS_MAX, DecisionPart, RecordAndVersion, records_of
+from kframe.core.kraft.brokers import broker_events
+from kframe.core.kraft.controller_result import RECORDS_MAX, ControllerResult
 from kframe.errors import RecordError
 from kframe.model.kraft.metadata import ClusterMetadata
+from kframe.model.kraft.record_versions import RecordAndVersion
 from tests.kraft.large import large_cluster
 from tests.kraft.strategies import BROKERS, CHANGES, PARTITIONS, TOPICS, Change, clusters, context_of
 
 POSITION = BatchPosition(base_offset=70, leader_epoch=3, timestamp=5)
 
 
-def decoded(decided: Sequence[DecisionPart]) -> list[list[RecordAndVersion]]:
+def decoded(decided: ControllerResult[object]) -> list[list[RecordAndVersion]]:
     """The records of each batch."""
     batches = [read_batch(batch) for batch in encode_decision(decided, POSITION)]
     sizes = [batch.header.record_count for batch in batches]
@@ -33,11 +32,11 @@ def decoded(decided: Sequence[DecisionPart]) -> list[list[RecordAndVersion]]:
 def test_encoded_changes_equal_decision(metadata: ClusterMetadata, change: Change, broker_id: int, elr: bool) -> None:
     context = context_of(metadata, elr=elr)
     try:
-        decided = change(context, broker_id, np.arange(TOPICS * PARTITIONS, dtype=np.int32))
-        batches = decoded(decided)
+        changes = change(context, broker_id, np.arange(TOPICS * PARTITIONS, dtype=np.int32))
+        batches = decoded(ControllerResult([changes], None))
     except RecordError:
         reject()  # a malformed partition has an ELR at a level without ELR
-    expected = records_of(decided)
+    expected = changes.records()
     assert batches == ([expected] if expected else [])
 
 
@@ -46,4 +45,4 @@ def test_fence_is_encoded_in_batches_of_records_max() -> None:
     decided = broker_events.fence_broker(context, context.metadata.brokers.registrations[1])
     batches = decoded(decided)
     assert [len(batch) for batch in batches] == [RECORDS_MAX, 11]
-    assert [versioned for batch in batches for versioned in batch] == records_of(decided)
+    assert [versioned for batch in batches for versioned in batch] == decided.records

@@ -8,9 +8,11 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from kframe.core.kraft import broker_events, elections, reassignment, topics
-from kframe.core.kraft.decision import RECORDS_MAX, ControllerResult, RequestRefused
+from kframe.core.kraft.brokers import broker_events, registration
+from kframe.core.kraft.controller_result import RECORDS_MAX, RequestRefused
 from kframe.core.kraft.random_source import JavaRandom, shuffle
+from kframe.core.kraft.replication import elections, reassignment
+from kframe.core.kraft.topics import topic_requests
 from kframe.errors import ErrorCode
 from kframe.model.kraft.ids import KraftElection
 from kframe.model.kraft.records import BrokerRegistrationChangeRecord, PartitionChangeRecord
@@ -21,7 +23,7 @@ PARTITIONS = 12_000
 
 def test_fence_is_split_into_batches_with_fencing_record_last() -> None:
     context = large_cluster(3, PARTITIONS)
-    decision = ControllerResult(broker_events.fence_broker(context, context.metadata.brokers.registrations[0]))
+    decision = broker_events.fence_broker(context, context.metadata.brokers.registrations[0])
     batches, records = list(decision.batches()), decision.records
     assert [len(batch) for batch in batches] == [RECORDS_MAX, PARTITIONS + 1 - RECORDS_MAX]
     assert all(isinstance(item.record, PartitionChangeRecord) for item in records[:-1])
@@ -31,7 +33,7 @@ def test_fence_is_split_into_batches_with_fencing_record_last() -> None:
 def test_unregister_broker_beyond_records_max_is_refused() -> None:
     context = large_cluster(3, PARTITIONS)
     with pytest.raises(RequestRefused, match="POLICY_VIOLATION"):
-        broker_events.unregister_broker(context, 0)
+        registration.unregister_broker(context, 0)
 
 
 def test_election_beyond_records_max_is_refused() -> None:
@@ -58,10 +60,12 @@ def test_balance_task_elects_1000_leaders_per_pass() -> None:
 
 def test_create_topic_is_limited_to_9999_partitions() -> None:
     context = large_cluster(3, 3)
-    largest = topics.CreatableTopic("largest", 9_999, 1)
-    assert len(topics.create_topics(context, [largest], lambda name: UUID(int=1)).records) == RECORDS_MAX
+    largest = topic_requests.CreatableTopic("largest", 9_999, 1)
+    assert len(topic_requests.create_topics(context, [largest], lambda name: UUID(int=1)).records) == RECORDS_MAX
     with pytest.raises(RequestRefused, match="POLICY_VIOLATION"):
-        topics.create_topics(context, [topics.CreatableTopic("more", 10_000, 1)], lambda name: UUID(int=1))
+        topic_requests.create_topics(
+            context, [topic_requests.CreatableTopic("more", 10_000, 1)], lambda name: UUID(int=1)
+        )
 
 
 def test_reassignments_beyond_records_max_fail() -> None:
@@ -80,7 +84,9 @@ def test_reassignments_beyond_records_max_fail() -> None:
 def test_random_placement_uses_distinct_brokers() -> None:
     context = large_cluster(5, 5)
     context.random = SimpleNamespace(next_int=lambda bound: bound - 1)
-    decision = topics.create_topics(context, [topics.CreatableTopic("t", 40, 3)], lambda name: UUID(int=1))
+    decision = topic_requests.create_topics(
+        context, [topic_requests.CreatableTopic("t", 40, 3)], lambda name: UUID(int=1)
+    )
     replicas = [record.replicas for record, _ in decision.records[1:]]  # type: ignore[attr-defined]
     assert all(len(set(brokers)) == 3 for brokers in replicas)
     assert {brokers[0] for brokers in replicas} == set(range(5))

@@ -8,16 +8,16 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kframe.core.kraft.brokers.heartbeats import Heartbeats
 from kframe.core.kraft.context import KraftContext, KraftSettings
-from kframe.core.kraft.decision import RecordAndVersion, partition_version
-from kframe.core.kraft.heartbeats import Heartbeats
-from kframe.core.kraft.partition_changes import TargetReplicas, change_partitions
 from kframe.core.kraft.random_source import JavaRandom
+from kframe.core.kraft.replay import replay
+from kframe.core.kraft.replication.partition_changes import TargetReplicas, plan_changes
 from kframe.model.columns import Ragged
 from kframe.model.kraft.ids import ELR_VERSION, KraftElection, MetadataLevel
 from kframe.model.kraft.metadata import ClusterMetadata
+from kframe.model.kraft.record_versions import RecordAndVersion, newest_version
 from kframe.model.kraft.records import ConfigRecord, FeatureLevelRecord, Ids, PartitionRecord
-from kframe.model.kraft.replay import replay
 from kframe.model.kraft.views import partition_record
 from tests.kraft.naive_decision import Decision
 from tests.kraft.strategies import BROKERS, PARTITIONS, TOPICS, clusters, directory_lists, member_lists
@@ -103,7 +103,9 @@ def naive(fixture: Fixture, target: Target) -> RecordAndVersion | None:
         unclean_broker=fixture.unclean_broker,
     )
     record = decision.build()
-    return None if record is None else RecordAndVersion(record, partition_version(metadata.metadata_version))
+    return (
+        None if record is None else RecordAndVersion(record, newest_version(PartitionRecord, metadata.metadata_version))
+    )
 
 
 def is_acceptable(metadata: ClusterMetadata, stored: PartitionRecord, broker: int) -> bool:
@@ -117,7 +119,7 @@ def is_acceptable(metadata: ClusterMetadata, stored: PartitionRecord, broker: in
 def test_column_decisions_equal_naive_decisions(fixture: Fixture) -> None:
     metadata, row_targets = fixture.context.metadata, fixture.targets
     index = metadata.brokers.indexes_of
-    decided = change_partitions(
+    changes = plan_changes(
         fixture.context,
         TargetReplicas(
             rows=np.array([target.row for target in row_targets], np.int32),
@@ -131,7 +133,7 @@ def test_column_decisions_equal_naive_decisions(fixture: Fixture) -> None:
             unclean_broker=fixture.unclean_broker,
         ),
     )
-    assert decided == [naive(fixture, target) for target in row_targets]
+    assert changes.records_by_row() == [naive(fixture, target) for target in row_targets]
 
 
 @given(fixtures(), st.sampled_from(KraftElection))
@@ -151,4 +153,5 @@ def test_absent_targets_keep_stored_values(fixture: Fixture, kind: KraftElection
         active=fixture.context.metadata.brokers.active,
     )
     absent = TargetReplicas(rows=rows, kinds=kinds)
-    assert change_partitions(fixture.context, absent) == change_partitions(fixture.context, stored)
+    decided = [plan_changes(fixture.context, targets).records_by_row() for targets in (absent, stored)]
+    assert decided[0] == decided[1]

@@ -24,10 +24,11 @@ from kframe_kraft.testing.kafka_tools import KafkaTools
 from kframe_zookeeper.testing.process import wait_until
 
 from kframe import read_snapshot
-from kframe.core.kraft.broker_events import fence_broker
-from kframe.core.kraft.decision import DecisionPart, RecordAndVersion, records_of
+from kframe.core.kraft.brokers.broker_events import fence_broker
+from kframe.core.kraft.controller_result import ControllerResult
 from kframe.engines.kraft.engine import KraftEngine
 from kframe.model.ids import NO_LEADER, RecoveryState
+from kframe.model.kraft.record_versions import RecordAndVersion
 from kframe.plugin.kraft import directory_ids, records
 from kframe.snapshot import Snapshot
 from kframe.whatif import WhatIf
@@ -59,8 +60,8 @@ class PredictingEngine(KraftEngine):
         """The end of the log."""
         self.decisions: list[list[RecordAndVersion]] = []
 
-    def commit(self, decided: Sequence[DecisionPart], *, in_sync: bool = False) -> None:
-        self.decisions.append(in_hash_free_order(records_of(decided)))
+    def commit(self, decided: ControllerResult[object], *, in_sync: bool = False) -> None:
+        self.decisions.append(in_hash_free_order(decided.records))
         super().commit(decided, in_sync=in_sync)
 
     def expire_fenced_session(self, broker_id: int) -> None:

@@ -9,17 +9,26 @@ from uuid import UUID
 
 import pytest
 
-from kframe.core.kraft import broker_events, directories, elections, features, reassignment, topics
-from kframe.core.kraft.configs import VALUE_LENGTH_MAX, KraftConfigChange, KraftConfigOperation, alter_configs
+from kframe.core.kraft.brokers import broker_events, registration
+from kframe.core.kraft.brokers.heartbeats import Heartbeats
+from kframe.core.kraft.configuration.configs import (
+    VALUE_LENGTH_MAX,
+    KraftConfigChange,
+    KraftConfigOperation,
+    alter_configs,
+)
 from kframe.core.kraft.context import KraftContext, KraftSettings
-from kframe.core.kraft.decision import RecordAndVersion, RequestRefused, records_of
-from kframe.core.kraft.heartbeats import Heartbeats
+from kframe.core.kraft.controller_result import RequestRefused
+from kframe.core.kraft.features import feature_updates
 from kframe.core.kraft.random_source import JavaRandom
+from kframe.core.kraft.replication import directories, elections, reassignment
+from kframe.core.kraft.topics import topic_requests
 from kframe.errors import ErrorCode
 from kframe.model.ids import RecoveryState
 from kframe.model.kraft import directory_ids
 from kframe.model.kraft.ids import METADATA_VERSION, KraftElection, MetadataLevel, ResourceType
 from kframe.model.kraft.metadata import ClusterMetadata
+from kframe.model.kraft.record_versions import RecordAndVersion
 from kframe.model.kraft.records import (
     NO_RECOVERY_CHANGE,
     BrokerRegistrationChangeRecord,
@@ -53,13 +62,13 @@ def changes(records: Sequence[RecordAndVersion]) -> list[PartitionChangeRecord]:
 
 
 def unfenced(context: KraftContext, broker: int) -> list[PartitionChangeRecord]:
-    return changes(records_of(broker_events.unfence_broker(context, context.metadata.brokers.registrations[broker])))
+    return changes(broker_events.unfence_broker(context, context.metadata.brokers.registrations[broker]).records)
 
 
 def fenced(context: KraftContext, broker: int) -> PartitionChangeRecord:
     """The change of partition 0 when a broker is fenced."""
     decided = broker_events.fence_broker(context, context.metadata.brokers.registrations[broker])
-    (change,) = changes(records_of(decided))
+    (change,) = changes(decided.records)
     return change
 
 
@@ -90,7 +99,7 @@ def test_unregister_broker_elects_leader_of_elr_partition() -> None:
     changed(context, leader=NO_LEADER, isr=(), eligible_leader_replicas=(1,))
     setting = ConfigRecord(resource_type=2, resource_name="t0", name="unclean.leader.election.enable", value="true")
     context.replay(setting, 0)
-    (change,) = changes(broker_events.unregister_broker(context, 1).records)
+    (change,) = changes(registration.unregister_broker(context, 1).records)
     assert (change.leader, change.isr) == (0, (0,))
 
 
@@ -164,7 +173,9 @@ def test_request_with_too_many_partitions_is_refused() -> None:
     """Even if its topics would be refused, which alone would write nothing."""
     context = large_cluster(3, 1)
     with pytest.raises(RequestRefused, match="POLICY_VIOLATION"):
-        topics.create_topics(context, [topics.CreatableTopic("t0", 10_001, 1)], lambda name: UUID(int=1))
+        topic_requests.create_topics(
+            context, [topic_requests.CreatableTopic("t0", 10_001, 1)], lambda name: UUID(int=1)
+        )
 
 
 def test_placement_with_a_single_unfenced_broker_is_not_shuffled() -> None:
@@ -178,7 +189,9 @@ def test_placement_with_a_single_unfenced_broker_is_not_shuffled() -> None:
     context.random = SimpleNamespace(next_int=draw)
     fence(context, 1)
     fence(context, 2)
-    created = topics.create_topics(context, [topics.CreatableTopic("t", 3, 2)], lambda name: UUID(int=1))
+    created = topic_requests.create_topics(
+        context, [topic_requests.CreatableTopic("t", 3, 2)], lambda name: UUID(int=1)
+    )
     assert [record.replicas for record, _ in created.records[1:]] == [(0, 1), (0, 2), (0, 1)]  # type: ignore[attr-defined]
     assert bounds == [2, 1, 1]
 
@@ -220,9 +233,9 @@ def test_feature_update_requires_all_controllers(
             controller_id=controller, incarnation_id=UUID(int=1), zk_migration_ready=False, end_points=(), features=()
         )
         context.replay(registration, 0)
-    updates = {"group.version": (1, features.UpgradeType.UPGRADE)}
+    updates = {"group.version": (1, feature_updates.UpgradeType.UPGRADE)}
     if problem is None:
-        assert len(features.update_features(context, updates).records) == 1
+        assert len(feature_updates.update_features(context, updates).records) == 1
         return
     with pytest.raises(RequestRefused, match=problem):
-        features.update_features(context, updates)
+        feature_updates.update_features(context, updates)

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from kframe_kraft.records.frames import encode_record
 from kframe_kraft.testing.random_records import random_record
 
-from kframe.core.kraft import membership
-from kframe.core.kraft.partition_changes import PlannedChanges
+from kframe.core.kraft.replication import isr_changes
 from kframe.engines.kraft.commit import changes_size
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.kraft.record_sizes import record_size
@@ -29,7 +28,6 @@ def test_sizes_of_random_records_of_every_type_and_version() -> None:
 def test_size_of_column_changes_equals_size_of_records(metadata: ClusterMetadata, broker_id: int, elr: bool) -> None:
     context = context_of(metadata, elr=elr)
     rows = np.arange(TOPICS * PARTITIONS, dtype=np.int32)
-    (planned,) = membership.remove_unclean_broker(context, broker_id, rows)
-    assert isinstance(planned, PlannedChanges)
-    expected = sum(record_size(record, version) for record, version in planned.records())
-    assert changes_size(planned.batch, planned.version) == expected
+    changes = isr_changes.remove_unclean_broker(context, broker_id, rows)
+    expected = sum(record_size(record, version) for record, version in changes.records())
+    assert changes_size(changes, changes.version) == expected

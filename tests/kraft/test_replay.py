@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from kframe.core.kraft.replay import REPLAY, replay
 from kframe.errors import InputError
 from kframe.model.kraft import records
 from kframe.model.kraft.columns import KRAFT_COLUMNS
@@ -27,7 +28,6 @@ from kframe.model.kraft.records import (
     TopicRecord,
     UnregisterBrokerRecord,
 )
-from kframe.model.kraft.replay import REPLAY, replay
 from kframe.model.kraft.views import partition_record
 from tests.kraft.strategies import changes, directory_id, partitions, topic_id
 

@@ -9,14 +9,15 @@ from uuid import UUID
 
 import pytest
 
-from kframe.core.kraft.acls import AclEntry, create_acls, delete_acls
+from kframe.core.kraft.brokers.heartbeats import Heartbeats
+from kframe.core.kraft.brokers.producer_ids import allocate_producer_ids
+from kframe.core.kraft.brokers.registration import unregister_controller
 from kframe.core.kraft.context import KraftContext, KraftSettings
-from kframe.core.kraft.decision import ControllerResult, RequestRefused
-from kframe.core.kraft.heartbeats import Heartbeats
-from kframe.core.kraft.node_requests import allocate_producer_ids, unregister_controller
-from kframe.core.kraft.quotas import QuotaChange, alter_client_quotas
+from kframe.core.kraft.controller_result import ControllerResult, RequestRefused
 from kframe.core.kraft.random_source import JavaRandom
-from kframe.core.kraft.scram import ScramDeletion, ScramUpsertion, alter_credentials
+from kframe.core.kraft.security.acls import AclEntry, create_acls, delete_acls
+from kframe.core.kraft.security.quotas import QuotaChange, alter_client_quotas
+from kframe.core.kraft.security.scram import ScramDeletion, ScramUpsertion, alter_credentials
 from kframe.errors import ErrorCode
 from kframe.model.acls import AclFilter
 from kframe.model.kraft.metadata import ClusterMetadata
@@ -30,7 +31,7 @@ def context() -> KraftContext:
     return KraftContext(ClusterMetadata(), Heartbeats(1), KraftSettings(node_id=1), JavaRandom(0))
 
 
-def commit(context: KraftContext, result: ControllerResult) -> Any:
+def commit(context: KraftContext, result: ControllerResult[Any]) -> Any:
     for item in result.records:
         context.replay(item.record, 0)
     return result.response

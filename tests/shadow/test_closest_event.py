@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from kframe.core.kraft.request_causes import ALTERED, ASSIGNED, CANCELLED, PREFERRED, REASSIGNED, UNCLEAN
+from kframe.core.kraft.causes.request_causes import ALTERED, ASSIGNED, CANCELLED, PREFERRED, REASSIGNED, UNCLEAN
 from kframe.model.ids import NO_LEADER, RecoveryState
 from kframe.model.kraft.records import BrokerRegistrationChangeRecord, FencingChange, PartitionChangeRecord
 from kframe.shadow.kraft import compare_batch

@@ -13,7 +13,8 @@ import msgspec
 import pytest
 
 from kframe.core.kraft.context import KraftSettings
-from kframe.core.kraft.leader_selection import BuiltinSelection, Candidates, choose_leaders
+from kframe.core.kraft.replay import replay
+from kframe.core.kraft.replication.leader_selection import BuiltinSelection, Candidates, choose_leaders
 from kframe.model.columns import Int32, Ragged, UInt8
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.kraft.records import (
@@ -27,7 +28,6 @@ from kframe.model.kraft.records import (
     PartitionRecord,
     RegisterBrokerRecord,
 )
-from kframe.model.kraft.replay import replay
 from kframe.scenario.kraft.format import read_kraft_scenario
 from kframe.scenario.kraft.quorum import NODE_ID, LogBatch
 from kframe.scenario.kraft.runner import KraftScenarioRunner

@@ -7,14 +7,15 @@ from typing import Any, Final
 
 import pytest
 
-from kframe.core.kraft.change_causes import explain_change
+from kframe.core.kraft.brokers.heartbeats import Heartbeats
+from kframe.core.kraft.causes.change_causes import explain_change
+from kframe.core.kraft.causes.request_causes import ALTERED, ASSIGNED, CANCELLED, PREFERRED, REASSIGNED, UNCLEAN
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.decision import RecordAndVersion, RequestRefused
-from kframe.core.kraft.heartbeats import Heartbeats
+from kframe.core.kraft.controller_result import RequestRefused
 from kframe.core.kraft.random_source import JavaRandom
-from kframe.core.kraft.request_causes import ALTERED, ASSIGNED, CANCELLED, PREFERRED, REASSIGNED, UNCLEAN
+from kframe.core.kraft.replay import replay
+from kframe.model.kraft.record_versions import RecordAndVersion
 from kframe.model.kraft.records import PartitionChangeRecord, PartitionRecord
-from kframe.model.kraft.replay import replay
 from kframe.shadow.kraft import BatchComparison, compare_batch
 from kframe.snapshot.committed_log import CommittedBatch, CommittedRecord
 from tests.kraft import oracle_events

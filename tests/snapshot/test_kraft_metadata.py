@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from kframe.core.kraft.replay import replay
 from kframe.errors import InputError
 from kframe.model.columns import Ragged
 from kframe.model.kraft import records
@@ -18,7 +19,6 @@ from kframe.model.kraft.brokers import BrokerRegistration
 from kframe.model.kraft.columns import PartitionLists
 from kframe.model.kraft.ids import ELR_VERSION, METADATA_VERSION
 from kframe.model.kraft.metadata import ClusterMetadata
-from kframe.model.kraft.replay import replay
 from kframe.model.kraft.views import partition_record
 from kframe.scenario.kraft.format import read_kraft_scenario
 from kframe.scenario.kraft.runner import KraftScenarioRunner

@@ -7,11 +7,11 @@ from random import Random
 from typing import Any
 from uuid import UUID
 
+from kframe.core.kraft.replay import replay
 from kframe.model.kraft import records
 from kframe.model.kraft.directory_ids import LOST, UNASSIGNED
 from kframe.model.kraft.ids import ELR_VERSION, METADATA_VERSION, MetadataLevel
 from kframe.model.kraft.metadata import ClusterMetadata
-from kframe.model.kraft.replay import replay
 from kframe.snapshot import Snapshot, Source
 from tests.spark.sharding import scenario
 from tests.whatif.kraft_samples import FEATURES, directory

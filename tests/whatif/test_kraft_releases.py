@@ -8,13 +8,13 @@ from uuid import UUID
 
 import pytest
 
-from kframe.core.kraft.change_causes import explain_change
+from kframe.core.kraft.causes.change_causes import explain_change
+from kframe.core.kraft.causes.request_causes import ALTERED
 from kframe.core.kraft.context import KraftSettings
-from kframe.core.kraft.request_causes import ALTERED
+from kframe.core.kraft.replay import replay
 from kframe.errors import ConfigError
 from kframe.model.kraft.records import ControllerFeature, PartitionChangeRecord, RegisterControllerRecord
 from kframe.model.kraft.releases import Release, known_release, parse_release, release_of_level
-from kframe.model.kraft.replay import replay
 from kframe.plans.file.read import load_plan
 from kframe.shadow.kraft import LogShadow
 from kframe.snapshot import Snapshot, Source, read_snapshot

@@ -9,10 +9,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kframe.core.kraft.decision import RequestRefused
-from kframe.core.kraft.heartbeats import Heartbeats
-from kframe.core.kraft.leader_selection import BuiltinSelection, LeaderSelection
+from kframe.core.kraft.brokers.heartbeats import Heartbeats
+from kframe.core.kraft.controller_result import DecisionPart, RequestRefused
 from kframe.core.kraft.random_source import RandomSource
+from kframe.core.kraft.replay import replay
+from kframe.core.kraft.replication.change_batch import PartitionChangeBatch
+from kframe.core.kraft.replication.leader_selection import BuiltinSelection, LeaderSelection
+from kframe.core.kraft.replication.replay import replay_change_batch
 from kframe.errors import ErrorCode
 from kframe.model.columns import Int32, UInt8
 from kframe.model.kraft.brokers import BrokerRegistration
@@ -20,7 +23,6 @@ from kframe.model.kraft.ids import ELR_VERSION, KRAFT_VERSION, METADATA_VERSION,
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.kraft.records import MetadataRecord
 from kframe.model.kraft.releases import LATEST_RELEASE, Release
-from kframe.model.kraft.replay import replay
 from kframe.model.kraft.topics import MIN_INSYNC_REPLICAS, UNCLEAN_ELECTION, UNSET, parse_min_isr, parse_unclean
 
 #: The feature levels that this controller supports.
@@ -76,9 +78,16 @@ class KraftContext:
 
     def replay(self, record: MetadataRecord, offset: int) -> None:
         """Apply a record of the log to the metadata and the heartbeats."""
-        self.heartbeats.before_replay(self.metadata, record)
         replay(self.metadata, record, offset)
-        self.heartbeats.after_replay(self.metadata, record)
+        self.heartbeats.replay(self.metadata, record)
+
+    def apply(self, part: DecisionPart, offset: int) -> int:
+        """Apply a part of a decision; ``offset`` is that of its first record. Returns the number of records."""
+        if isinstance(part, PartitionChangeBatch):
+            replay_change_batch(part)
+            return part.count
+        self.replay(part.record, offset)
+        return 1
 
     def registration(self, broker_id: int, broker_epoch: int) -> BrokerRegistration:
         """A broker's registration. Raises RequestRefused unless it has this epoch."""

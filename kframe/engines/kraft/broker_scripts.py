@@ -8,9 +8,9 @@ from functools import partial
 from typing import Final
 from uuid import NAMESPACE_OID, UUID, uuid5
 
-from kframe.core.kraft import broker_events
-from kframe.core.kraft.decision import RequestRefused
-from kframe.core.kraft.registration import BrokerRegistrationRequest, register_broker
+from kframe.core.kraft.brokers import broker_events
+from kframe.core.kraft.brokers.registration import BrokerRegistrationRequest, register_broker
+from kframe.core.kraft.controller_result import RequestRefused
 from kframe.engines.kraft.controller import KraftController
 from kframe.engines.kraft.failed_directories import directory_assumptions, failed_directories
 from kframe.engines.kraft.responses import accepted, refused

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 
-from kframe.core.kraft.apply_changes import apply_part
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.decision import DecisionPart, RecordAndVersion, records_of
-from kframe.core.kraft.partition_changes import PartitionChangeBatch, PlannedChanges
+from kframe.core.kraft.controller_result import ControllerResult, DecisionPart
+from kframe.core.kraft.replication.change_batch import PartitionChangeBatch
 from kframe.engines.kraft.changes import RowStates, elr_changed, partition_states_written, unclean_rows
 from kframe.engines.results.outcome import RecordCount
 from kframe.engines.results.timeline import RecordsWritten, TimelineEvent, TopicAction, TopicsWritten
 from kframe.engines.saved_rows import SavedRows
 from kframe.model.columns import Int32, Int64
 from kframe.model.kraft.record_sizes import FRAME_BYTES, record_size, varint_sizes
+from kframe.model.kraft.record_versions import RecordAndVersion
 from kframe.model.kraft.records import (
     ClearElrRecord,
     PartitionChangeRecord,
@@ -71,7 +70,7 @@ class Committer:
         self.observations = KraftObservations()
         self.saved_rows = SavedRows(self._context.metadata.partitions)
 
-    def commit(self, decided: Sequence[DecisionPart], *, in_sync: bool = False) -> None:
+    def commit(self, decided: ControllerResult[object], *, in_sync: bool = False) -> None:
         """Apply a decision to the metadata, and record its events.
 
         ``in_sync``: a leader proposed the ISR, so that a new leader from outside the former ISR is in sync.
@@ -82,7 +81,7 @@ class Committer:
         counts, nbytes = Counter[str](), Counter[str]()
         self.saved_rows.save(rows)
         self.saved_rows.save(self._removed_rows(decided))
-        for item in decided:
+        for item in decided.parts:
             self._apply(item, counts, nbytes)
         if not counts:
             return
@@ -100,26 +99,26 @@ class Committer:
         observations.nbytes += nbytes
 
     def _apply(self, item: DecisionPart, counts: Counter[str], nbytes: Counter[str]) -> None:
-        if isinstance(item, PlannedChanges):
+        if isinstance(item, PartitionChangeBatch):
             name, count = record_name(PartitionChangeRecord), item.count
             if count:
                 counts[name] += count
-                nbytes[name] += changes_size(item.batch, item.version)
+                nbytes[name] += changes_size(item, item.version)
         else:
-            for record, version in records_of([item]):
-                counts[record_name(type(record))] += 1
-                nbytes[record_name(type(record))] += record_size(record, version)
-        self.offset += apply_part(self._context, item, self.offset)
+            name = record_name(type(item.record))
+            counts[name] += 1
+            nbytes[name] += record_size(item.record, item.version)
+        self.offset += self._context.apply(item, self.offset)
 
-    def _changed_rows(self, decided: Sequence[DecisionPart]) -> Int32:
+    def _changed_rows(self, decided: ControllerResult[object]) -> Int32:
         """The existing rows that a decision changes, ascending."""
         metadata = self._context.metadata
         rows: list[Int32] = [np.empty(0, np.int32)]
         named: list[int | None] = []
-        for item in decided:
-            if isinstance(item, PlannedChanges):
-                rows.append(item.batch.rows[item.batch.changed])
-            elif isinstance(item, RecordAndVersion):
+        for item in decided.parts:
+            if isinstance(item, PartitionChangeBatch):
+                rows.append(item.rows[item.changed])
+            else:
                 record = item.record
                 if isinstance(record, PartitionChangeRecord):
                     topic = metadata.topics.index_by_id[record.topic_id]
@@ -129,11 +128,11 @@ class Committer:
         rows.append(np.array([row for row in named if row is not None], np.int32))
         return distinct_values(np.concatenate(rows)).astype(np.int32)
 
-    def _removed_rows(self, decided: Sequence[DecisionPart]) -> Int32:
+    def _removed_rows(self, decided: ControllerResult[object]) -> Int32:
         """The rows of the topics that a decision removes."""
         topics = self._context.metadata.topics
         removed = [
-            topics.index_by_id[item.record.topic_id] for item in decided
+            topics.index_by_id[item.record.topic_id] for item in decided.parts
             if isinstance(item, RecordAndVersion) and isinstance(item.record, RemoveTopicRecord)
         ]  # fmt: skip
         return np.flatnonzero(np.isin(self._context.metadata.partitions.topic, removed)).astype(np.int32)
@@ -162,10 +161,10 @@ def _lists_size(counts: Int32, item_bytes: int) -> int:
     return int((1 + varint_sizes(bodies.astype(np.int32)) + bodies).sum())
 
 
-def _topics_written(decided: Sequence[DecisionPart]) -> list[TimelineEvent]:
+def _topics_written(decided: ControllerResult[object]) -> list[TimelineEvent]:
     written = []
     for record_type, action in ((TopicRecord, TopicAction.CREATED), (RemoveTopicRecord, TopicAction.DELETED)):
-        records = [item for item in decided if isinstance(item, RecordAndVersion)]
+        records = [item for item in decided.parts if isinstance(item, RecordAndVersion)]
         count = sum(isinstance(item.record, record_type) for item in records)
         if count:
             written.append(TopicsWritten(action, count))

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
-from kframe.core.kraft import broker_events
+from kframe.core.kraft.brokers import broker_events
+from kframe.core.kraft.brokers.heartbeats import Heartbeats
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.decision import ControllerResult, DecisionPart
-from kframe.core.kraft.heartbeats import Heartbeats
+from kframe.core.kraft.controller_result import ControllerResult
 from kframe.core.kraft.random_source import JavaRandom
-from kframe.core.kraft.selectors import SelectorSelection
+from kframe.core.kraft.replication.selectors import SelectorSelection
 from kframe.core.selectors.leader_selection import FaultKind
 from kframe.engines.known_facts import KnownFacts
 from kframe.engines.kraft.broker_processes import BrokerProcesses
@@ -102,14 +102,14 @@ class KraftController:
             raise InputError("brokers", f"broker {broker_id}", "a broker with a registration")
         return registration
 
-    def commit(self, decided: Sequence[DecisionPart], *, in_sync: bool = False) -> None:
+    def commit(self, decided: ControllerResult[object], *, in_sync: bool = False) -> None:
         """Apply a decision; see ``Committer.commit``."""
         self.committer.commit(decided, in_sync=in_sync)
 
-    def decide(self, request: Callable[[], ControllerResult], *, in_sync: bool = False) -> ControllerResult:
+    def decide(self, request: Callable[[], ControllerResult[Any]], *, in_sync: bool = False) -> ControllerResult[Any]:
         """The decision on a request, committed. Raises RequestRefused."""
         result = request()
-        self.commit(result.parts, in_sync=in_sync)
+        self.commit(result, in_sync=in_sync)
         return result
 
     def stop(self, ids: tuple[int, ...]) -> Action:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from uuid import UUID
 
-from kframe.core.kraft.directories import handle_directories_offline
+from kframe.core.kraft.brokers.log_directories import handle_directories_offline
 from kframe.engines.kraft.controller import KraftController
 from kframe.engines.requests import DirectoriesFailure
 from kframe.engines.results.outcome import Operation, Verb

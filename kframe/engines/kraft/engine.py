@@ -8,9 +8,10 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from kframe.core.kraft import broker_events, elections
-from kframe.core.kraft.broker_events import BrokerHeartbeat
-from kframe.core.kraft.decision import PartitionResult, RequestRefused
+from kframe.core.kraft.brokers import broker_events
+from kframe.core.kraft.brokers.broker_events import BrokerHeartbeat
+from kframe.core.kraft.controller_result import PartitionResult, RequestRefused
+from kframe.core.kraft.replication import elections
 from kframe.engines.engine import Explainer
 from kframe.engines.kraft.controller import KraftController
 from kframe.engines.kraft.responses import partition_response, refused

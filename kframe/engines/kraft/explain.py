@@ -12,7 +12,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from kframe.core.kraft.leader_selection import Candidates, LeaderSelection
+from kframe.core.kraft.replication.leader_selection import Candidates, LeaderSelection
 from kframe.engines.kraft.controller import KraftController
 from kframe.engines.results.explanation import CandidateReplica, Decision
 from kframe.engines.settings import selector_name

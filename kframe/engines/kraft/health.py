@@ -6,7 +6,7 @@ import numpy as np
 
 from kframe import kernels
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.leader_selection import acceptable_replicas
+from kframe.core.kraft.replication.leader_selection import acceptable_replicas
 from kframe.engines.results.health import ClusterHealth, blocks
 from kframe.model.columns import Bool, Int32
 from kframe.model.ids import NO_LEADER

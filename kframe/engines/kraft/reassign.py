@@ -13,9 +13,9 @@ from typing import Final
 
 import numpy as np
 
-from kframe.core.kraft.alter_partition import UNKNOWN_EPOCH, KraftIsrProposal, alter_partitions
-from kframe.core.kraft.decision import RequestRefused
-from kframe.core.kraft.reassignment import RequestedReassignment, reassign_partitions
+from kframe.core.kraft.controller_result import RequestRefused
+from kframe.core.kraft.replication.alter_partition import UNKNOWN_EPOCH, KraftIsrProposal, alter_partitions
+from kframe.core.kraft.replication.reassignment import RequestedReassignment, reassign_partitions
 from kframe.engines.kraft.controller import KraftController
 from kframe.engines.kraft.responses import partition_response
 from kframe.engines.results.outcome import ControllerResponse, Operation, Outcome, Verb

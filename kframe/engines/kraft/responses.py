@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from kframe.core.kraft.decision import PartitionResult, RequestRefused
+from kframe.core.kraft.controller_result import PartitionResult, RequestRefused
 from kframe.engines.results.outcome import ControllerResponse
 from kframe.errors import ErrorCode
 

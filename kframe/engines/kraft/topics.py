@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 from uuid import NAMESPACE_OID, UUID, uuid5
 
 import numpy as np
 
-from kframe.core.kraft import admin_requests
-from kframe.core.kraft.decision import ControllerResult, RequestRefused
+from kframe.core.kraft import controller_apis
+from kframe.core.kraft.controller_result import ControllerResult, RequestRefused
 from kframe.core.kraft.random_source import JavaRandom
-from kframe.core.kraft.topics import (
+from kframe.core.kraft.topics.topic_requests import (
     DEFAULT,
     CreatableTopic,
     CreatableTopicResult,
@@ -37,7 +38,7 @@ class KraftCreation(Script):
         operation: Operation,
         step: str,
         seed: int,
-        request: Callable[[], ControllerResult],
+        request: Callable[[], ControllerResult[Any]],
     ) -> None:
         """``seed`` seeds Java's random numbers, from which Kafka's placer draws."""
         super().__init__(operation, [(step, self._create)])
@@ -56,7 +57,7 @@ class KraftCreation(Script):
         count = len(lists) or (context.settings.num_partitions if partitions == DEFAULT else partitions)
         return KraftCreation(
             controller, Operation(Verb.CREATE, partitions=count, topics=(request.name,)), "the topic is created",
-            request.seed, lambda: admin_requests.create_topics(context, [topic], _new_id(controller)),
+            request.seed, lambda: controller_apis.create_topics(context, [topic], _new_id(controller)),
         )  # fmt: skip
 
     @staticmethod
@@ -69,7 +70,7 @@ class KraftCreation(Script):
         script = KraftCreation(
             controller, Operation(Verb.CREATE_PARTITIONS, partitions=request.count, topics=(name,)),
             "the partitions are created", request.seed,
-            lambda: admin_requests.create_partitions(controller.context, [topic]),
+            lambda: controller_apis.create_partitions(controller.context, [topic]),
         )  # fmt: skip
         script._notes = tuple(_factor_notes(controller, name))
         return script
@@ -110,7 +111,7 @@ class KraftDeletion(Script):
     def _delete(self) -> ControllerResponse:
         context = self._controller.context
         sizes = {name: _size(context.metadata, name) for name in self._names}
-        response = self._controller.decide(lambda: admin_requests.delete_topics(context, self._names)).response
+        response = self._controller.decide(lambda: controller_apis.delete_topics(context, self._names)).response
         results_by_topic = {result.topic: result for result in response}
         for name in self._names:
             result = results_by_topic[name]

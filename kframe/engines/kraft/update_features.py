@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from kframe.core.kraft import features
-from kframe.core.kraft.decision import RequestRefused
-from kframe.core.kraft.features import UpgradeType
+from kframe.core.kraft.controller_result import RequestRefused
+from kframe.core.kraft.features.feature_updates import UpgradeType, update_features
 from kframe.engines.kraft.controller import KraftController
 from kframe.engines.kraft.responses import accepted, refused
 from kframe.engines.requests import FeaturesUpdate
@@ -30,7 +29,7 @@ class KraftFeaturesUpdate(Script):
             for name, level in self._request.levels.items()
         }
         try:
-            self._controller.decide(lambda: features.update_features(context, updates))
+            self._controller.decide(lambda: update_features(context, updates))
         except RequestRefused as refusal:
             return refused(refusal)
         return accepted()

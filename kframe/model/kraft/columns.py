@@ -191,7 +191,9 @@ class KraftPartitions(SlotColumns):
         Raises ShapeError if a row is too wide, or its replicas and directories differ in length.
         """
         merged = {
-            name: _merge(mask, ragged, self.lists(name, rows)) for name, (mask, ragged) in changes.items() if mask.any()
+            name: ragged if mask.all() else _merge(mask, ragged, self.lists(name, rows))
+            for name, (mask, ragged) in changes.items()
+            if mask.any()
         }
         if not {"replica", "directory"}.isdisjoint(merged):
             for name in {"replica", "directory"} - merged.keys():
@@ -209,8 +211,7 @@ class KraftPartitions(SlotColumns):
             if name != "directory":
                 getattr(self, f"{name}_count")[rows] = ragged.counts
         for name, ragged in merged.items():
-            starts, counts = self._starts(name, rows), self._counts(name)[rows].astype(np.int32)
-            self._slots_of(name)[ragged_positions(starts, counts)] = ragged.values
+            self._slots_of(name)[ragged_positions(self._starts(name, rows), ragged.counts)] = ragged.values
 
     def _store_lists(self, row: int, columns: Mapping[str, Sequence[int]]) -> None:
         """Write values into the slots of a row, which gets more of them if they are too few."""
@@ -259,11 +260,6 @@ def _check_width(slots: int) -> None:
 
 
 def _merge(mask: Bool, new: Ragged, old: Ragged) -> Ragged:
-    """The lists of ``new`` where ``mask`` is set, else those of ``old``; lists of ``new`` outside it are empty."""
-    counts = np.where(mask, new.counts, old.counts)
-    merged = Ragged(offsets_of(counts), np.empty(int(counts.sum()), np.int32))
-    starts = merged.offsets[:-1]
-    merged.values[ragged_positions(starts[mask], counts[mask])] = new.values
-    retained = old.take(np.flatnonzero(~mask))
-    merged.values[ragged_positions(starts[~mask], counts[~mask])] = retained.values
-    return merged
+    """The lists of ``new`` where ``mask`` is set, else those of ``old``."""
+    count = len(new)
+    return Ragged.chain([new, old]).take(np.where(mask, np.arange(count), np.arange(count, 2 * count)))

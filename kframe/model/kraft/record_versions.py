@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from kframe.errors import RecordError
 from kframe.model.kraft import records
@@ -30,6 +30,13 @@ _LEVELS: Final[dict[type[records.MetadataRecord], tuple[int, ...]]] = {
     records.ClearElrRecord: (23,),
     records.UnregisterControllerRecord: (33,),
 }
+
+
+class RecordAndVersion(NamedTuple):
+    """A record and the version in which it is written (Kafka ``ApiMessageAndVersion``)."""
+
+    record: records.MetadataRecord
+    version: int
 
 
 def newest_version(record: type[records.MetadataRecord], level: int) -> int:

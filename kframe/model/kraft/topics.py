@@ -175,6 +175,11 @@ class KraftTopics:
             return None
         return rows[partition]
 
+    def row_by_id(self, topic_id: UUID, partition: int) -> int | None:
+        """Row of a partition, or None."""
+        index = self.index_by_id.get(topic_id)
+        return None if index is None else self.row_of(index, partition)
+
     def rows_of(self, index: int) -> Int32:
         """Rows of a topic's partitions, in partition order."""
         rows: Int32 = np.array([row for row in self._rows[index] if row != NO_ROW], np.int32)

@@ -6,19 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from kframe.core.kraft import (
-    admin_requests,
-    broker_events,
-    configs,
-    elections,
-    features,
-    node_requests,
-    reassignment,
-    topics,
-)
-from kframe.core.kraft.configs import KraftConfigOperation
+from kframe.core.kraft import controller_apis
+from kframe.core.kraft.brokers import registration
+from kframe.core.kraft.configuration import configs
+from kframe.core.kraft.configuration.configs import KraftConfigOperation
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.decision import ControllerResult
+from kframe.core.kraft.controller_result import ControllerResult
+from kframe.core.kraft.features import feature_updates
+from kframe.core.kraft.replication import elections, reassignment
+from kframe.core.kraft.topics import topic_requests
 from kframe.errors import ErrorCode, ScenarioError
 from kframe.model.kraft.ids import KRAFT_VERSION, KraftElection, ResourceType
 from kframe.scenario.fields import Empty
@@ -46,7 +42,7 @@ def create_topics(run: KraftRun, argument: list[CreatedTopicEntry] | CreateTopic
     requested = list(map(_creatable, entries))
     return _submit_topics(
         run,
-        lambda context: admin_requests.create_topics(
+        lambda context: controller_apis.create_topics(
             context, requested, run.names.new_topic_id, validate_only=validate_only
         ),
         [topic.name for topic in requested],
@@ -54,7 +50,7 @@ def create_topics(run: KraftRun, argument: list[CreatedTopicEntry] | CreateTopic
 
 
 def _submit_topics(
-    run: KraftRun, decide: Callable[[KraftContext], ControllerResult], names: Sequence[str],
+    run: KraftRun, decide: Callable[[KraftContext], ControllerResult[Any]], names: Sequence[str],
     symbols: Mapping[UUID, str] | None = None,
 ) -> dict[str, str]:  # fmt: skip
     """The error of each topic; a refused request refuses all ``names``. ``symbols`` name the ids of the request."""
@@ -70,9 +66,11 @@ def _submit_topics(
     return dict(sorted(errors.items()))
 
 
-def _creatable(topic: CreatedTopicEntry) -> topics.CreatableTopic:
+def _creatable(topic: CreatedTopicEntry) -> topic_requests.CreatableTopic:
     values = {key: None if value is None else config_text(value) for key, value in topic.config.items()}
-    return topics.CreatableTopic(topic.name, topic.partitions, topic.replication_factor, _assignments(topic), values)
+    return topic_requests.CreatableTopic(
+        topic.name, topic.partitions, topic.replication_factor, _assignments(topic), values
+    )
 
 
 def _assignments(topic: CreatedTopicEntry) -> tuple[tuple[int, tuple[int, ...]], ...]:
@@ -86,14 +84,14 @@ def _assignments(topic: CreatedTopicEntry) -> tuple[tuple[int, tuple[int, ...]],
 def create_partitions(run: KraftRun, argument: CreatePartitionsEntry | list[CreatePartitionsEntry]) -> dict[str, str]:
     """CreatePartitions."""
     requested = [
-        topics.CreatePartitionsTopic(
+        topic_requests.CreatePartitionsTopic(
             topic.topic, topic.count, None if topic.assignments is None else tuple(map(tuple, topic.assignments))
         )
         for topic in (argument if isinstance(argument, list) else [argument])
     ]
     return _submit_topics(
         run,
-        lambda context: admin_requests.create_partitions(context, requested),
+        lambda context: controller_apis.create_partitions(context, requested),
         [topic.topic for topic in requested],
     )
 
@@ -105,7 +103,7 @@ def delete_topics(run: KraftRun, argument: list[str]) -> dict[str, str]:
     symbols = {topic_id: f"id:{run.names.topic(topic_id)}" for topic_id in ids}
     return _submit_topics(
         run,
-        lambda context: admin_requests.delete_topics(context, names, ids),
+        lambda context: controller_apis.delete_topics(context, names, ids),
         [*names, *symbols.values()],
         symbols,
     )
@@ -184,7 +182,7 @@ def _alter_configs(
 ) -> dict[str, str]:
     changes = [configs.KraftConfigChange(_resource(run, item), _operations(item), replaces_all) for item in resources]
     error, results = run.submit(
-        "error", lambda context: admin_requests.alter_configs(context, changes, validate_only=validate_only)
+        "error", lambda context: controller_apis.alter_configs(context, changes, validate_only=validate_only)
     )
     if results is None:
         return {"error": error}
@@ -231,11 +229,11 @@ def update_features(run: KraftRun, argument: dict[str, int | bool | FeatureLevel
     updates = {}
     for name, value in named.items():
         level = value if isinstance(value, FeatureLevel) else FeatureLevel(int(value))
-        updates[name] = level.level, features.UpgradeType(level.type)
+        updates[name] = level.level, feature_updates.UpgradeType(level.type)
     quorum = run.quorum
 
-    def decide(context: Any) -> ControllerResult:
-        result = features.update_features(
+    def decide(context: Any) -> ControllerResult[Any]:
+        result = feature_updates.update_features(
             context, updates, validate_only=validate_only, kraft_version=quorum.kraft_version
         )
         if not validate_only and updates.get(KRAFT_VERSION, (0,))[0] > quorum.kraft_version:
@@ -254,10 +252,10 @@ def unregister(run: KraftRun, argument: list[int]) -> dict[str, str]:
 
 
 def _unregister(run: KraftRun, broker_id: int) -> str:
-    error, _ = run.submit(str(broker_id), lambda context: broker_events.unregister_broker(context, broker_id))
+    error, _ = run.submit(str(broker_id), lambda context: registration.unregister_broker(context, broker_id))
     return error
 
 
 def unregister_controller(run: KraftRun, argument: int) -> dict[str, str]:
     """UnregisterController."""
-    return {"error": run.submit("error", lambda context: node_requests.unregister_controller(context, argument))[0]}
+    return {"error": run.submit("error", lambda context: registration.unregister_controller(context, argument))[0]}

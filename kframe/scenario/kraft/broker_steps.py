@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from kframe.core.kraft.alter_partition import IsrResult, KraftIsrProposal, alter_partitions
-from kframe.core.kraft.decision import RequestRefused
-from kframe.core.kraft.directories import DirectoryAssignment, assign_directories
-from kframe.core.kraft.node_requests import allocate_producer_ids
+from kframe.core.kraft.brokers.producer_ids import allocate_producer_ids
+from kframe.core.kraft.controller_result import RequestRefused
+from kframe.core.kraft.replication.alter_partition import IsrResult, KraftIsrProposal, alter_partitions
+from kframe.core.kraft.replication.directories import DirectoryAssignment, assign_directories
 from kframe.errors import ErrorCode
 from kframe.model.kraft.views import partition_record
 from kframe.scenario.fields import Empty

@@ -8,10 +8,10 @@ from enum import Enum
 from typing import Any, Final
 from uuid import UUID
 
-from kframe.core.kraft.broker_events import BrokerHeartbeat, BrokerHeartbeatReply, handle_heartbeat
+from kframe.core.kraft.brokers.broker_events import BrokerHeartbeat, BrokerHeartbeatReply, handle_heartbeat
+from kframe.core.kraft.brokers.registration import BrokerRegistrationRequest, register_broker
 from kframe.core.kraft.context import SUPPORTED_FEATURES
-from kframe.core.kraft.decision import RequestRefused
-from kframe.core.kraft.registration import BrokerRegistrationRequest, register_broker
+from kframe.core.kraft.controller_result import RequestRefused
 from kframe.model.kraft.records import BrokerEndpoint, BrokerFeature
 from kframe.scenario.kraft.arguments import BrokerProperties, Heartbeat
 from kframe.scenario.kraft.names import FIRST_PORT, HOST, LISTENER, SymbolicNames

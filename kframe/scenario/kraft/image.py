@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kframe.core.kraft.decision import RecordAndVersion
 from kframe.model.kraft.ids import ResourceType
 from kframe.model.kraft.metadata import ClusterMetadata
+from kframe.model.kraft.record_versions import RecordAndVersion
 from kframe.model.kraft.views import partition_record
 from kframe.scenario.kraft.names import SymbolicNames
 

@@ -7,10 +7,10 @@ from itertools import count
 from typing import Any, Final
 from uuid import NAMESPACE_OID, UUID, uuid5
 
-from kframe.core.kraft.decision import RecordAndVersion
 from kframe.model.kafka_uuids import uuid_text
 from kframe.model.kraft import directory_ids
 from kframe.model.kraft.record_json import to_json
+from kframe.model.kraft.record_versions import RecordAndVersion
 
 RESERVED: Final = {
     "MIGRATING": directory_ids.MIGRATING,

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from kframe.core.kraft.context import SUPPORTED_FEATURES, KraftContext, KraftSettings
-from kframe.core.kraft.decision import ControllerResult, RequestRefused
-from kframe.core.kraft.leader_selection import LeaderSelection
+from kframe.core.kraft.controller_result import ControllerResult, RequestRefused
+from kframe.core.kraft.replication.leader_selection import LeaderSelection
 from kframe.errors import ErrorCode, ScenarioError
 from kframe.model.kraft.ids import METADATA_VERSION, MetadataLevel
 from kframe.model.kraft.levels import parse_level
@@ -51,7 +51,7 @@ class KraftRun:
         """The error messages of the current step."""
         self._next_round_ns = 0
 
-    def submit(self, key: str, decide: Callable[[KraftContext], ControllerResult]) -> tuple[str, Any]:
+    def submit(self, key: str, decide: Callable[[KraftContext], ControllerResult[Any]]) -> tuple[str, Any]:
         """Decide a request that has one error. Returns the name of the error and the response."""
         try:
             return ErrorCode.NONE.name, self.quorum.submit(decide)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final, TypeVar
 from uuid import UUID
 
-from kframe.core.kraft.broker_events import fence_stale_broker
+from kframe.core.kraft.brokers.broker_events import fence_stale_broker
+from kframe.core.kraft.brokers.heartbeats import Heartbeats
 from kframe.core.kraft.context import SUPPORTED_FEATURES, KraftContext, KraftSettings
-from kframe.core.kraft.decision import ControllerResult, RecordAndVersion
-from kframe.core.kraft.elections import balance_leaders, elect_unclean_leaders
-from kframe.core.kraft.heartbeats import Heartbeats
-from kframe.core.kraft.leader_selection import LeaderSelection
+from kframe.core.kraft.controller_result import ControllerResult
 from kframe.core.kraft.random_source import JavaRandom
+from kframe.core.kraft.replication.elections import balance_leaders, elect_unclean_leaders
+from kframe.core.kraft.replication.leader_selection import LeaderSelection
 from kframe.model.kraft.control import (
     ControlRecord,
     KRaftVersionFeature,
@@ -26,6 +26,7 @@ from kframe.model.kraft.control import (
 from kframe.model.kraft.directory_ids import ZERO_UUID
 from kframe.model.kraft.ids import ELR_VERSION, METADATA_VERSION, MetadataLevel, ResourceType
 from kframe.model.kraft.metadata import ClusterMetadata
+from kframe.model.kraft.record_versions import RecordAndVersion
 from kframe.model.kraft.records import (
     BeginTransactionRecord,
     ConfigRecord,
@@ -50,6 +51,8 @@ DEFAULT_LEVELS: Final[Mapping[str, tuple[tuple[int, int], ...]]] = {
     "streams.version": ((29, 1),),
     "transaction.version": ((24, 2),),
 }
+
+_Response = TypeVar("_Response")
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +138,7 @@ class Quorum:
         self._register_controller()
         self._next_run_ns = {name: self.now_ns + interval_ns for name, (_, interval_ns) in self._periodic_tasks.items()}
 
-    def submit(self, decide: Callable[[KraftContext], ControllerResult]) -> Any:
+    def submit(self, decide: Callable[[KraftContext], ControllerResult[_Response]]) -> _Response:
         """Decide, commit the records and return the response. Raises RequestRefused."""
         level = self.context.level
         self.context.now_ns = self.now_ns
@@ -214,7 +217,7 @@ class Quorum:
 
 def _periodic_tasks(
     timers: TimerIntervals,
-) -> Iterator[tuple[str, tuple[Callable[[KraftContext], ControllerResult], int]]]:
+) -> Iterator[tuple[str, tuple[Callable[[KraftContext], ControllerResult[bool]], int]]]:
     """The periodic tasks, each with its interval (Kafka ``QuorumController.registerMaybeFenceStaleBroker`` etc.)."""
     yield "sessions", (fence_stale_broker, timers.session_ns // 8)
     if timers.balance_ns is not None:

@@ -7,8 +7,8 @@ import json
 from collections.abc import Callable
 from typing import Any, Final
 
-from kframe.core.kraft import acls, quotas, scram
-from kframe.core.kraft.acls import AclEntry, AclResult
+from kframe.core.kraft.security import acls, quotas, scram
+from kframe.core.kraft.security.acls import AclEntry, AclResult
 from kframe.errors import ErrorCode, ScenarioError
 from kframe.model.acls import AclFilter, PatternType
 from kframe.scenario.kraft.arguments import RawRequest

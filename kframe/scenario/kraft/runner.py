@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import kframe
-from kframe.core.kraft.decision import RecordAndVersion
-from kframe.core.kraft.selectors import SelectorSelection
+from kframe.core.kraft.replication.selectors import SelectorSelection
 from kframe.errors import ScenarioError
 from kframe.model.elections import LeaderSelector
 from kframe.model.ids import ElectionKind
@@ -22,7 +21,7 @@ from kframe.model.kraft.control import (
 from kframe.model.kraft.image_records import image_records
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.kraft.record_json import control_to_json
-from kframe.model.kraft.record_versions import record_version
+from kframe.model.kraft.record_versions import RecordAndVersion, record_version
 from kframe.scenario.fields import Empty
 from kframe.scenario.kraft import admin_steps, broker_steps, requests
 from kframe.scenario.kraft.arguments import (

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from kframe.core.kraft.heartbeats import Heartbeats
+from kframe.core.kraft.brokers.heartbeats import Heartbeats
 
 #: Broker id and broker epoch.
 Session: TypeAlias = tuple[int, int]

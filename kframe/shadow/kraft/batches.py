@@ -15,8 +15,9 @@ from enum import Enum
 from typing import Final
 
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.decision import RecordAndVersion, RequestRefused, records_of
+from kframe.core.kraft.controller_result import RequestRefused
 from kframe.model.kraft.ids import METADATA_VERSION
+from kframe.model.kraft.record_versions import RecordAndVersion
 from kframe.model.kraft.records import (
     BrokerRegistrationChangeRecord,
     NoOpRecord,
@@ -206,7 +207,7 @@ class _Parser:
         for event, decide in events:
             refusal = ""
             try:
-                predicted = records_of(decide(context))
+                predicted = decide(context).records
             except RequestRefused as error:
                 predicted, refusal = [], str(error)
             unequal = differences(context.metadata, event, predicted, committed)

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from kframe.core.kraft.alter_partition import KraftIsrProposal
-from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.decision import RecordAndVersion, records_of
-from kframe.core.kraft.request_causes import (
+from kframe.core.kraft.causes.request_causes import (
     ALTERED,
     UNCLEAN,
     alter_partition_changes,
@@ -16,6 +13,9 @@ from kframe.core.kraft.request_causes import (
     replicas_in_offline_directories,
     request_changes,
 )
+from kframe.core.kraft.context import KraftContext
+from kframe.core.kraft.replication.alter_partition import KraftIsrProposal
+from kframe.model.kraft.record_versions import RecordAndVersion
 from kframe.model.kraft.records import MetadataRecord, PartitionChangeRecord
 from kframe.shadow.kraft.differences import (
     RECORD,
@@ -83,7 +83,7 @@ def _explained_section(
 def _offline_replicas(context: KraftContext, change: CommittedRecord) -> list[int]:
     """The replicas in offline directories after the records before the section."""
     assert isinstance(change.record, PartitionChangeRecord)
-    row = _row(context, change.record)
+    row = context.metadata.topics.row_by_id(change.record.topic_id, change.record.partition_id)
     return [] if row is None else replicas_in_offline_directories(context.metadata, row)
 
 
@@ -98,24 +98,16 @@ def _sections(committed: Sequence[CommittedRecord]) -> Iterator[list[CommittedRe
     yield list(section.values())
 
 
-def _row(context: KraftContext, change: PartitionChangeRecord) -> int | None:
-    topics = context.metadata.topics
-    index = topics.index_by_id.get(change.topic_id)
-    return None if index is None else topics.row_of(index, change.partition_id)
-
-
 def _altered(context: KraftContext, section: Sequence[CommittedRecord]) -> dict[Identity, RecordAndVersion]:
     """What the rules write if the leaders have proposed the ISRs of all changes."""
     proposals: dict[int, list[KraftIsrProposal]] = {}
     for change in section:
         assert isinstance(change.record, PartitionChangeRecord)
-        row = _row(context, change.record)
+        row = context.metadata.topics.row_by_id(change.record.topic_id, change.record.partition_id)
         if row is not None and change.record.isr is not None:
             leader = int(context.metadata.partitions.leader[row])
             proposals.setdefault(leader, []).append(isr_proposal(context, row, change.record))
-    decided = [
-        item for of_leader in proposals.values() for item in records_of(alter_partition_changes(context, of_leader))
-    ]
+    decided = [item for of_leader in proposals.values() for item in alter_partition_changes(context, of_leader).records]
     return {identity(record): RecordAndVersion(record, version) for record, version in decided}
 
 
@@ -142,14 +134,14 @@ def _closest(context: KraftContext, change: CommittedRecord, offline: list[int])
     key = key_of(metadata, record)
     unwritten = RecordDifference(UNEXPLAINED, "PartitionChange", key, change.offset, RECORD, None, WRITTEN)
     closest = ExplainedChange(change, UNEXPLAINED, (unwritten,))
-    row = _row(context, record)
+    row = context.metadata.topics.row_by_id(record.topic_id, record.partition_id)
     if row is None:
         return closest
     unchanged = PartitionChangeRecord(partition_id=record.partition_id, topic_id=record.topic_id)
     changed = _unequal_fields(unchanged, record)
     smallest = len(changed), 0, False
     for event, decided in request_changes(context, row, record, offline):
-        for predicted in records_of(decided):
+        for predicted in decided.records:
             unequal = tuple(differences(metadata, event, [predicted], [change]))
             if not unequal:
                 return ExplainedChange(change, event)

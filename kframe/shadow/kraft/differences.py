@@ -9,9 +9,9 @@ from uuid import UUID
 
 import msgspec
 
-from kframe.core.kraft.decision import RecordAndVersion
 from kframe.model.kafka_uuids import uuid_text
 from kframe.model.kraft.metadata import ClusterMetadata
+from kframe.model.kraft.record_versions import RecordAndVersion
 from kframe.model.kraft.records import ConfigRecord, MetadataRecord, PartitionChangeRecord, PartitionRecord, record_name
 from kframe.snapshot.committed_log import CommittedRecord
 

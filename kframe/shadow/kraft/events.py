@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TypeAlias
 
-from kframe.core.kraft.broker_events import (
+from kframe.core.kraft.brokers.broker_events import (
     begin_controlled_shutdown,
     fence_broker,
     unfence_broker,
-    unregister_broker,
 )
-from kframe.core.kraft.change_causes import (
+from kframe.core.kraft.brokers.log_directories import cordon_directories, handle_directories_offline
+from kframe.core.kraft.brokers.registration import BrokerRegistrationRequest, register_broker, unregister_broker
+from kframe.core.kraft.causes.change_causes import (
     CONTROLLED_SHUTDOWN,
     DIRECTORY_FAILED,
     FENCED,
@@ -23,9 +24,7 @@ from kframe.core.kraft.change_causes import (
     is_empty,
 )
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.decision import DecisionPart
-from kframe.core.kraft.directories import cordon_directories, handle_directories_offline
-from kframe.core.kraft.registration import BrokerRegistrationRequest, register_broker
+from kframe.core.kraft.controller_result import ControllerResult
 from kframe.model.kraft.brokers import BrokerRegistration
 from kframe.model.kraft.records import (
     BrokerRegistrationChangeRecord,
@@ -38,7 +37,7 @@ from kframe.model.kraft.records import (
 CORDONED = "directories cordoned"
 REGISTERED = "broker registered"
 #: What the rules write for an event. Raises RequestRefused.
-Decide: TypeAlias = Callable[[KraftContext], Sequence[DecisionPart]]
+Decide: TypeAlias = Callable[[KraftContext], ControllerResult[object]]
 #: An event by its text, and its decision.
 PossibleEvent: TypeAlias = tuple[str, Decide]
 
@@ -59,9 +58,7 @@ def broker_events(context: KraftContext, record: MetadataRecord, offset: int) ->
         case RegisterBrokerRecord():
             return _registrations(context, record, offset)
         case UnregisterBrokerRecord(broker_id=broker_id):
-            return [
-                (f"{UNREGISTERED}: broker {broker_id}", lambda context: unregister_broker(context, broker_id).parts)
-            ]
+            return [(f"{UNREGISTERED}: broker {broker_id}", lambda context: unregister_broker(context, broker_id))]
         case BrokerRegistrationChangeRecord(broker_id=broker_id):
             registration = context.metadata.brokers.registrations.get(broker_id)
             if registration is not None:
@@ -103,7 +100,7 @@ def _registrations(context: KraftContext, record: RegisterBrokerRecord, offset: 
 
 def _registered(
     record: RegisterBrokerRecord, offset: int, previous_epoch: int, context: KraftContext
-) -> Sequence[DecisionPart]:
+) -> ControllerResult[object]:
     request = BrokerRegistrationRequest(
         broker_id=record.broker_id,
         cluster_id=context.settings.cluster_id,
@@ -115,4 +112,4 @@ def _registered(
         previous_broker_epoch=previous_epoch,
         is_migrating_zk_broker=record.is_migrating_zk_broker,
     )
-    return register_broker(context, request, offset).parts
+    return register_broker(context, request, offset)

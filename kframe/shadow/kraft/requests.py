@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final, TypeAlias, TypeVar
 
-from kframe.core.kraft.configs import KraftConfigChange, KraftConfigOperation, alter_configs
+from kframe.core.kraft.brokers.producer_ids import allocate_producer_ids
+from kframe.core.kraft.brokers.registration import unregister_controller
+from kframe.core.kraft.configuration.configs import ConfigResult, KraftConfigChange, KraftConfigOperation, alter_configs
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.decision import ControllerResult, DecisionPart, RequestRefused
-from kframe.core.kraft.features import UpgradeType, update_features
-from kframe.core.kraft.node_requests import allocate_producer_ids, unregister_controller
-from kframe.core.kraft.topics import (
+from kframe.core.kraft.controller_result import ControllerResult, RequestRefused
+from kframe.core.kraft.features.feature_updates import UpgradeType, update_features
+from kframe.core.kraft.topics.topic_requests import (
     CreatableTopic,
+    CreatableTopicResult,
     CreatePartitionsTopic,
     create_partitions,
     create_topics,
@@ -57,15 +59,15 @@ def infer_request(context: KraftContext, following: Sequence[MetadataRecord]) ->
         case records.PartitionRecord():
             return _created_partitions(context, following)
         case records.RemoveTopicRecord(topic_id=topic_id):
-            return 1, [("topic deleted", lambda context: delete_topics(context, [topic_id]).parts)]
+            return 1, [("topic deleted", lambda context: delete_topics(context, [topic_id]))]
         case records.ConfigRecord() | records.FeatureLevelRecord():
             return _changed_settings(context, following)
         case records.ProducerIdsRecord(broker_id=broker_id, broker_epoch=epoch):
             event = f"producer ids allocated: broker {broker_id}"
-            return 1, [(event, lambda context: allocate_producer_ids(context, broker_id, epoch).parts)]
+            return 1, [(event, lambda context: allocate_producer_ids(context, broker_id, epoch))]
         case records.UnregisterControllerRecord(controller_id=controller_id):
             event = f"controller unregistered: controller {controller_id}"
-            return 1, [(event, lambda context: unregister_controller(context, controller_id).parts)]
+            return 1, [(event, lambda context: unregister_controller(context, controller_id))]
     return None
 
 
@@ -79,12 +81,12 @@ def _leading(following: Sequence[MetadataRecord], start: int, kind: type[_Record
     return leading
 
 
-def _accepted(result: ControllerResult) -> Sequence[DecisionPart]:
+def _accepted(result: ControllerResult[Sequence[CreatableTopicResult | ConfigResult]]) -> ControllerResult[object]:
     """The decision. Raises RequestRefused for a part that is refused."""
     for part in result.response:
         if part.error is not ErrorCode.NONE:
             raise RequestRefused(part.error, part.message or "")
-    return result.parts
+    return result
 
 
 def _created_topic(following: Sequence[MetadataRecord]) -> tuple[int, CreatableTopic]:
@@ -109,7 +111,7 @@ def _created_topic(following: Sequence[MetadataRecord]) -> tuple[int, CreatableT
 
 def _create_topic(
     context: KraftContext, topic: CreatableTopic, following: Sequence[MetadataRecord]
-) -> Sequence[DecisionPart]:
+) -> ControllerResult[object]:
     record = following[0]
     assert isinstance(record, records.TopicRecord)
     if not topic.assignments:
@@ -132,7 +134,7 @@ def _created_partitions(context: KraftContext, following: Sequence[MetadataRecor
     return len(added), [(event, partial(_create_partitions, request)) for request in requests]
 
 
-def _create_partitions(request: CreatePartitionsTopic, context: KraftContext) -> Sequence[DecisionPart]:
+def _create_partitions(request: CreatePartitionsTopic, context: KraftContext) -> ControllerResult[object]:
     return _accepted(create_partitions(context, [request]))
 
 
@@ -152,16 +154,16 @@ def _changed_settings(context: KraftContext, following: Sequence[MetadataRecord]
     return len(configs) + len(cleared), [("configurations changed", lambda context: _alter_configs(context, configs))]
 
 
-def _update_features(context: KraftContext, levels: Sequence[records.FeatureLevelRecord]) -> Sequence[DecisionPart]:
+def _update_features(context: KraftContext, levels: Sequence[records.FeatureLevelRecord]) -> ControllerResult[object]:
     updates = {}
     for level in levels:
         stored = context.level if level.name == METADATA_VERSION else context.metadata.features.get(level.name, 0)
         kind = UpgradeType.UPGRADE if level.feature_level >= stored else UpgradeType.UNSAFE_DOWNGRADE
         updates[level.name] = level.feature_level, kind
-    return update_features(context, updates).parts
+    return update_features(context, updates)
 
 
-def _alter_configs(context: KraftContext, configs: Sequence[records.ConfigRecord]) -> Sequence[DecisionPart]:
+def _alter_configs(context: KraftContext, configs: Sequence[records.ConfigRecord]) -> ControllerResult[object]:
     operations: dict[Resource, dict[str, tuple[KraftConfigOperation, str | None]]] = {}
     for config in configs:
         kind = KraftConfigOperation.DELETE if config.value is None else KraftConfigOperation.SET

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from kframe.core.kraft.brokers.heartbeats import Heartbeats
 from kframe.core.kraft.context import KraftContext, KraftSettings
-from kframe.core.kraft.decision import RECORDS_MAX
-from kframe.core.kraft.heartbeats import Heartbeats
+from kframe.core.kraft.controller_result import RECORDS_MAX
 from kframe.core.kraft.random_source import JavaRandom
 from kframe.model.ids import NO_LEADER
 from kframe.model.kraft.releases import known_release, release_of_level

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.leader_selection import Candidates, acceptable_replicas, choose_from_acceptable
-from kframe.core.kraft.partition_changes import PartitionChangeBatch, TargetReplicas, plan_changes
+from kframe.core.kraft.replication.change_batch import PartitionChangeBatch
+from kframe.core.kraft.replication.leader_selection import Candidates, acceptable_replicas, choose_from_acceptable
+from kframe.core.kraft.replication.partition_changes import TargetReplicas, plan_changes
 from kframe.model.columns import Bool, Int32, Int64, Ragged, UInt8
 from kframe.model.ids import NO_LEADER
 from kframe.model.kraft.columns import KraftPartitions, PartitionLists

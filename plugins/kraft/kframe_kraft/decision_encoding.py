@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
@@ -12,10 +12,9 @@ from kframe.plugin.columns import Bool, Int32, Int64, Ragged, UInt8
 from kframe.plugin.kraft import (
     RECORD_LISTS,
     RECORDS_MAX,
+    ControllerResult,
     DecisionPart,
     PartitionChangeBatch,
-    PlannedChanges,
-    RecordAndVersion,
     records,
 )
 from kframe_kraft.batches import BatchPosition, encode_values, join_values
@@ -31,12 +30,12 @@ from kframe_kraft.partition_columns import (
 _ID_LISTS: Final = {field: name for name, field in RECORD_LISTS.items() if name != "directories"}
 
 
-def encode_decision(decided: Sequence[DecisionPart], position: BatchPosition) -> Iterator[bytes]:
+def encode_decision(decided: ControllerResult[object], position: BatchPosition) -> Iterator[bytes]:
     """Yield the decision as record batches of at most RECORDS_MAX records; ``position`` is that of the first.
 
     Raises RecordError if the version of a record cannot carry its content.
     """
-    parts = [_values(item) for item in decided]
+    parts = [_values(item) for item in decided.parts]
     values = np.concatenate([np.empty(0, np.uint8), *(part for part, _ in parts)])
     lengths = np.concatenate([np.empty(0, np.int64), *(np.diff(value_start) for _, value_start in parts)])
     value_start: Int64 = np.zeros(len(lengths) + 1, np.int64)
@@ -47,10 +46,9 @@ def encode_decision(decided: Sequence[DecisionPart], position: BatchPosition) ->
         yield encode_values(values[bounds[0] : bounds[-1]], bounds - bounds[0], batch_position)
 
 
-def change_columns(planned: PlannedChanges) -> PartitionColumns:
+def change_columns(batch: PartitionChangeBatch) -> PartitionColumns:
     """The changes as columns of PartitionChange records, a row for each partition that changes."""
-    batch, metadata = planned.batch, planned.metadata
-    changed = batch.changed
+    changed, metadata = batch.changed, batch.metadata
     rows, partitions = batch.rows[changed], metadata.partitions
     broker_ids = np.append(metadata.brokers.ids, np.int32(NO_LEADER)).astype(np.int32)
     leader = np.where(batch.writes_leader, broker_ids[batch.leader], np.int32(records.NO_LEADER_CHANGE))
@@ -59,15 +57,15 @@ def change_columns(planned: PlannedChanges) -> PartitionColumns:
         partitions.partition[rows], metadata.topics.id_bytes[partitions.topic[rows]],
         leader[changed].astype(np.int32), recovery[changed], None, None,
         {field: _id_list(batch, name, changed, broker_ids) for field, name in _ID_LISTS.items()},
-        _directory_lists(planned, changed),
+        _directory_lists(batch, changed),
     )  # fmt: skip
 
 
 def _values(item: DecisionPart) -> tuple[UInt8, Int64]:
     """The values of the records of a part of a decision, and where each begins, with the end of the last."""
-    if isinstance(item, PlannedChanges):
+    if isinstance(item, PartitionChangeBatch):
         return encode_rows(change_columns(item), item.version)
-    return join_values([item] if isinstance(item, RecordAndVersion) else item.records())
+    return join_values([item])
 
 
 def _id_list(batch: PartitionChangeBatch, name: str, changed: Bool, broker_ids: Int32) -> IdLists:
@@ -78,11 +76,11 @@ def _id_list(batch: PartitionChangeBatch, name: str, changed: Bool, broker_ids: 
     return IdLists(Ragged(lists.offsets, values), present)
 
 
-def _directory_lists(planned: PlannedChanges, changed: Bool) -> DirectoryLists:
-    lists, present = _written(planned.batch, "directories", changed)
+def _directory_lists(batch: PartitionChangeBatch, changed: Bool) -> DirectoryLists:
+    lists, present = _written(batch, "directories", changed)
     if not len(lists.values):
         return DirectoryLists(lists.offsets, np.empty((0, 16), np.uint8), present)
-    return DirectoryLists(lists.offsets, directory_id_bytes(planned.metadata)[lists.values], present)
+    return DirectoryLists(lists.offsets, directory_id_bytes(batch.metadata)[lists.values], present)
 
 
 def _written(batch: PartitionChangeBatch, name: str, changed: Bool) -> tuple[Ragged, Bool]:

@@ -19,7 +19,7 @@ from kframe_kraft.testing.kafka_tools import KafkaTools
 from kframe_zookeeper.testing.commands import RunningCommand, invoke
 from kframe_zookeeper.testing.process import wait_until
 
-from kframe.core.kraft.leader_selection import BuiltinSelection, Candidates
+from kframe.core.kraft.replication.leader_selection import BuiltinSelection, Candidates
 from kframe.model.columns import Int32, UInt8
 from kframe.model.ids import NO_LEADER
 from kframe.plugin.kraft import ClusterMetadata, partition_record, records

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from kframe import WhatIf
+from kframe.core.kraft.replay import replay
 from kframe.model.kraft.ids import ELR_VERSION
 from kframe.model.kraft.records import BrokerRegistrationChangeRecord
-from kframe.model.kraft.replay import replay
 from kframe.model.plan import Plan
 from kframe.plans.check.resolve import resolve_plan
 from kframe.plans.stage.failures import PHASES, Phase, stage_failures, staged_partitions

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import pytest
 
+from kframe.core.kraft.replay import replay
 from kframe.model.kraft.records import BrokerRegistrationChangeRecord, PartitionRecord
-from kframe.model.kraft.replay import replay
 from kframe.model.plan import Plan
 from kframe.plans.check.resolve import resolve_plan
 from kframe.plans.stage.manifest import StageFailure, StageManifest

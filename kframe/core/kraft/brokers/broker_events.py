@@ -1,0 +1,146 @@
+"""Fencing, unfencing, controlled shutdown, sessions and heartbeats of brokers.
+
+Source: Kafka 4.4 ``ReplicationControlManager``. Changes of partitions precede the record that fences a broker. They
+follow the record that unfences it or begins its controlled shutdown.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from kframe.core.kraft.brokers.heartbeats import BrokerControlState
+from kframe.core.kraft.brokers.log_directories import cordon_directories, handle_directories_offline
+from kframe.core.kraft.context import KraftContext
+from kframe.core.kraft.controller_result import ControllerResult, DecisionPart
+from kframe.core.kraft.replication.isr_changes import (
+    add_broker,
+    has_leaderships,
+    leaderless_rows,
+    remove_broker,
+    remove_unclean_broker,
+    rows_with_elr_member,
+    rows_with_isr_member,
+)
+from kframe.model.kraft.brokers import BrokerRegistration
+from kframe.model.kraft.ids import MetadataLevel
+from kframe.model.kraft.record_versions import RecordAndVersion
+from kframe.model.kraft.records import (
+    BrokerRegistrationChangeRecord,
+    FencingChange,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerHeartbeat:
+    """A BrokerHeartbeat request. ``cordoned_directories`` None: the broker names none."""
+
+    broker_id: int
+    broker_epoch: int
+    metadata_offset: int
+    want_fence: bool = False
+    want_shut_down: bool = False
+    offline_directories: tuple[UUID, ...] = ()
+    cordoned_directories: tuple[UUID, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerHeartbeatReply:
+    """The response to a heartbeat.
+
+    While ``in_controlled_shutdown``, the runtime passes the offset of the batch to
+    ``Heartbeats.begin_controlled_shutdown``.
+    """
+
+    is_caught_up: bool
+    is_fenced: bool
+    in_controlled_shutdown: bool
+    should_shut_down: bool
+
+
+def fence_broker(context: KraftContext, registration: BrokerRegistration) -> ControllerResult[None]:
+    """Remove a broker from ISRs and leaderships, then fence it (Kafka ``handleBrokerFenced``)."""
+    broker_id = registration.broker_id
+    changes = remove_broker(context, broker_id, rows_with_isr_member(context.metadata, broker_id))
+    return ControllerResult([changes, _fencing_record(registration, FencingChange.FENCE)], None)
+
+
+def unfence_broker(context: KraftContext, registration: BrokerRegistration) -> ControllerResult[None]:
+    """Unfence a broker, then elect leaders of leaderless partitions (Kafka ``handleBrokerUnfenced``)."""
+    elections = add_broker(context, registration.broker_id, leaderless_rows(context.metadata))
+    return ControllerResult([_fencing_record(registration, FencingChange.UNFENCE), elections], None)
+
+
+def _fencing_record(registration: BrokerRegistration, change: FencingChange) -> RecordAndVersion:
+    record = BrokerRegistrationChangeRecord(
+        broker_id=registration.broker_id, broker_epoch=registration.broker_epoch, fenced=change
+    )
+    return RecordAndVersion(record, 0)
+
+
+def begin_controlled_shutdown(context: KraftContext, registration: BrokerRegistration) -> ControllerResult[None]:
+    """Mark a broker as in controlled shutdown, once, and remove it from ISRs and leaderships."""
+    broker_id = registration.broker_id
+    changes = remove_broker(context, broker_id, rows_with_isr_member(context.metadata, broker_id))
+    if registration.in_controlled_shutdown:
+        return ControllerResult([changes], None)
+    record = BrokerRegistrationChangeRecord(
+        broker_id=broker_id, broker_epoch=registration.broker_epoch, in_controlled_shutdown=1
+    )
+    return ControllerResult([RecordAndVersion(record, 1), changes], None)
+
+
+def handle_broker_shutdown(context: KraftContext, broker_id: int, *, clean: bool) -> ControllerResult[None]:
+    """Remove the former process of a broker from ISRs; with ELR an unclean shutdown also removes it from ELRs."""
+    rows = rows_with_isr_member(context.metadata, broker_id)
+    if clean or not context.metadata.elr_enabled:
+        return ControllerResult([remove_broker(context, broker_id, rows)], None)
+    rows_by_list = rows, rows_with_elr_member(context.metadata, broker_id)
+    return ControllerResult([remove_unclean_broker(context, broker_id, rows) for rows in rows_by_list], None)
+
+
+def handle_heartbeat(context: KraftContext, heartbeat: BrokerHeartbeat) -> ControllerResult[BrokerHeartbeatReply]:
+    """Process a heartbeat; the response is a BrokerHeartbeatReply. Raises RequestRefused for a stale broker epoch."""
+    broker_id, heartbeats = heartbeat.broker_id, context.heartbeats
+    heartbeats.contact_ns[broker_id, heartbeat.broker_epoch] = context.now_ns
+    registration = context.registration(broker_id, heartbeat.broker_epoch)
+    is_caught_up = heartbeat.metadata_offset >= registration.offset
+    current = heartbeats.brokers[broker_id].state
+    state = heartbeats.next_state(
+        broker_id,
+        want_fence=heartbeat.want_fence,
+        want_shut_down=heartbeat.want_shut_down,
+        is_caught_up=is_caught_up,
+        has_leaderships=lambda: has_leaderships(context.metadata, broker_id),
+    )
+    parts: list[DecisionPart] = []
+    if state is not current:
+        transition = unfence_broker if state is BrokerControlState.UNFENCED else fence_broker
+        transition = begin_controlled_shutdown if state is BrokerControlState.CONTROLLED_SHUTDOWN else transition
+        parts += transition(context, registration).parts
+    is_fenced = state in (BrokerControlState.FENCED, BrokerControlState.SHUTDOWN_NOW)
+    heartbeats.touch(broker_id, is_fenced, heartbeat.metadata_offset)
+    if context.level >= MetadataLevel.DIRECTORIES:
+        parts += handle_directories_offline(context, registration, heartbeat.offline_directories).parts
+    if context.level >= MetadataLevel.CORDONED_DIRECTORIES and heartbeat.cordoned_directories is not None:
+        parts += cordon_directories(registration, heartbeat.cordoned_directories).parts
+    in_shutdown = state is BrokerControlState.CONTROLLED_SHUTDOWN
+    reply = BrokerHeartbeatReply(is_caught_up, is_fenced, in_shutdown, state is BrokerControlState.SHUTDOWN_NOW)
+    return ControllerResult(parts, reply)
+
+
+def fence_stale_broker(context: KraftContext) -> ControllerResult[bool]:
+    """Fence a broker whose session has expired; the response is whether there may be another."""
+    expired = context.heartbeats.expired_sessions(context.now_ns)
+    if not expired:
+        return ControllerResult((), False)
+    broker_id, broker_epoch = expired[0]
+    del context.heartbeats.contact_ns[broker_id, broker_epoch]
+    registration = context.metadata.brokers.registrations.get(broker_id)
+    if registration is None:
+        context.heartbeats.brokers.pop(broker_id, None)
+        return ControllerResult((), True)
+    if registration.broker_epoch != broker_epoch:
+        return ControllerResult((), True)
+    context.heartbeats.fence(broker_id)
+    return ControllerResult(fence_broker(context, registration).parts, True)

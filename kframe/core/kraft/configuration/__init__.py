@@ -1,0 +1,4 @@
+"""Configurations of topics, brokers, client metrics and groups, and the ELRs that their changes clear.
+
+Kafka: ``ConfigurationControlManager`` and ``ControllerConfigurationValidator``.
+"""

@@ -1,0 +1,120 @@
+"""Requests of administrators for several topics or resources, as they arrive (Kafka 4.4 ``ControllerApis``).
+
+Repeated, unknown and forbidden names are answered here. The rules of the other modules decide the rest of a request.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Final
+from uuid import UUID
+
+from kframe.core.kraft.configuration import configs
+from kframe.core.kraft.configuration.configs import ConfigResult, KraftConfigChange
+from kframe.core.kraft.context import KraftContext
+from kframe.core.kraft.controller_result import ControllerResult
+from kframe.core.kraft.topics import topic_requests
+from kframe.core.kraft.topics.topic_requests import CreatableTopic, CreatableTopicResult, CreatePartitionsTopic
+from kframe.errors import ErrorCode
+
+#: The topic of the metadata log, which no request creates.
+METADATA_TOPIC: Final = "__cluster_metadata"
+
+
+def create_topics(
+    context: KraftContext,
+    requested: Sequence[CreatableTopic],
+    new_id: Callable[[str], UUID],
+    *,
+    validate_only: bool = False,
+) -> ControllerResult[list[CreatableTopicResult]]:
+    """Create topics; the response is a list of CreatableTopicResult, one for each name.
+
+    See ``topic_requests.create_topics``. A name that occurs twice is refused, and so is METADATA_TOPIC.
+    Raises RequestRefused for too many partitions or records.
+    """
+    refused = _duplicate_topics(topic.name for topic in requested)
+    if METADATA_TOPIC not in refused and any(topic.name == METADATA_TOPIC for topic in requested):
+        message = f"Creation of internal topic {METADATA_TOPIC} is prohibited."
+        refused[METADATA_TOPIC] = CreatableTopicResult(METADATA_TOPIC, ErrorCode.INVALID_REQUEST, message)
+    valid = [topic for topic in requested if topic.name not in refused]
+    result = topic_requests.create_topics(context, valid, new_id, validate_only=validate_only)
+    return replace(result, response=[*result.response, *refused.values()])
+
+
+def create_partitions(
+    context: KraftContext, requested: Sequence[CreatePartitionsTopic]
+) -> ControllerResult[list[CreatableTopicResult]]:
+    """Add partitions to topics; the response is a list of CreatableTopicResult, one for each name.
+
+    A name that occurs twice is refused. Raises RequestRefused for too many partitions.
+    """
+    refused = _duplicate_topics(topic.topic for topic in requested)
+    result = topic_requests.create_partitions(context, [topic for topic in requested if topic.topic not in refused])
+    return replace(result, response=[*result.response, *refused.values()])
+
+
+def delete_topics(
+    context: KraftContext, names: Sequence[str], topic_ids: Sequence[UUID] = ()
+) -> ControllerResult[list[CreatableTopicResult]]:
+    """Delete topics by name and by id; the response is a list of CreatableTopicResult.
+
+    A refused id has an empty name in the response. A topic that is named twice, or by name and by id, is not deleted.
+    """
+    known, deleting = context.metadata.topics, list[UUID]()
+    results = [*_duplicate_topics(names).values()]
+    for topic_id, times in Counter(topic_ids).items():
+        if times > 1:
+            results.append(
+                CreatableTopicResult("", ErrorCode.INVALID_REQUEST, "Duplicate topic id.", topic_id=topic_id)
+            )
+        elif topic_id not in known.index_by_id:
+            message = "This server does not host this topic ID."
+            results.append(CreatableTopicResult("", ErrorCode.UNKNOWN_TOPIC_ID, message, topic_id=topic_id))
+        else:
+            deleting.append(topic_id)
+    for name, times in Counter(names).items():
+        index = known.index_by_name.get(name)
+        if times > 1:
+            continue
+        if index is None:
+            message = "This server does not host this topic-partition."
+            results.append(CreatableTopicResult(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message))
+        elif known.ids[index] in topic_ids:
+            message = "The provided topic name maps to an ID that was already supplied."
+            deleting = [topic_id for topic_id in deleting if topic_id != known.ids[index]]
+            results.append(CreatableTopicResult(name, ErrorCode.INVALID_REQUEST, message, topic_id=known.ids[index]))
+        else:
+            deleting.append(known.ids[index])
+    result = topic_requests.delete_topics(context, deleting)
+    return replace(result, response=[*result.response, *results])
+
+
+def alter_configs(
+    context: KraftContext, changes: Sequence[KraftConfigChange], *, validate_only: bool = False
+) -> ControllerResult[list[ConfigResult]]:
+    """Change configurations; the response is a list of ConfigResult, one for each resource. See
+    ``configs.alter_configs``.
+
+    A resource that occurs twice is refused. Raises RequestRefused for too many records.
+    """
+    times = Counter(change.resource for change in changes)
+    result = configs.alter_configs(context, [change for change in changes if times[change.resource] == 1])
+    refused = [
+        ConfigResult(resource, ErrorCode.INVALID_REQUEST, "Duplicate resource.")
+        for resource, count in times.items()
+        if count > 1
+    ]
+    response = [*result.response, *refused]
+    return ControllerResult((), response) if validate_only else replace(result, response=response)
+
+
+def _duplicate_topics(names: Iterable[str]) -> dict[str, CreatableTopicResult]:
+    """The responses for the names that occur more than once."""
+    return {
+        name: CreatableTopicResult(name, ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+        for name, times in Counter(names).items()
+        if times > 1
+    }

@@ -1,0 +1,1 @@
+"""Levels of features such as ``metadata.version`` (Kafka ``FeatureControlManager``)."""
