@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from kframe.errors import SnapshotError
+from kframe.plans.file import read as plan_module
 from kframe.plans.file.read import load_plan
 from kframe.snapshot import files, read_snapshot
 from kframe.snapshot import kcat as kcat_module
@@ -23,7 +24,6 @@ from kframe.snapshot.describe_lines import DescribeLines
 from kframe.snapshot.faults import REFUSE, FaultNotes
 from kframe.snapshot.kcat_topics import read_topics
 from kframe.snapshot.znode_lines import LineKind, ZnodeLines
-from kframe.whatif import plan as plan_module
 from tests.snapshot.corrupted import corrupted, dumps, listings, reassignments, responses
 from tests.snapshot.samples import (
     DESCRIBE,
