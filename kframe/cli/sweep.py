@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -30,10 +30,10 @@ from kframe.cli.studies import PATH, ClusterSettings, cluster_options
 from kframe.model.texts import counted
 
 if TYPE_CHECKING:
+    from kframe.engines.results.sweep import Sweep
     from kframe.model.columns import Int64
     from kframe.snapshot import Snapshot
     from kframe.whatif import FailOn, SortBy
-    from kframe.whatif.sweep_result import Sweep
 
 #: The values of ``kframe.whatif.SortBy``.
 SORT_BY: Final = ("offline", "under-min-isr", "unclean", "skew")
@@ -110,10 +110,8 @@ def sweep(
 
     Each failure starts from the cluster of SNAPSHOT, as whatif fail does. The built-in rule elects the leaders.
     """
-    from kframe.engines.settings import assumptions_of
     from kframe.whatif import sweep as play
     from kframe.whatif.files import PICTURES, check_file
-    from kframe.whatif.kraft.sweep import KraftSweep
     from kframe.whatif.sweep_export import write_plot, write_table
 
     if elr == "both":
@@ -135,17 +133,16 @@ def sweep(
             snapshot, cluster.config, depth=sweep_options.depth, racks=sweep_options.racks,
             elr=None if elr is None else elr == "on", progress=tick,
         )  # fmt: skip
-    assumptions = failures.assumptions if isinstance(failures, KraftSweep) else assumptions_of(snapshot, cluster.config)
     result = findings(fail_on, lambda effect: _failures_with(failures, effect))
     if out is not None:
         write_table(failures, failures.ranked(by), out)
     if plot is not None:
         write_plot(failures, by, plot)
-    emit_mode(rules_of(failures), output)
+    emit_mode(failures.rules, output)
     if output in ("table", "wide"):
-        _emit_tables(failures, snapshot, assumptions, by, output, limit)
+        _emit_tables(failures, snapshot, by, output, limit)
     else:
-        _emit_data(failures, snapshot, assumptions, failures.ranked(by), output)
+        _emit_data(failures, snapshot, failures.ranked(by), output)
     exit_on_findings(result, "failure")
 
 
@@ -154,7 +151,6 @@ def compare_elr(
 ) -> None:
     """Print the failures of a KRaft cluster without and with eligible leader replicas, side by side."""
     from kframe.whatif import sweep as play
-    from kframe.whatif.kraft.sweep import KraftSweep
 
     sweeps = {}
     for name, elr in (("elr_off", False), ("elr_on", True)):
@@ -162,7 +158,6 @@ def compare_elr(
             result = play(
                 snapshot, cluster.config, depth=sweep_options.depth, racks=sweep_options.racks, elr=elr, progress=tick
             )
-        assert isinstance(result, KraftSweep)
         sweeps[name] = result
     off, on = sweeps["elr_off"], sweeps["elr_on"]
     emit_mode(f"{off.rules} and {on.rules}", output)
@@ -188,30 +183,22 @@ def _comparison_rows(pairs: Iterable[tuple[dict[str, Any], dict[str, Any]]]) -> 
         yield row
 
 
-def rules_of(swept: Sweep) -> str:
-    """The rules that decided, in words."""
-    from kframe.engines.results.outcome import ZOOKEEPER_RULES
-    from kframe.whatif.kraft.sweep import KraftSweep
-
-    return swept.rules if isinstance(swept, KraftSweep) else ZOOKEEPER_RULES
-
-
 def _failures_with(swept: Sweep, effect: FailOn) -> int | None:
     """Number of failures with this effect; None if the snapshot lacks the data for it."""
     partitions = swept.count_of(effect)
     return None if partitions is None else int((partitions > 0).sum())
 
 
-def _summary(swept: Sweep, snapshot: Snapshot, assumptions: Sequence[str]) -> dict[str, Any]:
+def _summary(swept: Sweep, snapshot: Snapshot) -> dict[str, Any]:
     """The summary without single failures."""
     from dataclasses import asdict
 
+    from kframe.engines.results.sweep import KINDS, Failure
     from kframe.whatif import FailOn
-    from kframe.whatif.sweep_result import KINDS, Failure
 
     kinds = [kind for kind in KINDS if snapshot.is_kraft or kind is not Failure.DIRECTORY]
     return {
-        "rules": rules_of(swept),
+        "rules": swept.rules,
         "snapshot": {
             "format": snapshot.source.format,
             "name": snapshot.source.name,
@@ -222,15 +209,15 @@ def _summary(swept: Sweep, snapshot: Snapshot, assumptions: Sequence[str]) -> di
         "failures": {str(kind): int((swept.kind == number).sum()) for number, kind in enumerate(kinds)},
         "before": {**swept.before, "leader_skew": asdict(swept.before_skew)},
         "findings": {str(effect): _failures_with(swept, effect) for effect in FailOn},
-        "assumptions": list(assumptions),
+        "assumptions": list(swept.assumptions),
     }
 
 
-def _emit_data(swept: Sweep, snapshot: Snapshot, assumptions: Sequence[str], ranked: Int64, output: str) -> None:
+def _emit_data(swept: Sweep, snapshot: Snapshot, ranked: Int64, output: str) -> None:
     if output in ("csv", "jsonl"):
         emit_rows(OutputTable(_SCHEMA, _columns(snapshot), swept.records(ranked)), output)
         return
-    summary = _summary(swept, snapshot, assumptions)
+    summary = _summary(swept, snapshot)
     if output == "yaml":
         emit_record(_SCHEMA, {**summary, "rows": list(swept.records(ranked))}, output)
         return
@@ -241,12 +228,10 @@ def _columns(snapshot: Snapshot) -> tuple[str, ...]:
     return KRAFT_COLUMNS if snapshot.is_kraft else COLUMNS
 
 
-def _emit_tables(
-    swept: Sweep, snapshot: Snapshot, assumptions: Sequence[str], by: Any, output: str, limit: int
-) -> None:
-    from kframe.whatif.sweep_result import KINDS
+def _emit_tables(swept: Sweep, snapshot: Snapshot, by: Any, output: str, limit: int) -> None:
+    from kframe.engines.results.sweep import KINDS
 
-    summary = _summary(swept, snapshot, assumptions)
+    summary = _summary(swept, snapshot)
     source = summary["snapshot"]
     kinds = ", ".join(f"every {kind}" for kind, count in summary["failures"].items() if count)
     partitions = counted(source["partitions"], "partition")
@@ -274,7 +259,7 @@ def _emit_tables(
         click.echo()
         emit_rows(OutputTable("", _columns(snapshot), shorten_broker_lists(swept.records(ranked)), WIDE), output)
         echo_more(count - limit, "data has them all")
-    emit_assumptions(assumptions, output)
+    emit_assumptions(swept.assumptions, output)
 
 
 def shorten_broker_lists(records: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""The engine of a snapshot: the only place that asks for the mode of a cluster."""
+"""The engine of a snapshot, and its sweep: the only place that asks for the mode of a cluster."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from kframe.engines.engine import Engine
+from kframe.errors import ParameterError
 
 if TYPE_CHECKING:
+    from kframe.engines.results.sweep import Sweep
     from kframe.engines.zookeeper.observe import BatchWatch
     from kframe.model.elections import LeaderSelector
     from kframe.model.ids import ElectionKind
     from kframe.model.ports import Clock
     from kframe.snapshot import Snapshot
+    from kframe.snapshot.files import Progress
 
 
 def engine_of(
@@ -38,3 +41,21 @@ def engine_of(
     from kframe.engines.zookeeper.engine import ZookeeperEngine
 
     return ZookeeperEngine(snapshot, config, selectors, clock, batches)
+
+
+def failures_of(
+    snapshot: Snapshot, config: Mapping[str, object] | None, *, depth: int, racks: bool, elr: bool | None,
+    progress: Progress,
+) -> Sweep:  # fmt: skip
+    """Every failure of a cluster; see ``kframe.whatif.sweep``. ZooKeeper mode counts without a controller."""
+    if snapshot.is_kraft:
+        from kframe.engines.kraft.sweep import sweep_kraft
+
+        return sweep_kraft(snapshot, config, depth=depth, racks=racks, elr=elr, progress=progress)
+    if elr is not None:
+        raise ParameterError(
+            "elr", "a cluster in ZooKeeper mode", "a KRaft cluster, which has eligible leader replicas"
+        )
+    from kframe.engines.zookeeper.sweep import sweep_zookeeper
+
+    return sweep_zookeeper(snapshot, config, depth=depth, racks=racks, progress=progress)

@@ -1,8 +1,8 @@
 """Every failure of one broker, of two and of a rack, in every cluster of a fleet.
 
 Failures are counted by shard and evaluated by cluster. Counts of the parts of a cluster add up to those of the whole
-(``kframe.whatif.sweep_rows``). Each shard is therefore read once, and no partition row is shuffled, however many
-failures there are.
+(``kframe.engines.zookeeper.sweep_rows``). Each shard is therefore read once, and no partition row is shuffled, however
+many failures there are.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kframe.engines.results.outcome import ZOOKEEPER_RULES
+from kframe.engines.results.sweep import KINDS, METRICS, SortBy, Sweep
 from kframe.engines.settings import knows_min_insync
+from kframe.engines.zookeeper.sweep import sweep_of
+from kframe.engines.zookeeper.sweep_rows import KEY, SCHEMA, counts_of, part_counts, rows_of
 from kframe.errors import ConfigError, InputError
 from kframe.snapshot import Snapshot
 from kframe.spark.failover import by_mode, cluster_facts, shards, split_by_mode, without_partitions
@@ -25,13 +27,8 @@ from kframe.spark.kraft import config_for, without_features
 from kframe.spark.part import SHARD_WITH_FACTS, ClusterFacts, leaders_unknown, parts_of
 from kframe.spark.schema import BROKERS, INT, INTS, LONG, PARTITIONS, TEXT, FleetTable, of_cluster, with_columns_of
 from kframe.spark.shards import TARGET_ROWS
-from kframe.whatif.kraft.sweep import KraftSweep
 from kframe.whatif.sweep import sweep as sweep_snapshot
-from kframe.whatif.sweep import sweep_of
-from kframe.whatif.sweep_counts import METRICS
 from kframe.whatif.sweep_export import failures_table
-from kframe.whatif.sweep_result import KINDS, SortBy, Sweep
-from kframe.whatif.sweep_rows import KEY, SCHEMA, counts_of, part_counts, rows_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -122,7 +119,7 @@ def _ranked(counts: pa.Table, cluster: ClusterFacts, how: Sweeping) -> pa.Table:
     unknown = pc.equal(counts["failure"], UNKNOWN)
     brokers = cluster.brokers if how.racks else tuple(replace(broker, rack=None) for broker in cluster.brokers)
     whole = counts_of(counts.filter(pc.invert(unknown)), brokers, pairs=how.depth == 2)
-    return _in_order(cluster.name, sweep_of(whole, configs_known=not pc.any(unknown).as_py()), ZOOKEEPER_RULES, how)
+    return _in_order(cluster.name, sweep_of(whole, configs_known=not pc.any(unknown).as_py()), how)
 
 
 def _sweep_kraft(cluster: str, snapshot: Snapshot, how: Sweeping) -> pa.Table:
@@ -132,11 +129,10 @@ def _sweep_kraft(cluster: str, snapshot: Snapshot, how: Sweeping) -> pa.Table:
         raise
     except InputError as problem:
         return _problem(cluster, str(problem))
-    assert isinstance(swept, KraftSweep)
-    return _in_order(cluster, swept, swept.rules, how)
+    return _in_order(cluster, swept, how)
 
 
-def _in_order(cluster: str, swept: Sweep, rules: str, how: Sweeping) -> pa.Table:
+def _in_order(cluster: str, swept: Sweep, how: Sweeping) -> pa.Table:
     order = swept.ranked(how.by)
     rank_of_kind = np.empty(len(order), np.int64)
     for kind in range(len(KINDS)):
@@ -145,7 +141,7 @@ def _in_order(cluster: str, swept: Sweep, rules: str, how: Sweeping) -> pa.Table
     table = failures_table(swept, order)
     columns = {
         "cluster": pa.repeat(pa.scalar(cluster, TEXT), len(order)),
-        "rules": pa.repeat(pa.scalar(rules, TEXT), len(order)),
+        "rules": pa.repeat(pa.scalar(swept.rules, TEXT), len(order)),
         "rank": pa.array(np.arange(1, len(order) + 1)),
         "rank_of_kind": pa.array(rank_of_kind),
     }

@@ -12,6 +12,9 @@ from kframe.engines.results.outcome import Outcome as Outcome
 from kframe.engines.results.outcome import StepOutcome as StepOutcome
 from kframe.engines.results.outcome import Verb as Verb
 from kframe.engines.results.reassignment_result import ReassignmentResult as ReassignmentResult
+from kframe.engines.results.sweep import Failure as Failure
+from kframe.engines.results.sweep import SortBy as SortBy
+from kframe.engines.results.sweep import Sweep as Sweep
 from kframe.engines.results.timeline import ElectionHeld as ElectionHeld
 from kframe.engines.results.timeline import RequestsSent as RequestsSent
 from kframe.engines.results.timeline import StatesWritten as StatesWritten
@@ -23,7 +26,4 @@ from kframe.engines.results.topic_results import TopicStatus as TopicStatus
 from kframe.engines.zookeeper.partition_timeline import PartitionTimeline as PartitionTimeline
 from kframe.engines.zookeeper.partition_timeline import TimelineEntry as TimelineEntry
 from kframe.whatif.sweep import sweep as sweep
-from kframe.whatif.sweep_result import Failure as Failure
-from kframe.whatif.sweep_result import SortBy as SortBy
-from kframe.whatif.sweep_result import Sweep as Sweep
 from kframe.whatif.whatif import WhatIf as WhatIf

@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from kframe.engines.results.sweep import KINDS, METRICS, Failure, SortBy, Sweep
 from kframe.errors import ParameterError
 from kframe.model.columns import Int64, offsets_of
 from kframe.whatif.files import new_figure, parquet_module, replace_file, write_figure
-from kframe.whatif.kraft.sweep import KraftSweep
-from kframe.whatif.sweep_counts import METRICS
-from kframe.whatif.sweep_result import KINDS, Failure, SortBy, Sweep
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -66,13 +64,14 @@ def _kraft_columns(sweep: Sweep, positions: Int64) -> dict[str, pa.Array]:
     """The further columns of a KRaft cluster."""
     import pyarrow as pa
 
-    if not isinstance(sweep, KraftSweep):
+    failed = sweep.directories
+    if failed is None:
         return {}
-    directory = sweep.directory[positions]
-    ids = pa.array(list(sweep.directory_ids), pa.string())
+    directory = failed.directory[positions]
+    ids = pa.array(list(failed.ids), pa.string())
     return {
         "directory": ids.take(pa.array(directory, mask=directory < 0)),
-        "may_lose_data": pa.array(sweep.may_lose_data[positions]),
+        "may_lose_data": pa.array(failed.may_lose_data[positions]),
     }
 
 

@@ -7,8 +7,8 @@ import doctest
 import pytest
 
 import kframe
-from kframe import planning
 from kframe.errors import InputError
+from kframe.plans import generate as planning
 from kframe.snapshot import generate
 
 

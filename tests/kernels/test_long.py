@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from kframe import kernels
+from kframe.engines.zookeeper.sweep_healthy import rack_bits
 from kframe.kernels import reference
-from kframe.whatif.sweep_healthy import rack_bits
 from tests.kernels.compare import failure_counts, pair_failure_counts, parameters
 
 pytestmark = pytest.mark.kernel

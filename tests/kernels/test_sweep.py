@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kframe import kernels
+from kframe.engines.zookeeper.sweep_healthy import rack_bits
 from kframe.kernels.reference import sweep as reference
 from kframe.model.cluster import ClusterState
-from kframe.whatif.sweep_healthy import rack_bits
 from tests.cluster_strategies import clusters
 from tests.kernels.compare import failure_counts, pair_failure_counts
 

@@ -10,7 +10,6 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kframe.cli.sweep import rules_of
 from kframe.snapshot import Snapshot, read_snapshot
 from kframe.snapshot.generate import Health, generate
 from kframe.spark import sweeping
@@ -34,7 +33,7 @@ def reference_sweep(snapshot: Snapshot, options: Sweeping, cluster: str = "east"
     rows = []
     for rank, row in enumerate(failures_table(swept, swept.ranked(options.by)).to_pylist(), 1):
         ranks[row["kind"]] = ranks.get(row["kind"], 0) + 1
-        kraft = {"directory": None, "may_lose_data": None, "rules": rules_of(swept)}
+        kraft = {"directory": None, "may_lose_data": None, "rules": swept.rules}
         named = {"cluster": cluster, "rank": rank, "rank_of_kind": ranks[row["kind"]], **kraft, **row, "problem": None}
         rows.append({name: named[name] for name in FAILURES.schema.names})
     return rows

@@ -10,13 +10,14 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kframe.engines.results.sweep import Sweep
 from kframe.engines.settings import knows_min_insync
+from kframe.engines.zookeeper.sweep import sweep_of
+from kframe.engines.zookeeper.sweep_rows import KEY, SCHEMA, counts_of, part_counts, rows_of
 from kframe.model.columns import Int32
 from kframe.snapshot import Health, Snapshot, generate
 from kframe.testing.properties import examples
-from kframe.whatif.sweep import sweep, sweep_of
-from kframe.whatif.sweep_result import Sweep
-from kframe.whatif.sweep_rows import KEY, SCHEMA, counts_of, part_counts, rows_of
+from kframe.whatif.sweep import sweep
 from tests.whatif.test_sweep_invariants import configs, snapshots
 
 

@@ -19,11 +19,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from kframe.engines.results.sweep import METRICS
 from kframe.engines.settings import config_of
+from kframe.engines.zookeeper.sweep_counts import DeletingTopics, FailureCounts, count_failures, summed
 from kframe.model.columns import Int32, Int64
 from kframe.snapshot import Snapshot
 from kframe.snapshot.facts import BrokerFacts
-from kframe.whatif.sweep_counts import METRICS, DeletingTopics, FailureCounts, count_failures, summed
 
 #: ``failure`` is one of FAILURES. ``broker`` and ``other`` (the higher id) are the failed brokers. ``name`` is a rack,
 #: or a topic under deletion. ``metric`` is one of METRICS, ``leaders`` or ``replicas`` on the broker ``holder``, or

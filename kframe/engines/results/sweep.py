@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from kframe.engines.results.health import Skew
 from kframe.engines.results.outcome import FailOn
 from kframe.model.columns import Int32, Int64, UInt8
-from kframe.whatif.sweep_counts import METRICS
 
 Float64 = NDArray[np.float64]
 
@@ -41,9 +40,37 @@ class SortBy(StrEnum):
     SKEW = "skew"
 
 
+#: Counts of partitions, in the order of the kernels' columns. ``newly_…``: after the failure, but not before.
+#: ``unclean_elections`` were held, ``needs_unclean_election`` not allowed (``ClusterHealth.needs_unclean_election``).
+#: ``newly_may_lose_data``: those elected uncleanly, and those in ``ClusterHealth.may_lose_data``, but not before.
+METRICS: Final = (
+    "offline", "newly_offline", "under_min_isr", "newly_under_min_isr", "at_min_isr", "unclean_elections",
+    "needs_unclean_election", "leaders_moved", "newly_may_lose_data",
+)  # fmt: skip
+
 #: Columns of min.insync.replicas, which a snapshot may not know.
 CONDITIONS_OF_SETTINGS: Final = frozenset({"under_min_isr", "newly_under_min_isr", "at_min_isr"})
 KINDS: Final = tuple(Failure)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FailedDirectories:
+    """The log directories that fail in a sweep of a KRaft cluster.
+
+    ``directory`` (s,): position in ``ids``, or -1; the broker of the directory is ``Sweep.first``. ``may_lose_data``
+    (s,): partitions afterwards that have got an unclean leader, or that only an unclean election or the last-known
+    leader could give a leader.
+    """
+
+    directory: Int32
+    ids: tuple[str, ...]
+    may_lose_data: Int32
+
+    def columns(self, chosen: Int64) -> Iterator[dict[str, Any]]:
+        """The fields that each of the failures ``chosen`` has besides."""
+        ids = (*self.ids, None)
+        for directory, count in zip(self.directory[chosen].tolist(), self.may_lose_data[chosen].tolist(), strict=True):
+            yield {"directory": ids[directory], "may_lose_data": count}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,6 +100,12 @@ class Sweep:
     """Ids of the brokers that are registered."""
     configs_known: bool
     """Whether topic settings are known. If not, what is counted of min.insync.replicas means nothing."""
+    rules: str
+    """The rules that decided, in words."""
+    assumptions: tuple[str, ...] = ()
+    """Assumptions about values that the snapshot lacks."""
+    directories: FailedDirectories | None = None
+    """What only a sweep of a KRaft cluster counts."""
 
     def __len__(self) -> int:
         return len(self.kind)
@@ -132,6 +165,7 @@ class Sweep:
         where = zip(self.kind[chosen].tolist(), self.first[chosen].tolist(), self.second[chosen].tolist(),
                     self.rack[chosen].tolist(), strict=True)  # fmt: skip
         loads = list(zip(self.leaders_max[chosen].tolist(), self.leaders_mean[chosen].tolist(), strict=True))
+        further = iter(()) if self.directories is None else self.directories.columns(chosen)
         for i, (kind, first, second, rack) in enumerate(where):
             busiest, mean = loads[i]
             yield {
@@ -142,4 +176,5 @@ class Sweep:
                 "leaders_max": busiest,
                 "leaders_mean": round(mean, 3),
                 "leader_skew": round(busiest / mean, 3) if mean else None,
+                **next(further, {}),
             }

@@ -14,8 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kframe.core.kraft.context import KraftContext
+from kframe.engines.kraft import failed_rows
 from kframe.engines.kraft.engine import KraftEngine
+from kframe.engines.kraft.failed_rows import CaseResults, FailureCases, first_partitions, play_cases
+from kframe.engines.requests import FeaturesUpdate
 from kframe.engines.results.health import Skew
+from kframe.engines.results.outcome import ControllerResponse
+from kframe.engines.results.sweep import KINDS, METRICS, FailedDirectories, Failure, Sweep
 from kframe.engines.settings import knows_min_insync
 from kframe.errors import ErrorCode, InputError
 from kframe.model.columns import Bool, Int32, Int64, offsets_of, positions_within, ragged_positions
@@ -27,11 +32,6 @@ from kframe.model.kraft.topics import NO_ROW
 from kframe.model.lists import distinct_values
 from kframe.snapshot import Snapshot
 from kframe.snapshot.files import Progress
-from kframe.whatif.kraft import failed_rows
-from kframe.whatif.kraft.failed_rows import CaseResults, FailureCases, first_partitions, play_cases
-from kframe.whatif.sweep_counts import METRICS
-from kframe.whatif.sweep_result import KINDS, Failure, Sweep
-from kframe.whatif.whatif import WhatIf
 
 #: What is counted: METRICS, and the partitions that may lose data.
 _COUNTED: Final = (*METRICS, "may_lose_data")
@@ -48,33 +48,10 @@ _NEWLY: Final = "newly_"
 _BEFORE: Final = ("offline", "under_min_isr", "at_min_isr", "needs_unclean_election", "may_lose_data")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class KraftSweep(Sweep):
-    """A sweep of a KRaft cluster by KRaft rules; see ``Sweep``.
-
-    ``directory`` (s,): position in ``directory_ids``, or -1; the broker of the directory is ``first``.
-    ``may_lose_data`` (s,): partitions afterwards that have got an unclean leader, or that only an unclean election or
-    the last-known leader could give a leader.
-    """
-
-    rules: str
-    directory: Int32
-    directory_ids: tuple[str, ...]
-    may_lose_data: Int32
-    assumptions: tuple[str, ...]
-
-    def _records(self, chosen: Int64) -> Iterator[dict[str, Any]]:
-        directories = (*self.directory_ids, None)
-        records = Sweep._records(self, chosen)
-        columns = zip(self.directory[chosen].tolist(), self.may_lose_data[chosen].tolist(), strict=True)
-        for record, (directory, may_lose_data) in zip(records, columns, strict=True):
-            yield {**record, "directory": directories[directory], "may_lose_data": may_lose_data}
-
-
 def sweep_kraft(
     snapshot: Snapshot, config: Mapping[str, object] | None, *, depth: int, racks: bool, elr: bool | None,
     progress: Progress,
-) -> KraftSweep:  # fmt: skip
+) -> Sweep:  # fmt: skip
     """See ``kframe.whatif.sweep.sweep``. The numbers are those of ``WhatIf.fail`` and ``fail_directories``.
 
     ``elr``: turn eligible leader replicas on or off first, as ``WhatIf.update_features`` does; None leaves them
@@ -82,8 +59,9 @@ def sweep_kraft(
     """
     engine = KraftEngine(snapshot, config)
     if elr is not None and elr != engine.cluster.elr_enabled:
-        response = WhatIf.of(engine).update_features({ELR_VERSION: int(elr)}).steps[0].response
-        if response is not None and response.error is not ErrorCode.NONE:
+        ((_, update),) = engine.script(FeaturesUpdate({ELR_VERSION: int(elr)}, unsafe=False)).steps
+        response = update()
+        if isinstance(response, ControllerResponse) and response.error is not ErrorCode.NONE:
             reason = ", ".join(response.named or ()) or response.error.name
             raise InputError(ELR_VERSION, f"level {int(elr)}, which the controller refuses: {reason}", "a valid level")
     context = engine.context
@@ -331,9 +309,7 @@ def _count_leaders(failure: NDArray[Any], failures: int, rank: Int32, leader: In
     return np.bincount(key, minlength=failures * size).reshape(failures, size).astype(np.int64)
 
 
-def _assemble(
-    counter: _Counter, parts: list[_CountedFailures], engine: KraftEngine, *, configs_known: bool
-) -> KraftSweep:
+def _assemble(counter: _Counter, parts: list[_CountedFailures], engine: KraftEngine, *, configs_known: bool) -> Sweep:
     metadata, names = engine.cluster, counter.rack_names
     ids = metadata.brokers.ids[counter.up]
     directory = np.concatenate([part.directory for part in parts])
@@ -342,7 +318,7 @@ def _assemble(
     directory[failing] = np.arange(len(failing), dtype=np.int32)
     counts = np.concatenate([part.counts for part in parts]).astype(np.int32)
     known = dict(zip(_COUNTED, counter.totals.tolist(), strict=True))
-    return KraftSweep(
+    return Sweep(
         kind=np.repeat(
             np.array([KINDS.index(part.kind) for part in parts], np.uint8), [len(part.first) for part in parts]
         ),
@@ -362,8 +338,6 @@ def _assemble(
         brokers=tuple(ids.tolist()),
         configs_known=configs_known,
         rules=engine.rules,
-        directory=directory,
-        directory_ids=listed,
-        may_lose_data=counts[:, _COUNTED.index("may_lose_data")],
         assumptions=engine.assumptions,
+        directories=FailedDirectories(directory, listed, counts[:, _COUNTED.index("may_lose_data")]),
     )  # fmt: skip

@@ -14,21 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kframe import kernels
+from kframe.engines.results.sweep import METRICS
+from kframe.engines.zookeeper.sweep_healthy import HealthyCounts, rack_bits
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Bool, Int32, Int64, UInt8
 from kframe.model.config import ControllerConfig
 from kframe.model.ids import NO_STATE, ReplicaFlag
 from kframe.model.topics import UNSET
 from kframe.snapshot.files import Progress, ignore_progress
-from kframe.whatif.sweep_healthy import HealthyCounts, rack_bits
-
-#: Counts of partitions, in the order of the kernels' columns. ``newly_…``: after the failure, but not before.
-#: ``unclean_elections`` were held, ``needs_unclean_election`` not allowed (``ClusterHealth.needs_unclean_election``).
-#: ``newly_may_lose_data``: those elected uncleanly, and those in ``ClusterHealth.may_lose_data``, but not before.
-METRICS: Final = (
-    "offline", "newly_offline", "under_min_isr", "newly_under_min_isr", "at_min_isr", "unclean_elections",
-    "needs_unclean_election", "leaders_moved", "newly_may_lose_data",
-)  # fmt: skip
 
 #: Rows counted between two reports of progress; it bounds the memory of a pass over pairs besides the counts.
 CHUNK_ROWS: Final = 1 << 17
