@@ -283,11 +283,16 @@ check-newest: setup
 check-stubs: setup
 	$(NICE) $(PY) -m mypy.stubtest --mypy-config-file pyproject.toml $(KERNEL_MODULES)
 
-check-style: setup
+check-style: setup build/.kernels-linted
 	$(PY) -m ruff format --check .
 	$(PY) -m ruff check .
-	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(NICE) cython-lint $(KERNEL_SOURCES)
 	$(VENV)/bin/lint-imports
+
+# cython-lint has no cache, as the other tools have, and takes as long as all of them.
+build/.kernels-linted: $(KERNEL_SOURCES) pyproject.toml $(VENV)/.installed
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(NICE) cython-lint $(KERNEL_SOURCES)
+	@mkdir -p build
+	@touch $@
 
 clean:
 	rm -rf build dist .benchmarks .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
