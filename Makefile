@@ -5,7 +5,7 @@
 #   make test     all checks, each property and table that needs no server, and a few scenarios with each server
 #   make test-all every test but those of matrices, and all checks; continues after an interruption; writes the record
 #   make test-replication  every case of the replication matrix on real brokers; hours; writes the record
-#   make test-serverless, test-servers, test-debug  one part of `make test`; ARGS selects tests
+#   make test-serverless, test-servers, test-debug  some of the tests of `make test`; ARGS selects tests
 #   make check    format, lint, types, stubs, layers
 #   make fuzz     mutated znodes and frames for every decoder; more cases than in the test suite
 #   make sanitize the kernel and fuzz tests on kernels built with AddressSanitizer and UBSan
@@ -68,6 +68,15 @@ ALLOW_NO_TESTS = $(if $(ARGS),|| [ $$? = 5 ])
 SERVERLESS := not real and not extended
 # Processes of pytest for tests that compute.
 WORKERS ?= 2
+# The folders of tests without servers in parts of similar duration. Each part is one process of pytest: workers of
+# pytest-xdist would import all test files each, and report each test to a third process.
+PARTS := others commands decisions metadata
+FOLDERS.commands := tests/architecture tests/cli tests/docs
+FOLDERS.decisions := tests/core tests/plans tests/whatif
+FOLDERS.metadata := tests/kraft tests/registry tests/scenario tests/shadow tests/snapshot tests/spark
+FOLDERS.others := $(filter-out tests/__pycache__ $(foreach part,$(PARTS),$(FOLDERS.$(part))), \
+	$(patsubst %/,%,$(wildcard tests/*/))) $(filter-out tests,$(TESTS))
+TEST_PARTS := $(addprefix test-,$(PARTS))
 # The prefix of commands that compute and seldom wait: `make test` lowers their priority.
 NICE :=
 KERNELS := $(wildcard kframe/_*.pyx kframe/kernels/_*.pyx)
@@ -95,7 +104,7 @@ SANITIZE_ENV = PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(SANITIZE_LIB) PYTHONMALLO
 
 .DELETE_ON_ERROR:
 .PHONY: setup distributions kernels debug-kernels lock sbom audit demo test test-all test-replication test-serverless \
-	test-servers test-debug faults soak linearizability week check $(CHECKS) fuzz sanitize \
+	$(TEST_PARTS) test-servers test-debug faults soak linearizability week check $(CHECKS) fuzz sanitize \
 	search sim bench bench-suite bench-peers bench-fleet bench-compare limits roofline plots mutants docs reference \
 	man dist clean
 # A variable of the caller's shell must not change the release build.
@@ -178,11 +187,12 @@ fuzz: setup
 mutants: setup
 	$(PY) -m kframe_simulator.mutants $(ARGS)
 
-# Four targets at a time on two cores; each prints its output when it is done. Servers depend on timeouts and mostly
-# wait, so their tests have a higher priority than what computes. Only `make check` has the types for the newest Python.
+# Four targets at a time on two cores, the longest first; each prints its output when it is done. Servers depend on
+# timeouts and mostly wait, so their tests have a higher priority than what computes. Only `make check` has the types for
+# the newest Python.
 test: setup
 	@$(MAKE) --no-print-directory -j4 --output-sync=target NICE="nice -n 10" SERVERLESS='$(SERVERLESS) and not kernel' \
-		test-servers test-serverless test-debug $(filter-out check-newest,$(CHECKS))
+		test-servers test-debug $(TEST_PARTS) $(filter-out check-newest,$(CHECKS))
 
 # The whole record is of one commit: a commit that changes no file outside docs/evidence continues it.
 test-all: check debug-kernels
@@ -194,8 +204,14 @@ test-replication: setup
 
 # With ARGS all tests that it names, extended ones too.
 test-serverless: setup
-	$(NICE) $(PYTEST) -n $(WORKERS) --dist worksteal -m '$(if $(ARGS),not real,$(SERVERLESS))' \
-		$(or $(ARGS),$(TESTS)) $(ALLOW_NO_TESTS)
+ifdef ARGS
+	$(NICE) $(PYTEST) -n $(WORKERS) --dist worksteal -m 'not real' $(ARGS) $(ALLOW_NO_TESTS)
+else
+	@$(MAKE) --no-print-directory -j$(WORKERS) --output-sync=target $(TEST_PARTS)
+endif
+
+$(TEST_PARTS): test-%: setup
+	$(NICE) $(PYTEST) -m '$(SERVERLESS)' $(FOLDERS.$*)
 
 # With ARGS all tests with servers that it names.
 test-servers: setup
@@ -267,11 +283,16 @@ check-newest: setup
 check-stubs: setup
 	$(NICE) $(PY) -m mypy.stubtest --mypy-config-file pyproject.toml $(KERNEL_MODULES)
 
-check-style: setup
+check-style: setup build/.kernels-linted
 	$(PY) -m ruff format --check .
 	$(PY) -m ruff check .
-	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(NICE) cython-lint $(KERNEL_SOURCES)
 	$(VENV)/bin/lint-imports
+
+# cython-lint has no cache, as the other tools have, and takes as long as all of them.
+build/.kernels-linted: $(KERNEL_SOURCES) pyproject.toml $(VENV)/.installed
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(NICE) cython-lint $(KERNEL_SOURCES)
+	@mkdir -p build
+	@touch $@
 
 clean:
 	rm -rf build dist .benchmarks .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

@@ -48,9 +48,11 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_finish() -> None:
-    """Exclude what is collected from garbage collections: each would read the objects of thousands of tests again."""
+    """Exclude what is collected from garbage collections: each would read the objects of thousands of tests again.
+    Full collections are rarer than by default, for the same reason: libraries and caches of tests are long-lived."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(10_000, 20, 50)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

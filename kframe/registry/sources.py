@@ -40,8 +40,9 @@ class DiscoveredPlugin:
 
 def from_entry_points() -> Iterator[DiscoveredPlugin]:
     """Entry points in the group ``kframe`` of all installed distributions, by name."""
-    for point in sorted(entry_points(group=PROJECT), key=lambda point: (point.name, _distribution(point))):
-        yield DiscoveredPlugin(point.name, _distribution(point), PluginSource.ENTRY_POINT, point.load)
+    points = [(point.name, _distribution(point), point.load) for point in entry_points(group=PROJECT)]
+    for name, distribution, load in sorted(points, key=lambda point: point[:2]):
+        yield DiscoveredPlugin(name, distribution, PluginSource.ENTRY_POINT, load)
 
 
 def from_directory(directory: Path) -> Iterator[DiscoveredPlugin]:
@@ -65,7 +66,10 @@ def from_objects(plugins: Iterable[object]) -> Iterator[DiscoveredPlugin]:
 
 
 def _distribution(entry_point: EntryPoint) -> str:
-    return f"{entry_point.dist.name} {entry_point.dist.version}" if entry_point.dist else "unknown distribution"
+    if entry_point.dist is None:
+        return "unknown distribution"
+    metadata = entry_point.dist.metadata  # Each access parses the file.
+    return f"{metadata['Name']} {metadata['Version']}"
 
 
 def _loader(stem: str, file: Path) -> Callable[[], ModuleType]:

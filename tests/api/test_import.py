@@ -7,8 +7,6 @@ import subprocess
 import sys
 from typing import Any
 
-import pytest
-
 import kframe
 from tests.architecture.source import ROOT
 
@@ -56,9 +54,23 @@ def test_controller_needs_no_plugins_or_optional_dependencies() -> None:
     assert roots & {"click", "rich", "yaml", "pyarrow", "kazoo", "pyspark", "matplotlib", "kframe_rack_spread"} == set()
 
 
-@pytest.mark.parametrize("name", sorted(kframe._PUBLIC))
-def test_each_public_name_loads_independently(name: str) -> None:
-    assert probe(f"import kframe; assert kframe.{name} is not None")["loaded"]
+def test_each_public_name_loads_independently() -> None:
+    """Each in a fork of an interpreter that has imported NumPy, but nothing of kframe."""
+    code = """
+import os, sys, numpy
+for name in sys.argv[1:]:
+    child = os.fork()
+    if child == 0:
+        import kframe
+        sys.exit(getattr(kframe, name) is None)
+    if os.waitpid(child, 0)[1] != 0:
+        print(name)
+"""
+    names = sorted(kframe._PUBLIC)
+    completed = subprocess.run(
+        [sys.executable, "-c", code, *names, "_no_such"], capture_output=True, text=True, cwd=ROOT, check=True
+    )
+    assert completed.stdout.split() == ["_no_such"], completed.stderr
 
 
 def test_dir_loads_no_module() -> None:

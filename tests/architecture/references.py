@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -10,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from tests.architecture.source import ROOT, tracked_files
+from tests.architecture.source import ROOT, definitions, tracked_files
 from tests.docs.command_lines import usage_error, words
 
 #: A check yields the offset and the name of each reference that does not resolve.
@@ -116,12 +115,7 @@ def paths(path: Path, text: str) -> Iterator[tuple[int, str]]:
 def all_tests() -> frozenset[str]:
     """Return the names of all test functions and test modules."""
     files = [path for path in tracked_files(".py") if path.name.startswith("test_")]
-    functions = (
-        node.name
-        for path in files
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.FunctionDef)
-    )
+    functions = (name for path in files for name, *_ in definitions(path.read_text()).functions)
     return frozenset(functions) | {path.stem for path in files}
 
 

@@ -35,6 +35,16 @@ class Block:
     lines: int
 
 
+@dataclass(frozen=True, slots=True)
+class Definitions:
+    """Functions as (name, first line, number of lines), classes as (name, first line), imported modules and members.
+    Nested functions, classes and imports count, as do imports under ``TYPE_CHECKING``."""
+
+    functions: tuple[tuple[str, int, int], ...]
+    classes: tuple[tuple[str, int], ...]
+    imports: tuple[str, ...]
+
+
 def module_name(path: Path) -> str:
     """Return the importable name of a module."""
     return ".".join(path.relative_to(ROOT).with_suffix("").parts)
@@ -62,12 +72,27 @@ def product_files(*suffixes: str) -> list[Path]:
     return sorted(path for path in paths if not {"tests", "build"} & set(path.relative_to(ROOT).parts))
 
 
+@cache
+def definitions(source: str) -> Definitions:
+    """Return what a Python source defines and imports. Several tests read all sources, so each is parsed once."""
+    functions, classes, imports = [], [], []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            functions.append((node.name, node.lineno, (node.end_lineno or node.lineno) - node.lineno + 1))
+        elif isinstance(node, ast.ClassDef):
+            classes.append((node.name, node.lineno))
+        elif isinstance(node, ast.Import):
+            imports += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "ruff allows no relative imports"
+            imports += [f"{node.module}.{alias.name}" for alias in node.names]
+    return Definitions(tuple(functions), tuple(classes), tuple(imports))
+
+
 def python_functions(path: Path) -> Iterator[Block]:
     """Return every function and method of a Python file."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            location = f"{path.relative_to(ROOT)}:{node.lineno} {node.name}"
-            yield Block(location, (node.end_lineno or node.lineno) - node.lineno + 1)
+    for name, line, lines in definitions(path.read_text()).functions:
+        yield Block(f"{path.relative_to(ROOT)}:{line} {name}", lines)
 
 
 def kernel_functions(path: Path) -> Iterator[Block]:

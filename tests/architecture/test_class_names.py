@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 from collections import defaultdict
 from pathlib import Path
 from typing import Final
 
-from tests.architecture.source import ROOT
+from tests.architecture.source import ROOT, definitions
 
 PACKAGES: Final = [
     ROOT / "kframe",
@@ -20,9 +19,8 @@ def class_locations(packages: list[Path]) -> dict[str, list[str]]:
     """Return file and line of the classes of each name, in modules and nested in other classes."""
     locations = defaultdict(list)
     for path in sorted(path for package in packages for path in package.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ClassDef):
-                locations[node.name].append(f"{path.name}:{node.lineno}")
+        for name, line in definitions(path.read_text()).classes:
+            locations[name].append(f"{path.name}:{line}")
     return locations
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from kframe.snapshot import write_snapshot
+from kframe.testing.loggers import restored_loggers
 from tests.whatif.samples import small
 
 
@@ -22,13 +22,5 @@ def snapshot(tmp_path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def restored_logging() -> Iterator[None]:
-    """Restore what ``controller run`` and ``-v`` change, and close log files."""
-    loggers = [logging.getLogger(name) for name in (None, "kframe", "kframe.statechange")]
-    saved = [(logger, logger.level, logger.propagate, list(logger.handlers)) for logger in loggers]
-    yield
-    for logger, level, propagate, handlers in saved:
-        for handler in set(logger.handlers) - set(handlers):
-            handler.close()
-        logger.setLevel(level)
-        logger.propagate = propagate
-        logger.handlers[:] = handlers
+    with restored_loggers():
+        yield

@@ -243,6 +243,7 @@ def test_no_call_or_object_per_partition() -> None:
         assert many[step].objects - few[step].objects < (LARGE - SMALL) // 50, step
 
 
+@pytest.mark.extended
 def test_array_work_is_linear_in_partitions() -> None:
     few, many = costs(SMALL), costs(LARGE)
     for step in STEPS:

@@ -55,7 +55,13 @@ def test_files(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("options", [(), ("-n", "2", "--dist", "worksteal")], ids=["one process", "workers"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param((), id="one process"),
+        pytest.param(("-n", "2", "--dist", "worksteal"), id="workers", marks=pytest.mark.extended),
+    ],
+)
 def test_each_file_has_its_result(test_files: Path, options: tuple[str, ...]) -> None:
     completed = run_pytest(test_files, "abc", "--continue-on-collection-errors", *options)
     assert completed.returncode == 1, completed.stdout

@@ -12,10 +12,8 @@ import pytest
 
 from kframe.scenario.kraft.format import read_kraft_scenario
 from kframe.scenario.kraft.runner import KraftScenarioRunner
-from tests.architecture.source import ROOT
+from tests.kraft.golden import GOLDEN, SCENARIOS, scenario_parameters
 
-GOLDEN: Final = ROOT / "tests" / "golden-kraft"
-SCENARIOS: Final = sorted((GOLDEN / "scenarios").glob("*.yaml"))
 TRACES: Final = {path.name.split(".")[0]: path for path in (GOLDEN / "traces").iterdir()}
 
 
@@ -38,7 +36,7 @@ def read_trace(path: Path) -> dict[str, Any]:
     return trace
 
 
-@pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", scenario_parameters())
 def test_trace_equals_kafkas(path: Path) -> None:
     trace = json.loads(json.dumps(KraftScenarioRunner(read_kraft_scenario(path)).play()))
     assert differences(read_trace(TRACES[path.stem]), trace) == []

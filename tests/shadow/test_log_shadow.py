@@ -35,9 +35,8 @@ from kframe.shadow.kraft import BatchComparison, BatchOutcome, LogShadow, Record
 from kframe.shadow.kraft.batches import STATIC_UNCLEAN
 from kframe.snapshot.committed_log import CommittedBatch, CommittedRecord
 from kframe.snapshot.files import Progress, ignore_progress
-from tests.architecture.source import ROOT
+from tests.kraft.golden import SCENARIOS, scenario_parameters
 
-SCENARIOS = sorted((ROOT / "tests" / "golden-kraft" / "scenarios").glob("*.yaml"))
 MARKERS = (BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord)
 
 
@@ -113,7 +112,8 @@ def differences(results: Sequence[BatchComparison]) -> list[RecordDifference]:
     return [difference for result in results for difference in result.differences]
 
 
-@pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
+# No other test of the shadow has the fencing of a broker that is split into several batches, as in fence-large.
+@pytest.mark.parametrize("path", scenario_parameters(extended=("create-many",)))
 def test_shadow_predicts_every_scenario(path: Path) -> None:
     results = compared(played(path.stem))
     assert differences(results) == []

@@ -23,9 +23,8 @@ from kframe.model.kraft.views import partition_record
 from kframe.scenario.kraft.format import read_kraft_scenario
 from kframe.scenario.kraft.runner import KraftScenarioRunner
 from kframe.snapshot import Snapshot, Source, read_snapshot, write_snapshot
-from tests.architecture.source import ROOT
+from tests.kraft.golden import scenario_parameters
 
-SCENARIOS: Final = sorted((ROOT / "tests" / "golden-kraft" / "scenarios").glob("*.yaml"))
 SOURCE: Final = Source("kraft", "node-1")
 DIRECTORIES: Final = (UUID(int=500), UUID(int=700))
 
@@ -94,7 +93,7 @@ def saved_and_read(snapshot: Snapshot, path: Path) -> Snapshot:
     return read_snapshot(path)
 
 
-@pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.name.split(".")[0])
+@pytest.mark.parametrize("path", scenario_parameters())
 def test_golden_kraft_image_round_trip_is_equal(path: Path, tmp_path: Path) -> None:
     snapshot = Snapshot.from_metadata(golden_metadata(path), source=SOURCE, cluster_id="c", offset=7)
     reread = Snapshot.from_metadata(snapshot.to_metadata(), source=SOURCE, cluster_id="c", offset=7)

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
-import pytest
 
 from kframe.snapshot import Snapshot, read_snapshot
 from kframe.snapshot.generate import Health, generate
@@ -55,7 +54,6 @@ def _plain(row: dict[str, Any]) -> dict[str, Any]:
     return row if encoded is None else row | {"encoded": [bytes(body) for body in encoded]}
 
 
-@pytest.mark.smoke
 def test_spark_equals_one_machine(spark: Any) -> None:
     """A real and a generated cluster in one fleet: changes, counts, conditions, requests and their bytes."""
     fleet = {

@@ -21,8 +21,9 @@ from kframe.testing.properties import examples
 from kframe.testing.sampling import every_nth
 from kframe.whatif import FailOn, Outcome, WhatIf
 from kframe.whatif.sweep import sweep
+from tests.kraft.golden import SCENARIOS
 from tests.kraft.strategies import clusters
-from tests.snapshot.test_kraft_metadata import SCENARIOS, golden_metadata
+from tests.snapshot.test_kraft_metadata import golden_metadata
 from tests.whatif.kraft_samples import metadata_with, partition
 from tests.whatif.test_sweep_invariants import failures_of, values_of
 

@@ -171,14 +171,21 @@ def _add_brokers(cluster: ClusterState, brokers: list[dict[str, Any]]) -> None:
 
 def _add_topics(cluster: ClusterState, topics: list[dict[str, Any]]) -> None:
     partitions = [partition for topic in topics for partition in topic["partitions"]]
+    known: dict[int, int] = {}
+
+    def index_of(broker_ids: list[int]) -> list[int]:
+        # A call of NumPy for each of many lists would take most of the time of a test.
+        if not known.keys() >= set(broker_ids):
+            known.update(zip(broker_ids, cluster.brokers.index_of(broker_ids).tolist(), strict=True))
+        return [known[broker_id] for broker_id in broker_ids]
 
     def indexes(name: str) -> list[list[int]]:
-        return [cluster.brokers.index_of(partition[name]).tolist() for partition in partitions]
+        return [index_of(partition[name]) for partition in partitions]
 
     def column(name: str) -> list[int]:
         return [partition[name] for partition in partitions]
 
-    leaders = [-1 if leader < 0 else int(cluster.brokers.index_of([leader])[0]) for leader in column("leader")]
+    leaders = [-1 if leader < 0 else index_of([leader])[0] for leader in column("leader")]
     rows = cluster.add_topics(
         [topic["name"] for topic in topics],
         np.array([len(topic["partitions"]) for topic in topics], np.int32),
@@ -194,9 +201,10 @@ def _add_topics(cluster: ClusterState, topics: list[dict[str, Any]]) -> None:
         [bytes.fromhex(topic["id"]) if topic["id"] else None for topic in topics],
     )
     cluster.topics.deleting[:] = [topic["deleting"] for topic in topics]
-    for row, partition in zip(rows, partitions, strict=True):
-        for name, flag in FLAGS.items():
-            cluster.flag_replicas(int(row), cluster.brokers.index_of(partition[name]), flag)
+    for name, flag in FLAGS.items():
+        for row, flagged in zip(rows.tolist(), indexes(name), strict=True):
+            if flagged:
+                cluster.flag_replicas(row, np.array(flagged, np.int32), flag)
 
 
 def _rows(cluster: ClusterState, keys: list[list[int]]) -> Int32:

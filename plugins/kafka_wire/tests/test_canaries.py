@@ -30,7 +30,7 @@ from kframe_kafka_wire.transport import WireTransport
 from kframe_zookeeper.connect import make_client
 from kframe_zookeeper.settings import settings_of_config
 from kframe_zookeeper.testing.certificates import Authority
-from kframe_zookeeper.testing.commands import invoke, kframe
+from kframe_zookeeper.testing.commands import invoke
 from kframe_zookeeper.testing.process import until
 from kframe_zookeeper.testing.servers import HOST, ServerHandle, ServerOptions, free_ports
 
@@ -264,6 +264,6 @@ def test_output_of_failed_start_contains_no_secret(name: str, stores: Stores, tm
     settings["listeners"] = ",".join(f"{listener}://{HOST}:{next(ports)}" for listener in LISTENERS)
     path = tmp_path / "server.properties"
     path.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
-    done = kframe("controller", "run", "-v", "--log-level", "DEBUG", "--config", path)
+    done = invoke("controller", "run", "-v", "--log-level", "DEBUG", "--config", path)
     assert done.returncode != 0
     assert leaked_secrets({"stdout": done.stdout, "stderr": done.stderr}, stores.secrets) == []

@@ -1,4 +1,4 @@
-"""``kframe snapshot capture`` and ``kframe controller`` on a real ZooKeeper, each run in a process of its own."""
+"""``kframe snapshot capture`` and ``kframe controller`` on a real ZooKeeper."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from kazoo.client import KazooClient
 from kframe_zookeeper import paths
-from kframe_zookeeper.testing.commands import READY, Start, kframe, kframe_json
+from kframe_zookeeper.testing.commands import READY, Start, invoke, kframe, kframe_json
 from kframe_zookeeper.testing.process import until
 from kframe_zookeeper.testing.servers import ServerHandle
 
@@ -246,7 +246,7 @@ def test_invalid_configuration_names_file_line_and_key(
     given = {line.partition("=")[0] for line in lines}
     rest = [line for line in ("zookeeper.connect=127.0.0.1:1", "broker.id=7") if line.partition("=")[0] not in given]
     path.write_text("\n".join([*lines, *rest]))
-    done = kframe("controller", "run", "--config", path)
+    done = invoke("controller", "run", "--config", path)
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1].startswith(f"error: {path}:{line} key {message}"), done.stderr
 
@@ -265,13 +265,13 @@ def test_invalid_configuration_names_file_line_and_key(
     ],
 )
 def test_invalid_options(arguments: tuple[str, ...], message: str) -> None:
-    done = kframe("controller", "run", *arguments)
+    done = invoke("controller", "run", *arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f"error: {message}"), done.stderr
 
 
 def test_run_without_zookeeper_fails(tmp_path: Path) -> None:
-    done = kframe(
+    done = invoke(
         "controller",
         "run",
         "--id",

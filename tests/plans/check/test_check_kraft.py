@@ -41,9 +41,12 @@ def cluster(partitions: tuple[PartitionRecord, ...] = PARTITIONS, release: str =
 def findings(number: int, target: tuple[int, ...], snapshot: Snapshot | None = None) -> dict[str, dict[str, Any]]:
     """The findings about one partition by check."""
     plan = Plan.of([(("t", number), target)])
-    rows = PlanReport.of(plan, resolve_plan(plan, snapshot or cluster())).rows()
+    return findings_of(PlanReport.of(plan, resolve_plan(plan, snapshot or cluster())))
+
+
+def findings_of(report: PlanReport) -> dict[str, dict[str, Any]]:
     ignored = (Check.PARTIAL_TOPIC, Check.FEWER_REPLICAS, Check.MORE_REPLICAS, Check.ORDER_ONLY)
-    return {row["check"]: row for row in rows if row["check"] not in ignored}
+    return {row["check"]: row for row in report.rows() if row["check"] not in ignored}
 
 
 #: Partition of topic t, its target, and the findings with error and detail.
@@ -125,7 +128,7 @@ def test_findings_predict_response_of_controller(number: int, release: str) -> N
         assert result is not None
         status = result.status(0)
         statuses.add(status)
-        rows = findings(number, target, snapshot)
+        rows = findings_of(PlanReport.of(plan, checked))
         assert (status is TopicStatus.REFUSED) == (not checked.valid[0]), target
         assert any(row["severity"] == "error" for row in rows.values()) == (not checked.valid[0]), target
         if status is not TopicStatus.REFUSED:

@@ -16,6 +16,7 @@ from typing import Any, Final, NoReturn, TypeAlias
 from click.testing import CliRunner
 
 from kframe.cli.app import cli
+from kframe.testing.loggers import restored_loggers
 from kframe_zookeeper.testing.machine import LOCAL, Machine
 from kframe_zookeeper.testing.process import PATIENCE_S, Process, until
 from kframe_zookeeper.testing.victims import Task
@@ -39,11 +40,11 @@ def kframe(*arguments: object, folder: Path | None = None, **environment: str) -
     )  # fmt: skip
 
 
-def invoke(*arguments: object, folder: Path = Path()) -> subprocess.CompletedProcess[str]:
+def invoke(*arguments: object, folder: Path = Path(), **environment: str) -> subprocess.CompletedProcess[str]:
     """Run ``kframe ARGUMENTS`` in ``folder`` and in this process: a new process imports all modules for a second."""
     words = [*map(str, arguments)]
-    with chdir(folder):
-        result = CliRunner().invoke(cli, words, prog_name="kframe")
+    with chdir(folder), restored_loggers():
+        result = CliRunner(env=environment).invoke(cli, words, prog_name="kframe")
     return subprocess.CompletedProcess(["kframe", *words], result.exit_code, result.stdout, result.stderr)
 
 
