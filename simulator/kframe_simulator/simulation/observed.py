@@ -14,7 +14,7 @@ from kframe.embedded.layout import DELETE_TOPICS
 from kframe.errors import ErrorCode
 from kframe.model.events import ControlledShutdownRequested, Event, SessionExpired, TopicPartition
 from kframe.model.ids import LEADER_DURING_DELETE, NO_BROKER_EPOCH, NO_STATE
-from kframe_simulator.broker.messages import LeaderAndIsr, UpdateMetadata
+from kframe_simulator.broker.messages import NO_ID, LeaderAndIsr, UpdateMetadata
 from kframe_simulator.broker.outgoing import ControlledShutdown, ControlledShutdownResponseData
 from kframe_simulator.replication.control_requests import ControlRequest, Row
 from kframe_simulator.simulation.cluster import SimulatedCluster
@@ -92,6 +92,8 @@ class Observed:
         """Brokers that last crashed after a granted controlled shutdown."""
         self.stored: defaultdict[TopicPartition, set[Leadership]] = defaultdict(set)
         """All states that storage ever had of the current topic with this name."""
+        self.topic_ids: defaultdict[str, dict[bytes, int]] = defaultdict(dict)
+        """The ids that storage ever had of each existing topic, and the controller epoch when each was first stored."""
 
     # -- Brokers and controllers.
 
@@ -223,6 +225,12 @@ class Observed:
         """A controller has read states: their versions, NO_STATE if there is none."""
         self.of_process(process).last_read.update(versions)
 
+    def topic_stored(self, name: str, topic_id: bytes) -> None:
+        """A topic was stored. It has no id if a client without topic ids has stored it (X5)."""
+        if topic_id != NO_ID:
+            self.topic_ids[name].setdefault(topic_id, self._simulation.ensemble.controller_epoch())
+        self.resumed()
+
     def topic_deleted(self, partitions: Iterable[TopicPartition]) -> None:
         """A topic was deleted."""
         now = self._simulation.ensemble.controller_epoch()
@@ -236,6 +244,8 @@ class Observed:
             for process in self._processes.values():
                 process.last_read.pop(key, None)
         names = {name for name, _ in partitions}
+        for name in names:
+            self.topic_ids.pop(name, None)
         for term in self._terms.values():
             term.deleting.difference_update(names)
 
@@ -273,6 +283,11 @@ class Observed:
     def deleted_states(self, process: ControllerProcess, key: TopicPartition) -> set[Leadership]:
         """All states of earlier topics with this name that controllers after this term have deleted."""
         return self.of_term(process).deleted_states.get(key, set())
+
+    def has_later_id(self, process: ControllerProcess, name: str, topic_id: bytes) -> bool:
+        """Whether an existing topic had ``topic_id``, and a controller after this term has given it another (X5)."""
+        ids = self.topic_ids.get(name, {})
+        return topic_id in ids and max(ids.values()) > process.store.claimed_epoch
 
     def crashed_since(self, key: TopicPartition, broker_id: int) -> bool:
         """Whether a broker has restarted after a crash since the current ISR was stored. A crash after a granted

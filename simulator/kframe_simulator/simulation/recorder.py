@@ -154,7 +154,7 @@ class Recorder:
             self.record_step("create_topics", [{"name": name, "assignments": lists}])
         self.watch.check(written)
         self.watch.reassignments.topic_written(written)
-        self.watch.observed.resumed()
+        self.watch.observed.topic_stored(name, topic_id)
         if not after:
             self.watch.record_history.topic_deleted(name, before)
             self.watch.observed.topic_deleted([(name, partition) for partition in before])
