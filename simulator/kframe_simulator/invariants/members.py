@@ -100,13 +100,24 @@ def with_all_log_dirs(watch: Watch, brokers: Iterable[int]) -> set[int]:
     return {broker for broker in brokers if not watch.simulation.brokers[broker].dead_dirs}
 
 
+def _can_be_replaced(watch: Watch, process: ControllerProcess, row: Row) -> bool:
+    """Whether another ISR member can lead: it is assigned and live, and has reported no failed log directory."""
+    others = watch.observed.live(process).intersection(row.isr, row.replicas) - {row.leader}
+    return not others <= watch.observed.with_storage_error(process, row.key)
+
+
 def _running(watch: Watch, brokers: Iterable[int]) -> set[int]:
     return {broker for broker in brokers if watch.simulation.brokers[broker].running}
 
 
 def failed_brokers_leave_isrs(watch: Watch, ended: EventCompleted) -> str | None:
     """I5: after a controller has handled the end of a registration, or a failover, no ISR with other members contains
-    an unregistered broker, nor one whose controlled shutdown was granted."""
+    an unregistered broker, nor one that has requested a controlled shutdown.
+
+    A leader that shuts down stays if no other member can lead (Kafka 3.9 ``leaderForControlledShutdown``). Before
+    inter-broker protocol 2.7-IV2 a leader writes ISRs itself. It may add a replica after the event that has handled its
+    failure, and removes it again. A failover removes it, too.
+    """
     process, event = ended.process, ended.event
     if not isinstance(event, _CHANGES_BROKERS) or ended.failed or not watch.observed.in_term(process):
         return None
@@ -117,6 +128,10 @@ def failed_brokers_leave_isrs(watch: Watch, ended: EventCompleted) -> str | None
         if row.key in ended.overwritten:
             continue  # Before inter-broker protocol 2.7-IV2 leaders write ISRs themselves.
         failed = set(row.isr).intersection(row.replicas) - present
+        if not ended.calls.get("load"):
+            failed -= watch.observed.added_after_failure(row.key) - ended.departed
+        if isinstance(event, ControlledShutdownRequested) and row.leader == event.broker_id:
+            failed -= set() if _can_be_replaced(watch, process, row) else {row.leader}
         if failed and len(row.isr) > 1:
             return f"{row.key}: after {type(event).__name__} {sorted(failed)} stay in isr {row.isr}"
     return None

@@ -73,15 +73,18 @@ def proposals_get_valid_codes(watch: Watch, completed: AlterPartitionCompleted) 
 
 def _unknown(watch: Watch, completed: AlterPartitionCompleted, proposal: ProposalResult) -> str | None:
     """The problem with the response for a topic that storage does not have. Only the current controller must return
-    UNKNOWN_TOPIC_ID: another controller may have deleted the topic. A deposed controller returns NONE for a state that
-    it knows, as Kafka does."""
+    UNKNOWN_TOPIC_ID: another controller may have deleted the topic, or given it another id (X5). A deposed controller
+    returns NONE for a state that it knows, as Kafka does."""
     if proposal.key is not None:
         return None
     topic, number = completed.event.partitions[proposal.position]
     if proposal.code is ErrorCode.NONE:
         name = topic if isinstance(topic, str) else watch.ids_used.get(topic, "")
-        known = {state[:3] for state in watch.observed.deleted_states(completed.process, (name, number))}
-        valid = (completed.event.broker_id, proposal.leader_epoch, proposal.isr) in known
+        known = watch.observed.deleted_states(completed.process, (name, number))
+        if isinstance(topic, bytes) and watch.observed.has_later_id(completed.process, name, topic):
+            known = known | watch.observed.stored.get((name, number), set())
+        sent = completed.event.broker_id, proposal.leader_epoch, proposal.isr
+        valid = sent in {state[:3] for state in known}
     else:
         valid = proposal.code is ErrorCode.UNKNOWN_TOPIC_ID or not watch.observed.in_term(completed.process)
     return None if valid else "storage has no topic of this id"

@@ -12,9 +12,17 @@ from typing import NamedTuple
 
 from kframe.embedded.layout import DELETE_TOPICS
 from kframe.errors import ErrorCode
-from kframe.model.events import ControlledShutdownRequested, Event, SessionExpired, TopicPartition
+from kframe.model.cluster import ClusterState
+from kframe.model.columns import Int32
+from kframe.model.events import (
+    ControlledShutdownRequested,
+    Event,
+    LeaderAndIsrResponseReceived,
+    SessionExpired,
+    TopicPartition,
+)
 from kframe.model.ids import LEADER_DURING_DELETE, NO_BROKER_EPOCH, NO_STATE
-from kframe_simulator.broker.messages import LeaderAndIsr, UpdateMetadata
+from kframe_simulator.broker.messages import NO_ID, LeaderAndIsr, UpdateMetadata
 from kframe_simulator.broker.outgoing import ControlledShutdown, ControlledShutdownResponseData
 from kframe_simulator.replication.control_requests import ControlRequest, Row
 from kframe_simulator.simulation.cluster import SimulatedCluster
@@ -56,6 +64,8 @@ class TermFacts:
     """Topics that were unreadable at the start of the term."""
     sent_deletions: dict[tuple[TopicPartition, int], int] = field(default_factory=dict)
     """By replica (partition, broker) with a deleting StopReplica: the number of resumptions before the last one."""
+    storage_errors: dict[tuple[TopicPartition, int], int] = field(default_factory=dict)
+    """By replica (partition, broker) whose broker has last responded KAFKA_STORAGE_ERROR: its broker epoch."""
     deleted_states: defaultdict[TopicPartition, set[Leadership]] = field(default_factory=lambda: defaultdict(set))
     """All states of topics that a later controller has deleted: this one may still know them."""
 
@@ -90,8 +100,12 @@ class Observed:
         """The term in which a broker stopped after a granted controlled shutdown."""
         self._crashed_after_grant: set[int] = set()
         """Brokers that last crashed after a granted controlled shutdown."""
+        self._added_after_failure: defaultdict[TopicPartition, set[int]] = defaultdict(set)
+        """ISR members that a leader has added after the controller had closed its channel to them."""
         self.stored: defaultdict[TopicPartition, set[Leadership]] = defaultdict(set)
         """All states that storage ever had of the current topic with this name."""
+        self.topic_ids: defaultdict[str, dict[bytes, int]] = defaultdict(dict)
+        """The ids that storage ever had of each existing topic, and the controller epoch when each was first stored."""
 
     # -- Brokers and controllers.
 
@@ -154,6 +168,21 @@ class Observed:
             registered = self.registered(process).get(event.broker_id)
             if registered is not None and event.broker_epoch in (NO_BROKER_EPOCH, registered):
                 self.of_term(process).leaving[event.broker_id] = registered
+        if process.active and isinstance(event, LeaderAndIsrResponseReceived):
+            self._record_storage_errors(process, event)
+
+    def _record_storage_errors(self, process: ControllerProcess, response: LeaderAndIsrResponseReceived) -> None:
+        epoch = self.registered(process).get(response.broker_id)
+        current = response.controller_epoch == process.store.claimed_epoch
+        if response.error is not ErrorCode.NONE or epoch is None or not current:
+            return
+        storage_errors, cluster = self.of_term(process).storage_errors, process.loop.controller.cluster
+        existing = response.rows[cluster.partitions.topic[response.rows] >= 0]
+        for key in partitions_of(cluster, existing):
+            storage_errors.pop((key, response.broker_id), None)
+        for key, error in response.partition_errors:
+            if error is ErrorCode.KAFKA_STORAGE_ERROR:
+                storage_errors[key, response.broker_id] = epoch
 
     def on_shutdown_response(
         self, process: ControllerProcess, request: ControlledShutdown, response: ControlledShutdownResponseData
@@ -188,8 +217,13 @@ class Observed:
                 for member in row.isr
                 if member in self._simulation.brokers
             }
+        late = self._added_after_failure[written.key]
+        late.intersection_update(row.isr)
         if written.process is not None:
             self.of_process(written.process).last_read[written.key] = row.partition_epoch
+        elif (process := self._current()) is not None:
+            added = set(row.isr).difference(written.before.isr if written.before else ())
+            late.update(added - self.registered(process).keys())
 
     def loaded(self, process: ControllerProcess) -> None:
         """A controller begins a term with all readable stored states."""
@@ -223,19 +257,29 @@ class Observed:
         """A controller has read states: their versions, NO_STATE if there is none."""
         self.of_process(process).last_read.update(versions)
 
+    def topic_stored(self, name: str, topic_id: bytes) -> None:
+        """A topic was stored. It has no id if a client without topic ids has stored it (X5)."""
+        if topic_id != NO_ID:
+            self.topic_ids[name].setdefault(topic_id, self._simulation.ensemble.controller_epoch())
+        self.resumed()
+
     def topic_deleted(self, partitions: Iterable[TopicPartition]) -> None:
         """A topic was deleted."""
         now = self._simulation.ensemble.controller_epoch()
         for key in partitions:
             states = self.stored.pop(key, set())
+            self._added_after_failure.pop(key, None)
             for (_, _, controller_epoch), term in self._terms.items():
                 if controller_epoch < now:
                     term.deleted_states[key] |= states
             for term in self._terms.values():
                 term.sent_assignments.pop(key, None)
+                term.storage_errors = {entry: epoch for entry, epoch in term.storage_errors.items() if entry[0] != key}
             for process in self._processes.values():
                 process.last_read.pop(key, None)
         names = {name for name, _ in partitions}
+        for name in names:
+            self.topic_ids.pop(name, None)
         for term in self._terms.values():
             term.deleting.difference_update(names)
 
@@ -274,6 +318,21 @@ class Observed:
         """All states of earlier topics with this name that controllers after this term have deleted."""
         return self.of_term(process).deleted_states.get(key, set())
 
+    def has_later_id(self, process: ControllerProcess, name: str, topic_id: bytes) -> bool:
+        """Whether an existing topic had ``topic_id``, and a controller after this term has given it another (X5)."""
+        ids = self.topic_ids.get(name, {})
+        return topic_id in ids and max(ids.values()) > process.store.claimed_epoch
+
+    def with_storage_error(self, process: ControllerProcess, key: TopicPartition) -> set[int]:
+        """Brokers whose current registration has reported a failed log directory of a partition in this term."""
+        registered = self.registered(process).items()
+        storage_errors = self.of_term(process).storage_errors
+        return {broker for broker, epoch in registered if storage_errors.get((key, broker)) == epoch}
+
+    def added_after_failure(self, key: TopicPartition) -> set[int]:
+        """ISR members that a leader has added after the controller of that time had closed its channel to them."""
+        return self._added_after_failure.get(key, set())
+
     def crashed_since(self, key: TopicPartition, broker_id: int) -> bool:
         """Whether a broker has restarted after a crash since the current ISR was stored. A crash after a granted
         controlled shutdown does not count: to the controller it looks like the end of that shutdown."""
@@ -305,6 +364,12 @@ class Observed:
     def _current(self) -> ControllerProcess | None:
         """The process that owns the role in storage, and believes so."""
         return next((process for process in self._simulation.controllers if self.in_term(process)), None)
+
+
+def partitions_of(cluster: ClusterState, rows: Int32) -> list[TopicPartition]:
+    """The partitions of rows."""
+    p, names = cluster.partitions, cluster.topics.names
+    return [(names[p.topic[row]], int(p.partition[row])) for row in rows.tolist()]
 
 
 def leadership(row: Row) -> Leadership:

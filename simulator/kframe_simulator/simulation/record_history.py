@@ -4,8 +4,8 @@ The leader acknowledges a record with acks=all (a promise) for all in-sync repli
 
 - after a leader was elected from outside the ISR: records of earlier leader epochs;
 - after every member of an ISR has lost its disk: records up to that leader epoch (X9);
-- after a leader without its log leads, and all registered ISR members have registered again since the ISR was stored.
-  Their broker epochs do not show which of them lost its log (``docs/explanation/safety.md``).
+- after a leader without its log leads, and all registered ISR members have registered again since the last state with
+  a leader. Their broker epochs do not show which of them lost its log (``docs/explanation/safety.md``).
 
 Promises end with their topic. Topics are not checked if a broker has a log of an earlier topic with the same name, or
 knows the topic by another id.
@@ -74,7 +74,8 @@ class RecordHistory:
         self.brokers_with_lost_logs: defaultdict[TopicPartition, set[int]] = defaultdict(set)
         """Brokers whose log was ever lost."""
         self._broker_epochs: dict[TopicPartition, dict[int, int]] = {}
-        """The broker epochs of the ISR members when the ISR was stored."""
+        """The broker epochs of the ISR members when the last state with a leader was stored: a failover may store
+        one without a leader before it elects one."""
         self._masked: defaultdict[TopicPartition, set[int]] = defaultdict(set)
         """ISR members that registered again before another client rewrote the state unchanged: the time of the write
         does not show their registration."""
@@ -108,7 +109,8 @@ class RecordHistory:
             lossy.intersection_update(after.isr)
             if after.leader in lossy and self._cannot_be_known(after, written.process):
                 self._release(key, after.leader_epoch)
-        self._broker_epochs[key] = self._epochs(after)
+        epochs = self._epochs(after)
+        self._broker_epochs[key] = epochs if after.leader >= 0 else epochs | self._earlier_epochs(after)
         if before is not None and after.leader >= 0 and before.isr and after.leader not in before.isr:
             self._release(key, after.leader_epoch)
         self._check_isr(after)
@@ -128,8 +130,14 @@ class RecordHistory:
         brokers = self._simulation.brokers
         return {member: brokers[member].registration.broker_epoch for member in row.isr if member in brokers}
 
+    def _earlier_epochs(self, row: Row) -> dict[int, int]:
+        """The broker epochs of the ISR members in the state before ``row``."""
+        before = self._broker_epochs.get(row.key, {})
+        return {member: before[member] for member in row.isr if member in before}
+
     def _reregistered(self, row: Row) -> set[int]:
-        """The ISR members with another broker epoch than when the state before ``row`` was stored."""
+        """The ISR members with another broker epoch than when the state before ``row`` was stored. If that has no
+        leader, its registrations are those of the last state with a leader."""
         before = self._broker_epochs.get(row.key, {})
         return {member for member, epoch in self._epochs(row).items() if before.get(member) != epoch}
 

@@ -50,6 +50,7 @@ from kframe_simulator.simulation.observations import (
     TopicWritten,
     WriteRefused,
 )
+from kframe_simulator.simulation.observed import partitions_of
 from kframe_simulator.simulation.options import Options
 from kframe_simulator.simulation.scheduler import Scheduler
 from kframe_simulator.simulation.watch import Watch
@@ -154,7 +155,7 @@ class Recorder:
             self.record_step("create_topics", [{"name": name, "assignments": lists}])
         self.watch.check(written)
         self.watch.reassignments.topic_written(written)
-        self.watch.observed.resumed()
+        self.watch.observed.topic_stored(name, topic_id)
         if not after:
             self.watch.record_history.topic_deleted(name, before)
             self.watch.observed.topic_deleted([(name, partition) for partition in before])
@@ -215,9 +216,9 @@ class Recorder:
 
     def states_read(self, reader: int, cluster: ClusterState, rows: Int32, states: StoredStates) -> None:
         """A controller has read states."""
-        process, p, names = self.process_of(reader), cluster.partitions, cluster.topics.names
+        process = self.process_of(reader)
         assert process is not None
-        keys = [(names[p.topic[row]], int(p.partition[row])) for row in rows.tolist()]
+        keys = partitions_of(cluster, rows)
         self.watch.observed.states_read(process, dict(zip(keys, states.partition_epoch.tolist(), strict=True)))
 
     # -- Requests.

@@ -63,6 +63,7 @@ class SimulationState(Recorder, ABC):
         for name, topic_id in self.ensemble.topic_ids.items():
             self.watch.known_id[name] = topic_id
             self.watch.ids_used[topic_id] = name
+            self.watch.observed.topic_stored(name, topic_id)
         self.topic_ids_used = InterBrokerProtocol.parse(options.protocol) >= _TOPIC_IDS_SINCE
         self.controllers_store_isrs = InterBrokerProtocol.parse(options.protocol).alter_partition
         """Whether leaders propose ISRs to the controller instead of writing them to storage."""

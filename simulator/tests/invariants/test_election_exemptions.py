@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any
 
+import numpy as np
 import pytest
 
 from kframe.errors import ErrorCode
@@ -12,7 +13,9 @@ from kframe.model.events import (
     BrokersChanged,
     ControlledShutdownRequested,
     Event,
+    LeaderAndIsrResponseReceived,
     RebalanceLeaders,
+    TopicPartition,
     TopicSettingsChanged,
 )
 from kframe.model.ids import NO_STATE
@@ -23,6 +26,7 @@ from kframe_simulator.simulation.observations import EventCompleted
 from kframe_simulator.simulation.observed import Epochs
 from kframe_simulator.simulation.watch import Watch
 from kframe_simulator.testing.at_rest import KEY, edit, ended, state, topic
+from kframe_simulator.testing.broken import close_channel
 
 
 @pytest.mark.parametrize("paused", [True, False])
@@ -103,6 +107,73 @@ def test_controlled_shutdown_elects_no_leaders_for_other_brokers(
     epoch = simulation.brokers[broker_id].registration.broker_epoch
     shutdown = ended(simulation, ControlledShutdownRequested(broker_id, epoch))
     assert (members.in_sync_partitions_have_leaders(simulation.watch, shutdown) is None) is exempt
+
+
+def storage_response(simulation: Simulation, broker_id: int, *failed: TopicPartition) -> None:
+    """A broker responds to LeaderAndIsr. It reports failed log directories of these partitions."""
+    process = simulation.controllers[0]
+    errors = tuple((key, ErrorCode.KAFKA_STORAGE_ERROR) for key in failed)
+    rows = np.array([process.loop.controller.cluster.row(*KEY)], np.int32)
+    epoch = process.store.claimed_epoch
+    response = LeaderAndIsrResponseReceived(broker_id, ErrorCode.NONE, errors, epoch, rows)
+    simulation.watch.observed.event_begins(process, response)
+
+
+@pytest.mark.parametrize(
+    ("sender", "failed", "since", "exempt"),
+    [
+        (1, (2, 3), "", True), (1, (3,), "", False), (2, (2, 3), "", False), (1, (2, 3), "responded", False),
+        (1, (2, 3), "registered-again", False), (1, (2, 3), "deleted", False), (1, (3,), "failed", True),
+    ],
+)  # fmt: skip
+def test_leader_that_no_member_can_replace_stays_in_its_isr(
+    simulation: Simulation, sender: int, failed: Collection[int], since: str, exempt: bool
+) -> None:
+    """Seed 10011098: the leader requested a controlled shutdown. The log directory of the other in-sync replica had
+    failed after the Fetch for which the leader proposed it, and the broker crashed later."""
+    observed, process = simulation.watch.observed, simulation.controllers[0]
+    del simulation.ensemble.rows["t", 1]
+    for broker_id in failed:
+        storage_response(simulation, broker_id, KEY)
+    if since == "responded":
+        storage_response(simulation, 2)
+    if since == "registered-again":
+        process.transport.channels[2].broker_epoch += 100
+    if since == "deleted":
+        observed.topic_deleted([KEY])
+    if since == "failed":
+        close_channel(simulation, 2)
+        edit(simulation, isr=(1, 3))
+    epoch = simulation.brokers[sender].registration.broker_epoch
+    observed.event_begins(process, ControlledShutdownRequested(sender, epoch))
+    shutdown = ended(simulation, ControlledShutdownRequested(sender, epoch))
+    assert (members.failed_brokers_leave_isrs(simulation.watch, shutdown) is None) is exempt
+
+
+@pytest.mark.parametrize(
+    ("added", "by_leader", "departed", "load", "exempt"),
+    [
+        ("after", True, (), 0, True), ("before", True, (), 0, False), ("after", False, (), 0, False),
+        ("after", True, (3,), 0, False), ("after", True, (), 1, False), ("after-and-removed", True, (), 0, False),
+    ],
+)  # fmt: skip
+def test_replica_that_a_leader_adds_after_its_failure_stays_in_the_isr(
+    simulation: Simulation, added: str, by_leader: bool, departed: Collection[int], load: int, exempt: bool
+) -> None:
+    """Seed 10015850: before 2.7-IV2 a leader added a replica that had fetched all records, and then failed. The
+    controller had handled the failure. Its next event was about other brokers."""
+    row = simulation.ensemble.rows[KEY]
+    del simulation.ensemble.rows["t", 1]
+    if added != "before":
+        close_channel(simulation, 3)
+    joined = state(simulation)._replace(before=row._replace(isr=(1, 2)))
+    simulation.watch.observed.state_written(joined._replace(process=None) if by_leader else joined)
+    if added == "before":
+        close_channel(simulation, 3)
+    if added == "after-and-removed":
+        simulation.watch.observed.state_written(state(simulation, isr=(1, 2)))
+    changed = ended(simulation, calls={"load": load}, departed=frozenset(departed))
+    assert (members.failed_brokers_leave_isrs(simulation.watch, changed) is None) is exempt
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,11 @@ from kframe_simulator.testing.at_rest import KEY, edit, log, promise, state, wri
 from kframe_simulator.testing.broken import close_channel
 
 
+def register_again(simulation: Simulation, broker_id: int) -> None:
+    broker = simulation.brokers[broker_id]
+    broker.registration = replace(broker.registration, broker_epoch=broker.registration.broker_epoch + 100)
+
+
 def test_leader_with_delayed_earlier_epoch_is_exempt(simulation: Simulation) -> None:
     write(simulation, 2, 3)
     promise(simulation)
@@ -66,9 +71,8 @@ def test_lost_log_is_exempt_if_all_isr_members_reregistered(
     edit(simulation, isr=(1, 2), leader_epoch=simulation.ensemble.rows[KEY].leader_epoch + 1)
     del simulation.brokers[1].model.disks.logs[KEY]
     simulation.watch.record_history.logs_lost(1, (KEY,))
-    for registration in anew:
-        broker = simulation.brokers[registration]
-        broker.registration = replace(broker.registration, broker_epoch=broker.registration.broker_epoch + 100)
+    for broker_id in anew:
+        register_again(simulation, broker_id)
     if written:
         simulation.watch.record_history.state_written(state(simulation, isr=(1, 2)))
     simulation.watch.record_history.leadership_taken(KEY, 1)
@@ -92,13 +96,42 @@ def test_lost_log_is_exempt_if_all_registered_isr_members_reregistered(
     del simulation.brokers[1].model.disks.logs[KEY]
     history.logs_lost(1, (KEY,))
     for broker_id in (1, 3):
-        broker = simulation.brokers[broker_id]
-        broker.registration = replace(broker.registration, broker_epoch=broker.registration.broker_epoch + 100)
+        register_again(simulation, broker_id)
     for broker_id in unknown:
         close_channel(simulation, broker_id)
     raised = state(simulation)
     history.state_written(raised)
     led = BecameLeader(simulation.brokers[1], KEY, raised.after.leader_epoch)
+    assert (records.leaders_have_acknowledged_records(simulation.watch, led) is None) is exempt
+
+
+@pytest.mark.parametrize(
+    ("earlier", "anew", "exempt"),
+    [((), (2, 3), True), ((), (2,), False), ((3,), (2,), False)],
+    ids=["all", "all-but-one", "one-while-the-leader-led"],
+)
+def test_lost_log_is_exempt_if_a_state_without_a_leader_comes_first(
+    simulation: Simulation, earlier: tuple[int, ...], anew: tuple[int, ...], exempt: bool
+) -> None:
+    """Seed 10012780: there was no controller. The leader failed, and the other members registered again, one with an
+    empty disk. The failover removed the leader in a write of its own, before it elected the next one."""
+    write(simulation, 1, 2, 3)
+    promise(simulation)
+    history = simulation.watch.record_history
+    for broker_id in earlier:
+        register_again(simulation, broker_id)
+    history.state_written(state(simulation))
+    del simulation.brokers[2].model.disks.logs[KEY]
+    history.logs_lost(2, (KEY,))
+    for broker_id in anew:
+        register_again(simulation, broker_id)
+    close_channel(simulation, 1)
+    removed = state(simulation, leader=-1, isr=(2, 3))
+    history.state_written(removed)
+    simulation.ensemble.rows[KEY] = removed.after
+    elected = state(simulation, leader=2)
+    history.state_written(elected)
+    led = BecameLeader(simulation.brokers[2], KEY, elected.after.leader_epoch)
     assert (records.leaders_have_acknowledged_records(simulation.watch, led) is None) is exempt
 
 

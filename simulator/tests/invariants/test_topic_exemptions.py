@@ -279,3 +279,30 @@ def test_deposed_controller_may_confirm_the_isr_of_a_deleted_topic(
     delete_topic(simulation, deposed)
     del simulation.ensemble.topic_ids["t"]
     assert (proposals.proposals_get_valid_codes(simulation.watch, completed) is None) is exempt
+
+
+@pytest.mark.parametrize(
+    ("deposed", "leader_epoch", "recreated", "exempt"),
+    [(True, 0, False, True), (True, 1, False, False), (False, 0, False, False), (True, 0, True, False)],
+    ids=["known-state", "never-stored", "current-controller", "topic-created-again"],
+)
+def test_deposed_controller_may_confirm_an_isr_under_an_earlier_topic_id(
+    simulation: Simulation, deposed: bool, leader_epoch: int, recreated: bool, exempt: bool
+) -> None:
+    """Seed 10014643: a client without topic ids stored the topic (X5), and the next controller gave it another id. The
+    earlier controller completed a proposal that it had handled when it was paused."""
+    observed, ensemble = simulation.watch.observed, simulation.ensemble
+    topic_id, other_id = ensemble.topic_ids["t"], b"x" * 16
+    completed = code(
+        simulation, ErrorCode.NONE, partitions=RequestedPartitions.of([(topic_id, 0)]),
+        leader_epoch=np.array([leader_epoch], np.int32),
+    )  # fmt: skip
+    simulation.controllers[0].store.claimed_epoch -= deposed
+    if recreated:
+        observed.topic_deleted([KEY])
+        observed.of_term(simulation.controllers[0]).deleted_states.clear()
+        observed.state_written(state(simulation, leader_epoch=0))
+    ensemble.topic_ids["t"] = other_id
+    simulation.watch.ids_used[other_id] = "t"
+    observed.topic_stored("t", other_id)
+    assert (proposals.proposals_get_valid_codes(simulation.watch, completed) is None) is exempt
