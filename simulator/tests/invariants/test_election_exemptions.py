@@ -124,6 +124,7 @@ def storage_response(simulation: Simulation, broker_id: int, *failed: TopicParti
     [
         (1, (2, 3), "", True), (1, (3,), "", False), (2, (2, 3), "", False), (1, (2, 3), "responded", False),
         (1, (2, 3), "registered-again", False), (1, (2, 3), "deleted", False), (1, (3,), "failed", True),
+        (2, (3,), "leader-failed", False),
     ],
 )  # fmt: skip
 def test_leader_that_no_member_can_replace_stays_in_its_isr(
@@ -143,6 +144,9 @@ def test_leader_that_no_member_can_replace_stays_in_its_isr(
         observed.topic_deleted([KEY])
     if since == "failed":
         close_channel(simulation, 2)
+        edit(simulation, isr=(1, 3))
+    if since == "leader-failed":
+        close_channel(simulation, 1)
         edit(simulation, isr=(1, 3))
     epoch = simulation.brokers[sender].registration.broker_epoch
     observed.event_begins(process, ControlledShutdownRequested(sender, epoch))
