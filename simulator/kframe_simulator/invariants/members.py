@@ -227,7 +227,8 @@ def reassignments_end_after_broker_startup(watch: Watch, ended: EventCompleted) 
     """L3: after a target broker has registered, no reassignment is in progress whose target is live, in sync and
     leading. Leaders that write ISRs themselves notify of them later. The event handles new brokers, then bounced ones
     as failed and as new, then failed ones: an unclean election that later ones cause may make the target the whole ISR,
-    and ends no reassignment (Kafka 3.9 ``processBrokerChange``)."""
+    and ends no reassignment (Kafka 3.9 ``processBrokerChange``). A reassignment has ended if its brokers were notified
+    of the target, also if the record was unreadable then and the end is not stored yet."""
     process = ended.process
     if not watch.simulation.controllers_store_isrs:
         return None
@@ -239,8 +240,9 @@ def reassignments_end_after_broker_startup(watch: Watch, ended: EventCompleted) 
         target = set(row.target)
         moving = (row.adding or row.removing) and row.leader in target and target & ended.arrived
         failed_later = ended.departed if target & ended.bounced else ended.departed | ended.bounced
+        end_is_sent = watch.observed.sent_assignment(process, row.key) == (row.target, (), ())
         elected_last = row.key in ended.written and failed_later.intersection(row.replicas)
-        if moving and not elected_last and target <= usable.intersection(row.isr):
+        if moving and not end_is_sent and not elected_last and target <= usable.intersection(row.isr):
             return f"{row.key}: target {sorted(target)} is live and in sync, and the reassignment goes on"
     return None
 

@@ -56,10 +56,10 @@ def _all_members(watch: Watch, row: Row) -> str | None:
     record_history = watch.record_history
     if not record_history.promises.get(row.key) or not record_history.watched(row.key):
         return None
-    lossy = record_history.lossy.get(row.key, ())
+    exempt = record_history.lossy.get(row.key, set()) | record_history.unknown_to_leader.get(row.key, set())
     for member in row.isr:
         missing = record_history.missing(row.key, record_history.log(member, row.key))
-        if missing is not None and member in row.replicas and member not in lossy:
+        if missing is not None and member in row.replicas and member not in exempt:
             return f"{row.key}: broker {member} of isr {row.isr} has not {missing}"
     return None
 

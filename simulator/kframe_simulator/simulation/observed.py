@@ -310,6 +310,10 @@ class Observed:
         assignment, sent_by = self.of_term(process).sent_assignments.get(row.key, (None, None))
         return assignment == (row.replicas, row.adding, row.removing) and sent_by is not event
 
+    def sent_assignment(self, process: ControllerProcess, key: TopicPartition) -> Assignment | None:
+        """The assignment of a partition in the last LeaderAndIsr of this term. None if there was none."""
+        return self.of_term(process).sent_assignments.get(key, (None, None))[0]
+
     def known_states(self, process: ControllerProcess, key: TopicPartition) -> set[Leadership]:
         """All states that this term may know: of the current topic, and of those that later controllers deleted."""
         return self.stored.get(key, set()) | self.deleted_states(process, key)

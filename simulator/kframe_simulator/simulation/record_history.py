@@ -7,6 +7,8 @@ The leader acknowledges a record with acks=all (a promise) for all in-sync repli
 - after a leader without its log leads, and all registered ISR members have registered again since the last state with
   a leader. Their broker epochs do not show which of them lost its log (``docs/explanation/safety.md``).
 
+- after an ISR member was elected of which the leader before did not know: promises of earlier leader epochs.
+
 Promises end with their topic. Topics are not checked if a broker has a log of an earlier topic with the same name, or
 knows the topic by another id.
 """
@@ -19,7 +21,7 @@ from typing import NamedTuple
 
 from kframe.embedded.layout import DELETE_TOPICS
 from kframe.errors import ErrorCode
-from kframe.model.events import TopicPartition
+from kframe.model.events import AlterPartitionRequested, TopicPartition
 from kframe_simulator.broker.log import Log
 from kframe_simulator.broker.messages import NO_ID, UNDEFINED, Produce, ProduceResponse, Record
 from kframe_simulator.replication.control_requests import Row
@@ -82,6 +84,9 @@ class RecordHistory:
         self._led_without_log: set[TopicPartition] = set()
         """Partitions that a leader has led under an unchanged leader epoch after it lost its log, because its
         registration was masked: followers keep other records of that epoch."""
+        self.unknown_to_leader: defaultdict[TopicPartition, set[int]] = defaultdict(set)
+        """ISR members whose leader did not wait for the proposal that added them: it had a refusal for an earlier copy
+        of the request (Kafka 3.9 ``Partition.handleAlterPartitionError``), and acknowledges records without them."""
         self.stale_logs: dict[str, set[tuple[int, TopicPartition]]] = {}
         """By topic: (broker, partition) of logs that brokers still had when an earlier topic with this name was
         deleted."""
@@ -104,6 +109,7 @@ class RecordHistory:
             self._masked[key].update(self._reregistered(after))
         else:
             self._masked[key].intersection_update(after.isr)
+        self._note_unknown_members(written)
         lossy = self.lossy.get(key)
         if lossy:
             lossy.intersection_update(after.isr)
@@ -114,6 +120,20 @@ class RecordHistory:
         if before is not None and after.leader >= 0 and before.isr and after.leader not in before.isr:
             self._release(key, after.leader_epoch)
         self._check_isr(after)
+
+    def _note_unknown_members(self, written: StateWritten) -> None:
+        """Record the members that a proposal adds for which its leader does not wait. Such a member may be elected."""
+        row, unknown = written.after, self.unknown_to_leader[written.key]
+        behind = {member for member in unknown if self.missing(row.key, self.log(member, row.key)) is not None}
+        renewed = written.before is not None and written.before.leader_epoch != row.leader_epoch
+        unknown.intersection_update(behind.intersection(row.isr) if renewed else row.isr)
+        leader = self._simulation.brokers.get(row.leader)
+        partition = None if leader is None else leader.model.partitions.get(row.key)
+        if partition is not None and partition.leader_epoch == row.leader_epoch and partition.pending is None:
+            requested = written.process is not None and isinstance(written.process.event, AlterPartitionRequested)
+            unknown.update(set(row.isr).difference(partition.isr) if requested else ())
+        if row.leader in unknown:
+            self._release(row.key, row.leader_epoch)
 
     def leadership_taken(self, key: TopicPartition, broker_id: int) -> None:
         """A broker becomes leader as stored. A failover writes no state for that."""
@@ -204,6 +224,7 @@ class RecordHistory:
                 self.brokers_with_lost_logs,
                 self._broker_epochs,
                 self._masked,
+                self.unknown_to_leader,
             ):
                 saved.pop(key, None)
         remaining = {
@@ -247,6 +268,15 @@ class RecordHistory:
         if key in self._led_without_log:
             return False
         return not simulation.ensemble.has_record(f"{DELETE_TOPICS}/{name}")
+
+    def has_later_epochs(self, row: Row) -> bool:
+        """Whether a replica has a log of an earlier topic with this name, with records of later leader epochs than the
+        stored one."""
+        for broker_id, key in self.stale_logs.get(row.key[0], ()):
+            log = self.log(broker_id, key) if key == row.key and broker_id in row.replicas else None
+            if log is not None and any(record.leader_epoch > row.leader_epoch for record in log.records):
+                return True
+        return False
 
     def log(self, broker_id: int, key: TopicPartition) -> Log | None:
         """A broker's log of a partition, if it belongs to the current topic."""

@@ -20,12 +20,13 @@ from kframe.model.events import (
 )
 from kframe.model.ids import NO_STATE
 from kframe_simulator import Simulation
+from kframe_simulator.broker.messages import LeaderAndIsr, LeaderState
 from kframe_simulator.broker.outgoing import ControlledShutdown, ControlledShutdownResponseData
 from kframe_simulator.invariants import events, members, rest
 from kframe_simulator.simulation.observations import EventCompleted
-from kframe_simulator.simulation.observed import Epochs
+from kframe_simulator.simulation.observed import Assignment, Epochs
 from kframe_simulator.simulation.watch import Watch
-from kframe_simulator.testing.at_rest import KEY, edit, ended, state, topic
+from kframe_simulator.testing.at_rest import KEY, edit, ended, request, state, topic
 from kframe_simulator.testing.broken import close_channel
 
 
@@ -124,6 +125,7 @@ def storage_response(simulation: Simulation, broker_id: int, *failed: TopicParti
     [
         (1, (2, 3), "", True), (1, (3,), "", False), (2, (2, 3), "", False), (1, (2, 3), "responded", False),
         (1, (2, 3), "registered-again", False), (1, (2, 3), "deleted", False), (1, (3,), "failed", True),
+        (2, (3,), "leader-failed", False),
     ],
 )  # fmt: skip
 def test_leader_that_no_member_can_replace_stays_in_its_isr(
@@ -143,6 +145,9 @@ def test_leader_that_no_member_can_replace_stays_in_its_isr(
         observed.topic_deleted([KEY])
     if since == "failed":
         close_channel(simulation, 2)
+        edit(simulation, isr=(1, 3))
+    if since == "leader-failed":
+        close_channel(simulation, 1)
         edit(simulation, isr=(1, 3))
     epoch = simulation.brokers[sender].registration.broker_epoch
     observed.event_begins(process, ControlledShutdownRequested(sender, epoch))
@@ -216,6 +221,27 @@ def test_reassignment_may_go_on_after_an_unclean_election_of_its_target(
     changed = ended(
         simulation, written=(KEY,), arrived=frozenset({1}), departed=frozenset(departed), bounced=frozenset(bounced)
     )
+    assert (members.reassignments_end_after_broker_startup(simulation.watch, changed) is None) is exempt
+
+
+@pytest.mark.parametrize(
+    ("sent", "exempt"),
+    [(((1,), (), ()), True), (((1, 3), (1,), (3,)), False), (None, False)],
+    ids=["its-end", "its-start", "nothing"],
+)
+def test_reassignment_whose_end_is_not_stored_has_ended(
+    simulation: Simulation, sent: Assignment | None, exempt: bool
+) -> None:
+    """Seed 370000575: the record was unreadable at the end of a reassignment. It became readable, and its notification
+    was delayed. A target replica registered before that."""
+    edit(simulation, replicas=(1, 3), adding=(1,), removing=(3,), leader=1, isr=(1,))
+    if sent is not None:
+        replicas, adding, removing = sent
+        leader_state = LeaderState(1, 1, 0, (1,), 0, replicas, adding, removing)
+        epoch = simulation.brokers[1].registration.broker_epoch
+        message = LeaderAndIsr(1000, 1, epoch, {KEY: leader_state})
+        simulation.watch.observed.queued(simulation.controllers[0], request(simulation, message))
+    changed = ended(simulation, arrived=frozenset({1}))
     assert (members.reassignments_end_after_broker_startup(simulation.watch, changed) is None) is exempt
 
 

@@ -7,12 +7,14 @@ from dataclasses import replace
 import pytest
 
 from kframe.errors import ErrorCode
+from kframe.model.events import BrokersChanged
 from kframe_simulator import Simulation
 from kframe_simulator.broker.outgoing import ControlledShutdown, ControlledShutdownResponseData
-from kframe_simulator.invariants import records
+from kframe_simulator.broker.partition import PendingIsr
+from kframe_simulator.invariants import records, rest
 from kframe_simulator.simulation.observations import BecameLeader, LogChanged
 from kframe_simulator.testing.at_rest import KEY, edit, log, promise, state, write
-from kframe_simulator.testing.broken import close_channel
+from kframe_simulator.testing.broken import close_channel, proposal
 
 
 def register_again(simulation: Simulation, broker_id: int) -> None:
@@ -173,3 +175,60 @@ def test_lost_log_is_exempt_if_a_rewritten_state_masks_the_registration(
     led = BecameLeader(leader, KEY, row.leader_epoch)
     assert (records.leaders_have_acknowledged_records(simulation.watch, led) is None) is exempt
     assert history.watched(KEY) is not exempt
+
+
+@pytest.mark.parametrize(
+    ("case", "exempt"),
+    [("repeated", True), ("awaited", False), ("not-proposed", False), ("of-another-leader-epoch", False)],
+)
+def test_isr_member_of_which_the_leader_does_not_know_is_exempt(
+    simulation: Simulation, case: str, exempt: bool
+) -> None:
+    """Seed 10020128: a proposal was refused, because its new member had just failed. The same request arrived again
+    after the member had registered, and was accepted. The leader did not wait for it, and acknowledged records without
+    the new member."""
+    history, process = simulation.watch.record_history, simulation.controllers[0]
+    write(simulation, 1, 2)
+    promise(simulation)
+    leader = simulation.brokers[1].model.partitions[KEY]
+    leader.isr = (1, 2)
+    process.event = BrokersChanged() if case == "not-proposed" else proposal(simulation, (1, 2, 3))
+    if case == "awaited":
+        leader.pending = PendingIsr((1, 2, 3), (1, 2, 3), 0, 0)
+    if case == "of-another-leader-epoch":
+        leader.leader_epoch += 1
+    epoch = simulation.ensemble.rows[KEY].leader_epoch
+    joined = state(simulation, isr=(1, 2, 3), leader_epoch=epoch)
+    history.state_written(joined)
+    assert (records.isr_members_have_acknowledged_records(simulation.watch, joined) is None) is exempt
+    elected = state(simulation, leader=3, isr=(2, 3))
+    history.state_written(elected)
+    led = BecameLeader(simulation.brokers[3], KEY, elected.after.leader_epoch)
+    assert (records.leaders_have_acknowledged_records(simulation.watch, led) is None) is exempt
+
+
+def test_isr_member_of_which_the_leader_did_not_know_is_checked_after_it_has_caught_up(simulation: Simulation) -> None:
+    history = simulation.watch.record_history
+    write(simulation, 1, 2, 3)
+    promise(simulation)
+    history.unknown_to_leader[KEY] = {3}
+    history.state_written(state(simulation))
+    del simulation.brokers[3].model.disks.logs[KEY]
+    assert records.isr_members_have_acknowledged_records(simulation.watch, state(simulation))
+
+
+@pytest.mark.parametrize(
+    ("broker_id", "leader_epoch", "exempt"), [(2, 5, True), (2, 0, False), (4, 5, False), (None, 5, False)],
+    ids=["later-epoch", "same-epoch", "not-assigned", "of-this-topic"],
+)  # fmt: skip
+def test_replica_that_follows_a_log_of_an_earlier_topic_may_stay_out_of_sync(
+    simulation: Simulation, broker_id: int | None, leader_epoch: int, exempt: bool
+) -> None:
+    """Seed 10020068: before topic ids, a leader had missed the deletion of its replica, and had restarted. Its log had
+    records of later leader epochs than that of the new topic. Its follower got OFFSET_OUT_OF_RANGE for good."""
+    write(simulation, 2, leader_epoch=leader_epoch)
+    if broker_id is not None:
+        simulation.watch.record_history.stale_logs["t"] = {(broker_id, KEY)}
+        simulation.brokers[broker_id].model.disks.logs[KEY] = log(simulation, 2)
+    edit(simulation, isr=(1, 2))
+    assert (rest.all_replicas_are_in_sync(simulation.watch, None) is None) is exempt
