@@ -147,8 +147,7 @@ def _emit_tables(outcome: Outcome, document: dict[str, Any], output: str, limit:
     )
     if not document["changed"]:
         echo_text(_nothing_changes(document), output)
-    impact = document["impact"]
-    emit_record("", {key: value for key, value in impact.items() if output == "wide" or value != 0}, output)
+    emit_impact(document["impact"], output)
     click.echo()
     emit_rows(OutputTable("", ("partitions", "before", "after"), list(_condition_rows(document))), output)
     click.echo()
@@ -242,6 +241,11 @@ def _emit_partitions(outcome: Outcome, output: str, limit: int, wide: frozenset[
         rows = ({**row, **_leader_cells(row)} for row in outcome.changes.records(limit))
         emit_rows(OutputTable("", _partition_columns(outcome), rows, wide), output)
     echo_more(len(outcome.changes) - limit, "-o json, csv and jsonl list them all")
+
+
+def emit_impact(impact: dict[str, Any], output: str) -> None:
+    """The impact of an operation; zeros only in wide output."""
+    emit_record("", {key: value for key, value in impact.items() if output == "wide" or value != 0}, output)
 
 
 def emit_reassignment(document: dict[str, Any], output: str, limit: int) -> None:

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kframe.cli.admin import EXECUTE, admin_options
 from kframe.cli.exits import FAILED
 from kframe.cli.findings import emit_mode, emit_preface
 from kframe.cli.inputs import INPUT, SOURCE, check_distinct, is_url
 from kframe.cli.live import COMMAND_CONFIG, CONFIG_OPTION
-from kframe.cli.numbers import WholeNumber, limit_option
+from kframe.cli.numbers import WholeNumber
 from kframe.cli.output import (
     BadInput,
     OutputTable,
@@ -43,13 +42,11 @@ from kframe.cli.plan_stage import stage as stage_plan
 from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.cli.reading import SnapshotReading, reading_options
 from kframe.cli.snapshot import captured
-from kframe.cli.studies import PATH
 from kframe.model.texts import counted
 
 if TYPE_CHECKING:
     from kframe.plans.check.report import PlanReport
     from kframe.plans.check.resolve import CheckedPlan
-    from kframe.snapshot.administration import Administration
     from kframe.snapshot.files import InputFile
 
 _FINDINGS: Final = ("severity", "check", "topic", "partition", "error", "detail")
@@ -238,63 +235,12 @@ def diff(source: InputFile, plan: InputFile, reading: SnapshotReading, limit: in
 def stamp(source: InputFile, plan: InputFile, reading: SnapshotReading) -> None:
     """Print PLAN with a stamp: the cluster, and the present assignment of the plan's partitions in SNAPSHOT.
 
-    kframe plan apply refuses the plan once these have changed; Kafka's tools ignore the stamp.
+    kframe plan execute refuses the plan once these have changed; Kafka's tools ignore the stamp.
     """
     from kframe.plans.file.write import plan_document
 
     comparison = _checked_plan(plan, source, reading)
     click.echo(plan_document(comparison.plan, comparison.stamp()), nl=False)
-
-
-@group.command()
-@click.argument("plan", metavar="PLAN", type=INPUT)
-@EXECUTE
-@click.option(
-    "--rollback", type=PATH, help="Where to write the plan that reverts this one.  [default: PLAN.rollback-TIME.json]"
-)
-@click.option("--batch-size", type=WholeNumber(1), metavar="N", help="Partitions to reassign at a time.")
-@click.option("--wait/--no-wait", default=True, help="Wait until all reassignments are complete.")
-@_LIMIT
-@admin_options
-@output_option
-def apply(
-    admin: Administration, plan: InputFile, execute: bool, rollback: Path | None, batch_size: int | None, wait: bool,
-    limit: int, output: str,
-) -> None:  # fmt: skip
-    """Print what PLAN would change on a live cluster; with --execute, execute it.
-
-    Exit code 1: it is invalid, or was not executed completely. 4: it is stale. Ctrl-C does not cancel it.
-    """
-    from kframe.cli.admin import apply as apply_plan
-    from kframe.plans.file.observers import refuse_observers
-    from kframe.plans.file.read import load_plan
-    from kframe.plans.file.write import read_stamp
-
-    if not wait and batch_size is not None:
-        raise BadInput("--no-wait with --batch-size: a batch begins when the last has ended")
-    loaded = load_plan(plan)
-    refuse_observers(loaded)
-    code = apply_plan(
-        admin, loaded, read_stamp(plan), execute=execute, rollback=rollback, batch_size=batch_size, wait=wait,
-        output=output, limit=limit, how_to_cancel=f"kframe plan cancel {plan}",
-    )  # fmt: skip
-    click.get_current_context().exit(code)
-
-
-@group.command()
-@click.argument("plan", metavar="PLAN", type=INPUT)
-@EXECUTE
-@admin_options
-@limit_option
-@output_option
-def cancel(admin: Administration, plan: InputFile, execute: bool, limit: int | None, output: str) -> None:
-    """Cancel the reassignments of PLAN that are in progress: adding replicas are removed, the others stay."""
-    from kframe.cli.reassign import cancel_reassignments
-    from kframe.plans.execute.batches import reassignments_to_cancel
-    from kframe.plans.file.read import load_plan
-
-    partitions = reassignments_to_cancel(dict(admin.reassignments()), load_plan(plan))
-    click.get_current_context().exit(cancel_reassignments(admin, partitions, execute, output, limit))
 
 
 def _racks(mapped: dict[int, str], stated: dict[int, str]) -> dict[int, str]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from kframe.cli.admin import EXECUTE, admin_options, apply, emit_codes
+from kframe.cli.admin import EXECUTE, admin_options, bootstrap_option, emit_codes
+from kframe.cli.execution import NewExecution, execution_options
 from kframe.cli.exits import FAILED
-from kframe.cli.numbers import WholeNumber, limit_option, parse_ids
+from kframe.cli.inputs import INPUT
+from kframe.cli.numbers import limit_option, parse_ids
 from kframe.cli.output import BadInput, OutputTable, ReportingGroup, emit_rows, output_option
 from kframe.cli.topics import topic_partitions
 from kframe.model.texts import counted
@@ -17,6 +19,7 @@ from kframe.model.texts import counted
 if TYPE_CHECKING:
     from kframe.model.events import TopicPartition
     from kframe.snapshot.administration import Administration
+    from kframe.snapshot.files import InputFile
 
 _COLUMNS = ("topic", "partition", "replicas", "adding", "removing")
 _ASSIGNMENT: Final = "TOPIC-PARTITION=ID,ID..."
@@ -24,36 +27,24 @@ _ASSIGNMENT: Final = "TOPIC-PARTITION=ID,ID..."
 
 @click.group("reassign", cls=ReportingGroup)
 def group() -> None:
-    """Reassign partitions of a live cluster by its admin API. kframe plan apply takes plans in files."""
+    """Reassign partitions of a live cluster by its admin API. kframe plan execute takes plans in files."""
 
 
 @group.command()
 @click.argument("assignments", nargs=-1, required=True, metavar=_ASSIGNMENT)
-@EXECUTE
-@click.option("--rollback", type=click.Path(path_type=Path), help="Where to write the plan that reverts this one.")
-@click.option("--wait/--no-wait", default=True, help="Wait until all reassignments are complete.")
-@click.option("--limit", type=WholeNumber(), default=50, show_default=True,
-              help="Rows that a table lists; data has them all.")  # fmt: skip
-@admin_options
-@output_option
-def start(
-    admin: Administration,
-    assignments: tuple[str, ...],
-    execute: bool,
-    rollback: Path | None,
-    wait: bool,
-    limit: int,
-    output: str,
-) -> None:
-    """Reassign partitions to these brokers, the preferred leader first."""
+@bootstrap_option
+@execution_options("reassign-TIME.journal")
+@click.pass_context
+def start(ctx: click.Context, assignments: tuple[str, ...], execution: NewExecution) -> None:
+    """Reassign partitions to these brokers, the preferred leader first, as kframe plan execute does.
+
+    Ctrl-C pauses. kframe plan resume, abort and rollback take the journal. Exit code 1: not all of it was done.
+    """
+    from kframe.plans.execute.prepare import PreparedPlan
     from kframe.plans.file.write import plan_of
 
     plan = plan_of(_assignments(assignments), "reassign")
-    code = apply(
-        admin, plan, None, execute=execute, rollback=rollback, batch_size=None, wait=wait, output=output, limit=limit,
-        how_to_cancel="kframe reassign cancel",
-    )  # fmt: skip
-    click.get_current_context().exit(code)
+    ctx.exit(execution.run(PreparedPlan.single_stage(plan), f"reassign-{datetime.now(UTC):%Y%m%dT%H%M%S}.journal"))
 
 
 @group.command("list")
@@ -72,39 +63,31 @@ def list_(admin: Administration, limit: int | None, output: str) -> None:
 
 @group.command()
 @click.argument("partitions", nargs=-1, metavar="TOPIC-PARTITION...")
+@click.option("--plan", metavar="PLAN", type=INPUT, help="The reassignments in progress of partitions in PLAN.")
 @click.option("--all", "everything", is_flag=True, help="All reassignments in progress.")
 @EXECUTE
 @admin_options
 @limit_option
 @output_option
 def cancel(
-    admin: Administration, partitions: tuple[str, ...], everything: bool, execute: bool, limit: int | None, output: str
-) -> None:
-    """Cancel reassignments: adding replicas are removed, the others stay."""
-    if everything == bool(partitions):
-        raise BadInput("give partitions, or --all")
-    from kframe.plans.execute.batches import reassignments_to_cancel
-
-    requested = topic_partitions("TOPIC-PARTITION", partitions)
-    click.get_current_context().exit(
-        cancel_reassignments(
-            admin, requested or reassignments_to_cancel(dict(admin.reassignments()), None), execute, output, limit
-        )
-    )
-
-
-def cancel_reassignments(
-    admin: Administration, partitions: list[TopicPartition], execute: bool, output: str, limit: int | None
-) -> int:
-    """Cancel these reassignments, or only list them. Return the exit code."""
+    admin: Administration, partitions: tuple[str, ...], plan: InputFile | None, everything: bool, execute: bool,
+    limit: int | None, output: str,
+) -> None:  # fmt: skip
+    """Cancel reassignments, whichever client began them: adding replicas are removed, the others stay."""
     from kframe.errors import ErrorCode
-    from kframe.plans.execute.batches import cancel
+    from kframe.plans.execute import cancellation
+    from kframe.plans.file.read import load_plan
 
-    codes = cancel(admin, partitions) if execute and partitions else dict.fromkeys(partitions, ErrorCode.NONE)
+    if [bool(partitions), plan is not None, everything].count(True) != 1:
+        raise BadInput("give partitions, --plan or --all")
+    chosen = topic_partitions("TOPIC-PARTITION", partitions)
+    if not chosen:
+        chosen = cancellation.ongoing(admin, None if plan is None else load_plan(plan))
+    codes = cancellation.cancel(admin, chosen) if execute and chosen else dict.fromkeys(chosen, ErrorCode.NONE)
     emit_codes(codes, output, limit)
     if not execute:
-        click.echo(f"{counted(len(partitions), 'reassignment')} would be cancelled with --execute", err=True)
-    return FAILED if any(code is not ErrorCode.NONE for code in codes.values()) else 0
+        click.echo(f"{counted(len(chosen), 'reassignment')} would be cancelled with --execute", err=True)
+    click.get_current_context().exit(FAILED if any(code is not ErrorCode.NONE for code in codes.values()) else 0)
 
 
 def _assignments(texts: tuple[str, ...]) -> dict[TopicPartition, tuple[int, ...]]:

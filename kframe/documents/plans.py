@@ -6,7 +6,9 @@ from typing import Literal
 
 from msgspec import Struct
 
+from kframe.documents.whatif import ReassignmentRecord
 from kframe.engines.results.health import Skew
+from kframe.engines.results.outcome import Impact
 from kframe.plans.check.findings import Check, Severity
 from kframe.plans.execute.entries import Goal, RunResult
 from kframe.plans.generate.unmet import Unmet
@@ -253,8 +255,18 @@ class ExecutionProblem(Struct):
     error: str
 
 
+class ExecutionEffect(Struct):
+    """The expected effect of a plan when all its partitions move at once, as ``kframe whatif reassign`` predicts it."""
+
+    rules: str
+    impact: Impact
+    reassignment: ReassignmentRecord
+    assumptions: list[str]
+
+
 class ExecutionDocument(Struct):
-    """An execution by its journal: ``kframe plan execute``, ``resume``, ``rollback``, ``pause``, ``abort``, ``status``.
+    """An execution by its journal: ``kframe plan execute``, ``resume``, ``rollback``, ``pause``, ``abort``, ``status``;
+    and ``kframe reassign start``.
 
     ``executed`` is false for a dry run. ``result`` is null until a run has ended. Partitions, bytes and stages are
     those of the direction: ``rolls_back``. ``not_restored`` are configurations that are not restored yet.
@@ -281,3 +293,5 @@ class ExecutionDocument(Struct):
     not_restored: list[str]
     stages: list[ExecutionStage]
     problems: list[ExecutionProblem]
+    effect: ExecutionEffect | None
+    """That of a plan without ``--execute``; null for any other command, and where the journal exists."""

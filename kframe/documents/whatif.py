@@ -273,8 +273,8 @@ class ChangedPartition(Struct):
 
 
 class WhatIfDocument(Struct):
-    """The outcome of an operation on a snapshot: ``kframe whatif``; ``kframe elect``, ``reassign start`` and ``plan
-    apply`` without ``--execute``; and ``outcome.json`` of ``--out``, which has no ``partitions``."""
+    """The outcome of an operation on a snapshot: ``kframe whatif``; ``kframe elect`` without ``--execute``; and
+    ``outcome.json`` of ``--out``, which has no ``partitions``."""
 
     operation: OperationRecord
     snapshot: SnapshotRecord

@@ -97,7 +97,7 @@ def test_exit_codes_are_documented() -> None:
 PRINTING: Final = (
     "bench broker-failure --partitions 1000 --brokers 6 --runs 1", "completion bash", "controller resign STORE",
     "controller shadow --for 0 STORE", "controller status STORE", "demo --partitions 1000 --brokers 6",
-    "elect --type preferred --all ADMIN", "explain SNAPSHOT __consumer_offsets-0", "plan apply MOVE ADMIN",
+    "elect --type preferred --all ADMIN", "explain SNAPSHOT __consumer_offsets-0",
     "plan check PLAN", "plan diff SNAPSHOT PLAN", "plan execute CLUSTER MOVE", "plan generate SNAPSHOT --rebalance",
     "plan show SNAPSHOT PLAN", "plan stamp SNAPSHOT PLAN", "plan status JOURNAL",
     "plugins list", "plugins show rack-spread", "reassign list ADMIN -o json", "reassign start t-0=3,4 ADMIN",
@@ -110,9 +110,8 @@ PRINTING: Final = (
 )  # fmt: skip
 #: Commands that write files, each with a new path.
 WRITING: Final = (
-    "plan apply MOVE ADMIN --execute --no-wait --rollback OUT", "plan execute CLUSTER MOVE --execute --journal OUT",
-    "plugins create OUT --name good",
-    "reassign start t-0=3,4 ADMIN --execute --no-wait --rollback OUT", "scenario run SCENARIO --trace OUT",
+    "plan execute CLUSTER MOVE --execute --journal OUT", "plugins create OUT --name good",
+    "reassign start t-0=3,4 ADMIN --execute --journal OUT", "scenario run SCENARIO --trace OUT",
     "sim replay 1 --scenario OUT", "sim replay 1 --write OUT", "sim run --seeds 1 --append OUT",
     "snapshot capture zookeeper://a OUT EMBEDDED", "snapshot convert SNAPSHOT OUT",
     "snapshot generate OUT --partitions 1000 --brokers 6", "whatif fail SNAPSHOT --brokers 2 --out OUT",

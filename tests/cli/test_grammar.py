@@ -20,8 +20,7 @@ COMMANDS: Final = [pytest.param(path, command, id=" ".join(path)) for path, comm
 CLUSTERS: Final = frozenset({"SNAPSHOT", "[SNAPSHOT]", "[SNAPSHOT] PLAN", "URL", "[URL]", "SOURCE", "DIR"})
 #: Commands on live clusters that replace a tool of Kafka: they take its ``--bootstrap-server``.
 LIKE_TOOLS: Final = frozenset({
-    ("elect",), ("plan", "apply"), ("plan", "cancel"), ("reassign", "cancel"), ("reassign", "list"),
-    ("reassign", "start"),
+    ("elect",), ("reassign", "cancel"), ("reassign", "list"), ("reassign", "start"),
 })  # fmt: skip
 #: The names of options for lists, by the metavariable of their values.
 LISTS: Final[dict[str, set[str]]] = {

@@ -13,7 +13,7 @@ from tests.cli.test_exits import leaves
 #: Commands with ``--output`` that print one record, or the few rows of one.
 RECORDS: Final = {
     "bench", "controller resign", "controller shadow", "controller status", "explain", "kraft recover", "log at",
-    "log why", "plan abort", "plan execute", "plan pause", "plan resume", "plan rollback", "plan status",
+    "log why", "plan abort", "plan pause", "plan resume", "plan rollback", "plan status",
     "plugins show", "sim replay", "sim shrink", "sim total", "snapshot capture",
 }  # fmt: skip
 #: Listings that need no cluster.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any, Final
 
@@ -41,24 +42,14 @@ def plan(tmp_path: Path) -> Path:
     return path
 
 
-def test_plans_without_execute(plan: Path) -> None:
-    assert document("kframe.whatif/v1", "plan", "apply", plan, *ADMIN)["operation"]["verb"] == "reassign"
-    assert document("kframe.whatif/v1", "reassign", "start", "t-0=3,4", *ADMIN)["changed"]
-    assert document("kframe.whatif/v1", "elect", "--type", "preferred", "--all", *ADMIN)["operation"]["verb"] == "elect"
-
-
-def test_elections_and_reassignments(plan: Path, tmp_path: Path) -> None:
+def test_elections_and_reassignments(plan: Path) -> None:
+    dry = document("kframe.whatif/v1", "elect", "--type", "preferred", "--all", *ADMIN)
+    assert dry["operation"]["verb"] == "elect"
     elected = document(
         "kframe.partition-codes/v1", "elect", "--type", "preferred", "--partition", "t-0", "--execute", *ADMIN
     )
     assert elected["rows"] == [{"topic": "t", "partition": 0, "error": "ELECTION_NOT_NEEDED"}]
-    rollback = ("--rollback", tmp_path / "rollback.json")
-    started = document(
-        "kframe.partition-codes/v1", "plan", "apply", plan, "--execute", "--no-wait", *rollback, *ADMIN
-    )  # fmt: skip
-    assert started["rows"] == []
-    cancelled = document("kframe.partition-codes/v1", "plan", "cancel", plan, *ADMIN)
-    assert cancelled["rows"] == []
+    assert document("kframe.partition-codes/v1", "reassign", "cancel", "--plan", plan, *ADMIN)["rows"] == []
     assert document("kframe.reassignments/v1", "reassign", "list", *ADMIN)["rows"] == []
     document("kframe.partition-codes/v1", "reassign", "cancel", "--all", *ADMIN)
 
@@ -70,11 +61,44 @@ def test_executions(plan: Path, tmp_path: Path) -> None:
     name = "kframe.plan-execution/v1"
     dry = document(name, *execute)
     assert (dry["executed"], dry["stages"][0]["copies"], journal.exists()) == (False, 2, False)
+    assert (dry["effect"]["impact"]["leaders_moved"], dry["effect"]["impact"]["offline_peak"]) == (1, 0)
+    assert dry["effect"]["reassignment"]["replicas_copied"] == 2
     done = document(name, *execute, "--execute")
     assert (done["result"], done["settled"], done["bytes"], done["not_restored"]) == ("completed", 1, 2000, [])
+    assert done["effect"] is None
     assert document(name, *execute, "--execute") == document(name, "plan", "status", journal) == done
     rolled_back = document(name, "plan", "rollback", journal, "--url", *CLUSTER)
     assert (rolled_back["rolls_back"], rolled_back["executed"], rolled_back["settled"]) == (True, False, 0)
+
+
+def test_reassignments_are_executed_as_plans_are(plan: Path, tmp_path: Path) -> None:
+    """``plan rollback`` and ``plan execute`` take the journal of ``reassign start``."""
+    journal, name = tmp_path / "journal", "kframe.plan-execution/v1"
+    start = ("reassign", "start", "t-0=3,4", "--journal", journal, *ADMIN)
+    execute = ("plan", "execute", *CLUSTER, plan, "--journal")
+    dry = document(name, *start)
+    assert dry["effect"] == document(name, *execute, tmp_path / "other")["effect"]
+    assert not journal.exists()
+    done = document(name, *start, "--execute", "--throttle", "1000", "--interval", "0.05")
+    assert (done["plan"], done["result"], done["throttle"]) == ("reassign", "completed", 1000)
+    assert document(name, *start, "--execute") == document(name, *execute, journal) == done
+    assert document(name, "plan", "rollback", journal, "--url", *CLUSTER)["rolls_back"]
+
+
+def test_journal_of_a_reassignment_has_a_default_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = document("kframe.plan-execution/v1", "reassign", "start", "t-0=3,4", "--execute", *ADMIN)
+    assert [path.name for path in tmp_path.iterdir()] == [done["journal"]]
+    assert re.fullmatch(r"reassign-\d{8}T\d{6}\.journal", done["journal"])
+
+
+@pytest.mark.parametrize("output", ["table", "wide"])
+def test_tables_of_a_dry_run_have_its_effect(output: str, plan: Path) -> None:
+    lines = kframe("plan", "execute", *CLUSTER, plan, "--limit", "0", "-o", output).stdout.splitlines()
+    expected = ["expected effect by the rules of ZooKeeper (Kafka 3.9)", "leaders moved", "replicas peak"]
+    assert all(any(line.startswith(text) for line in lines) for text in expected)
+    assert any(line.startswith("and 1 more (--limit N; ") for line in lines)
+    assert any(line.startswith("offline peak") for line in lines) == (output == "wide")
 
 
 def test_captures(tmp_path: Path) -> None:

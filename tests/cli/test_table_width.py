@@ -45,8 +45,6 @@ TABLES: Final[dict[str, tuple[str, ...]]] = {
     "log show": ("LOG", "LOG --control --boundaries"),
     "log why": ("LOG clicks-0", "LOG scratch-1 --offset 700"),
     "plan abort": (),
-    "plan apply": ("MOVE --bootstrap-server embedded:9092 EMBEDDED",),
-    "plan cancel": ("MOVE --bootstrap-server embedded:9092 EMBEDDED",),
     "plan check": ("PLAN", "HEALTHY PLAN", "DEGRADED PLAN", "DESCRIBED PLAN", "LOG PLAN", "LOG MOVE"),
     "plan diff": ("HEALTHY PLAN",),
     "plan execute": ("kafka://embedded:9092 MOVE --journal NEW EMBEDDED",),

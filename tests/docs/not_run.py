@@ -58,8 +58,7 @@ NOT_RUN: Final[dict[str, dict[str, str]]] = {
     "docs/howto/rebalance.md": {**PLANS, "kframe elect": CLUSTER},
     "docs/howto/replication-factor.md": PLANS,
     "docs/howto/reassign-partitions.md": {
-        "kframe plan apply": CLUSTER,
-        "kframe plan cancel": CLUSTER,
+        "kframe plan execute": CLUSTER,
         "kframe reassign": CLUSTER,
         "kframe elect": CLUSTER,
     },

@@ -39,6 +39,13 @@ class PreparedPlan:
     stages: Sequence[StageTargets]
     stamp: Stamp | None
 
+    @classmethod
+    def single_stage(cls, plan: Plan, stamp: Stamp | None = None) -> PreparedPlan:
+        """All partitions of a plan in one stage."""
+        replicas = plan.targets.replicas
+        stage = [(name, tuple(replicas[index].tolist())) for index, name in enumerate(plan.targets.partitions())]
+        return cls(plan, [stage], stamp)
+
     @property
     def digest(self) -> str:
         """The SHA-256 of the stages."""
@@ -67,9 +74,7 @@ def read_staged_plan(source: InputFile) -> PreparedPlan:
         return PreparedPlan(Plan.of(targets, source.name), stages, manifest.stamp)
     plan = load_plan(source)
     refuse_observers(plan)
-    replicas = plan.targets.replicas
-    stage = [(name, tuple(replicas[index].tolist())) for index, name in enumerate(plan.targets.partitions())]
-    return PreparedPlan(plan, [stage], read_stamp(source))
+    return PreparedPlan.single_stage(plan, read_stamp(source))
 
 
 def check_plan(staged: PreparedPlan, admin: Administration) -> CheckedPlan:

@@ -77,9 +77,13 @@ def copied_bytes(partitions: Iterable[ExecutedPartition], rolls_back: bool) -> i
 
 
 def execution_document(
-    state: ExecutionState, path: Path, unmoved: Mapping[TopicPartition, str], *, executed: bool
-) -> dict[str, Any]:
-    """The document of an execution by its journal. ``unmoved`` are partitions that were not moved, with the reasons."""
+    state: ExecutionState, path: Path, unmoved: Mapping[TopicPartition, str], *, executed: bool,
+    effect: dict[str, Any] | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """The document of an execution by its journal. ``unmoved`` are partitions that were not moved, with the reasons.
+
+    ``effect`` is the expected one of a plan that was not executed.
+    """
     start, moves = state.start, [partition for stage in state.stages for partition in stage]
     names = {partition.name for partition in moves}
     settled = state.settled & names
@@ -119,4 +123,5 @@ def execution_document(
             {"topic": topic, "partition": partition, "error": error}
             for (topic, partition), error in sorted(unmoved.items())
         ],
+        "effect": effect,
     }

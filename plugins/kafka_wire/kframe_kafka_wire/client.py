@@ -146,6 +146,7 @@ class AdminClient:
         return ClusterDescription(
             self._bootstrap.names, response["cluster_id"], response["controller_id"], brokers,
             tuple(_described(response["topics"])), reassignments, controllers=node.controllers,
+            features=node.features if node.is_kraft else None, fenced=None if node.is_kraft else (),
         )  # fmt: skip
 
     def read_configs(self, resources: Mapping[ConfigResource, Sequence[str]]) -> dict[ConfigResource, dict[str, str]]:

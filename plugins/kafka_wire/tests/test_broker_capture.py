@@ -14,6 +14,9 @@ from kframe_zookeeper.testing.servers import free_ports
 
 from kframe import Snapshot
 from kframe.errors import ConfigError, SnapshotError, StoreError
+from kframe.model.plan import Plan
+from kframe.plans.check.report import PlanReport
+from kframe.plans.check.resolve import resolve_plan
 
 METADATA, VERSIONS, CONFIGS, REASSIGNMENTS, CLUSTER, PARTITIONS = 3, 18, 32, 46, 60, 75
 #: The highest versions of the APIs above, and the finalized features.
@@ -152,6 +155,16 @@ def test_kraft_brokers_describe_elr_and_fenced_brokers(make: Callable[..., Broke
     assert snapshot.kraft.features == {"metadata.version": 25}
     assert [(facts.broker_id, facts.registered) for facts in snapshot.brokers] == [(1, True), (2, None)]
     assert "brokers.registered unknown of broker 2 (fenced)" in "".join(snapshot.assumptions)
+
+
+def test_admin_of_a_kraft_cluster_decides_by_kraft_rules(make: Callable[..., Broker]) -> None:
+    """Metadata responses do not have fenced brokers: those with replicas may be registered. A plan may keep them."""
+    snapshot = make(KRAFT).capture_by_admin()
+    assert (snapshot.mode, snapshot.controller_id) == ("kraft", None)
+    assert [(facts.broker_id, facts.registered) for facts in snapshot.brokers] == [(1, True), (2, None)]
+    plan = Plan.of([(("orders", 0), (2, 1))])
+    report = PlanReport.of(plan, resolve_plan(plan, snapshot))
+    assert (report.valid, report.document()["rules"].partition(" ")[0]) == (True, "KRaft"), report.document()
 
 
 @pytest.mark.parametrize("changes, passes, moved", [(0, 2, 0), (1, 3, 0), (PASSES_MAX, PASSES_MAX, 2)])

@@ -40,7 +40,8 @@ class Operator:
 
     def run(self, *arguments: object, code: int = 0) -> CompletedProcess[str]:
         """A command that ends with this exit code."""
-        address = () if "--bootstrap-server" in arguments else ("--bootstrap-server", self._address)
+        is_addressed = "--bootstrap-server" in arguments or arguments[0] == "plan"
+        address = () if is_addressed else ("--bootstrap-server", self._address)
         done = invoke(*arguments, *address, "--command-config", self._properties)
         assert done.returncode == code, done.stdout + done.stderr
         return done
@@ -64,20 +65,17 @@ def assigned(served: Served) -> tuple[list[int], int]:
 def test_authorized_commands_reassign_and_elect(name: str, served: Served, folder: Path, tmp_path: Path) -> None:
     operator = Operator(served, folder, tmp_path, AUTHORIZED_CLIENTS[name])
     assert operator.rows("reassign", "list") == []
-    operator.run("reassign", "start", "t-0=2,1")
+    journal = tmp_path / "journal"
+    start = ("reassign", "start", "t-0=2,1", "--journal", journal, "--interval", "0.1")
+    operator.run(*start)
     assert assigned(served) == ([1, 2], 1), "nothing happens without --execute"
-    operator.run("reassign", "start", "t-0=2,1", "--execute", "--rollback", tmp_path / "first.json")
+    operator.run(*start, "--execute")
     assert assigned(served) == ([2, 1], 1)
     elected = operator.rows("elect", "--type", "preferred", "--partition", "t-0", "--execute")
     assert [row["error"] for row in elected] == ["NONE"]
     assert assigned(served) == ([2, 1], 2)
 
-    plan, back = tmp_path / "plan.json", tmp_path / "back.json"
-    parts = [{"topic": "t", "partition": 0, "replicas": [1, 2]}]
-    plan.write_text(json.dumps({"version": 1, "partitions": parts}))
-    operator.run("plan", "apply", plan, "--execute", "--rollback", back)
-    assert json.loads(back.read_text())["partitions"][0]["replicas"] == [2, 1]
-    operator.run("elect", "--type", "preferred", "--all", "--execute")
+    operator.run("plan", "rollback", journal, "--execute", "--interval", "0.1")
     assert assigned(served) == ([1, 2], 1)
 
 
@@ -105,7 +103,9 @@ def test_unauthorized_commands_fail_at_once_with_the_reason(
     """A command must not search for a controller without end."""
     monkeypatch.setattr(client, "CONTROLLER_TIMEOUT_S", math.inf)
     login = REFUSED_CLIENTS[name]
-    done = Operator(served, folder, tmp_path, login).run("reassign", "start", "t-0=2,1", "--execute", code=1)
+    operator = Operator(served, folder, tmp_path, login)
+    journal = tmp_path / "journal"
+    done = operator.run("reassign", "start", "t-0=2,1", "--execute", "--journal", journal, code=1)
     words = " ".join(done.stderr.split())
     assert all(error in words for error in ERRORS[name]), words
     assert name == "no rights" or f"{served.server.addresses[login.listener]}: " in words

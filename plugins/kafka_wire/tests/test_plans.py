@@ -1,22 +1,20 @@
-"""``kframe plan apply``, ``reassign`` and ``elect`` on real Kafka 3.9.1 brokers with Kafka's own controller."""
+"""``kframe plan execute``, ``reassign`` and ``elect`` on real Kafka 3.9.1 brokers with Kafka's own controller."""
 
 from __future__ import annotations
 
 import itertools
 import json
-import signal
-import subprocess
-import sys
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import pytest
 from kframe_kafka_wire.client import open_admin
-from kframe_zookeeper.testing.commands import invoke
+from kframe_zookeeper.testing.commands import RunningCommand, invoke
 from kframe_zookeeper.testing.handover import ClusterFixture
 from kframe_zookeeper.testing.kafka import Cluster
-from kframe_zookeeper.testing.process import PATIENCE_S, until
+from kframe_zookeeper.testing.process import until
 from kframe_zookeeper.testing.sessions import session
 
 from kframe.errors import ErrorCode
@@ -24,11 +22,6 @@ from kframe.model.events import ElectionType
 from kframe.model.tables import Targets
 from kframe.snapshot.administration import PartitionReassignment
 
-#: Start a program with SIGINT enabled, which the children of a background shell ignore.
-INTERRUPTIBLE: Final = (
-    sys.executable, "-c",
-    "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])",
-)  # fmt: skip
 _numbers = itertools.count()
 
 
@@ -49,7 +42,8 @@ class Done:
     """A command that has ended."""
 
     def __init__(self, cluster: Cluster, folder: Path, *arguments: object) -> None:
-        done = invoke(*arguments, "--bootstrap-server", cluster.address, folder=folder)
+        address = () if arguments[0] == "plan" else ("--bootstrap-server", cluster.address)
+        done = invoke(*arguments, *address, folder=folder)
         self.code, self.out, self.err = done.returncode, done.stdout, done.stderr
 
     @property
@@ -68,29 +62,35 @@ def plan_file(folder: Path, topic: str, *lists: list[int]) -> Path:
 
 def test_plan_is_described_executed_and_reverted(cluster: Cluster, topic: str, tmp_path: Path) -> None:
     plan = plan_file(tmp_path, topic, [3, 1], [1, 2], [2, 3])
-    shown = Done(cluster, tmp_path, "plan", "apply", plan, "-o", "json")
-    assert (shown.code, shown.data["schema"]) == (0, "kframe.whatif/v1"), shown.err
-    assert shown.data["reassignment"]["partitions"] == 3
+    execute = ("plan", "execute", f"kafka://{cluster.address}", plan, "--concurrency", 2)
+    shown = Done(cluster, tmp_path, *execute, "-o", "json")
+    assert (shown.code, shown.data["schema"]) == (0, "kframe.plan-execution/v1"), shown.err
+    effect = shown.data["effect"]
+    assert (effect["reassignment"]["partitions"], effect["impact"]["offline_peak"]) == (3, 0)
     assert "nothing was changed" in shown.err
-    assert list(tmp_path.glob("*.json")) == [plan]
+    assert list(tmp_path.iterdir()) == [plan]
     before = client_capture(cluster)
 
-    done = Done(cluster, tmp_path, "plan", "apply", plan, "--execute", "--rollback", "back.json", "--batch-size", 2)
-    assert (done.code, "as planned: 3 of 3 partitions" in done.err) == (0, True), done.err
-    after = client_capture(cluster)
-    assert [after[topic, number] for number in range(3)] == [(3, 1), (1, 2), (2, 3)]
-    reapplied = Done(cluster, tmp_path, "plan", "apply", plan, "--execute", "--rollback", "back.json")
-    assert (reapplied.code, "nothing was changed" in reapplied.err) == (2, True), "a way back is never written over"
+    done = Done(cluster, tmp_path, *execute, "--execute", "-o", "json")
+    assert (done.code, done.data["result"], done.data["settled"]) == (0, "completed", 3), done.err
+    assert until(lambda: assignment(cluster, topic) == [(3, 1), (1, 2), (2, 3)])
+    repeated = Done(cluster, tmp_path, *execute, "--execute")
+    assert (repeated.code, "nothing to do" in repeated.err) == (0, True), "the journal says that it is done"
 
-    back = Done(cluster, tmp_path, "plan", "apply", "back.json", "--execute")
-    assert back.code == 0, back.err
-    assert client_capture(cluster) == before
+    back = Done(cluster, tmp_path, "plan", "rollback", "plan.json.journal", "--execute", "-o", "json")
+    assert (back.code, back.data["result"]) == (0, "rolled back"), back.err
+    assert until(lambda: client_capture(cluster) == before)
 
 
 def client_capture(cluster: Cluster) -> dict[tuple[str, int], tuple[int, ...]]:
     with closing(open_admin(f"kafka://{cluster.address}", {})) as admin:
         state = admin.capture().to_cluster()
     return {(partition.topic, partition.partition): partition.replicas for partition in state}
+
+
+def assignment(cluster: Cluster, topic: str) -> list[tuple[int, ...]]:
+    """The replicas of each partition of a topic."""
+    return [replicas for (name, _), replicas in sorted(client_capture(cluster).items()) if name == topic]
 
 
 def test_stale_and_invalid_plans_are_refused(cluster: Cluster, topic: str, tmp_path: Path) -> None:
@@ -101,49 +101,65 @@ def test_stale_and_invalid_plans_are_refused(cluster: Cluster, topic: str, tmp_p
     assert planned.returncode == 0, planned.stderr
     stamped = tmp_path / "stamped.json"
     stamped.write_text(planned.stdout)
-    fresh = Done(cluster, tmp_path, "plan", "apply", stamped, "--execute")
+    execute = ("plan", "execute", f"kafka://{cluster.address}", "--execute", "--journal")
+    fresh = Done(cluster, tmp_path, *execute, "fresh", stamped)
     assert fresh.code == 0, fresh.err
-    stale = Done(cluster, tmp_path, "plan", "apply", stamped, "--execute")
+    assert until(lambda: client_capture(cluster)[topic, 0] == (3, 1))
+    stale = Done(cluster, tmp_path, *execute, "stale", stamped)
     assert (stale.code, "assigned anew since" in stale.err) == (4, True), stale.err
-    unsound = Done(cluster, tmp_path, "plan", "apply", plan_file(tmp_path, topic, [9, 1]), "--execute")
-    assert (unsound.code, "error:" in unsound.err) == (1, True)
+    invalid = Done(cluster, tmp_path, *execute, "invalid", plan_file(tmp_path, topic, [9, 1]))
+    assert (invalid.code, "error:" in invalid.err) == (1, True)
     assert client_capture(cluster)[topic, 0] == (3, 1)
 
 
-def test_a_reassignment_is_started_listed_and_cancelled(kafka: ClusterFixture, tmp_path: Path) -> None:
-    """A broker is frozen, so the reassignment cannot complete. Ctrl-C does not cancel it."""
-    cluster, first = kafka.cluster, kafka.controller()[0]
-    second, frozen = sorted({1, 2, 3} - {first})
+@pytest.fixture
+def frozen(kafka: ClusterFixture) -> Iterator[tuple[str, int, int]]:
+    """A topic, the broker with its replica, and another broker, which is frozen: no reassignment to it completes."""
+    first = kafka.controller()[0]
+    frozen = max({1, 2, 3} - {first})  # Commands connect to broker 1.
     topic = f"topic-{next(_numbers)}"
-    kafka.clients.request("create", topic=topic, replicas=[[first, second]])
-    plan = plan_file(tmp_path, topic, [first, frozen])
-    cluster.brokers[frozen].pause()
-    try:
-        command = [sys.executable, "-m", "kframe.cli", "plan", "apply", str(plan), "--execute"]
-        with (tmp_path / "err.txt").open("wb") as err:
-            process = subprocess.Popen(
-                [*INTERRUPTIBLE, *command, "--bootstrap-server", cluster.brokers[first].address],
-                stderr=err, stdout=err, cwd=tmp_path,
-            )  # fmt: skip
-        try:
-            errors = tmp_path / "err.txt"
-            until(lambda: "1 moving" in errors.read_text() or process.poll() is not None)
-            assert "1 moving" in errors.read_text(), errors.read_text()
-            process.send_signal(signal.SIGINT)
-            assert process.wait(PATIENCE_S) == 1
-        finally:
-            process.kill()
-        assert "still in progress: 1 reassignment; to cancel: kframe plan cancel" in errors.read_text()
+    kafka.clients.request("create", topic=topic, replicas=[[first]])
+    kafka.cluster.brokers[frozen].pause()
+    yield topic, first, frozen
+    kafka.cluster.brokers[frozen].resume()
+    with closing(open_admin(f"kafka://{kafka.cluster.address}", {})) as admin:
+        assert until(lambda: all(sorted(each.isr) == sorted(each.replicas) for each in admin.describe().partitions))
 
-        listed = Done(cluster, tmp_path, "reassign", "list", "-o", "json")
-        assert [(row["topic"], row["adding"]) for row in listed.data["rows"]] == [(topic, [frozen])], listed.out
-        shown = Done(cluster, tmp_path, "plan", "cancel", plan)
-        assert (shown.code, "; --execute " in shown.err) == (0, True)
-        assert len(Done(cluster, tmp_path, "reassign", "list", "-o", "json").data["rows"]) == 1
-        assert Done(cluster, tmp_path, "plan", "cancel", plan, "--execute").code == 0
-        assert client_capture(cluster)[topic, 0] == (first, second)
-    finally:
-        cluster.brokers[frozen].resume()
+
+def test_reassignments_of_another_client_are_listed_and_cancelled(
+    cluster: Cluster, frozen: tuple[str, int, int], tmp_path: Path
+) -> None:
+    topic, first, second = frozen
+    plan = plan_file(tmp_path, topic, [first, second])
+    with closing(open_admin(f"kafka://{cluster.brokers[first].address}", {})) as admin:
+        assert admin.reassign(Targets.of([((topic, 0), (first, second))])) == (ErrorCode.NONE,)
+    listed = Done(cluster, tmp_path, "reassign", "list", "-o", "json")
+    assert [(row["topic"], row["adding"]) for row in listed.data["rows"]] == [(topic, [second])], listed.out
+    shown = Done(cluster, tmp_path, "reassign", "cancel", "--plan", plan)
+    assert (shown.code, "1 reassignment would be cancelled with --execute" in shown.err) == (0, True)
+    assert len(Done(cluster, tmp_path, "reassign", "list", "-o", "json").data["rows"]) == 1
+    assert Done(cluster, tmp_path, "reassign", "cancel", "--plan", plan, "--execute").code == 0
+    assert Done(cluster, tmp_path, "reassign", "list", "-o", "json").data["rows"] == []
+    assert client_capture(cluster)[topic, 0] == (first,)
+
+
+def test_reassignment_that_cannot_complete_is_aborted(
+    cluster: Cluster, frozen: tuple[str, int, int], tmp_path: Path
+) -> None:  # fmt: skip
+    """``plan abort`` asks the process of ``reassign start`` by its journal."""
+    topic, first, second = frozen
+    journal = tmp_path / "journal"
+    command = RunningCommand(
+        tmp_path / "run", "reassign", "start", f"{topic}-0={first},{second}", "--execute", "--journal", journal,
+        "--bootstrap-server", cluster.brokers[first].address,
+    )  # fmt: skip
+    command.start()
+    assert command.logs("1 in flight")
+    aborted = Done(cluster, tmp_path, "plan", "abort", journal, "-o", "json")
+    assert (aborted.code, aborted.data["result"]) == (0, "aborted"), aborted.err
+    assert until(lambda: command.pid is None)
+    assert Done(cluster, tmp_path, "reassign", "list", "-o", "json").data["rows"] == []
+    assert client_capture(cluster)[topic, 0] == (first,)
 
 
 def test_reassign_and_elect(cluster: Cluster, topic: str, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from kframe.snapshot.files import ignore_progress
 from kframe.snapshot.live import ClusterStatus, Resignation
 from kframe.testing.clusters import cluster_of, healthy
 from tests.cli.test_status import status
-from tests.plans.file.test_write import EmbeddedAdmin
+from tests.plans.embedded_admin import EmbeddedAdmin
 from tests.shadow.test_log_shadow import ScenarioLog, played
 from tests.whatif.samples import small
 
