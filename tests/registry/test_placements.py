@@ -359,7 +359,7 @@ def test_commands_name_terms_and_goals(folder: Path) -> None:
     [
         (("--rebalance", "--cost", "eevns"), "no cost term 'eevns'; did you mean 'evens'?"),
         (("--goal", "ordinal"), "no goal 'ordinal'; did you mean 'ordinals'?"),
-        (("--rebalance", "--goal", "ordinals"), "--goal: found rebalance, add_brokers or weights"),
+        (("--rebalance", "--goal", "ordinals"), "--goal: found rebalance, added brokers or weights"),
         (("--rebalance", "--cost", "wrong"), "cost term 'wrong': found an array float64"),
     ],
 )
