@@ -92,6 +92,7 @@ class _ScriptedNode(NodeConnection):
     def __init__(self) -> None:
         self.node_id = 1
         self.is_controller_only = False
+        self.features: dict[str, int] = {}
 
 
 class _ScriptedClient(AdminClient):
