@@ -110,4 +110,4 @@ class Engine(Protocol):
         """The outcome with the requests that were sent, or the records that were written."""
 
     def notes(self, operation: Operation) -> Iterator[str]:
-        """What a real cluster would do in addition."""
+        """What a real cluster of this mode would do in addition."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from kframe.engines.observers import ObserverRows
 from kframe.engines.settings import knows_min_insync
-from kframe.errors import ParameterError, SnapshotError
+from kframe.errors import ParameterError
 from kframe.snapshot import Snapshot
 
 
@@ -28,9 +28,8 @@ class KnownFacts:
     def of(snapshot: Snapshot, config: Mapping[str, object] | None) -> KnownFacts:
         """Those of a snapshot, and of the settings that a user states. Raises SnapshotError if it does not say who
         leads."""
+        snapshot.known_leaders()
         partitions = snapshot.partitions
-        if partitions.leader is None:
-            raise SnapshotError(snapshot.source.name, "nothing about who leads", "a snapshot that has leaders and ISRs")
         return KnownFacts(
             (partitions.leader_epoch is not None, partitions.partition_epoch is not None),
             knows_min_insync(snapshot.topics, config),

@@ -11,9 +11,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from kframe.errors import InputError, ParameterError
+from kframe.errors import InputError, ParameterError, SnapshotError
 from kframe.model.brokers import Endpoint
 from kframe.model.cluster import ClusterState
+from kframe.model.columns import Int32
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.snapshot.content import Mode, SnapshotContent, brokers_text
 from kframe.snapshot.controllers import with_controllers, without_assumption
@@ -116,6 +117,13 @@ class Snapshot(SnapshotContent, Tabular):
     def _summary(self) -> tuple[str, Mapping[str, object]]:
         title = f"{self.source.format} {self.source.name}".rstrip()
         return title, {"partitions": len(self), "topics": len(self.topics), "brokers": len(self.brokers)}
+
+    def known_leaders(self) -> Int32:
+        """(n,) the leaders of partitions. Raises SnapshotError if the snapshot does not say who leads."""
+        leader = self.partitions.leader
+        if leader is None:
+            raise SnapshotError(self.source.name, "nothing about who leads", "a snapshot that has leaders and ISRs")
+        return leader
 
     def to_cluster(self) -> ClusterState:
         """A controller context with this state. ``assumptions`` lists what it assumes.

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from kframe.engines.choice import failures_of
 from kframe.engines.results.sweep import Sweep
-from kframe.errors import SnapshotError
 from kframe.snapshot import Snapshot
 from kframe.snapshot.files import Progress, ignore_progress
 
@@ -27,6 +26,5 @@ def sweep(
     eligible leader replicas of a KRaft cluster on or off first. Raises SnapshotError if the snapshot does not say who
     leads, ConfigError for a key or value, and ParameterError for ``elr`` that the cluster cannot have.
     """
-    if snapshot.partitions.leader is None:
-        raise SnapshotError(snapshot.source.name, "nothing about who leads", "a snapshot that has leaders and ISRs")
+    snapshot.known_leaders()
     return failures_of(snapshot, config, depth=depth, racks=racks, elr=elr, progress=progress)

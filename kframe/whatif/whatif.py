@@ -127,7 +127,7 @@ class WhatIf:
         """Play the steps of a script and return their outcome."""
         engine, operation, steps = self.engine, script.operation, script.steps
         script.progress = self.step_progress
-        cluster, rules, notes = engine.cluster, engine.rules, tuple(engine.notes(operation))
+        cluster, rules, notes = engine.cluster, engine.rules, tuple(self._notes(operation))
         before = after = engine.health()
         engine.begin()
         findings = FailOn.new_conditions(before, before)
@@ -163,6 +163,12 @@ class WhatIf:
             rules=rules,
         )
         return script.complete(engine.with_messages(outcome))
+
+    def _notes(self, operation: Operation) -> Iterator[str]:
+        """What a real cluster would do in addition."""
+        yield from self.engine.notes(operation)
+        if operation.verb in (Verb.RESTART, Verb.UNFENCE):
+            yield "replicas rejoin the ISR when they have caught up, which is not simulated"
 
     def _faults(self) -> Iterator[str]:
         for (name, fault), count in self.selector_faults.items():

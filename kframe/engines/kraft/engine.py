@@ -159,6 +159,5 @@ class KraftEngine(KraftController):
         return KraftElectionExplainer(self, row)
 
     def notes(self, operation: Operation) -> Iterator[str]:
-        """See ``Engine``."""
-        if operation.verb in (Verb.RESTART, Verb.UNFENCE):
-            yield "replicas rejoin the ISR when they have caught up, which is not simulated"
+        """See ``Engine``. There are none of this mode."""
+        return iter(())

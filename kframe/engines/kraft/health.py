@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from kframe import kernels
 from kframe.core.kraft.context import KraftContext
 from kframe.core.kraft.replication.leader_selection import acceptable_replicas
-from kframe.engines.results.health import ClusterHealth, blocks
+from kframe.engines.results.health import ClusterHealth, blocks, broker_loads
 from kframe.model.columns import Bool, Int32
 from kframe.model.ids import NO_LEADER
 
@@ -33,8 +32,6 @@ def kraft_health(context: KraftContext, configs_known: bool) -> ClusterHealth:
         under_min_isr[rows] = is_offline | (isr_count < effective)
         at_min_isr[rows] = ~is_offline & (isr_count == effective)
         under_replicated[rows] = isr_count < p.replica_count[rows] - p.adding_count[rows]
-    loads = tuple(np.empty(len(brokers), np.int32) for _ in range(4))
-    kernels.count_by_broker(p.leader, p.slot_start, p.replica_count, p.isr_count, p.replica, p.isr, *loads)
     up = np.zeros(len(brokers), np.uint8)
     for broker_id, registration in brokers.registrations.items():
         up[brokers.index_of(broker_id)] = not registration.fenced
@@ -48,7 +45,7 @@ def kraft_health(context: KraftContext, configs_known: bool) -> ClusterHealth:
         needs_unclean_election,
         needs_unclean_election | (offline & (p.isr_count == 0) & (p.elr_count == 0)),
         up,
-        *loads,
+        *broker_loads(p, len(brokers)),
     )
 
 

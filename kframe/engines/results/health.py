@@ -8,7 +8,9 @@ from typing import Final
 
 import numpy as np
 
-from kframe.model.columns import Bool, Int32, Int64, UInt8
+from kframe import kernels
+from kframe.model.columns import Bool, Int32, Int64, Partitions, UInt8
+from kframe.model.kraft.columns import KraftPartitions
 
 #: Rows that are examined at a time.
 BLOCK_ROWS: Final = 1 << 16
@@ -75,6 +77,15 @@ class ClusterHealth:
     def replica_skew(self) -> Skew:
         """How unevenly replicas lie on the brokers."""
         return Skew.of(self.replicas[self.registered != 0])
+
+
+def broker_loads(p: Partitions | KraftPartitions, brokers: int) -> tuple[Int32, Int32, Int32, Int32]:
+    """(b,) loads of each broker: the last four columns of ``ClusterHealth``."""
+    leaders, preferred, replicas, in_sync = (np.empty(brokers, np.int32) for _ in range(4))
+    kernels.count_by_broker(
+        p.leader, p.slot_start, p.replica_count, p.isr_count, p.replica, p.isr, leaders, preferred, replicas, in_sync
+    )
+    return leaders, preferred, replicas, in_sync
 
 
 def newly(before: Bool | None, after: Bool | None) -> Bool | None:

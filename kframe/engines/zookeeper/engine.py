@@ -106,5 +106,3 @@ class ZookeeperEngine(ObservedController):
         controller_id = self.snapshot.controller_id
         if operation.verb is not Verb.ELECT and controller_id in operation.brokers:
             yield f"broker {controller_id} is the controller: a failover to another controller is not simulated"
-        if operation.verb is Verb.RESTART:
-            yield "replicas rejoin the ISR when they have caught up, which is not simulated"

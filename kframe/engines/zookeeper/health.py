@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kframe import kernels
-from kframe.engines.results.health import ClusterHealth, blocks
+from kframe.engines.results.health import ClusterHealth, blocks, broker_loads
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Bool, Int32
 from kframe.model.config import ControllerConfig
@@ -29,8 +29,6 @@ def health_of(cluster: ClusterState, config: ControllerConfig, configs_known: bo
         under_min_isr[rows] = is_counted & (is_offline | (isr_count < effective))
         at_min_isr[rows] = is_counted & ~is_offline & (isr_count == effective)
         under_replicated[rows] = is_counted & (isr_count < replica_count - (0 if adding is None else adding[rows]))
-    loads = tuple(np.empty(len(brokers), np.int32) for _ in range(4))
-    kernels.count_by_broker(p.leader, p.slot_start, p.replica_count, p.isr_count, p.replica, p.isr, *loads)
     needs_unclean_election = _needs_unclean_election(cluster, offline)
     return ClusterHealth(
         counted,
@@ -41,7 +39,7 @@ def health_of(cluster: ClusterState, config: ControllerConfig, configs_known: bo
         needs_unclean_election,
         needs_unclean_election,
         brokers.registered.copy(),
-        *loads,
+        *broker_loads(p, len(brokers)),
     )
 
 

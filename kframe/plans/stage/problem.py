@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from kframe import kernels
-from kframe.errors import ParameterError, SnapshotError
+from kframe.errors import ParameterError
 from kframe.model.columns import Bool, Int32, Int64, Ragged, UInt8
 from kframe.model.ids import NO_LEADER
 from kframe.plans.check.resolve import CheckedPlan, is_moving
@@ -74,11 +74,9 @@ class StageProblem:
 
 def stage_problem(checked: CheckedPlan, request: StageRequest) -> StageProblem:
     """The columns of a plan. Raises SnapshotError without leaders, InputError for capacities of unknown brokers."""
-    snapshot = checked.snapshot
-    if snapshot.partitions.leader is None:
-        raise SnapshotError(snapshot.source.name, "nothing about who leads", "a snapshot that has leaders and ISRs")
+    snapshot, leaders = checked.snapshot, checked.snapshot.known_leaders()
     brokers = np.array([facts.broker_id for facts in snapshot.brokers], np.int32)
-    leader = np.where(checked.rows >= 0, snapshot.partitions.leader[checked.rows], NO_LEADER)
+    leader = np.where(checked.rows >= 0, leaders[checked.rows], NO_LEADER)
     refused = _refused(checked, leader)
     staged = np.ones(len(checked.plan), np.bool_)
     staged[list(refused)] = False
