@@ -55,7 +55,7 @@ CHECKS := $(addprefix check-,types plugins newest stubs style)
 # The simulator is installed as a plugin is.
 PLUGINS := simulator $(patsubst %/pyproject.toml,%,$(wildcard plugins/*/pyproject.toml))
 # Plugins with kernels of their own have a setup.py beside their pyproject.toml, as kframe has.
-COMPILED_PLUGINS := $(patsubst %/setup.py,%,$(wildcard simulator/setup.py plugins/*/setup.py))
+COMPILED_PLUGINS := $(patsubst %/setup.py,%,$(wildcard plugins/*/setup.py))
 # Plugins' tests may use what other plugins offer for tests.
 PLUGIN_PATH := $(subst $() ,:,$(addprefix $(CURDIR)/,$(PLUGINS)))
 TESTS := tests simulator plugins benchmarks/suite
@@ -163,25 +163,25 @@ search: setup
 
 # ARGS may name sections: network, processes, resources, clocks.
 faults: setup
-	$(PY) -m kframe_kafka_wire.testing.fault_report --record docs/evidence/faults.json $(ARGS)
+	$(PY) -m verification.kafka_wire.fault_report --record docs/evidence/faults.json $(ARGS)
 
 # ARGS: --days, --seeds, --jobs, --record.
 week: setup
-	$(PY) -m kframe_simulator.testing.long_run $(ARGS)
+	$(PY) -m verification.simulator.long_run $(ARGS)
 
 # ARGS: --minutes, --seed.
 soak: setup
-	$(PY) -m kframe_kafka_wire.testing.soak --record docs/evidence/soak.json $(ARGS)
+	$(PY) -m verification.kafka_wire.soak --record docs/evidence/soak.json $(ARGS)
 
 # ARGS: --minutes, --seed, --pages.
 linearizability: setup
-	$(PY) -m kframe_kafka_wire.testing.linearizability --record docs/evidence/linearizability.json $(ARGS)
+	$(PY) -m verification.kafka_wire.linearizability --record docs/evidence/linearizability.json $(ARGS)
 
 # ARGS: --seed, --cases, --jobs.
 fuzz: setup
-	$(PY) -m kframe_zookeeper.testing.fuzz --cases $(FUZZ_CASES) $(ARGS)
-	$(PY) -m kframe_kafka_wire.testing.fuzz --cases $(FUZZ_CASES) $(ARGS)
-	$(PY) -m kframe_kraft.testing.fuzz --cases $(FUZZ_CASES) $(ARGS)
+	$(PY) -m verification.zookeeper.fuzz --cases $(FUZZ_CASES) $(ARGS)
+	$(PY) -m verification.kafka_wire.fuzz --cases $(FUZZ_CASES) $(ARGS)
+	$(PY) -m verification.kraft.fuzz --cases $(FUZZ_CASES) $(ARGS)
 
 # Not part of `make test`: about five minutes of CPU, and hours with --seeds. ARGS may name mutants.
 mutants: setup
@@ -273,9 +273,10 @@ check-types: setup
 	$(NICE) $(PY) -m mypy
 
 # All plugins share a cache, so that mypy reads kframe once. The tree has another: its tests have the same module names.
+# What verifies plugins imports all of them.
 check-plugins: setup
 	@set -e; for plugin in $(filter plugins/%,$(PLUGINS)); do echo "mypy $$plugin"; \
-		MYPYPATH="$(PLUGIN_PATH)" $(NICE) $(PY) -m mypy --cache-dir .mypy_cache/plugins $$plugin; done
+		MYPYPATH="$(PLUGIN_PATH)" $(NICE) $(PY) -m mypy --cache-dir .mypy_cache/plugins $$plugin verification; done
 
 check-newest: setup
 	$(NICE) $(PY) -m mypy --python-version $(NEWEST_PYTHON) $(PRODUCT)

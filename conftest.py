@@ -11,7 +11,7 @@ from types import ModuleType
 
 import pytest
 
-from kframe.testing.properties import load_profile
+from verification.support.properties import load_profile
 
 load_profile()
 
@@ -19,7 +19,7 @@ load_profile()
 STARTING_FIXTURES = {"folder", "needs_java", "spark", "toolbox", "zookeeper"}
 #: Fixtures of these names start them only if the test's module imports from STARTING_MODULES.
 AMBIGUOUS_FIXTURES = {"cluster", "tools"}
-STARTING_MODULES = {"kframe_zookeeper.testing.java", "kframe_zookeeper.testing.kafka"}
+STARTING_MODULES = {"verification.zookeeper.java", "verification.zookeeper.kafka"}
 #: Marks of tests in few files.
 RARE_MARKS = {"kernel", "matrix", "smoke"}
 
@@ -29,7 +29,7 @@ def no_process_remains() -> Iterator[None]:
     """Check that every process that a test started was ended by its handle. This fixture is set up first, so its check
     runs last, after all servers of the tests were stopped."""
     yield
-    process = sys.modules.get("kframe_zookeeper.testing.process")
+    process = sys.modules.get("verification.zookeeper.process")
     assert process is None or process.running_processes() == []
 
 

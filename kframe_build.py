@@ -6,7 +6,7 @@ for C, objects and modules, so that a change of mode does not recompile. There i
 machine of its platform. ``KFRAME_COMPILE=0`` compiles nothing: ``make setup`` installs the libraries with pip while it
 compiles the kernels.
 
-Plugins link to this file, because the isolated build of a distribution sees only its own folder.
+Plugins with kernels link to this file, because the isolated build of a distribution sees only its own folder.
 """
 
 from __future__ import annotations

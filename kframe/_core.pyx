@@ -3,7 +3,7 @@
 Every kernel takes typed views, ``const`` where it only reads, and writes into views marked OUT that the caller has
 allocated. It returns counts, releases the GIL and allocates nothing. Callers check shapes and index ranges once
 (``kframe.model.columns`` builds valid columns); a wrong dtype is a ValueError from the view itself. Each kernel has a
-reference of the same name and signature in ``kframe/kernels/reference/core.py``. Other kernels: ``kframe/kernels/``.
+reference of the same name and signature in ``verification/reference/core.py``. Other kernels: ``kframe/kernels/``.
 
 Recurring arguments: ``rows`` (k,) partition rows, unique; ``slot_start``, ``replica_count``, ``isr_count`` (n,) row
 columns; ``replica``, ``isr``, ``replica_flags`` (s,) slot columns, as in ``model/columns.py``; ``live`` (b,) 1 where a

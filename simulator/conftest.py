@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kframe_simulator import Simulation
-from kframe_simulator.testing.at_rest import QUIET
+from verification.simulator.at_rest import QUIET
 
 
 @pytest.fixture

@@ -20,10 +20,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from kframe_kafka_wire.testing.evidence import facts_lines, run_facts
-
 from tests.architecture.source import ROOT
 from tests.recording import OUTCOMES, FileResult, RecordReader
+from verification.kafka_wire.evidence import facts_lines, run_facts
 
 _FOLDERS: Final = ("tests", "simulator", "plugins", "benchmarks/suite")
 _DEBUG_LIBRARY: Final = ROOT / "build" / "debug" / "lib"

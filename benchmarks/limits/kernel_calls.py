@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from kframe import kernels
 from kframe.bench.clusters import whole_cluster
-from kframe.kernels import reference
-from kframe.kernels.reference import assignments, describe, kcat_topics, plan_cycles, plans, stages, znode_lines
 from kframe.model.columns import COLUMNS, Int32
 from kframe.model.ids import ElectionKind
+from verification import reference
+from verification.reference import assignments, describe, kcat_topics, plan_cycles, plans, stages, znode_lines
 
 LINE_BYTES: Final = 64
 #: Versions that Kafka 3.9's controller sends.

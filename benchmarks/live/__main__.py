@@ -55,7 +55,7 @@ Record = dict[str, Any]
 
 def alternate_runs(partitions: int, brokers: int, runs: int, heap: str, *, alone: bool) -> Iterator[Record]:
     """Every measurement of one size, Kafka's and kframe's runs in turn."""
-    from kframe_zookeeper.testing.kafka import jars  # Needs the plugin, which not every caller has.
+    from verification.zookeeper.kafka import jars  # Needs the plugin, which not every caller has.
 
     command = [sys.executable, "-m", SCRIPT, "--jars", str(jars()), "--partitions", str(partitions)]
     command += ["--brokers", str(brokers), "--heap", heap, "--runs", str(runs)]

@@ -31,7 +31,6 @@ from kframe_zookeeper.multiwrite import Writes, require, write_all
 from kframe_zookeeper.requests import check, create, encode_acl
 from kframe_zookeeper.session import Session
 from kframe_zookeeper.statewrite import NewStates, StateWriter
-from kframe_zookeeper.testing.servers import VERSION, ServerHandle, ServerOptions
 from kframe_zookeeper.znodes.topics import decode_state, encode_state
 
 from benchmarks.records import command_of, record_of
@@ -39,6 +38,7 @@ from benchmarks.timing import timed
 from kframe.plugin.cluster import NO_STATE
 from kframe.plugin.columns import Ragged, offsets_of
 from kframe.plugin.store import WriteCode
+from verification.zookeeper.servers import VERSION, ServerHandle, ServerOptions
 
 #: Requests that plain kazoo has in flight.
 WINDOW: Final = 2000

@@ -25,7 +25,6 @@ from typing import Any, Final
 from kazoo.client import KazooClient
 from kframe_zookeeper import paths
 from kframe_zookeeper.requests import check
-from kframe_zookeeper.testing.kafka import jars
 
 from benchmarks.live.__main__ import KFRAME, spread
 from benchmarks.live.broker import StandInBroker
@@ -45,6 +44,7 @@ from benchmarks.live.znodes import FAILING, populate
 from benchmarks.records import command_of, table, write_record
 from benchmarks.report.ratios import Ratio, to_record
 from benchmarks.timing import timed
+from verification.zookeeper.kafka import jars
 
 EVENTS: Final = ("failover", "broker-failure")
 #: Seconds until a server has read its snapshot and log.

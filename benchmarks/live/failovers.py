@@ -14,13 +14,13 @@ import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.records import describe_machine
+from verification.kafka_wire.failovers import INSTANCES, SESSION_MS, STANDBYS_MIN, failover_cluster
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -30,10 +30,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--freezes", type=int, default=20, help="how often it is frozen (SIGSTOP) beyond its session")
     parser.add_argument("--out", type=Path, help="write the record to this file")
     options = parser.parse_args(arguments)
-    # The type checker does not know the plugin.
-    cluster_tests: Any = import_module("kframe_kafka_wire.testing.failovers")
     failovers: list[Any] = []
-    with tempfile.TemporaryDirectory() as folder, cluster_tests.failover_cluster(Path(folder)) as cluster:
+    with tempfile.TemporaryDirectory() as folder, failover_cluster(Path(folder)) as cluster:
         brokers_before = cluster.epochs_of_elected_brokers()
         for run, count in ((cluster.kill, options.kills), (cluster.freeze, options.freezes)):
             for _ in range(count):
@@ -45,9 +43,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "machine": describe_machine(),
         "command": f"python -m benchmarks.live.failovers --kills {options.kills} --freezes {options.freezes}",
         "brokers": 3,
-        "instances": len(cluster_tests.INSTANCES),
-        "standbys_at_least": cluster_tests.STANDBYS_MIN,
-        "session_timeout_ms": cluster_tests.SESSION_MS,
+        "instances": len(INSTANCES),
+        "standbys_at_least": STANDBYS_MIN,
+        "session_timeout_ms": SESSION_MS,
         "controller_epochs_won_by_brokers": won_by_brokers,
         "summary": [_summary(cause, failovers) for cause in ("killed", "frozen")],
     }

@@ -23,13 +23,13 @@ from typing import Any, Final
 import numpy as np
 from kframe_zookeeper.settings import settings_of_url
 from kframe_zookeeper.store import ZooKeeperStore
-from kframe_zookeeper.testing.servers import VERSION
 
 from benchmarks.live.bulk_access import BROKERS, PARTITIONS_A_TOPIC, server
 from benchmarks.records import ROOT, command_of, record_of
 from kframe.plugin.cluster import NO_STATE, TopicTable
 from kframe.plugin.columns import Int32, Ragged
 from kframe.plugin.store import Event, SessionExpired, StateChange
+from verification.zookeeper.servers import VERSION
 
 REPLICATION_FACTOR: Final = 3
 #: How often the watcher looks whether it is let run.

@@ -10,7 +10,7 @@ pytest-benchmark::
 A run needs a fresh cluster, so each round is one run and is not calibrated: ``--benchmark-max-time`` has no effect,
 ``--bench-seconds`` limits the rounds.
 
-``answers.json`` holds the known answers: digests of the decisions, the final columns and all encoded bytes. The
-reference kernels give the same answers (``KFRAME_KERNELS=reference``). After an intended change ``--new-answers``
-writes them anew, at every size in the file. At other sizes a result says ``"answer_known": false``.
+``answers.json`` holds the known answers: digests of the decisions, the final columns and all encoded bytes. A test
+compares those of the reference kernels. After an intended change ``--new-answers`` writes them anew, at every size in
+the file. At other sizes a result says ``"answer_known": false``.
 """

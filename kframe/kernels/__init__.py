@@ -1,28 +1,20 @@
-"""All kernels: the compiled ones, or with ``KFRAME_KERNELS=reference`` the reference kernels.
-
-There is no silent fallback: without compiled modules the import fails.
-"""
+"""All compiled kernels. Without them the import fails: there is no slow substitute."""
 
 from __future__ import annotations
 
-import os
-
-if os.environ.get("KFRAME_KERNELS", "compiled") == "reference":
-    from kframe.kernels.reference import *  # noqa: F403
-else:
-    from kframe._core import *  # noqa: F403
-    from kframe.kernels._assignments import *  # noqa: F403
-    from kframe.kernels._describe import *  # noqa: F403
-    from kframe.kernels._elections import *  # noqa: F403
-    from kframe.kernels._kcat_topics import *  # noqa: F403
-    from kframe.kernels._kraft_partitions import *  # noqa: F403
-    from kframe.kernels._plan_cycles import *  # noqa: F403
-    from kframe.kernels._plans import *  # noqa: F403
-    from kframe.kernels._reassignments import *  # noqa: F403
-    from kframe.kernels._replica_index import *  # noqa: F403
-    from kframe.kernels._request_entries import *  # noqa: F403
-    from kframe.kernels._request_sections import *  # noqa: F403
-    from kframe.kernels._stages import *  # noqa: F403
-    from kframe.kernels._states import *  # noqa: F403
-    from kframe.kernels._sweep import *  # noqa: F403
-    from kframe.kernels._znode_lines import *  # noqa: F403
+from kframe._core import *  # noqa: F403
+from kframe.kernels._assignments import *  # noqa: F403
+from kframe.kernels._describe import *  # noqa: F403
+from kframe.kernels._elections import *  # noqa: F403
+from kframe.kernels._kcat_topics import *  # noqa: F403
+from kframe.kernels._kraft_partitions import *  # noqa: F403
+from kframe.kernels._plan_cycles import *  # noqa: F403
+from kframe.kernels._plans import *  # noqa: F403
+from kframe.kernels._reassignments import *  # noqa: F403
+from kframe.kernels._replica_index import *  # noqa: F403
+from kframe.kernels._request_entries import *  # noqa: F403
+from kframe.kernels._request_sections import *  # noqa: F403
+from kframe.kernels._stages import *  # noqa: F403
+from kframe.kernels._states import *  # noqa: F403
+from kframe.kernels._sweep import *  # noqa: F403
+from kframe.kernels._znode_lines import *  # noqa: F403

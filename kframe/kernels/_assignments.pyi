@@ -1,3 +1,14 @@
-"""The signatures are those of the reference kernels. The .pyx file has the shapes, and what is IN or OUT."""
+"""The types of the compiled module; the .pyx file has the shapes, and what is IN or OUT."""
 
-from kframe.kernels.reference.assignments import *  # noqa: F403
+from kframe.model.columns import Int32
+
+def read_assignments(
+    text: bytes,
+    start: int,
+    topics: Int32,
+    partition: Int32,
+    counts: Int32,
+    log_dirs: Int32,
+    values: Int32,
+    result: Int32,
+) -> int: ...

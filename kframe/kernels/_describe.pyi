@@ -1,3 +1,18 @@
-"""The signatures are those of the reference kernels. The .pyx file has the shapes, and what is IN or OUT."""
+"""The types of the compiled module; the .pyx file has the shapes, and what is IN or OUT."""
 
-from kframe.kernels.reference.describe import *  # noqa: F403
+from kframe.model.columns import Int32
+
+def read_describe_lines(
+    text: bytes,
+    start: int,
+    max_line_bytes: int,
+    topic: bytes,
+    headers: Int32,
+    line: Int32,
+    partition: Int32,
+    leader: Int32,
+    masks: Int32,
+    counts: Int32,
+    values: Int32,
+    result: Int32,
+) -> int: ...

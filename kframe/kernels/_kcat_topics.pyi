@@ -1,3 +1,15 @@
-"""The signatures are those of the reference kernels. The .pyx file has the shapes, and what is IN or OUT."""
+"""The types of the compiled module; the .pyx file has the shapes, and what is IN or OUT."""
 
-from kframe.kernels.reference.kcat_topics import *  # noqa: F403
+from kframe.model.columns import Int32
+
+def read_kcat_topics(
+    text: bytes,
+    start: int,
+    state: int,
+    topics: Int32,
+    partition: Int32,
+    leader: Int32,
+    counts: Int32,
+    values: Int32,
+    result: Int32,
+) -> int: ...

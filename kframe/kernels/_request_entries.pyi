@@ -1,8 +1,86 @@
-"""The signatures are those of the reference kernels. The .pyx file has the shapes, and what is IN or OUT."""
+"""The types of the compiled module; the .pyx file has the shapes, and what is IN or OUT."""
 
-from kframe.kernels.reference.requests import copy_entries as copy_entries
-from kframe.kernels.reference.requests import size_leader_and_isr as size_leader_and_isr
-from kframe.kernels.reference.requests import size_update_metadata as size_update_metadata
-from kframe.kernels.reference.requests import write_leader_and_isr as write_leader_and_isr
-from kframe.kernels.reference.requests import write_stop_replica as write_stop_replica
-from kframe.kernels.reference.requests import write_update_metadata as write_update_metadata
+from kframe.model.columns import Int16, Int32, Int64, UInt8
+
+def size_leader_and_isr(
+    rows: Int32,
+    version: int,
+    slot_start: Int32,
+    replica_count: Int16,
+    isr_count: Int16,
+    replica_flags: UInt8,
+    entry_size: Int32,
+) -> int: ...
+def write_leader_and_isr(
+    rows: Int32,
+    version: int,
+    partition: Int32,
+    leader: Int16,
+    leader_epoch: Int32,
+    controller_epoch: Int32,
+    partition_epoch: Int32,
+    recovery: UInt8,
+    slot_start: Int32,
+    replica_count: Int16,
+    isr_count: Int16,
+    replica: Int16,
+    isr: Int16,
+    replica_flags: UInt8,
+    broker_ids: Int32,
+    entry_size: Int32,
+    pool_offset: Int64,
+    pool: UInt8,
+) -> int: ...
+def copy_entries(
+    rows: Int32,
+    is_new: UInt8,
+    is_new_from_end: int,
+    row_size: Int32,
+    pool_offset: Int64,
+    pool: UInt8,
+    entry_offset: Int64,
+    out: UInt8,
+) -> int: ...
+def size_update_metadata(
+    rows: Int32,
+    version: int,
+    slot_start: Int32,
+    replica_count: Int16,
+    isr_count: Int16,
+    replica: Int16,
+    replica_flags: UInt8,
+    live: UInt8,
+    entry_size: Int32,
+) -> int: ...
+def write_update_metadata(
+    rows: Int32,
+    version: int,
+    topic: Int32,
+    partition: Int32,
+    leader: Int16,
+    leader_epoch: Int32,
+    controller_epoch: Int32,
+    partition_epoch: Int32,
+    slot_start: Int32,
+    replica_count: Int16,
+    isr_count: Int16,
+    replica: Int16,
+    isr: Int16,
+    replica_flags: UInt8,
+    broker_ids: Int32,
+    live: UInt8,
+    topic_deleting: UInt8,
+    row_size: Int32,
+    entry_offset: Int64,
+    out: UInt8,
+) -> int: ...
+def write_stop_replica(
+    rows: Int32,
+    version: int,
+    partition: Int32,
+    leader_epoch: Int32,
+    delete: UInt8,
+    row_size: Int32,
+    entry_offset: Int64,
+    out: UInt8,
+) -> int: ...

@@ -1,6 +1,5 @@
-"""The signatures are those of the reference kernels. The .pyx file has the shapes, and what is IN or OUT."""
+"""The types of the compiled module; the .pyx file has the shapes, and what is IN or OUT."""
 
-from kframe.kernels.reference.selectors import *  # noqa: F403
 from kframe.model.columns import Int16, Int32, Partitions, UInt8
 from kframe.model.elections import ElectionBatch
 
@@ -22,3 +21,20 @@ def choose_leaders_native(
     scratch: tuple[Int16, UInt8] | None,
     leader: Int32,
 ) -> int: ...
+def gather_candidates(
+    kind: int,
+    rows: Int32,
+    p: Partitions,
+    live: UInt8,
+    allowed: UInt8,
+    offsets: Int32,
+    candidates: Int32,
+    may_lead: UInt8,
+    first: Int16,
+) -> int: ...
+def mark_candidates(kind: int, rows: Int32, p: Partitions, live: UInt8, eligible: UInt8, in_sync: UInt8) -> None: ...
+def count_violations(
+    kind: int, rows: Int32, p: Partitions, live: UInt8, allowed: UInt8, first: Int16, leader: Int32
+) -> int: ...
+def take_first(offsets: Int32, values: Int32, mask: UInt8, out: Int32) -> bool: ...
+def batch_seed(kind: int, rows: Int32, topic: Int32, partition: Int32, leader_epoch: Int32) -> int: ...

@@ -1,3 +1,48 @@
-"""The signatures are those of the reference kernels. The .pyx file has the shapes, and what is IN or OUT."""
+"""The types of the compiled module; the .pyx file has the shapes, and what is IN or OUT."""
 
-from kframe.kernels.reference.stages import *  # noqa: F403
+from kframe.model.columns import Float64, Int16, Int32, Int64, UInt8
+
+def schedule_stages(
+    group_offsets: Int32,
+    rank: UInt8,
+    add_offsets: Int32,
+    adding: Int32,
+    remove_offsets: Int32,
+    removing: Int32,
+    source: Int32,
+    size: Int64,
+    limits: Int64,
+    members: Int32,
+    heads: Int32,
+    queue: Int32,
+    scratch: Int32,
+    starts: Int32,
+    staged: Int32,
+    total: Int64,
+    load: Int64,
+    pending: Int64,
+    pressure: Float64,
+    free: Int64,
+    stage: Int32,
+) -> int: ...
+def count_harmed(
+    group: Int32,
+    leader: Int16,
+    slot_start: Int32,
+    replica_count: Int16,
+    isr_count: Int16,
+    replica: Int16,
+    isr: Int16,
+    min_isr: Int32,
+    new_leader: Int16,
+    new_slot_start: Int32,
+    new_replica_count: Int16,
+    new_isr_count: Int16,
+    new_replica: Int16,
+    new_isr: Int16,
+    new_min_isr: Int32,
+    unclean: UInt8,
+    registered: UInt8,
+    rack: Int32,
+    harm: Int32,
+) -> int: ...

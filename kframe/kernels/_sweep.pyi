@@ -1,3 +1,55 @@
-"""The signatures are those of the reference kernels. The .pyx file has the shapes, and what is IN or OUT."""
+"""The types of the compiled module; the .pyx file has the shapes, and what is IN or OUT."""
 
-from kframe.kernels.reference.sweep import *  # noqa: F403
+from kframe.model.columns import Int8, Int16, Int32, Int64, UInt8
+
+def count_failures(
+    first: int,
+    last: int,
+    topic: Int32,
+    leader: Int16,
+    partition_epoch: Int32,
+    slot_start: Int32,
+    replica_count: Int16,
+    isr_count: Int16,
+    replica: Int16,
+    isr: Int16,
+    registered: UInt8,
+    rack: Int32,
+    rack_bit: Int64,
+    deleting: UInt8,
+    min_insync: Int32,
+    unclean: UInt8,
+    totals: Int32,
+    brokers: Int32,
+    racks: Int32,
+    leads: Int32,
+    broker_leads: Int32,
+    rack_leads: Int32,
+    successors: Int32,
+    further_replicas: Int32,
+    shared_racks: Int32,
+) -> int: ...
+def count_pair_failures(
+    first: int,
+    last: int,
+    topic: Int32,
+    leader: Int16,
+    partition_epoch: Int32,
+    slot_start: Int32,
+    replica_count: Int16,
+    isr_count: Int16,
+    replica: Int16,
+    isr: Int16,
+    registered: UInt8,
+    rack: Int32,
+    rack_bit: Int64,
+    deleting: UInt8,
+    min_insync: Int32,
+    unclean: UInt8,
+    scratch: Int32,
+    pairs: Int32,
+    lead_key: Int64,
+    lead_change: Int8,
+    third_key: Int64,
+    further_pairs: Int32,
+) -> int: ...

@@ -1,3 +1,17 @@
-"""The signatures are those of the reference kernels. The .pyx file has the shapes, and what is IN or OUT."""
+"""The types of the compiled module; the .pyx file has the shapes, and what is IN or OUT."""
 
-from kframe.kernels.reference.znode_lines import *  # noqa: F403
+from kframe.model.columns import Int32
+
+def read_znode_lines(
+    text: bytes,
+    start: int,
+    max_line_bytes: int,
+    groups: Int32,
+    assigned: Int32,
+    replicas: Int32,
+    line: Int32,
+    numbers: Int32,
+    counts: Int32,
+    values: Int32,
+    result: Int32,
+) -> int: ...

@@ -12,7 +12,7 @@ def test_top_of_package_has_at_most_four_files() -> None:
 
 
 def test_all_distributions_build_by_same_definition() -> None:
-    for folder in ("plugins/kafka_wire", "plugins/kraft", "plugins/zookeeper", "simulator"):
+    for folder in ("plugins/kafka_wire", "plugins/kraft", "plugins/zookeeper"):
         definition = ROOT / folder / "kframe_build.py"
         assert definition.is_symlink(), folder
         assert definition.resolve() == ROOT / "kframe_build.py"

@@ -12,7 +12,7 @@ import pytest
 from benchmarks.limits import roofline
 from benchmarks.limits.kernel_calls import LINE_BYTES, NOT_MEASURED, WHOLE_ONLY, KernelCluster, calls_of, run
 from kframe import kernels
-from kframe.kernels import reference
+from verification import reference
 
 PARTITIONS, BROKERS = 1_200, 40
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from kframe.snapshot import write_snapshot
-from kframe.testing.loggers import restored_loggers
 from tests.whatif.samples import small
+from verification.support.loggers import restored_loggers
 
 
 @pytest.fixture

@@ -9,7 +9,10 @@ from typing import Final
 from uuid import UUID
 
 from crc32c import crc32c
-from kframe_kraft.testing.written_log import (
+
+from kframe.plugin.kraft import records
+from tests.cli.malformed_texts import MalformedFile
+from verification.kraft.written_log import (
     ORDERS,
     START_MS,
     WrittenLog,
@@ -18,9 +21,6 @@ from kframe_kraft.testing.written_log import (
     registration,
     small_cluster,
 )
-
-from kframe.plugin.kraft import records
-from tests.cli.malformed_texts import MalformedFile
 
 _HEADER_BYTES: Final = 61
 #: Offsets in the header of a batch, and a codec above those of Kafka.

@@ -9,13 +9,13 @@ from uuid import UUID
 
 import pytest
 from kframe_kraft.documents import DifferenceRow, LogRow
-from kframe_kraft.testing.written_log import WrittenLog, change, registration, small_cluster
 from kframe_kraft.time_travel.differences import COLUMNS as DIFFERENCE_COLUMNS
 from kframe_kraft.time_travel.entries import COLUMNS as LOG_COLUMNS
 
 from kframe.plugin.kraft import control, records
 from tests.cli.running import kframe
 from tests.schemas import assert_valid
+from verification.kraft.written_log import WrittenLog, change, registration, small_cluster
 
 FENCED: Final = registration(1, fenced=1)
 

@@ -19,7 +19,7 @@ from kframe.cli.monitor import CLIENTS_MAX, LISTENER, Monitor, is_loopback, pars
 from kframe.embedded import MemoryEnsemble, RecordingTransport
 from kframe.errors import ConfigError
 from kframe.testing.clusters import cluster_of, healthy
-from kframe.testing.descriptors import exhausted_descriptors
+from verification.support.descriptors import exhausted_descriptors
 
 ID = 1000
 

@@ -9,9 +9,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kframe.cli.app import cli
-from kframe.testing.pipes import ImmediateTimer, written_pipe
 from tests.cli.running import CLUSTER, HEALTHY, PLAN, kframe
 from tests.snapshot.samples import DESCRIBE
+from verification.support.pipes import ImmediateTimer, written_pipe
 
 KRAFT = DESCRIBE.replace("Elr: N/A\tLastKnownElr: N/A", "Elr: 3\tLastKnownElr: ").replace("Isr: 1,2,3", "Isr: 1,2")
 _READERS = {

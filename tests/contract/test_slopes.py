@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kframe.testing.slopes import slope_of
+from verification.support.slopes import slope_of
 
 #: Five-second samples of an hour.
 SECONDS = np.arange(0, 3600, 5.0)

@@ -36,8 +36,8 @@ from kframe.runtime.loop import ControllerLoop
 from kframe.scenario.format import read_scenario
 from kframe.scenario.runner import ScenarioRunner
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy, registration
-from kframe.testing.properties import examples
-from kframe.testing.sampling import every_nth
+from verification.support.properties import examples
+from verification.support.sampling import every_nth
 
 BROKERS = (1, 2, 3, 4)
 SCENARIOS = sorted((Path(__file__).parents[1] / "golden" / "scenarios").glob("*.yaml"))

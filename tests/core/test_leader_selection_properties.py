@@ -16,7 +16,6 @@ from kframe.core.selectors.kafka_selectors import SHIPPED
 from kframe.core.selectors.lazy_view import election_batch
 from kframe.core.selectors.leader_selection import Selection, find_faults, run_selector
 from kframe.kernels import _selectors
-from kframe.kernels.reference import selectors as reference_selectors
 from kframe.model.brokers import Registration
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32, Ragged, UInt8
@@ -24,6 +23,7 @@ from kframe.model.elections import ElectionBatch, LeaderSelector
 from kframe.model.ids import NO_LEADER, ElectionKind, ReplicaFlag
 from kframe.registry.random_elections import random_cluster
 from tests.core.equal_rows import OFFLINE_BROKERS, even_cluster, even_rows
+from verification.reference import selectors as reference_selectors
 
 BROKERS = 5
 

@@ -19,7 +19,6 @@ from kframe.core.selectors.leader_selection import FaultKind, Selection
 from kframe.core.state_machines import leader_election, partition_state_machine
 from kframe.embedded import Api
 from kframe.errors import ErrorCode
-from kframe.kernels import reference
 from kframe.model.events import (
     ControlledShutdownRequested,
     ElectionRequested,
@@ -28,6 +27,7 @@ from kframe.model.events import (
 from kframe.model.ids import NO_BROKER_EPOCH, ElectionKind, PartitionState, ReplicaFlag
 from kframe.testing.clusters import PartitionSpec, cluster_of
 from tests.core.driver import Driver, state_of
+from verification import reference
 
 Brokers: TypeAlias = tuple[int, ...]
 

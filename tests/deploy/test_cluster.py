@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from kframe_zookeeper.testing.commands import RunningCommand
-from kframe_zookeeper.testing.java import missing
-from kframe_zookeeper.testing.kafka import Cluster
-from kframe_zookeeper.testing.process import until
-from kframe_zookeeper.testing.servers import HOST, ServerHandle, ServerOptions, free_ports
 
 from kframe.api.properties import read_properties
+from kframe.testing.waiting import until
 from tests.deploy.test_commands import COMPOSE, DEPLOY
+from verification.zookeeper.commands import RunningCommand
+from verification.zookeeper.java import missing
+from verification.zookeeper.kafka import Cluster
+from verification.zookeeper.servers import HOST, ServerHandle, ServerOptions, free_ports
 
 #: Keys that have other values without containers.
 ADDRESSES: Final = {"zookeeper.connect", "listeners", "log.dirs"}

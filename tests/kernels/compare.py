@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kframe import kernels
-from kframe.kernels import reference
+from verification import reference
 
 #: Initial value of OUT arrays and of the guards around them. It reveals skipped and excess writes.
 GUARD: Final = 0x5A

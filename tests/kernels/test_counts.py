@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kframe import kernels
-from kframe.kernels import reference
+from verification import reference
 
 pytestmark = pytest.mark.kernel
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kframe import kernels
-from kframe.kernels import reference
 from tests.snapshot.corrupted import corrupted, listings
+from verification import reference
 
 pytestmark = pytest.mark.kernel
 

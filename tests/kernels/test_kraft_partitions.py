@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kframe.kernels.reference import kraft_partitions
 from kframe.model.columns import Ragged
 from kframe.model.kraft import directories
 from kframe.model.kraft.ids import KraftElection
@@ -21,6 +20,7 @@ from kframe.model.kraft.releases import CompletionRule
 from tests.architecture.source import ROOT
 from tests.kernels.compare import check_kernel
 from tests.kraft.strategies import BROKERS, PARTITIONS, TOPICS, clusters
+from verification.reference import kraft_partitions
 
 pytestmark = pytest.mark.kernel
 

@@ -14,8 +14,8 @@ import pytest
 
 from kframe import kernels
 from kframe.engines.zookeeper.sweep_healthy import rack_bits
-from kframe.kernels import reference
 from tests.kernels.compare import failure_counts, pair_failure_counts, parameters
+from verification import reference
 
 pytestmark = pytest.mark.kernel
 

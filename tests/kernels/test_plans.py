@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kframe import kernels
-from kframe.kernels.reference import plan_cycles, plans
 from kframe.model.columns import offsets_of
 from kframe.plans.generate.cycles import open_targets
+from verification.reference import plan_cycles, plans
 
 pytestmark = pytest.mark.kernel
 

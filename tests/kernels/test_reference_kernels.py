@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -17,9 +16,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kframe import _core, kernels
-from kframe.kernels import _selectors, reference
-from kframe.kernels.reference import (
+from kframe.kernels import _selectors
+from kframe.model.cluster import ClusterState
+from kframe.model.columns import COLUMNS, Int32, Ragged
+from kframe.model.ids import ElectionKind
+from tests.cluster_strategies import clusters, subset
+from tests.kernels.compare import GUARD, GUARDS, call, check_kernel, parameters
+from verification import reference
+from verification.reference import (
     assignments,
+    core,
     describe,
     kcat_topics,
     kraft_partitions,
@@ -31,11 +37,6 @@ from kframe.kernels.reference import (
     sweep,
     znode_lines,
 )
-from kframe.model.cluster import ClusterState
-from kframe.model.columns import COLUMNS, Int32, Ragged
-from kframe.model.ids import ElectionKind
-from tests.cluster_strategies import clusters, subset
-from tests.kernels.compare import GUARD, GUARDS, call, check_kernel, parameters
 
 pytestmark = pytest.mark.kernel
 
@@ -235,7 +236,7 @@ def kernel_names(module: ModuleType) -> set[str]:
 
 def test_every_kernel_has_reference_and_differential_test() -> None:
     assert kernel_names(reference) == kernel_names(kernels) == set(CASES) | COMPARED_ELSEWHERE
-    assert reference.DEBUG is False
+    assert core.DEBUG is False
 
 
 @pytest.mark.parametrize(
@@ -248,18 +249,16 @@ def test_kernels_have_parameters_of_references(name: str, module: ModuleType, tw
     assert parameters(module, name) == parameters(twin, name)
 
 
-@pytest.mark.parametrize("requested, uses_reference", [("reference", True), ("compiled", False), (None, False)])
-def test_environment_variable_selects_reference_kernels(requested: str | None, uses_reference: bool) -> None:
-    environment = {key: value for key, value in os.environ.items() if key != "KFRAME_KERNELS"}
-    environment |= {"KFRAME_KERNELS": requested} if requested else {}
+@pytest.mark.parametrize("before, outcome", [("", "True"), ("import kframe.kernels; ", "RuntimeError")])
+def test_reference_kernels_replace_kernels_before_their_import(before: str, outcome: str) -> None:
     code = (
-        "from kframe import kernels; from kframe.kernels import reference;"
+        f"{before}from verification import reference;"
+        "from verification.reference.kernels import use_reference_kernels; use_reference_kernels();"
+        "from kframe import kernels;"
         "print(kernels.choose_leaders is reference.choose_leaders)"
     )
-    completed = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
-    )
-    assert completed.stdout.strip() == str(uses_reference)
+    completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert outcome in completed.stdout + completed.stderr
 
 
 @given(fixture=kernel_fixtures())

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kframe import kernels
-from kframe.kernels import reference
-from kframe.kernels.reference.replica_index import DELTA_SLACK
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int16, Int32, Int64, UInt8
 from tests.cluster_strategies import clusters
+from verification import reference
+from verification.reference.replica_index import DELTA_SLACK
 
 pytestmark = pytest.mark.kernel
 

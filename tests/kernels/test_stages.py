@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kframe import kernels
-from kframe.kernels.reference import stages as reference
 from kframe.model.columns import Partitions, Ragged, offsets_of
+from verification.reference import stages as reference
 
 pytestmark = pytest.mark.kernel
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from kframe import kernels
 from kframe.engines.zookeeper.sweep_healthy import rack_bits
-from kframe.kernels.reference import sweep as reference
 from kframe.model.cluster import ClusterState
 from tests.cluster_strategies import clusters
 from tests.kernels.compare import failure_counts, pair_failure_counts
+from verification.reference import sweep as reference
 
 pytestmark = pytest.mark.kernel
 

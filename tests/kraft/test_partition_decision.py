@@ -1,4 +1,4 @@
-"""Decisions over columns equal a naive decision for each partition, whatever the state and the targets."""
+"""Decisions over columns equal a reference decision for each partition, whatever the state and the targets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.kraft.record_versions import RecordAndVersion, newest_version
 from kframe.model.kraft.records import ConfigRecord, FeatureLevelRecord, Ids, PartitionRecord
 from kframe.model.kraft.views import partition_record
-from tests.kraft.naive_decision import Decision
+from tests.kraft.reference_decision import Decision
 from tests.kraft.strategies import BROKERS, PARTITIONS, TOPICS, clusters, directory_lists, member_lists
 
 
@@ -82,7 +82,7 @@ def targets(draw: st.DrawFn, metadata: ClusterMetadata, row: int) -> Target:
     )
 
 
-def naive(fixture: Fixture, target: Target) -> RecordAndVersion | None:
+def expected_record(fixture: Fixture, target: Target) -> RecordAndVersion | None:
     metadata = fixture.context.metadata
     stored = partition_record(metadata, target.row)
     first = partition_record(metadata, target.row - stored.partition_id)
@@ -116,7 +116,7 @@ def is_acceptable(metadata: ClusterMetadata, stored: PartitionRecord, broker: in
 
 
 @given(fixtures())
-def test_column_decisions_equal_naive_decisions(fixture: Fixture) -> None:
+def test_column_decisions_equal_reference_decisions(fixture: Fixture) -> None:
     metadata, row_targets = fixture.context.metadata, fixture.targets
     index = metadata.brokers.indexes_of
     changes = plan_changes(
@@ -133,7 +133,7 @@ def test_column_decisions_equal_naive_decisions(fixture: Fixture) -> None:
             unclean_broker=fixture.unclean_broker,
         ),
     )
-    assert changes.records_by_row() == [naive(fixture, target) for target in row_targets]
+    assert changes.records_by_row() == [expected_record(fixture, target) for target in row_targets]
 
 
 @given(fixtures(), st.sampled_from(KraftElection))

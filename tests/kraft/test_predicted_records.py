@@ -19,9 +19,6 @@ import numpy as np
 import pytest
 from kframe_kraft.disk import read_history, read_properties
 from kframe_kraft.sources import read_image
-from kframe_kraft.testing.kafka_nodes import KraftCluster, KraftNode, KraftOptions, missing
-from kframe_kraft.testing.kafka_tools import KafkaTools
-from kframe_zookeeper.testing.process import wait_until
 
 from kframe import read_snapshot
 from kframe.core.kraft.brokers.broker_events import fence_broker
@@ -31,7 +28,10 @@ from kframe.model.ids import NO_LEADER, RecoveryState
 from kframe.model.kraft.record_versions import RecordAndVersion
 from kframe.plugin.kraft import directory_ids, records
 from kframe.snapshot import Snapshot
+from kframe.testing.waiting import wait_until
 from kframe.whatif import WhatIf
+from verification.kraft.kafka_nodes import KraftCluster, KraftNode, KraftOptions, missing
+from verification.kraft.kafka_tools import KafkaTools
 
 #: The test of ``kframe controller shadow`` compares the records of these events, and of others.
 pytestmark = [pytest.mark.real, pytest.mark.extended]

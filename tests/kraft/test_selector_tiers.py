@@ -21,11 +21,11 @@ from kframe.scenario import strict_yaml
 from kframe.scenario.kraft.format import parse_kraft_scenario
 from kframe.scenario.kraft.runner import KraftScenarioRunner
 from kframe.snapshot import Snapshot, Source
-from kframe.testing.properties import examples
 from kframe.whatif import FailOn, WhatIf
 from tests.kraft.strategies import clusters
 from tests.registry.native_reference import SELECT
 from tests.whatif.kraft_samples import new_whatif, partition, state
+from verification.support.properties import examples
 
 NAME: Final = "last-replica"
 Tier = Callable[[bool], LeaderSelector]

@@ -18,7 +18,7 @@ from tests.snapshot.samples import EXAMPLES, example, facts
 from tests.snapshot.strategies import snapshots
 
 
-def naive_conditions(snapshot: Snapshot, row: dict[str, Any]) -> dict[str, bool | None]:
+def reference_conditions(snapshot: Snapshot, row: dict[str, Any]) -> dict[str, bool | None]:
     """Return the conditions of one partition."""
     adding, removing, topics = row["adding_replicas"], row["removing_replicas"], snapshot.topics
     reassigning = None if adding is None or removing is None else bool(adding or removing)
@@ -45,7 +45,7 @@ def test_conditions(snapshot: Snapshot) -> None:
     rows = list(facts(snapshot).values())
     conditions = conditions_of(snapshot)
     for number, row in enumerate(rows):
-        for name, expected in naive_conditions(snapshot, row).items():
+        for name, expected in reference_conditions(snapshot, row).items():
             mask = getattr(conditions, name)
             assert (None if mask is None else bool(mask[number])) == expected, (name, row)
 

@@ -30,7 +30,6 @@ from kframe.spark.stages import FAILOVER
 from kframe.spark.sweeping import FAILURES, Sweeping, sweep_whole, swept_whole
 from kframe.spark.validate import validate_whole
 from kframe.spark.whole import Output, Unit, play_units
-from kframe.testing.properties import examples
 from kframe.whatif import SortBy, WhatIf
 from tests.spark.kraft_fleets import kraft_scenarios, kraft_snapshot
 from tests.spark.sharding import (
@@ -44,6 +43,7 @@ from tests.spark.sharding import (
     to_play,
 )
 from tests.spark.test_sweeping import reference_sweep
+from verification.support.properties import examples
 
 RANDOMS = st.randoms(use_true_random=False)
 

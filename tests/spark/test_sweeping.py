@@ -15,13 +15,13 @@ from kframe.snapshot.generate import Health, generate
 from kframe.spark import sweeping
 from kframe.spark.part import SHARD_WITH_FACTS
 from kframe.spark.sweeping import COUNTS, FAILURES, Sweeping, counted, ranked, sweep_whole
-from kframe.testing.properties import examples
 from kframe.whatif import SortBy
 from kframe.whatif.sweep import sweep
 from kframe.whatif.sweep_export import failures_table
 from tests.snapshot.samples import example
 from tests.spark.sharding import Rows, clusters, shard_rows, table, to_play
 from tests.spark.test_failover import frames, rows
+from verification.support.properties import examples
 
 HEALTHY = generate(20, 3, racks=2)
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from kframe.model.cluster import PartitionView
 from kframe.snapshot import Health, Snapshot, generate
-from kframe.testing.properties import examples
 from kframe.whatif import FailOn, WhatIf
+from verification.support.properties import examples
 
 
 @dataclass(frozen=True, slots=True)

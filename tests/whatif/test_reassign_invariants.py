@@ -13,9 +13,9 @@ from kframe.plans.check.report import PlanReport
 from kframe.plans.check.resolve import replica_loads, resolve_plan
 from kframe.plans.file.read import load_plan
 from kframe.snapshot import Health, Snapshot, generate, read_snapshot
-from kframe.testing.properties import examples
 from kframe.whatif import WhatIf
 from tests.architecture.source import ROOT
+from verification.support.properties import examples
 
 CLUSTER = ROOT / "examples" / "clusters" / "kafka-3.9.1-six-brokers"
 

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from kframe.model.columns import Ragged
 from kframe.snapshot import BrokerFacts, PartitionFacts, Snapshot, Source, TopicFacts
-from kframe.testing.properties import examples
 from kframe.whatif import FailOn, Outcome, WhatIf
 from kframe.whatif.sweep import sweep
 from tests.cluster_strategies import clusters
+from verification.support.properties import examples
 
 #: (a topic's configs).
 CONFIGS = st.fixed_dictionaries(

@@ -17,8 +17,6 @@ from kframe.model.kraft.ids import ELR_VERSION, MetadataLevel
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.kraft.records import BrokerFeature
 from kframe.snapshot import Snapshot, Source
-from kframe.testing.properties import examples
-from kframe.testing.sampling import every_nth
 from kframe.whatif import FailOn, Outcome, WhatIf
 from kframe.whatif.sweep import sweep
 from tests.kraft.golden import SCENARIOS
@@ -26,6 +24,8 @@ from tests.kraft.strategies import clusters
 from tests.snapshot.test_kraft_metadata import golden_metadata
 from tests.whatif.kraft_samples import metadata_with, partition
 from tests.whatif.test_sweep_invariants import failures_of, values_of
+from verification.support.properties import examples
+from verification.support.sampling import every_nth
 
 CONFIGS: Final = st.fixed_dictionaries(
     {}, optional={"min.insync.replicas": st.integers(1, 3), "unclean.leader.election.enable": st.booleans()}

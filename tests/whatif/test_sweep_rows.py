@@ -16,9 +16,9 @@ from kframe.engines.zookeeper.sweep import sweep_of
 from kframe.engines.zookeeper.sweep_rows import KEY, SCHEMA, counts_of, part_counts, rows_of
 from kframe.model.columns import Int32
 from kframe.snapshot import Health, Snapshot, generate
-from kframe.testing.properties import examples
 from kframe.whatif.sweep import sweep
 from tests.whatif.test_sweep_invariants import configs, snapshots
+from verification.support.properties import examples
 
 
 def part_of(snapshot: Snapshot, rows: Int32) -> Snapshot:

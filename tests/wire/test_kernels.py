@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from kframe import _core, kernels
-from kframe.kernels.reference import requests as reference
 from tests.wire.cases import broker, build, case_of, partition, topic
+from verification.reference import requests as reference
 
 pytestmark = pytest.mark.kernel
 

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kframe import kernels
-from kframe.kernels.reference import requests as reference
-from kframe.testing.properties import examples
 from kframe.wire import leader_and_isr, sections, stop_replica, update_metadata
 from tests.wire.cases import Case, broker, build, case_of, partition, topic
 from tests.wire.content import EVERY_VERSION
 from tests.wire.encoding import CASES, encoded
+from verification.reference import requests as reference
+from verification.support.properties import examples
 
 pytestmark = pytest.mark.kernel
 

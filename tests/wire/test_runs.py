@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from kframe import kernels
-from kframe.kernels.reference import requests as reference
 from kframe.model.columns import Int32
+from verification.reference import requests as reference
 
 pytestmark = pytest.mark.kernel
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kframe.testing.properties import examples
 from kframe.wire import EncodedRequest, sections
 from tests.wire.cases import Case, broker, build, case_of, partition, random_case, topic
 from tests.wire.content import EVERY_VERSION, kio_class, kio_decode
 from tests.wire.encoding import CASES, body, encoded
+from verification.support.properties import examples
 
 pytestmark = pytest.mark.kernel
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kframe.testing.properties import examples
 from kframe.wire import threads
 from tests.wire.cases import Case, build, random_case
 from tests.wire.content import EVERY_VERSION
 from tests.wire.encoding import CASES, body, encoded
+from verification.support.properties import examples
 
 pytestmark = pytest.mark.kernel
 

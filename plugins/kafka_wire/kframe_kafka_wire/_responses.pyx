@@ -1,6 +1,6 @@
 """The kernel that finds the errors in a broker's response to a control request.
 
-As in kframe's own kernels, views are typed, nothing is allocated and the GIL is released. ``_naive_responses.py`` has
+As in kframe's own kernels, views are typed, nothing is allocated and the GIL is released. ``verification/reference/responses.py`` has
 the reference implementation with the same signature. Bytes from a broker are untrusted: no read goes past ``reply``.
 Cost is linear in the bytes read.
 """

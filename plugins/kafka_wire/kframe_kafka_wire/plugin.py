@@ -14,7 +14,7 @@ def kframe_transports() -> list[TransportSpec]:
             "kafka",
             "kframe_kafka_wire.transport:open_transport",
             "Brokers of Kafka 2.4 to 3.9, over TCP.",
-            "kframe_kafka_wire.testing.fake_cluster:open_fake_brokers",
+            "kframe_kafka_wire.sandbox.fake_cluster:open_fake_brokers",
         )
     ]
 

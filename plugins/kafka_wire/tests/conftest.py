@@ -6,17 +6,17 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from kframe_kafka_wire.testing.client import Client
-from kframe_kafka_wire.testing.fake_broker import FakeBroker, settings
-from kframe_kafka_wire.testing.fake_cluster import FakeCluster
-from kframe_kafka_wire.testing.served import Served, sample_cluster
-from kframe_kafka_wire.testing.tools import jars
+from kframe_kafka_wire.sandbox.fake_broker import FakeBroker, settings
+from kframe_kafka_wire.sandbox.fake_cluster import FakeCluster
 from kframe_kafka_wire.transport import WireTransport
-from kframe_zookeeper.testing.handover import ClusterFixture, running_fixture
-from kframe_zookeeper.testing.servers import ServerHandle, ServerOptions, missing, running
-from kframe_zookeeper.testing.tools import ToolProcess
 
-from kframe.testing.properties import load_profile
+from verification.kafka_wire.client import Client
+from verification.kafka_wire.served import Served, sample_cluster
+from verification.kafka_wire.tools import jars
+from verification.support.properties import load_profile
+from verification.zookeeper.handover import ClusterFixture, running_fixture
+from verification.zookeeper.servers import ServerHandle, ServerOptions, missing, running
+from verification.zookeeper.tools import ToolProcess
 
 load_profile()
 

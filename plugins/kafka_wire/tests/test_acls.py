@@ -20,12 +20,12 @@ from kframe_kafka_wire.acls import decode_acls as decoded
 from kframe_kafka_wire.authorizer import ACL_AUTHORIZER, AclAuthorizer, authorizer_of
 from kframe_kafka_wire.principals import Principal
 from kframe_kafka_wire.records import settings_of_user
-from kframe_kafka_wire.testing.client import Client
-from kframe_kafka_wire.testing.served import FakeRecords, Served, acl_record
 from kframe_kafka_wire.tokens import Tokens
 
 from kframe.plugin.server import AclFilter, PatternType
 from kframe.testing.clusters import healthy
+from verification.kafka_wire.client import Client
+from verification.kafka_wire.served import FakeRecords, Served, acl_record
 
 CONFIG = {"authorizer.class.name": ACL_AUTHORIZER, "super.users": "User:ANONYMOUS"}
 ANYTHING = {

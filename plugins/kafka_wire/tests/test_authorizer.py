@@ -8,10 +8,10 @@ import pytest
 from kframe_kafka_wire.acls import CLUSTER, AclOperation, AclResourceType
 from kframe_kafka_wire.authorizer import ACL_AUTHORIZER, AclAuthorizer, authorizer_of
 from kframe_kafka_wire.principals import Principal, distinguished_name, name_mapper
-from kframe_kafka_wire.testing.served import FakeRecords, Served, acl_record
 
 from kframe.plugin import StoreError
 from kframe.testing.clusters import healthy
+from verification.kafka_wire.served import FakeRecords, Served, acl_record
 
 CONFIG = {"authorizer.class.name": ACL_AUTHORIZER, "super.users": "User:root;User:CN=admin,O=x"}
 

@@ -9,14 +9,14 @@ from typing import Any, Final
 import pytest
 from kframe_kafka_wire.capture import PASSES_MAX, open_cluster
 from kframe_kafka_wire.client import open_admin
-from kframe_kafka_wire.testing.fake_broker import FakeBroker, Received
-from kframe_zookeeper.testing.servers import free_ports
+from kframe_kafka_wire.sandbox.fake_broker import FakeBroker, Received
 
 from kframe import Snapshot
 from kframe.errors import ConfigError, SnapshotError, StoreError
 from kframe.model.plan import Plan
 from kframe.plans.check.report import PlanReport
 from kframe.plans.check.resolve import resolve_plan
+from verification.zookeeper.servers import free_ports
 
 METADATA, VERSIONS, CONFIGS, REASSIGNMENTS, CLUSTER, PARTITIONS = 3, 18, 32, 46, 60, 75
 #: The highest versions of the APIs above, and the finalized features.

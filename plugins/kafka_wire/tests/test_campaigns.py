@@ -8,11 +8,12 @@ from typing import Any, Final
 
 import numpy as np
 import pytest
-from kframe_kafka_wire.testing import linearizability, soak_page
-from kframe_kafka_wire.testing.fault_report import RECOVERY_S, page
-from kframe_kafka_wire.testing.load import compare_records
-from kframe_kafka_wire.testing.runbook import RUNBOOK, Runbook
-from kframe_kafka_wire.testing.soak import running_soak
+
+from verification.kafka_wire import linearizability, soak_page
+from verification.kafka_wire.fault_report import RECOVERY_S, page
+from verification.kafka_wire.load import compare_records
+from verification.kafka_wire.runbook import RUNBOOK, Runbook
+from verification.kafka_wire.soak import running_soak
 
 EVIDENCE = Path(__file__).parents[3] / "docs" / "evidence"
 RECORD = {

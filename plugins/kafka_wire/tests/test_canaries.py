@@ -19,22 +19,22 @@ from pathlib import Path
 import pytest
 from kazoo.client import KazooClient
 from kframe_kafka_wire.records import Records
+from kframe_kafka_wire.sandbox.fake_broker import FakeBroker
 from kframe_kafka_wire.sasl_server import scram_lookup
 from kframe_kafka_wire.server import WireServer
-from kframe_kafka_wire.testing.canaries import CANARIES, LISTENERS, Stores, leaked_secrets, scram_user
-from kframe_kafka_wire.testing.client import Client
-from kframe_kafka_wire.testing.fake_broker import FakeBroker
-from kframe_kafka_wire.testing.instances import InstanceProcess
-from kframe_kafka_wire.testing.served import FakeRecords, Served
 from kframe_kafka_wire.transport import WireTransport
 from kframe_zookeeper.connect import make_client
 from kframe_zookeeper.settings import settings_of_config
-from kframe_zookeeper.testing.certificates import Authority
-from kframe_zookeeper.testing.commands import invoke
-from kframe_zookeeper.testing.process import until
-from kframe_zookeeper.testing.servers import HOST, ServerHandle, ServerOptions, free_ports
 
 from kframe.api.settings import Settings
+from kframe.testing.waiting import until
+from verification.kafka_wire.canaries import CANARIES, LISTENERS, Stores, leaked_secrets, scram_user
+from verification.kafka_wire.client import Client
+from verification.kafka_wire.instances import InstanceProcess
+from verification.kafka_wire.served import FakeRecords, Served
+from verification.zookeeper.certificates import Authority
+from verification.zookeeper.commands import invoke
+from verification.zookeeper.servers import HOST, ServerHandle, ServerOptions, free_ports
 
 
 @pytest.fixture

@@ -16,18 +16,19 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from kframe_kafka_wire.testing import tools
-from kframe_kafka_wire.testing.secured import PLAIN_MODULE, login, tls_settings
-from kframe_kraft.testing.kafka_nodes import KraftCluster, KraftOptions
-from kframe_kraft.testing.kafka_tools import tool_jars
-from kframe_zookeeper.testing.certificates import Authority
-from kframe_zookeeper.testing.commands import invoke, kframe_json
-from kframe_zookeeper.testing.java import JVM
-from kframe_zookeeper.testing.kafka import Cluster, KafkaClients, jars
-from kframe_zookeeper.testing.process import Process, until
-from kframe_zookeeper.testing.servers import HOST, ServerHandle
 
 from kframe import Snapshot, read_snapshot
+from kframe.testing.waiting import until
+from verification.kafka_wire import tools
+from verification.kafka_wire.secured import PLAIN_MODULE, login, tls_settings
+from verification.kraft.kafka_nodes import KraftCluster, KraftOptions
+from verification.kraft.kafka_tools import tool_jars
+from verification.zookeeper.certificates import Authority
+from verification.zookeeper.commands import invoke, kframe_json
+from verification.zookeeper.java import JVM
+from verification.zookeeper.kafka import Cluster, KafkaClients, jars
+from verification.zookeeper.process import Process
+from verification.zookeeper.servers import HOST, ServerHandle
 
 #: Replicas of the partitions of each topic.
 TOPICS: Final = {"orders": [[1, 2], [2, 1], [2, 1]], "lone": [[2]], "moving": [[1]]}

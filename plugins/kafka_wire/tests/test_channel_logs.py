@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 from kframe_kafka_wire import channel
-from kframe_kafka_wire.testing.fake_broker import METADATA, closed, send_frame
-from kframe_kafka_wire.testing.fake_cluster import FakeCluster
-from kframe_kafka_wire.testing.served import FakeRecords
-from kframe_zookeeper.testing.process import until
+from kframe_kafka_wire.sandbox.fake_broker import METADATA, closed, send_frame
+from kframe_kafka_wire.sandbox.fake_cluster import FakeCluster
 
 from kframe.errors import StoreError
+from kframe.testing.waiting import until
+from verification.kafka_wire.served import FakeRecords
 
 LOGGER = "kframe.kafka_wire"
 CONTROLLER_ID, OTHER = "4L6g3nShT-eMCtK--X86sw", "MkU3OEVBNTcwNTJENDM2Qk"

@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from kframe_kafka_wire.testing.clients import AnyClient, JavaClient, Librdkafka
-from kframe_kafka_wire.testing.clusters import await_metadata, create, metadata, metadata_of
-from kframe_kafka_wire.testing.kafka_python import KafkaPython
-from kframe_kafka_wire.testing.messages import NEVER_WHOLE, WAYS, answers, malformed_frames
-from kframe_kafka_wire.testing.real_cluster import (
+
+from kframe.testing.waiting import until
+from verification.kafka_wire.clients import AnyClient, JavaClient, Librdkafka
+from verification.kafka_wire.clusters import await_metadata, create, metadata, metadata_of
+from verification.kafka_wire.kafka_python import KafkaPython
+from verification.kafka_wire.messages import NEVER_WHOLE, WAYS, answers, malformed_frames
+from verification.kafka_wire.real_cluster import (
     INTERNAL,
     SETUPS,
     RealCluster,
@@ -26,18 +28,16 @@ from kframe_kafka_wire.testing.real_cluster import (
     partitions,
     setup_id,
 )
-from kframe_kafka_wire.testing.reassignments import (
+from verification.kafka_wire.reassignments import (
     check_cancelled_reassignment,
     check_reassignment_completes,
     check_reassignment_to_broker_with_failed_directory,
 )
-from kframe_kafka_wire.testing.tool_work import check_tools
-from kframe_kafka_wire.testing.tools import Tools
-from kframe_zookeeper.testing.process import until
-from kframe_zookeeper.testing.servers import ServerHandle
-from kframe_zookeeper.testing.tools import ToolProcess
-
-from kframe.testing.sampling import every_nth
+from verification.kafka_wire.tool_work import check_tools
+from verification.kafka_wire.tools import Tools
+from verification.support.sampling import every_nth
+from verification.zookeeper.servers import ServerHandle
+from verification.zookeeper.tools import ToolProcess
 
 #: Client libraries, and the module that each needs.
 MAKES: Final[Mapping[str, tuple[Callable[[Path, str], AnyClient], str]]] = {

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 from kframe_kafka_wire import codec
 from kframe_kafka_wire.shapes import CodecError
-from kframe_kafka_wire.testing.messages import draw, every_version
 from kio.serial import entity_reader, entity_writer
+
+from verification.kafka_wire.messages import draw, every_version
 
 EVERY = list(every_version())
 DIRECTIONS = ("request", "response")

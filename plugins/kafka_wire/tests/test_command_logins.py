@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 from kframe_kafka_wire import client
-from kframe_kafka_wire.testing.secured import AUTHORIZED_CLIENTS, REFUSED_CLIENTS, ClientLogin, certificates, secured
-from kframe_kafka_wire.testing.served import Served
-from kframe_zookeeper.testing.commands import invoke
 
 from kframe.testing.clusters import healthy
+from verification.kafka_wire.secured import AUTHORIZED_CLIENTS, REFUSED_CLIENTS, ClientLogin, certificates, secured
+from verification.kafka_wire.served import Served
+from verification.zookeeper.commands import invoke
 
 
 @pytest.fixture(scope="module")

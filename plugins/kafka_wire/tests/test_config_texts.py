@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
-from kframe_kafka_wire.testing.client import Client
-from kframe_kafka_wire.testing.served import Served
-from kframe_zookeeper.testing.handover import ClusterFixture
-from kframe_zookeeper.testing.process import until
 
 from kframe.testing.clusters import healthy
+from kframe.testing.waiting import until
+from verification.kafka_wire.client import Client
+from verification.kafka_wire.served import Served
+from verification.zookeeper.handover import ClusterFixture
 
 CREATE_TOPICS, INCREMENTAL_ALTER_CONFIGS = (19, 5), (44, 1)
 TOPIC, BROKER = 2, 4

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 from kframe_kafka_wire.connection_rate import BURST_S, RATE_KEY, ConnectionRate
-from kframe_kafka_wire.testing.secured import login_listener
-from kframe_kafka_wire.testing.served import Served, broker
+
+from verification.kafka_wire.secured import login_listener
+from verification.kafka_wire.served import Served, broker
 
 #: At two a second. (second, address, attempts, logins after them, accepted)
 STEPS: dict[str, list[tuple[float, str, int, int, int]]] = {

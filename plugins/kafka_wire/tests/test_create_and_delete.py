@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kframe_kafka_wire.testing.clusters import ManagedCluster, metadata_of
-from kframe_zookeeper.testing.process import PATIENCE_S, until
-from kframe_zookeeper.testing.servers import ServerHandle
-
 from kframe import ErrorCode, NewPartitions, NewTopic
+from kframe.testing.waiting import PATIENCE_S, until
+from verification.kafka_wire.clusters import ManagedCluster, metadata_of
+from verification.zookeeper.servers import ServerHandle
 
 #: Brokers need seconds to create that many partitions.
 PARTITIONS = 120

@@ -10,8 +10,8 @@ from typing import Final
 import numpy as np
 import pytest
 from kframe_kafka_wire.channel import Channel
-from kframe_kafka_wire.testing import fake_broker
-from kframe_kafka_wire.testing.fake_broker import CONTROLLER_ID
+from kframe_kafka_wire.sandbox import fake_broker
+from kframe_kafka_wire.sandbox.fake_broker import CONTROLLER_ID
 from kframe_kafka_wire.transport import WireTransport
 
 from kframe.model.cluster import ClusterState

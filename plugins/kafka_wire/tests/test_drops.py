@@ -10,11 +10,11 @@ from collections.abc import Callable
 
 import pytest
 from kframe_kafka_wire.drops import LINES_PER_SECOND, DroppedConnections, DropReason
-from kframe_kafka_wire.testing.client import Client
-from kframe_kafka_wire.testing.served import Served
-from kframe_zookeeper.testing.process import until
 
-from kframe.testing.descriptors import exhausted_descriptors
+from kframe.testing.waiting import until
+from verification.kafka_wire.client import Client
+from verification.kafka_wire.served import Served
+from verification.support.descriptors import exhausted_descriptors
 
 LOGGER = "kframe.kafka_wire"
 DROPPED = "kframe_connections_dropped_total"

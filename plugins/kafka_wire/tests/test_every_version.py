@@ -9,10 +9,10 @@ from collections.abc import Iterator
 import pytest
 from kframe_kafka_wire import codec
 from kframe_kafka_wire.apis.table import APIS, PRODUCE
-from kframe_kafka_wire.testing.messages import draw
-from kframe_kafka_wire.testing.served import Served
 
 from kframe.testing.clusters import healthy
+from verification.kafka_wire.messages import draw
+from verification.kafka_wire.served import Served
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from typing import Final
 
 import pytest
-from kframe_kafka_wire.testing.executed_plans import (
+
+from kframe.testing.waiting import PATIENCE_S, until
+from verification.kafka_wire.executed_plans import (
     KRAFT,
     RECORDS_PER_SECOND,
     REPLICAS,
@@ -19,7 +21,6 @@ from kframe_kafka_wire.testing.executed_plans import (
     ExecutedCluster,
     executed_cluster,
 )
-from kframe_zookeeper.testing.process import PATIENCE_S, until
 
 #: Broker 4 has its share; broker 3 has nothing; two replicas each.
 SPREAD: Final = [[1, 2, 4], [2, 3, 4], [3, 4, 1], [4, 3, 2], [2, 1, 3], [3, 4, 1]]

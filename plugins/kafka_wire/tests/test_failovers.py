@@ -6,12 +6,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from kframe_kafka_wire.testing.failovers import (
+
+from kframe.testing.waiting import until
+from verification.kafka_wire.failovers import (
     INSTANCES,
     FailoverCluster,
     failover_cluster,
 )
-from kframe_zookeeper.testing.process import until
 
 KILLS = 3
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from kframe_kafka_wire.channel import retry_backoff_ms
 from kframe_kafka_wire.connection import BrokerConnection, Target
-from kframe_kafka_wire.testing.fake_broker import (
+from kframe_kafka_wire.sandbox.fake_broker import (
     APIS,
     Action,
     FakeBroker,
@@ -23,8 +23,7 @@ from kframe_kafka_wire.testing.fake_broker import (
     send_frame,
     settings,
 )
-from kframe_kafka_wire.testing.fake_cluster import FakeCluster
-from kframe_zookeeper.testing.process import until
+from kframe_kafka_wire.sandbox.fake_cluster import FakeCluster
 
 from kframe.errors import ErrorCode
 from kframe.model.events import (
@@ -33,6 +32,7 @@ from kframe.model.events import (
     UpdateMetadataResponseReceived,
 )
 from kframe.testing.clusters import cluster_of, healthy, requests_of
+from kframe.testing.waiting import until
 
 MakeCluster = Callable[..., FakeCluster]
 

@@ -11,14 +11,15 @@ from pathlib import Path
 
 import pytest
 from kazoo.client import KazooClient
-from kframe_kafka_wire.testing.clusters import metadata
-from kframe_kafka_wire.testing.instances import InstanceProcess
 from kframe_zookeeper import paths
-from kframe_zookeeper.testing.java import JVM
-from kframe_zookeeper.testing.kafka import VERSION, KafkaProcess, jars, mapped
-from kframe_zookeeper.testing.process import until
-from kframe_zookeeper.testing.servers import HOST, ServerHandle
-from kframe_zookeeper.testing.sessions import session
+from kframe_zookeeper.sandbox.sessions import session
+
+from kframe.testing.waiting import until
+from verification.kafka_wire.clusters import metadata
+from verification.kafka_wire.instances import InstanceProcess
+from verification.zookeeper.java import JVM
+from verification.zookeeper.kafka import VERSION, KafkaProcess, jars, mapped
+from verification.zookeeper.servers import HOST, ServerHandle
 
 _ID = 4
 _CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"

@@ -1,6 +1,6 @@
 """Mutated frames of every API and version, in both directions, are decoded or refused in bounded memory.
 
-``python -m kframe_kafka_wire.testing.fuzz`` runs the same with any number of cases, and repeats single cases.
+``python -m verification.kafka_wire.fuzz`` runs the same with any number of cases, and repeats single cases.
 """
 
 from __future__ import annotations
@@ -8,11 +8,11 @@ from __future__ import annotations
 import pytest
 from kframe_kafka_wire.apis.table import APIS
 from kframe_kafka_wire.client import top_level_error
-from kframe_kafka_wire.testing.fuzz.targets import CORPUS, targets
-from kframe_kafka_wire.testing.messages import every_version
 
 from kframe.errors import ErrorCode
-from kframe_simulator.fuzz import CASES, corpus_problems, problems, read_corpus, report, run
+from verification.fuzz import CASES, corpus_problems, problems, read_corpus, report, run
+from verification.kafka_wire.fuzz.targets import CORPUS, targets
+from verification.kafka_wire.messages import every_version
 
 pytestmark = pytest.mark.kernel
 
@@ -24,7 +24,7 @@ SAVED = read_corpus(CORPUS)
 @pytest.mark.timeout(1800)
 def test_fuzzed_frames_are_decoded_or_refused() -> None:
     totals_by_target = run(targets, SEED, CASES)
-    assert problems(totals_by_target, CASES) == [], report("kframe_kafka_wire.testing.fuzz", SEED, totals_by_target)
+    assert problems(totals_by_target, CASES) == [], report("verification.kafka_wire.fuzz", SEED, totals_by_target)
 
 
 def test_frames_of_every_version_are_mutated() -> None:

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kframe_kafka_wire.testing.history_check import HistoryOperation, check, missing
-from kframe_kafka_wire.testing.linearizability import CUT_OFF_WITH_READERS, FROZEN, history_cluster, mutated
+
+from verification.kafka_wire.history_check import HistoryOperation, check, missing
+from verification.kafka_wire.linearizability import CUT_OFF_WITH_READERS, FROZEN, history_cluster, mutated
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 UNKNOWN_TOPIC = "UNKNOWN_TOPIC_OR_PARTITION"

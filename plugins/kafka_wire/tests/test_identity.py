@@ -14,12 +14,12 @@ from kframe_kafka_wire import plugin
 from kframe_kafka_wire.identity import control_listener, inter_broker_listener, node_of, should_register
 from kframe_kafka_wire.security import security_of
 from kframe_kafka_wire.transport import WireTransport, open_transport
-from kframe_zookeeper.testing.certificates import Authority
 
 import kframe
 from kframe.api.jaas import parse_login_modules
 from kframe.errors import ConfigError
 from kframe.model.brokers import Endpoint, Registration
+from verification.zookeeper.certificates import Authority
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"

@@ -19,13 +19,14 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from kframe_kafka_wire.testing.clusters import create
-from kframe_kafka_wire.testing.instances import InstanceProcess
-from kframe_zookeeper.testing.handover import ClusterFixture
-from kframe_zookeeper.testing.kafka import Cluster, KafkaClients
-from kframe_zookeeper.testing.process import until
-from kframe_zookeeper.testing.servers import ServerHandle
-from kframe_zookeeper.testing.sessions import session
+from kframe_zookeeper.sandbox.sessions import session
+
+from kframe.testing.waiting import until
+from verification.kafka_wire.clusters import create
+from verification.kafka_wire.instances import InstanceProcess
+from verification.zookeeper.handover import ClusterFixture
+from verification.zookeeper.kafka import Cluster, KafkaClients
+from verification.zookeeper.servers import ServerHandle
 
 LOGS: Final = ("controller", "state-change")
 QUIET_S: Final = 1.0

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from kframe_kafka_wire.testing.secured import AUTHORIZED_CLIENTS, REFUSED_CLIENTS, ClientLogin, certificates, secured
-from kframe_kafka_wire.testing.served import Served
-from kframe_kafka_wire.testing.tools import Tools
-from kframe_zookeeper.testing.tools import ToolProcess
 
 from kframe.testing.clusters import healthy
+from verification.kafka_wire.secured import AUTHORIZED_CLIENTS, REFUSED_CLIENTS, ClientLogin, certificates, secured
+from verification.kafka_wire.served import Served
+from verification.kafka_wire.tools import Tools
+from verification.zookeeper.tools import ToolProcess
 
 
 @pytest.fixture(scope="module")

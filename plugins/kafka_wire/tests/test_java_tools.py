@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from kframe_kafka_wire.records import Records
 from kframe_kafka_wire.sasl_server import make_credential, scram_lookup
-from kframe_kafka_wire.testing.served import Served, shared_address
-from kframe_kafka_wire.testing.tools import Tools
-from kframe_zookeeper.testing.tools import ToolProcess
 
 from kframe.testing.clusters import PartitionSpec, healthy
+from verification.kafka_wire.served import Served, shared_address
+from verification.kafka_wire.tools import Tools
+from verification.zookeeper.tools import ToolProcess
 
 #: The leader of partition 1 is not its preferred replica.
 TOPICS = {"old": [healthy(1, 2), PartitionSpec((2, 3), leader=3, isr=(3, 2))]}

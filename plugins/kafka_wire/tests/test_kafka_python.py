@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from kframe_kafka_wire.testing.served import shared_address
 
 from kframe.testing.clusters import PartitionSpec, healthy
+from verification.kafka_wire.served import shared_address
 
 kafka = pytest.importorskip("kafka")
 admin = pytest.importorskip("kafka.admin")

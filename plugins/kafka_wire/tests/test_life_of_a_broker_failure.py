@@ -12,10 +12,9 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
-from kframe_kafka_wire.testing import fake_broker
-from kframe_kafka_wire.testing.fake_broker import FakeBroker
+from kframe_kafka_wire.sandbox import fake_broker
+from kframe_kafka_wire.sandbox.fake_broker import FakeBroker
 from kframe_kafka_wire.transport import WireTransport
-from kframe_zookeeper.testing.process import until
 
 from kframe.core.controller import ControllerCore
 from kframe.core.selectors.leader_selection import Selection
@@ -24,6 +23,7 @@ from kframe.model.config import ControllerConfig
 from kframe.runtime.clock import SystemClock
 from kframe.runtime.loop import ControllerLoop
 from kframe.testing.clusters import PartitionSpec, cluster_of
+from kframe.testing.waiting import until
 
 ROOT: Final = Path(__file__).parents[3]
 PAGE: Final = ROOT / "docs" / "explanation" / "life-of-a-broker-failure.md"
@@ -33,7 +33,7 @@ RECORDED_AT: Final = {
     "EventQueue.put", "ask", "elect_builtin", "RequestBatch.close", "Encoder.encode", "Channel.add",
 }  # fmt: skip
 #: Code that replaces ZooKeeper and the brokers, and the tests.
-STAND_INS: Final = ("kframe/embedded/", "plugins/kafka_wire/kframe_kafka_wire/testing/", "plugins/kafka_wire/tests/")
+STAND_INS: Final = ("kframe/embedded/", "plugins/kafka_wire/kframe_kafka_wire/sandbox/", "plugins/kafka_wire/tests/")
 FAILING, SURVIVING = 1, (2, 3)
 
 

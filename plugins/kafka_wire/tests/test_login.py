@@ -20,12 +20,12 @@ from kframe_kafka_wire.sasl_server import (
     parse_credential,
     scram_lookup,
 )
-from kframe_kafka_wire.testing.client import Client
-from kframe_kafka_wire.testing.secured import login_listener
-from kframe_kafka_wire.testing.served import FakeRecords, Served, broker, user_record
-from kframe_zookeeper.testing.process import until
 
 from kframe.testing.clusters import healthy
+from kframe.testing.waiting import until
+from verification.kafka_wire.client import Client
+from verification.kafka_wire.secured import login_listener
+from verification.kafka_wire.served import FakeRecords, Served, broker, user_record
 
 CONFIG = {
     **login_listener(alice="secret", bob="other"),

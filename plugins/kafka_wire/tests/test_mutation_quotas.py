@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from kframe_kafka_wire.testing.client import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS, change_topics
-from kframe_kafka_wire.testing.served import FakeRecords, Served, config_record
 
 from kframe.testing.clusters import healthy
+from verification.kafka_wire.client import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS, change_topics
+from verification.kafka_wire.served import FakeRecords, Served, config_record
 
 #: A bucket of ten tokens that gains none during a test: a missing token takes a day.
 RATE, DAY_MS = 1 / 86_400, 86_400_000

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from kframe_kafka_wire.testing.fault_cluster import Fault, FaultCluster, fault_cluster
-from kframe_kafka_wire.testing.network_faults import CONTROLLER_ZOOKEEPER, impaired
-from kframe_zookeeper.testing import network
+
+from verification.kafka_wire.fault_cluster import Fault, FaultCluster, fault_cluster
+from verification.kafka_wire.network_faults import CONTROLLER_ZOOKEEPER, impaired
+from verification.zookeeper import network
 
 
 @pytest.fixture(scope="module")

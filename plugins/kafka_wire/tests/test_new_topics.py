@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 from kframe_kafka_wire.authorizer import ACL_AUTHORIZER
-from kframe_kafka_wire.testing.client import Client
-from kframe_kafka_wire.testing.fake_broker import DESCRIBE_CONFIGS, FakeBroker, settings_response
-from kframe_kafka_wire.testing.served import FakeRecords, Served, acl_record
+from kframe_kafka_wire.sandbox.fake_broker import DESCRIBE_CONFIGS, FakeBroker, settings_response
 
 from kframe.testing.clusters import healthy
+from verification.kafka_wire.client import Client
+from verification.kafka_wire.served import FakeRecords, Served, acl_record
 
 CONFIG = {"log.retention.hours": "9", "num.partitions": "3", "default.replication.factor": "2"}
 #: Settings in the server.properties of the broker.

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 from kframe_kafka_wire.apis.internal import java_hash, partition_of
-from kframe_kafka_wire.testing.client import Client
-from kframe_kafka_wire.testing.served import Served
 
 from kframe.testing.clusters import PartitionSpec, healthy
+from verification.kafka_wire.client import Client
+from verification.kafka_wire.served import Served
 
 # -- Metadata, DescribeCluster, FindCoordinator
 

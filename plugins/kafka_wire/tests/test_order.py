@@ -9,13 +9,13 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 from kframe_kafka_wire.channel import Channel
-from kframe_kafka_wire.testing import fake_broker
-from kframe_kafka_wire.testing.fake_broker import FakeBroker
-from kframe_kafka_wire.testing.fake_cluster import FakeCluster
+from kframe_kafka_wire.sandbox import fake_broker
+from kframe_kafka_wire.sandbox.fake_broker import FakeBroker
+from kframe_kafka_wire.sandbox.fake_cluster import FakeCluster
 from kframe_kafka_wire.transport import WireTransport
 
 from kframe.model.events import UpdateMetadataResponseReceived
-from kframe.testing.properties import examples
+from verification.support.properties import examples
 
 BROKERS = (1, 2, 3)
 

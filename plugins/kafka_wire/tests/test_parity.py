@@ -1,6 +1,6 @@
 """Kafka's tools have the same output under kframe and Kafka's controller, for every principal and every node.
 
-``kframe_kafka_wire.testing.parity`` runs more cases; see CONTRIBUTING.md.
+``verification.kafka_wire.parity`` runs more cases; see CONTRIBUTING.md.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from kframe_kafka_wire.testing.parity import SETUPS, Rounds, Setup, compared, normalized
-from kframe_kafka_wire.testing.parity_calls import ANY_NODE, READING, WRITING, ToolCall
-from kframe_kafka_wire.testing.parity_report import INTENDED_DIFFERENCES, compare, page
-from kframe_zookeeper.testing.servers import ServerHandle
+
+from verification.kafka_wire.parity import SETUPS, Rounds, Setup, compared, normalized
+from verification.kafka_wire.parity_calls import ANY_NODE, READING, WRITING, ToolCall
+from verification.kafka_wire.parity_report import INTENDED_DIFFERENCES, compare, page
+from verification.zookeeper.servers import ServerHandle
 
 #: With all clients together, each tool gets responses of the broker and of kframe.
 REPEAT = 1

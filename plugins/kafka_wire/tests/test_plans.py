@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 from kframe_kafka_wire.client import open_admin
-from kframe_zookeeper.testing.commands import RunningCommand, invoke
-from kframe_zookeeper.testing.handover import ClusterFixture
-from kframe_zookeeper.testing.kafka import Cluster
-from kframe_zookeeper.testing.process import until
-from kframe_zookeeper.testing.sessions import session
+from kframe_zookeeper.sandbox.sessions import session
 
 from kframe.errors import ErrorCode
 from kframe.model.events import ElectionType
 from kframe.model.tables import Targets
 from kframe.snapshot.administration import PartitionReassignment
+from kframe.testing.waiting import until
+from verification.zookeeper.commands import RunningCommand, invoke
+from verification.zookeeper.handover import ClusterFixture
+from verification.zookeeper.kafka import Cluster
 
 _numbers = itertools.count()
 

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from kframe_kafka_wire.testing.fake_broker import FakeBroker
-from kframe_kafka_wire.testing.fake_cluster import FakeCluster
+from kframe_kafka_wire.sandbox.fake_broker import FakeBroker
+from kframe_kafka_wire.sandbox.fake_cluster import FakeCluster
 from kframe_kafka_wire.transport import WireTransport
-from kframe_zookeeper.testing.process import until
 
 from kframe.testing.clusters import registration
+from kframe.testing.waiting import until
 
 
 @pytest.fixture

@@ -12,16 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kframe_kafka_wire.channel import REQUEST_WEIGHT, Channel, QueuedRequest
 from kframe_kafka_wire.request_content import UPDATE_METADATA
-from kframe_kafka_wire.testing import fake_broker
-from kframe_kafka_wire.testing.fake_broker import APIS, CONTROLLER_ID, decode
+from kframe_kafka_wire.sandbox import fake_broker
+from kframe_kafka_wire.sandbox.fake_broker import APIS, CONTROLLER_ID, decode
 from kframe_kafka_wire.transport import WireTransport
 
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32, Ragged
 from kframe.model.requests import BrokerRows, ControlRequests
 from kframe.testing.clusters import cluster_of, healthy, registration
-from kframe.testing.properties import examples
 from kframe.wire import header_version, request_header
+from verification.support.properties import examples
 
 pytestmark = pytest.mark.kernel
 

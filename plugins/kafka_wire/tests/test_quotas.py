@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from kframe_kafka_wire.testing.client import Client
-from kframe_kafka_wire.testing.served import FakeRecords, Served, config_record
 
 from kframe.testing.clusters import healthy
+from verification.kafka_wire.client import Client
+from verification.kafka_wire.served import FakeRecords, Served, config_record
 
 STORED = {
     "/config/users/alice": config_record(**{"producer_byte_rate": "10", "SCRAM-SHA-256": "secret"}),

@@ -5,13 +5,13 @@ from __future__ import annotations
 from contextlib import ExitStack
 from pathlib import Path
 
-from kframe_kafka_wire.testing.client import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS, Client, change_topics
-from kframe_kafka_wire.testing.instances import InstanceProcess
-from kframe_kafka_wire.testing.tools import Tools
-from kframe_zookeeper.testing.kafka import Cluster
-from kframe_zookeeper.testing.process import until
-from kframe_zookeeper.testing.servers import HOST, ServerHandle
-from kframe_zookeeper.testing.tools import ToolProcess
+from kframe.testing.waiting import until
+from verification.kafka_wire.client import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS, Client, change_topics
+from verification.kafka_wire.instances import InstanceProcess
+from verification.kafka_wire.tools import Tools
+from verification.zookeeper.kafka import Cluster
+from verification.zookeeper.servers import HOST, ServerHandle
+from verification.zookeeper.tools import ToolProcess
 
 #: Each client has ten tokens, and gains one a day.
 QUOTA = f"controller_mutation_rate={1 / 86_400}"

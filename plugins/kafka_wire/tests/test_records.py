@@ -25,16 +25,16 @@ from kframe_kafka_wire.records import (
 )
 from kframe_kafka_wire.sasl_server import make_credential, scram_lookup
 from kframe_kafka_wire.server import WireServer
-from kframe_kafka_wire.testing.served import CONTROLLER_ID, PLAIN, user_record
+from kframe_zookeeper.sandbox.sessions import session
 from kframe_zookeeper.store import open_store
-from kframe_zookeeper.testing.servers import ServerHandle
-from kframe_zookeeper.testing.sessions import session
 
 from kframe.embedded import MemoryEnsemble
 from kframe.plugin import ServerSpec
 from kframe.plugin.server import PatternType
 from kframe.registry.registry import build_registry
 from kframe.testing.clusters import cluster_of, healthy
+from verification.kafka_wire.served import CONTROLLER_ID, PLAIN, user_record
+from verification.zookeeper.servers import ServerHandle
 
 
 def test_records_in_memory() -> None:

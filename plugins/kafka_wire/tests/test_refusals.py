@@ -9,13 +9,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-import kframe_kafka_wire.testing.tools as tools_module
 import pytest
 from kframe_kafka_wire import codec
 from kframe_kafka_wire.apis.table import APIS, BEFORE_LOGIN, refusal
-from kframe_kafka_wire.testing.messages import draw
-from kframe_zookeeper.testing.kafka import client_command
-from kframe_zookeeper.testing.process import Process
+
+import verification.kafka_wire.tools as tools_module
+from verification.kafka_wire.messages import draw
+from verification.zookeeper.kafka import client_command
+from verification.zookeeper.process import Process
 
 #: An error code that every API version may return.
 CODE: Final = 31

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from kframe_kafka_wire.testing.client import Client
-from kframe_kafka_wire.testing.secured import certificates, secured
-from kframe_kafka_wire.testing.served import Served
-from kframe_zookeeper.testing.certificates import Authority
+
+from verification.kafka_wire.client import Client
+from verification.kafka_wire.secured import certificates, secured
+from verification.kafka_wire.served import Served
+from verification.zookeeper.certificates import Authority
 
 
 @pytest.fixture

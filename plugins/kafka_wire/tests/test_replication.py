@@ -18,13 +18,14 @@ from typing import Final
 import pytest
 from kazoo.protocol.states import WatchedEvent
 from kframe_kafka_wire.codec import decode_response, encode_request
-from kframe_kafka_wire.testing.client import Client
-from kframe_kafka_wire.testing.instances import InstanceProcess
-from kframe_kafka_wire.testing.real_cluster import OLDEST, SETUPS, Setup, setup_id
-from kframe_kafka_wire.testing.replication import ReplicationFixture
-from kframe_zookeeper.testing.handover import ALL, ClusterFixture, running_fixture
-from kframe_zookeeper.testing.process import PATIENCE_S, until
-from kframe_zookeeper.testing.servers import ServerHandle
+
+from kframe.testing.waiting import PATIENCE_S, until
+from verification.kafka_wire.client import Client
+from verification.kafka_wire.instances import InstanceProcess
+from verification.kafka_wire.real_cluster import OLDEST, SETUPS, Setup, setup_id
+from verification.kafka_wire.replication import ReplicationFixture
+from verification.zookeeper.handover import ALL, ClusterFixture, running_fixture
+from verification.zookeeper.servers import ServerHandle
 
 SETTINGS: Final = {
     "min.insync.replicas": "2", "zookeeper.session.timeout.ms": "6000", "controlled.shutdown.max.retries": "3"

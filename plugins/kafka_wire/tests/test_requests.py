@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kframe_kafka_wire.testing.client import Client
-from kframe_kafka_wire.testing.served import Served
 
 from kframe.testing.clusters import healthy
+from verification.kafka_wire.client import Client
+from verification.kafka_wire.served import Served
 
 pytestmark = pytest.mark.kernel
 

@@ -9,13 +9,14 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kframe_kafka_wire import _naive_responses, _responses
+from kframe_kafka_wire import _responses
 from kframe_kafka_wire.responses import read_response
-from kframe_kafka_wire.testing.fake_broker import Received, encode_reply
-from kframe_kafka_wire.testing.fuzz.decoders import pending_request, scan
+from kframe_kafka_wire.sandbox.fake_broker import Received, encode_reply
 
 from kframe.errors import ErrorCode
 from kframe.model.events import StopReplicaResponseReceived, UpdateMetadataResponseReceived
+from verification.kafka_wire.fuzz.decoders import pending_request, scan
+from verification.reference import responses as reference_responses
 
 pytestmark = pytest.mark.kernel
 
@@ -40,7 +41,7 @@ def test_kernel_returns_errors_of_a_response(
 ) -> None:
     reply, max_partitions = reply_to(api, errors), max(len(errors) + off, 0)
     end, entries, counts = scan(_responses, *api, reply, max_partitions)
-    assert (end, entries, counts) == scan(_naive_responses, *api, reply, max_partitions)
+    assert (end, entries, counts) == scan(reference_responses, *api, reply, max_partitions)
     if max_partitions < len(errors):
         assert end == -1
         return

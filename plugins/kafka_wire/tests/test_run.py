@@ -14,11 +14,12 @@ from typing import Any, Final
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 from kframe_kafka_wire.client import open_admin
-from kframe_kafka_wire.testing.instances import InstanceProcess
-from kframe_zookeeper.testing.commands import invoke, kframe, kframe_json
-from kframe_zookeeper.testing.handover import ClusterFixture
-from kframe_zookeeper.testing.kafka import Cluster
-from kframe_zookeeper.testing.process import PATIENCE_S, until
+
+from kframe.testing.waiting import PATIENCE_S, until
+from verification.kafka_wire.instances import InstanceProcess
+from verification.zookeeper.commands import invoke, kframe, kframe_json
+from verification.zookeeper.handover import ClusterFixture
+from verification.zookeeper.kafka import Cluster
 
 #: As the brokers are configured.
 PARTITIONS: Final = 6

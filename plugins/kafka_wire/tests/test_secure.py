@@ -13,18 +13,18 @@ import pytest
 from kframe_kafka_wire.connection import BrokerConnection, Target
 from kframe_kafka_wire.records import RecordWriter, change_settings, sanitized
 from kframe_kafka_wire.responses import WireError
+from kframe_kafka_wire.sandbox.fake_broker import FakeBroker, settings
 from kframe_kafka_wire.sasl_server import credential_text, make_credential
 from kframe_kafka_wire.security import Credentials, security_of
-from kframe_kafka_wire.testing.clusters import ManagedCluster, await_metadata, create
-from kframe_kafka_wire.testing.fake_broker import FakeBroker, settings
-from kframe_kafka_wire.testing.secured import tls_settings
 from kframe_kafka_wire.transport import WireTransport
-from kframe_zookeeper.testing.certificates import Authority, Identity
-from kframe_zookeeper.testing.process import until
-from kframe_zookeeper.testing.servers import HOST, ServerHandle
 
 from kframe.model.brokers import Endpoint
 from kframe.testing.clusters import cluster_of, healthy, registration, requests_of
+from kframe.testing.waiting import until
+from verification.kafka_wire.clusters import ManagedCluster, await_metadata, create
+from verification.kafka_wire.secured import tls_settings
+from verification.zookeeper.certificates import Authority, Identity
+from verification.zookeeper.servers import HOST, ServerHandle
 
 USER, PASSWORD = "kframe,=user", 'a "secret"\\ of ours'
 

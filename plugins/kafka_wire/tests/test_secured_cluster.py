@@ -11,14 +11,15 @@ from typing import Final
 
 import pytest
 from kframe_kafka_wire.authorizer import ACL_AUTHORIZER
-from kframe_kafka_wire.testing.instances import InstanceProcess
-from kframe_kafka_wire.testing.real_cluster import KframeCluster
-from kframe_kafka_wire.testing.secured import PLAIN_MODULE, login, tls_settings
-from kframe_zookeeper.testing.certificates import Authority
-from kframe_zookeeper.testing.commands import invoke
-from kframe_zookeeper.testing.kafka import Cluster, KafkaClients, KafkaError
-from kframe_zookeeper.testing.process import PATIENCE_S, until
-from kframe_zookeeper.testing.servers import HOST, ServerHandle
+
+from kframe.testing.waiting import PATIENCE_S, until
+from verification.kafka_wire.instances import InstanceProcess
+from verification.kafka_wire.real_cluster import KframeCluster
+from verification.kafka_wire.secured import PLAIN_MODULE, login, tls_settings
+from verification.zookeeper.certificates import Authority
+from verification.zookeeper.commands import invoke
+from verification.zookeeper.kafka import Cluster, KafkaClients, KafkaError
+from verification.zookeeper.servers import HOST, ServerHandle
 
 INTERNAL: Final = 4
 

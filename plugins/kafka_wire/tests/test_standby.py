@@ -14,12 +14,12 @@ import pytest
 from kframe_kafka_wire import codec
 from kframe_kafka_wire.apis.table import APIS
 from kframe_kafka_wire.server import WireServer
-from kframe_kafka_wire.testing.messages import draw
-from kframe_kafka_wire.testing.served import PLAIN, FakeRecords, Served
-from kframe_zookeeper.testing.process import until
 
 from kframe.errors import ConfigError
 from kframe.testing.clusters import healthy
+from kframe.testing.waiting import until
+from verification.kafka_wire.messages import draw
+from verification.kafka_wire.served import PLAIN, FakeRecords, Served
 
 PATIENCE_S: Final = 60.0
 

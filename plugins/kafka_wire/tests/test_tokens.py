@@ -10,14 +10,14 @@ import pytest
 from kframe_kafka_wire.authorizer import ACL_AUTHORIZER
 from kframe_kafka_wire.principals import Principal
 from kframe_kafka_wire.sasl_server import SaslError, ScramExchange, make_credential
-from kframe_kafka_wire.testing.client import Client
-from kframe_kafka_wire.testing.secured import login_listener
-from kframe_kafka_wire.testing.served import FakeRecords, Served, acl_record
 from kframe_kafka_wire.tokens import Tokens, token_lookup, tokens_of
-from kframe_zookeeper.testing.process import until
 
 from kframe.plugin import StoreError
 from kframe.testing.clusters import healthy
+from kframe.testing.waiting import until
+from verification.kafka_wire.client import Client
+from verification.kafka_wire.secured import login_listener
+from verification.kafka_wire.served import FakeRecords, Served, acl_record
 
 DAY_MS = 86_400_000
 ALICE = Principal("alice")

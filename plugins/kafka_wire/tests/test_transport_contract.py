@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-from kframe_kafka_wire.testing.fake_cluster import FakeBrokers, open_fake_brokers
+from kframe_kafka_wire.sandbox.fake_cluster import FakeBrokers, open_fake_brokers
 from kframe_kafka_wire.transport import WireTransport
 
 from kframe.model.cluster import ClusterState

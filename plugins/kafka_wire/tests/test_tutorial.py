@@ -6,12 +6,11 @@ import re
 from pathlib import Path
 from typing import Final
 
-from kframe_zookeeper.testing.handover import ClusterFixture
-from kframe_zookeeper.testing.process import until
-from kframe_zookeeper.testing.servers import HOST, free_ports
-
+from kframe.testing.waiting import until
 from tests.docs.blocks import Block, blocks, steps
 from tests.docs.run_page import SHELL, Shell, prepare_folder, run_step
+from verification.zookeeper.handover import ClusterFixture
+from verification.zookeeper.servers import HOST, free_ports
 
 PAGE: Final = Path(__file__).parents[3] / "docs" / "tutorial" / "live-controller.md"
 #: The environment of the tests stays as it is: pip installs into a folder of the test, without network.

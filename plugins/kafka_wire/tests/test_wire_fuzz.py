@@ -11,11 +11,11 @@ import pytest
 from kframe_kafka_wire import codec
 from kframe_kafka_wire.apis.table import APIS
 from kframe_kafka_wire.connection_rate import RATE_KEY
-from kframe_kafka_wire.testing.client import Client
-from kframe_kafka_wire.testing.messages import NEVER_WHOLE, WAYS, answers, malformed_frames
-from kframe_kafka_wire.testing.served import Served
 
 from kframe.testing.clusters import healthy
+from verification.kafka_wire.client import Client
+from verification.kafka_wire.messages import NEVER_WHOLE, WAYS, answers, malformed_frames
+from verification.kafka_wire.served import Served
 
 pytestmark = pytest.mark.kernel
 

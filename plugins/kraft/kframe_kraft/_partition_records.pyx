@@ -5,7 +5,7 @@ Decoding has two passes. ``parse_*`` reads the fixed fields and notes where the 
 ``PartitionRecord.json`` and ``PartitionChangeRecord.json``; versions 0 to 2.
 
 The rules are those of ``kframe/_core.pyx``: typed views, IN and OUT, no allocation, and no GIL.
-``_naive_partitions.py`` has a reference implementation with the same names and signatures. No read or write passes the
+``verification/reference/partition_records.py`` has a reference implementation with the same names and signatures. No read or write passes the
 end of a view. The cost is linear in the bytes.
 
 Common arguments: ``list_start`` and ``list_count`` have a row for each list, in the order of the enum below. A count

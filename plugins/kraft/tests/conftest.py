@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from kframe_zookeeper.testing.java import missing
 
-from kframe.testing.properties import load_profile
+from verification.support.properties import load_profile
+from verification.zookeeper.java import missing
 
 load_profile()
 

@@ -11,7 +11,7 @@ import pytest
 from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
-from kframe_kraft import _naive_batches, _record_batches
+from kframe_kraft import _record_batches
 from kframe_kraft.batches import (
     BATCH_BYTES_MAX,
     BatchPosition,
@@ -25,9 +25,10 @@ from kframe_kraft.batches import (
 from kframe_kraft.batches.compression import DECOMPRESSED_MAX, compress, decompress
 from kframe_kraft.errors import BatchError, RecordError
 from kframe_kraft.records import encode_record
-from kframe_kraft.testing.record_strategies import control_records, versioned_records
 
 from kframe.plugin.kraft import RecordAndVersion, control, records
+from verification.kraft.record_strategies import control_records, versioned_records
+from verification.reference import record_batches as reference_batches
 
 pytestmark = pytest.mark.kernel
 
@@ -151,7 +152,7 @@ def test_kernels_of_batches_equal_their_reference(values: list[bytes], data: st.
     raw = np.frombuffer(b"".join(values), np.uint8)
     capacity = data.draw(st.sampled_from([len(raw) + 20 * len(values), max(len(raw) - 1, 0)]))
     joined = []
-    for module in (_record_batches, _naive_batches):
+    for module in (_record_batches, reference_batches):
         out, record_start = np.zeros(capacity, np.uint8), np.zeros(len(value_start), np.int64)
         size = module.join_records(raw, value_start, record_start, out)
         joined.append((size, out.tobytes() if size >= 0 else b"", record_start.tolist() if size >= 0 else []))
@@ -163,14 +164,14 @@ def test_kernels_of_batches_equal_their_reference(values: list[bytes], data: st.
         payload[data.draw(st.integers(0, len(payload) - 1))] = data.draw(st.integers(0, 255))
     count = data.draw(st.integers(0, len(values) + 1))
     split = []
-    for module in (_record_batches, _naive_batches):
+    for module in (_record_batches, reference_batches):
         out_columns = columns(count)
         end = module.split_records(payload, *out_columns)
         known = end if 0 <= end < count else count
         split.append((end, [column[:known].tolist() for column in out_columns], out_columns))
     assert split[0][:2] == split[1][:2]
     frames = []
-    for module in (_record_batches, _naive_batches):
+    for module in (_record_batches, reference_batches):
         known = len(split[0][1][0])
         out_frames = [np.zeros(known, dtype) for dtype in (np.int32, np.int32, np.int64)]
         value_columns = [column[:known] for column in split[0][2][2:]]

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 from kframe_kraft.sources import read_image
-from kframe_kraft.testing.record_example import main
-from kframe_zookeeper.testing.commands import kframe_json
 
 import kframe
+from verification.kraft.record_example import main
+from verification.zookeeper.commands import kframe_json
 
 BUNDLED = Path(kframe.__file__).parent / "examples" / "kafka-4.4-broker-failure"
 #: The last record before the shutdown of broker 2, and the record that fences broker 3.

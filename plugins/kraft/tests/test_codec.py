@@ -20,9 +20,9 @@ from kframe_kraft.records import (
     record_version,
     to_json,
 )
-from kframe_kraft.testing.record_strategies import control_records, versioned_records
 
 from kframe.plugin.kraft import LEVEL_MAX, LEVEL_MIN, RecordAndVersion, control, directory_ids, needed_version, records
+from verification.kraft.record_strategies import control_records, versioned_records
 
 TOPIC_ID = UUID(int=0x0102030405060708090A0B0C0D0E0F10)
 CHANGE = records.PartitionChangeRecord(partition_id=1, topic_id=TOPIC_ID, isr=(2, 3), leader=3)

@@ -14,11 +14,11 @@ from kframe_kraft.errors import BatchError, LogError
 from kframe_kraft.live import QuorumObserver
 from kframe_kraft.live.committed_log import QuorumLog
 from kframe_kraft.live.followed_log import FollowedLog
-from kframe_kraft.testing.scripted_quorum import ScriptedController, ScriptedState, connect
-from kframe_kraft.testing.written_log import WrittenLog, change, register, small_cluster, write_snapshot
 
 from kframe.plugin.kraft import RecordAndVersion, records
 from kframe.plugin.live import CommittedBatch
+from verification.kraft.scripted_quorum import ScriptedController, ScriptedState, connect
+from verification.kraft.written_log import WrittenLog, change, register, small_cluster, write_snapshot
 
 BEGIN, END = records.BeginTransactionRecord(name="work"), records.EndTransactionRecord()
 ABORT = records.AbortTransactionRecord(reason="failover")

@@ -16,7 +16,10 @@ from kframe_kraft.batches.reading import read_batches
 from kframe_kraft.disk import SnapshotId
 from kframe_kraft.records import record_version
 from kframe_kraft.sources import read_source
-from kframe_kraft.testing.written_log import (
+
+from kframe.cli.app import cli
+from kframe.plugin.kraft import RecordAndVersion, records
+from verification.kraft.written_log import (
     LEVEL,
     ORDERS,
     START_MS,
@@ -27,9 +30,6 @@ from kframe_kraft.testing.written_log import (
     small_cluster,
     write_snapshot,
 )
-
-from kframe.cli.app import cli
-from kframe.plugin.kraft import RecordAndVersion, records
 
 SEGMENT = f"{0:020}.log"
 

@@ -30,9 +30,9 @@ from kframe_kraft.disk.names import segments_in, snapshots_in
 from kframe_kraft.disk.segments import read_segments
 from kframe_kraft.errors import BatchError, LogError
 from kframe_kraft.sources import image_of
-from kframe_kraft.testing.written_log import write_snapshot
 
 from kframe.plugin.kraft import RecordAndVersion, control, records
+from verification.kraft.written_log import write_snapshot
 
 NOW = 1_700_000_000_000
 BEGIN = RecordAndVersion(records.BeginTransactionRecord(), 0)

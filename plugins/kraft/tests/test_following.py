@@ -18,12 +18,12 @@ from kframe_kraft.disk import SnapshotId, read_history
 from kframe_kraft.disk.following import DirectoryFollower
 from kframe_kraft.errors import LogError
 from kframe_kraft.live import QuorumFollower, QuorumObserver, spooled_history
-from kframe_kraft.testing.scripted_quorum import ScriptedController, ScriptedState, connect
-from kframe_kraft.testing.written_log import START_MS, WrittenLog, batch, change, small_cluster, write_snapshot
 from kframe_kraft.time_travel import EntryFilter, followed_entries
 from kframe_kraft.time_travel.following import LogFollower
 
 from kframe.plugin.kraft import RecordAndVersion, records
+from verification.kraft.scripted_quorum import ScriptedController, ScriptedState, connect
+from verification.kraft.written_log import START_MS, WrittenLog, batch, change, small_cluster, write_snapshot
 
 Step = Callable[[], object]
 COMMAND = [sys.executable, "-m", "kframe.cli", "log", "show"]

@@ -1,14 +1,14 @@
 """Mutated records and batches, which decoders decode or refuse with a reason, and on which kernels and codec agree.
 
-``python -m kframe_kraft.testing.fuzz`` runs the same for longer, and repeats single cases.
+``python -m verification.kraft.fuzz`` runs the same for longer, and repeats single cases.
 """
 
 from __future__ import annotations
 
 import pytest
-from kframe_kraft.testing.fuzz.targets import CORPUS, targets
 
-from kframe_simulator.fuzz import CASES, corpus_problems, problems, read_corpus, report, run
+from verification.fuzz import CASES, corpus_problems, problems, read_corpus, report, run
+from verification.kraft.fuzz.targets import CORPUS, targets
 
 pytestmark = pytest.mark.kernel
 
@@ -19,7 +19,7 @@ SEED = 20
 def test_no_mutated_message_escapes() -> None:
     cases = CASES // 10
     totals_by_target = run(targets, SEED, cases)
-    assert problems(totals_by_target, cases) == [], report("kframe_kraft.testing.fuzz", SEED, totals_by_target)
+    assert problems(totals_by_target, cases) == [], report("verification.kraft.fuzz", SEED, totals_by_target)
 
 
 def test_corpus_has_unchanged_outcomes_of_every_target() -> None:

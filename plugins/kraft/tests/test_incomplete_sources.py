@@ -11,10 +11,10 @@ from click.testing import CliRunner, Result
 from kframe_kraft.detection import LOG_DIRECTORY
 from kframe_kraft.disk import MetaProperties, SnapshotId, write_properties
 from kframe_kraft.sources import read_source
-from kframe_kraft.testing.written_log import LEVEL, WrittenLog, small_cluster, write_snapshot
 
 from kframe.cli.app import cli
 from kframe.plugin.kraft import LogError, RecordAndVersion, records
+from verification.kraft.written_log import LEVEL, WrittenLog, small_cluster, write_snapshot
 
 DATA = Path(__file__).parent / "data"
 SEGMENT = f"{0:020}.log"

@@ -15,12 +15,12 @@ from hypothesis import HealthCheck, given, settings
 from kframe_kraft.batches import BatchPosition, Compression, encode_data_batch, read_batch
 from kframe_kraft.disk import CheckpointWriter, SnapshotId, read_checkpoint
 from kframe_kraft.records import decode_control, encode_control, encode_record, to_json
-from kframe_kraft.testing.compare_records import compare_record
-from kframe_kraft.testing.kafka_records import KafkaRecords, metadata_jars
-from kframe_kraft.testing.random_records import random_record
-from kframe_kraft.testing.record_strategies import control_records
 
 from kframe.plugin.kraft import CONTROL_TABLES, TABLES, Kind, Table, control
+from verification.kraft.compare_records import compare_record
+from verification.kraft.kafka_records import KafkaRecords, metadata_jars
+from verification.kraft.random_records import random_record
+from verification.kraft.record_strategies import control_records
 
 pytestmark = pytest.mark.real
 

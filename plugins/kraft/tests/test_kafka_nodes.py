@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 from kframe_kraft.disk import read_history, read_properties
-from kframe_kraft.testing.kafka_nodes import CLUSTER_ID, KraftCluster, KraftOptions
-from kframe_kraft.testing.kafka_tools import KafkaTools, ToolError
+
+from verification.kraft.kafka_nodes import CLUSTER_ID, KraftCluster, KraftOptions
+from verification.kraft.kafka_tools import KafkaTools, ToolError
 
 pytestmark = pytest.mark.real
 

@@ -9,13 +9,13 @@ import pytest
 from click.testing import CliRunner
 from kframe_kraft.commands.log import followed
 from kframe_kraft.live import observer
-from kframe_kraft.testing.scripted_quorum import ScriptedController, ScriptedState
-from kframe_kraft.testing.written_log import change, small_cluster
-from kframe_zookeeper.testing.commands import invoke, kframe_json
 
 from kframe.cli.app import cli
 from kframe.plugin.commands import StopSignal
-from kframe.testing.pipes import ImmediateTimer, written_pipe
+from verification.kraft.scripted_quorum import ScriptedController, ScriptedState
+from verification.kraft.written_log import change, small_cluster
+from verification.support.pipes import ImmediateTimer, written_pipe
+from verification.zookeeper.commands import invoke, kframe_json
 
 
 @pytest.fixture

@@ -18,11 +18,11 @@ from kframe_kraft.live import QuorumObserver, observer
 from kframe_kraft.live.calls import FETCH, FETCH_SNAPSHOT, Address, QuorumNode
 from kframe_kraft.live.followed_log import FollowedLog
 from kframe_kraft.sources import image_of
-from kframe_kraft.testing.scripted_quorum import ScriptedController, ScriptedState, connect
-from kframe_kraft.testing.written_log import batch, register, small_cluster, write_snapshot
 
 from kframe.plugin import StoreError
 from kframe.plugin.kraft import RecordAndVersion
+from verification.kraft.scripted_quorum import ScriptedController, ScriptedState, connect
+from verification.kraft.written_log import batch, register, small_cluster, write_snapshot
 
 Start = Callable[..., ScriptedController]
 

@@ -20,10 +20,10 @@ from kframe_kraft.disk.segments import OPEN_FILES_MAX
 from kframe_kraft.disk.temporary import TemporaryContent
 from kframe_kraft.records import encode_record
 from kframe_kraft.sources import image_of
-from kframe_kraft.testing.scripted_quorum import ScriptedController, ScriptedState
-from kframe_kraft.testing.written_log import START_MS, WrittenLog, change, small_cluster
 
 from kframe.plugin.kraft import LogError, to_json
+from verification.kraft.scripted_quorum import ScriptedController, ScriptedState
+from verification.kraft.written_log import START_MS, WrittenLog, change, small_cluster
 
 #: Sizes of logs in batches, and records of a batch.
 SMALL, LARGE = 10, 60

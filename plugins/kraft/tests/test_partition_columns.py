@@ -9,14 +9,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kframe_kraft import _naive_partitions, _partition_records
+from kframe_kraft import _partition_records
 from kframe_kraft.batches import BatchPosition, encode_data_batch, read_batch
 from kframe_kraft.errors import RecordError
 from kframe_kraft.partition_columns import ID_LISTS, PARTITION, PARTITION_CHANGE, decode_rows, encode_rows
 from kframe_kraft.records import encode_record
-from kframe_kraft.testing.record_strategies import struct_values
 
 from kframe.plugin.kraft import TABLES, RecordAndVersion, records
+from verification.kraft.record_strategies import struct_values
+from verification.reference import partition_records as reference_partitions
 
 pytestmark = pytest.mark.kernel
 
@@ -84,7 +85,7 @@ def test_parsers_equal_their_reference_on_mutated_bytes(kind: int, version: int,
         ends[-1] += data.draw(st.integers(-2, 1))
     versions = np.full(len(bodies), version, np.int32)
     results = []
-    for module in (_partition_records, _naive_partitions):
+    for module in (_partition_records, reference_partitions):
         parse = module.parse_partitions if kind == PARTITION else module.parse_changes
         outputs = empty_outputs(kind, len(bodies))
         malformed = parse(payload, starts, ends, versions, *outputs)
@@ -103,7 +104,7 @@ def test_copies_equal_their_reference(lists: list[tuple[int, int]], capacity: in
     offsets = np.concatenate([[0], np.cumsum([count for _, count in lists])]).astype(np.int32)
     for name, shape, dtype in (("copy_ids", (capacity,), np.int32), ("copy_directories", (capacity, 16), np.uint8)):
         results = []
-        for module in (_partition_records, _naive_partitions):
+        for module in (_partition_records, reference_partitions):
             out = np.zeros(shape, dtype)
             copied = getattr(module, name)(payload, starts, offsets, out)
             results.append((copied, out.tolist() if copied >= 0 else None))
@@ -127,7 +128,7 @@ def test_writers_equal_their_reference(kind: int, version: int, capacity: int, d
     if kind == PARTITION:
         fixed += [generator.integers(-1, 9, count, np.int32), generator.integers(-1, 9, count, np.int32)]
     results = []
-    for module in (_partition_records, _naive_partitions):
+    for module in (_partition_records, reference_partitions):
         write = module.write_partitions if kind == PARTITION else module.write_changes
         out, value_start = np.zeros(capacity, np.uint8), np.zeros(count + 1, np.int64)
         size = write(version, *fixed, ids, directories, list_start, list_count, value_start, out)

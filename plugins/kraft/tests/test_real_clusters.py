@@ -15,12 +15,13 @@ from kframe_kraft.checkpoint_writing import write_checkpoint
 from kframe_kraft.detection import LOG_DIRECTORY
 from kframe_kraft.disk import SnapshotId, read_history
 from kframe_kraft.sources import MetadataImage, read_image
-from kframe_kraft.testing.kafka_nodes import CLUSTER_ID, RELEASES, KraftCluster
-from kframe_kraft.testing.kafka_tools import KafkaTools, print_snapshot
-from kframe_kraft.testing.metadata_facts import metadata_facts
-from kframe_kraft.testing.rich_cluster import fill, newest_snapshot, rich_options
-from kframe_kraft.testing.shell_tree import metadata_leaves, printed_leaves
-from kframe_zookeeper.testing.commands import invoke, kframe_json
+
+from verification.kraft.kafka_nodes import CLUSTER_ID, RELEASES, KraftCluster
+from verification.kraft.kafka_tools import KafkaTools, print_snapshot
+from verification.kraft.metadata_facts import metadata_facts
+from verification.kraft.rich_cluster import fill, newest_snapshot, rich_options
+from verification.kraft.shell_tree import metadata_leaves, printed_leaves
+from verification.zookeeper.commands import invoke, kframe_json
 
 pytestmark = pytest.mark.real
 

@@ -15,11 +15,12 @@ import pytest
 from kframe_kraft.disk.names import segments_in, snapshots_in
 from kframe_kraft.live import open_observer
 from kframe_kraft.sources import image_of, read_image
-from kframe_kraft.testing.kafka_nodes import KraftCluster, KraftNode, KraftOptions
-from kframe_kraft.testing.kafka_tools import KafkaTools
-from kframe_kraft.testing.metadata_facts import metadata_facts
-from kframe_zookeeper.testing.commands import RunningCommand, kframe_json
-from kframe_zookeeper.testing.process import wait_until
+
+from kframe.testing.waiting import wait_until
+from verification.kraft.kafka_nodes import KraftCluster, KraftNode, KraftOptions
+from verification.kraft.kafka_tools import KafkaTools
+from verification.kraft.metadata_facts import metadata_facts
+from verification.zookeeper.commands import RunningCommand, kframe_json
 
 pytestmark = pytest.mark.real
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from kframe_kafka_wire.testing.secured import certificates, tls
 from kframe_kraft.live import QuorumObserver, open_observer
 from kframe_kraft.sources import image_of, read_image
-from kframe_kraft.testing.kafka_nodes import CLUSTER_ID, KraftCluster, KraftNode, KraftOptions
-from kframe_kraft.testing.kafka_tools import KafkaTools
-from kframe_kraft.testing.metadata_facts import metadata_facts
-from kframe_zookeeper.testing.certificates import Authority
-from kframe_zookeeper.testing.commands import RunningCommand, invoke, kframe_json
-from kframe_zookeeper.testing.process import wait_until
+
+from kframe.testing.waiting import wait_until
+from verification.kafka_wire.secured import certificates, tls
+from verification.kraft.kafka_nodes import CLUSTER_ID, KraftCluster, KraftNode, KraftOptions
+from verification.kraft.kafka_tools import KafkaTools
+from verification.kraft.metadata_facts import metadata_facts
+from verification.zookeeper.certificates import Authority
+from verification.zookeeper.commands import RunningCommand, invoke, kframe_json
 
 pytestmark = pytest.mark.real
 

@@ -14,15 +14,15 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pytest
 from kframe_kraft.sources import MetadataImage, read_image
-from kframe_kraft.testing.kafka_nodes import KraftCluster, KraftOptions
-from kframe_kraft.testing.kafka_tools import KafkaTools
-from kframe_zookeeper.testing.commands import RunningCommand, invoke
-from kframe_zookeeper.testing.process import wait_until
 
 from kframe.core.kraft.replication.leader_selection import BuiltinSelection, Candidates
 from kframe.model.columns import Int32, UInt8
 from kframe.model.ids import NO_LEADER
 from kframe.plugin.kraft import ClusterMetadata, partition_record, records
+from kframe.testing.waiting import wait_until
+from verification.kraft.kafka_nodes import KraftCluster, KraftOptions
+from verification.kraft.kafka_tools import KafkaTools
+from verification.zookeeper.commands import RunningCommand, invoke
 
 pytestmark = pytest.mark.real
 

@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 import pytest
 from kframe_kraft.disk import read_history
 from kframe_kraft.sources import read_image
-from kframe_kraft.testing.kafka_nodes import KraftCluster, KraftOptions
-from kframe_kraft.testing.kafka_tools import KafkaTools
-from kframe_zookeeper.testing.commands import kframe_json
-from kframe_zookeeper.testing.process import wait_until
+
+from kframe.testing.waiting import wait_until
+from verification.kraft.kafka_nodes import KraftCluster, KraftOptions
+from verification.kraft.kafka_tools import KafkaTools
+from verification.zookeeper.commands import kframe_json
 
 pytestmark = pytest.mark.real
 

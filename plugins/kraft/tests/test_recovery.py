@@ -21,7 +21,8 @@ from kframe_kraft.disk import (
     write_properties,
 )
 from kframe_kraft.sources import read_image
-from kframe_kraft.testing.written_log import (
+
+from verification.kraft.written_log import (
     WrittenLog,
     change,
     register,

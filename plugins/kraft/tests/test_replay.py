@@ -9,14 +9,15 @@ from uuid import UUID
 
 import numpy as np
 import pytest
-from kframe_kraft import _id_index, _naive_ids
+from kframe_kraft import _id_index
 from kframe_kraft.batches import BatchPosition, encode_data_batch, read_batch
 from kframe_kraft.disk import LogHistory, SnapshotId
 from kframe_kraft.disk.segments import ListedBatches, MetadataLog
 from kframe_kraft.sources import image_of
-from kframe_kraft.testing.metadata_facts import metadata_facts
 
 from kframe.plugin.kraft import ClusterMetadata, LogError, RecordAndVersion, records, replay
+from verification.kraft.metadata_facts import metadata_facts
+from verification.reference import id_index as reference_ids
 
 pytestmark = pytest.mark.kernel
 
@@ -189,7 +190,7 @@ def test_id_index_kernel_equals_its_reference() -> None:
     ids[20:30] = ids[:10]
     requested = np.concatenate([ids, random.integers(0, 256, (9, 16), np.uint8), ids[:3].repeat(2, 0)])
     results = []
-    for module in (_id_index, _naive_ids):
+    for module in (_id_index, reference_ids):
         keys, values = np.zeros((64, 16), np.uint8), np.full(64, -1, np.int32)
         module.insert_ids(ids, np.arange(40, dtype=np.int32), keys, values)
         out = np.empty(len(requested), np.int32)

@@ -14,12 +14,12 @@ from kframe_kraft.checkpoint_writing import write_checkpoint
 from kframe_kraft.detection import LOG_DIRECTORY
 from kframe_kraft.disk import SnapshotId
 from kframe_kraft.sources import read_image
-from kframe_kraft.testing.metadata_facts import metadata_facts
 
 from kframe import read_snapshot
 from kframe.cli.app import cli
 from kframe.plugin.kraft import LogError, RecordAndVersion, control, records, to_json
-from kframe.testing.pipes import written_pipe
+from verification.kraft.metadata_facts import metadata_facts
+from verification.support.pipes import written_pipe
 
 TOPIC_ID = UUID(int=1 << 99)
 CREATION = [

@@ -13,7 +13,10 @@ import pytest
 from click.testing import CliRunner
 from kframe_kraft.commands.log import group
 from kframe_kraft.disk import SnapshotId, read_history
-from kframe_kraft.testing.written_log import (
+from kframe_kraft.time_travel import LeaderCause, end_of, leader_cause
+
+from kframe.plugin.kraft import LogError, RecordAndVersion, records, uuid_text
+from verification.kraft.written_log import (
     START_MS,
     WrittenLog,
     change,
@@ -23,9 +26,6 @@ from kframe_kraft.testing.written_log import (
     small_cluster,
     write_snapshot,
 )
-from kframe_kraft.time_travel import LeaderCause, end_of, leader_cause
-
-from kframe.plugin.kraft import LogError, RecordAndVersion, records, uuid_text
 
 FENCE, UNFENCE = 1, -1
 LATER = "later in the order of replicas"

@@ -4,7 +4,7 @@ The JSON is that of ``kafka.zk.TopicZNode`` (Kafka 3.9), with its keys and parti
 untrusted. Every read is checked against the end of the response, every number against int32, and every OUT against its
 length.
 
-Otherwise the rules of ``kframe/_core.pyx`` apply. ``_naive_jute.py`` has a reference implementation with the same names
+Otherwise the rules of ``kframe/_core.pyx`` apply. ``verification/reference/jute.py`` has a reference implementation with the same names
 and signatures. The cost is linear in the bytes read.
 """
 

@@ -14,7 +14,7 @@ def kframe_stores() -> list[StoreSpec]:
             "zookeeper",
             "kframe_zookeeper.store:open_store",
             "Kafka's own layout in ZooKeeper 3.5 or later.",
-            "kframe_zookeeper.testing.zookeeper_fixture:open_temporary_fixture",
+            "kframe_zookeeper.sandbox.zookeeper_fixture:open_temporary_fixture",
         )
     ]
 

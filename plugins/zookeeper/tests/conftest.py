@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 from kazoo.client import KazooClient
+from kframe_zookeeper.sandbox.sessions import load_dump, session
+from kframe_zookeeper.sandbox.zookeeper_fixture import FixtureFactory, ZooKeeperFixture, fixture_factory
 from kframe_zookeeper.settings import settings_of_url
-from kframe_zookeeper.testing.certificates import Authority
-from kframe_zookeeper.testing.commands import PASSWORD, ControllerRun, Start
-from kframe_zookeeper.testing.proxy import Proxy
-from kframe_zookeeper.testing.servers import HOST, Ensemble, ServerHandle, ServerOptions, missing, running
-from kframe_zookeeper.testing.sessions import load_dump, session
-from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory, ZooKeeperFixture, fixture_factory
+
+from verification.zookeeper.certificates import Authority
+from verification.zookeeper.commands import PASSWORD, ControllerRun, Start
+from verification.zookeeper.proxy import Proxy
+from verification.zookeeper.servers import HOST, Ensemble, ServerHandle, ServerOptions, missing, running
 
 EXAMPLE_DUMP = Path(__file__).parents[3] / "examples/clusters/kafka-3.9.1-six-brokers/healthy.zookeeper.jsonl.gz"
 USERS = {"kafka": "its secret", "other": "another"}

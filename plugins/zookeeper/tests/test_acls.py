@@ -11,13 +11,9 @@ from kazoo.security import ACL, ANYONE_ID_UNSAFE, OPEN_ACL_UNSAFE, READ_ACL_UNSA
 from kframe_zookeeper import acls, paths
 from kframe_zookeeper.acls import CREATOR_AND_READERS, CREATOR_ONLY, OPEN, Exposed, acl_of, audit, find_exposed
 from kframe_zookeeper.connect import ensure_chroot
+from kframe_zookeeper.sandbox.sessions import started
 from kframe_zookeeper.settings import ConnectSettings, SaslLogin, settings_of_url
 from kframe_zookeeper.store import ZooKeeperStore
-from kframe_zookeeper.testing.process import wait_until
-from kframe_zookeeper.testing.servers import ServerHandle
-from kframe_zookeeper.testing.sessions import started
-from kframe_zookeeper.testing.trees import read_tree
-from kframe_zookeeper.testing.victims import build, settle
 from kframe_zookeeper.znodes.brokers import encode_broker
 
 from kframe.model.admin import ConfigChange, ConfigOperation, NewTopic
@@ -25,6 +21,10 @@ from kframe.model.events import AlterConfigsRequested, ProducerIdsRequested
 from kframe.snapshot.instances import Instance
 from kframe.testing.clusters import registration
 from kframe.testing.store_fixture import FIRST_ID
+from kframe.testing.waiting import wait_until
+from verification.zookeeper.servers import ServerHandle
+from verification.zookeeper.trees import read_tree
+from verification.zookeeper.victims import build, settle
 
 KAFKA = Id("sasl", "kafka")
 ANYONE_WRITES = ACL(Permissions.WRITE, ANYONE_ID_UNSAFE)

@@ -10,7 +10,7 @@ from kazoo.client import KazooClient
 from kframe_zookeeper import paths
 from kframe_zookeeper.capture import PASSES_MAX
 from kframe_zookeeper.live import ZooKeeperCluster, open_cluster
-from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory, ZooKeeperFixture
+from kframe_zookeeper.sandbox.zookeeper_fixture import FixtureFactory, ZooKeeperFixture
 
 from kframe.errors import ConfigError, ControllerFenced
 from kframe.testing.store_fixture import FIRST_ID, opened, small_cluster

@@ -13,14 +13,14 @@ import pytest
 from kazoo.client import KazooClient
 from kframe_zookeeper import paths
 from kframe_zookeeper.chroot import MARKS
+from kframe_zookeeper.sandbox.sessions import session
 from kframe_zookeeper.settings import settings_of_url
 from kframe_zookeeper.store import ZooKeeperStore, open_store
-from kframe_zookeeper.testing.commands import ControllerRun, invoke
-from kframe_zookeeper.testing.process import until
-from kframe_zookeeper.testing.servers import ServerHandle
-from kframe_zookeeper.testing.sessions import session
 
 from kframe.errors import ConfigError
+from kframe.testing.waiting import until
+from verification.zookeeper.commands import ControllerRun, invoke
+from verification.zookeeper.servers import ServerHandle
 
 _numbers = itertools.count()
 #: Every command that connects to a cluster, without the connect string.

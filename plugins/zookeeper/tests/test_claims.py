@@ -9,17 +9,17 @@ import pytest
 from kazoo.client import KazooClient
 from kframe_zookeeper import paths
 from kframe_zookeeper.role import EPOCH_MAX
-from kframe_zookeeper.testing.process import wait_until
-from kframe_zookeeper.testing.proxy import MULTI, Break, BreakPoint, Link, Proxy
-from kframe_zookeeper.testing.stores import opened
-from kframe_zookeeper.testing.victims import build
-from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory
+from kframe_zookeeper.sandbox.zookeeper_fixture import FixtureFactory
 from kframe_zookeeper.znodes.cluster import decode_controller, encode_controller
 
 from kframe.errors import ControllerFenced, StoreError
 from kframe.model.events import Event, Reelect, SessionExpired
 from kframe.testing.clusters import StateSpec, change_of, registration
 from kframe.testing.store_fixture import FIRST_ID, SECOND_ID, small_cluster
+from kframe.testing.waiting import wait_until
+from verification.zookeeper.proxy import MULTI, Break, BreakPoint, Link, Proxy
+from verification.zookeeper.stores import opened
+from verification.zookeeper.victims import build
 
 #: Opcode of a sync: the server catches up with its leader.
 SYNC = 9

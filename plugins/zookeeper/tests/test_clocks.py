@@ -9,7 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
-from kframe_zookeeper.testing.clocks import Clocks, missing
+
+from verification.zookeeper.clocks import Clocks, missing
 
 #: Prints how far the system clock is ahead of the monotonic clock, for each line of input.
 PROGRAM = "import sys, time\nfor _ in sys.stdin: print(time.time() - time.monotonic(), flush=True)"

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from kazoo.client import KazooClient
 from kframe_zookeeper import paths
-from kframe_zookeeper.testing.commands import READY, Start, invoke, kframe, kframe_json
-from kframe_zookeeper.testing.process import until
-from kframe_zookeeper.testing.servers import ServerHandle
 
 from kframe.snapshot import read_snapshot
 from kframe.snapshot.facts import ELR_COLUMNS
+from kframe.testing.waiting import until
+from verification.zookeeper.commands import READY, Start, invoke, kframe, kframe_json
+from verification.zookeeper.servers import ServerHandle
 
 EXAMPLE_DUMP = (
     Path(__file__).parents[3] / "examples" / "clusters" / "kafka-3.9.1-six-brokers" / "healthy.zookeeper.jsonl.gz"

@@ -15,11 +15,12 @@ from kazoo.exceptions import ConnectionClosedError, ConnectionDropped, Connectio
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import KazooState
 from kframe_zookeeper.connect import ensure_chroot, make_client
+from kframe_zookeeper.sandbox.sessions import States, settings_for, started
 from kframe_zookeeper.settings import REPLY_BYTES_MAX
-from kframe_zookeeper.testing.process import PATIENCE_S
-from kframe_zookeeper.testing.proxy import HOST, Direction, Proxy
-from kframe_zookeeper.testing.servers import ServerHandle
-from kframe_zookeeper.testing.sessions import States, settings_for, started
+
+from kframe.testing.waiting import PATIENCE_S
+from verification.zookeeper.proxy import HOST, Direction, Proxy
+from verification.zookeeper.servers import ServerHandle
 
 
 def test_chroot_is_created(zookeeper: ServerHandle) -> None:

@@ -6,16 +6,16 @@ from collections import Counter
 
 import pytest
 from kframe_zookeeper import paths, plugin
+from kframe_zookeeper.sandbox.zookeeper_fixture import FixtureFactory, ZooKeeperFixture
 from kframe_zookeeper.store import ZooKeeperStore
-from kframe_zookeeper.testing.process import wait_until
-from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory, ZooKeeperFixture
 from kframe_zookeeper.znodes.topics import decode_state
 
 from kframe.embedded import RecordingTransport
 from kframe.registry.registry import build_registry
 from kframe.testing.clusters import cluster_of, healthy
-from kframe.testing.controllers import ControllerLoop, controller_loop
 from kframe.testing.store_fixture import FIRST_ID, SECOND_ID
+from kframe.testing.waiting import wait_until
+from verification.support.controllers import ControllerLoop, controller_loop
 
 
 @pytest.fixture

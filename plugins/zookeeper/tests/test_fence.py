@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from kframe_zookeeper.fence import TRUSTED_PART, Fence
 from kframe_zookeeper.requests import END, MultiRead, MultiWrite, get_data, set_data
-from kframe_zookeeper.testing.stores import opened
-from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory
+from kframe_zookeeper.sandbox.zookeeper_fixture import FixtureFactory
 
 from kframe.model.events import Event
 from kframe.testing.clusters import StateSpec, change_of
 from kframe.testing.store_fixture import FIRST_ID, codes, small_cluster
+from verification.zookeeper.stores import opened
 
 
 class Clock:

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 from kframe_zookeeper import paths
-from kframe_zookeeper.testing.stores import opened
-from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory, ZooKeeperFixture
+from kframe_zookeeper.sandbox.zookeeper_fixture import FixtureFactory, ZooKeeperFixture
 from kframe_zookeeper.znodes.brokers import encode_broker
 
 from kframe.model.brokers import Endpoint
 from kframe.testing.clusters import registration
 from kframe.testing.store_fixture import FIRST_ID, small_cluster
+from verification.zookeeper.stores import opened
 
 ADDRESS = Endpoint("PLAINTEXT", "127.0.0.9", 9092, "PLAINTEXT")
 

@@ -1,6 +1,6 @@
 """Mutated znodes, which decoder and kernel decode or refuse with a reason, and ZooKeeper's replies.
 
-``python -m kframe_zookeeper.testing.fuzz`` runs the same for longer, and repeats single cases.
+``python -m verification.zookeeper.fuzz`` runs the same for longer, and repeats single cases.
 """
 
 from __future__ import annotations
@@ -9,16 +9,17 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from kframe_zookeeper import _jute_read, _naive_jute
+from kframe_zookeeper import _jute_read
 from kframe_zookeeper.multiread import names_in
 from kframe_zookeeper.requests import error_name
-from kframe_zookeeper.testing.fuzz import CORPUS, targets
-from kframe_zookeeper.testing.fuzz.replies import OUTCOMES
-from kframe_zookeeper.testing.fuzz.znodes import DECODERS
 from kframe_zookeeper.znodes.brokers import decode_broker
 
 from kframe.errors import StoreError, ZnodeError
-from kframe_simulator.fuzz import CASES, corpus_problems, problems, read_corpus, report, run
+from verification.fuzz import CASES, corpus_problems, problems, read_corpus, report, run
+from verification.reference import jute as reference_jute
+from verification.zookeeper.fuzz import CORPUS, targets
+from verification.zookeeper.fuzz.replies import OUTCOMES
+from verification.zookeeper.fuzz.znodes import DECODERS
 
 pytestmark = pytest.mark.kernel
 
@@ -30,7 +31,7 @@ SEED = 20
 def test_mutated_inputs_are_decoded_or_refused(name: str, only: list[str]) -> None:
     cases = CASES if name == "znodes" else CASES // 10
     totals_by_target = run(targets, SEED, cases, only=only)
-    assert problems(totals_by_target, cases) == [], report("kframe_zookeeper.testing.fuzz", SEED, totals_by_target)
+    assert problems(totals_by_target, cases) == [], report("verification.zookeeper.fuzz", SEED, totals_by_target)
 
 
 def test_corpus_has_unchanged_outcomes_of_every_target() -> None:
@@ -40,7 +41,7 @@ def test_corpus_has_unchanged_outcomes_of_every_target() -> None:
 # Bugs that the fuzzing found.
 
 
-@pytest.mark.parametrize("module", [_jute_read, _naive_jute], ids=["kernel", "reference"])
+@pytest.mark.parametrize("module", [_jute_read, reference_jute], ids=["kernel", "reference"])
 @pytest.mark.parametrize(
     "raw",
     [

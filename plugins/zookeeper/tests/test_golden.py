@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 from kframe_zookeeper import paths
+from kframe_zookeeper.sandbox.zookeeper_fixture import ZooKeeperFixture, fixture_factory
 from kframe_zookeeper.settings import settings_of_url
-from kframe_zookeeper.testing.servers import ServerHandle
-from kframe_zookeeper.testing.zookeeper_fixture import ZooKeeperFixture, fixture_factory
 from kframe_zookeeper.znodes.brokers import decode_broker
 from kframe_zookeeper.znodes.topics import StoredTopic, decode_state, decode_topic
 
@@ -21,7 +20,8 @@ from kframe.model.ids import RecoveryState
 from kframe.scenario.format import read_scenario
 from kframe.scenario.runner import ScenarioRunner
 from kframe.testing.clusters import PartitionSpec, cluster_of
-from kframe.testing.sampling import every_nth
+from verification.support.sampling import every_nth
+from verification.zookeeper.servers import ServerHandle
 
 GOLDEN = Path(__file__).parents[3] / "tests" / "golden"
 #: ``tests/scenario/test_golden.py`` plays all of them in memory, and the contract tests compare both stores.

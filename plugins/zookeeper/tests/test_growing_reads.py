@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from kframe_zookeeper import _naive_jute
 from kframe_zookeeper.fence import Fence
 from kframe_zookeeper.multiread import RESPONSE_BYTES, read_results
 from kframe_zookeeper.requests import END, MultiResponse
 from kframe_zookeeper.session import Session
+
+from verification.reference import jute as reference_jute
 
 pytestmark = pytest.mark.kernel
 
@@ -34,8 +35,8 @@ class Scripted(Session):
     def wait(self, result: Any) -> MultiResponse:
         numbers = range(self._completed, self._completed + result.count)
         self._completed += result.count
-        head = _naive_jute.HEADER.pack(4, False, 0) + struct.pack(">i", LENGTH) + bytes(LENGTH)
-        stats = (_naive_jute.STAT.pack(1, 2, 0, 0, number, 0, 0, 0, LENGTH, 0, 3) for number in numbers)
+        head = reference_jute.HEADER.pack(4, False, 0) + struct.pack(">i", LENGTH) + bytes(LENGTH)
+        stats = (reference_jute.STAT.pack(1, 2, 0, 0, number, 0, 0, 0, LENGTH, 0, 3) for number in numbers)
         return MultiResponse(np.frombuffer(b"".join(head + stat for stat in stats) + END, np.uint8), 0)
 
 

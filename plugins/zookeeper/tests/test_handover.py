@@ -11,8 +11,10 @@ from typing import NamedTuple
 
 import pytest
 from kframe_zookeeper import paths
-from kframe_zookeeper.testing.commands import ControllerRun, kframe_json
-from kframe_zookeeper.testing.handover import (
+
+from kframe.testing.waiting import PATIENCE_S, until
+from verification.zookeeper.commands import ControllerRun, kframe_json
+from verification.zookeeper.handover import (
     ALL,
     EXPECTED_WARNINGS,
     OURS,
@@ -21,8 +23,7 @@ from kframe_zookeeper.testing.handover import (
     rises,
     running_fixture,
 )
-from kframe_zookeeper.testing.process import PATIENCE_S, until
-from kframe_zookeeper.testing.servers import ServerHandle
+from verification.zookeeper.servers import ServerHandle
 
 
 @pytest.fixture(scope="module")

@@ -18,10 +18,8 @@ from kazoo.security import make_acl
 from kframe_zookeeper import paths
 from kframe_zookeeper.instances import read_instances
 from kframe_zookeeper.live import ZooKeeperCluster
+from kframe_zookeeper.sandbox.zookeeper_fixture import FixtureFactory, ZooKeeperFixture
 from kframe_zookeeper.store import ZooKeeperStore
-from kframe_zookeeper.testing.commands import Start, kframe
-from kframe_zookeeper.testing.process import until
-from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory, ZooKeeperFixture
 from kframe_zookeeper.znodes.brokers import encode_broker
 from kframe_zookeeper.znodes.cluster import encode_controller
 from kframe_zookeeper.znodes.instances import ListenerAddress, RegisteredInstance, decode_instance, encode_instance
@@ -31,6 +29,8 @@ from kframe.model.events import Event
 from kframe.snapshot.instances import Instance
 from kframe.testing.clusters import registration
 from kframe.testing.store_fixture import FIRST_ID, small_cluster
+from kframe.testing.waiting import until
+from verification.zookeeper.commands import Start, kframe
 
 RECORD_PATH: Final = paths.instance_path(FIRST_ID)
 #: Timeout of sessions that tests let expire.

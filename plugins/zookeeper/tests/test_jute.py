@@ -12,17 +12,18 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from kframe_zookeeper import _jute_read, _jute_write, _naive_jute
+from kframe_zookeeper import _jute_read, _jute_write
 from kframe_zookeeper.znodes.topics import encode_state
 
 from kframe.model.columns import Ragged
+from verification.reference import jute as reference_jute
 
 pytestmark = pytest.mark.kernel
 
 INT32 = st.integers(-(2**31), 2**31 - 1)
-HEADER, STAT = _naive_jute.HEADER, _naive_jute.STAT
+HEADER, STAT = reference_jute.HEADER, reference_jute.STAT
 END = HEADER.pack(-1, True, -1)
-IMPLEMENTATIONS = pytest.mark.parametrize("module", [_jute_write, _naive_jute], ids=["kernel", "reference"])
+IMPLEMENTATIONS = pytest.mark.parametrize("module", [_jute_write, reference_jute], ids=["kernel", "reference"])
 
 
 def array(data: bytes) -> np.ndarray[Any, np.dtype[np.uint8]]:
@@ -79,12 +80,12 @@ def test_kernel_and_reference_parse_states_alike(texts: list[bytes]) -> None:
     for text in texts:
         spots.append((len(data), len(text)))
         data += text
-    assert columns(data, spots, _jute_read) == columns(data, spots, _naive_jute)
+    assert columns(data, spots, _jute_read) == columns(data, spots, reference_jute)
 
 
 @given(TEXTS, st.integers(-5, 300), st.integers(-5, 300))
 def test_states_outside_the_response_are_not_parsed(text: bytes, begin: int, length: int) -> None:
-    expected = columns(text, [(begin, length)], _naive_jute)
+    expected = columns(text, [(begin, length)], reference_jute)
     assert columns(text, [(begin, length)], _jute_read) == expected
     assert 0 <= begin <= len(text) - length or expected["parsed"] == [0]
 
@@ -97,7 +98,9 @@ def test_kernel_and_reference_parse_mutated_states_alike() -> None:
         for _ in range(chance.randint(1, 3)):
             position = chance.randrange(len(text))
             text[position : position + chance.randint(0, 1)] = bytes(chance.choices(bytes_, k=chance.randint(0, 1)))
-        assert columns(bytes(text), [(0, len(text))], _jute_read) == columns(bytes(text), [(0, len(text))], _naive_jute)
+        assert columns(bytes(text), [(0, len(text))], _jute_read) == columns(
+            bytes(text), [(0, len(text))], reference_jute
+        )
 
 
 def test_kafkas_states_are_parsed() -> None:
@@ -136,7 +139,7 @@ def test_kernel_and_reference_split_reads_alike(
 ) -> None:
     data = bytes(max(start, 0)) + encoded_response(results, damage)
     outcomes = []
-    for module in (_jute_read, _naive_jute):
+    for module in (_jute_read, reference_jute):
         out = [np.zeros(room, kind) for kind in (np.int32, np.int64, np.int32, np.int32, *[np.int64] * 3)]
         count = module.split_reads(array(data), start, *out)
         outcomes.append((count, [column[: max(count, 0)].tolist() for column in out]))
@@ -149,7 +152,7 @@ def test_kernel_and_reference_split_results_alike(
 ) -> None:
     data = bytes(max(start, 0)) + encoded_response(results, damage)
     outcomes = []
-    for module in (_jute_read, _naive_jute):
+    for module in (_jute_read, reference_jute):
         out = [np.zeros(room, kind) for kind in (np.int32, np.int32, np.int64)]
         count = module.split_results(array(data), start, *out)
         outcomes.append((count, [column[: max(count, 0)].tolist() for column in out]))
@@ -173,7 +176,7 @@ def test_kernel_and_reference_write_operations_alike(
     recovery, parent = (np.array([row[i] for row in rows], np.uint8) for i in (4, 7))
     isr = Ragged.of([row[5] for row in rows])
     outcomes = []
-    for module in (_jute_write, _naive_jute):
+    for module in (_jute_write, reference_jute):
         out, row_offsets = np.zeros(room, np.uint8), np.zeros(len(rows) + 1, np.int64)
         written = module.write_states(
             topic, partition, NAME_OFFSETS, NAMES, array(b"/root/"), array(b"ACL"), leader, leader_epoch, recovery,

@@ -16,7 +16,13 @@ from typing import Final
 
 import pytest
 from kframe_zookeeper import paths
-from kframe_zookeeper.testing.actions import (
+from kframe_zookeeper.sandbox.zookeeper_fixture import FixtureFactory
+
+from kframe.model.admin import ConfigChange, ConfigOperation, NewPartitions, NewTopic
+from kframe.model.events import AlterConfigsRequested, ElectionType
+from kframe.testing.clusters import PartitionSpec, cluster_of
+from kframe.testing.store_fixture import FIRST_ID
+from verification.zookeeper.actions import (
     allocated,
     another_controller_elected,
     calls,
@@ -44,8 +50,8 @@ from kframe_zookeeper.testing.actions import (
     topic_deleted,
     writes_topic,
 )
-from kframe_zookeeper.testing.commands import ControllerRun
-from kframe_zookeeper.testing.killing import (
+from verification.zookeeper.commands import ControllerRun
+from verification.zookeeper.killing import (
     BROKERS,
     CLUSTER,
     CREATED,
@@ -56,13 +62,7 @@ from kframe_zookeeper.testing.killing import (
     StoppedController,
     check_takeover,
 )
-from kframe_zookeeper.testing.proxy import Proxy
-from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory
-
-from kframe.model.admin import ConfigChange, ConfigOperation, NewPartitions, NewTopic
-from kframe.model.events import AlterConfigsRequested, ElectionType
-from kframe.testing.clusters import PartitionSpec, cluster_of
-from kframe.testing.store_fixture import FIRST_ID
+from verification.zookeeper.proxy import Proxy
 
 RETENTION: Final = ConfigChange("orders", ((ConfigOperation.SET, "retention.ms", "5"),))
 MOVE: Final = reassigns({("moving", 0): (3, 4)})

@@ -13,19 +13,19 @@ from dataclasses import replace
 import pytest
 from kframe_zookeeper import paths
 from kframe_zookeeper.liveness import CONNECTIONS_MAX, TOKEN_BYTES, LivenessListener, LivenessWatch
+from kframe_zookeeper.sandbox.zookeeper_fixture import FixtureFactory, ZooKeeperFixture
 from kframe_zookeeper.store import ZooKeeperStore
-from kframe_zookeeper.testing.process import PATIENCE_S, wait_until
-from kframe_zookeeper.testing.stores import opened
-from kframe_zookeeper.testing.victims import Victim
-from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory, ZooKeeperFixture
 from kframe_zookeeper.znodes.cluster import decode_controller
 from kframe_zookeeper.znodes.instances import ListenerAddress, RegisteredInstance, decode_instance
 
 from kframe.api.controller import Controller
 from kframe.model.events import Event, Reelect
 from kframe.snapshot.instances import Instance
-from kframe.testing.descriptors import exhausted_descriptors
 from kframe.testing.store_fixture import FIRST_ID, SECOND_ID, small_cluster
+from kframe.testing.waiting import PATIENCE_S, wait_until
+from verification.support.descriptors import exhausted_descriptors
+from verification.zookeeper.stores import opened
+from verification.zookeeper.victims import Victim
 
 HOST = "127.0.0.1"
 TOKEN = "0123456789abcdef" * 2

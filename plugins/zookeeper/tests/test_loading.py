@@ -9,10 +9,7 @@ import numpy as np
 import pytest
 from kazoo.client import KazooClient
 from kframe_zookeeper import paths
-from kframe_zookeeper.testing.process import wait_until
-from kframe_zookeeper.testing.proxy import GET_CHILDREN, MULTI_READ, Break, BreakPoint, Link, Proxy
-from kframe_zookeeper.testing.stores import BREAK_POINTS, big_cluster, controller, opened
-from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory
+from kframe_zookeeper.sandbox.zookeeper_fixture import FixtureFactory
 from kframe_zookeeper.znodes.configs import ConfigNotification, encode_config_change
 
 from kframe.model.columns import Int32
@@ -27,6 +24,9 @@ from kframe.model.events import (
 )
 from kframe.testing.clusters import described, rows_of
 from kframe.testing.store_fixture import FIRST_ID, small_cluster
+from kframe.testing.waiting import wait_until
+from verification.zookeeper.proxy import GET_CHILDREN, MULTI_READ, Break, BreakPoint, Link, Proxy
+from verification.zookeeper.stores import BREAK_POINTS, big_cluster, controller, opened
 
 
 def test_malformed_znodes_are_quarantined(make_fixture: FixtureFactory) -> None:

@@ -14,12 +14,12 @@ from kframe_zookeeper import paths
 from kframe_zookeeper.connect import make_client
 from kframe_zookeeper.settings import ConnectSettings, SaslLogin, settings_of_url
 from kframe_zookeeper.store import ZooKeeperStore
-from kframe_zookeeper.testing.process import wait_until
-from kframe_zookeeper.testing.servers import ServerHandle, ServerOptions, running
 
 from kframe.errors import StoreError
 from kframe.model.events import Event, Reelect, SessionExpired
 from kframe.testing.store_fixture import FIRST_ID
+from kframe.testing.waiting import wait_until
+from verification.zookeeper.servers import ServerHandle, ServerOptions, running
 
 
 def settings_for(server: ServerHandle, password: str) -> ConnectSettings:

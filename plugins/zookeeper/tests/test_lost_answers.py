@@ -6,15 +6,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from kframe_zookeeper import paths
-from kframe_zookeeper.testing.process import PATIENCE_S
-from kframe_zookeeper.testing.proxy import MULTI, Break, BreakPoint, Link, Proxy
-from kframe_zookeeper.testing.stores import BREAK_POINTS, big_cluster, controller, every_row, opened
-from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory
+from kframe_zookeeper.sandbox.zookeeper_fixture import FixtureFactory
 
 from kframe.core.state.stored_states import apply
 from kframe.model.changes import WriteCode
 from kframe.testing.clusters import StateSpec, change_of, described
 from kframe.testing.store_fixture import FIRST_ID, SECOND_ID, codes, small_cluster
+from kframe.testing.waiting import PATIENCE_S
+from verification.zookeeper.proxy import MULTI, Break, BreakPoint, Link, Proxy
+from verification.zookeeper.stores import BREAK_POINTS, big_cluster, controller, every_row, opened
 
 
 @BREAK_POINTS

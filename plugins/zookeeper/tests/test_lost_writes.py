@@ -6,14 +6,9 @@ import threading
 
 import pytest
 from kframe_zookeeper import paths
+from kframe_zookeeper.sandbox.sessions import started
+from kframe_zookeeper.sandbox.zookeeper_fixture import FixtureFactory, ZooKeeperFixture
 from kframe_zookeeper.settings import ConnectSettings, settings_of_url
-from kframe_zookeeper.testing.process import PATIENCE_S, wait_until
-from kframe_zookeeper.testing.proxy import MULTI, Break, BreakPoint, Link, Proxy
-from kframe_zookeeper.testing.servers import Ensemble, ServerHandle
-from kframe_zookeeper.testing.sessions import started
-from kframe_zookeeper.testing.stores import BREAK_POINTS, controller, opened
-from kframe_zookeeper.testing.trees import Tree, changes, read_tree
-from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory, ZooKeeperFixture
 from kframe_zookeeper.znodes.configs import decode_config
 from kframe_zookeeper.znodes.topics import encode_state
 
@@ -22,6 +17,11 @@ from kframe.model.ids import NO_STATE
 from kframe.model.store_requests import WriteStates
 from kframe.testing.clusters import StateSpec, change_of, described
 from kframe.testing.store_fixture import codes, small_cluster
+from kframe.testing.waiting import PATIENCE_S, wait_until
+from verification.zookeeper.proxy import MULTI, Break, BreakPoint, Link, Proxy
+from verification.zookeeper.servers import Ensemble, ServerHandle
+from verification.zookeeper.stores import BREAK_POINTS, controller, opened
+from verification.zookeeper.trees import Tree, changes, read_tree
 
 
 @pytest.fixture

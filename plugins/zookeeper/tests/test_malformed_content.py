@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 import pytest
-from kframe_zookeeper.testing.fuzz.znodes import DECODERS
 from kframe_zookeeper.znodes.strict import ZNODE_BYTES_MAX
 
 from kframe.errors import ZnodeError
+from verification.zookeeper.fuzz.znodes import DECODERS
 
 
 class Kind(NamedTuple):

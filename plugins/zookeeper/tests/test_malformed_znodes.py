@@ -6,16 +6,16 @@ import itertools
 from collections.abc import Iterator
 
 from kframe_zookeeper import paths
-from kframe_zookeeper.testing.fuzz import targets
-from kframe_zookeeper.testing.process import wait_until
-from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory, ZooKeeperFixture
+from kframe_zookeeper.sandbox.zookeeper_fixture import FixtureFactory, ZooKeeperFixture
 from kframe_zookeeper.znodes.topics import decode_state
 
 from kframe.embedded import RecordingTransport
 from kframe.testing.clusters import cluster_of, healthy
-from kframe.testing.controllers import controller_loop
 from kframe.testing.store_fixture import FIRST_ID
-from kframe_simulator.fuzz import Cases
+from kframe.testing.waiting import wait_until
+from verification.fuzz import Cases
+from verification.support.controllers import controller_loop
+from verification.zookeeper.fuzz import targets
 
 SEED = 8
 TOPICS = 40

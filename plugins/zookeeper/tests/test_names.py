@@ -8,13 +8,13 @@ from typing import Final
 
 import pytest
 from kframe_zookeeper import paths
-from kframe_zookeeper.testing.process import wait_until
-from kframe_zookeeper.testing.trees import read_tree
-from kframe_zookeeper.testing.victims import build, settle
-from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory
+from kframe_zookeeper.sandbox.zookeeper_fixture import FixtureFactory
 
 from kframe.testing.clusters import cluster_of, healthy
 from kframe.testing.store_fixture import FIRST_ID
+from kframe.testing.waiting import wait_until
+from verification.zookeeper.trees import read_tree
+from verification.zookeeper.victims import build, settle
 
 #: ZooKeeper itself refuses "/", ".", ".." and control characters in a path, but not in the data of a node.
 TOPICS: Final = [

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from kframe_zookeeper.testing.machine import Machine
-from kframe_zookeeper.testing.network import BLOCKED, HEALTHY, Impairment, Links, VirtualNetwork, missing
+
+from verification.zookeeper.machine import Machine
+from verification.zookeeper.network import BLOCKED, HEALTHY, Impairment, Links, VirtualNetwork, missing
 
 A, B = b"\x0a\x4d\x00\x01", b"\x0a\x4d\x00\x02"
 #: Seconds after which a connection through a blocked link is given up.

@@ -11,13 +11,13 @@ import msgspec
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from kframe_zookeeper.testing.fuzz.znodes import DECODERS, PIECES
 from kframe_zookeeper.znodes import strict
 from kframe_zookeeper.znodes.strict import NO_EXTRA
 from kframe_zookeeper.znodes.topics import decode_state, decode_topic, encode_state, encode_topics, table_of
 
 from kframe.errors import ZnodeError
 from kframe.snapshot.znodes import TOPIC_DECODER
+from verification.zookeeper.fuzz.znodes import DECODERS, PIECES
 
 VECTORS: Final = [
     line.split("\t", 1)[1].encode()

@@ -9,20 +9,20 @@ from contextlib import closing, contextmanager
 import pytest
 from kazoo.exceptions import NoNodeError
 from kframe_zookeeper import paths
+from kframe_zookeeper.sandbox.zookeeper_fixture import ZooKeeperFixture
 from kframe_zookeeper.settings import settings_of_url
 from kframe_zookeeper.store import ZooKeeperStore
-from kframe_zookeeper.testing.process import PATIENCE_S, wait_until
-from kframe_zookeeper.testing.proxy import Proxy
-from kframe_zookeeper.testing.servers import Ensemble, ServerHandle
-from kframe_zookeeper.testing.stores import opened
-from kframe_zookeeper.testing.victims import build, requests_received, settle
-from kframe_zookeeper.testing.zookeeper_fixture import ZooKeeperFixture
 
 from kframe.api.controller import Controller
 from kframe.errors import ErrorCode
 from kframe.model.events import ElectionType
 from kframe.testing.clusters import cluster_of, healthy, registration
 from kframe.testing.store_fixture import FIRST_ID, SECOND_ID
+from kframe.testing.waiting import PATIENCE_S, wait_until
+from verification.zookeeper.proxy import Proxy
+from verification.zookeeper.servers import Ensemble, ServerHandle
+from verification.zookeeper.stores import opened
+from verification.zookeeper.victims import build, requests_received, settle
 
 #: Short, so that the fence of a controller closes soon.
 TIMEOUT_MS = 2_000

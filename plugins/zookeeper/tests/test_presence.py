@@ -7,13 +7,13 @@ import json
 import pytest
 from kframe_zookeeper import paths
 from kframe_zookeeper.live import ZooKeeperCluster
+from kframe_zookeeper.sandbox.zookeeper_fixture import FixtureFactory, ZooKeeperFixture
 from kframe_zookeeper.store import ZooKeeperStore
-from kframe_zookeeper.testing.process import wait_until
-from kframe_zookeeper.testing.stores import opened
-from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory, ZooKeeperFixture
 
 from kframe.testing.clusters import registration
 from kframe.testing.store_fixture import FIRST_ID, SECOND_ID, small_cluster
+from kframe.testing.waiting import wait_until
+from verification.zookeeper.stores import opened
 
 OURS = paths.broker_path(FIRST_ID)
 

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 import pytest
-from kframe_zookeeper.testing.process import wait_until
-from kframe_zookeeper.testing.proxy import (
+
+from kframe.testing.waiting import wait_until
+from verification.zookeeper.proxy import (
     GET_DATA,
     HOST,
     MULTI,

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from kframe_zookeeper.testing.certificates import Authority
-from kframe_zookeeper.testing.commands import kframe
-from kframe_zookeeper.testing.servers import HOST, ServerHandle
+
+from verification.zookeeper.certificates import Authority
+from verification.zookeeper.commands import kframe
+from verification.zookeeper.servers import HOST, ServerHandle
 
 HOURS_MS: Final = 24 * 3_600_000
 #: Commands, and the authority of the client certificate; empty for no certificate.

@@ -14,14 +14,14 @@ from kazoo.protocol.states import KazooState
 from kazoo.security import ACL, Id
 from kframe_zookeeper.acls import CREATOR_ONLY
 from kframe_zookeeper.connect import ensure_chroot, make_client
+from kframe_zookeeper.sandbox.sessions import States, settings_for, started
 from kframe_zookeeper.settings import ConnectSettings, SaslLogin, TlsSettings
-from kframe_zookeeper.testing.certificates import Authority
-from kframe_zookeeper.testing.process import PATIENCE_S
-from kframe_zookeeper.testing.proxy import HOST, Break, BreakPoint, Proxy
-from kframe_zookeeper.testing.servers import Ensemble, ServerHandle, ServerOptions, running
-from kframe_zookeeper.testing.sessions import States, settings_for, started
 
 from kframe.errors import ConfigError
+from kframe.testing.waiting import PATIENCE_S
+from verification.zookeeper.certificates import Authority
+from verification.zookeeper.proxy import HOST, Break, BreakPoint, Proxy
+from verification.zookeeper.servers import Ensemble, ServerHandle, ServerOptions, running
 
 SASL = 102
 USERS = {"kafka": "its secret"}

@@ -9,19 +9,19 @@ from contextlib import closing, contextmanager, suppress
 import pytest
 from kazoo.exceptions import ConnectionLoss, KazooException
 from kframe_zookeeper import paths
+from kframe_zookeeper.sandbox.zookeeper_fixture import FixtureFactory, ZooKeeperFixture
 from kframe_zookeeper.settings import settings_of_url
-from kframe_zookeeper.testing.process import PATIENCE_S, wait_until
-from kframe_zookeeper.testing.proxy import MULTI, Break, BreakPoint, Link, Proxy
-from kframe_zookeeper.testing.servers import Ensemble, ServerHandle
-from kframe_zookeeper.testing.trees import Tree, changes, faults, read_tree
-from kframe_zookeeper.testing.victims import Victim, build, settle
-from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory, ZooKeeperFixture
 from kframe_zookeeper.znodes.topics import decode_state
 
 from kframe.api.controller import Controller
 from kframe.model.cluster import ClusterState
 from kframe.testing.clusters import cluster_of, healthy, registration
 from kframe.testing.store_fixture import FIRST_ID, SECOND_ID
+from kframe.testing.waiting import PATIENCE_S, wait_until
+from verification.zookeeper.proxy import MULTI, Break, BreakPoint, Link, Proxy
+from verification.zookeeper.servers import Ensemble, ServerHandle
+from verification.zookeeper.trees import Tree, changes, faults, read_tree
+from verification.zookeeper.victims import Victim, build, settle
 
 #: Each takes some seconds. The one with an unknown outcome is not extended: a request is executed, its response lost.
 BREAK_POINTS = pytest.mark.parametrize(

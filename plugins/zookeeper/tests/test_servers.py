@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from kazoo.exceptions import ConnectionLoss, KazooException
 from kazoo.handlers.threading import KazooTimeoutError
-from kframe_zookeeper.testing.servers import Ensemble, ServerHandle, free_ports
-from kframe_zookeeper.testing.sessions import session
+from kframe_zookeeper.sandbox.sessions import session
+
+from verification.zookeeper.servers import Ensemble, ServerHandle, free_ports
 
 
 def test_ports_are_different() -> None:

@@ -6,17 +6,17 @@ import threading
 
 import pytest
 from kframe_zookeeper import paths
+from kframe_zookeeper.sandbox.zookeeper_fixture import FixtureFactory
 from kframe_zookeeper.store import ZooKeeperStore
-from kframe_zookeeper.testing.process import PATIENCE_S, wait_until
-from kframe_zookeeper.testing.proxy import MULTI, Break, BreakPoint, Direction, Link, Proxy
-from kframe_zookeeper.testing.stores import BREAK_POINTS, big_cluster, controller, every_row
-from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory
 
 from kframe.errors import ControllerFenced, KframeError, StoreError
 from kframe.model.cluster import ClusterState
 from kframe.model.events import Event, Reelect, SessionExpired
 from kframe.testing.clusters import StateSpec, change_of, described
 from kframe.testing.store_fixture import SECOND_ID, codes, small_cluster
+from kframe.testing.waiting import PATIENCE_S, wait_until
+from verification.zookeeper.proxy import MULTI, Break, BreakPoint, Direction, Link, Proxy
+from verification.zookeeper.stores import BREAK_POINTS, big_cluster, controller, every_row
 
 
 @pytest.mark.smoke

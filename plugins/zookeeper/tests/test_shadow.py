@@ -14,12 +14,13 @@ from typing import Any, Final
 import pytest
 from kazoo.client import KazooClient
 from kframe_zookeeper import paths
-from kframe_zookeeper.testing.commands import RunningCommand
-from kframe_zookeeper.testing.kafka import Cluster, KafkaClients
-from kframe_zookeeper.testing.process import until
-from kframe_zookeeper.testing.servers import ServerHandle
-from kframe_zookeeper.testing.sessions import session
-from kframe_zookeeper.testing.trees import read_tree
+from kframe_zookeeper.sandbox.sessions import session
+
+from kframe.testing.waiting import until
+from verification.zookeeper.commands import RunningCommand
+from verification.zookeeper.kafka import Cluster, KafkaClients
+from verification.zookeeper.servers import ServerHandle
+from verification.zookeeper.trees import read_tree
 
 STATE: Final = "/brokers/topics/t/partitions/0/state"
 

@@ -9,9 +9,10 @@ from typing import Any, Final
 import pytest
 from kazoo.client import KazooClient
 from kframe_zookeeper import paths
-from kframe_zookeeper.testing.commands import Start, invoke
-from kframe_zookeeper.testing.process import until
 from kframe_zookeeper.znodes.cluster import encode_controller
+
+from kframe.testing.waiting import until
+from verification.zookeeper.commands import Start, invoke
 
 
 def status(address: str, *arguments: str) -> dict[str, Any]:

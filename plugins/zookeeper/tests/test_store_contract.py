@@ -10,16 +10,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
+from kframe_zookeeper.sandbox.zookeeper_fixture import ZooKeeperFixture, fixture_factory, open_temporary_fixture
 from kframe_zookeeper.settings import ConnectSettings, SaslLogin, TlsSettings, settings_of_url
-from kframe_zookeeper.testing.certificates import Authority
-from kframe_zookeeper.testing.servers import Ensemble, ServerHandle
-from kframe_zookeeper.testing.zookeeper_fixture import ZooKeeperFixture, fixture_factory, open_temporary_fixture
 
-from kframe.testing.sampling import every_nth
 from kframe.testing.store_contract import StorageFactory, StoreContract
 from kframe.testing.store_fixture import StoreSuite
 from kframe.testing.store_role_contract import RoleContract
 from kframe_simulator.differential import play_history
+from verification.support.sampling import every_nth
+from verification.zookeeper.certificates import Authority
+from verification.zookeeper.servers import Ensemble, ServerHandle
 
 
 def settings_at(address: str) -> ConnectSettings:

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 from kframe_zookeeper.connect import _Handler, tls_context
 from kframe_zookeeper.settings import TlsSettings
-from kframe_zookeeper.testing.certificates import Authority, Identity
-from kframe_zookeeper.testing.servers import HOST
+
+from verification.zookeeper.certificates import Authority, Identity
+from verification.zookeeper.servers import HOST
 
 
 @contextmanager

@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from kframe_zookeeper import _naive_jute, _topic_read
-from kframe_zookeeper.testing.fuzz.znodes import parsed_topics
+from kframe_zookeeper import _topic_read
 from kframe_zookeeper.topicread import TopicColumns
 from kframe_zookeeper.znodes.topics import decode_topic, encode_topics, table_of
 
 from kframe.errors import ZnodeError
-from kframe_simulator.fuzz import Batch
+from verification.fuzz import Batch
+from verification.reference import jute as reference_jute
+from verification.zookeeper.fuzz.znodes import parsed_topics
 
 pytestmark = pytest.mark.kernel
 
@@ -46,7 +47,7 @@ def decoded(text: bytes) -> Any:
 
 
 def agree(texts: Sequence[bytes]) -> None:
-    kernel, reference = columns(texts, _topic_read), columns(texts, _naive_jute)
+    kernel, reference = columns(texts, _topic_read), columns(texts, reference_jute)
     assert kernel == reference
     for text, read in zip(texts, kernel, strict=True):
         assert read is None or read == decoded(text)
@@ -106,7 +107,7 @@ def test_kafkas_topics_are_read() -> None:
 
 
 @pytest.mark.parametrize("begin, length", [(-1, 5), (0, -1), (1, len(VALID)), (0, 2**31 - 1)])
-@pytest.mark.parametrize("module", [_topic_read, _naive_jute], ids=["kernel", "reference"])
+@pytest.mark.parametrize("module", [_topic_read, reference_jute], ids=["kernel", "reference"])
 def test_topic_outside_the_response_is_not_read(module: Any, begin: int, length: int) -> None:
     data_offset, lengths = np.array([begin], np.int64), np.array([length], np.int32)
     data = np.frombuffer(VALID, np.uint8)
@@ -114,7 +115,7 @@ def test_topic_outside_the_response_is_not_read(module: Any, begin: int, length:
 
 
 @pytest.mark.parametrize("rows, values, expected", [(3, 5, 1), (2, 5, 0), (3, 4, 0)])
-@pytest.mark.parametrize("module", [_topic_read, _naive_jute], ids=["kernel", "reference"])
+@pytest.mark.parametrize("module", [_topic_read, reference_jute], ids=["kernel", "reference"])
 def test_kernel_writes_within_its_buffers(module: Any, rows: int, values: int, expected: int) -> None:
     """The topic has three partitions with two, two and one replicas."""
     counts, duplicates = np.full(rows, -7, np.int32), np.zeros(rows, np.uint8)

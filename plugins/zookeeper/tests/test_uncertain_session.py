@@ -5,20 +5,20 @@ from __future__ import annotations
 import threading
 
 import pytest
+from kframe_zookeeper.sandbox.zookeeper_fixture import FixtureFactory, ZooKeeperFixture
 from kframe_zookeeper.store import ZooKeeperStore
-from kframe_zookeeper.testing.process import PATIENCE_S, wait_until
-from kframe_zookeeper.testing.proxy import MULTI, Break, BreakPoint, Link, Proxy
-from kframe_zookeeper.testing.trees import changes, read_tree
-from kframe_zookeeper.testing.victims import Victim, build, requests_received, settle
-from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory, ZooKeeperFixture
 
 from kframe.embedded import RecordingTransport
 from kframe.model.changes import StateChange, WriteResult
 from kframe.model.cluster import ClusterState
 from kframe.model.events import BrokersChanged, Event, Reelect
 from kframe.testing.clusters import cluster_of, healthy
-from kframe.testing.controllers import controller_loop
 from kframe.testing.store_fixture import FIRST_ID, SECOND_ID
+from kframe.testing.waiting import PATIENCE_S, wait_until
+from verification.support.controllers import controller_loop
+from verification.zookeeper.proxy import MULTI, Break, BreakPoint, Link, Proxy
+from verification.zookeeper.trees import changes, read_tree
+from verification.zookeeper.victims import Victim, build, requests_received, settle
 
 
 @pytest.fixture

@@ -7,11 +7,8 @@ import threading
 import pytest
 from kazoo.protocol.states import Callback
 from kframe_zookeeper import paths
+from kframe_zookeeper.sandbox.zookeeper_fixture import FixtureFactory, ZooKeeperFixture
 from kframe_zookeeper.store import ZooKeeperStore
-from kframe_zookeeper.testing.process import wait_until
-from kframe_zookeeper.testing.proxy import Proxy
-from kframe_zookeeper.testing.stores import controller, opened
-from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory, ZooKeeperFixture
 from kframe_zookeeper.watches import Arming
 
 from kframe.model.events import (
@@ -26,6 +23,9 @@ from kframe.model.events import (
 )
 from kframe.testing.clusters import registration
 from kframe.testing.store_fixture import FIRST_ID, SECOND_ID, small_cluster
+from kframe.testing.waiting import wait_until
+from verification.zookeeper.proxy import Proxy
+from verification.zookeeper.stores import controller, opened
 
 
 def active_and_standby(fixture: ZooKeeperFixture, proxy: Proxy) -> tuple[ZooKeeperStore, ZooKeeperStore, list[Event]]:

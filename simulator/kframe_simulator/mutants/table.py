@@ -11,7 +11,7 @@ ROOT: Final = Path(__file__).resolve().parents[3]
 HERE: Final = Path(__file__).resolve().parent
 #: Mutants of these files run on the reference kernels, so that no kernel has to be compiled. Other tests compare them
 #: with the compiled kernels.
-REFERENCE: Final = "kframe/kernels/reference/"
+REFERENCE: Final = "verification/reference/"
 #: Test files that start servers, brokers or Java, or wait for seconds.
 _REAL: Final = tuple(
     f"plugins/{name}"

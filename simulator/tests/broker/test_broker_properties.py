@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kframe.model.protocol import InterBrokerProtocol
-from kframe.testing.properties import examples
 from kframe_simulator.broker.config import BrokerConfig
-from kframe_simulator.testing.broker_state_machine import IDS, BrokerStateMachine
+from verification.simulator.broker_state_machine import IDS, BrokerStateMachine
+from verification.support.properties import examples
 
 #: Short enough that ISRs shrink within a history.
 LAG_MS = 3_000.0

@@ -21,7 +21,7 @@ from kframe_simulator.broker.outgoing import (
     WriteState,
     WriteStateResponse,
 )
-from kframe_simulator.testing.broker_cluster import CONTROLLER_ID, TOPIC_ID, BrokerCluster, P, live, order, state
+from verification.simulator.broker_cluster import CONTROLLER_ID, TOPIC_ID, BrokerCluster, P, live, order, state
 
 Q: TopicPartition = ("t", 1)
 OLD = BrokerConfig(protocol=InterBrokerProtocol.parse("2.7-IV1"))

@@ -29,7 +29,7 @@ from kframe_simulator.broker.messages import (
     Record,
     UpdateMetadata,
 )
-from kframe_simulator.testing.broker_cluster import CONTROLLER_ID, TOPIC_ID, BrokerCluster, P, live, order, state
+from verification.simulator.broker_cluster import CONTROLLER_ID, TOPIC_ID, BrokerCluster, P, live, order, state
 
 FENCED, UNKNOWN, NOT_LEADER = (
     ErrorCode.FENCED_LEADER_EPOCH,

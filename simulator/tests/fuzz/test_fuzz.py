@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kframe_simulator.fuzz import (
+from verification.fuzz import (
     Base,
     Batch,
     Cases,
@@ -19,9 +19,9 @@ from kframe_simulator.fuzz import (
     run,
     signature,
 )
-from kframe_simulator.fuzz.command import PEAK_BYTES_MAX
-from kframe_simulator.fuzz.corpus import new_entries, write_corpus
-from kframe_simulator.testing import fuzz_targets
+from verification.fuzz.command import PEAK_BYTES_MAX
+from verification.fuzz.corpus import new_entries, write_corpus
+from verification.simulator import fuzz_targets
 
 pytestmark = pytest.mark.kernel
 

@@ -26,8 +26,8 @@ from kframe_simulator.invariants import events, members, rest
 from kframe_simulator.simulation.observations import EventCompleted
 from kframe_simulator.simulation.observed import Assignment, Epochs
 from kframe_simulator.simulation.watch import Watch
-from kframe_simulator.testing.at_rest import KEY, edit, ended, request, state, topic
-from kframe_simulator.testing.broken import close_channel
+from verification.simulator.at_rest import KEY, edit, ended, request, state, topic
+from verification.simulator.broken import close_channel
 
 
 @pytest.mark.parametrize("paused", [True, False])

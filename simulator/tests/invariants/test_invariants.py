@@ -24,10 +24,10 @@ from kframe_simulator.simulation.observations import (
     StoreWritten,
 )
 from kframe_simulator.simulation.watch import Watch
-from kframe_simulator.testing.at_rest import KEY, ViolationCase, edit, ended, metadata, request, sent, state
-from kframe_simulator.testing.broken import VIOLATIONS_OF_OBSERVATIONS
-from kframe_simulator.testing.broken_records import VIOLATIONS_OF_RECORDS
-from kframe_simulator.testing.broken_requests import VIOLATIONS_OF_REQUESTS
+from verification.simulator.at_rest import KEY, ViolationCase, edit, ended, metadata, request, sent, state
+from verification.simulator.broken import VIOLATIONS_OF_OBSERVATIONS
+from verification.simulator.broken_records import VIOLATIONS_OF_RECORDS
+from verification.simulator.broken_requests import VIOLATIONS_OF_REQUESTS
 
 
 def rested(**changes: Any) -> Callable[[Simulation], Any]:

@@ -13,8 +13,8 @@ from kframe_simulator.broker.outgoing import ControlledShutdown, ControlledShutd
 from kframe_simulator.broker.partition import PendingIsr
 from kframe_simulator.invariants import records, rest
 from kframe_simulator.simulation.observations import BecameLeader, LogChanged
-from kframe_simulator.testing.at_rest import KEY, edit, log, promise, state, write
-from kframe_simulator.testing.broken import close_channel, proposal
+from verification.simulator.at_rest import KEY, edit, log, promise, state, write
+from verification.simulator.broken import close_channel, proposal
 
 
 def register_again(simulation: Simulation, broker_id: int) -> None:

@@ -20,8 +20,8 @@ from kframe_simulator.broker.messages import ControlResponse, LeaderAndIsr, Lead
 from kframe_simulator.invariants import members, proposals, requests, rest, topics
 from kframe_simulator.simulation.notes import Notes
 from kframe_simulator.simulation.observations import ResponseSent
-from kframe_simulator.testing.at_rest import KEY, edit, ended, metadata, queued, request, state, stop, topic
-from kframe_simulator.testing.broken import code, metadata_of
+from verification.simulator.at_rest import KEY, edit, ended, metadata, queued, request, state, stop, topic
+from verification.simulator.broken import code, metadata_of
 
 
 def test_unreadable_topic_is_exempt_until_its_next_leader_epoch(simulation: Simulation) -> None:

@@ -14,7 +14,7 @@ from kframe_simulator.broker.messages import Fetch
 from kframe_simulator.faults.plan import Action
 from kframe_simulator.simulation.options import ProducerOptions, TopicOptions
 from kframe_simulator.simulation.record_history import Value
-from kframe_simulator.testing.at_rest import QUIET
+from verification.simulator.at_rest import QUIET
 
 KEY = ("t", 0)
 IDEMPOTENT, TRANSACTIONS, PLAIN, LEADER_ONLY, NO_PRODUCER = range(5)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kframe.testing.slopes import Slope
-from kframe_simulator.testing import long_run
-from kframe_simulator.testing.long_run import ControllerSample, LongRun, play_long, size_of
+from verification.simulator import long_run
+from verification.simulator.long_run import ControllerSample, LongRun, play_long, size_of
+from verification.support.slopes import Slope
 
 
 @pytest.mark.extended

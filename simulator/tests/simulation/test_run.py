@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -22,7 +21,7 @@ from kframe_simulator.replication.scenario import Replication
 from kframe_simulator.simulation import parts
 from kframe_simulator.simulation.files import read_run, scenario_text, write_run
 from kframe_simulator.simulation.run import EVENTS_MIN
-from kframe_simulator.testing.at_rest import break_elections
+from verification.simulator.at_rest import break_elections
 
 #: Seeds of every run of the suite; ``make sim`` plays many more.
 SEEDS = range(2_000_001, 2_000_013)
@@ -52,9 +51,11 @@ def test_trace_depends_on_seed() -> None:
 
 def test_reference_kernels_give_the_same_trace() -> None:
     """I27: all writes and all bytes sent are the same with the reference kernels."""
-    code = "from kframe_simulator import play, plan_of; print(play(*plan_of(7)).trace)"
-    environment = {**os.environ, "KFRAME_KERNELS": "reference"}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    code = (
+        "from verification.reference.kernels import use_reference_kernels; use_reference_kernels();"
+        "from kframe_simulator import play, plan_of; print(play(*plan_of(7)).trace)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == play(*plan_of(7)).trace
 
 

@@ -13,7 +13,7 @@ from kframe.scenario.runner import ScenarioRunner
 from kframe_simulator import Simulation, draw_plan, plan_of
 from kframe_simulator.replication.scenario import Replication
 from kframe_simulator.simulation.files import scenario_text
-from kframe_simulator.testing.at_rest import break_elections
+from verification.simulator.at_rest import break_elections
 
 #: By class: seeds of simulations with operators, clients and this fault class only. In these, no two events are so
 #: close that network delays decide the result, and no request of a client reaches a controller whose session may have

@@ -9,7 +9,7 @@ import pytest
 
 from kframe_simulator import Simulation
 from kframe_simulator.faults.plan import Action
-from kframe_simulator.testing.at_rest import QUIET
+from verification.simulator.at_rest import QUIET
 
 START_MS = 2_000.0
 

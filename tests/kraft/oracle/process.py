@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from kframe_kraft.testing.kafka_records import metadata_jars
-from kframe_zookeeper.testing.java import JVM, compiled
+from verification.kraft.kafka_records import metadata_jars
+from verification.zookeeper.java import JVM, compiled
 
 SOURCES: Final = Path(__file__).with_name("java")
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from kframe.plans.execute.entries import ExecutionLimits, Goal, GoalChanged, RunResult
-from kframe.testing.properties import examples
 from tests.plans.execute.scripted_cluster import Crash, Crashes, run, started
 from tests.plans.execute.test_crashes import AFTER, CONFIGS, ORIGIN, STAGES, new_cluster
+from verification.support.properties import examples
 
 BROKERS = range(1, 6)
 

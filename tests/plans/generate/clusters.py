@@ -15,7 +15,7 @@ from kframe.model.columns import Ragged
 from kframe.plans.generate import PlanProposal, plan
 from kframe.snapshot import Snapshot
 from kframe.snapshot.facts import BrokerFacts, PartitionFacts, Source, TopicFacts
-from kframe.testing.properties import examples
+from verification.support.properties import examples
 
 #: For properties of plans by sizes, each of which is solved as a mixed-integer program.
 FEWER_EXAMPLES = examples(0.3)

@@ -1,1 +1,0 @@
-../kframe_build.py

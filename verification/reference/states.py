@@ -1,0 +1,114 @@
+"""Reference kernels of ``_states.pyx``."""
+
+from __future__ import annotations
+
+from kframe.model.columns import Int16, Int32, Int64, UInt8
+from kframe.model.ids import EPOCH_DURING_DELETE, NO_EPOCH, NO_STATE, PartitionState, ReplicaFlag, ReplicaState
+from verification.reference.columns import is_slot_online, slots_of, values_at
+
+__all__ = [
+    "count_replica_states",
+    "initialize_replica_states",
+    "list_stop_epochs",
+    "set_replica_states",
+    "store_states",
+    "update_partition_counts",
+]
+
+
+def store_states(
+    rows: Int32, new_leader: Int32, new_leader_epoch: Int32, new_recovery: UInt8, new_partition_epoch: Int32,
+    new_controller_epoch: Int32, isr_offsets: Int32, isr_values: Int32, slot_start: Int32, leader: Int16,
+    leader_epoch: Int32, recovery: UInt8, partition_epoch: Int32, controller_epoch: Int32, isr_count: Int16, isr: Int16,
+) -> int:  # fmt: skip
+    """Write the values at each position to its row."""
+    for i, row in enumerate(rows.tolist()):
+        leader[row], leader_epoch[row], recovery[row] = new_leader[i], new_leader_epoch[i], new_recovery[i]
+        partition_epoch[row], controller_epoch[row] = new_partition_epoch[i], new_controller_epoch[i]
+        members = isr_values[isr_offsets[i] : isr_offsets[i + 1]].tolist()
+        isr_count[row] = len(members)
+        for slot, member in enumerate(members, int(slot_start[row])):
+            isr[slot] = member
+    return len(rows)
+
+
+def list_stop_epochs(
+    rows: Int32, topic: Int32, deleting: UInt8, partition_epoch: Int32, leader_epoch: Int32, epochs: Int32
+) -> int:  # fmt: skip
+    """A row of a deleting topic has EPOCH_DURING_DELETE, another without a state NO_EPOCH."""
+    matches = 0
+    for i, row in enumerate(rows.tolist()):
+        is_deleting = topic[row] >= 0 and deleting[topic[row]]
+        known = NO_EPOCH if partition_epoch[row] == NO_STATE else leader_epoch[row]
+        epochs[i] = EPOCH_DURING_DELETE if is_deleting else known
+        matches += bool(is_deleting)
+    return matches
+
+
+def set_replica_states(
+    rows: Int32, slots: Int32, target: int, topic: Int32, is_counted: UInt8, replica_state: UInt8, counts: Int32,
+    totals: Int64,
+) -> int:  # fmt: skip
+    """A counted replica leaves the count of its state and enters that of ``target``."""
+    by_state, changes = counts.reshape(-1, len(is_counted)) if len(is_counted) else counts, 0
+    for row, slot in zip(rows.tolist(), slots.tolist(), strict=True):
+        index = int(topic[row])
+        if 0 <= index < len(is_counted) and is_counted[index] and replica_state[slot] != target:
+            by_state[replica_state[slot], index] -= 1
+            by_state[target, index] += 1
+            totals[replica_state[slot]] -= 1
+            totals[target] += 1
+            changes += 1
+        replica_state[slot] = target
+    return changes
+
+
+def count_replica_states(
+    rows: Int32, topic: Int32, slot_start: Int32, replica_count: Int16, replica_state: UInt8, topics: int, counts: Int32
+) -> int:
+    """Each replica increments the count of its topic and state."""
+    replicas = 0
+    for row in rows.tolist():
+        for slot in slots_of(row, slot_start, replica_count):
+            counts[int(replica_state[slot]) * topics + int(topic[row])] += 1
+            replicas += 1
+    return replicas
+
+
+def update_partition_counts(
+    rows: Int32, topic: Int32, partition_epoch: Int32, state: UInt8, leader: Int16, slot_start: Int32,
+    replica_count: Int16, isr_count: Int16, replica: Int16, isr: Int16, replica_flags: UInt8, deleting: UInt8,
+    deletion_started: UInt8, counted: UInt8, totals: Int64,
+) -> int:  # fmt: skip
+    """A row is counted as led, offline or imbalanced. These are bits 0 to 2. Each total is the number of rows with its
+    bit."""
+    changes = 0
+    for row in rows.tolist():
+        in_use, has_state = topic[row] >= 0, topic[row] >= 0 and partition_epoch[row] != NO_STATE
+        offline = in_use and state[row] == PartitionState.OFFLINE and not deletion_started[topic[row]]
+        imbalanced = False
+        if has_state and replica_count[row] > 0 and not deleting[topic[row]]:
+            first = int(slot_start[row])
+            if replica_flags[first] & ReplicaFlag.ADDING:
+                imbalanced = int(replica[first]) in values_at(isr, slots_of(row, slot_start, isr_count))
+            else:
+                imbalanced = bool(leader[row] != replica[first])
+        now, before = [has_state, offline, imbalanced], [bool(counted[row] >> bit & 1) for bit in range(3)]
+        for bit in range(3):
+            totals[bit] += bool(now[bit]) - before[bit]
+        counted[row] = sum(bool(counts) << bit for bit, counts in enumerate(now))
+        changes += now != before
+    return changes
+
+
+def initialize_replica_states(
+    slot_start: Int32, replica_count: Int16, replica: Int16, replica_flags: UInt8, live: UInt8, replica_state: UInt8
+) -> int:
+    """Online where the replica is online, else ReplicaDeletionIneligible."""
+    count = 0
+    for row in range(len(slot_start)):
+        for slot in slots_of(row, slot_start, replica_count):
+            online = is_slot_online(slot, replica, replica_flags, live)
+            replica_state[slot] = ReplicaState.ONLINE if online else ReplicaState.DELETION_INELIGIBLE
+            count += online
+    return count
