@@ -26,7 +26,7 @@
 #   make setup    .venv with kframe, its plugins and the tools; compiles changed kernels
 #   make docs     the documentation site, in build/docs; a warning of Sphinx is an error
 #   make reference  the generated parts of docs/reference, from the commands, keys, documents and docstrings
-#   make man      the manual pages in docs/man and of plugins, from the commands
+#   make man      the manual pages, from the commands: docs/man, plugins/*/man and simulator/man
 #   make dist     wheels for each installed interpreter and source distributions in dist/; installs them without a compiler
 #   make lock     versions and hashes of the tools, in requirements/
 #   make sbom     the bill of materials of wheels: ARGS="dist kframe.cdx.json"
@@ -247,7 +247,7 @@ docs: setup
 reference: setup
 	$(PY) -m docs.generate.reference
 
-# A test compares them. `mandoc docs/man/kframe.1` shows one.
+# `mandoc docs/man/kframe.1` shows one.
 man: setup
 	$(PY) -m docs.generate.man
 

@@ -1,7 +1,7 @@
 """Manual pages from the click tree: ``kframe.1``, and one for each of its commands (``make man``).
 
-They are in the source tree, because the build of a wheel cannot import ``kframe``; a test compares them. The pages of a
-command of a plugin are in the folder of its distribution.
+They are no part of the source tree. ``make dist`` adds them to the source distributions, since the build of a wheel
+cannot import ``kframe``. The pages of a command of a plugin are in the folder of its distribution.
 """
 
 from __future__ import annotations
@@ -14,17 +14,18 @@ from docs.generate.commands import CommandPage, command_tree
 from kframe.cli.exits import EXIT_CODES
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-FOLDER: Final = ROOT / "docs" / "man"
+#: Folders relative to ROOT.
+FOLDER: Final = Path("docs/man")
 #: Commands of plugins to the folders of their manual pages.
 PLUGIN_FOLDERS: Final[Mapping[str, Path]] = {
-    "kframe kraft": ROOT / "plugins" / "kraft" / "man",
-    "kframe log": ROOT / "plugins" / "kraft" / "man",
-    "kframe sim": ROOT / "simulator" / "man",
+    "kframe kraft": Path("plugins/kraft/man"),
+    "kframe log": Path("plugins/kraft/man"),
+    "kframe sim": Path("simulator/man"),
 }
 
 
 def manual_pages() -> dict[Path, str]:
-    """Return the text of each manual page by path."""
+    """The text of each manual page by its path relative to the source tree."""
     root = command_tree()
     names = [page.name for page in (root, *root.subcommands)]
     pages = {}
@@ -35,14 +36,15 @@ def manual_pages() -> dict[Path, str]:
     return pages
 
 
-def write_manual_pages() -> None:
-    """Write all manual pages, and remove those of former commands."""
+def write_manual_pages(root: Path) -> None:
+    """Write all manual pages under ``root``, and remove those of former commands."""
     pages = manual_pages()
-    for path in {path for folder in (FOLDER, *PLUGIN_FOLDERS.values()) for path in folder.glob("*.1")} - pages.keys():
-        path.unlink()
+    folders = (FOLDER, *PLUGIN_FOLDERS.values())
+    for path in {path.relative_to(root) for folder in folders for path in (root / folder).glob("*.1")} - pages.keys():
+        (root / path).unlink()
     for path, text in pages.items():
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text)
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
 
 
 def _lines(page: CommandPage, is_root: bool, others: Iterable[str]) -> Iterator[str]:
@@ -101,4 +103,4 @@ def _text(text: str) -> str:
 
 
 if __name__ == "__main__":
-    write_manual_pages()
+    write_manual_pages(ROOT)

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -55,10 +54,7 @@ def test_failover_with_multiple_controller_epochs_fails_command(
     def failover_cluster(_folder: Path) -> Iterator[Cluster]:
         yield Cluster(epochs)
 
-    cluster_tests = SimpleNamespace(
-        failover_cluster=failover_cluster, INSTANCES=(1000, 1001), STANDBYS_MIN=1, SESSION_MS=3000
-    )
-    monkeypatch.setattr(failovers, "import_module", lambda _name: cluster_tests)
+    monkeypatch.setattr(failovers, "failover_cluster", failover_cluster)
     out = tmp_path / "record.json"
     assert failovers.main(["--kills", "3", "--freezes", "1", "--out", str(out)]) == code
     record = json.loads(out.read_text())

@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 from docs.generate.commands import command_tree
-from docs.generate.man import FOLDER, PLUGIN_FOLDERS, manual_pages
+from docs.generate.man import manual_pages
 from tests import tools
 
 PAGES: Final = manual_pages()
@@ -26,12 +26,6 @@ def mandoc() -> Path:
         pytest.skip(str(missing))
 
 
-def test_man_pages_match_commands() -> None:
-    stored = {path for folder in (FOLDER, *PLUGIN_FOLDERS.values()) for path in folder.glob("*.1")}
-    assert stored == set(PAGES)
-    assert [path.name for path in PAGES if path.read_text() != PAGES[path]] == [], "run make man"
-
-
 def test_each_command_has_a_page_with_all_its_options() -> None:
     root = command_tree()
     for command in root.subcommands:
@@ -42,9 +36,11 @@ def test_each_command_has_a_page_with_all_its_options() -> None:
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
-def test_mandoc_accepts_page(path: Path, mandoc: Path) -> None:
-    command = [str(mandoc), "-T", "lint", "-W", "warning", str(path)]
+def test_mandoc_accepts_page(path: Path, mandoc: Path, tmp_path: Path) -> None:
+    page = tmp_path / path.name
+    page.write_text(PAGES[path])
+    command = [str(mandoc), "-T", "lint", "-W", "warning", str(page)]
     completed = subprocess.run(command, capture_output=True, text=True, check=False)
     assert [line for line in completed.stdout.splitlines() if EXPECTED not in line] == []
-    rendered = subprocess.run([str(mandoc), "-T", "utf8", str(path)], capture_output=True, text=True, check=True).stdout
+    rendered = subprocess.run([str(mandoc), "-T", "utf8", str(page)], capture_output=True, text=True, check=True).stdout
     assert "\\" not in rendered

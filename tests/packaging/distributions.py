@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from docs.generate.man import FOLDER, manual_pages
 from tests import tools
 from tests.architecture.source import ROOT, tree_files
 
@@ -113,6 +114,7 @@ def source_distribution(folder: Path, out: Path) -> Path:
     before = set(out.glob("*.tar.gz"))
     with tempfile.TemporaryDirectory() as temporary:
         copy_tree(folder, Path(temporary))
+        add_manual_pages(folder, Path(temporary))
         run(
             [tools.group_bin("dist") / "python", "-m", "build", "--no-isolation", "--sdist", "--outdir", out, temporary]
         )
@@ -130,6 +132,16 @@ def copy_tree(folder: Path, target: Path) -> None:
             copied = target / path.relative_to(ROOT / folder)
             copied.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(path, copied)
+
+
+def add_manual_pages(folder: Path, target: Path) -> None:
+    """Write the manual pages of a distribution, which the source tree does not hold."""
+    own = FOLDER if folder == CONTROLLER else folder
+    for path, text in manual_pages().items():
+        if path.is_relative_to(own):
+            written = target / path.relative_to(folder)
+            written.parent.mkdir(parents=True, exist_ok=True)
+            written.write_text(text)
 
 
 def repair(wheel: Path, out: Path) -> None:
