@@ -64,7 +64,8 @@ def move_for_balance(problem: PlanProblem, draft: Draft, limits: LoadLimits, pri
     prices = estimate_prices(problem, limits)
     other = draft_at_prices(problem, limits, prices)
     drafts = [draft]
-    if other is not None:
+    # Partitions that stay as they are may have another number of replicas in the other draft.
+    if other is not None and np.array_equal(other.offsets, draft.offsets):
         transfer(problem, other, limits)
         drafts.append(other)
     if len(problem.order) * len(problem.brokers) > _CELLS:

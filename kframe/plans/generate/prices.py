@@ -56,7 +56,7 @@ def draft_at_prices(problem: PlanProblem, limits: LoadLimits, price: Int64) -> D
         price, _scratch(problem), draft.replica, draft.load, draft.count,
     )  # fmt: skip
     most = np.maximum(brokers.cap, np.bincount(lists.values, minlength=len(brokers)))
-    return None if failed or (draft.count > most).any() else draft
+    return None if failed or (draft.count > most).any() else draft.without_vacancies()
 
 
 def _required(problem: PlanProblem) -> Int32:

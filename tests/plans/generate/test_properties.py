@@ -52,8 +52,19 @@ def goals(draw: st.DrawFn) -> dict[str, Any]:
     return {**chosen, "racks": {8: "r0", 9: "r1"}, "seed": draw(st.integers(0, 3))}
 
 
-@given(snapshots(), goals())
-def test_plan_is_valid_and_worsens_no_hard_rule(snapshot: Snapshot, request: dict[str, Any]) -> None:
+@st.composite
+def requests(draw: st.DrawFn) -> tuple[Snapshot, dict[str, Any]]:
+    """A cluster, goals, and sometimes sizes of partitions."""
+    snapshot, request = draw(snapshots()), draw(goals())
+    if draw(st.booleans()) and not request.get("leaders_only"):
+        sizes = draw(st.lists(st.integers(1, 50), min_size=len(snapshot), max_size=len(snapshot)))
+        request |= {"weights": np.array(sizes, np.int64), "tolerance": 30.0}
+    return snapshot, request
+
+
+@given(requests())
+def test_plan_is_valid_and_worsens_no_hard_rule(case: tuple[Snapshot, dict[str, Any]]) -> None:
+    snapshot, request = case
     proposal = planned(snapshot, request)
     problem, after, before = proposal.problem, proposal.after, proposal.problem.original
     brokers = problem.brokers

@@ -120,3 +120,11 @@ def test_exact_improves_plan_with_uneven_sizes() -> None:
     assert exact.exact
     assert exact.reached
     assert exact.cost == exact.bound <= heuristic.cost
+
+
+def test_rebalance_by_sizes_drops_replicas_too() -> None:
+    """The plan at prices has as many slots as the other one, although a partition loses a replica."""
+    snapshot = snapshot_of({"b": [[1, 4], [1], [1], [1]]}, NO_RACKS)
+    sizes = np.array([17, 8, 32, 49], np.int64)
+    proposal = plan(snapshot, rebalance=True, replication_factors={"*": 1}, weights=sizes, tolerance=30.0)
+    assert proposal.after.counts.tolist() == [1, 1, 1, 1]
