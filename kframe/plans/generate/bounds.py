@@ -1,4 +1,8 @@
-"""Lower bounds of the copies of any plan for a request, with their proofs.
+"""Lower bounds of the copies of any plan for a request, with their proofs: what partitions and brokers need.
+
+They cost one pass, and are what most plans copy. Where they leave a gap, the flow of ``relaxation.py`` closes most of
+it: it respects racks and brokers together. Where that leaves one, the solver of ``exact.py`` has the optimum of small
+problems.
 
 Let a plan copy ``A`` in total: the sum over partitions of the weight of each replica on a broker that has none now.
 Let ``R`` be the weight that it deletes. Without weights each replica weighs 1. Each bound below holds for every plan
@@ -32,12 +36,8 @@ PROOFS: Final = {
     "excess": "Only a deleted replica reduces the load of a broker, and what is deleted must be copied to another"
     " broker unless the total shrinks; the bound is the sum of what brokers exceed their upper limits by, plus the"
     " growth of the total.",
-    "racks": "Every partition has one replica in every rack, so each rack copies as much as it deletes; the bound is"
-    " the sum over racks of the greater of what their brokers lack and exceed.",
     "flow": "Every plan is a flow of load between racks and brokers within their limits; the bound is the cost of the"
     " cheapest flow, in which partitions are divisible.",
-    "prices": "At certain prices of brokers, each partition has a cheapest choice of replicas; the bound is the sum of"
-    " their copies and prices, minus the prices of the limits.",
     "solver": "The solver HiGHS has proven the bound by branch and bound.",
 }
 #: What the proofs add with cost terms.
@@ -66,7 +66,6 @@ def lower_bounds(problem: PlanProblem, limits: LoadLimits | None, shortage: Shor
     if limits is not None:
         deficit, excess = broker_bounds(problem, lists, weight, limits)
         bounds["deficit"], bounds["excess"] = deficit, 0 if shortage.staying else excess
-        bounds["racks"] = 0 if shortage.staying or shortage.racks else rack_bound(problem, lists, weight, limits)
     return bounds
 
 
@@ -139,30 +138,3 @@ def _excess(problem: PlanProblem, load: Int64, limits: LoadLimits) -> Int64:
     """(b,) what every plan takes from each broker."""
     brokers = problem.brokers
     return np.where(brokers.leaving != 0, load, np.where(brokers.share > 0, limits.excess(load), 0))
-
-
-def rack_bound(problem: PlanProblem, lists: Ragged, weight: Int64, limits: LoadLimits) -> int:
-    """What the brokers of each rack need, where every partition has exactly one replica in every rack; 0 elsewhere.
-
-    Proof. No plan may let a partition span fewer racks, so each partition has one replica in every rack before and
-    after. The load of a rack is therefore constant, and what is added in it equals what is deleted in it. By the
-    proof of ``broker_bounds`` both are at least the sum of deficits, and of excesses, of its brokers.
-    """
-    brokers = problem.brokers
-    racks = len(brokers.rack_targets)
-    spanned = distinct_racks(lists, brokers.rack)
-    if not (
-        (spanned == racks).all()
-        and (lists.counts == racks).all()
-        and (problem.replication_factor[problem.order] == racks).all()
-        and (brokers.rack_targets > 0).all()
-        and (problem.costs is None or (reachable_racks(problem, problem.order) == racks).all())
-    ):
-        return 0
-    load = weighted_loads(lists, weight, len(brokers))
-    excess = _excess(problem, load, limits)
-    by_rack = [np.bincount(brokers.rack, loads, minlength=racks) for loads in (excess, limits.deficit(load))]
-    copied = np.maximum(*by_rack)
-    unit = np.full(racks, np.inf)
-    np.minimum.at(unit, brokers.rack, np.where(brokers.share > 0, unit_costs(problem, lists, weight), np.inf))
-    return int(copied.sum()) + int((copied * np.where(np.isfinite(unit), unit, 0.0)).sum())

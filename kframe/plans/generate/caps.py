@@ -13,12 +13,11 @@ from typing import Final
 
 import numpy as np
 
-from kframe.model.columns import Int32, Ragged
+from kframe.model.columns import Int32
 from kframe.model.lists import members, same_lists
-from kframe.plans.generate.cycles import CycleNetwork, cancel_cycles
+from kframe.plans.generate.cycles import cancel_cycles
 from kframe.plans.generate.draft import Draft
 from kframe.plans.generate.limits import LoadLimits, distinct_racks
-from kframe.plans.generate.prices import priced_bound
 from kframe.plans.generate.problem import UNLIMITED, PlanProblem
 from kframe.plans.generate.racks import required_racks
 from kframe.plans.generate.transfers import fill, transfer
@@ -44,14 +43,6 @@ def cap_limits(problem: PlanProblem) -> LoadLimits:
     slots = int(problem.replication_factor[problem.order].sum())
     upper = np.minimum(np.maximum(brokers.cap, before) - (before - inside), slots)
     return LoadLimits(np.zeros_like(upper), np.where(brokers.share > 0, upper, UNLIMITED))
-
-
-def capped_bound(problem: PlanProblem, after: Ragged, cost: int) -> int:
-    """A bound of the copies of plans within the caps, without weights. ``after`` is a plan that costs ``cost``."""
-    counting = problem.counting
-    draft = Draft.of(counting, after).since(counting)
-    limits = cap_limits(counting)
-    return priced_bound(counting, limits, CycleNetwork(counting, draft, limits).prices(), cost)
 
 
 def fill_within_caps(problem: PlanProblem, draft: Draft) -> None:

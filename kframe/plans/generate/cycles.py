@@ -41,17 +41,13 @@ _DEVIATION: Final = 1e-4
 _Arc = tuple[int, int]
 
 
-def cancel_cycles(problem: PlanProblem, draft: Draft, limits: LoadLimits) -> Int64:
-    """Transfer until the loads are within the limits and no negative cycle is left; the draft is updated.
-
-    Return prices of the brokers (b,), for ``priced_bound``.
-    """
+def cancel_cycles(problem: PlanProblem, draft: Draft, limits: LoadLimits) -> None:
+    """Transfer until the loads are within the limits and no negative cycle is left; the draft is updated."""
     rounds = _ROUNDS_OF_WEIGHTS if problem.weighted else _ROUNDS
     for _ in range(rounds):
         network = CycleNetwork(problem, draft, limits)
         if not network.cancel():
             break
-    return network.prices()
 
 
 class CycleNetwork:
@@ -89,14 +85,6 @@ class CycleNetwork:
         while cycles := negative_cycles(self._costs()):
             transfers += sum(self._transfer(cycle) for cycle in cycles)
         return transfers
-
-    def prices(self) -> Int64:
-        """(b,) prices at which no arc saves anything, if there is no negative cycle."""
-        costs = self._costs()
-        distance = np.zeros(len(costs), np.int64)
-        for _ in range(len(costs)):
-            distance = np.minimum(distance, (distance[:, None] + costs).min(axis=0))
-        return np.asarray(distance[-1] - distance[:-1], np.int64)
 
     def _costs(self) -> Int64:
         """(b + 1, b + 1) the cost of each arc; the last row and column are those of the further node."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from kframe import kernels
@@ -14,8 +16,9 @@ from kframe.plans.generate.cycles import cancel_cycles
 from kframe.plans.generate.draft import Draft
 from kframe.plans.generate.exchanges import exchange_replicas
 from kframe.plans.generate.limits import LoadLimits
-from kframe.plans.generate.prices import draft_at_prices, estimate_prices, priced_bound
+from kframe.plans.generate.prices import draft_at_prices, estimate_prices
 from kframe.plans.generate.problem import PlanProblem
+from kframe.plans.generate.relaxation import cheapest_flow
 from kframe.plans.generate.transfers import fill, transfer
 
 #: Partitions times brokers up to which several plans are made, of which the cheapest remains.
@@ -46,23 +49,20 @@ def move_required(problem: PlanProblem, draft: Draft) -> Int32:
     return draft.restore(problem, draft.incomplete(problem))
 
 
-def move_for_balance(problem: PlanProblem, draft: Draft, limits: LoadLimits, prices: Int64) -> Int64:
-    """Move replicas until the loads are within their limits, or no move brings them closer.
-
-    Return prices of the brokers (b,), for ``priced_bound``: those given, if there is nothing to improve.
-    """
+def move_for_balance(problem: PlanProblem, draft: Draft, limits: LoadLimits) -> None:
+    """Move replicas until the loads are within their limits, or no move brings them closer."""
     if problem.costs is not None:
         balance_by_cost(problem, draft, limits, problem.costs)
         if problem.weighted and not limits.reached(draft.load):
             exchange_replicas(problem, draft, limits)
-        return prices
+        return
     transfer(problem, draft, limits)
     if limits.reached(draft.load) and _is_cheap(problem, draft, lower_bound(problem, limits), _CHEAP_RATIO):
-        return prices
+        return
     if not problem.weighted:
-        return cancel_cycles(problem, draft, limits)
-    prices = estimate_prices(problem, limits)
-    other = draft_at_prices(problem, limits, prices)
+        cancel_cycles(problem, draft, limits)
+        return
+    other = draft_at_prices(problem, limits, estimate_prices(problem, limits))
     drafts = [draft]
     # Partitions that stay as they are may have another number of replicas in the other draft.
     if other is not None and np.array_equal(other.offsets, draft.offsets):
@@ -70,13 +70,19 @@ def move_for_balance(problem: PlanProblem, draft: Draft, limits: LoadLimits, pri
         drafts.append(other)
     if len(problem.order) * len(problem.brokers) > _CELLS:
         drafts = [min(drafts, key=lambda draft: _score(problem, draft, limits))]
-    bound = priced_bound(problem, limits, prices, _copied(problem, draft))
+    bound = _bound(problem, drafts, limits)
     for candidate in drafts:
         if not (limits.reached(candidate.load) and _is_cheap(problem, candidate, bound, _CHEAP_RATIO_WEIGHTS)):
             cancel_cycles(problem, candidate, limits)
             exchange_replicas(problem, candidate, limits)
     draft.copy_from(min(drafts, key=lambda draft: _score(problem, draft, limits)))
-    return prices
+
+
+def _bound(problem: PlanProblem, drafts: Sequence[Draft], limits: LoadLimits) -> int:
+    """The cheapest flow, or the bound of loads where no draft is within the limits."""
+    reached = next((draft for draft in drafts if limits.reached(draft.load)), None)
+    flow = None if reached is None else cheapest_flow(problem, reached.lists(), limits)
+    return lower_bound(problem, limits) if flow is None else flow
 
 
 def _is_cheap(problem: PlanProblem, draft: Draft, bound: int, ratio: float) -> bool:

@@ -1,12 +1,9 @@
-"""A lower bound from prices of brokers, for plans that bring loads within limits.
+"""A draft from prices of brokers, for plans that bring loads within limits.
 
 Let each broker have a price for a unit of load. A partition then has a cheapest valid choice of replicas, where each
-costs the price of its broker, and 1 more if it is copied, for each unit of weight.
-
-Proof that the bound holds for any prices. The cost of a plan within the limits is what it copies. Add the price of each
-broker, times its load, and subtract the same. The added sum and the copies are at least the sum of the cheapest choices
-of the partitions. What is subtracted is at most the price times the upper limit, or the lower limit if the price is
-negative. So the cheapest choices, minus the limits at their prices, are at most what the plan copies.
+costs the price of its broker, and 1 more if it is copied, for each unit of weight. The cheapest choices, minus the
+limits at their prices, are at most what a plan within the limits copies. The prices at which this is greatest bring the
+cheapest choices near the limits.
 """
 
 from __future__ import annotations
@@ -28,19 +25,9 @@ _ASSIGNMENTS: Final = 5_000_000
 _SAMPLE: Final = 20_000
 
 
-def priced_bound(problem: PlanProblem, limits: LoadLimits, price: Int64, cost: int) -> int:
-    """The greatest bound of prices near ``price`` (b,). 0 if some partition has no valid choice.
-
-    ``cost`` is that of a plan, which no bound exceeds.
-    """
-    return max(_PriceSearch(problem, limits, cost).climb(price)[0], 0)
-
-
 def estimate_prices(problem: PlanProblem, limits: LoadLimits) -> Int64:
     """(b,) prices at which the bound is nearly greatest, from a sample of the partitions of all sizes."""
-    return _PriceSearch(problem, limits, np.iinfo(np.int64).max, len(problem.order) // _SAMPLE + 1).climb(
-        np.zeros(len(problem.brokers), np.int64)
-    )[1]
+    return _PriceSearch(problem, limits, len(problem.order) // _SAMPLE + 1).climb()
 
 
 def draft_at_prices(problem: PlanProblem, limits: LoadLimits, price: Int64) -> Draft | None:
@@ -71,14 +58,14 @@ def _scratch(problem: PlanProblem) -> Int16:
 
 class _PriceSearch:
     """The bound is concave in the prices. Each step changes the prices of a broker, or of a rack, by 1, so that the
-    load of the cheapest choices comes nearer to the limits. With a ``stride`` only some of the partitions count.
+    load of the cheapest choices comes nearer to the limits. Only each partition of a ``stride`` counts.
 
     A transfer along a path of brokers costs at most 1 for each, so no price is above the number of brokers. Without
     this limit prices rise forever where no plan is within the limits.
     """
 
-    def __init__(self, problem: PlanProblem, limits: LoadLimits, cost: int, stride: int = 1) -> None:
-        self._problem, self._limits, self._cost, self._stride = problem, limits, cost, stride
+    def __init__(self, problem: PlanProblem, limits: LoadLimits, stride: int) -> None:
+        self._problem, self._limits, self._stride = problem, limits, stride
         self._order = np.sort(problem.order[stride // 2 :: stride])
         self._limited: Bool = problem.brokers.share > 0
         self._original: Int16 = problem.original.values.astype(np.int16)
@@ -90,13 +77,13 @@ class _PriceSearch:
         self._groups *= self._limited
         self._evaluations = max(_ASSIGNMENTS // max(len(self._order), 1), 1)
 
-    def climb(self, price: Int64) -> tuple[int, Int64]:
-        """The greatest bound that steps from these prices reach, and its prices."""
-        price = np.where(self._limited, price, 0).astype(np.int64)
+    def climb(self) -> Int64:
+        """The prices with the greatest bound that steps from 0 reach."""
+        price = np.zeros(len(self._limited), np.int64)
         bound, excess = self._evaluate(price)
         steps = self._groups @ excess
         rejected = np.zeros(len(steps), np.bool_)
-        while bound < self._cost and self._evaluations > 0 and (steps[~rejected] != 0).any():
+        while self._evaluations > 0 and (steps[~rejected] != 0).any():
             group = int(np.where(rejected, 0, abs(steps)).argmax())
             change = self._groups[group] * np.sign(steps[group])
             if (abs(price + change) > len(price)).any():
@@ -108,7 +95,7 @@ class _PriceSearch:
                 rejected[:] = False
             else:
                 rejected[group] = True
-        return bound, price
+        return price
 
     def _evaluate(self, price: Int64) -> tuple[int, Int64]:
         """The bound at prices, and by how much the load of each broker (b,) exceeds the limit that it has a price for.

@@ -13,14 +13,13 @@ from kframe.model.lists import distinct_values, members, same_lists
 from kframe.model.plan import Plan
 from kframe.model.tables import Targets
 from kframe.plans.generate.bounds import Shortage, lower_bounds, required_copies
-from kframe.plans.generate.caps import capped_bound, is_capped
+from kframe.plans.generate.caps import cap_limits, is_capped
 from kframe.plans.generate.draft import Draft, weighted_loads
 from kframe.plans.generate.exact import fewest_staying, is_searched, is_small, solve, solve_relaxed
 from kframe.plans.generate.leaders import balance_leaders
 from kframe.plans.generate.limits import LoadLimits, distinct_racks, replica_limits
 from kframe.plans.generate.moves import move_for_balance, move_required
 from kframe.plans.generate.observers import observers_last, planned_observers
-from kframe.plans.generate.prices import priced_bound
 from kframe.plans.generate.problem import PlanProblem
 from kframe.plans.generate.racks import required_racks
 from kframe.plans.generate.relaxation import cheapest_flow
@@ -44,8 +43,8 @@ class PlanProposal:
     the loads that a request for balance asks for; ``reached`` tells whether all loads are within. ``staying`` are the
     rows that stay as they are, ascending, because no broker can take their replicas. The bound is of plans that
     lack no more than this one. ``exact``: the solver has proven the bound, or that no plan reaches
-    the limits. ``proven_by`` is the source of the bound: ``loads`` of brokers and partitions, ``prices``, ``flow`` with
-    cost terms, ``solver``, or ``required`` by the planned partitions. ``solver_error`` is what failed in a solver
+    the limits. ``proven_by`` is the source of the bound: ``loads`` of brokers and partitions, ``flow``,
+    ``solver``, or ``required`` by the planned partitions. ``solver_error`` is what failed in a solver
     that was not requested.
     """
 
@@ -244,7 +243,6 @@ def heuristic_plan(problem: PlanProblem, begin: Ragged | None = None) -> PlanPro
     """The plan of the heuristics, which begin with the lists of the problem or with others."""
     lists = problem.original if begin is None else begin
     limits, staying = None, np.empty(0, np.int32)
-    prices = np.zeros(len(problem.brokers), np.int64)
     for _ in range(_ROUNDS):
         # Cost terms are of replicas that the plan copies, so each round knows where replicas were before the plan.
         current = problem if lists is problem.original or problem.costs is not None else problem.continued(lists)
@@ -254,19 +252,19 @@ def heuristic_plan(problem: PlanProblem, begin: Ragged | None = None) -> PlanPro
             draft = draft.without_vacancies()
             if problem.request.balances:
                 limits = replica_limits(current, draft)
-                prices = move_for_balance(current, draft, limits, prices)
+                move_for_balance(current, draft, limits)
         balance_leaders(current, draft)
         before, lists = lists, draft.lists()
         if same_lists(before, lists).all():
             break
     reached = limits is None or limits.reached(draft.load)
-    return _bounded(PlanProposal(problem, lists, 0, limits, reached, staying), prices)
+    return _bounded(PlanProposal(problem, lists, 0, limits, reached, staying))
 
 
-def _bounded(proposal: PlanProposal, prices: Int64) -> PlanProposal:
-    """The proposal with its bound: that of loads, or of prices or a flow with cost terms, if the others leave a gap.
+def _bounded(proposal: PlanProposal) -> PlanProposal:
+    """The proposal with its bound: that of loads, or of the cheapest flow, if the first leaves a gap.
 
-    The last two are of plans within the limits that span the racks that they must.
+    The flow is of plans within the limits that span the racks that they must.
     """
     problem = proposal.problem
     if problem.request.leaders_only:
@@ -277,12 +275,10 @@ def _bounded(proposal: PlanProposal, prices: Int64) -> PlanProposal:
     if proposal.limits is None:
         if problem.weighted or problem.costs is not None or not is_capped(problem):
             return proposal
-        bound, source = capped_bound(problem, proposal.after, proposal.cost), "prices"
-    elif problem.costs is None:
-        bound, source = priced_bound(problem, proposal.limits, prices, proposal.cost), "prices"
+        bound = cheapest_flow(problem.counting, proposal.after, cap_limits(problem.counting))
     else:
-        bound, source = cheapest_flow(problem, proposal.after, proposal.limits) or 0, "flow"
-    return proposal if bound <= proposal.bound else replace(proposal, bound=bound, proven_by=source)
+        bound = cheapest_flow(problem, proposal.after, proposal.limits)
+    return proposal if bound is None or bound <= proposal.bound else replace(proposal, bound=bound, proven_by="flow")
 
 
 def _solved(proposal: PlanProposal, rounds: int = _LIMIT_ROUNDS) -> PlanProposal:
@@ -354,7 +350,7 @@ def _from_solution(problem: PlanProblem, lists: Ragged, staying: Int32, limits: 
     balance_leaders(problem, draft)
     reached = limits is None or limits.reached(draft.load)
     proposal = PlanProposal(problem, draft.lists(), 0, limits, reached, staying)
-    return _bounded(proposal, np.zeros(len(problem.brokers), np.int64))
+    return _bounded(proposal)
 
 
 def _have_limits(proposal: PlanProposal, limits: LoadLimits | None) -> bool:

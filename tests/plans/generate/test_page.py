@@ -217,5 +217,5 @@ def test_proof_names_greatest_bound() -> None:
     requests = PlanRequest(remove_brokers=(3,)), PlanRequest(rebalance=True), PlanRequest(leaders_only=True)
     removal, balance, order = (report_document(plan(snapshot, request))["proof"] for request in requests)
     assert removal == PROOFS["required"]
-    assert balance in {PROOFS[name] for name in ("deficit", "excess", "racks", "prices")}
+    assert balance in {PROOFS[name] for name in ("deficit", "excess", "flow")}
     assert "nothing is copied" in order

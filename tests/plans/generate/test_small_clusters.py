@@ -83,7 +83,7 @@ def test_bound_requires_no_move_off_dead_broker() -> None:
     snapshot = snapshot_of({"t": [[1, 2], [1, 3], [1, 3]]}, dict.fromkeys(range(1, 4)), dead=(2,))
     problem = problem_of(snapshot, PlanRequest(rebalance=True))
     limits = LoadLimits(np.array([0, 0, 0]), np.array([2, 0, 3]))
-    assert lower_bounds(problem, limits) == {"required": 0, "deficit": 0, "excess": 1, "racks": 0}
+    assert lower_bounds(problem, limits) == {"required": 0, "deficit": 0, "excess": 1}
 
 
 def test_capacities_set_broker_shares_of_replicas() -> None:
