@@ -232,3 +232,26 @@ def test_replica_that_follows_a_log_of_an_earlier_topic_may_stay_out_of_sync(
         simulation.brokers[broker_id].model.disks.logs[KEY] = log(simulation, 2)
     edit(simulation, isr=(1, 2))
     assert (rest.all_replicas_are_in_sync(simulation.watch, None) is None) is exempt
+
+
+@pytest.mark.parametrize(
+    ("cause", "isr", "exempt"),
+    [
+        ("later-epoch", (1, 2), True), ("unreadable", (1, 2), True), ("mismatched", (1, 2), True),
+        ("none", (1, 2), False), ("later-epoch", (1, 2, 3), False), ("unreadable", (1, 2, 3), False),
+    ],
+)  # fmt: skip
+def test_reassignment_whose_target_cannot_join_the_isr_may_go_on(
+    simulation: Simulation, cause: str, isr: tuple[int, ...], exempt: bool
+) -> None:
+    """The neighbour of seed 10020068 and of L5 for unreadable topics: the target replica never catches up, or its
+    leader cannot propose it."""
+    edit(simulation, replicas=(1, 2, 3), adding=(3,), isr=isr)
+    if cause == "later-epoch":
+        write(simulation, 1, leader_epoch=5)
+        simulation.watch.record_history.stale_logs["t"] = {(1, KEY)}
+    elif cause == "unreadable":
+        simulation.watch.unreadable.add(KEY)
+    elif cause == "mismatched":
+        simulation.watch.mismatched_topics.add("t")
+    assert (rest.no_operator_work_is_pending(simulation.watch, None) is None) is exempt
