@@ -17,9 +17,13 @@ from kframe_simulator.testing.at_rest import KEY, edit, log, promise, state, wri
 from kframe_simulator.testing.broken import close_channel, proposal
 
 
-def register_again(simulation: Simulation, broker_id: int) -> None:
+def register_again(simulation: Simulation, broker_id: int, known: bool = True) -> None:
+    """Change the registration of a broker. ``known``: the controller has read it."""
     broker = simulation.brokers[broker_id]
     broker.registration = replace(broker.registration, broker_epoch=broker.registration.broker_epoch + 100)
+    if known:
+        channel = simulation.controllers[0].transport.channels[broker_id]
+        channel.broker_epoch = broker.registration.broker_epoch
 
 
 def test_leader_with_delayed_earlier_epoch_is_exempt(simulation: Simulation) -> None:
@@ -77,7 +81,7 @@ def test_lost_log_is_exempt_if_all_isr_members_reregistered(
         register_again(simulation, broker_id)
     if written:
         simulation.watch.record_history.state_written(state(simulation, isr=(1, 2)))
-    simulation.watch.record_history.leadership_taken(KEY, 1)
+    simulation.watch.record_history.became_leader(KEY, 1)
     led = BecameLeader(simulation.brokers[1], KEY, simulation.ensemble.rows[KEY].leader_epoch + 1)
     assert (records.leaders_have_acknowledged_records(simulation.watch, led) is None) is exempt
 
@@ -154,27 +158,88 @@ def test_crash_after_granted_controlled_shutdown_is_exempt(
     assert (records.last_replicas_wait_for_consent(simulation.watch, elected) is None) is exempt
 
 
-@pytest.mark.parametrize(("rewritten", "exempt"), [("unchanged", True), ("isr", False), ("never", False)])
+@pytest.mark.parametrize(
+    ("rewritten", "exempt"),
+    [("unchanged", True), ("isr", True), ("never", False), ("again", False), ("before-the-loss", False)],
+)
 def test_lost_log_is_exempt_if_a_rewritten_state_masks_the_registration(
     simulation: Simulation, rewritten: str, exempt: bool
 ) -> None:
-    """Seed 40002255: the leader restarted without its log, and another client rewrote the state. No controller ran."""
+    """Seed 40002255: the leader restarted without its log, and another client rewrote the state. No controller ran.
+    Before 2.7-IV2 the other client may be a leader that writes an ISR."""
+    history = simulation.watch.record_history
+    write(simulation, 1, 2, 3)
+    promise(simulation)
+    history.state_written(state(simulation))
+    del simulation.brokers[1].model.disks.logs[KEY]
+    if rewritten != "before-the-loss":
+        history.logs_lost(1, (KEY,))
+    register_again(simulation, 1)
+    row = simulation.ensemble.rows[KEY]
+    if rewritten != "never":
+        changes = {"isr": (1, 2)} if rewritten == "isr" else {}
+        history.state_written(state(simulation, leader_epoch=row.leader_epoch, **changes)._replace(process=None))
+    if rewritten == "again":
+        register_again(simulation, 1)
+    if rewritten == "before-the-loss":
+        history.logs_lost(1, (KEY,))
+    history.became_leader(KEY, 1)
+    led = BecameLeader(simulation.brokers[1], KEY, row.leader_epoch)
+    assert (records.leaders_have_acknowledged_records(simulation.watch, led) is None) is exempt
+    assert history.watched(KEY) is not exempt
+
+
+@pytest.mark.parametrize(("known", "exempt"), [(False, True), (True, False)], ids=["not-known", "known"])
+def test_lost_log_is_exempt_if_a_controller_wrote_the_state_without_the_registration(
+    simulation: Simulation, known: bool, exempt: bool
+) -> None:
+    """The neighbour of seed 40002255: a controller wrote the state before it handled the registration, and crashed. Its
+    write has a new leader epoch, so that logs are compared further."""
     history = simulation.watch.record_history
     write(simulation, 1, 2, 3)
     promise(simulation)
     history.state_written(state(simulation))
     del simulation.brokers[1].model.disks.logs[KEY]
     history.logs_lost(1, (KEY,))
-    leader = simulation.brokers[1]
-    leader.registration = replace(leader.registration, broker_epoch=leader.registration.broker_epoch + 100)
-    row = simulation.ensemble.rows[KEY]
-    if rewritten != "never":
-        changes = {"isr": (1, 2)} if rewritten == "isr" else {}
-        history.state_written(state(simulation, leader_epoch=row.leader_epoch, **changes)._replace(process=None))
-    history.leadership_taken(KEY, 1)
-    led = BecameLeader(leader, KEY, row.leader_epoch)
+    register_again(simulation, 1, known)
+    written = state(simulation)
+    history.state_written(written)
+    assert history.promises[KEY]
+    simulation.ensemble.rows[KEY] = written.after
+    history.became_leader(KEY, 1)
+    led = BecameLeader(simulation.brokers[1], KEY, written.after.leader_epoch)
     assert (records.leaders_have_acknowledged_records(simulation.watch, led) is None) is exempt
-    assert history.watched(KEY) is not exempt
+    assert history.watched(KEY)
+
+
+@pytest.mark.parametrize(
+    ("anew", "later", "exempt"),
+    [((1, 2, 3), (), True), ((1, 2), (), False), ((1, 2, 3), (2,), False)],
+    ids=["all", "all-but-one", "once-more"],
+)
+def test_lost_log_is_exempt_if_its_broker_leads_after_the_first_leader(
+    simulation: Simulation, anew: tuple[int, ...], later: tuple[int, ...], exempt: bool
+) -> None:
+    """The neighbour of seed 349281303: all ISR members had registered again, a follower with an empty disk. The leader
+    got a new leader epoch, and failed before the follower had caught up."""
+    history = simulation.watch.record_history
+    write(simulation, 1, 2, 3)
+    promise(simulation)
+    history.state_written(state(simulation))
+    del simulation.brokers[2].model.disks.logs[KEY]
+    history.logs_lost(2, (KEY,))
+    for broker_id in anew:
+        register_again(simulation, broker_id)
+    raised = state(simulation)
+    history.state_written(raised)
+    assert history.promises[KEY]
+    simulation.ensemble.rows[KEY] = raised.after
+    for broker_id in later:
+        register_again(simulation, broker_id)
+    elected = state(simulation, leader=2, isr=(2, 3))
+    history.state_written(elected)
+    led = BecameLeader(simulation.brokers[2], KEY, elected.after.leader_epoch)
+    assert (records.leaders_have_acknowledged_records(simulation.watch, led) is None) is exempt
 
 
 @pytest.mark.parametrize(
