@@ -17,11 +17,14 @@ knows the topic by another id.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+import numpy as np
 
 from kframe.embedded.layout import DELETE_TOPICS
 from kframe.errors import ErrorCode
+from kframe.model.columns import Int16
 from kframe.model.events import AlterPartitionRequested, TopicPartition
 from kframe_simulator.broker.log import Log
 from kframe_simulator.broker.messages import NO_ID, UNDEFINED, Produce, ProduceResponse, Record
@@ -30,6 +33,9 @@ from kframe_simulator.simulation.cluster import SimulatedCluster
 from kframe_simulator.simulation.controllers import ControllerProcess
 from kframe_simulator.simulation.observations import StateWritten
 from kframe_simulator.simulation.observed import Observed
+
+#: After these errors a leader returns to the last committed ISR (Kafka 3.9 ``Partition.handleAlterPartitionError``).
+_REVERTING: Final = (ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA)
 
 
 class Value(NamedTuple):
@@ -94,8 +100,10 @@ class RecordHistory:
         """Partitions that an undetected leader has led under an unchanged leader epoch after it lost its log: followers
         keep other records of that epoch."""
         self.unknown_to_leader: defaultdict[TopicPartition, set[int]] = defaultdict(set)
-        """ISR members whose leader did not wait for the proposal that added them: it had a refusal for an earlier copy
-        of the request (Kafka 3.9 ``Partition.handleAlterPartitionError``), and acknowledges records without them."""
+        """ISR members whose leader does not wait for them: it had a refusal for another copy of the request that has
+        added them, and acknowledges records without them."""
+        self._refused: defaultdict[tuple[TopicPartition, int], set[int]] = defaultdict(set)
+        """By partition and leader epoch: the members of proposals that a controller has refused."""
         self.stale_logs: dict[str, set[tuple[int, TopicPartition]]] = {}
         """By topic: (broker, partition) of logs that brokers still had when an earlier topic with this name was
         deleted."""
@@ -152,13 +160,29 @@ class RecordHistory:
         behind = {member for member in unknown if self.missing(row.key, self.log(member, row.key)) is not None}
         renewed = written.before is not None and written.before.leader_epoch != row.leader_epoch
         unknown.intersection_update(behind.intersection(row.isr) if renewed else row.isr)
-        leader = self._simulation.brokers.get(row.leader)
-        partition = None if leader is None else leader.model.partitions.get(row.key)
-        if partition is not None and partition.leader_epoch == row.leader_epoch and partition.pending is None:
-            requested = written.process is not None and isinstance(written.process.event, AlterPartitionRequested)
-            unknown.update(set(row.isr).difference(partition.isr) if requested else ())
+        unknown.update(self._not_awaited(row))
         if row.leader in unknown:
             self._release(row.key, row.leader_epoch)
+
+    def proposals_refused(self, event: AlterPartitionRequested, codes: Int16, names: Mapping[bytes, str]) -> None:
+        """A controller has refused proposals: their leaders return to the last committed ISR. ``names`` has the names
+        of topics by id."""
+        for position in np.flatnonzero(np.isin(codes, _REVERTING)).tolist():
+            topic, number = event.partitions[position]
+            key = (topic if isinstance(topic, str) else names.get(topic, ""), number)
+            self._refused[key, int(event.leader_epoch[position])].update(event.isr[position].tolist())
+
+    def _not_awaited(self, row: Row) -> set[int]:
+        """The ISR members for which the leader does not wait, because it had a refusal of their proposal."""
+        leader = self._simulation.brokers.get(row.leader)
+        partition = None if leader is None else leader.model.partitions.get(row.key)
+        if partition is None or not partition.is_leader or partition.leader_epoch != row.leader_epoch:
+            return set()
+        return (
+            self._refused.get((row.key, row.leader_epoch), set())
+            .intersection(row.isr)
+            .difference(partition.maximal_isr)
+        )
 
     def became_leader(self, key: TopicPartition, broker_id: int) -> None:
         """A broker becomes leader as stored. A failover writes no state for that."""
@@ -261,6 +285,8 @@ class RecordHistory:
                 self.unknown_to_leader,
             ):
                 saved.pop(key, None)
+        for entry in [entry for entry in self._refused if entry[0][0] == name]:
+            del self._refused[entry]
         remaining = {
             (broker.broker_id, (name, partition))
             for broker in self._simulation.brokers.values()
@@ -284,6 +310,9 @@ class RecordHistory:
         simulation.counts[f"acknowledged, acks={request.acks}"] += 1
         if request.acks != -1 or response.leader_epoch < self.floor.get(key, 0):
             return False
+        row = simulation.ensemble.rows.get(key)
+        if row is not None and row.leader_epoch == response.leader_epoch:
+            self.unknown_to_leader[key].update(self._not_awaited(row))
         self.promises[key].append(Promise(value, response.offset, response.leader_epoch))
         return True
 

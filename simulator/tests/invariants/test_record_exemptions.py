@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from kframe.errors import ErrorCode
-from kframe.model.events import BrokersChanged
 from kframe_simulator import Simulation
+from kframe_simulator.broker.messages import Produce, ProduceResponse
 from kframe_simulator.broker.outgoing import ControlledShutdown, ControlledShutdownResponseData
 from kframe_simulator.broker.partition import PendingIsr
 from kframe_simulator.invariants import records, rest
-from kframe_simulator.simulation.observations import BecameLeader, LogChanged
+from kframe_simulator.simulation.observations import BecameLeader, LogChanged, RecordAcknowledged
+from kframe_simulator.simulation.record_history import Value
 from kframe_simulator.testing.at_rest import KEY, edit, log, promise, state, write
 from kframe_simulator.testing.broken import close_channel, proposal
 
@@ -242,27 +244,44 @@ def test_lost_log_is_exempt_if_its_broker_leads_after_the_first_leader(
     assert (records.leaders_have_acknowledged_records(simulation.watch, led) is None) is exempt
 
 
+def refuse(simulation: Simulation, isr: tuple[int, ...], error: ErrorCode, leader_epoch: int) -> None:
+    """A controller refuses a proposal."""
+    refused = proposal(simulation, isr, leader_epoch=np.array([leader_epoch], np.int32))
+    history = simulation.watch.record_history
+    history.proposals_refused(refused, np.array([error.value], np.int16), simulation.watch.ids_used)
+
+
+INELIGIBLE = ErrorCode.INELIGIBLE_REPLICA
+ADDING, SHRINKING = PendingIsr((1, 2, 3), (1, 2, 3), 0, 0), PendingIsr((1,), (1, 2), 0, 0)
+
+
 @pytest.mark.parametrize(
-    ("case", "exempt"),
-    [("repeated", True), ("awaited", False), ("not-proposed", False), ("of-another-leader-epoch", False)],
+    ("refused", "error", "leader_epoch", "pending", "exempt"),
+    [
+        ((1, 2, 3), INELIGIBLE, 0, None, True),
+        ((1, 2, 3), ErrorCode.OPERATION_NOT_ATTEMPTED, 0, None, True),
+        ((1, 2, 3), INELIGIBLE, 0, SHRINKING, True),
+        ((1, 2, 3), INELIGIBLE, 0, ADDING, False),
+        ((1, 2, 3), ErrorCode.INVALID_UPDATE_VERSION, 0, None, False),
+        ((1, 2, 3), INELIGIBLE, 1, None, False),
+        ((1, 2), INELIGIBLE, 0, None, False),
+    ],
+    ids=["repeated", "not-attempted", "shrinking", "awaited", "another-error", "another-leader-epoch", "another-isr"],
 )
 def test_isr_member_of_which_the_leader_does_not_know_is_exempt(
-    simulation: Simulation, case: str, exempt: bool
-) -> None:
+    simulation: Simulation, refused: tuple[int, ...], error: ErrorCode, leader_epoch: int, pending: PendingIsr | None,
+    exempt: bool,
+) -> None:  # fmt: skip
     """Seed 10020128: a proposal was refused, because its new member had just failed. The same request arrived again
     after the member had registered, and was accepted. The leader did not wait for it, and acknowledged records without
     the new member."""
-    history, process = simulation.watch.record_history, simulation.controllers[0]
+    history = simulation.watch.record_history
     write(simulation, 1, 2)
     promise(simulation)
     leader = simulation.brokers[1].model.partitions[KEY]
-    leader.isr = (1, 2)
-    process.event = BrokersChanged() if case == "not-proposed" else proposal(simulation, (1, 2, 3))
-    if case == "awaited":
-        leader.pending = PendingIsr((1, 2, 3), (1, 2, 3), 0, 0)
-    if case == "of-another-leader-epoch":
-        leader.leader_epoch += 1
+    leader.isr, leader.pending = (1, 2), pending
     epoch = simulation.ensemble.rows[KEY].leader_epoch
+    refuse(simulation, refused, error, epoch + leader_epoch)
     joined = state(simulation, isr=(1, 2, 3), leader_epoch=epoch)
     history.state_written(joined)
     assert (records.isr_members_have_acknowledged_records(simulation.watch, joined) is None) is exempt
@@ -270,6 +289,27 @@ def test_isr_member_of_which_the_leader_does_not_know_is_exempt(
     history.state_written(elected)
     led = BecameLeader(simulation.brokers[3], KEY, elected.after.leader_epoch)
     assert (records.leaders_have_acknowledged_records(simulation.watch, led) is None) is exempt
+
+
+@pytest.mark.parametrize("refused", [True, False])
+def test_isr_member_is_exempt_if_the_refusal_arrives_after_the_repeated_request(
+    simulation: Simulation, refused: bool
+) -> None:
+    """The neighbour of seed 10020128: the response to the first request was in flight when the second was accepted."""
+    history = simulation.watch.record_history
+    leader = simulation.brokers[1].model.partitions[KEY]
+    leader.isr, leader.pending = (1, 2), ADDING
+    epoch = simulation.ensemble.rows[KEY].leader_epoch
+    if refused:
+        refuse(simulation, (1, 2, 3), INELIGIBLE, epoch)
+    history.state_written(state(simulation, isr=(1, 2, 3), leader_epoch=epoch))
+    assert history.unknown_to_leader[KEY] == set()
+    leader.pending = None
+    write(simulation, 1, 2)
+    produced = Produce(KEY, Value(0, 1))
+    assert history.acknowledge(produced, ProduceResponse(ErrorCode.NONE, 0, epoch), 0)
+    acknowledged = records.acknowledged_record_is_on_isr(simulation.watch, RecordAcknowledged(KEY))
+    assert (acknowledged is None) is refused
 
 
 def test_isr_member_of_which_the_leader_did_not_know_is_checked_after_it_has_caught_up(simulation: Simulation) -> None:
