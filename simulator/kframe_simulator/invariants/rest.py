@@ -278,8 +278,10 @@ def all_replicas_are_in_sync(watch: Watch, _: object) -> str | None:
 def _isr_cannot_grow(watch: Watch, row: Row) -> bool:
     """Whether the leader of a partition can propose no ISR, or its followers cannot catch up.
 
-    Another client has rewritten the state, or the controller has refused a proposal while the topic was unreadable. Or
-    a broker has a log of an earlier topic: before topic ids a follower cannot find out where that log and its own part.
+    Another client has rewritten the state, or the controller has refused a proposal while the topic was unreadable, or
+    has accepted another copy of a refused proposal. Or a broker has a log of an earlier topic: before topic ids a
+    follower cannot find out where that log and its own part.
     """
     refused = row.key in watch.rewritten | watch.unreadable or row.key[0] in watch.mismatched_topics
+    refused |= watch.record_history.refused_proposals.leader_is_behind(row)
     return refused or watch.record_history.has_later_epochs(row)

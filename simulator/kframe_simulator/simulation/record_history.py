@@ -17,15 +17,12 @@ knows the topic by another id.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple
-
-import numpy as np
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from kframe.embedded.layout import DELETE_TOPICS
 from kframe.errors import ErrorCode
-from kframe.model.columns import Int16
-from kframe.model.events import AlterPartitionRequested, TopicPartition
+from kframe.model.events import TopicPartition
 from kframe_simulator.broker.log import Log
 from kframe_simulator.broker.messages import NO_ID, UNDEFINED, Produce, ProduceResponse, Record
 from kframe_simulator.replication.control_requests import Row
@@ -33,9 +30,7 @@ from kframe_simulator.simulation.cluster import SimulatedCluster
 from kframe_simulator.simulation.controllers import ControllerProcess
 from kframe_simulator.simulation.observations import StateWritten
 from kframe_simulator.simulation.observed import Observed
-
-#: After these errors a leader returns to the last committed ISR (Kafka 3.9 ``Partition.handleAlterPartitionError``).
-_REVERTING: Final = (ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA)
+from kframe_simulator.simulation.refused_proposals import RefusedProposals
 
 
 class Value(NamedTuple):
@@ -80,6 +75,7 @@ class RecordHistory:
     def __init__(self, simulation: SimulatedCluster, mismatched_topics: set[str]) -> None:
         """``mismatched_topics`` are the topics that some broker knows by another id."""
         self._simulation, self._mismatched_topics = simulation, mismatched_topics
+        self.refused_proposals = RefusedProposals(simulation)
         self.promises: defaultdict[TopicPartition, list[Promise]] = defaultdict(list)
         self.committed: defaultdict[TopicPartition, Committed] = defaultdict(Committed)
         self.reads: defaultdict[TopicPartition, dict[int, Record]] = defaultdict(dict)
@@ -102,8 +98,6 @@ class RecordHistory:
         self.unknown_to_leader: defaultdict[TopicPartition, set[int]] = defaultdict(set)
         """ISR members whose leader does not wait for them: it had a refusal for another copy of the request that has
         added them, and acknowledges records without them."""
-        self._refused: defaultdict[tuple[TopicPartition, int], set[int]] = defaultdict(set)
-        """By partition and leader epoch: the members of proposals that a controller has refused."""
         self.stale_logs: dict[str, set[tuple[int, TopicPartition]]] = {}
         """By topic: (broker, partition) of logs that brokers still had when an earlier topic with this name was
         deleted."""
@@ -160,29 +154,9 @@ class RecordHistory:
         behind = {member for member in unknown if self.missing(row.key, self.log(member, row.key)) is not None}
         renewed = written.before is not None and written.before.leader_epoch != row.leader_epoch
         unknown.intersection_update(behind.intersection(row.isr) if renewed else row.isr)
-        unknown.update(self._not_awaited(row))
+        unknown.update(self.refused_proposals.not_awaited(row))
         if row.leader in unknown:
             self._release(row.key, row.leader_epoch)
-
-    def proposals_refused(self, event: AlterPartitionRequested, codes: Int16, names: Mapping[bytes, str]) -> None:
-        """A controller has refused proposals: their leaders return to the last committed ISR. ``names`` has the names
-        of topics by id."""
-        for position in np.flatnonzero(np.isin(codes, _REVERTING)).tolist():
-            topic, number = event.partitions[position]
-            key = (topic if isinstance(topic, str) else names.get(topic, ""), number)
-            self._refused[key, int(event.leader_epoch[position])].update(event.isr[position].tolist())
-
-    def _not_awaited(self, row: Row) -> set[int]:
-        """The ISR members for which the leader does not wait, because it had a refusal of their proposal."""
-        leader = self._simulation.brokers.get(row.leader)
-        partition = None if leader is None else leader.model.partitions.get(row.key)
-        if partition is None or not partition.is_leader or partition.leader_epoch != row.leader_epoch:
-            return set()
-        return (
-            self._refused.get((row.key, row.leader_epoch), set())
-            .intersection(row.isr)
-            .difference(partition.maximal_isr)
-        )
 
     def became_leader(self, key: TopicPartition, broker_id: int) -> None:
         """A broker becomes leader as stored. A failover writes no state for that."""
@@ -285,8 +259,7 @@ class RecordHistory:
                 self.unknown_to_leader,
             ):
                 saved.pop(key, None)
-        for entry in [entry for entry in self._refused if entry[0][0] == name]:
-            del self._refused[entry]
+        self.refused_proposals.topic_deleted(name)
         remaining = {
             (broker.broker_id, (name, partition))
             for broker in self._simulation.brokers.values()
@@ -312,7 +285,7 @@ class RecordHistory:
             return False
         row = simulation.ensemble.rows.get(key)
         if row is not None and row.leader_epoch == response.leader_epoch:
-            self.unknown_to_leader[key].update(self._not_awaited(row))
+            self.unknown_to_leader[key].update(self.refused_proposals.not_awaited(row))
         self.promises[key].append(Promise(value, response.offset, response.leader_epoch))
         return True
 

@@ -341,7 +341,7 @@ class Recorder:
     ) -> None:
         """A controller has responded to a leader's AlterPartition."""
         if response.error is ErrorCode.NONE:
-            self.watch.record_history.proposals_refused(event, response.codes, self.watch.ids_used)
+            self.watch.record_history.refused_proposals.refused(event, response.codes, self.watch.ids_used)
         written = frozenset(self._notes[process.controller_id].written)
         self.watch.check(AlterPartitionCompleted(process, event, response, written))
 
