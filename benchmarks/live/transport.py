@@ -84,7 +84,7 @@ def read_response_ms(cluster: ClusterState, requests: ControlRequests) -> float:
     for start, stop in zip(starts, [*starts[1:], len(rows)], strict=True):
         reply += cluster.topics.ids[topic[start]].tobytes() + unsigned_varint(stop - start + 1)
         reply += b"".join(int(number).to_bytes(4, "big") + b"\0\0\0" for number in partition[start:stop]) + b"\0"
-    asked = PendingRequest(0, 1, LEADER_AND_ISR, 7, 1, sent, slice(0, len(rows)))
+    asked = PendingRequest(0, 1, 1, LEADER_AND_ISR, 7, 1, sent, slice(0, len(rows)))
     begun = time.perf_counter()
     read_response(asked, reply + b"\0")
     return (time.perf_counter() - begun) * 1000

@@ -22,8 +22,8 @@ from kframe.model.cluster import ClusterState
 from kframe.model.columns import Bool, Int32, UInt8
 from kframe.model.config import ControllerConfig
 from kframe.model.effects import Ask, Effect, Send
-from kframe.model.events import Done, EffectResult
-from kframe.model.ids import NO_STATE, PartitionState
+from kframe.model.events import Done, EffectResult, LeaderAndIsrResponseReceived, StopReplicaResponseReceived
+from kframe.model.ids import NO_BROKER_EPOCH, NO_STATE, PartitionState
 from kframe.model.log_entries import Message
 from kframe.model.requests import BatchCause
 from kframe.model.store_requests import ReadController, ReadStates, WriteStates
@@ -145,6 +145,17 @@ class Context:
         stored_states.reload(self.cluster, states)
         self.gauges.touch_leaders(rows)
         return states
+
+    def is_current(self, response: LeaderAndIsrResponseReceived | StopReplicaResponseReceived) -> bool:
+        """Whether a response is from this term and from the last registration of its broker.
+
+        A response may wait behind the event that opens the channel of a new registration. Kafka handles it (3.9
+        ``processLeaderAndIsrResponseReceived``). The earlier log directories and deletions do not concern the new one.
+        """
+        index = self.cluster.brokers.find(response.broker_id)
+        if index is None or response.controller_epoch != self.controller_epoch:
+            return False
+        return response.broker_epoch in (NO_BROKER_EPOCH, int(self.cluster.brokers.broker_epoch[index]))
 
     def confirm_role(self) -> Operation[None]:
         """Ask storage whether this controller still has the role. Raises ControllerFenced if it has not."""

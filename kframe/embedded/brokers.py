@@ -90,14 +90,16 @@ class ResponseTable:
         match api:
             case Api.LEADER_AND_ISR:
                 return LeaderAndIsrResponseReceived(
-                    broker_id, top, partition_errors, request["controller_epoch"], delivery.rows
-                )
+                    broker_id, top, partition_errors, request["controller_epoch"], delivery.rows,
+                    delivery.broker_epoch,
+                )  # fmt: skip
             case Api.UPDATE_METADATA:
                 return UpdateMetadataResponseReceived(broker_id, top, request["controller_epoch"], delivery.batch)
             case Api.STOP_REPLICA if len(delivery.rows):
                 return StopReplicaResponseReceived(
-                    broker_id, top, partition_errors, request["controller_epoch"], delivery.rows
-                )
+                    broker_id, top, partition_errors, request["controller_epoch"], delivery.rows,
+                    delivery.broker_epoch,
+                )  # fmt: skip
             case Api.STOP_REPLICA:
                 return None
 
@@ -114,13 +116,17 @@ class Delivery:
     rows: Int32
     batch: int
     """Number of the batch of the request."""
+    broker_epoch: int
+    """The broker epoch of the registration that receives the request."""
 
     @staticmethod
     def of(cluster: ClusterState, request: Request, batch: int) -> Delivery:
         """Look up the rows while the columns match the request."""
         names = [name for name, entry in request["partitions"].items() if entry.get("delete_partition", True)]
         rows = [cluster.row(*topic_partition(name)) for name in names]
-        return Delivery(request, np.array([row for row in rows if row is not None], np.int32), batch)
+        broker = cluster.brokers.index_of([request["broker"]])[0]
+        broker_epoch = int(cluster.brokers.broker_epoch[broker])
+        return Delivery(request, np.array([row for row in rows if row is not None], np.int32), batch, broker_epoch)
 
 
 @dataclass(slots=True)

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, TypeAlias
 from kframe.errors import ErrorCode, KframeError
 from kframe.model.admin import ConfigChange, FeatureUpdate, NewPartitions, NewTopic
 from kframe.model.columns import Int32, Int64, Ragged, UInt8
+from kframe.model.ids import NO_BROKER_EPOCH
 from kframe.model.tables import RequestedPartitions, Targets
 
 #: A partition in requests and storage: (topic, partition).
@@ -322,13 +323,15 @@ class DelayedReplyExpired(Event):
 @dataclass(frozen=True, slots=True)
 class LeaderAndIsrResponseReceived(Event):
     """A broker responded to LeaderAndIsr. ``rows`` are those of the request, in the columns of the controller that sent
-    it under ``controller_epoch``. ``partition_errors`` omits partitions without an error."""
+    it under ``controller_epoch``. ``partition_errors`` omits partitions without an error. ``broker_epoch`` is that of
+    the registration that received the request; NO_BROKER_EPOCH if the transport does not know it."""
 
     broker_id: int
     error: ErrorCode
     partition_errors: tuple[tuple[TopicPartition, ErrorCode], ...]
     controller_epoch: int
     rows: Int32 = field(compare=False)
+    broker_epoch: int = field(default=NO_BROKER_EPOCH, compare=False)
     state: ClassVar[ControllerState] = ControllerState.LEADER_AND_ISR_RESPONSE_RECEIVED
 
 
@@ -358,6 +361,7 @@ class StopReplicaResponseReceived(Event):
     partition_errors: tuple[tuple[TopicPartition, ErrorCode], ...]
     controller_epoch: int
     rows: Int32 = field(compare=False)
+    broker_epoch: int = field(default=NO_BROKER_EPOCH, compare=False)
     state: ClassVar[ControllerState] = ControllerState.TOPIC_DELETION
 
 

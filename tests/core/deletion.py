@@ -8,7 +8,7 @@ from kframe.model.events import (
     DeletionsMarked,
     StopReplicaResponseReceived,
 )
-from kframe.model.ids import ReplicaState
+from kframe.model.ids import NO_BROKER_EPOCH, ReplicaState
 from kframe.testing.clusters import healthy
 from tests.core.driver import Driver, quiet
 
@@ -33,11 +33,11 @@ def mark(driver: Driver, *names: str) -> None:
 
 
 def confirm(driver: Driver, broker_id: int, *names: str, error: ErrorCode = NONE, failed: tuple[str, ...] = (),
-            controller_epoch: int | None = None) -> None:  # fmt: skip
+            controller_epoch: int | None = None, broker_epoch: int = NO_BROKER_EPOCH) -> None:  # fmt: skip
     """Respond to StopReplica (with delete) for these partitions as a broker."""
     epoch = driver.context.controller_epoch if controller_epoch is None else controller_epoch
     errors = tuple(((name.rpartition("-")[0], int(name.rpartition("-")[2])), STORAGE) for name in failed)
-    driver.handle(StopReplicaResponseReceived(broker_id, error, errors, epoch, driver.rows(*names)))
+    driver.handle(StopReplicaResponseReceived(broker_id, error, errors, epoch, driver.rows(*names), broker_epoch))
     driver.events.clear()
 
 

@@ -13,7 +13,7 @@ from kframe.model.events import (
     LogDirEventsNotified,
     UpdateMetadataResponseReceived,
 )
-from kframe.model.ids import NO_STATE, PartitionState, ReplicaFlag
+from kframe.model.ids import NO_BROKER_EPOCH, NO_STATE, PartitionState, ReplicaFlag
 from kframe.model.store_requests import DropNotifications
 from kframe.testing.clusters import PartitionSpec, healthy
 from tests.core.driver import Driver, erase, kinds, quiet, state_of
@@ -28,12 +28,13 @@ def make_driver(**config: object) -> Driver:
 
 
 def respond(driver: Driver, broker_id: int, *names: str, failed: tuple[str, ...] = (), stale: tuple[str, ...] = (),
-           error: ErrorCode = NONE, controller_epoch: int | None = None) -> None:  # fmt: skip
+           error: ErrorCode = NONE, controller_epoch: int | None = None,
+           broker_epoch: int = NO_BROKER_EPOCH) -> None:  # fmt: skip
     """Respond to LeaderAndIsr for these partitions as a broker."""
     errors = [(name, STORAGE) for name in failed] + [(name, STALE) for name in stale]
     named = tuple(((name.rpartition("-")[0], int(name.rpartition("-")[2])), code) for name, code in errors)
     epoch = driver.context.controller_epoch if controller_epoch is None else controller_epoch
-    driver.handle(LeaderAndIsrResponseReceived(broker_id, error, named, epoch, driver.rows(*names)))
+    driver.handle(LeaderAndIsrResponseReceived(broker_id, error, named, epoch, driver.rows(*names), broker_epoch))
 
 
 def offline(driver: Driver) -> set[str]:
@@ -154,6 +155,21 @@ def test_failed_or_stale_response_has_no_effect(error: ErrorCode, controller_epo
     driver = make_driver()
     respond(driver, broker, *NAMES, failed=("t-0",), error=error, controller_epoch=controller_epoch)
     assert (offline(driver), driver.effects) == (set(), [])
+
+
+@pytest.mark.parametrize("bounced", [True, False], ids=["earlier registration", "current registration"])
+@pytest.mark.parametrize("failed", [True, False], ids=["storage error", "no error"])
+def test_response_of_earlier_registration_changes_no_log_dirs(bounced: bool, failed: bool) -> None:
+    """The event of the new registration was handled before the response. The new registration has working disks, or
+    has failed ones."""
+    driver = make_driver()
+    earlier = int(driver.cluster.brokers.broker_epoch[driver.cluster.brokers.index_of([2])[0]])
+    if bounced:
+        driver.bounce_brokers(2)
+    if not failed:
+        respond(driver, 2, *NAMES[:2], failed=("t-0",))
+    respond(driver, 2, *NAMES[:2], failed=("t-0",) if failed else (), broker_epoch=earlier)
+    assert offline(driver) == ({"t-0@2"} if failed is not bounced else set())
 
 
 def test_error_of_unassigned_replica_is_ignored() -> None:

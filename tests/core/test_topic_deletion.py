@@ -11,7 +11,13 @@ from kframe.model.events import (
     Reelect,
     TopicsChanged,
 )
-from kframe.model.ids import EPOCH_DURING_DELETE, LEADER_DURING_DELETE, PartitionState, ReplicaState
+from kframe.model.ids import (
+    EPOCH_DURING_DELETE,
+    LEADER_DURING_DELETE,
+    NO_BROKER_EPOCH,
+    PartitionState,
+    ReplicaState,
+)
 from kframe.model.store_requests import DeleteTopics, DropDeletions
 from kframe.testing.clusters import PartitionSpec, healthy, small_table
 from tests.core.deletion import (
@@ -315,3 +321,14 @@ def test_response_of_earlier_registration_does_not_halt_deletion() -> None:
     for broker_id in (2, 1):
         confirm(driver, broker_id, "t-0", "t-1")
     assert is_deleted(driver)
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["its epoch is known", "the transport has no epoch"])
+def test_failed_deletion_of_earlier_registration_does_not_halt_deletion(known: bool) -> None:
+    """The response waited behind the event of the new registration, which had restarted the deletion."""
+    driver = make_driver()
+    earlier = int(driver.cluster.brokers.broker_epoch[driver.cluster.brokers.index_of([1])[0]])
+    mark(driver, "t")
+    driver.bounce_brokers(1)
+    confirm(driver, 1, "t-0", "t-1", failed=("t-0",), broker_epoch=earlier if known else NO_BROKER_EPOCH)
+    assert (HALTED in flags(driver)) is not known

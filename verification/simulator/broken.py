@@ -76,6 +76,12 @@ def leader_and_isr_response(event: Any = None, error: ErrorCode = ErrorCode.NONE
     return LeaderAndIsrResponseReceived(1, error, (), 0, np.empty(0, np.int32))
 
 
+def _response_of_earlier_registration(simulation: Simulation) -> Any:
+    process = simulation.controllers[0]
+    response = replace(leader_and_isr_response(), controller_epoch=process.store.claimed_epoch, broker_epoch=0)
+    return ended(simulation, response, knowledge=b"other")
+
+
 def metadata_of(leader: int) -> dict[Any, PartitionMetadata]:
     return {KEY: PartitionMetadata(leader, 0, (1, 2, 3), 0, (1, 2, 3))}
 
@@ -356,6 +362,7 @@ VIOLATIONS_OF_OBSERVATIONS: list[ViolationCase] = [
         events.stale_responses_change_nothing,
         lambda simulation: ended(simulation, leader_and_isr_response(), knowledge=b"other"),
     ),
+    (events.stale_responses_change_nothing, _response_of_earlier_registration),
     (
         events.failing_brokers_are_logged,
         lambda simulation: ended(simulation, leader_and_isr_response(error=ErrorCode.STALE_BROKER_EPOCH)),

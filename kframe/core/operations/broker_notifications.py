@@ -58,7 +58,8 @@ def log_dir_events(context: Context) -> Operation[None]:
 def leader_and_isr_response_received(context: Context, response: LeaderAndIsrResponseReceived) -> Operation[None]:
     """Update offline log directories from a broker's response.
 
-    Only newly offline replicas cause elections (Kafka 3.9 ``processLeaderAndIsrResponseReceived``).
+    Only newly offline replicas cause elections (Kafka 3.9 ``processLeaderAndIsrResponseReceived``). Responses of an
+    earlier registration are ignored.
     """
     cluster = context.cluster
     broker = cluster.brokers.find(response.broker_id)
@@ -66,7 +67,7 @@ def leader_and_isr_response_received(context: Context, response: LeaderAndIsrRes
         context.log.add(
             Message.RESPONSE_ERROR, error=response.error.name, api="LeaderAndIsr", broker=response.broker_id
         )
-    if broker is None or response.error is not ErrorCode.NONE or response.controller_epoch != context.controller_epoch:
+    if broker is None or response.error is not ErrorCode.NONE or not context.is_current(response):
         return
     errors = {cluster.row(*partition): error for partition, error in response.partition_errors}
     offline = _rows(

@@ -142,11 +142,11 @@ def fail_replicas(context: Context, replicas: PartitionReplicas) -> Operation[No
 def stop_replica_response_received(context: Context, response: StopReplicaResponseReceived) -> Operation[None]:
     """A broker responded to the deletion of replicas: fail or complete them.
 
-    STALE_BROKER_EPOCH is ignored: the new registration of the broker restarts the deletion. Kafka halts the topic, and
-    no event resumes it.
+    Responses of an earlier registration are ignored, and so is STALE_BROKER_EPOCH: the new registration of the broker
+    restarts the deletion. Kafka halts the topic, and no event resumes it.
     """
     cluster = context.cluster
-    if response.controller_epoch != context.controller_epoch or response.error is ErrorCode.STALE_BROKER_EPOCH:
+    if not context.is_current(response) or response.error is ErrorCode.STALE_BROKER_EPOCH:
         return
     broker = cluster.brokers.find(response.broker_id)
     topic = cluster.partitions.topic[response.rows]

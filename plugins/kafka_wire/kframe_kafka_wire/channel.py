@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from kframe.plugin.cluster import Registration
 from kframe.plugin.transport import MayAct, Notify, Samples
 from kframe.plugin.wire import header_version, request_header, size_prefix
 from kframe_kafka_wire.connection import BrokerConnection, Target
@@ -88,13 +89,14 @@ class Channel:
     """
 
     def __init__(
-        self, broker_id: int, target: Target, timeouts: Timeouts, notify: Notify, may_act: MayAct, controller_id: int,
-        known_topics: int, cluster_id: Callable[[], str | None],
+        self, registration: Registration, target: Target, timeouts: Timeouts, notify: Notify, may_act: MayAct,
+        controller_id: int, known_topics: int, cluster_id: Callable[[], str | None],
     ) -> None:  # fmt: skip
         """``may_act`` is called right before each request leaves; while it returns False, the request waits. The broker
         may know the first ``known_topics`` topics already. ``cluster_id`` returns the id of this cluster, or None while
         it is unknown."""
-        self.broker_id = broker_id
+        self.broker_id = registration.broker_id
+        self.broker_epoch = registration.broker_epoch
         self.times = Samples()
         """Queue times of requests."""
         self.merged_weight = 0
@@ -122,7 +124,7 @@ class Channel:
         """Whether any request was answered."""
         self._in_flight: QueuedRequest | None = None
         self._waits_for_role = False
-        name = f"Controller-{controller_id}-to-broker-{broker_id}-send-thread"
+        name = f"Controller-{controller_id}-to-broker-{registration.broker_id}-send-thread"
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     @property
@@ -260,8 +262,8 @@ class Channel:
     def _exchange(self, connection: BrokerConnection, request: QueuedRequest) -> None:
         self._correlation_id = (self._correlation_id + 1) & 0x7FFF_FFFF
         pending = PendingRequest(
-            self.broker_id, request.controller_epoch, request.api_key, request.api_version, self._correlation_id,
-            request.content, request.part,
+            self.broker_id, self.broker_epoch, request.controller_epoch, request.api_key, request.api_version,
+            self._correlation_id, request.content, request.part,
         )  # fmt: skip
         header = request_header(
             header_version(request.api_key, request.api_version), request.api_key, request.api_version,

@@ -43,6 +43,7 @@ class PendingRequest(NamedTuple):
     """The request that a response belongs to."""
 
     broker_id: int
+    broker_epoch: int
     controller_epoch: int
     api_key: int
     api_version: int
@@ -90,7 +91,9 @@ def read_response(request: PendingRequest, reply: bytes) -> Event | None:
     partition_count, errors = _partition_errors(request, reply, header_size, flexible, by_topic_id)
     rows = request.content.rows[request.part]
     if request.api_key == LEADER_AND_ISR:
-        return LeaderAndIsrResponseReceived(request.broker_id, code, errors, request.controller_epoch, rows)
+        return LeaderAndIsrResponseReceived(
+            request.broker_id, code, errors, request.controller_epoch, rows, request.broker_epoch
+        )
     if code is ErrorCode.NONE and partition_count < len(rows):
         code = ErrorCode.UNKNOWN_SERVER_ERROR  # The response does not say which replicas were deleted.
     return _stop_replica_event(request, code, errors, rows) if partition_count else None
@@ -114,7 +117,9 @@ def _stop_replica_event(
         )
         deleted_partitions = {(content.names.names[topic], partition) for topic, partition in pairs}
         errors = tuple(error for error in errors if error[0] in deleted_partitions)
-    return StopReplicaResponseReceived(request.broker_id, code, errors, request.controller_epoch, rows[deleted])
+    return StopReplicaResponseReceived(
+        request.broker_id, code, errors, request.controller_epoch, rows[deleted], request.broker_epoch
+    )
 
 
 def _partition_errors(

@@ -181,9 +181,7 @@ class WireTransport:
         """A channel that is not started. Raises ConfigError for a broker without the control listener."""
         endpoint, own_id = endpoint_on(registration, self._listener), self.node.registration.broker_id
         target = Target(endpoint.host, endpoint.port, self._tls, self._credentials, str(own_id))
-        return Channel(
-            registration.broker_id, target, self._timeouts, *ports, own_id, known_topics, self._cluster_id.read
-        )
+        return Channel(registration, target, self._timeouts, *ports, own_id, known_topics, self._cluster_id.read)
 
     def _should_merge(self, cluster: ClusterState, broker: int, channel: Channel) -> bool:
         """Whether merging would at least halve a queue.

@@ -238,6 +238,7 @@ def test_partition_errors_are_reported_by_topic_name(make_cluster: MakeCluster, 
     )  # fmt: skip
     assert (led.error, led.rows.tolist()) == (ErrorCode.NONE, [0, 1, 2])
     assert isinstance(stopped, StopReplicaResponseReceived)
+    assert led.broker_epoch == stopped.broker_epoch == 7
     assert stopped.partition_errors == ((("t", 0), ErrorCode.KAFKA_STORAGE_ERROR),)
     assert (stopped.rows.tolist(), others) == ([0], [])
 

@@ -23,10 +23,11 @@ from kframe.model.events import (
     TopicPartition,
     UpdateMetadataResponseReceived,
 )
-from kframe.model.ids import NO_STATE, PartitionState, ReplicaState
+from kframe.model.ids import NO_BROKER_EPOCH, NO_STATE, PartitionState, ReplicaState
 from kframe_simulator.simulation.controllers import ControllerProcess
 from kframe_simulator.simulation.notes import digest
 from kframe_simulator.simulation.observations import EventCompleted, EventStarted, RequestCompleted, StateWritten
+from kframe_simulator.simulation.observed import Observed
 from kframe_simulator.simulation.store import CONTROLLER_WRITES
 from kframe_simulator.simulation.watch import Watch
 
@@ -123,20 +124,25 @@ def earlier_responses_write_nothing(watch: Watch, ended: EventCompleted) -> str 
 
 
 def stale_responses_change_nothing(watch: Watch, ended: EventCompleted) -> str | None:
-    """I13: a response from an earlier controller epoch, or to a deletion under an earlier registration, changes no
-    state of the controller."""
+    """I13: a response from an earlier controller epoch, or of an earlier registration, changes no state of the
+    controller."""
     if not ended.process.active or not _is_void(ended.process, ended.event):
         return None
     if ended.knowledge in (b"", digest(ended.process.loop.controller.cluster)):
         return None
-    return f"a response to controller epoch {ended.event.controller_epoch}, error {ended.event.error.name}, has effects"
+    response = ended.event
+    return (
+        f"a response to controller epoch {response.controller_epoch}, broker epoch {response.broker_epoch}, "
+        f"error {response.error.name}, has effects"
+    )
 
 
 def _is_void(process: ControllerProcess, event: Event) -> bool:
-    """Whether a response does not concern the controller's current term."""
+    """Whether a response does not concern the controller's current term, or the broker's registration."""
     if not isinstance(event, (LeaderAndIsrResponseReceived, StopReplicaResponseReceived)):
         return False
-    of_another_registration = (
+    registered = Observed.registered(process).get(event.broker_id, event.broker_epoch)
+    of_another_registration = event.broker_epoch not in (NO_BROKER_EPOCH, registered) or (
         isinstance(event, StopReplicaResponseReceived) and event.error is ErrorCode.STALE_BROKER_EPOCH
     )
     return of_another_registration or event.controller_epoch < process.store.claimed_epoch

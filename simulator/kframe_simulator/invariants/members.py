@@ -69,7 +69,8 @@ def strict_proposals_are_valid(watch: Watch, written: StateWritten) -> str | Non
 def leaders_are_live(watch: Watch, written: StateWritten) -> str | None:
     """I4: a leader is live when it is elected. So is every ISR member if the previous leader has failed, or after a
     controlled shutdown. Preferred elections and reassignments keep the ISR, also with a broker that is shutting down
-    (Kafka 3.9 ``leaderForPreferredReplica``, ``leaderForReassign``)."""
+    (Kafka 3.9 ``leaderForPreferredReplica``, ``leaderForReassign``). A controlled shutdown keeps a member that its
+    leader has added after the controller handled its failure (``leaderForControlledShutdown``)."""
     process, after = written.process, written.after
     if process is None or not elected(written):
         return None
@@ -80,7 +81,10 @@ def leaders_are_live(watch: Watch, written: StateWritten) -> str | None:
     replaced = before is None or before.partition_epoch == NO_STATE or before.leader not in live
     if before is not None and before.leader in watch.observed.registered(process):
         replaced &= isinstance(process.event, _CHANGES_BROKERS) and not (after.adding or after.removing)
-    if replaced and not set(after.isr) <= live:
+    members = set(after.isr)
+    if isinstance(process.event, ControlledShutdownRequested):
+        members -= watch.observed.added_after_failure(written.key)
+    if replaced and not members <= live:
         return f"{written.key}: leader {after.leader} was elected with isr {after.isr}, live are {sorted(live)}"
     return None
 

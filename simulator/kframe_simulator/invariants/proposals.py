@@ -91,7 +91,7 @@ def _unknown(watch: Watch, completed: AlterPartitionCompleted, proposal: Proposa
 
 
 def _wrong(watch: Watch, completed: AlterPartitionCompleted, proposal: ProposalResult, row: Row) -> str | None:
-    """The problem with the error code, or None."""
+    """The problem with the error code, or None. A deposed controller may know a deleted topic of the same name."""
     event, process = completed.event, completed.process
     known = watch.observed.of_term(process).announced.get(row.key)
     if known is not None:
@@ -100,7 +100,9 @@ def _wrong(watch: Watch, completed: AlterPartitionCompleted, proposal: ProposalR
             return f"it knows no more than what was announced, {known}"
         if proposal.leader_epoch < known.leader_epoch and not newer and proposal.code in _LATER_CHECKS:
             return f"it is of leader epoch {proposal.leader_epoch}, announced was {known.leader_epoch}"
-    if proposal.code is ErrorCode.FENCED_LEADER_EPOCH and proposal.leader_epoch >= row.leader_epoch:
+    earlier = watch.observed.deleted_states(process, row.key)
+    fenced_by = max([row.leader_epoch, *(leader_epoch for _, leader_epoch, _, _ in earlier)])
+    if proposal.code is ErrorCode.FENCED_LEADER_EPOCH and proposal.leader_epoch >= fenced_by:
         return f"it is of leader epoch {proposal.leader_epoch}, stored is {row.leader_epoch}"
     if proposal.code in (ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED):
         return _all_eligible(watch, completed, proposal)

@@ -232,17 +232,22 @@ def single_controller(watch: Watch, _: object) -> str | None:
 def no_operator_work_is_pending(watch: Watch, _: object) -> str | None:
     """L3: at rest no znode of an operator is left, no reassignment is in progress, no topic is under deletion, and
     every request has a response. Exempt is a partition whose state another client has rewritten: its leader cannot
-    propose an ISR. Also exempt is a reassignment to no replicas: it is reported, and the replicas stay."""
+    propose an ISR. So is a reassignment whose target cannot join the ISR (``_isr_cannot_grow``), and one to no
+    replicas: it is reported, and the replicas stay."""
     ensemble = watch.simulation.ensemble
     moving = {key: row for key, row in ensemble.rows.items() if row.adding or set(row.removing) < set(row.replicas)}
     moving = {key: row for key, row in moving.items() if row.adding or row.removing}
+    waiting = {
+        key for key, row in moving.items() if not set(row.target) <= set(row.isr) and _isr_cannot_grow(watch, row)
+    }
+    waiting |= moving.keys() & watch.rewritten
     for path in (REASSIGN_PARTITIONS, PREFERRED_ELECTION):
-        if ensemble.has_record(path) and not watch.mismatched_topics and not moving.keys() & watch.rewritten:
+        if ensemble.has_record(path) and not watch.mismatched_topics and not waiting:
             return f"{path} is still there"
     if deleting := watch.observed.marked() - watch.mismatched_topics:
         return f"marked for deletion, and still there: {sorted(deleting)}"
     for key, row in moving.items():
-        if key[0] not in watch.mismatched_topics and key not in watch.rewritten:
+        if key not in waiting and key[0] not in watch.mismatched_topics:
             return f"{key} is still moving: {row.replicas}, adding {row.adding}, removing {row.removing}, isr {row.isr}"
     return f"{watch.open_requests} requests got no response" if watch.open_requests else None
 
@@ -258,16 +263,25 @@ def no_request_waits(watch: Watch, _: object) -> str | None:
 
 
 def all_replicas_are_in_sync(watch: Watch, _: object) -> str | None:
-    """L5: every broker under controlled shutdown has stopped. All replicas are in sync. Exempt is a partition with a
-    log of an earlier topic: before topic ids a follower cannot find out where that log and its own part."""
+    """L5: every broker under controlled shutdown has stopped. All replicas are in sync, unless the ISR cannot grow."""
     for broker in watch.simulation.brokers.values():
         if not broker.registered:
             return f"broker {broker.broker_id} did not come back"
     for key, row in watch.simulation.ensemble.rows.items():
-        if key in watch.rewritten | watch.unreadable or key[0] in watch.mismatched_topics:
+        if row.partition_epoch == NO_STATE or row.leader < 0 or _isr_cannot_grow(watch, row):
             continue
-        if watch.record_history.has_later_epochs(row):
-            continue
-        if row.partition_epoch != NO_STATE and row.leader >= 0 and set(row.isr) != set(row.replicas):
+        if set(row.isr) != set(row.replicas):
             return f"{key}: isr {row.isr} of replicas {row.replicas}"
     return None
+
+
+def _isr_cannot_grow(watch: Watch, row: Row) -> bool:
+    """Whether the leader of a partition can propose no ISR, or its followers cannot catch up.
+
+    Another client has rewritten the state, or the controller has refused a proposal while the topic was unreadable, or
+    has accepted another copy of a refused proposal. Or a broker has a log of an earlier topic: before topic ids a
+    follower cannot find out where that log and its own part.
+    """
+    refused = row.key in watch.rewritten | watch.unreadable or row.key[0] in watch.mismatched_topics
+    refused |= watch.record_history.refused_proposals.leader_is_behind(row)
+    return refused or watch.record_history.has_later_epochs(row)

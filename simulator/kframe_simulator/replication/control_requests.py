@@ -51,11 +51,15 @@ class ControlRequest(NamedTuple):
         errors = dict.fromkeys(message.partitions, top) if top is not ErrorCode.NONE else response.errors
         failed = tuple((key, error) for key, error in errors.items() if error is not ErrorCode.NONE)
         if isinstance(message, LeaderAndIsr):
-            return LeaderAndIsrResponseReceived(self.broker_id, top, failed, message.controller_epoch, self.rows)
+            return LeaderAndIsrResponseReceived(
+                self.broker_id, top, failed, message.controller_epoch, self.rows, self.broker_epoch
+            )
         if isinstance(message, UpdateMetadata):
             return UpdateMetadataResponseReceived(self.broker_id, top, message.controller_epoch, self.batch)
         if len(self.rows):
-            return StopReplicaResponseReceived(self.broker_id, top, failed, message.controller_epoch, self.rows)
+            return StopReplicaResponseReceived(
+                self.broker_id, top, failed, message.controller_epoch, self.rows, self.broker_epoch
+            )
         return None
 
 

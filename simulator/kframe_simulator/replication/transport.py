@@ -78,7 +78,10 @@ class ReplicatingBrokers(EmbeddedBrokers):
 
     def _deliveries(self, cluster: ClusterState, requests: ControlRequests) -> Iterator[Delivery]:
         pairs = zip(describe_requests(cluster, requests), control_requests(cluster, requests), strict=True)
-        return (_ModelDelivery(shown, control.rows, requests.batch, control) for shown, control in pairs)
+        return (
+            _ModelDelivery(shown, control.rows, requests.batch, control.broker_epoch, control)
+            for shown, control in pairs
+        )
 
     def _response(self, delivery: Delivery) -> Event | None:
         assert isinstance(delivery, _ModelDelivery)

@@ -174,6 +174,7 @@ class Observed:
     def _record_storage_errors(self, process: ControllerProcess, response: LeaderAndIsrResponseReceived) -> None:
         epoch = self.registered(process).get(response.broker_id)
         current = response.controller_epoch == process.store.claimed_epoch
+        current = current and response.broker_epoch in (NO_BROKER_EPOCH, epoch)
         if response.error is not ErrorCode.NONE or epoch is None or not current:
             return
         storage_errors, cluster = self.of_term(process).storage_errors, process.loop.controller.cluster

@@ -5,8 +5,9 @@ The leader acknowledges a record with acks=all (a promise) for all in-sync repli
 - after a leader was elected from outside the ISR: records of earlier leader epochs;
 - after every member of an ISR has lost its disk: records up to that leader epoch (X9);
 - after a leader without its log leads, and all registered ISR members have registered again since the last state with
-  a leader. Their broker epochs do not show which of them lost its log (``docs/explanation/safety.md``).
-
+  a leader. Their broker epochs do not show which of them lost its log (``docs/explanation/safety.md``);
+- after a leader without its log leads, and its state was written after its registration, by a client that did not know
+  the registration;
 - after an ISR member was elected of which the leader before did not know: promises of earlier leader epochs.
 
 Promises end with their topic. Topics are not checked if a broker has a log of an earlier topic with the same name, or
@@ -21,7 +22,7 @@ from typing import NamedTuple
 
 from kframe.embedded.layout import DELETE_TOPICS
 from kframe.errors import ErrorCode
-from kframe.model.events import AlterPartitionRequested, TopicPartition
+from kframe.model.events import TopicPartition
 from kframe_simulator.broker.log import Log
 from kframe_simulator.broker.messages import NO_ID, UNDEFINED, Produce, ProduceResponse, Record
 from kframe_simulator.replication.control_requests import Row
@@ -29,6 +30,7 @@ from kframe_simulator.simulation.cluster import SimulatedCluster
 from kframe_simulator.simulation.controllers import ControllerProcess
 from kframe_simulator.simulation.observations import StateWritten
 from kframe_simulator.simulation.observed import Observed
+from kframe_simulator.simulation.refused_proposals import RefusedProposals
 
 
 class Value(NamedTuple):
@@ -48,6 +50,14 @@ class Promise(NamedTuple):
     """The leader epoch of the acknowledgement."""
 
 
+class Undetected(NamedTuple):
+    """A member of an ISR that registered again, and stays in it."""
+
+    broker_epoch: int
+    leader_epoch: int
+    """The leader epoch of the state before."""
+
+
 class Committed:
     """The longest log below a high watermark that any leader of a partition ever had."""
 
@@ -65,6 +75,7 @@ class RecordHistory:
     def __init__(self, simulation: SimulatedCluster, mismatched_topics: set[str]) -> None:
         """``mismatched_topics`` are the topics that some broker knows by another id."""
         self._simulation, self._mismatched_topics = simulation, mismatched_topics
+        self.refused_proposals = RefusedProposals(simulation)
         self.promises: defaultdict[TopicPartition, list[Promise]] = defaultdict(list)
         self.committed: defaultdict[TopicPartition, Committed] = defaultdict(Committed)
         self.reads: defaultdict[TopicPartition, dict[int, Record]] = defaultdict(dict)
@@ -78,15 +89,15 @@ class RecordHistory:
         self._broker_epochs: dict[TopicPartition, dict[int, int]] = {}
         """The broker epochs of the ISR members when the last state with a leader was stored: a failover may store
         one without a leader before it elects one."""
-        self._masked: defaultdict[TopicPartition, set[int]] = defaultdict(set)
-        """ISR members that registered again before another client rewrote the state unchanged: the time of the write
-        does not show their registration."""
+        self._undetected: defaultdict[TopicPartition, dict[int, Undetected]] = defaultdict(dict)
+        """ISR members whose registration the time of the last write does not show. Its writer did not know the
+        registration, or kept them because all registered ISR members had registered again."""
         self._led_without_log: set[TopicPartition] = set()
-        """Partitions that a leader has led under an unchanged leader epoch after it lost its log, because its
-        registration was masked: followers keep other records of that epoch."""
+        """Partitions that an undetected leader has led under an unchanged leader epoch after it lost its log: followers
+        keep other records of that epoch."""
         self.unknown_to_leader: defaultdict[TopicPartition, set[int]] = defaultdict(set)
-        """ISR members whose leader did not wait for the proposal that added them: it had a refusal for an earlier copy
-        of the request (Kafka 3.9 ``Partition.handleAlterPartitionError``), and acknowledges records without them."""
+        """ISR members whose leader does not wait for them: it had a refusal for another copy of the request that has
+        added them, and acknowledges records without them."""
         self.stale_logs: dict[str, set[tuple[int, TopicPartition]]] = {}
         """By topic: (broker, partition) of logs that brokers still had when an earlier topic with this name was
         deleted."""
@@ -105,15 +116,13 @@ class RecordHistory:
         for member in set(after.isr).difference(before.isr if before else ()):
             if self.is_overrated(after, member):
                 self.lossy[key].add(member)
-        if before is not None and _unchanged(before, after):
-            self._masked[key].update(self._reregistered(after))
-        else:
-            self._masked[key].intersection_update(after.isr)
+        self._note_undetected_members(written)
         self._note_unknown_members(written)
         lossy = self.lossy.get(key)
         if lossy:
             lossy.intersection_update(after.isr)
-            if after.leader in lossy and self._cannot_be_known(after, written.process):
+            is_known = written.process is not None and after.leader in self._known_to(written.process, after)
+            if is_known and after.leader in lossy and self._cannot_be_known(after, written.process):
                 self._release(key, after.leader_epoch)
         epochs = self._epochs(after)
         self._broker_epochs[key] = epochs if after.leader >= 0 else epochs | self._earlier_epochs(after)
@@ -121,28 +130,44 @@ class RecordHistory:
             self._release(key, after.leader_epoch)
         self._check_isr(after)
 
+    def _note_undetected_members(self, written: StateWritten) -> None:
+        """Record the members that registered again without an effect on this write."""
+        before, after, process = written.before, written.after, written.process
+        undetected, reregistered = self._undetected[written.key], self._reregistered(after)
+        for member in undetected.keys() - set(after.isr):
+            del undetected[member]
+        if before is None:
+            return
+        members = reregistered.intersection(before.isr)
+        if process is not None and not reregistered >= self._epochs(after).keys() & Observed.registered(process):
+            members -= self._known_to(process, after)
+        epochs = self._epochs(after)
+        undetected.update({member: Undetected(epochs[member], before.leader_epoch) for member in members})
+
+    def _known_to(self, process: ControllerProcess, row: Row) -> set[int]:
+        """The ISR members whose current registration a controller knows."""
+        return {member for member, _ in self._epochs(row).items() & Observed.registered(process).items()}
+
     def _note_unknown_members(self, written: StateWritten) -> None:
         """Record the members that a proposal adds for which its leader does not wait. Such a member may be elected."""
         row, unknown = written.after, self.unknown_to_leader[written.key]
         behind = {member for member in unknown if self.missing(row.key, self.log(member, row.key)) is not None}
         renewed = written.before is not None and written.before.leader_epoch != row.leader_epoch
         unknown.intersection_update(behind.intersection(row.isr) if renewed else row.isr)
-        leader = self._simulation.brokers.get(row.leader)
-        partition = None if leader is None else leader.model.partitions.get(row.key)
-        if partition is not None and partition.leader_epoch == row.leader_epoch and partition.pending is None:
-            requested = written.process is not None and isinstance(written.process.event, AlterPartitionRequested)
-            unknown.update(set(row.isr).difference(partition.isr) if requested else ())
+        unknown.update(self.refused_proposals.not_awaited(row))
         if row.leader in unknown:
             self._release(row.key, row.leader_epoch)
 
-    def leadership_taken(self, key: TopicPartition, broker_id: int) -> None:
+    def became_leader(self, key: TopicPartition, broker_id: int) -> None:
         """A broker becomes leader as stored. A failover writes no state for that."""
         row = self._simulation.ensemble.rows.get(key)
         if row is None or row.leader != broker_id or broker_id not in self.lossy.get(key, ()):
             return
+        undetected = self._undetected_member(row, broker_id)
+        leads_on = undetected is None or undetected.leader_epoch == row.leader_epoch
         if self._cannot_be_known(row, None):
-            self._release(key, row.leader_epoch + 1)
-        if broker_id in self._masked[key]:
+            self._release(key, row.leader_epoch + leads_on)
+        if undetected is not None and leads_on:
             self._led_without_log.add(key)
 
     def _epochs(self, row: Row) -> dict[int, int]:
@@ -163,19 +188,26 @@ class RecordHistory:
 
     def _cannot_be_known(self, row: Row, process: ControllerProcess | None) -> bool:
         """Whether storage cannot show that the leader is a worse choice than other registered ISR members: all of them
-        have registered again, or the registration of the leader is masked. A controller does not know members whose
-        registration it cannot read."""
+        have registered again, or the leader is undetected. A controller does not know members whose registration it
+        cannot read."""
         brokers = self._simulation.brokers
         if process is None:
             registered = {member for member in self._epochs(row) if brokers[member].registered}
         else:
             registered = self._epochs(row).keys() & Observed.registered(process)
-        return row.leader in self._masked[row.key] or self._reregistered(row) >= registered
+        return self._undetected_member(row, row.leader) is not None or self._reregistered(row) >= registered
+
+    def _undetected_member(self, row: Row, member: int) -> Undetected | None:
+        """The record of an undetected member. None if it has registered again since: the time of the write shows it."""
+        undetected = self._undetected[row.key].get(member)
+        is_current = undetected is not None and undetected.broker_epoch == self._epochs(row).get(member)
+        return undetected if is_current else None
 
     def logs_lost(self, broker_id: int, keys: Iterable[TopicPartition]) -> None:
         """A broker has lost its logs of these partitions."""
         for key in keys:
             self.brokers_with_lost_logs[key].add(broker_id)
+            self._undetected[key].pop(broker_id, None)
             row = self._simulation.ensemble.rows.get(key)
             if row is not None and (broker_id in row.isr or broker_id in self._proposed(row)):
                 self.lossy[key].add(broker_id)
@@ -223,10 +255,11 @@ class RecordHistory:
                 self.lossy,
                 self.brokers_with_lost_logs,
                 self._broker_epochs,
-                self._masked,
+                self._undetected,
                 self.unknown_to_leader,
             ):
                 saved.pop(key, None)
+        self.refused_proposals.topic_deleted(name)
         remaining = {
             (broker.broker_id, (name, partition))
             for broker in self._simulation.brokers.values()
@@ -250,6 +283,9 @@ class RecordHistory:
         simulation.counts[f"acknowledged, acks={request.acks}"] += 1
         if request.acks != -1 or response.leader_epoch < self.floor.get(key, 0):
             return False
+        row = simulation.ensemble.rows.get(key)
+        if row is not None and row.leader_epoch == response.leader_epoch:
+            self.unknown_to_leader[key].update(self.refused_proposals.not_awaited(row))
         self.promises[key].append(Promise(value, response.offset, response.leader_epoch))
         return True
 
@@ -306,11 +342,6 @@ class RecordHistory:
             if topic_number == self.topic_numbers[key[0]] and key in rows and self.watched(key):
                 counts[f"retained, acks={acks}"] += 1
                 counts[f"lost, acks={acks}"] += not holds(self.log(rows[key].leader, key), offset, record.value)
-
-
-def _unchanged(before: Row, after: Row) -> bool:
-    """Whether a write has changed the version of a state only."""
-    return before._replace(partition_epoch=after.partition_epoch) == after
 
 
 def holds(log: Log | None, offset: int, value: object) -> bool:

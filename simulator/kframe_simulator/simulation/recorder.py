@@ -9,6 +9,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from kframe.core.operations.alter_partition import AlterPartitionResponse
+from kframe.errors import ErrorCode
 from kframe.model.changes import StoredStates
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32
@@ -339,6 +340,8 @@ class Recorder:
         self, process: ControllerProcess, event: AlterPartitionRequested, response: AlterPartitionResponse
     ) -> None:
         """A controller has responded to a leader's AlterPartition."""
+        if response.error is ErrorCode.NONE:
+            self.watch.record_history.refused_proposals.refused(event, response.codes, self.watch.ids_used)
         written = frozenset(self._notes[process.controller_id].written)
         self.watch.check(AlterPartitionCompleted(process, event, response, written))
 

@@ -159,7 +159,7 @@ class Watch:
             if response.errors.get(key, ErrorCode.NONE) is ErrorCode.NONE:
                 memory.states[key] = state
                 if state.leader == broker.broker_id:
-                    self.record_history.leadership_taken(key, broker.broker_id)
+                    self.record_history.became_leader(key, broker.broker_id)
                     self.check(BecameLeader(broker, key, state.leader_epoch))
 
     def _remember_stops(

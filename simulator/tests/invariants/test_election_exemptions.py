@@ -182,6 +182,30 @@ def test_replica_that_a_leader_adds_after_its_failure_stays_in_the_isr(
 
 
 @pytest.mark.parametrize(
+    ("event", "late", "exempt"),
+    [
+        (ControlledShutdownRequested(1, -1), True, True), (ControlledShutdownRequested(1, -1), False, False),
+        (BrokersChanged(), True, False),
+    ],
+)  # fmt: skip
+def test_controlled_shutdown_keeps_a_member_that_a_leader_has_added_after_its_failure(
+    simulation: Simulation, event: Event, late: bool, exempt: bool
+) -> None:
+    """The neighbour of seed 10015850: the leader shut down before its follower left the ISR."""
+    process, row = simulation.controllers[0], simulation.ensemble.rows[KEY]
+    joined = state(simulation)._replace(before=row._replace(isr=(1, 2)), process=None)
+    if late:
+        close_channel(simulation, 3)
+    simulation.watch.observed.state_written(joined)
+    if not late:
+        close_channel(simulation, 3)
+    process.event = event
+    simulation.watch.observed.of_term(process).leaving[1] = simulation.brokers[1].registration.broker_epoch
+    elected = state(simulation, leader=2, isr=(2, 3))
+    assert (members.leaders_are_live(simulation.watch, elected) is None) is exempt
+
+
+@pytest.mark.parametrize(
     ("leader", "later", "deleted", "exempt"),
     [(-1, False, False, True), (-1, True, False, False), (1, False, False, False), (-1, False, True, False)],
     ids=["added-now", "brokers-changed-since", "added-to-a-partition-with-a-leader", "topic-deleted-since"],

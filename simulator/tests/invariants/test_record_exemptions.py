@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from kframe.errors import ErrorCode
-from kframe.model.events import BrokersChanged
 from kframe_simulator import Simulation
+from kframe_simulator.broker.messages import Produce, ProduceResponse
 from kframe_simulator.broker.outgoing import ControlledShutdown, ControlledShutdownResponseData
 from kframe_simulator.broker.partition import PendingIsr
 from kframe_simulator.invariants import records, rest
-from kframe_simulator.simulation.observations import BecameLeader, LogChanged
+from kframe_simulator.simulation.observations import BecameLeader, RecordAcknowledged
+from kframe_simulator.simulation.record_history import Value
+from kframe_simulator.simulation.watch import Watch
 from verification.simulator.at_rest import KEY, edit, log, promise, state, write
-from verification.simulator.broken import close_channel, proposal
-
-
-def register_again(simulation: Simulation, broker_id: int) -> None:
-    broker = simulation.brokers[broker_id]
-    broker.registration = replace(broker.registration, broker_epoch=broker.registration.broker_epoch + 100)
+from verification.simulator.broken import proposal
 
 
 def test_leader_with_delayed_earlier_epoch_is_exempt(simulation: Simulation) -> None:
@@ -30,111 +29,6 @@ def test_leader_with_delayed_earlier_epoch_is_exempt(simulation: Simulation) -> 
         records.leaders_have_acknowledged_records(simulation.watch, BecameLeader(simulation.brokers[1], KEY, -1))
         is None
     )
-
-
-@pytest.mark.parametrize(("believed", "had_it", "exempt"), [(1, True, True), (0, True, False), (1, False, False)])
-def test_log_lost_after_a_complete_fetch_is_exempt(
-    simulation: Simulation, believed: int, had_it: bool, exempt: bool
-) -> None:
-    """Seed 41907: a log directory failed while the Fetch that added its broker to the ISR was in flight."""
-    write(simulation, 1, 3)
-    promise(simulation)
-    joins = state(simulation, isr=(1, 3, 2))._replace(before=simulation.ensemble.rows[KEY]._replace(isr=(1, 3)))
-    simulation.brokers[1].model.partitions[KEY].replicas[2].end = believed
-    if had_it:
-        simulation.watch.record_history.brokers_with_lost_logs[KEY].add(2)
-    simulation.watch.record_history.state_written(joins)
-    assert (records.isr_members_have_acknowledged_records(simulation.watch, joins) is None) is exempt
-
-
-@pytest.mark.parametrize(("believed", "had_it", "exempt"), [(1, True, True), (0, True, False), (1, False, False)])
-def test_log_lost_after_a_fetch_is_exempt_before_the_isr_is_stored(
-    simulation: Simulation, believed: int, had_it: bool, exempt: bool
-) -> None:
-    """Seed 360001523: a broker lost its disks while a Fetch was in flight, for which the leader then proposed it."""
-    write(simulation, 1, 3, high_watermark=1)
-    simulation.brokers[1].model.partitions[KEY].replicas[2].end = believed
-    if had_it:
-        simulation.watch.record_history.brokers_with_lost_logs[KEY].add(2)
-    changed = LogChanged(simulation.brokers[1], KEY, log(simulation, 1))
-    assert (records.high_watermark_is_replicated(simulation.watch, changed) is None) is exempt
-
-
-@pytest.mark.parametrize("written", [True, False], ids=["state-written", "nothing-written"])
-@pytest.mark.parametrize(("anew", "exempt"), [((1, 2), True), ((1,), False)], ids=["all", "all-but-one"])
-def test_lost_log_is_exempt_if_all_isr_members_reregistered(
-    simulation: Simulation, anew: tuple[int, ...], exempt: bool, written: bool
-) -> None:
-    """Seeds 341 and 485: before a failover the leader restarted without its log, and the other member registered again.
-    The controller removes members that registered again only if another member did not."""
-    write(simulation, 1, 2, 3)
-    promise(simulation)
-    simulation.watch.record_history.state_written(state(simulation))
-    edit(simulation, isr=(1, 2), leader_epoch=simulation.ensemble.rows[KEY].leader_epoch + 1)
-    del simulation.brokers[1].model.disks.logs[KEY]
-    simulation.watch.record_history.logs_lost(1, (KEY,))
-    for broker_id in anew:
-        register_again(simulation, broker_id)
-    if written:
-        simulation.watch.record_history.state_written(state(simulation, isr=(1, 2)))
-    simulation.watch.record_history.leadership_taken(KEY, 1)
-    led = BecameLeader(simulation.brokers[1], KEY, simulation.ensemble.rows[KEY].leader_epoch + 1)
-    assert (records.leaders_have_acknowledged_records(simulation.watch, led) is None) is exempt
-
-
-@pytest.mark.parametrize(
-    ("unknown", "exempt"), [((2,), True), ((), False)], ids=["the-other-is-unknown", "the-other-is-registered"]
-)
-def test_lost_log_is_exempt_if_all_registered_isr_members_reregistered(
-    simulation: Simulation, unknown: tuple[int, ...], exempt: bool
-) -> None:
-    """Seeds 349281303 and 341: the leader restarted without its log, another member registered again. The third had
-    failed, or its registration was unreadable. The controller raised the leader epoch, and removed the third after
-    that."""
-    write(simulation, 1, 2, 3)
-    promise(simulation)
-    history = simulation.watch.record_history
-    history.state_written(state(simulation))
-    del simulation.brokers[1].model.disks.logs[KEY]
-    history.logs_lost(1, (KEY,))
-    for broker_id in (1, 3):
-        register_again(simulation, broker_id)
-    for broker_id in unknown:
-        close_channel(simulation, broker_id)
-    raised = state(simulation)
-    history.state_written(raised)
-    led = BecameLeader(simulation.brokers[1], KEY, raised.after.leader_epoch)
-    assert (records.leaders_have_acknowledged_records(simulation.watch, led) is None) is exempt
-
-
-@pytest.mark.parametrize(
-    ("earlier", "anew", "exempt"),
-    [((), (2, 3), True), ((), (2,), False), ((3,), (2,), False)],
-    ids=["all", "all-but-one", "one-while-the-leader-led"],
-)
-def test_lost_log_is_exempt_if_a_state_without_a_leader_comes_first(
-    simulation: Simulation, earlier: tuple[int, ...], anew: tuple[int, ...], exempt: bool
-) -> None:
-    """Seed 10012780: there was no controller. The leader failed, and the other members registered again, one with an
-    empty disk. The failover removed the leader in a write of its own, before it elected the next one."""
-    write(simulation, 1, 2, 3)
-    promise(simulation)
-    history = simulation.watch.record_history
-    for broker_id in earlier:
-        register_again(simulation, broker_id)
-    history.state_written(state(simulation))
-    del simulation.brokers[2].model.disks.logs[KEY]
-    history.logs_lost(2, (KEY,))
-    for broker_id in anew:
-        register_again(simulation, broker_id)
-    close_channel(simulation, 1)
-    removed = state(simulation, leader=-1, isr=(2, 3))
-    history.state_written(removed)
-    simulation.ensemble.rows[KEY] = removed.after
-    elected = state(simulation, leader=2)
-    history.state_written(elected)
-    led = BecameLeader(simulation.brokers[2], KEY, elected.after.leader_epoch)
-    assert (records.leaders_have_acknowledged_records(simulation.watch, led) is None) is exempt
 
 
 @pytest.mark.parametrize(("remaining", "exempt"), [((), True), ((KEY,), False), (None, False)])
@@ -154,50 +48,44 @@ def test_crash_after_granted_controlled_shutdown_is_exempt(
     assert (records.last_replicas_wait_for_consent(simulation.watch, elected) is None) is exempt
 
 
-@pytest.mark.parametrize(("rewritten", "exempt"), [("unchanged", True), ("isr", False), ("never", False)])
-def test_lost_log_is_exempt_if_a_rewritten_state_masks_the_registration(
-    simulation: Simulation, rewritten: str, exempt: bool
-) -> None:
-    """Seed 40002255: the leader restarted without its log, and another client rewrote the state. No controller ran."""
+def refuse(simulation: Simulation, isr: tuple[int, ...], error: ErrorCode, leader_epoch: int) -> None:
+    """A controller refuses a proposal."""
+    refused = proposal(simulation, isr, leader_epoch=np.array([leader_epoch], np.int32))
     history = simulation.watch.record_history
-    write(simulation, 1, 2, 3)
-    promise(simulation)
-    history.state_written(state(simulation))
-    del simulation.brokers[1].model.disks.logs[KEY]
-    history.logs_lost(1, (KEY,))
-    leader = simulation.brokers[1]
-    leader.registration = replace(leader.registration, broker_epoch=leader.registration.broker_epoch + 100)
-    row = simulation.ensemble.rows[KEY]
-    if rewritten != "never":
-        changes = {"isr": (1, 2)} if rewritten == "isr" else {}
-        history.state_written(state(simulation, leader_epoch=row.leader_epoch, **changes)._replace(process=None))
-    history.leadership_taken(KEY, 1)
-    led = BecameLeader(leader, KEY, row.leader_epoch)
-    assert (records.leaders_have_acknowledged_records(simulation.watch, led) is None) is exempt
-    assert history.watched(KEY) is not exempt
+    history.refused_proposals.refused(refused, np.array([error.value], np.int16), simulation.watch.ids_used)
+
+
+INELIGIBLE = ErrorCode.INELIGIBLE_REPLICA
+ADDING, SHRINKING = PendingIsr((1, 2, 3), (1, 2, 3), 0, 0), PendingIsr((1,), (1, 2), 0, 0)
 
 
 @pytest.mark.parametrize(
-    ("case", "exempt"),
-    [("repeated", True), ("awaited", False), ("not-proposed", False), ("of-another-leader-epoch", False)],
+    ("refused", "error", "leader_epoch", "pending", "exempt"),
+    [
+        ((1, 2, 3), INELIGIBLE, 0, None, True),
+        ((1, 2, 3), ErrorCode.OPERATION_NOT_ATTEMPTED, 0, None, True),
+        ((1, 2, 3), INELIGIBLE, 0, SHRINKING, True),
+        ((1, 2, 3), INELIGIBLE, 0, ADDING, False),
+        ((1, 2, 3), ErrorCode.INVALID_UPDATE_VERSION, 0, None, False),
+        ((1, 2, 3), INELIGIBLE, 1, None, False),
+        ((1, 2), INELIGIBLE, 0, None, False),
+    ],
+    ids=["repeated", "not-attempted", "shrinking", "awaited", "another-error", "another-leader-epoch", "another-isr"],
 )
 def test_isr_member_of_which_the_leader_does_not_know_is_exempt(
-    simulation: Simulation, case: str, exempt: bool
-) -> None:
+    simulation: Simulation, refused: tuple[int, ...], error: ErrorCode, leader_epoch: int, pending: PendingIsr | None,
+    exempt: bool,
+) -> None:  # fmt: skip
     """Seed 10020128: a proposal was refused, because its new member had just failed. The same request arrived again
     after the member had registered, and was accepted. The leader did not wait for it, and acknowledged records without
     the new member."""
-    history, process = simulation.watch.record_history, simulation.controllers[0]
+    history = simulation.watch.record_history
     write(simulation, 1, 2)
     promise(simulation)
     leader = simulation.brokers[1].model.partitions[KEY]
-    leader.isr = (1, 2)
-    process.event = BrokersChanged() if case == "not-proposed" else proposal(simulation, (1, 2, 3))
-    if case == "awaited":
-        leader.pending = PendingIsr((1, 2, 3), (1, 2, 3), 0, 0)
-    if case == "of-another-leader-epoch":
-        leader.leader_epoch += 1
+    leader.isr, leader.pending = (1, 2), pending
     epoch = simulation.ensemble.rows[KEY].leader_epoch
+    refuse(simulation, refused, error, epoch + leader_epoch)
     joined = state(simulation, isr=(1, 2, 3), leader_epoch=epoch)
     history.state_written(joined)
     assert (records.isr_members_have_acknowledged_records(simulation.watch, joined) is None) is exempt
@@ -205,6 +93,27 @@ def test_isr_member_of_which_the_leader_does_not_know_is_exempt(
     history.state_written(elected)
     led = BecameLeader(simulation.brokers[3], KEY, elected.after.leader_epoch)
     assert (records.leaders_have_acknowledged_records(simulation.watch, led) is None) is exempt
+
+
+@pytest.mark.parametrize("refused", [True, False])
+def test_isr_member_is_exempt_if_the_refusal_arrives_after_the_repeated_request(
+    simulation: Simulation, refused: bool
+) -> None:
+    """The neighbour of seed 10020128: the response to the first request was in flight when the second was accepted."""
+    history = simulation.watch.record_history
+    leader = simulation.brokers[1].model.partitions[KEY]
+    leader.isr, leader.pending = (1, 2), ADDING
+    epoch = simulation.ensemble.rows[KEY].leader_epoch
+    if refused:
+        refuse(simulation, (1, 2, 3), INELIGIBLE, epoch)
+    history.state_written(state(simulation, isr=(1, 2, 3), leader_epoch=epoch))
+    assert history.unknown_to_leader[KEY] == set()
+    leader.pending = None
+    write(simulation, 1, 2)
+    produced = Produce(KEY, Value(0, 1))
+    assert history.acknowledge(produced, ProduceResponse(ErrorCode.NONE, 0, epoch), 0)
+    acknowledged = records.acknowledged_record_is_on_isr(simulation.watch, RecordAcknowledged(KEY))
+    assert (acknowledged is None) is refused
 
 
 def test_isr_member_of_which_the_leader_did_not_know_is_checked_after_it_has_caught_up(simulation: Simulation) -> None:
@@ -232,3 +141,43 @@ def test_replica_that_follows_a_log_of_an_earlier_topic_may_stay_out_of_sync(
         simulation.brokers[broker_id].model.disks.logs[KEY] = log(simulation, 2)
     edit(simulation, isr=(1, 2))
     assert (rest.all_replicas_are_in_sync(simulation.watch, None) is None) is exempt
+
+
+@pytest.mark.parametrize(
+    ("cause", "isr", "exempt"),
+    [
+        ("later-epoch", (1, 2), True), ("unreadable", (1, 2), True), ("mismatched", (1, 2), True),
+        ("none", (1, 2), False), ("later-epoch", (1, 2, 3), False), ("unreadable", (1, 2, 3), False),
+    ],
+)  # fmt: skip
+def test_reassignment_whose_target_cannot_join_the_isr_may_go_on(
+    simulation: Simulation, cause: str, isr: tuple[int, ...], exempt: bool
+) -> None:
+    """The neighbour of seed 10020068 and of L5 for unreadable topics: the target replica never catches up, or its
+    leader cannot propose it."""
+    edit(simulation, replicas=(1, 2, 3), adding=(3,), isr=isr)
+    if cause == "later-epoch":
+        write(simulation, 1, leader_epoch=5)
+        simulation.watch.record_history.stale_logs["t"] = {(1, KEY)}
+    elif cause == "unreadable":
+        simulation.watch.unreadable.add(KEY)
+    elif cause == "mismatched":
+        simulation.watch.mismatched_topics.add("t")
+    assert (rest.no_operator_work_is_pending(simulation.watch, None) is None) is exempt
+
+
+@pytest.mark.parametrize(
+    ("error", "partition_epoch", "exempt"),
+    [(INELIGIBLE, 4, True), (INELIGIBLE, 5, False), (ErrorCode.INVALID_UPDATE_VERSION, 4, False)],
+    ids=["behind", "knows-the-state", "another-error"],
+)
+@pytest.mark.parametrize("rule", [rest.all_replicas_are_in_sync, rest.no_operator_work_is_pending])
+def test_isr_of_a_leader_that_does_not_know_it_cannot_grow(
+    simulation: Simulation, rule: Callable[[Watch, None], str | None], error: ErrorCode, partition_epoch: int,
+    exempt: bool,
+) -> None:  # fmt: skip
+    """The neighbour of seed 10020128: all later proposals get INVALID_UPDATE_VERSION."""
+    edit(simulation, isr=(1, 2), adding=(3,), partition_epoch=5)
+    refuse(simulation, (1, 2), error, simulation.ensemble.rows[KEY].leader_epoch)
+    simulation.brokers[1].model.partitions[KEY].partition_epoch = partition_epoch
+    assert (rule(simulation.watch, None) is None) is exempt

@@ -282,6 +282,23 @@ def test_deposed_controller_may_confirm_the_isr_of_a_deleted_topic(
 
 
 @pytest.mark.parametrize(
+    ("deposed", "leader_epoch", "exempt"), [(True, 6, True), (True, 7, False), (False, 6, False)],
+    ids=["known-state", "later-epoch", "deleted-by-itself"],
+)  # fmt: skip
+def test_deposed_controller_may_fence_an_isr_by_a_deleted_topic(
+    simulation: Simulation, deposed: bool, leader_epoch: int, exempt: bool
+) -> None:
+    """The neighbour of seed 349281386: before topic ids, the successor has created another topic of the same name."""
+    simulation.watch.observed.state_written(state(simulation, leader_epoch=7))
+    delete_topic(simulation, deposed)
+    completed = code(
+        simulation, ErrorCode.FENCED_LEADER_EPOCH, partitions=RequestedPartitions.of([("t", 0)]),
+        leader_epoch=np.array([leader_epoch], np.int32),
+    )  # fmt: skip
+    assert (proposals.proposals_get_valid_codes(simulation.watch, completed) is None) is exempt
+
+
+@pytest.mark.parametrize(
     ("deposed", "leader_epoch", "recreated", "exempt"),
     [(True, 0, False, True), (True, 1, False, False), (False, 0, False, False), (True, 0, True, False)],
     ids=["known-state", "never-stored", "current-controller", "topic-created-again"],

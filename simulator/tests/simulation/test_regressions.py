@@ -23,6 +23,7 @@ from kframe_simulator import Action, Simulation, plan_of
 from kframe_simulator import play as play_plan
 from kframe_simulator.replication.scenario import Replication
 from kframe_simulator.simulation.controllers import ControllerProcess
+from verification.simulator.at_rest import QUIET
 
 
 def play(partition: str, steps: list[str], protocol: str = "3.9") -> tuple[ScenarioRunner, list[dict[str, Any]]]:
@@ -203,3 +204,15 @@ def test_deposed_controller_refuses_no_partition_of_its_successor() -> None:
     result = play_plan(options, plan)
     assert result.violations == ()
     assert result.played["misdirect"] == result.played["create_partitions"] == 1
+
+
+def test_storage_error_of_earlier_registration_does_not_stop_a_replica() -> None:
+    """From review: the response was handled after the broker had registered again with another disk. The controller
+    stopped the replica for good."""
+    plan = [
+        Action(2_000.0, "delay_reply", {"broker": 0, "controller": 1, "for_ms": 5_500}),
+        Action(2_001.0, "fail_log_dir", {"broker": 0}),
+    ]
+    result = play_plan(replace(QUIET, controllers=1), plan)
+    assert result.violations == ()
+    assert result.played == {"delay_reply": 1, "fail_log_dir": 1}

@@ -79,7 +79,7 @@ def pending_request(api_key: int, version: int, partitions: int) -> PendingReque
     content = RequestContent(
         api_key, numbers, np.zeros_like(numbers), numbers, np.ones(partitions, np.uint8), numbers, names
     )
-    return PendingRequest(1, 1, api_key, version, 7, content, slice(0, partitions))
+    return PendingRequest(1, 1, 1, api_key, version, 7, content, slice(0, partitions))
 
 
 def decode_admin_reply(raw: bytes, kind: str) -> None:
