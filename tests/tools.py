@@ -22,7 +22,6 @@ from tests.architecture.source import ROOT
 
 TOOLS: Final = ROOT / "build" / "tools"
 REQUIREMENTS: Final = ROOT / "requirements"
-ACTIONLINT: Final = "github.com/rhysd/actionlint/cmd/actionlint@v1.7.12"
 #: Seconds for an installation.
 INSTALLATION_S: Final = 600
 
@@ -46,16 +45,6 @@ def group_bin(group: str) -> Path:
             _install([*pip, "install", *options, "--requirement", str(requirements)])
             stamp.touch()
     return folder / "bin"
-
-
-def actionlint() -> Path:
-    """Return the path of actionlint, built from its Go module."""
-    path = TOOLS / "go" / "actionlint"
-    with _lock("go"):
-        if not path.exists():
-            go = _on_path("go")
-            _install(["env", f"GOBIN={path.parent}", go, "install", ACTIONLINT])
-    return path
 
 
 def promtool() -> Path:

@@ -146,6 +146,9 @@ class FifoChannel:
 class EmbeddedBrokers:
     """Implements ``ports.Transport``: brokers that respond immediately and without error, unless configured otherwise.
 
+    It models the queue of requests to each broker, responses, silence and timeouts. It models no log, no ISR and no
+    bytes: ``kframe_simulator.broker.Broker`` models logs and ISRs, fake brokers of the wire plugin model connections.
+
     A silent broker blocks only its own queue. After ``request_timeout_ms`` of the clock it receives the same request
     again, and so on. ``notify`` receives the answers as LeaderAndIsrResponseReceived, UpdateMetadataResponseReceived
     and StopReplicaResponseReceived. The configured responses remain when a broker unregisters; its queue does not.

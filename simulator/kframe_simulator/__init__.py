@@ -1,4 +1,4 @@
-"""Verification of kframe: a deterministic cluster simulator, broker models, fuzzing, mutants and state-space search.
+"""Verification of kframe: a deterministic cluster simulator, broker models and fuzzing.
 
 A simulation runs kframe's own controllers. It simulates storage, network, brokers, clients and clocks in one thread.
 The invariants are checked after every event, and the invariants at rest after all faults have ended. A plan is data: it

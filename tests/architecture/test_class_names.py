@@ -28,9 +28,3 @@ def test_class_name_is_unique() -> None:
     locations = class_locations(PACKAGES)
     assert len(locations) > 500
     assert {name: paths for name, paths in locations.items() if len(paths) > 1} == {}
-
-
-def test_repeated_names_are_listed(tmp_path: Path) -> None:
-    (tmp_path / "first.py").write_text("class Broker:\n    class State: ...\n")
-    (tmp_path / "second.py").write_text("class Broker: ...\n")
-    assert class_locations([tmp_path])["Broker"] == ["first.py:1", "second.py:1"]

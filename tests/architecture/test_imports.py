@@ -99,19 +99,6 @@ def test_kernels_include_only_own_headers(path: Path) -> None:
     assert headers - own_headers - {"*", "Python.h"} == set()
 
 
-@pytest.mark.parametrize(
-    "text, expected",
-    [
-        ("from libc.stdint cimport int32_t", {"libc.stdint"}),
-        ("cimport cython, numpy as np", {"cython", "numpy"}),
-        ("    import time", {"time"}),
-        ("from kframe.errors import ShapeError", {"kframe.errors"}),
-    ],
-)
-def test_reached_sees_every_form_of_import(text: str, expected: set[str]) -> None:
-    assert reached(text) == expected
-
-
 def importable_name(path: Path) -> str:
     """Return the name under which a module of any distribution is imported."""
     package = path.parent
@@ -139,18 +126,3 @@ def test_no_modules_import_each_other() -> None:
     sources = {importable_name(path): path.read_text() for path in tracked_files(".py")}
     assert len(sources) > 1000
     assert import_cycle(sources) is None
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "from a.c import late",
-        "if TYPE_CHECKING:\n    from a import c",
-        "def late():\n    import a.c\n",
-    ],
-    ids=["at the top", "for type checkers", "in a function"],
-)
-def test_cycle_of_imports_is_reported(text: str) -> None:
-    sources = {"a": "", "a.b": text, "a.c": "from a.d import x", "a.d": "import a.b"}
-    assert set(import_cycle(sources) or ()) == {"a.b", "a.c", "a.d"}
-    assert import_cycle(sources | {"a.d": ""}) is None

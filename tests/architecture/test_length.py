@@ -5,8 +5,6 @@ from __future__ import annotations
 from tests.architecture.source import (
     KERNELS,
     PLUGIN_KERNELS,
-    ROOT,
-    cython_functions,
     kernel_functions,
     product_files,
     python_functions,
@@ -34,41 +32,3 @@ def test_kernel_length() -> None:
     kernels = [block for path in KERNELS + PLUGIN_KERNELS for block in kernel_functions(path)]
     assert kernels
     assert [block for block in kernels if block.lines > KERNEL_LINES] == []
-
-
-CYTHON = """
-cdef enum:
-    ADDING = 1
-
-cdef inline bint contains(const int32_t[::1] values, int32_t wanted) noexcept nogil:
-    return False
-
-cdef int32_t[::1] view = make(1)
-cdef extern from "x.h":
-    int outside(int a)
-
-
-def elect(
-    int kind,  # IN
-
-    int32_t[::1] leader,
-):
-    with nogil:
-        pass
-
-    return 0
-
-
-class Holder:
-    cpdef int held(self):
-        return 1
-"""
-
-
-def test_cython_functions_are_measured_from_header_to_last_line() -> None:
-    assert list(cython_functions(CYTHON)) == [(5, "contains", 2), (13, "elect", 9), (25, "held", 2)]
-
-
-def test_front_pages_are_short() -> None:
-    assert len((ROOT / "README.md").read_text().splitlines()) <= 120
-    assert len((ROOT / "ARCHITECTURE.md").read_text().split()) <= 1_200

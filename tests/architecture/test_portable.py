@@ -19,19 +19,3 @@ def test_no_file_names_a_folder_of_one_machine() -> None:
     files = tree_files()
     assert files
     assert {str(path): matches for path in files if (matches := PRIVATE.findall(path.read_bytes()))} == {}
-
-
-@pytest.mark.parametrize(
-    "text, private",
-    [
-        ("cd ~home/ada/kframe", True),
-        ('"~root/.cache"', True),
-        ("path=~Users/ada", True),
-        ("see https:~~example.org~home/page", False),
-        ("docs~work/notes", False),
-        ("~brokers/topics", False),
-    ],
-)
-def test_private_folder_patterns(text: str, private: bool) -> None:
-    # A tilde replaces the slash, since this file is searched too.
-    assert bool(PRIVATE.search(text.replace("~", "/").encode())) is private

@@ -47,36 +47,3 @@ def test_references_in_code_resolve(check: Check) -> None:
 @pytest.mark.parametrize("check", IN_PAGES, ids=lambda check: check.__name__)
 def test_references_in_documents_resolve(check: Check) -> None:
     assert unresolved(PAGES, check) == []
-
-
-@pytest.mark.parametrize(
-    "check, text, names",
-    [
-        (references.documents, "see docs/missing.md and README.md", ["docs/missing.md"]),
-        (
-            references.sections,
-            "docs/reference/controller/wire.md section 99",
-            ["docs/reference/controller/wire.md section 99"],
-        ),
-        (references.rules, "wire 9: ok; elections 3.9: missing; controller 1000: an id", ["elections 3.9"]),
-        (references.links, "[a](README.md#no-such-heading)", ["README.md#no-such-heading"]),
-        (references.paths, "kframe/missing.py and kframe/errors", ["kframe/missing.py"]),
-        (references.tests_named, "`test_that_nothing_defines`", ["test_that_nothing_defines"]),
-        (references.targets, "`make nothing`", ["`make nothing"]),
-        (references.modules, "python -m benchmarks.nothing", ["python -m benchmarks.nothing"]),
-        (
-            references.commands,
-            "`kframe whatif nothing`",
-            ["`kframe whatif nothing`: kframe whatif has no command nothing"],
-        ),
-        (
-            references.commands,
-            "`kframe whatif fail S --nothing`",
-            ["`kframe whatif fail S --nothing`: kframe whatif fail: No such option '--nothing'."],
-        ),
-        (references.keys, "`kframe.no.such.key` and `kframe.reassignment.strict`", ["kframe.no.such.key"]),
-    ],
-    ids=lambda value: getattr(value, "__name__", None),
-)
-def test_missing_target_is_reported(check: Check, text: str, names: list[str]) -> None:
-    assert [name for _, name in check(ROOT / "ARCHITECTURE.md", text)] == names

@@ -99,9 +99,3 @@ def tree_words() -> Counter[str]:
 @pytest.mark.parametrize("terms, word", [(terms, word) for terms, words in REPLACED.items() for word in words.split()])
 def test_replaced_word_does_not_spread(terms: str, word: str) -> None:
     assert tree_words()[word] <= LIMITS.get(word, 0), f"{word}: use {terms}"
-
-
-def test_words_are_counted_in_identifiers_only() -> None:
-    source = 'def found_rows(one, World):\n    """One world."""\n    return "one"  # one\n'
-    words = identifier_words(source)
-    assert (words["one"], words["found"], words["world"], words["rows"]) == (1, 1, 1, 1)

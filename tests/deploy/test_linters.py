@@ -1,6 +1,6 @@
-"""Linters of workflows, templates, Containerfile, compose file, unit and packaging metadata.
+"""Linters of workflows, Containerfile, compose file, unit and packaging metadata.
 
-GitHub and macOS are not available to the tests, so the linters are the only check of what runs there. A linter that
+GitHub and macOS are not available to the tests, so the linters are the only check of what releases. A linter that
 cannot be installed skips its tests, with the reason. ``tests.yml`` runs these extended tests, too.
 """
 
@@ -17,15 +17,10 @@ import pytest
 
 from tests import tools
 from tests.architecture.source import ROOT
-from tests.deploy.test_workflows import GITHUB, WORKFLOWS
 
 pytestmark = [pytest.mark.real, pytest.mark.extended]
 #: Schema in check-jsonschema to the files that it describes.
 SCHEMAS: Final = {
-    "vendor.github-workflows": WORKFLOWS,
-    "vendor.dependabot": [GITHUB / "dependabot.yml"],
-    "vendor.github-issue-forms": [GITHUB / "ISSUE_TEMPLATE" / "bug.yml", GITHUB / "ISSUE_TEMPLATE" / "feature.yml"],
-    "vendor.github-issue-config": [GITHUB / "ISSUE_TEMPLATE" / "config.yml"],
     "vendor.citation-file-format": [ROOT / "CITATION.cff"],
     "vendor.compose-spec": [ROOT / "deploy" / "compose.yaml"],
 }
@@ -64,16 +59,8 @@ def test_files_match_their_schema(linters: Path, schema: str) -> None:
     lint([linters / "check-jsonschema", "--builtin-schema", schema, *SCHEMAS[schema]])
 
 
-def test_actionlint() -> None:
-    lint([installed(tools.actionlint), *WORKFLOWS])
-
-
 def test_zizmor(linters: Path) -> None:
     lint([linters / "zizmor", "--offline", "--quiet", ROOT / ".github"])
-
-
-def test_pre_commit_configuration(linters: Path) -> None:
-    lint([linters / "pre-commit", "validate-config", ROOT / ".pre-commit-config.yaml"])
 
 
 @pytest.mark.parametrize("project", PROJECTS, ids=lambda path: path.parent.name)

@@ -137,35 +137,3 @@ def test_panels_do_not_overlap() -> None:
     assert len(set(cells)) == len(cells)
     assert max(x for x, _ in cells) < 24, "a dashboard has 24 columns"
     assert len({panel["id"] for panel in DASHBOARD["panels"]}) == len(DASHBOARD["panels"])
-
-
-def test_every_alert_has_firing_and_silent_unit_tests() -> None:
-    tests = yaml.safe_load((DEPLOY / "prometheus" / "kframe.rules.test.yml").read_text())["tests"]
-    cases = [case for test in tests for case in test["alert_rule_test"]]
-    firing = {case["alertname"] for case in cases if case.get("exp_alerts")}
-    quiet = {case["alertname"] for case in cases if not case.get("exp_alerts")}
-    assert firing == quiet == set(ALERTS)
-
-
-def test_series_of_the_unit_tests_are_exported() -> None:
-    text = (DEPLOY / "prometheus" / "kframe.rules.test.yml").read_text()
-    series = re.findall(r"series: '([^']*)'", text)
-    assert series
-    names = {name.partition("{")[0] for name in series}
-    assert names <= EXPORTED.keys()
-
-
-@pytest.mark.parametrize(
-    "expression, unknown",
-    [
-        ('sum(kframe_store_quarantined{job="kframe"}) > 0', []),
-        ("kframe_missing > 0", ["metric kframe_missing"]),
-        ('kframe_missing{job="kframe"}', ["metric kframe_missing"]),
-        ('kframe_store_quarantined{broker_id="1"}', ["broker_id=1"]),
-        ('rate(kframe_connections_dropped_total{reason=~"idle|bored"}[5m])', ["reason=bored"]),
-        ('sum by (topic) (kframe_store_quarantined{job="kframe"})', ["label topic"]),
-        ('{__name__=~"kafka_nothing_.*"}', ["metric kafka_nothing_.*"]),
-    ],
-)
-def test_unknown_names_are_reported(expression: str, unknown: list[str]) -> None:
-    assert list(unknown_names(expression)) == unknown

@@ -59,27 +59,6 @@ def test_every_link_resolves(site: dict[Path, SitePage]) -> None:
     assert [entry for entry in problems if entry[2]] == []
 
 
-@pytest.mark.extended
-@pytest.mark.parametrize(
-    "target, expected",
-    [
-        ("#no-such-anchor", "no such anchor"),
-        ("tutorial/first-what-if.html#no-such-anchor", "no such anchor"),
-        ("no-such-page.html", "no such file"),
-        (f"{SOURCE}/blob/main/no-such-file.py", "not in the repository"),
-        ("htps://kafka.apache.org", "not a valid URL"),
-        ("https://kafka apache", "not a valid URL"),
-        ("tutorial/first-what-if.html", None),
-        ("https://kafka.apache.org/39/documentation.html", None),
-        (f"{SOURCE}/blob/main/README.md", None),
-    ],
-)
-def test_invalid_link_is_reported(
-    site: dict[Path, SitePage], site_folder: Path, target: str, expected: str | None
-) -> None:
-    assert problem(site_folder / "index.html", target, site) == expected
-
-
 @pytest.mark.parametrize(
     "text, expected",
     [
@@ -99,13 +78,6 @@ def test_invalid_link_is_reported(
 )
 def test_links_of_site(text: str, expected: str) -> None:
     assert site_links(text, DOCS / "howto", DOCS) == expected
-
-
-@pytest.mark.parametrize("page", ["README.md", "docs/README.md", "docs/index.md"])
-def test_front_page_names_the_changes_and_the_site(page: str) -> None:
-    text = (ROOT / page).read_text()
-    assert "CHANGELOG.md)" in text
-    assert "`make docs`" in text
 
 
 def test_navigation_lists_pages_linked_by_readme() -> None:

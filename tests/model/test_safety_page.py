@@ -1,8 +1,9 @@
-"""docs/explanation/safety.md: the keys in its table have the listed defaults, and its tests exist."""
+"""docs/explanation/safety.md: its keys have the listed defaults. Its tests, and those of defects.md, exist."""
 
 from __future__ import annotations
 
 import ast
+import re
 from typing import Final
 
 import pytest
@@ -30,10 +31,12 @@ def test_keys_and_defaults(key: str, default: str) -> None:
 
 @pytest.mark.extended
 def test_named_tests_exist() -> None:
-    folders = (ROOT / "tests", ROOT / "plugins")
+    folders = (ROOT / "tests", ROOT / "plugins", ROOT / "simulator")
     trees = [ast.parse(path.read_text()) for folder in folders for path in folder.rglob("test_*.py")]
     test_names = {node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
     assert {row[3] for row in ROWS} - {"–"} <= test_names
+    defects = (ROOT / "docs" / "evidence" / "defects.md").read_text()
+    assert set(re.findall(r"::(test_\w+)", defects)) - test_names == set()
 
 
 def test_all_kframe_keys_are_explained() -> None:

@@ -6,7 +6,6 @@ import shutil
 import sys
 import sysconfig
 import tarfile
-from argparse import ArgumentTypeError
 from http import HTTPStatus
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -120,18 +119,3 @@ def test_plugin_source_distribution_has_build_definition(tmp_path: Path) -> None
     with tarfile.open(archive) as sources:
         (definition,) = [member for member in sources.getmembers() if member.name.endswith("/kframe_build.py")]
     assert definition.isfile()
-
-
-def test_interpreters_are_of_different_supported_versions() -> None:
-    minors = [distributions.minor_version(python) for python in distributions.interpreters()]
-    assert sys.version_info.minor in minors
-    assert len(set(minors)) == len(minors)
-    assert set(minors) <= set(distributions.MINORS)
-
-
-def test_interpreter_may_be_named_as_in_a_shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "python9").touch(mode=0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert distributions.interpreter("python9") == tmp_path / "python9"
-    with pytest.raises(ArgumentTypeError, match="found python8, expected an interpreter on PATH"):
-        distributions.interpreter("python8")

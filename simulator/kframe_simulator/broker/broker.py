@@ -47,6 +47,9 @@ class BrokerState(Enum):
 class Broker:
     """One broker. It does nothing alone: the simulation calls it and delivers the messages that it sends.
 
+    It models logs, replication, high watermarks, ISR proposals, producers, disks, and the epochs by which a broker
+    refuses requests. It models no bytes and no connections.
+
     ::
 
         broker = Broker(1)

@@ -87,6 +87,9 @@ def settings(**overrides: str) -> dict[str, str]:
 class FakeBroker:
     """Listens on its own port until ``close``.
 
+    It models connections: frames, versions, errors, silence and closed sockets. It models no partition and no log, so
+    that its responses do not depend on earlier requests.
+
     ``script`` has an action for each of the next requests; ``default_action`` follows. ``errors`` has error
     codes of partitions by API key and name.
     """

@@ -1,1 +1,0 @@
-"""Exhaustive search of the states of a small cluster."""
