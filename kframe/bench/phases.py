@@ -17,8 +17,9 @@ from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32, UInt8
 from kframe.model.elections import LeaderSelector
 from kframe.model.ids import ElectionKind
-from kframe.model.ports import BrokerQueue, MayAct, Notify, Store
 from kframe.model.requests import ControlRequests
+from kframe.ports.store import MayAct, Notify, Store
+from kframe.ports.transport import BrokerQueue
 from kframe.wire.encode import Encoder
 from kframe.wire.request import EncodedRequest
 

@@ -19,7 +19,7 @@ from kframe.errors import PluginError
 
 if TYPE_CHECKING:
     from kframe.api.settings import Settings
-    from kframe.snapshot.live import LiveCluster
+    from kframe.ports.live_cluster import LiveCluster
 
 CONNECT: Final = "zookeeper.connect"
 SCHEME: Final = "zookeeper"

@@ -24,8 +24,8 @@ from kframe.errors import StoreError
 from kframe.model.config import UNCLEAN
 from kframe.model.ids import NO_LEADER
 from kframe.model.texts import counted
+from kframe.ports.committed_log import LoggedCluster
 from kframe.shadow.kraft import BatchComparison, BatchOutcome, LogShadow
-from kframe.snapshot.committed_log import LoggedCluster
 
 _log = logging.getLogger("kframe.shadow")
 

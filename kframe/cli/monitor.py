@@ -41,7 +41,7 @@ Check = Callable[[], HealthStatus]
 
 
 class Monitor:
-    """Implements ``kframe.api.controller.Server``: ``/metrics``, ``/healthz``, ``/readyz``, ``/status``."""
+    """Implements ``kframe.ports.server.Server``: ``/metrics``, ``/healthz``, ``/readyz``, ``/status``."""
 
     def __init__(self, listen: str, token: str = "", selectors: Sequence[Mapping[str, Any]] = ()) -> None:
         """``listen`` is HOST:PORT, :PORT or PORT; without a host it is the loopback address. ``token`` identifies this

@@ -9,7 +9,7 @@ from typing import Final
 
 import kframe
 from kframe.api.builder import ControllerBuilder
-from kframe.api.controller import Controller, Server
+from kframe.api.controller import Controller
 from kframe.api.settings import Settings
 from kframe.cli.live import CONNECT
 from kframe.cli.monitor import LISTENER as METRICS
@@ -19,8 +19,9 @@ from kframe.cli.selectors import ChosenSelectors
 from kframe.cli.stop_signal import StopSignal
 from kframe.errors import ConfigError, PluginError
 from kframe.model.config import KEYS, NEVER_REPLICAS, ControllerConfig
-from kframe.model.ports import Store
 from kframe.model.whole_numbers import INT32_MAX, parse_whole
+from kframe.ports.server import Server
+from kframe.ports.store import Store
 from kframe.registry.registry import Registry
 from kframe.snapshot.instances import Instance, InstanceRegistration
 
@@ -108,7 +109,7 @@ def assemble(
     controller_ids = instances(settings)
     never = ",".join(map(str, sorted(controller_ids)))
     config = ControllerConfig({**config.originals, NEVER_REPLICAS: never})
-    servers: list[Server | str] = [*network.servers]
+    servers: list[Server[Controller] | str] = [*network.servers]
     if network.metrics_listen is not None:
         token = "" if instance is None else instance.token
         servers.append(Monitor(network.metrics_listen, token, selectors.records))

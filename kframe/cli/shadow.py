@@ -19,8 +19,8 @@ from kframe.cli.monitor import LISTENER, Monitor
 from kframe.cli.stop_signal import StopSignal
 from kframe.errors import StoreError
 from kframe.model.ids import NO_LEADER
+from kframe.ports.live_cluster import LiveCluster
 from kframe.shadow import Comparison, Shadow
-from kframe.snapshot.live import LiveCluster
 
 _log = logging.getLogger("kframe.shadow")
 

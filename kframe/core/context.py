@@ -26,7 +26,7 @@ from kframe.model.events import Done, EffectResult
 from kframe.model.ids import NO_STATE, PartitionState
 from kframe.model.log_entries import Message
 from kframe.model.requests import BatchCause
-from kframe.model.store_requests import ReadController, ReadStates, WriteStates
+from kframe.ports.store_requests import ReadController, ReadStates, WriteStates
 
 Result = TypeVar("Result")
 #: A running operation. It yields effects, receives their results, and returns its result.

@@ -23,8 +23,9 @@ from kframe.model.events import (
     StopReplicaResponseReceived,
     UpdateMetadataResponseReceived,
 )
-from kframe.model.ports import BrokerQueue, MayAct, Notify
 from kframe.model.requests import ControlRequests
+from kframe.ports.store import MayAct, Notify
+from kframe.ports.transport import BrokerQueue
 from kframe.runtime.samples import Samples
 
 #: Used instead of an error name: the broker receives requests and does not respond.

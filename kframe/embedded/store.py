@@ -64,7 +64,7 @@ from kframe.model.events import (
     TopicsChanged,
     TopicSettingsChanged,
 )
-from kframe.model.ports import Notify
+from kframe.ports.store import Notify
 
 #: The controller id when there is no controller.
 NO_CONTROLLER: Final = -1

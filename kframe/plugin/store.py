@@ -21,20 +21,9 @@ from kframe.model.events import (
     TopicsChanged,
     TopicSettingsChanged,
 )
-from kframe.model.ports import (
-    Acknowledging,
-    BrokersLoaded,
-    Contending,
-    Expecting,
-    Notify,
-    Pipelining,
-    ReportingBrokers,
-    Store,
-    WaitingTimes,
-)
+from kframe.ports.store import BrokersLoaded, Contending, Notify, Pipelining, ReportingBrokers, Store
 
 __all__ = [
-    "Acknowledging",
     "BrokerDefaultsChanged",
     "BrokerModified",
     "BrokersChanged",
@@ -43,7 +32,6 @@ __all__ = [
     "ControllerChanged",
     "DeletionsMarked",
     "Event",
-    "Expecting",
     "IsrChangesNotified",
     "LogDirEventsNotified",
     "Notify",
@@ -59,7 +47,6 @@ __all__ = [
     "TopicModified",
     "TopicSettingsChanged",
     "TopicsChanged",
-    "WaitingTimes",
     "WriteCode",
     "WriteResult",
     "reload",

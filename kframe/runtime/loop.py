@@ -20,7 +20,9 @@ from kframe.errors import StoreError
 from kframe.model import events
 from kframe.model.effects import Effect
 from kframe.model.events import ControllerState, EffectResult, Event, Reelect, ResignRequested, SessionExpired
-from kframe.model.ports import Clock, Store, Transport
+from kframe.ports.clock import Clock
+from kframe.ports.store import Store
+from kframe.ports.transport import Transport
 from kframe.registry.specs import Observer
 from kframe.runtime.contending import InstancesFirst
 from kframe.runtime.event_logs import EventLogs

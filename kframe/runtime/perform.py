@@ -22,8 +22,10 @@ from kframe.model.effects import (
     SetTimer,
 )
 from kframe.model.events import Done, EffectResult, Failed
-from kframe.model.ports import Acknowledging, Clock, Expecting, Notify, ReportingBrokers, Store, Transport
-from kframe.model.store_requests import StoreRequest
+from kframe.ports.clock import Clock
+from kframe.ports.store import Notify, ReportingBrokers, Store
+from kframe.ports.store_requests import StoreRequest
+from kframe.ports.transport import Acknowledging, Expecting, Transport
 
 #: The cluster of effects of an inactive controller.
 _NO_CLUSTER = ClusterState()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final, NoReturn, cast
 
 from kframe.errors import StoreError
-from kframe.model.ports import Store
+from kframe.ports.store import Store
 
 #: The calls of a store that change nothing; every other call is refused.
 READS: Final = frozenset(

@@ -28,7 +28,7 @@ from kframe.model.events import (
 )
 from kframe.model.ids import NO_LEADER, NO_STATE, ReplicaFlag
 from kframe.model.lists import distinct_values, same_lists
-from kframe.model.ports import Store
+from kframe.ports.store import Store
 from kframe.shadow.comparison import Comparison, compare
 from kframe.shadow.inputs import (
     ControllerElected,

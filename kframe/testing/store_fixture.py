@@ -12,10 +12,10 @@ from kframe.model.changes import WriteCode, WriteResult
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Ragged
 from kframe.model.events import Event
-from kframe.model.external_changes import ExternalChanges
 from kframe.model.ids import RecoveryState
-from kframe.model.ports import Store
 from kframe.model.tables import TopicTable
+from kframe.ports.storage import ExternalChanges
+from kframe.ports.store import Store
 from kframe.testing.clusters import PartitionSpec, StateSpec, cluster_of, healthy, registration
 
 

@@ -17,8 +17,8 @@ from kframe.model.events import (
     PreferredElectionStored,
     ReassignmentsStored,
 )
-from kframe.model.ports import Store
 from kframe.model.tables import Targets
+from kframe.ports.store import Store
 from kframe.testing.clusters import small_table
 from kframe.testing.store_fixture import (
     FIRST_ID,

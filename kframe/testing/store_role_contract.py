@@ -7,7 +7,7 @@ import pytest
 from kframe.errors import ControllerFenced, StoreError
 from kframe.model.events import ControllerChanged, Event, Reelect, SessionExpired
 from kframe.model.ids import NO_STATE
-from kframe.model.ports import Store
+from kframe.ports.store import Store
 from kframe.testing.clusters import StateSpec, change_of, described, rows_of
 from kframe.testing.store_fixture import (
     FIRST_ID,

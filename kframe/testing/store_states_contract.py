@@ -8,7 +8,7 @@ import pytest
 from kframe.core.state.stored_states import reload
 from kframe.errors import ControllerFenced
 from kframe.model.ids import NO_STATE
-from kframe.model.store_requests import WriteStates
+from kframe.ports.store_requests import WriteStates
 from kframe.testing.clusters import PartitionSpec, StateSpec, change_of, cluster_of, described, healthy, rows_of
 from kframe.testing.store_fixture import (
     SECOND_ID,

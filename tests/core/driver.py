@@ -34,9 +34,9 @@ from kframe.model.events import (
     Reelect,
 )
 from kframe.model.ids import NO_STATE
-from kframe.model.ports import Transport
-from kframe.model.store_requests import WriteStates
 from kframe.model.tables import RequestedPartitions, TopicTable
+from kframe.ports.store_requests import WriteStates
+from kframe.ports.transport import Transport
 from kframe.runtime.event_logs import EventLogs
 from kframe.runtime.perform import Performer
 from kframe.testing.clusters import PartitionSpec, cluster_of, registration, rows_of, small_table

@@ -14,7 +14,7 @@ from kframe.model.events import (
     UpdateMetadataResponseReceived,
 )
 from kframe.model.ids import NO_STATE, PartitionState, ReplicaFlag
-from kframe.model.store_requests import DropNotifications
+from kframe.ports.store_requests import DropNotifications
 from kframe.testing.clusters import PartitionSpec, healthy
 from tests.core.driver import Driver, erase, kinds, quiet, state_of
 

@@ -31,7 +31,7 @@ from kframe.model.events import (
     SessionExpired,
 )
 from kframe.model.ids import NO_BROKER_EPOCH, PartitionState, ReplicaState
-from kframe.model.store_requests import Claim, Load, Prepare, ReadBrokers, ReadController, WriteStates
+from kframe.ports.store_requests import Claim, Load, Prepare, ReadBrokers, ReadController, WriteStates
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
 from tests.cluster_strategies import clusters
 from tests.core.driver import CONTROLLER_ID, Driver, active, kinds, state_of

@@ -7,7 +7,7 @@ import pytest
 from kframe.core.operations.producer_ids import ProducerIdsResponse
 from kframe.errors import ErrorCode, StoreError
 from kframe.model.events import ProducerIdsRequested
-from kframe.model.store_requests import AllocateProducerIds
+from kframe.ports.store_requests import AllocateProducerIds
 from kframe.testing.clusters import registration
 from tests.core.driver import Driver, quiet
 

@@ -7,8 +7,8 @@ from kframe.model.events import (
     ListReassignmentsRequested,
     ReassignmentsStored,
 )
-from kframe.model.store_requests import WriteReassignments
 from kframe.model.tables import Targets
+from kframe.ports.store_requests import WriteReassignments
 from tests.core.driver import assigned, quiet
 from tests.core.reassignments import (
     NOT_REASSIGNING,

@@ -12,7 +12,7 @@ from kframe.model.events import (
     TopicsChanged,
 )
 from kframe.model.ids import EPOCH_DURING_DELETE, LEADER_DURING_DELETE, PartitionState, ReplicaState
-from kframe.model.store_requests import DeleteTopics, DropDeletions
+from kframe.ports.store_requests import DeleteTopics, DropDeletions
 from kframe.testing.clusters import PartitionSpec, healthy, small_table
 from tests.core.deletion import (
     ALL,

@@ -21,8 +21,8 @@ from kframe.model.events import (
     RebalanceLeaders,
     TopicModified,
 )
-from kframe.model.store_requests import WriteStates
 from kframe.model.tables import Targets
+from kframe.ports.store_requests import WriteStates
 from kframe.testing.clusters import PartitionSpec, healthy, small_table
 from tests.core.deletion import (
     ALL,

@@ -17,8 +17,8 @@ from kframe.model.events import (
     TopicSettingsChanged,
 )
 from kframe.model.ids import PartitionState, ReplicaState
-from kframe.model.store_requests import AssignTopicIds, WriteAssignments, WriteStates
 from kframe.model.tables import TopicTable, reassignment_flags
+from kframe.ports.store_requests import AssignTopicIds, WriteAssignments, WriteStates
 from kframe.testing.clusters import PartitionSpec, healthy, small_table
 from tests.core.driver import Driver, assigned, elected, quiet, refusals, state_of
 

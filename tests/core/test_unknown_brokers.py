@@ -13,9 +13,9 @@ from kframe.errors import ErrorCode
 from kframe.model.admin import NewPartitions, NewTopic
 from kframe.model.columns import Ragged
 from kframe.model.events import CreatePartitionsRequested, CreateTopicsRequested, Reelect
-from kframe.model.store_requests import WriteAssignments, WriteStates
 from kframe.model.tables import TopicTable
 from kframe.model.topics import ZERO_TOPIC_ID
+from kframe.ports.store_requests import WriteAssignments, WriteStates
 from kframe.testing.clusters import PartitionSpec, healthy
 from tests.core.driver import Driver, assigned, elected, quiet, refusals, standby, state_of
 from tests.core.reassignments import (

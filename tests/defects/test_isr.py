@@ -15,7 +15,7 @@ from kframe.model.events import (
     RebalanceLeaders,
 )
 from kframe.model.ids import NO_BROKER_EPOCH, RecoveryState
-from kframe.model.store_requests import DropNotifications, ReadStates, WriteStates
+from kframe.ports.store_requests import DropNotifications, ReadStates, WriteStates
 from kframe.testing.clusters import PartitionSpec, healthy
 from tests.core.driver import Driver, proposal, quiet, state_of
 

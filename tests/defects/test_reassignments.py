@@ -16,7 +16,7 @@ from kframe.model.events import (
     TopicsChanged,
 )
 from kframe.model.ids import ReplicaState
-from kframe.model.store_requests import WriteAssignments
+from kframe.ports.store_requests import WriteAssignments
 from kframe.testing.clusters import PartitionSpec, healthy, small_table
 from tests.core.deletion import confirm, is_deleted, mark
 from tests.core.driver import Driver, assigned, elected, quiet

@@ -9,9 +9,9 @@ from kframe.embedded import CountingTransport, MemoryEnsemble, VirtualClock
 from kframe.errors import ErrorCode
 from kframe.model.events import ElectionType, TopicPartition
 from kframe.model.tables import Targets
+from kframe.ports.administration import ConfigResource, LogDirReplica
 from kframe.snapshot import Snapshot
-from kframe.snapshot.administration import ConfigResource, LogDirReplica, PartitionReassignment
-from kframe.snapshot.metadata import ClusterDescription, DescribedPartition, snapshot_of
+from kframe.snapshot.metadata import ClusterDescription, DescribedPartition, PartitionReassignment, snapshot_of
 from kframe.testing.clusters import cluster_of, healthy
 
 

@@ -32,8 +32,8 @@ from kframe.model.events import (
     ResignRequested,
 )
 from kframe.model.ids import NO_BROKER_EPOCH
-from kframe.model.ports import BrokersLoaded
 from kframe.model.requests import ControlRequests
+from kframe.ports.store import BrokersLoaded
 from kframe.runtime.loop import ControllerLoop
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy, registration
 

@@ -29,8 +29,8 @@ from kframe.model.events import (
     ResignRequested,
 )
 from kframe.model.log_entries import LogEntry, Message
-from kframe.model.store_requests import Claim
 from kframe.model.tables import RequestedPartitions, Targets
+from kframe.ports.store_requests import Claim
 from kframe.runtime import controller_log, state_change_log
 from kframe.runtime.controller_log import EVENT_NAMES
 from kframe.runtime.event_logs import CONTROLLER_LOGGER, EVENTS_PER_SECOND, LINES_PER_SECOND, STATE_CHANGE_LOGGER

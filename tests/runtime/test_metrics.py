@@ -22,7 +22,7 @@ from kframe.model.events import (
     ResignRequested,
     UpdateMetadataResponseReceived,
 )
-from kframe.model.ports import Transport
+from kframe.ports.transport import Transport
 from kframe.runtime.loop import ControllerLoop
 from kframe.runtime.metrics import QUANTILES, TIMERS, exposition
 from kframe.runtime.samples import SAMPLES_MAX, Samples

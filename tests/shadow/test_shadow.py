@@ -12,7 +12,7 @@ from kframe.errors import StoreError
 from kframe.model.admin import NewPartitions, NewTopic
 from kframe.model.config import ControllerConfig
 from kframe.model.events import ElectionType
-from kframe.model.ports import Store
+from kframe.ports.store import Store
 from kframe.shadow import Comparison, Shadow
 from kframe.shadow.reading import READS, read_only
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy, registration

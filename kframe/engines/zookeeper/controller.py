@@ -43,7 +43,7 @@ from kframe.model.columns import Int32, UInt8
 from kframe.model.elections import LeaderSelector
 from kframe.model.events import Event
 from kframe.model.ids import NO_BROKER_EPOCH, ElectionKind
-from kframe.model.ports import Clock
+from kframe.ports.clock import Clock
 from kframe.runtime.loop import ControllerLoop
 from kframe.snapshot import Snapshot
 

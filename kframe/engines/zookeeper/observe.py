@@ -28,9 +28,11 @@ from kframe.model.config import ControllerConfig
 from kframe.model.elections import LeaderSelector
 from kframe.model.ids import NO_LEADER, NO_STATE, ElectionKind, ReplicaFlag
 from kframe.model.lists import distinct_rows
-from kframe.model.ports import BrokerQueue, Clock, MayAct, Notify, Store
 from kframe.model.requests import BrokerRows, ControlRequests
 from kframe.model.tables import TopicTable
+from kframe.ports.clock import Clock
+from kframe.ports.store import MayAct, Notify, Store
+from kframe.ports.transport import BrokerQueue
 from kframe.wire import ControlVersions, EncodedRequest, Encoder, header_version, request_header
 
 #: Called at every election, before its results are stored: (cluster, kind, rows, unclean_allowed, leader).

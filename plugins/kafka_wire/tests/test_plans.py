@@ -20,7 +20,7 @@ from kframe_zookeeper.testing.sessions import session
 from kframe.errors import ErrorCode
 from kframe.model.events import ElectionType
 from kframe.model.tables import Targets
-from kframe.snapshot.administration import PartitionReassignment
+from kframe.snapshot.metadata import PartitionReassignment
 
 _numbers = itertools.count()
 

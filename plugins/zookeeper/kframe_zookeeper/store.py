@@ -61,7 +61,7 @@ RETRY_S: Final = 1.0
 
 
 class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls):
-    """Implements ``kframe.model.ports.Store``.
+    """Implements ``kframe.ports.store.Store``.
 
     After a session expiry it continues in a new session, without the role.
     """

@@ -19,7 +19,7 @@ from kframe_zookeeper.znodes.topics import encode_state
 
 from kframe.core.state.stored_states import apply
 from kframe.model.ids import NO_STATE
-from kframe.model.store_requests import WriteStates
+from kframe.ports.store_requests import WriteStates
 from kframe.testing.clusters import StateSpec, change_of, described
 from kframe.testing.store_fixture import codes, small_cluster
 

@@ -14,7 +14,7 @@ from typing import Final
 from kframe.embedded import MemoryEnsemble
 from kframe.errors import InputError
 from kframe.model.cluster import ClusterState
-from kframe.model.ports import Store
+from kframe.ports.store import Store
 from kframe_simulator.differential.histories import CONTROLLERS, History, HistoryStep
 from kframe_simulator.differential.storages import Side, Storage, StorageDifference, missing_events, quiet
 

@@ -1,4 +1,4 @@
-"""Storage of the small space as a function: one call of one controller on a value (``kframe.model.ports.Store``).
+"""Storage of the small space as a function: one call of one controller on a value (``kframe.ports.store.Store``).
 
 It has the needed rules of ZooKeeper: an ephemeral ``/controller``, a version on ``/controller_epoch`` that fences
 writes, a version on the state, one-shot watches. ``test_storage.py`` compares it with ``MemoryStore``.

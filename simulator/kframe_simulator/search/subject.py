@@ -25,7 +25,7 @@ from kframe.core.operations.topic_requests import ReassignmentResponse
 from kframe.core.selectors.leader_selection import Selection
 from kframe.embedded.describe import Api, describe_requests
 from kframe.errors import ControllerFenced, ErrorCode, StoreError
-from kframe.model import effects, events, store_requests
+from kframe.model import effects, events
 from kframe.model.brokers import Registration
 from kframe.model.changes import StoredStates, WriteCode, WriteResult
 from kframe.model.cluster import ClusterState
@@ -33,6 +33,7 @@ from kframe.model.columns import Ragged
 from kframe.model.config import ControllerConfig
 from kframe.model.ids import ReplicaFlag
 from kframe.model.tables import RequestedPartitions, Targets
+from kframe.ports import store_requests
 from kframe_simulator.search.values import BROKERS, Message, QueuedProposal, Stored
 
 TOPIC: Final = "t"

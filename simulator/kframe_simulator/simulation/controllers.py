@@ -13,7 +13,7 @@ from kframe.model.effects import Effect
 from kframe.model.elections import LeaderSelector
 from kframe.model.events import Event
 from kframe.model.ids import ElectionKind
-from kframe.model.store_requests import StoreRequest
+from kframe.ports.store_requests import StoreRequest
 from kframe.runtime.loop import ControllerLoop
 from kframe_simulator.simulation.ensemble import SimEnsemble
 from kframe_simulator.simulation.network import ENSEMBLE

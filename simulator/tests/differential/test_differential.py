@@ -16,9 +16,9 @@ from kframe.model.changes import StateChange, WriteResult
 from kframe.model.cluster import ClusterState
 from kframe.model.events import Event, TopicsChanged
 from kframe.model.ids import NO_STATE
-from kframe.model.ports import Notify
 from kframe.model.requests import ControlRequests
 from kframe.model.tables import TopicTable
+from kframe.ports.store import Notify
 from kframe_simulator.differential import EmbeddedSandbox, StorageDifference, play_bare, play_batches, play_history
 from tests.examples.loading import load
 

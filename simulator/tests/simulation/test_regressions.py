@@ -15,7 +15,7 @@ from kframe.errors import ErrorCode
 from kframe.model.cluster import ClusterState
 from kframe.model.config import ControllerConfig
 from kframe.model.events import Event, LeaderAndIsrResponseReceived, TopicPartition
-from kframe.model.store_requests import Claim
+from kframe.ports.store_requests import Claim
 from kframe.runtime.loop import ControllerLoop
 from kframe.scenario.format import parse_scenario
 from kframe.scenario.runner import ScenarioRunner

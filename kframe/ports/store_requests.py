@@ -15,8 +15,8 @@ from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32
 from kframe.model.effects import Ask
 from kframe.model.events import TopicPartition
-from kframe.model.ports import Pipelining, Store
 from kframe.model.tables import Notifications, Targets, TopicSettings, TopicTable
+from kframe.ports.store import Pipelining, Store
 
 Value = TypeVar("Value")
 
