@@ -1,14 +1,18 @@
-"""Store requests of the core: one record per request, with the call of the port that answers it.
+"""The requests to a store: one record each, with the type of its reply, and the table with which a store handles them.
 
-The core only creates these records; the runtime calls ``perform``.
+The core creates these records, and the runtime passes them to ``Store.perform``. The base of a record says who may make
+the request: any client a ``StoreRead`` or a ``StoreWrite``, only the active controller a ``FencedWrite``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TypeVar
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Generic, Self, TypeVar
 
+from kframe.errors import StoreError
 from kframe.model.brokers import Registration
 from kframe.model.changes import StateChange, StoredStates, WriteCode, WriteResult
 from kframe.model.cluster import ClusterState
@@ -16,18 +20,86 @@ from kframe.model.columns import Int32
 from kframe.model.effects import Ask
 from kframe.model.events import TopicPartition
 from kframe.model.tables import Notifications, Targets, TopicSettings, TopicTable
-from kframe.ports.store import Pipelining, Store
 
-Value = TypeVar("Value")
+Reply = TypeVar("Reply")
+Reply_co = TypeVar("Reply_co", covariant=True)
+StoreT = TypeVar("StoreT")
+StoreT_contra = TypeVar("StoreT_contra", contravariant=True)
 
 
 @dataclass(frozen=True, slots=True)
-class StoreRequest(Ask[Value]):
-    """A request to storage. ``perform`` makes the matching call of the port; the core itself never calls it."""
+class Handler(Generic[StoreT_contra]):
+    """How a store handles the requests of a class."""
 
-    def perform(self, store: Store, cluster: ClusterState) -> Value:
-        """Send the request to ``store``. The rows of the effect are rows of ``cluster``."""
-        raise NotImplementedError
+    request: type[StoreRequest[Any]]
+    handle: Callable[[StoreT_contra, Any], Any]
+
+
+class Handlers(Generic[StoreT]):
+    """How a store handles each class of requests: the table of its functions.
+
+    ::
+
+        class MyStore:
+            def perform(self, request: StoreRequest[Reply]) -> Reply:
+                return HANDLERS.perform(self, request)
+
+            def _read_topic_names(self, request: ReadTopicNames) -> frozenset[str]: ...
+
+        HANDLERS = Handlers(ReadTopicNames.handled_by(MyStore._read_topic_names), ...)
+    """
+
+    def __init__(self, *handlers: Handler[StoreT]) -> None:
+        self._handlers: Mapping[type[StoreRequest[Any]], Callable[[StoreT, Any], Any]] = {
+            handler.request: handler.handle for handler in handlers
+        }
+
+    def perform(self, store: StoreT, request: StoreRequest[Reply]) -> Reply:
+        """The reply of ``store`` to a request. Raises StoreError if the table lacks its class."""
+        handle = self._handlers.get(type(request))
+        if handle is None:
+            raise StoreError(f"{request.name}: this store does not know the request")
+        reply: Reply = handle(store, request)
+        return reply
+
+
+@dataclass(frozen=True, slots=True)
+class StoreRequest(Ask[Reply_co]):
+    """A request to a store."""
+
+    @classmethod
+    def handled_by(cls, handle: Callable[[StoreT, Self], Reply_co]) -> Handler[StoreT]:
+        """The row of ``Handlers`` for this class. Type checkers compare the types of request and reply."""
+        return Handler(cls, handle)
+
+    @property
+    def name(self) -> str:
+        """The request in messages, such as ``write_states``."""
+        return _name(type(self).__name__)
+
+
+@cache
+def _name(class_name: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", class_name).lower()
+
+
+@dataclass(frozen=True, slots=True)
+class StoreRead(StoreRequest[Reply_co]):
+    """A request that changes nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreWrite(StoreRequest[Reply_co]):
+    """A request that changes storage. Any client may make it, as in Kafka, unless it is a FencedWrite."""
+
+
+@dataclass(frozen=True, slots=True)
+class FencedWrite(StoreWrite[Reply_co]):
+    """A write of the active controller. Before a claim, and once another controller has claimed the role, it raises
+    ControllerFenced and changes nothing."""
+
+
+# -- the role
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,292 +111,227 @@ class Holder:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadController(StoreRequest[Holder]):
-    """Read the id of the active controller, and watch for the next change."""
-
-    def perform(self, store: Store, cluster: ClusterState) -> Holder:
-        """``Store.controller`` and ``Store.owns_role``."""
-        return Holder(store.controller(), store.owns_role())
+class ReadController(StoreRead[Holder]):
+    """Read the active controller. Arms the watch on it (ControllerChanged, Reelect)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Claim(StoreRequest[int | None]):
-    """Try to become controller. The value is our new controller epoch, or None if the role is taken.
+class OwnsRole(StoreRead[bool]):
+    """Read whether our own session holds the controller record; an equal id alone proves nothing.
 
-    ``takeover``: take the role even if another controller holds it; ``brokers_only``: only if that holder is a broker.
+    Waits for storage. Afterwards ``may_act`` reflects the response: an uncertain role can become certain again.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Claim(StoreWrite[int | None]):
+    """Become controller. The reply is our new controller epoch, or None if the role is taken. Arms the watch on it.
+
+    The request replaces exactly the controller record that it read, or nothing. A deposed controller is notified
+    (ControllerChanged or Reelect).
     """
 
     controller_id: int
     takeover: bool = False
+    """Take the role also from an active controller."""
     brokers_only: bool = False
-
-    def perform(self, store: Store, cluster: ClusterState) -> int | None:
-        """``Store.claim`` or ``Store.take_over``."""
-        if self.takeover:
-            return store.take_over(self.controller_id, self.brokers_only)
-        return store.claim(self.controller_id)
+    """Take it only from a broker: one session owns the controller record and the registration of that broker id."""
 
 
 @dataclass(frozen=True, slots=True)
-class Prepare(StoreRequest[None]):
-    """Before a failover loads the cluster: set ``/feature``, delete log-dir and ISR notifications."""
-
-    def perform(self, store: Store, cluster: ClusterState) -> None:
-        """``Store.prepare``."""
-        store.prepare()
+class ReleaseRole(FencedWrite[None]):
+    """Release the role if we still hold it. Does not raise if another controller has it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Load(StoreRequest[ClusterState]):
-    """Read the whole cluster. The core owns the result."""
-
-    def perform(self, store: Store, cluster: ClusterState) -> ClusterState:
-        """``Store.load``."""
-        return store.load()
+class Prepare(FencedWrite[None]):
+    """Before a failover loads the cluster: set ``/feature``, and delete pending log-dir and ISR notifications (steps 0
+    to 3)."""
 
 
 @dataclass(frozen=True, slots=True)
-class ReadBrokers(StoreRequest[tuple[Registration, ...]]):
-    """Read all registrations, and watch for the next change."""
+class Load(StoreRead[ClusterState]):
+    """Read the whole cluster. The caller owns the reply. Malformed records are omitted and reported, never raised.
 
-    def perform(self, store: Store, cluster: ClusterState) -> tuple[Registration, ...]:
-        """``Store.read_brokers``."""
-        return store.read_brokers()
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class WriteStates(StoreRequest[WriteResult]):
-    """Store these states. Our controller epoch and the version of each row must be current.
-
-    ``following``: rows that a later write will request regardless of this result. A store may start that write early.
+    A store that tracks when states were written provides it in ``ClusterState.state_zxid``. Notifications that brokers
+    have created since ``Prepare`` are notified.
     """
 
+
+# -- brokers and states
+
+
+@dataclass(frozen=True, slots=True)
+class ReadBrokers(StoreRead[tuple[Registration, ...]]):
+    """Read all registrations. Arms the watch on them (BrokersChanged, BrokerModified).
+
+    An unreadable registration whose broker epoch is unchanged is returned as last read: its broker is alive. Other
+    unreadable registrations are omitted and reported.
+    """
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WriteStates(FencedWrite[WriteResult]):
+    """Create or compare-and-set the state of each row of ``change``, independently of the other rows.
+
+    Our controller epoch and the version of each row must be current.
+    """
+
+    cluster: ClusterState = field(repr=False)
+    """The columns of the rows."""
     change: StateChange
     following: StateChange | None = None
-
-    def perform(self, store: Store, cluster: ClusterState) -> WriteResult:
-        """``Store.write_states``, or ``Pipelining.write_pipelined``."""
-        if self.following is not None and isinstance(store, Pipelining):
-            return store.write_pipelined(cluster, self.change, self.following)
-        return store.write_states(cluster, self.change)
+    """Other rows with a state, which a later request will contain for any result of this one. A store may begin to
+    write them at once. The later request, perhaps with further rows, then returns their results, and raises their
+    errors. It may never come, for example if the role is lost first."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ReadStates(StoreRequest[StoredStates]):
-    """Read the states of these rows."""
+class ReadStates(StoreRead[StoredStates]):
+    """Read the states of rows of ``cluster``. A stored broker that is new to it gets an index there.
 
+    ``StoredStates.zxid`` is set if ``Load`` sets ``ClusterState.state_zxid``.
+    """
+
+    cluster: ClusterState = field(repr=False)
     rows: Int32
 
-    def perform(self, store: Store, cluster: ClusterState) -> StoredStates:
-        """``Store.read_states``."""
-        return store.read_states(cluster, self.rows)
+
+# -- topics
 
 
 @dataclass(frozen=True, slots=True)
-class ReadTopicNames(StoreRequest[frozenset[str]]):
-    """Read which topics exist. Watch for the next change."""
-
-    def perform(self, store: Store, cluster: ClusterState) -> frozenset[str]:
-        """``Store.read_topic_names``."""
-        return store.read_topic_names()
+class ReadTopicNames(StoreRead[frozenset[str]]):
+    """Read which topics exist. Arms the watch on them (TopicsChanged)."""
 
 
 @dataclass(frozen=True, slots=True)
-class ReadTopics(StoreRequest[TopicTable]):
-    """Read ids and assignments of topics. Watch each for the next change. Deleted topics are omitted."""
+class ReadTopics(StoreRead[TopicTable]):
+    """Read ids and assignments of topics. Missing and malformed topics are omitted. Arms a watch on each
+    (TopicModified)."""
 
     names: tuple[str, ...]
 
-    def perform(self, store: Store, cluster: ClusterState) -> TopicTable:
-        """``Store.read_topics``."""
-        return store.read_topics(self.names)
-
 
 @dataclass(frozen=True, slots=True)
-class AssignTopicIds(StoreRequest[tuple[bytes, ...]]):
-    """Assign random ids to topics that have none. Store the ids."""
+class AssignTopicIds(FencedWrite[tuple[bytes, ...]]):
+    """Store a new random id for each of these topics. The reply has the ids."""
 
     names: tuple[str, ...]
-
-    def perform(self, store: Store, cluster: ClusterState) -> tuple[bytes, ...]:
-        """``Store.assign_topic_ids``."""
-        return store.assign_topic_ids(self.names)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CreateTopics(StoreRequest[tuple[WriteCode, ...]]):
-    """Store new topics with their configs (one mapping per topic): OK, EXISTS or FAILED for each. ``with_ids`` assigns
-    random ids to topics that have none."""
+class CreateTopics(StoreWrite[tuple[WriteCode, ...]]):
+    """Store new topics with their configs (one mapping per topic): OK or EXISTS for each."""
 
     table: TopicTable
     configs: tuple[Mapping[str, str], ...]
-    with_ids: bool
-
-    def perform(self, store: Store, cluster: ClusterState) -> tuple[WriteCode, ...]:
-        """``Store.create_topics``."""
-        return store.create_topics(self.table, self.configs, with_ids=self.with_ids)
+    with_ids: bool = True
+    """Topics without an id in the table get a random one. Otherwise all are stored without an id."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class WriteAssignments(StoreRequest[tuple[WriteCode, ...]]):
-    """Replace whole assignments of topics: OK for each, STALE if another client wrote the topic since we read it."""
+class WriteAssignments(FencedWrite[tuple[WriteCode, ...]]):
+    """Replace whole assignments of topics: OK; STALE if another client wrote the topic since we read it; MISSING."""
 
     table: TopicTable
 
-    def perform(self, store: Store, cluster: ClusterState) -> tuple[WriteCode, ...]:
-        """``Store.write_assignments``."""
-        return store.write_assignments(self.table)
-
 
 @dataclass(frozen=True, slots=True)
-class QueueDeletions(StoreRequest[None]):
-    """Mark topics for deletion, as DeleteTopics does."""
+class ReadTopicSettings(StoreRead[tuple[TopicSettings, ...]]):
+    """Read the settings of topics that a controller acts on. Arms the watch on changes (TopicSettingsChanged)."""
 
     names: tuple[str, ...]
 
-    def perform(self, store: Store, cluster: ClusterState) -> None:
-        """``Store.queue_deletions``."""
-        store.queue_deletions(self.names)
-
 
 @dataclass(frozen=True, slots=True)
-class ReadDeletions(StoreRequest[frozenset[str]]):
-    """Read which topics are marked for deletion, and watch for the next mark."""
-
-    def perform(self, store: Store, cluster: ClusterState) -> frozenset[str]:
-        """``Store.read_deletions``."""
-        return store.read_deletions()
-
-
-@dataclass(frozen=True, slots=True)
-class DropDeletions(StoreRequest[None]):
-    """Remove deletion marks without deleting the topics."""
-
-    names: tuple[str, ...]
-
-    def perform(self, store: Store, cluster: ClusterState) -> None:
-        """``Store.drop_deletions``."""
-        store.drop_deletions(self.names)
-
-
-@dataclass(frozen=True, slots=True)
-class DeleteTopics(StoreRequest[None]):
-    """Delete topics with their states, configs and deletion marks."""
-
-    names: tuple[str, ...]
-
-    def perform(self, store: Store, cluster: ClusterState) -> None:
-        """``Store.delete_topics``."""
-        store.delete_topics(self.names)
-
-
-@dataclass(frozen=True, slots=True)
-class ReadReassignments(StoreRequest[Targets | None]):
-    """Read the reassignments that an operator has requested, None if there are none, and watch for the next request."""
-
-    def perform(self, store: Store, cluster: ClusterState) -> Targets | None:
-        """``Store.read_reassignments``."""
-        return store.read_reassignments()
-
-
-@dataclass(frozen=True, slots=True)
-class WriteReassignments(StoreRequest[None]):
-    """Replace the record of requested reassignments. An empty ``targets`` deletes the record."""
-
-    targets: Targets
-
-    def perform(self, store: Store, cluster: ClusterState) -> None:
-        """``Store.write_reassignments``."""
-        store.write_reassignments(self.targets)
-
-
-@dataclass(frozen=True, slots=True)
-class ReadPreferredElection(StoreRequest[tuple[TopicPartition, ...] | None]):
-    """Read the partitions of a requested preferred election, None if there is none, and watch for the next request."""
-
-    def perform(self, store: Store, cluster: ClusterState) -> tuple[TopicPartition, ...] | None:
-        """``Store.read_preferred_election``."""
-        return store.read_preferred_election()
-
-
-@dataclass(frozen=True, slots=True)
-class DropPreferredElection(StoreRequest[None]):
-    """Delete the record of the requested preferred election."""
-
-    def perform(self, store: Store, cluster: ClusterState) -> None:
-        """``Store.drop_preferred_election``."""
-        store.drop_preferred_election()
-
-
-@dataclass(frozen=True, slots=True)
-class ReadIsrChanges(StoreRequest[Notifications[TopicPartition]]):
-    """Read which ISRs leaders have changed directly in storage, and watch for the next change."""
-
-    def perform(self, store: Store, cluster: ClusterState) -> Notifications[TopicPartition]:
-        """``Store.read_isr_changes``."""
-        return store.read_isr_changes()
-
-
-@dataclass(frozen=True, slots=True)
-class ReadLogDirEvents(StoreRequest[Notifications[int]]):
-    """Read the ids of brokers that have lost a log directory, and watch for the next notification."""
-
-    def perform(self, store: Store, cluster: ClusterState) -> Notifications[int]:
-        """``Store.read_log_dir_events``."""
-        return store.read_log_dir_events()
-
-
-@dataclass(frozen=True, slots=True)
-class DropNotifications(StoreRequest[None]):
-    """Delete notifications that were read."""
-
-    paths: tuple[str, ...]
-
-    def perform(self, store: Store, cluster: ClusterState) -> None:
-        """``Store.drop_notifications``."""
-        store.drop_notifications(self.paths)
-
-
-@dataclass(frozen=True, slots=True)
-class ReadTopicSettings(StoreRequest[tuple[TopicSettings, ...]]):
-    """Read the settings of topics that a controller acts on."""
-
-    names: tuple[str, ...]
-
-    def perform(self, store: Store, cluster: ClusterState) -> tuple[TopicSettings, ...]:
-        """``Store.read_topic_settings``."""
-        return store.read_topic_settings(self.names)
-
-
-@dataclass(frozen=True, slots=True)
-class ReadConfigs(StoreRequest[Mapping[str, str]]):
-    """Read all settings of a topic, or of all brokers if ``topic`` is None. Empty where there are none."""
+class ReadConfigs(StoreRead[Mapping[str, str]]):
+    """Read all settings of a topic, or of all brokers if ``topic`` is None. TopicSettingsChanged and
+    BrokerDefaultsChanged notify of changes."""
 
     topic: str | None
 
-    def perform(self, store: Store, cluster: ClusterState) -> Mapping[str, str]:
-        """``Store.read_configs``."""
-        return store.read_configs(self.topic)
-
 
 @dataclass(frozen=True, slots=True)
-class WriteConfigs(StoreRequest[None]):
+class WriteConfigs(StoreWrite[None]):
     """Replace the settings of a topic, or of all brokers. Write a config change notification."""
 
     topic: str | None
     config: Mapping[str, str]
 
-    def perform(self, store: Store, cluster: ClusterState) -> None:
-        """``Store.write_configs``."""
-        store.write_configs(self.topic, self.config)
+
+@dataclass(frozen=True, slots=True)
+class QueueDeletions(StoreWrite[None]):
+    """Mark topics for deletion, as DeleteTopics does."""
+
+    names: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class AllocateProducerIds(StoreRequest[int]):
-    """Reserve the next block of producer ids for a broker. The value is the first id of the block."""
+class ReadDeletions(StoreRead[frozenset[str]]):
+    """Read which topics are marked for deletion. Arms the watch on them (DeletionsMarked)."""
+
+
+@dataclass(frozen=True, slots=True)
+class DropDeletions(FencedWrite[None]):
+    """Remove deletion marks without deleting the topics."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteTopics(FencedWrite[None]):
+    """Delete topics with their states, configs and deletion marks."""
+
+    names: tuple[str, ...]
+
+
+# -- requests and notifications of operators and brokers
+
+
+@dataclass(frozen=True, slots=True)
+class ReadReassignments(StoreRead[Targets | None]):
+    """Read the reassignments that an operator has requested, None if there are none. Arms the watch on them
+    (ReassignmentsStored)."""
+
+
+@dataclass(frozen=True, slots=True)
+class WriteReassignments(FencedWrite[None]):
+    """Replace the record of requested reassignments. An empty ``targets`` deletes it."""
+
+    targets: Targets
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPreferredElection(StoreRead[tuple[TopicPartition, ...] | None]):
+    """Read the partitions of a requested preferred election, None if there is none. Arms the watch on the record
+    (PreferredElectionStored)."""
+
+
+@dataclass(frozen=True, slots=True)
+class DropPreferredElection(FencedWrite[None]):
+    """Delete the record of the requested preferred election."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadIsrChanges(StoreRead[Notifications[TopicPartition]]):
+    """Read which ISRs leaders have changed directly in storage. Arms the watch on them (IsrChangesNotified)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadLogDirEvents(StoreRead[Notifications[int]]):
+    """Read the ids of brokers that have lost a log directory. Arms the watch on them (LogDirEventsNotified)."""
+
+
+@dataclass(frozen=True, slots=True)
+class DropNotifications(FencedWrite[None]):
+    """Delete notifications that were read. Missing ones are ignored."""
+
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AllocateProducerIds(StoreWrite[int]):
+    """Reserve the next 1,000 producer ids for a broker. The reply is the first."""
 
     broker_id: int
-
-    def perform(self, store: Store, cluster: ClusterState) -> int:
-        """``Store.allocate_producer_ids``."""
-        return store.allocate_producer_ids(self.broker_id)

@@ -16,6 +16,7 @@ from kframe.model.config import ControllerConfig
 from kframe.model.events import EffectResult, Event
 from kframe.model.ids import ElectionKind
 from kframe.plugin import NO_LEADER, ElectionBatch, Int32, Observer, ObserverSpec, SelectorSpec, Tier, hookimpl
+from kframe.ports.store_requests import ReadController
 from kframe.registry.registry import Registry, build_registry
 from kframe.testing.clusters import PartitionSpec, cluster_of
 
@@ -176,7 +177,7 @@ def test_building_starts_nothing() -> None:
     assert controller.run_until_idle() == 0
     watcher = storage.connect()
     watcher.open(lambda _event: None)
-    assert watcher.controller() == -1
+    assert watcher.perform(ReadController()).controller_id == -1
     controller.stop()
 
 

@@ -21,6 +21,7 @@ from kframe_zookeeper.testing.zookeeper_fixture import ZooKeeperFixture
 from kframe.api.controller import Controller
 from kframe.errors import ErrorCode
 from kframe.model.events import ElectionType
+from kframe.plugin.store import Claim, OwnsRole
 from kframe.testing.clusters import cluster_of, healthy, registration
 from kframe.testing.store_fixture import FIRST_ID, SECOND_ID
 
@@ -192,7 +193,7 @@ def test_role_lost_without_a_connection_is_checked_before_acting(zookeeper: Serv
 
     with closing(fixture_of(zookeeper.address, timeout_ms=20_000)) as fixture:
         store = opened(fixture, proxy)
-        assert store.claim(FIRST_ID) == 1
+        assert store.perform(Claim(FIRST_ID)) == 1
         assert store.may_act()
         connection, worker = store._connection, store._worker
         assert connection is not None
@@ -210,4 +211,4 @@ def test_role_lost_without_a_connection_is_checked_before_acting(zookeeper: Serv
         finally:
             worker_may_continue.set()
         wait_until(lambda: connection.claim is None)
-        assert not store.owns_role()
+        assert not store.perform(OwnsRole())

@@ -13,6 +13,16 @@ from kframe.embedded.store import MemoryStore
 from kframe.errors import ControllerFenced
 from kframe.model.changes import StateChange
 from kframe.model.columns import Ragged
+from kframe.ports.store_requests import (
+    Claim,
+    OwnsRole,
+    Prepare,
+    ReadBrokers,
+    ReadController,
+    ReadStates,
+    ReleaseRole,
+    WriteStates,
+)
 from kframe_simulator.search import storage
 from kframe_simulator.search.subject import OK, cluster_of
 from kframe_simulator.search.values import ARMED, BROKERS, FOLLOWS, ControllerSession, Stored
@@ -38,7 +48,7 @@ class StoragePair:
         if ask == ("release",):
             self.stored, _ = storage.release(controller, self.stored, process)
             self.processes[controller] = process._replace(claim=0, flags=process.flags & ~FOLLOWS)
-            store.release()
+            store.perform(ReleaseRole())
             return None, None
         called = storage.call(controller, self.stored, process, ask)
         self.stored, self.processes[controller] = called.stored, called.process
@@ -51,21 +61,21 @@ class StoragePair:
         done = ("done", ask[0])
         match ask[0]:
             case "claim":
-                return *done, store.claim(storage.IDS[controller])
+                return *done, store.perform(Claim(storage.IDS[controller]))
             case "ReadController":
-                return *done, store.controller(), store.owns_role()
+                return *done, store.perform(ReadController()).controller_id, store.perform(OwnsRole())
             case "ReadBrokers":
-                return *done, tuple(min(broker.broker_epoch, 1) for broker in store.read_brokers())
+                return *done, tuple(min(broker.broker_epoch, 1) for broker in store.perform(ReadBrokers()))
             case "Prepare":
-                store.prepare()
+                store.perform(Prepare())
                 return done
             case "ReadStates":
                 return *done, self._state(store)
-        result = store.write_states(self.cluster, _change(*ask[1:]))
+        result = store.perform(WriteStates(self.cluster, _change(*ask[1:])))
         return *done, int(result.codes[0]), int(result.partition_epoch[0])
 
     def _state(self, store: MemoryStore) -> Stored:
-        read = store.read_states(self.cluster, np.zeros(1, np.int32))
+        read = store.perform(ReadStates(self.cluster, np.zeros(1, np.int32)))
         leader, *isr = self.cluster.brokers.ids_of([*read.leader, *read.isr.values])
         return self.stored._replace(
             leader=leader, leader_epoch=int(read.leader_epoch[0]), isr=tuple(isr), recovery=int(read.recovery[0]),

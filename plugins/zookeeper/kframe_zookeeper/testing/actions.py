@@ -10,6 +10,7 @@ from typing import Any, Final
 from kframe import events
 from kframe.plugin.cluster import Targets, TopicTable
 from kframe.plugin.server import Controller
+from kframe.plugin.store import Claim
 from kframe.testing.clusters import registration
 from kframe_zookeeper import paths
 from kframe_zookeeper.testing.trees import Tree, children
@@ -118,7 +119,7 @@ def another_controller_elected(fixture: ZooKeeperFixture, _: RunTask) -> None:
     """Another controller takes the role, and does not contend again when it loses it."""
     store = fixture.connect()
     store.open(no_action)
-    assert store.claim(THIRD_ID) == 1
+    assert store.perform(Claim(THIRD_ID)) == 1
 
 
 def configures(topic: str, config: Mapping[str, str]) -> Action:
