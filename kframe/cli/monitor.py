@@ -17,10 +17,10 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
 
-from kframe.api.controller import Controller
-from kframe.api.health import HealthStatus, alive, ready
 from kframe.errors import ConfigError
 from kframe.model.whole_numbers import parse_whole
+from kframe.runtime.controller import Controller
+from kframe.runtime.health import HealthStatus, alive, ready
 from kframe.runtime.metrics import exposition
 
 _log = logging.getLogger("kframe.monitor")

@@ -8,9 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import kframe
-from kframe.api.builder import ControllerBuilder
-from kframe.api.controller import Controller
-from kframe.api.settings import Settings
 from kframe.cli.live import CONNECT
 from kframe.cli.monitor import LISTENER as METRICS
 from kframe.cli.monitor import Monitor, is_loopback, parse_address
@@ -23,6 +20,9 @@ from kframe.model.whole_numbers import INT32_MAX, parse_whole
 from kframe.ports.server import Server
 from kframe.ports.store import Store
 from kframe.registry.registry import Registry
+from kframe.runtime.builder import ControllerBuilder
+from kframe.runtime.controller import Controller
+from kframe.settings.settings import Settings
 from kframe.snapshot.instances import Instance, InstanceRegistration
 
 _log = logging.getLogger("kframe.controller")

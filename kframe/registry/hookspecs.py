@@ -233,10 +233,10 @@ class KframeHooks:
     def kframe_plugin_checks(self) -> Iterable[CheckSpec]:  # type: ignore[empty-body]
         """Offer further checks of selectors, stores and transports for ``kframe plugins check``.
 
-        ``check(offer, url)`` returns a ``kframe.registry.checks.Finding``. A complete plugin::
+        ``check(offer, url)`` returns a ``kframe.testing.selector_checks.Finding``. A complete plugin::
 
             from kframe.plugin import CheckSpec, hookimpl
-            from kframe.registry.checks import Finding
+            from kframe.testing.selector_checks import Finding
 
 
             def documented(offer, url):

@@ -192,9 +192,9 @@ class ObserverSpec:
 class CheckSpec:
     """Further checks of plugins on offer, for ``kframe plugins check``.
 
-    ``check(offer, url)`` returns the ``kframe.registry.checks.Finding`` for a SelectorSpec, StoreSpec or TransportSpec.
-    ``url`` is where a store or transport is checked. It may raise InputError and PluginError for an offer that it
-    cannot check. Given as ``"module:attribute"`` it is imported on first use.
+    ``check(offer, url)`` returns the ``kframe.testing.selector_checks.Finding`` for a SelectorSpec, StoreSpec or
+    TransportSpec. ``url`` is where a store or transport is checked. It may raise InputError and PluginError for an
+    offer that it cannot check. Given as ``"module:attribute"`` it is imported on first use.
     """
 
     name: str

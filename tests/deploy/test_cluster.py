@@ -12,7 +12,7 @@ from kframe_zookeeper.testing.kafka import Cluster
 from kframe_zookeeper.testing.process import until
 from kframe_zookeeper.testing.servers import HOST, ServerHandle, ServerOptions, free_ports
 
-from kframe.api.properties import read_properties
+from kframe.settings.properties import read_properties
 from tests.deploy.test_commands import COMPOSE, DEPLOY
 
 #: Keys that have other values without containers.

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
-from kframe.api.builder import ControllerBuilder
 from kframe.embedded import CountingTransport, MemoryEnsemble, VirtualClock
 from kframe.model.admin import NewPartitions, NewTopic
 from kframe.model.config import ControllerConfig
 from kframe.model.events import ElectionType
+from kframe.runtime.builder import ControllerBuilder
 from kframe.shadow import Comparison, Shadow
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy, registration
 

@@ -34,7 +34,7 @@ from kframe_zookeeper.testing.commands import invoke
 from kframe_zookeeper.testing.process import until
 from kframe_zookeeper.testing.servers import HOST, ServerHandle, ServerOptions, free_ports
 
-from kframe.api.settings import Settings
+from kframe.settings.settings import Settings
 
 
 @pytest.fixture

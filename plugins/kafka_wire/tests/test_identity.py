@@ -17,9 +17,9 @@ from kframe_kafka_wire.transport import WireTransport, open_transport
 from kframe_zookeeper.testing.certificates import Authority
 
 import kframe
-from kframe.api.jaas import parse_login_modules
 from kframe.errors import ConfigError
 from kframe.model.brokers import Endpoint, Registration
+from kframe.settings.jaas import parse_login_modules
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"

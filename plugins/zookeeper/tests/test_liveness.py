@@ -21,9 +21,9 @@ from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory, ZooKeeper
 from kframe_zookeeper.znodes.cluster import decode_controller
 from kframe_zookeeper.znodes.instances import ListenerAddress, RegisteredInstance, decode_instance
 
-from kframe.api.controller import Controller
 from kframe.model.events import Event, Reelect
 from kframe.plugin.store import Claim, OwnsRole, ReadController
+from kframe.runtime.controller import Controller
 from kframe.snapshot.instances import Instance
 from kframe.testing.descriptors import exhausted_descriptors
 from kframe.testing.store_fixture import FIRST_ID, SECOND_ID, small_cluster

@@ -18,10 +18,10 @@ from kframe_zookeeper.testing.stores import opened
 from kframe_zookeeper.testing.victims import build, requests_received, settle
 from kframe_zookeeper.testing.zookeeper_fixture import ZooKeeperFixture
 
-from kframe.api.controller import Controller
 from kframe.errors import ErrorCode
 from kframe.model.events import ElectionType
 from kframe.plugin.store import Claim, OwnsRole
+from kframe.runtime.controller import Controller
 from kframe.testing.clusters import cluster_of, healthy, registration
 from kframe.testing.store_fixture import FIRST_ID, SECOND_ID
 

@@ -18,8 +18,8 @@ from kframe_zookeeper.testing.victims import Victim, build, settle
 from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory, ZooKeeperFixture
 from kframe_zookeeper.znodes.topics import decode_state
 
-from kframe.api.controller import Controller
 from kframe.model.cluster import ClusterState
+from kframe.runtime.controller import Controller
 from kframe.testing.clusters import cluster_of, healthy, registration
 from kframe.testing.store_fixture import FIRST_ID, SECOND_ID
 

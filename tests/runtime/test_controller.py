@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import kframe
-from kframe.api.controller import Controller
 from kframe.embedded import EmbeddedBrokers, MemoryEnsemble, VirtualClock
 from kframe.errors import ErrorCode
 from kframe.model import events
@@ -22,6 +21,7 @@ from kframe.model.events import ControllerState, EffectResult, ElectionType, Eve
 from kframe.model.tables import Targets
 from kframe.ports.store_requests import Claim, ReadConfigs
 from kframe.registry.specs import Observer
+from kframe.runtime.controller import Controller
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
 
 TIMEOUT_S = 30.0

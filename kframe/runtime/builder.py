@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from kframe.api.controller import Controller
 from kframe.core import controller as core
 from kframe.core.selectors.leader_selection import Selection
 from kframe.errors import PluginError
@@ -19,6 +18,7 @@ from kframe.ports.transport import StoreReader, Transport
 from kframe.registry.registry import Registry, build_registry
 from kframe.registry.specs import Observer
 from kframe.runtime.clock import SystemClock
+from kframe.runtime.controller import Controller
 from kframe.runtime.loop import ControllerLoop
 
 

@@ -13,8 +13,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from kframe.api import results
-from kframe.api.results import AlteredPartitions, Codes, PartitionCodes, Reassignments, RemainingPartitions
 from kframe.core.operations.features import FeaturesResponse
 from kframe.core.operations.producer_ids import ProducerIdsResponse
 from kframe.model import events
@@ -27,7 +25,9 @@ from kframe.model.tables import RequestedPartitions, Targets
 from kframe.ports.server import MeasuredServer, Server
 from kframe.ports.store import Store
 from kframe.ports.transport import Transport
+from kframe.runtime import results
 from kframe.runtime.loop import ControllerLoop
+from kframe.runtime.results import AlteredPartitions, Codes, PartitionCodes, Reassignments, RemainingPartitions
 from kframe.runtime.status import Status
 
 Result = TypeVar("Result")
