@@ -1,8 +1,5 @@
 """The public names. ``kframe.lazy`` reads this file: each line imports one name under the name it has here."""
 
-from kframe.api.builder import ControllerBuilder as ControllerBuilder
-from kframe.api.controller import Controller as Controller
-from kframe.api.controller import IsrProposal as IsrProposal
 from kframe.errors import ErrorCode as ErrorCode
 from kframe.errors import KframeError as KframeError
 from kframe.model import events as events
@@ -17,6 +14,9 @@ from kframe.plans.generate import PlanRequest as PlanRequest
 from kframe.plans.generate import plan as plan
 from kframe.registry.hookspecs import hookimpl as hookimpl
 from kframe.registry.registry import build_registry as build_registry
+from kframe.runtime.builder import ControllerBuilder as ControllerBuilder
+from kframe.runtime.controller import Controller as Controller
+from kframe.runtime.controller import IsrProposal as IsrProposal
 from kframe.runtime.metrics import exposition as exposition
 from kframe.runtime.status import Status as Status
 from kframe.snapshot import Snapshot as Snapshot

@@ -29,6 +29,7 @@ from benchmarks.records import ROOT, command_of, record_of
 from kframe.plugin.cluster import NO_STATE, TopicTable
 from kframe.plugin.columns import Int32, Ragged
 from kframe.plugin.store import Event, SessionExpired, StateChange
+from kframe.ports.store_requests import Claim, CreateTopics, Load, Prepare, ReleaseRole, WriteStates
 from verification.zookeeper.servers import VERSION
 
 REPLICATION_FACTOR: Final = 3
@@ -64,12 +65,12 @@ def controller(url: str) -> Iterator[tuple[ZooKeeperStore, list[Event]]]:
     """A store in office, and what it has events."""
     store, events = ZooKeeperStore(settings_of_url(url)), list[Event]()
     store.open(events.append)
-    store.claim(1)
-    store.prepare()
+    store.perform(Claim(1))
+    store.perform(Prepare())
     try:
         yield store, events
     finally:
-        store.release()
+        store.perform(ReleaseRole())
         store.close()
 
 
@@ -85,13 +86,13 @@ def seed(url: str, partitions: int) -> None:
         np.full(topics, PARTITIONS_A_TOPIC, np.int32),
     )
     with controller(url) as (store, _):
-        store.create_topics(TopicTable.starting(names, sizes, lists), ({},) * topics)
-        cluster = store.load()
+        store.perform(CreateTopics(TopicTable.starting(names, sizes, lists), ({},) * topics))
+        cluster = store.perform(Load())
         rows, p = np.arange(len(cluster), dtype=np.int32), cluster.partitions
         change = _change(
             rows, p.brokers_of(p.slot_start), 0, p.lists("replica", rows), np.full(len(rows), NO_STATE, np.int32)
         )
-        assert store.write_states(cluster, change).accepted.all()
+        assert store.perform(WriteStates(cluster, change)).accepted.all()
 
 
 def load(url: str) -> dict[str, Any]:
@@ -99,7 +100,7 @@ def load(url: str) -> dict[str, Any]:
     with controller(url) as (store, events):
         with Stalls() as stalls:
             begun = time.perf_counter()
-            cluster = store.load()
+            cluster = store.perform(Load())
             loaded = time.perf_counter() - begun
         figures = {"load_seconds": loaded, "load_longest_stall_seconds": stalls.longest}
         figures["load_peak_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
@@ -107,7 +108,7 @@ def load(url: str) -> dict[str, Any]:
         change = _change(rows, p.leaders_of(rows), 1, p.lists("isr", rows), p.partition_epoch.copy())
         with Stalls() as stalls:
             begun = time.perf_counter()
-            result = store.write_states(cluster, change)
+            result = store.perform(WriteStates(cluster, change))
             figures |= {"write_seconds": time.perf_counter() - begun, "write_longest_stall_seconds": stalls.longest}
         assert result.accepted.all()
         assert not store.quarantined()

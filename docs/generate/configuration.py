@@ -8,10 +8,10 @@ from pathlib import Path
 from types import ModuleType
 
 from docs.generate.markdown import code, escape, prose, table
-from kframe.api.settings import KNOWN, environment_name
 from kframe.errors import ConfigError
 from kframe.model.config import KEYS, Key
 from kframe.registry.registry import build_registry
+from kframe.settings.settings import KNOWN, environment_name
 
 
 def configuration_keys() -> str:

@@ -11,8 +11,8 @@ from kframe_kafka_wire.drops import DroppedConnections
 
 import kframe
 from docs.generate.markdown import code, table
-from kframe.model.ports import BrokerQueue
 from kframe.plugin.memory import MemoryEnsemble
+from kframe.ports.transport import BrokerQueue
 from kframe.runtime.metrics import TIMERS, Timers, measure
 from kframe.runtime.samples import Samples
 

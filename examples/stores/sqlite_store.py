@@ -8,15 +8,26 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from kframe.plugin import Ragged, StoreSpec, hookimpl
-from kframe.plugin.cluster import NO_LEADER, ClusterState, ReplicaFlag, TopicTable
+from kframe.plugin.cluster import NO_LEADER, ClusterState, ReplicaFlag
 from kframe.plugin.memory import MemoryEnsemble, MemoryStore, StateColumns
-from kframe.plugin.store import StateChange, WriteCode, WriteResult
+from kframe.plugin.store import (
+    AssignTopicIds,
+    Claim,
+    CreateTopics,
+    DeleteTopics,
+    DropDeletions,
+    QueueDeletions,
+    Reply,
+    StoreRequest,
+    WriteAssignments,
+    WriteStates,
+)
 
 #: With this journal a write survives the end of the process. If the machine fails, the last writes may be lost.
 SCHEMA = """
@@ -143,56 +154,24 @@ class SqliteStore(MemoryStore):
         if self.alone:
             self.ensemble.close()
 
-    def claim(self, controller_id: int) -> int | None:
-        """Claim the role if it is free."""
-        controller_epoch = super().claim(controller_id)
-        if controller_epoch is not None:
-            self.ensemble.save_controller_epoch(controller_epoch)
-        return controller_epoch
-
-    def write_states(self, cluster: ClusterState, change: StateChange) -> WriteResult:
-        """Create or compare-and-set each row."""
-        result = super().write_states(cluster, change)
-        topic, partition = cluster.partitions.topic[change.rows], cluster.partitions.partition[change.rows]
-        self.ensemble.save_partitions(
-            (cluster.topics.names[t], p) for t, p in zip(topic, partition.tolist(), strict=True)
-        )
-        return result
-
-    def create_topics(
-        self, table: TopicTable, configs: tuple[Mapping[str, str], ...], *, with_ids: bool = True
-    ) -> tuple[WriteCode, ...]:
-        """Store new topics."""
-        codes = super().create_topics(table, configs, with_ids=with_ids)
-        self.ensemble.save(table.names)
-        return codes
-
-    def write_assignments(self, table: TopicTable) -> tuple[WriteCode, ...]:
-        """Replace whole assignments."""
-        codes = super().write_assignments(table)
-        self.ensemble.save(table.names)
-        return codes
-
-    def assign_topic_ids(self, names: tuple[str, ...]) -> tuple[bytes, ...]:
-        """Store a new id for each of these topics."""
-        ids = super().assign_topic_ids(names)
-        self.ensemble.save(names)
-        return ids
-
-    def queue_deletions(self, names: tuple[str, ...]) -> None:
-        """Mark topics for deletion."""
-        super().queue_deletions(names)
-        self.ensemble.save(names)
-
-    def drop_deletions(self, names: tuple[str, ...]) -> None:
-        """Remove deletion marks."""
-        super().drop_deletions(names)
-        self.ensemble.save(names)
-
-    def delete_topics(self, names: tuple[str, ...]) -> None:
-        """Delete topics with their partitions and settings."""
-        super().delete_topics(names)
-        self.ensemble.save(names)
+    def perform(self, request: StoreRequest[Reply]) -> Reply:
+        """Perform a request in memory, then save what it has changed."""
+        reply = super().perform(request)
+        match request:
+            case Claim() if isinstance(reply, int):
+                self.ensemble.save_controller_epoch(reply)
+            case WriteStates(cluster=cluster, change=change):
+                topic, partition = cluster.partitions.topic[change.rows], cluster.partitions.partition[change.rows]
+                self.ensemble.save_partitions(
+                    (cluster.topics.names[t], p) for t, p in zip(topic, partition.tolist(), strict=True)
+                )
+            case CreateTopics(table=table) | WriteAssignments(table=table):
+                self.ensemble.save(table.names)
+            case AssignTopicIds(names=names) | QueueDeletions(names=names):
+                self.ensemble.save(names)
+            case DropDeletions(names=names) | DeleteTopics(names=names):
+                self.ensemble.save(names)
+        return reply
 
 
 @hookimpl

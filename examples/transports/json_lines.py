@@ -14,7 +14,7 @@ from kframe.plugin.transport import BrokerQueue, ControlRequests, MayAct, Notify
 
 
 class JsonLinesTransport:
-    """Implements ``kframe.model.ports.Transport``: writes the requests to connected brokers. No broker responds."""
+    """Implements ``kframe.ports.transport.Transport``: writes the requests to connected brokers. No broker responds."""
 
     def __init__(self, path: str | Path) -> None:
         """Append to the file at ``path``."""

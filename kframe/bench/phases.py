@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -17,8 +16,10 @@ from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32, UInt8
 from kframe.model.elections import LeaderSelector
 from kframe.model.ids import ElectionKind
-from kframe.model.ports import BrokerQueue, MayAct, Notify, Store
 from kframe.model.requests import ControlRequests
+from kframe.ports.store import MayAct, Notify, Store
+from kframe.ports.store_requests import Reply, StoreRequest
+from kframe.ports.transport import BrokerQueue
 from kframe.wire.encode import Encoder
 from kframe.wire.request import EncodedRequest
 
@@ -91,20 +92,19 @@ class TimedSelection(Selection):
 
 
 class TimedStore:
-    """Implements ``ports.Store``: times the calls of another store."""
+    """Implements ``ports.Store``: times the requests to another store."""
 
     def __init__(self, store: Store, watch: PhaseStopwatch) -> None:
         self._store = store
         self._watch = watch
 
-    def __getattr__(self, name: str) -> Any:
-        call = getattr(self._store, name)
+        self.open, self.close = store.open, store.close
+        self.connected, self.may_act, self.quarantined = store.connected, store.may_act, store.quarantined
 
-        def timed(*arguments: Any, **named: Any) -> Any:
-            with self._watch.storing():
-                return call(*arguments, **named)
-
-        return timed
+    def perform(self, request: StoreRequest[Reply]) -> Reply:
+        """Time a request."""
+        with self._watch.storing():
+            return self._store.perform(request)
 
 
 class EncodingTransport:

@@ -19,7 +19,7 @@ from kframe.errors import PluginError
 if TYPE_CHECKING:
     from kframe.errors import ErrorCode
     from kframe.model.events import TopicPartition
-    from kframe.snapshot.administration import Administration
+    from kframe.ports.administration import Administration
 
 _RESULTS: Final = ("topic", "partition", "error")
 

@@ -27,7 +27,7 @@ from kframe.cli.progress import progress
 from kframe.cli.studies import selector_option
 
 if TYPE_CHECKING:
-    from kframe.api.settings import Settings
+    from kframe.settings.settings import Settings
 
 
 @click.group("controller", cls=ReportingGroup)

@@ -14,7 +14,7 @@ from kframe.cli.output import BadInput, output_option
 from kframe.cli.topics import topic_partitions
 
 if TYPE_CHECKING:
-    from kframe.snapshot.administration import Administration
+    from kframe.ports.administration import Administration
 
 
 @click.command("elect")

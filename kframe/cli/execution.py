@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from kframe.plans.execute.report import ExecutionProgress
     from kframe.plans.execute.state import ExecutionState
     from kframe.plans.execute.steps import Planner
-    from kframe.snapshot.administration import Administration
+    from kframe.ports.administration import Administration
 
 _STAGES: Final = ("stage", "partitions", "settled", "copies", "bytes")
 _PROBLEMS: Final = ("topic", "partition", "error")

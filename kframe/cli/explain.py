@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 @output_option
 def command(study: StudySettings, name: str, fail: tuple[int, ...], output: str) -> None:
     """Explain which rule chose the leader of a partition in SNAPSHOT, and why it rejected the other replicas."""
-    from kframe.scenario.format import topic_partition
+    from kframe.model.topic_partitions import parse_topic_partition
 
-    topic, partition = topic_partition("TOPIC-PARTITION", name)
+    topic, partition = parse_topic_partition("TOPIC-PARTITION", name)
     whatif = study.open()
     explanation = whatif.explain(topic, partition, fail)
     emit_mode(explanation.rules, output)

@@ -18,8 +18,8 @@ from kframe.cli.plugins import PluginSettings
 from kframe.errors import PluginError
 
 if TYPE_CHECKING:
-    from kframe.api.settings import Settings
-    from kframe.snapshot.live import LiveCluster
+    from kframe.ports.live_cluster import LiveCluster
+    from kframe.settings.settings import Settings
 
 CONNECT: Final = "zookeeper.connect"
 SCHEME: Final = "zookeeper"
@@ -61,7 +61,7 @@ def live_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def gather(config: Path | None, options: Mapping[str, tuple[str, str]] | None = None) -> Settings:
     """Settings from ``options`` (value and option name, by key), the environment and a file."""
-    from kframe.api.settings import Setting, Settings
+    from kframe.settings.settings import Setting, Settings
 
     overrides = {key: Setting(value, f"option {option}") for key, (value, option) in (options or {}).items()}
     with echo_warnings():
@@ -111,7 +111,7 @@ def awaited(url: str) -> str:
 
 def client_properties(file: Path | None) -> dict[str, str]:
     """The properties of Kafka's clients in a file. Raises ConfigError."""
-    from kframe.api.properties import read_properties
+    from kframe.settings.properties import read_properties
 
     return {} if file is None else {entry.key: entry.value for entry in read_properties(file)}
 

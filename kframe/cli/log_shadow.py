@@ -12,7 +12,6 @@ from typing import Any, Final
 
 import click
 
-from kframe.api.settings import Settings
 from kframe.cli.live import awaited, cluster_of_brokers
 from kframe.cli.output import BadInput
 from kframe.cli.plugins import PluginSettings
@@ -24,8 +23,9 @@ from kframe.errors import StoreError
 from kframe.model.config import UNCLEAN
 from kframe.model.ids import NO_LEADER
 from kframe.model.texts import counted
+from kframe.ports.committed_log import LoggedCluster
+from kframe.settings.settings import Settings
 from kframe.shadow.kraft import BatchComparison, BatchOutcome, LogShadow
-from kframe.snapshot.committed_log import LoggedCluster
 
 _log = logging.getLogger("kframe.shadow")
 

@@ -17,10 +17,10 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
 
-from kframe.api.controller import Controller
-from kframe.api.health import HealthStatus, alive, ready
 from kframe.errors import ConfigError
 from kframe.model.whole_numbers import parse_whole
+from kframe.runtime.controller import Controller
+from kframe.runtime.health import HealthStatus, alive, ready
 from kframe.runtime.metrics import exposition
 
 _log = logging.getLogger("kframe.monitor")
@@ -41,7 +41,7 @@ Check = Callable[[], HealthStatus]
 
 
 class Monitor:
-    """Implements ``kframe.api.controller.Server``: ``/metrics``, ``/healthz``, ``/readyz``, ``/status``."""
+    """Implements ``kframe.ports.server.Server``: ``/metrics``, ``/healthz``, ``/readyz``, ``/status``."""
 
     def __init__(self, listen: str, token: str = "", selectors: Sequence[Mapping[str, Any]] = ()) -> None:
         """``listen`` is HOST:PORT, :PORT or PORT; without a host it is the loopback address. ``token`` identifies this

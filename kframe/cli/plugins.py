@@ -15,10 +15,10 @@ from kframe.cli.output import BadInput, OutputTable, ReportingGroup, emit_record
 from kframe.errors import InputError, PluginError
 
 if TYPE_CHECKING:
-    from kframe.registry.checks import Finding
     from kframe.registry.loading import Plugin, Spec
     from kframe.registry.registry import Registry
     from kframe.registry.specs import SelectorSpec
+    from kframe.testing.selector_checks import Finding
 
 #: The keys of ``kframe.registry.scaffold.TEMPLATES``.
 OFFERS: Final = ("selector", "cost-term", "goal")
@@ -166,8 +166,8 @@ def _checked(registry: Registry, spec: Spec, url: str | None, plugins: PluginSet
 
 
 def _findings(registry: Registry, spec: Spec, url: str | None, plugins: PluginSettings) -> Iterator[Finding]:
-    from kframe.registry.isolated import check_isolated, findings_of
     from kframe.registry.specs import CostTermSpec, GoalSpec, PortSpec, SelectorSpec, Tier
+    from kframe.testing.isolated_checks import check_isolated, findings_of
 
     if isinstance(spec, SelectorSpec | CostTermSpec | GoalSpec) and spec.tier is Tier.NATIVE:
         row_by_row = isinstance(spec, SelectorSpec) and spec.row_by_row

@@ -18,7 +18,7 @@ from kframe.model.texts import counted
 
 if TYPE_CHECKING:
     from kframe.model.events import TopicPartition
-    from kframe.snapshot.administration import Administration
+    from kframe.ports.administration import Administration
     from kframe.snapshot.files import InputFile
 
 _COLUMNS = ("topic", "partition", "replicas", "adding", "removing")

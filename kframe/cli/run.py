@@ -8,9 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import kframe
-from kframe.api.builder import ControllerBuilder
-from kframe.api.controller import Controller, Server
-from kframe.api.settings import Settings
 from kframe.cli.live import CONNECT
 from kframe.cli.monitor import LISTENER as METRICS
 from kframe.cli.monitor import Monitor, is_loopback, parse_address
@@ -19,9 +16,13 @@ from kframe.cli.selectors import ChosenSelectors
 from kframe.cli.stop_signal import StopSignal
 from kframe.errors import ConfigError, PluginError
 from kframe.model.config import KEYS, NEVER_REPLICAS, ControllerConfig
-from kframe.model.ports import Store
 from kframe.model.whole_numbers import INT32_MAX, parse_whole
+from kframe.ports.server import Server
+from kframe.ports.store import Store
 from kframe.registry.registry import Registry
+from kframe.runtime.builder import ControllerBuilder
+from kframe.runtime.controller import Controller
+from kframe.settings.settings import Settings
 from kframe.snapshot.instances import Instance, InstanceRegistration
 
 _log = logging.getLogger("kframe.controller")
@@ -108,7 +109,7 @@ def assemble(
     controller_ids = instances(settings)
     never = ",".join(map(str, sorted(controller_ids)))
     config = ControllerConfig({**config.originals, NEVER_REPLICAS: never})
-    servers: list[Server | str] = [*network.servers]
+    servers: list[Server[Controller] | str] = [*network.servers]
     if network.metrics_listen is not None:
         token = "" if instance is None else instance.token
         servers.append(Monitor(network.metrics_listen, token, selectors.records))

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kframe.api.settings import SELECTOR_PREFIX, SELECTORS, Settings
 from kframe.cli.output import BadInput
 from kframe.errors import ConfigError, PluginError
 from kframe.model.config import nearest
@@ -15,6 +14,7 @@ from kframe.model.elections import LeaderSelector
 from kframe.model.ids import ElectionKind
 from kframe.registry.registry import Registry
 from kframe.registry.specs import SelectorSpec
+from kframe.settings.settings import SELECTOR_PREFIX, SELECTORS, Settings
 
 _log = logging.getLogger("kframe.config")
 

@@ -12,15 +12,15 @@ from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
 
 import click
 
-from kframe.api.health import HealthStatus
-from kframe.api.settings import Settings
 from kframe.cli.exits import HAS_FINDINGS
 from kframe.cli.monitor import LISTENER, Monitor
 from kframe.cli.stop_signal import StopSignal
 from kframe.errors import StoreError
 from kframe.model.ids import NO_LEADER
+from kframe.ports.live_cluster import LiveCluster
+from kframe.runtime.health import HealthStatus
+from kframe.settings.settings import Settings
 from kframe.shadow import Comparison, Shadow
-from kframe.snapshot.live import LiveCluster
 
 _log = logging.getLogger("kframe.shadow")
 

@@ -22,8 +22,8 @@ from kframe.errors import ConfigError
 from kframe.model.config import ControllerConfig
 from kframe.model.ids import ReplicaFlag
 from kframe.model.texts import counted
+from kframe.ports.live_cluster import ClusterStatus, LiveCounts
 from kframe.snapshot.instances import Instance, utc_text
-from kframe.snapshot.live import ClusterStatus, LiveCounts
 
 SCHEMA: Final = "kframe.controller-status/v1"
 _TIMEOUT_S: Final = 3.0

@@ -47,11 +47,11 @@ def named_topics(known: Sequence[str], texts: Iterable[str], argument: str) -> l
 
 def topic_partitions(option: str, texts: Iterable[str]) -> list[tuple[str, int]]:
     """The partitions that an option names. Raises InputError for another text, BadInput for a partition twice."""
-    from kframe.scenario.format import topic_partition
+    from kframe.model.topic_partitions import parse_topic_partition
 
     partitions: dict[tuple[str, int], None] = {}
     for text in texts:
-        partition = topic_partition(option, text)
+        partition = parse_topic_partition(option, text)
         if partition in partitions:
             raise BadInput(f"{option}: found {text} twice, expected each partition once")
         partitions[partition] = None

@@ -26,7 +26,7 @@ from kframe.model.events import Done, EffectResult, LeaderAndIsrResponseReceived
 from kframe.model.ids import NO_BROKER_EPOCH, NO_STATE, PartitionState
 from kframe.model.log_entries import Message
 from kframe.model.requests import BatchCause
-from kframe.model.store_requests import ReadController, ReadStates, WriteStates
+from kframe.ports.store_requests import ReadController, ReadStates, WriteStates
 
 Result = TypeVar("Result")
 #: A running operation. It yields effects, receives their results, and returns its result.
@@ -113,11 +113,11 @@ class Context:
         """Store ``change``, and apply to the columns the rows that storage accepted.
 
         ``following`` is a change that a later write will contain for any result of this one. The store may
-        send it behind ``change`` at once (``ports.Pipelining``).
+        send it behind ``change`` at once (``WriteStates.following``).
         """
         if len(change) == 0:
             return WriteResult(np.empty(0, np.uint8), np.empty(0, np.int32))
-        result = yield from ask(WriteStates(change, following))
+        result = yield from ask(WriteStates(self.cluster, change, following))
         accepted = result.accepted
         self.gauges.touch_leaders(change.rows)
         if accepted.all():
@@ -141,7 +141,7 @@ class Context:
 
     def read_states(self, rows: Int32) -> Operation[StoredStates]:
         """Read the states of ``rows`` from storage into the columns, and return them."""
-        states = yield from ask(ReadStates(rows))
+        states = yield from ask(ReadStates(self.cluster, rows))
         stored_states.reload(self.cluster, states)
         self.gauges.touch_leaders(rows)
         return states

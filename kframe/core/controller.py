@@ -23,7 +23,7 @@ from kframe.model.effects import Ask, Effect, Resigned
 from kframe.model.events import ControllerChanged, EffectResult, Event, Failed, Reelect, ResignRequested, SessionExpired
 from kframe.model.ids import NO_LEADER
 from kframe.model.log_entries import Message
-from kframe.model.store_requests import Claim, Holder, Load, Prepare, ReadController
+from kframe.ports.store_requests import Claim, Holder, Load, Prepare, ReadController
 
 
 class ControllerCore:

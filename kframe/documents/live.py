@@ -7,8 +7,8 @@ from typing import Literal
 from msgspec import UNSET, Struct, UnsetType
 
 from kframe.documents.snapshots import QuarantinedPath
+from kframe.ports.live_cluster import ControllerKind
 from kframe.shadow.kraft.differences import RecordDifference
-from kframe.snapshot.live import ControllerKind
 
 __all__ = ["LogShadowDocument", "ResignationRecord", "ShadowDocument", "StatusDocument"]
 

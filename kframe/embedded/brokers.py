@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from kframe.embedded.clock import VirtualClock
-from kframe.embedded.describe import Api, Request, describe_requests, topic_partition
+from kframe.embedded.describe import Api, Request, describe_requests
 from kframe.embedded.transport import drop_unconnected
 from kframe.errors import ErrorCode, InputError
 from kframe.model.cluster import ClusterState
@@ -23,8 +23,10 @@ from kframe.model.events import (
     StopReplicaResponseReceived,
     UpdateMetadataResponseReceived,
 )
-from kframe.model.ports import BrokerQueue, MayAct, Notify
 from kframe.model.requests import ControlRequests
+from kframe.model.topic_partitions import topic_partition
+from kframe.ports.store import MayAct, Notify
+from kframe.ports.transport import BrokerQueue
 from kframe.runtime.samples import Samples
 
 #: Used instead of an error name: the broker receives requests and does not respond.

@@ -14,7 +14,7 @@ import numpy as np
 from kframe.errors import ErrorCode
 from kframe.model.cluster import ClusterState, PartitionView
 from kframe.model.columns import UInt8
-from kframe.model.events import StopReplicaResponseReceived, TopicPartition
+from kframe.model.events import StopReplicaResponseReceived
 from kframe.model.ids import LEADER_DURING_DELETE, NO_STATE, ReplicaFlag
 from kframe.model.lists import distinct_values
 from kframe.model.requests import ControlRequests
@@ -32,12 +32,6 @@ class Api(StrEnum):
     LEADER_AND_ISR = "LeaderAndIsr"
     UPDATE_METADATA = "UpdateMetadata"
     STOP_REPLICA = "StopReplica"
-
-
-def topic_partition(name: str) -> TopicPartition:
-    """``topic-partition`` as a key."""
-    topic, _, partition = name.rpartition("-")
-    return topic, int(partition)
 
 
 def describe_partition(view: PartitionView) -> dict[str, Any]:

@@ -42,7 +42,7 @@ class MemoryEnsemble:
         ensemble = MemoryEnsemble.from_cluster(cluster)
         store = ensemble.connect()
         store.open(events.append)
-        controller_epoch = store.claim(controller_id=1000)
+        controller_epoch = store.perform(Claim(controller_id=1000))
     """
 
     def __init__(self, states: StateColumns, controller_epoch: int = 0) -> None:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from kframe.embedded.admin import AdminCalls
+from kframe.embedded.admin import ADMIN_HANDLERS, read_topic_names
 from kframe.embedded.layout import (
     BROKERS,
     CONFIG_CHANGES,
@@ -44,9 +44,8 @@ from kframe.embedded.states import StateColumns
 from kframe.embedded.topics import TOPICS, StoredTopics, topic_path
 from kframe.errors import ControllerFenced, StoreError
 from kframe.model.brokers import Registration
-from kframe.model.changes import StateChange, StoredStates, WriteResult
+from kframe.model.changes import StoredStates, WriteResult
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Int32
 from kframe.model.events import (
     BrokerDefaultsChanged,
     BrokerModified,
@@ -64,21 +63,37 @@ from kframe.model.events import (
     TopicsChanged,
     TopicSettingsChanged,
 )
-from kframe.model.ports import Notify
+from kframe.ports.store import Notify
+from kframe.ports.store_requests import (
+    Claim,
+    Handlers,
+    Holder,
+    Load,
+    OwnsRole,
+    Prepare,
+    ReadBrokers,
+    ReadController,
+    ReadStates,
+    ReadTopicNames,
+    ReleaseRole,
+    Reply,
+    StoreRequest,
+    WriteStates,
+)
 
 #: The controller id when there is no controller.
 NO_CONTROLLER: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
-class _Claim:
+class _Claimed:
     """A claimed role: its session, and the version of ``/controller_epoch`` that fences its writes."""
 
     session: int
     epoch_version: int
 
 
-class MemoryStore(AdminCalls):
+class MemoryStore:
     """Implements ``ports.Store`` for one controller of a MemoryEnsemble.
 
     When its session expires it gets a new one, as a ZooKeeper client does; a claim does not survive that.
@@ -93,7 +108,7 @@ class MemoryStore(AdminCalls):
         self._known_config_changes: set[str] = set()
         self._notify: Notify = _ignore
         self._session: int | None = None
-        self._claim: _Claim | None = None
+        self._claimed: _Claimed | None = None
         self._emits_controller_events = False
         """Whether events that only a controller handles are notified. This ends when the role is released."""
 
@@ -122,33 +137,32 @@ class MemoryStore(AdminCalls):
         self._notify(SessionExpired())
         self._notify(Reelect())
 
-    def claim(self, controller_id: int) -> int | None:
-        """Claim the role if it is free, and return the controller epoch: the last epoch plus one."""
+    def perform(self, request: StoreRequest[Reply]) -> Reply:
+        """The reply to a request, at once."""
+        return _HANDLERS.perform(self, request)
+
+    def _claim(self, request: Claim) -> int | None:
+        """Claim the role, and return the controller epoch: the last epoch plus one. A takeover replaces the record of
+        another controller or broker."""
         session = self._connected()
+        if request.takeover and self._records.exists(session, CONTROLLER) is not None:
+            if request.brokers_only and not self._is_owned_by_broker():
+                self._records.exists(session, CONTROLLER, watch=True)
+                return None
+            self._records.multi(session, [Delete(CONTROLLER)])
         data, stat = self._records.get(session, CONTROLLER_EPOCH)
         controller_epoch = int(data) + 1
         try:
             _, version = self._records.multi(session, [
-                Create(CONTROLLER, str(controller_id).encode(), ephemeral=True),
+                Create(CONTROLLER, str(request.controller_id).encode(), ephemeral=True),
                 SetData(CONTROLLER_EPOCH, str(controller_epoch).encode(), stat.version),
             ])  # fmt: skip
         except StoredRecordError:
             return None
         finally:
             self._records.exists(session, CONTROLLER, watch=True)
-        self._claim = _Claim(session, int(version))
+        self._claimed = _Claimed(session, int(version))
         return controller_epoch
-
-    def take_over(self, controller_id: int, brokers_only: bool = False) -> int | None:
-        """Claim the role even if a controller or broker holds it: our record replaces the existing record."""
-        session = self._connected()
-        if self._records.exists(session, CONTROLLER) is None:
-            return self.claim(controller_id)
-        if brokers_only and not self._is_owned_by_broker():
-            self._records.exists(session, CONTROLLER, watch=True)
-            return None
-        self._records.multi(session, [Delete(CONTROLLER)])
-        return self.claim(controller_id)
 
     def _is_owned_by_broker(self) -> bool:
         """Whether the session of the controller record also owns the registration of that broker id."""
@@ -157,27 +171,28 @@ class MemoryStore(AdminCalls):
         registration = self._records.exists(session, broker_path(int(data)))
         return registration is not None and registration.owner == holder.owner
 
-    def controller(self) -> int:
-        """Id of the active controller, -1 if there is none."""
+    def _read_controller(self, request: ReadController) -> Holder:
+        """The controller record, and whether it is ours."""
         session = self._connected()
         if self._records.exists(session, CONTROLLER, watch=True) is None:
-            return NO_CONTROLLER
-        return int(self._records.get(session, CONTROLLER)[0])
+            return Holder(NO_CONTROLLER, ours=False)
+        data, stat = self._records.get(session, CONTROLLER)
+        return Holder(int(data), stat.owner == session)
 
-    def owns_role(self) -> bool:
+    def _owns_role(self, request: OwnsRole) -> bool:
         """Whether ``/controller`` is an ephemeral record of our own session."""
         stat = self._records.exists(self._connected(), CONTROLLER)
         return stat is not None and stat.owner == self._session
 
     def may_act(self) -> bool:
         """Whether the role was claimed in our present session, and is still ours."""
-        claim, session = self._claim, self._session
+        claim, session = self._claimed, self._session
         if claim is None or claim.session != session:
             return False
         stat = self._records.exists(session, CONTROLLER)
         return stat is not None and stat.owner == session
 
-    def prepare(self) -> None:
+    def _prepare(self, request: Prepare) -> None:
         """Create ``/feature`` if it is missing, and delete pending log-dir and ISR notifications."""
         session = self._connected()
         operations: list[Operation] = []
@@ -187,15 +202,15 @@ class MemoryStore(AdminCalls):
             operations += [Delete(f"{path}/{name}") for name in self._records.children(session, path)]
         self._write_fenced(*operations)
 
-    def load(self) -> ClusterState:
+    def _load(self, request: Load) -> ClusterState:
         """An independent copy of the stored content, with the present broker registrations. Arms their watches.
 
-        Notifications that were created since ``prepare`` are notified: no watch was armed.
+        Notifications that were created since ``Prepare`` are notified: no watch was armed.
         """
-        session, registrations = self._connected(), self.read_brokers()
+        session, registrations = self._connected(), self._read_brokers(ReadBrokers())
         cluster = self._states.copy_cluster()
         cluster.brokers.register(registrations)
-        for name in self.read_topic_names():
+        for name in read_topic_names(self, ReadTopicNames()):
             _, stat = self._records.get(session, topic_path(name), watch=True)
             self._read_versions[name] = stat.version
         for path in NOTIFICATIONS:
@@ -204,27 +219,27 @@ class MemoryStore(AdminCalls):
         self._known_config_changes = set(self._records.children(session, CONFIG_CHANGES, watch=True))
         return cluster
 
-    def read_brokers(self) -> tuple[Registration, ...]:
+    def _read_brokers(self, request: ReadBrokers) -> tuple[Registration, ...]:
         """All registrations, by broker id. Arms the watches on their children and content."""
         registrations = read_registrations(self._records, self._connected(), watch=True)
         self._emits_controller_events = True
         return registrations
 
-    def write_states(self, cluster: ClusterState, change: StateChange) -> WriteResult:
+    def _write_states(self, request: WriteStates) -> WriteResult:
         """Create or compare-and-set each row. A few array passes over columns."""
         self._write_fenced()
-        return self._states.write(cluster, change, self._records.zxid)
+        return self._states.write(request.cluster, request.change, self._records.zxid)
 
-    def read_states(self, cluster: ClusterState, rows: Int32) -> StoredStates:
+    def _read_states(self, request: ReadStates) -> StoredStates:
         """Read the states of these rows. A stored broker that is new to ``cluster`` gets an index in it."""
         self._connected()
-        return self._states.read(cluster, rows)
+        return self._states.read(request.cluster, request.rows)
 
-    def release(self) -> None:
+    def _release(self, request: ReleaseRole) -> None:
         """Delete ``/controller`` if we still hold the role. Changes of registrations are no longer notified."""
         with suppress(ControllerFenced, StoreError):  # Another controller has the role, or there is none.
             self._write_fenced(Delete(CONTROLLER))
-        self._claim = None
+        self._claimed = None
         self._emits_controller_events = False
 
     def read_record(self, path: str) -> bytes | None:
@@ -292,7 +307,7 @@ class MemoryStore(AdminCalls):
 
     def _write_fenced(self, *operations: Operation) -> None:
         """Apply ``operations`` in one multi that first checks our claim. Raises ControllerFenced or StoreError."""
-        session, claim = self._connected(), self._claim
+        session, claim = self._connected(), self._claimed
         if claim is None or claim.session != session:
             raise ControllerFenced("this session has not claimed the role")
         try:
@@ -358,3 +373,18 @@ _REQUEST_RECORDS: Final[dict[str, type[Event]]] = {
 
 def _ignore(_event: object) -> None:
     """The listener of a closed store."""
+
+
+#: How the store handles each request.
+_HANDLERS: Final[Handlers[MemoryStore]] = Handlers(
+    ReadController.handled_by(MemoryStore._read_controller),
+    OwnsRole.handled_by(MemoryStore._owns_role),
+    Claim.handled_by(MemoryStore._claim),
+    ReleaseRole.handled_by(MemoryStore._release),
+    Prepare.handled_by(MemoryStore._prepare),
+    Load.handled_by(MemoryStore._load),
+    ReadBrokers.handled_by(MemoryStore._read_brokers),
+    WriteStates.handled_by(MemoryStore._write_states),
+    ReadStates.handled_by(MemoryStore._read_states),
+    *ADMIN_HANDLERS,
+)

@@ -12,8 +12,9 @@ from kframe.embedded.describe import Api, Request, describe_requests
 from kframe.model.brokers import Brokers
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32, Int64
-from kframe.model.ports import BrokerQueue, MayAct, Notify
 from kframe.model.requests import BrokerRows, ControlRequests
+from kframe.ports.store import MayAct, Notify
+from kframe.ports.transport import BrokerQueue
 
 __all__ = ["Api", "CountingTransport", "RecordingTransport", "Request", "Sent", "drop_unconnected"]
 

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from kframe.engines.zookeeper.observe import BatchWatch
     from kframe.model.elections import LeaderSelector
     from kframe.model.ids import ElectionKind
-    from kframe.model.ports import Clock
+    from kframe.ports.clock import Clock
+    from kframe.ports.progress import Progress
     from kframe.snapshot import Snapshot
-    from kframe.snapshot.files import Progress
 
 
 def engine_of(

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from kframe.engines.results.outcome import ControllerResponse, Operation, Outcome, StepReport
+from kframe.ports.progress import Progress, ignore_progress
 from kframe.snapshot.content import brokers_text
-from kframe.snapshot.files import Progress, ignore_progress
 
 #: What a step does. It returns the controller's response, a report that replaces the observed events, or None.
 Action: TypeAlias = Callable[[], ControllerResponse | StepReport | None]

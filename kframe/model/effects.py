@@ -2,8 +2,8 @@
 
 The runtime performs effects in the order in which ``ControllerCore.step`` returns them. An ``Ask`` ends the list: the
 core continues only when ``step`` receives the result. A Send is created only after its WriteStates has succeeded. So no
-request reaches a broker before storage has accepted the state that it announces. ``store_requests.py`` has the
-requests to storage.
+request reaches a broker before storage has accepted the state that it announces. ``ports/store_requests.py`` has
+the requests to storage.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 from kframe.model.events import Event
 from kframe.model.requests import ControlRequests
 
-Value = TypeVar("Value")
+Value_co = TypeVar("Value_co", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Effect:
 
 
 @dataclass(frozen=True, slots=True)
-class Ask(Effect, Generic[Value]):
+class Ask(Effect, Generic[Value_co]):
     """An effect with a result: ``events.Done`` with a value, or ``events.Failed``."""
 
 

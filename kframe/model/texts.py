@@ -1,4 +1,4 @@
-"""Counts and endings of sentences."""
+"""Counts, values and endings of sentences."""
 
 from __future__ import annotations
 
@@ -11,3 +11,9 @@ AS_STATED: Final = ", as stated"
 def counted(count: int, noun: str, plural: str | None = None) -> str:
     """``1 partition`` or ``1,234 partitions``. ``plural`` is for nouns that do not end in s."""
     return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
+
+
+def short_repr(value: object) -> str:
+    """``repr(value)``, at most 80 characters of it, for error messages."""
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kframe.snapshot.administration import Administration, ConfigResource, LogDirReplica, PartitionReassignment
-from kframe.snapshot.metadata import ClusterDescription, DescribedPartition, snapshot_of
+from kframe.ports.administration import Administration, ConfigResource, LogDirReplica
+from kframe.snapshot.metadata import ClusterDescription, DescribedPartition, PartitionReassignment, snapshot_of
 
 __all__ = [
     "Administration",

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from kframe.snapshot.committed_log import CommittedBatch, CommittedLog, CommittedRecord, LoggedCluster
-from kframe.snapshot.files import Progress, ignore_progress
+from kframe.ports.committed_log import CommittedBatch, CommittedLog, CommittedRecord, LoggedCluster
+from kframe.ports.live_cluster import (
+    ClusterStatus,
+    ControllerKind,
+    LiveCluster,
+    LiveCounts,
+    Resignation,
+    listener_addresses,
+)
+from kframe.ports.progress import Progress, ignore_progress
 from kframe.snapshot.instances import Instance
-from kframe.snapshot.live import ClusterStatus, ControllerKind, LiveCluster, LiveCounts, Resignation, listener_addresses
 
 __all__ = [
     "ClusterStatus",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from kframe.api.controller import Controller, IsrProposal, Server
 from kframe.core.operations.mutation_quotas import (
     MUTATION_RATE,
     UNLIMITED,
@@ -13,6 +12,8 @@ from kframe.core.operations.mutation_quotas import (
 )
 from kframe.model.acls import AclFilter, PatternType
 from kframe.model.admin import ConfigChange, ConfigOperation, FeatureUpdate, NewPartitions, NewTopic
+from kframe.ports.server import Server
+from kframe.runtime.controller import Controller, IsrProposal
 
 __all__ = [
     "MUTATION_RATE",

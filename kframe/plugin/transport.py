@@ -9,18 +9,21 @@ from kframe.model.events import (
     StopReplicaResponseReceived,
     UpdateMetadataResponseReceived,
 )
-from kframe.model.ports import BrokerQueue, MayAct, Notify, Transport
 from kframe.model.requests import BrokerRows, ControlRequests
 from kframe.model.tables import RequestedPartitions
+from kframe.ports.store import MayAct, Notify
+from kframe.ports.transport import Acknowledging, BrokerQueue, Expecting, StoreReader, Transport, WaitingTimes
 from kframe.runtime.rate_limit import RateLimit
 from kframe.runtime.samples import Samples
 
 __all__ = [
+    "Acknowledging",
     "AlterPartitionRequested",
     "BrokerQueue",
     "BrokerRows",
     "ControlRequests",
     "Event",
+    "Expecting",
     "LeaderAndIsrResponseReceived",
     "MayAct",
     "Notify",
@@ -28,6 +31,8 @@ __all__ = [
     "RequestedPartitions",
     "Samples",
     "StopReplicaResponseReceived",
+    "StoreReader",
     "Transport",
     "UpdateMetadataResponseReceived",
+    "WaitingTimes",
 ]

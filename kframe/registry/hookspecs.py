@@ -115,7 +115,7 @@ class KframeHooks:
 
     @hookspec
     def kframe_stores(self) -> Iterable[StoreSpec]:  # type: ignore[empty-body]
-        """Offer stores, each for the URLs of one scheme. ``factory(url)`` makes a ``kframe.model.ports.Store``.
+        """Offer stores, each for the URLs of one scheme. ``factory(url)`` makes a ``kframe.ports.store.Store``.
 
         Two stores for the same scheme stop the start-up. A complete plugin::
 
@@ -131,8 +131,8 @@ class KframeHooks:
     def kframe_transports(self) -> Iterable[TransportSpec]:  # type: ignore[empty-body]
         """Offer transports. Each is for the URLs of one scheme.
 
-        ``factory(url, config)`` makes a ``kframe.model.ports.Transport``. Two transports for the same scheme stop the
-        start-up. A complete plugin::
+        ``factory(url, config)`` makes a ``kframe.ports.transport.Transport``. Two transports for the same scheme stop
+        the start-up. A complete plugin::
 
             from kframe.plugin import TransportSpec, hookimpl
 
@@ -146,7 +146,7 @@ class KframeHooks:
     def kframe_clusters(self) -> Iterable[ClusterSpec]:  # type: ignore[empty-body]
         """Offer live clusters. Each is for the URLs of one scheme, as ``kframe snapshot capture`` connects to them.
 
-        ``factory(url, config)`` makes a ``kframe.snapshot.live.LiveCluster``. Two for the same scheme stop the
+        ``factory(url, config)`` makes a ``kframe.ports.live_cluster.LiveCluster``. Two for the same scheme stop the
         start-up. A complete plugin::
 
             from kframe.plugin import ClusterSpec, hookimpl
@@ -161,7 +161,7 @@ class KframeHooks:
     def kframe_admins(self) -> Iterable[AdminSpec]:  # type: ignore[empty-body]
         """Offer admin APIs of live clusters. They execute plans. Each is for the URLs of one scheme.
 
-        ``factory(url, config)`` makes a ``kframe.snapshot.administration.Administration``; ``config`` has values by
+        ``factory(url, config)`` makes a ``kframe.ports.administration.Administration``; ``config`` has values by
         the keys of Kafka's clients. Two for the same scheme stop the start-up. A complete plugin::
 
             from kframe.plugin import AdminSpec, hookimpl
@@ -176,7 +176,7 @@ class KframeHooks:
     def kframe_servers(self) -> Iterable[ServerSpec]:  # type: ignore[empty-body]
         """Offer servers. Clients reach a running controller through them. Each is for the URLs of one scheme.
 
-        ``factory(url, config)`` makes a ``kframe.api.controller.Server``. Two for the same scheme stop the start-up.
+        ``factory(url, config)`` makes a ``kframe.ports.server.Server``. Two for the same scheme stop the start-up.
         A complete plugin::
 
             from kframe.plugin import ServerSpec, hookimpl
@@ -233,10 +233,10 @@ class KframeHooks:
     def kframe_plugin_checks(self) -> Iterable[CheckSpec]:  # type: ignore[empty-body]
         """Offer further checks of selectors, stores and transports for ``kframe plugins check``.
 
-        ``check(offer, url)`` returns a ``kframe.registry.checks.Finding``. A complete plugin::
+        ``check(offer, url)`` returns a ``kframe.testing.selector_checks.Finding``. A complete plugin::
 
             from kframe.plugin import CheckSpec, hookimpl
-            from kframe.registry.checks import Finding
+            from kframe.testing.selector_checks import Finding
 
 
             def documented(offer, url):

@@ -15,7 +15,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from kframe.errors import KframeError, PluginError
 from kframe.model.elections import LeaderSelector
 from kframe.model.ids import ElectionKind
-from kframe.model.ports import Store, Transport
+from kframe.ports.administration import Administration
+from kframe.ports.live_cluster import LiveCluster
+from kframe.ports.server import Server
+from kframe.ports.store import Store
+from kframe.ports.transport import Transport
 from kframe.registry import builtin, sources, specs
 from kframe.registry.known_plugins import plugin_of_scheme
 from kframe.registry.loading import Plugin, Spec, Trace, key_of, load_plugin
@@ -150,25 +154,27 @@ class Registry:
         transport: Transport = spec.make(url, dict(config or {}))
         return transport
 
-    def open_server(self, url: str, config: Mapping[str, str] | None = None) -> Any:
-        """Make the server for a URL (``kframe.api.controller.Server``), not started. Arguments and errors as above."""
+    def open_server(self, url: str, config: Mapping[str, str] | None = None) -> Server[Any]:
+        """Make the server for a URL, not started. Arguments and errors as above."""
         spec = self._find(self.servers, url.partition(":")[0], "server for the URL scheme")
-        return spec.make(url, dict(config or {}))
+        server: Server[Any] = spec.make(url, dict(config or {}))
+        return server
 
-    def open_cluster(self, url: str, config: Mapping[str, str] | None = None) -> Any:
-        """Make the live cluster for a URL (``kframe.snapshot.live.LiveCluster``), not connected yet.
+    def open_cluster(self, url: str, config: Mapping[str, str] | None = None) -> LiveCluster:
+        """Make the live cluster for a URL, not connected yet.
 
         ``config`` are values by Kafka's keys. Raises PluginError if no plugin serves the scheme, and ConfigError for a
         key or value that does not fit.
         """
         spec = self._find(self.clusters, url.partition(":")[0], "live cluster for the URL scheme")
-        return spec.make(url, dict(config or {}))
+        cluster: LiveCluster = spec.make(url, dict(config or {}))
+        return cluster
 
-    def open_admin(self, url: str, config: Mapping[str, str] | None = None) -> Any:
-        """Make the admin client for a URL (``kframe.snapshot.administration.Administration``), not connected yet.
-        Arguments and errors as above."""
+    def open_admin(self, url: str, config: Mapping[str, str] | None = None) -> Administration:
+        """Make the admin client for a URL, not connected yet. Arguments and errors as above."""
         spec = self._find(self.admins, url.partition(":")[0], "admin API for the URL scheme")
-        return spec.make(url, dict(config or {}))
+        administration: Administration = spec.make(url, dict(config or {}))
+        return administration
 
     def observer(self, name: str) -> specs.Observer:
         """Make the observer called ``name``; raises PluginError if there is none."""

@@ -141,15 +141,15 @@ class PortSpec:
 
 
 class StoreSpec(PortSpec):
-    """A Store (``kframe.model.ports``).
+    """A Store (``kframe.ports.store``).
 
-    ``sandbox(url)`` makes empty storage without other users (``kframe.model.external_changes.ExternalChanges``).
+    ``sandbox(url)`` makes empty storage without other users (``kframe.ports.storage.ExternalChanges``).
     Without it, checks use a store alone, and no broker registers or unregisters.
     """
 
 
 class TransportSpec(PortSpec):
-    """A Transport (``kframe.model.ports``); ``broker.id`` in ``config`` is the controller's own id.
+    """A Transport (``kframe.ports.transport``); ``broker.id`` in ``config`` is the controller's own id.
 
     ``sandbox(url, cluster)`` makes brokers, each at its endpoint in ``cluster``, and a transport that is not open, as
     ``kframe.testing.transport_sandbox.TransportSandbox``. Without it, the transport is not checked.
@@ -157,16 +157,16 @@ class TransportSpec(PortSpec):
 
 
 class ClusterSpec(PortSpec):
-    """Live clusters (``kframe.snapshot.live.LiveCluster``). A factory does not connect."""
+    """Live clusters (``kframe.ports.live_cluster.LiveCluster``). A factory does not connect."""
 
 
 class AdminSpec(PortSpec):
-    """Admin APIs of live clusters (``kframe.snapshot.administration.Administration``). ``config`` has the keys of
+    """Admin APIs of live clusters (``kframe.ports.administration.Administration``). ``config`` has the keys of
     Kafka's clients."""
 
 
 class ServerSpec(PortSpec):
-    """A Server (``kframe.api.controller``). ``broker.id`` in ``config`` is the controller's own id."""
+    """A Server (``kframe.ports.server``). ``broker.id`` in ``config`` is the controller's own id."""
 
 
 class Observer(Protocol):
@@ -192,9 +192,9 @@ class ObserverSpec:
 class CheckSpec:
     """Further checks of plugins on offer, for ``kframe plugins check``.
 
-    ``check(offer, url)`` returns the ``kframe.registry.checks.Finding`` for a SelectorSpec, StoreSpec or TransportSpec.
-    ``url`` is where a store or transport is checked. It may raise InputError and PluginError for an offer that it
-    cannot check. Given as ``"module:attribute"`` it is imported on first use.
+    ``check(offer, url)`` returns the ``kframe.testing.selector_checks.Finding`` for a SelectorSpec, StoreSpec or
+    TransportSpec. ``url`` is where a store or transport is checked. It may raise InputError and PluginError for an
+    offer that it cannot check. Given as ``"module:attribute"`` it is imported on first use.
     """
 
     name: str

@@ -14,7 +14,8 @@ from kframe.errors import StoreError
 from kframe.model.config import NEVER_REPLICAS
 from kframe.model.events import ControllerChanged, Event, Reelect
 from kframe.model.ids import NO_LEADER
-from kframe.model.ports import Clock, Contending, Notify, Store
+from kframe.ports.clock import Clock
+from kframe.ports.store import Contending, Notify, Store
 
 _log = logging.getLogger("kframe.controller")
 

@@ -18,9 +18,9 @@ from kframe.model.changes import WriteResult
 from kframe.model.effects import Effect, Send
 from kframe.model.events import Done, EffectResult, Event
 from kframe.model.log_entries import LogEntry, PartitionSample
-from kframe.model.ports import Clock
-from kframe.model.store_requests import WriteStates
 from kframe.model.texts import counted
+from kframe.ports.clock import Clock
+from kframe.ports.store_requests import WriteStates
 from kframe.runtime import controller_log, state_change_log
 from kframe.runtime.controller_log import EventSize, processed_line
 from kframe.runtime.log_text import Template, line_of, lines_of_partitions, lines_of_topics

@@ -20,7 +20,10 @@ from kframe.errors import StoreError
 from kframe.model import events
 from kframe.model.effects import Effect
 from kframe.model.events import ControllerState, EffectResult, Event, Reelect, ResignRequested, SessionExpired
-from kframe.model.ports import Clock, Store, Transport
+from kframe.ports.clock import Clock
+from kframe.ports.store import Store
+from kframe.ports.store_requests import Claim, Load, ReadController
+from kframe.ports.transport import Transport
 from kframe.registry.specs import Observer
 from kframe.runtime.contending import InstancesFirst
 from kframe.runtime.event_logs import EventLogs
@@ -107,10 +110,10 @@ class ControllerLoop:
         """
         self.store.open(self.notify)
         self.transport.open(self.queue.put, self.store.may_act)
-        controller_epoch = self.store.claim(self.controller.controller_id)
+        controller_epoch = self.store.perform(Claim(self.controller.controller_id))
         if controller_epoch is None:
-            raise StoreError(f"controller {self.store.controller()} holds the role")
-        self._settle(self.controller.adopt(self.store.load(), controller_epoch))
+            raise StoreError(f"controller {self.store.perform(ReadController()).controller_id} holds the role")
+        self._settle(self.controller.adopt(self.store.perform(Load()), controller_epoch))
         self._publish()
 
     def notify(self, event: Event) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from kframe.model.events import ControllerState
-from kframe.model.ports import BrokerQueue, WaitingTimes
+from kframe.ports.transport import BrokerQueue, WaitingTimes
 from kframe.runtime.samples import Samples
 from kframe.runtime.status import Status
 

@@ -8,7 +8,6 @@ from typing import Any
 
 from kframe.core.controller import ControllerCore
 from kframe.errors import BrokenInvariant, KframeError, StoreError
-from kframe.model.cluster import ClusterState
 from kframe.model.effects import (
     Ask,
     CancelTimer,
@@ -22,11 +21,10 @@ from kframe.model.effects import (
     SetTimer,
 )
 from kframe.model.events import Done, EffectResult, Failed
-from kframe.model.ports import Acknowledging, Clock, Expecting, Notify, ReportingBrokers, Store, Transport
-from kframe.model.store_requests import StoreRequest
-
-#: The cluster of effects of an inactive controller.
-_NO_CLUSTER = ClusterState()
+from kframe.ports.clock import Clock
+from kframe.ports.store import Notify, ReportingBrokers, Store
+from kframe.ports.store_requests import OwnsRole, ReleaseRole, StoreRequest
+from kframe.ports.transport import Acknowledging, Expecting, Transport
 
 
 class Performer:
@@ -95,20 +93,19 @@ class Performer:
                 self._transport.close()
                 self._transport.open(self._notify, self._store.may_act)
                 if release:
-                    self._store.release()
+                    self._store.perform(ReleaseRole())
             case _:
                 raise BrokenInvariant(f"no case for effect {type(effect).__name__}")
 
     def _ask(self, effect: Ask[Any]) -> EffectResult:
-        cluster = self._controller.cluster if self._controller.active else _NO_CLUSTER
         match effect:
             case Send(requests=requests):
                 if not self.confirms_role():
                     raise StoreError("the role may be lost: no request is sent")
-                self._transport.send(cluster, requests)
+                self._transport.send(self._controller.cluster, requests)
                 return Done(self._acknowledges)
             case StoreRequest():
-                return Done(effect.perform(self._store, cluster))
+                return Done(self._store.perform(effect))
             case _:
                 raise BrokenInvariant(f"no case for effect {type(effect).__name__}")
 
@@ -118,4 +115,4 @@ class Performer:
         Without connection to storage this waits, as Kafka does (3.9 ``KafkaZkClient.retryRequestsUntilConnected``).
         No request is sent until then. Raises StoreError if the session has expired.
         """
-        return self._store.may_act() or (self._store.owns_role() and self._store.may_act())
+        return self._store.may_act() or (self._store.perform(OwnsRole()) and self._store.may_act())

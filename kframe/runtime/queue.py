@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kframe.model.events import BrokersChanged, ControllerChanged, Event, Reelect
-from kframe.model.ports import Clock
+from kframe.ports.clock import Clock
 from kframe.runtime.samples import Samples
 
 #: Events without data: the queue has at most one of each.

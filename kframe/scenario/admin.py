@@ -20,7 +20,8 @@ from kframe.model.events import (
     ReassignmentRequested,
 )
 from kframe.model.tables import Targets
-from kframe.scenario.format import config_texts, topic_partition
+from kframe.model.topic_partitions import parse_topic_partition
+from kframe.scenario.format import config_texts
 from kframe.scenario.requests import by_partition
 from kframe.scenario.state import Action, ScenarioState
 from kframe.scenario.step_types import CreatedTopic, CreatePartitionsStep
@@ -63,7 +64,9 @@ def _topics_request(event: Callable[[int], Event]) -> Action:
 
 def read_targets(where: str, content: Mapping[str, tuple[int, ...] | None]) -> Targets:
     """``{t-0: [4, 5, 6], t-1: null}``: target replicas, null to cancel."""
-    return Targets.of([(topic_partition(f"{where}.{name}", name), replicas) for name, replicas in content.items()])
+    return Targets.of(
+        [(parse_topic_partition(f"{where}.{name}", name), replicas) for name, replicas in content.items()]
+    )
 
 
 def read_reassign(where: str, content: Mapping[str, tuple[int, ...] | None]) -> Action:

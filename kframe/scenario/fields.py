@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Meta, inspect
 
 from kframe.errors import ScenarioError
+from kframe.model.texts import short_repr
 
 T = TypeVar("T")
 
@@ -95,12 +96,6 @@ def located(source: str, *path: str | int) -> str:
     for name in path:
         text += f"[{name}]" if isinstance(name, int) else f".{name}" if text else name
     return f"{source}: {text}" if text else source
-
-
-def short_repr(value: Any) -> str:
-    """``repr(value)``, at most 80 characters of it, for error messages."""
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."
 
 
 def _problem(root: Any, kind: type, problem: str) -> tuple[list[str | int], str, str]:

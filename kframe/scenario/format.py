@@ -12,22 +12,11 @@ from msgspec import Meta
 
 from kframe.errors import ScenarioError
 from kframe.model.config import KEYS
+from kframe.model.texts import short_repr
 from kframe.model.topic_configs import TOPIC_CONFIGS, config_problem
 from kframe.model.topics import topic_name_problem
-from kframe.model.whole_numbers import parse_whole
 from kframe.scenario import strict_yaml
-from kframe.scenario.fields import (
-    BrokerIds,
-    ConfigValue,
-    Flag,
-    Text,
-    Whole,
-    convert,
-    expecting,
-    located,
-    short_repr,
-    whole,
-)
+from kframe.scenario.fields import BrokerIds, ConfigValue, Flag, Text, Whole, convert, expecting, located, whole
 from kframe.scenario.step_types import BrokerEntry, ScenarioBroker, StepEntry, StoredRequests
 
 SCHEMA: Final = "kframe.scenario/v1"
@@ -157,15 +146,6 @@ def distinct_ids(where: str, ids: tuple[int, ...]) -> tuple[int, ...]:
     if len(set(ids)) != len(ids):
         raise ScenarioError(where, short_repr(list(ids)), "each broker id once")
     return ids
-
-
-def topic_partition(where: str, value: str) -> tuple[str, int]:
-    """Topic and partition of ``topic-partition``. Raises ScenarioError naming ``where``."""
-    topic, dash, partition = value.rpartition("-")
-    number = parse_whole(partition)
-    if not (topic and dash) or number is None:
-        raise ScenarioError(where, short_repr(value), "a partition written topic-partition, such as orders-0")
-    return topic, number
 
 
 def config_text(value: Any) -> str:

@@ -22,8 +22,8 @@ from kframe.model.events import (
 )
 from kframe.model.ids import NO_BROKER_EPOCH, NO_LEADER, NO_STATE
 from kframe.model.tables import RequestedPartitions
+from kframe.model.topic_partitions import parse_topic_partition
 from kframe.scenario import checks
-from kframe.scenario.format import topic_partition
 from kframe.scenario.state import Action, ScenarioState
 from kframe.scenario.step_types import ElectLeadersStep, ProducedRecords, ScenarioIsr
 
@@ -49,7 +49,7 @@ def read_controlled_shutdown(_where: str, broker_id: int) -> Action:
 
 def read_alter_partition(where: str, content: Mapping[str, ScenarioIsr]) -> Action:
     """Step ``alter_partition``: leaders propose ISRs."""
-    proposals = {topic_partition(f"{where}.{name}", name): proposal for name, proposal in content.items()}
+    proposals = {parse_topic_partition(f"{where}.{name}", name): proposal for name, proposal in content.items()}
     return partial(_alter_partition, proposals=proposals)
 
 
@@ -109,7 +109,7 @@ def read_elect_leaders(where: str, content: ElectLeadersStep) -> Action:
     """Step ``elect_leaders``: a client requests elections."""
     partitions = None
     if content.partitions is not None:
-        partitions = tuple(topic_partition(f"{where}.partitions", name) for name in content.partitions)
+        partitions = tuple(parse_topic_partition(f"{where}.partitions", name) for name in content.partitions)
     election = ElectionType[content.election.upper()]
 
     def act(runner: ScenarioState) -> dict[str, str]:
@@ -124,7 +124,7 @@ def read_elect_leaders(where: str, content: ElectLeadersStep) -> Action:
 
 def read_produce(where: str, content: Mapping[str, ProducedRecords]) -> Action:
     """Step ``produce``: clients write records to brokers that replicate, ``{t-0: {records: 3, acks: all}}``."""
-    partitions = {topic_partition(f"{where}.{name}", name): produced for name, produced in content.items()}
+    partitions = {parse_topic_partition(f"{where}.{name}", name): produced for name, produced in content.items()}
 
     def act(runner: ScenarioState) -> dict[str, str]:
         if runner.replication is None:

@@ -12,10 +12,10 @@ import kframe
 from kframe.embedded import MemoryEnsemble
 from kframe.model.elections import LeaderSelector
 from kframe.model.ids import ElectionKind
+from kframe.ports.storage import StorageFactory
 from kframe.scenario import steps, trace
 from kframe.scenario.format import Scenario, Step
 from kframe.scenario.state import Action, ReplicationFactory, ScenarioState
-from kframe.scenario.storage import StorageFactory
 
 
 class ScenarioRunner(ScenarioState):

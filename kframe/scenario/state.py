@@ -14,10 +14,10 @@ from kframe.model.config import ControllerConfig
 from kframe.model.elections import LeaderSelector
 from kframe.model.events import Event, TopicPartition
 from kframe.model.ids import ElectionKind
+from kframe.ports.storage import StorageFactory
 from kframe.runtime.loop import ControllerLoop
 from kframe.scenario.cluster import build_cluster, registration
 from kframe.scenario.format import Scenario
-from kframe.scenario.storage import StorageFactory
 
 #: The id of the controller of a scenario. No broker of a scenario has it.
 CONTROLLER_ID: Final = 1000

@@ -10,10 +10,11 @@ from typing import Any, Final
 from kframe.errors import ErrorCode, ScenarioError
 from kframe.model.brokers import Registration
 from kframe.model.ids import NO_BROKER_EPOCH
+from kframe.model.topic_partitions import parse_topic_partition
 from kframe.scenario import admin, checks, requests, stored
 from kframe.scenario.cluster import registration
 from kframe.scenario.fields import located
-from kframe.scenario.format import Step, broker_of, distinct_ids, topic_partition
+from kframe.scenario.format import Step, broker_of, distinct_ids
 from kframe.scenario.state import Action, ScenarioState
 from kframe.scenario.step_types import BrokerEntry, ResponseStep, ScenarioBroker
 
@@ -91,7 +92,7 @@ def _read_response(where: str, content: ResponseStep) -> Action:
         raise ScenarioError(f"{where}.error", repr(content.error), "NONE, SILENT or an error by Kafka's name")
     names = None if content.partitions is None else list(content.partitions)
     for name in names or ():
-        topic_partition(f"{where}.partitions", name)
+        parse_topic_partition(f"{where}.partitions", name)
 
     def act(runner: ScenarioState) -> None:
         checks.require_known(runner, f"{where}.broker", content.broker)

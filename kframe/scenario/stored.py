@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from kframe.model.topic_partitions import parse_topic_partition
 from kframe.scenario import checks
 from kframe.scenario.admin import read_targets
-from kframe.scenario.format import config_texts, distinct_ids, topic_partition
+from kframe.scenario.format import config_texts, distinct_ids
 from kframe.scenario.state import Action, ScenarioState
 from kframe.scenario.step_types import LogDirFailureStep, WrittenIsr
 
@@ -20,7 +21,7 @@ def read_reassign_znode(where: str, content: Mapping[str, tuple[int, ...]]) -> A
 
 def read_preferred_znode(where: str, names: tuple[str, ...]) -> Action:
     """Step ``preferred_znode``: an operator writes partitions that need a preferred election."""
-    partitions = tuple(topic_partition(where, name) for name in names)
+    partitions = tuple(parse_topic_partition(where, name) for name in names)
     return lambda runner: runner.storage.request_preferred_election(partitions)
 
 
@@ -32,7 +33,7 @@ def read_deletion_marks(_where: str, names: tuple[str, ...]) -> Action:
 def read_isr_znode(where: str, content: Mapping[str, WrittenIsr]) -> Action:
     """Step ``isr_znode``: leaders write ISRs to storage, and a notification."""
     isrs = {
-        topic_partition(f"{where}.{name}", name): distinct_ids(f"{where}.{name}.isr", written.isr)
+        parse_topic_partition(f"{where}.{name}", name): distinct_ids(f"{where}.{name}.isr", written.isr)
         for name, written in content.items()
     }
 
@@ -60,7 +61,7 @@ def read_topic_config(where: str, content: Mapping[str, Mapping[str, Any]]) -> A
 def read_log_dir_failure(where: str, content: LogDirFailureStep) -> Action:
     """Step ``log_dir_failure``: a broker reports a failed log directory."""
     for name in content.partitions:
-        topic_partition(f"{where}.partitions", name)
+        parse_topic_partition(f"{where}.partitions", name)
 
     def act(runner: ScenarioState) -> None:
         checks.require_registered(runner, f"{where}.broker", [content.broker])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from kframe.shadow.comparison import Comparison, Disagreement
-from kframe.shadow.reading import ReadOnlyStore
 from kframe.shadow.shadow import Shadow
 
-__all__ = ["Comparison", "Disagreement", "ReadOnlyStore", "Shadow"]
+__all__ = ["Comparison", "Disagreement", "Shadow"]

@@ -23,6 +23,7 @@ from kframe.model.events import (
 from kframe.model.ids import NO_BROKER_EPOCH
 from kframe.model.tables import TopicSettings
 from kframe.model.topics import UNSET
+from kframe.ports.store_requests import CreateTopics, DeleteTopics
 from kframe.runtime.loop import ControllerLoop
 from kframe.shadow.inputs import (
     ControllerElected,
@@ -98,9 +99,9 @@ class ShadowController:
                     registration for registration in change.registrations if registration.broker_id not in known
                 )
             case TopicsCreated(table=table, settings=settings):
-                self._operator.create_topics(table, tuple(map(_config_of, settings)), with_ids=False)
+                self._operator.perform(CreateTopics(table, tuple(map(_config_of, settings)), with_ids=False))
             case TopicsDeleted(names=names):
-                self._operator.delete_topics(names)
+                self._operator.perform(DeleteTopics(names))
             case PartitionsAdded(table=table):
                 self._ensemble.write_topics(table)
             case SettingsChanged(topic=None, config=config):

@@ -28,7 +28,22 @@ from kframe.model.events import (
 )
 from kframe.model.ids import NO_LEADER, NO_STATE, ReplicaFlag
 from kframe.model.lists import distinct_values, same_lists
-from kframe.model.ports import Store
+from kframe.ports.store import Store
+from kframe.ports.store_requests import (
+    Load,
+    ReadBrokers,
+    ReadConfigs,
+    ReadController,
+    ReadDeletions,
+    ReadPreferredElection,
+    ReadReassignments,
+    ReadStates,
+    ReadTopicNames,
+    ReadTopics,
+    ReadTopicSettings,
+    Reply,
+    StoreRead,
+)
 from kframe.shadow.comparison import Comparison, compare
 from kframe.shadow.inputs import (
     ControllerElected,
@@ -41,7 +56,6 @@ from kframe.shadow.inputs import (
     TopicsCreated,
     TopicsDeleted,
 )
-from kframe.shadow.reading import read_only
 
 #: The settings that a controller uses.
 _CONTROLLER_SETTINGS = (UNCLEAN, "min.insync.replicas")
@@ -49,12 +63,15 @@ _UNDER_REASSIGNMENT = np.uint8(ReplicaFlag.ADDING | ReplicaFlag.REMOVING)
 
 
 class Shadow:
-    """Follows a controller through a read-only store. One thread calls ``poll`` periodically, and ``compare`` once the
-    states are stable. All methods raise StoreError if storage is unreachable."""
+    """Follows a controller through its storage, which it only reads.
+
+    One thread calls ``poll`` periodically, and ``compare`` once the states are stable. All methods raise StoreError if
+    storage is unreachable.
+    """
 
     def __init__(self, store: Store, config: ControllerConfig) -> None:
         """``store`` is not open yet."""
-        self._store = read_only(store)
+        self._store = store
         self._config = config
         self._events: deque[Event] = deque()
         self._base = ClusterState()
@@ -83,7 +100,7 @@ class Shadow:
     def open(self) -> None:
         """Connect, and take the stored states as correct."""
         self._store.open(self._events.append)
-        self._begin(self._store.load())
+        self._begin(self._read(Load()))
 
     def close(self) -> None:
         """Disconnect."""
@@ -107,26 +124,30 @@ class Shadow:
 
         Returns None without a controller or session.
         """
-        if self._expired or self._store.controller() == NO_LEADER:
+        if self._expired or self._read(ReadController()).controller_id == NO_LEADER:
             return None
-        real = self._store.load()
+        real = self._read(Load())
         self._note_brokers(_registrations(real))
         self._note_topics(frozenset(name for name in real.topics.names if name in real.topics))
         self._excluded |= (
-            self._store.read_deletions() | _topics_under_reassignment(real) | _topics_under_reassignment(self._base)
+            self._read(ReadDeletions()) | _topics_under_reassignment(real) | _topics_under_reassignment(self._base)
         )
         comparison = compare(self._base, self._inputs, real, self._config, self._excluded)
         self._begin(real)
         return comparison
 
+    def _read(self, request: StoreRead[Reply]) -> Reply:
+        """The only access to storage after ``open``: type checkers refuse requests that write."""
+        return self._store.perform(request)
+
     def _begin(self, real: ClusterState) -> None:
         """Take ``real`` as correct, and set the watches that loading does not."""
         self._base, self._inputs, self._excluded = real, [], _topics_under_reassignment(real)
         self._states, self._registrations = None, _registrations(real)
-        self._controller = self._store.controller()
-        self._excluded |= self._store.read_deletions()
-        self._store.read_preferred_election()
-        self._store.read_reassignments()
+        self._controller = self._read(ReadController()).controller_id
+        self._excluded |= self._read(ReadDeletions())
+        self._read(ReadPreferredElection())
+        self._read(ReadReassignments())
         self._read_states()
 
     def _on_session_expired(self, events: Iterable[Event]) -> bool:
@@ -134,14 +155,14 @@ class Shadow:
         self._expired = True
         if Reelect() in events and self._store.connected():
             self._expired = False
-            self._begin(self._store.load())
+            self._begin(self._read(Load()))
         return True
 
     def _read_states(self) -> None:
         """Read all states. Leaders change ISRs themselves. Without other changes such an ISR is taken as correct."""
         p, before = self._base.partitions, self._states
         rows = np.flatnonzero(p.topic >= 0).astype(np.int32)
-        self._states = states = self._store.read_states(self._base, rows)
+        self._states = states = self._read(ReadStates(self._base, rows))
         if before is None:
             same, isr = ~self._differs(), p.lists("isr", rows)
         else:
@@ -169,21 +190,21 @@ class Shadow:
         return differs
 
     def _follow_controller(self, events: Iterable[Event]) -> None:
-        controller, is_released = self._store.controller(), Reelect() in events
+        controller, is_released = self._read(ReadController()).controller_id, Reelect() in events
         if (is_released or controller != self._controller) and self._controller != NO_LEADER:
             self._inputs.append(ControllerLost())
             self._controller = NO_LEADER
         if controller != self._controller:
-            self._note_brokers(self._store.read_brokers())
+            self._note_brokers(self._read(ReadBrokers()))
             self._inputs.append(ControllerElected())
             self._controller = controller
 
     def _note(self, event: Event) -> None:
         match event:
             case BrokersChanged():
-                self._note_brokers(self._store.read_brokers())
+                self._note_brokers(self._read(ReadBrokers()))
             case TopicsChanged():
-                self._note_topics(self._store.read_topic_names())
+                self._note_topics(self._read(ReadTopicNames()))
             case TopicModified(topic=name):
                 self._note_topic(name)
             case TopicSettingsChanged(topic=name):
@@ -191,11 +212,11 @@ class Shadow:
             case BrokerDefaultsChanged():
                 self._note_settings(None)
             case DeletionsMarked():
-                self._excluded |= self._store.read_deletions()
+                self._excluded |= self._read(ReadDeletions())
             case PreferredElectionStored():
-                self._store.read_preferred_election()
+                self._read(ReadPreferredElection())
             case ReassignmentsStored():
-                reassignments = self._store.read_reassignments()
+                reassignments = self._read(ReadReassignments())
                 self._excluded |= set() if reassignments is None else set(reassignments.names)
             case _:
                 pass  # the controller and ISRs are checked on every call
@@ -213,13 +234,13 @@ class Shadow:
             known -= set(change.names) if isinstance(change, TopicsDeleted) else set()
         if known - names:
             self._inputs.append(TopicsDeleted(tuple(sorted(known - names))))
-        table = self._store.read_topics(tuple(sorted(names - known)))
+        table = self._read(ReadTopics(tuple(sorted(names - known))))
         if len(table):
-            self._inputs.append(TopicsCreated(table, self._store.read_topic_settings(table.names)))
+            self._inputs.append(TopicsCreated(table, self._read(ReadTopicSettings(table.names))))
 
     def _note_topic(self, name: str) -> None:
         """Record new partitions of a topic. Exclude it during a reassignment."""
-        table, topic = self._store.read_topics((name,)), self._base.topics.find(name)
+        table, topic = self._read(ReadTopics((name,))), self._base.topics.find(name)
         if len(table) == 0:
             return
         rows = np.empty(0, np.int32) if topic is None else self._base.topics.rows_of(topic)
@@ -231,7 +252,7 @@ class Shadow:
             self._inputs.append(PartitionsAdded(table))
 
     def _note_settings(self, topic: str | None) -> None:
-        config = self._store.read_configs(topic)
+        config = self._read(ReadConfigs(topic))
         self._inputs.append(SettingsChanged(topic, {key: config[key] for key in _CONTROLLER_SETTINGS if key in config}))
 
 

@@ -15,8 +15,9 @@ from kframe.errors import InputError, SnapshotError
 from kframe.model.columns import REPLICAS_MAX, Bool, Int32, Ragged, offsets_of
 from kframe.model.ids import NO_LEADER, NO_STATE, RecoveryState
 from kframe.model.lists import distinct_values, members, repeated, without_values
+from kframe.model.texts import short_repr
 from kframe.snapshot.content import SnapshotContent, named_brokers
-from kframe.snapshot.decode import short_repr, topic_id_text
+from kframe.snapshot.decode import topic_id_text
 from kframe.snapshot.facts import ELR_COLUMNS, MIN_INSYNC_CONFIG, UNCLEAN_CONFIG, PartitionFacts, TopicFacts
 from kframe.snapshot.faults import REFUSE, Faults
 

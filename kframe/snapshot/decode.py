@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from kframe.errors import NO_FIELD, InputError, SnapshotError
 from kframe.model.kafka_uuids import expected_uuid, is_kafka_uuid
+from kframe.model.texts import short_repr
 
 T = TypeVar("T")
 
@@ -28,12 +29,6 @@ Zxid: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 #: The start of msgspec's message for a text that is none of the permitted ones.
 _NO_CHOICE: Final = "Invalid enum value "
 _STEP: Final = re.compile(r"\.([^.\[]+)|\[([0-9]+)\]")
-
-
-def short_repr(value: object) -> str:
-    """``repr(value)``, at most 80 characters of it, for error messages."""
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def text_repr(raw: bytes) -> str:

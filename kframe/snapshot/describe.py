@@ -21,15 +21,16 @@ import numpy as np
 from kframe.errors import SnapshotError
 from kframe.model.columns import Int32, Ragged
 from kframe.model.ids import NO_LEADER
-from kframe.model.texts import counted
+from kframe.model.texts import counted, short_repr
+from kframe.ports.progress import Progress, ignore_progress
 from kframe.snapshot.assemble import Assembled, Assembly
 from kframe.snapshot.checks import INT32_MAX, check_snapshot
 from kframe.snapshot.content import distinct_ids, named_brokers
-from kframe.snapshot.decode import short_repr, topic_id_bytes, topic_id_text
+from kframe.snapshot.decode import topic_id_bytes, topic_id_text
 from kframe.snapshot.describe_lines import DescribeLines
 from kframe.snapshot.facts import OBSERVERS_NOTE, BrokerFacts, KraftFacts, PartitionFacts, Source, TopicFacts
 from kframe.snapshot.faults import REFUSE, Faults
-from kframe.snapshot.files import InputFile, Progress, ignore_progress, read_lines
+from kframe.snapshot.files import InputFile, read_lines
 from kframe.snapshot.snapshot import Snapshot
 
 _LABEL: Final = re.compile(

@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kframe.errors import EXISTS, SnapshotError
+from kframe.ports.progress import Progress, ignore_progress
 from kframe.snapshot.checks import check_brokers_listed, check_snapshot, partition_faults
 from kframe.snapshot.controllers import check_controllers
 from kframe.snapshot.facts import PartitionFacts, TopicFacts
 from kframe.snapshot.faults import REFUSE, Faults
-from kframe.snapshot.files import Progress, ignore_progress
 from kframe.snapshot.kraft_tables import kraft_facts, kraft_manifest, read_registrations
 from kframe.snapshot.manifest import (
     MANIFEST_FILE,

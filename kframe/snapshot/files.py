@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import IO, Final, TypeAlias, cast
 
 from kframe.errors import SnapshotError
+from kframe.ports.progress import Progress, ignore_progress
 from kframe.snapshot.noise import CleanText, Readable, continues_log_entry, is_noise, without_noise
 
 #: A line longer than this is refused. ZooKeeper's own limit on a znode is 1 MiB, 4 MiB in Kafka's clients.
@@ -36,17 +37,9 @@ _SPECIAL_FILES: Final = (
     (stat.S_ISCHR, "a device"), (stat.S_ISBLK, "a device"),
 )  # fmt: skip
 
-#: Called with (done, total), in bytes of the file or in rows.
-Progress: TypeAlias = Callable[[int, int], None]
-
-
 #: Called with a block, the offset of a line and its number. Returns the offset after the last line that it has read,
 #: and how many it has read.
 TakeLines: TypeAlias = Callable[[bytes, int, int], tuple[int, int]]
-
-
-def ignore_progress(done: int, total: int) -> None:
-    """Discard progress."""
 
 
 def take_none(block: bytes, start: int, number: int) -> tuple[int, int]:

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from kframe.errors import SnapshotError
 from kframe.errors.extras import pip_command
 from kframe.lazy import load_at_call
+from kframe.model.texts import short_repr
+from kframe.ports.progress import Progress, ignore_progress
 from kframe.registry.known_plugins import plugin_of_directory
-from kframe.snapshot.decode import short_repr, text_repr
+from kframe.snapshot.decode import text_repr
 from kframe.snapshot.faults import REFUSE, Faults
-from kframe.snapshot.files import InputFile, Progress, ignore_progress, peek
+from kframe.snapshot.files import InputFile, peek
 from kframe.snapshot.manifest import MANIFEST_FILE
 
 if TYPE_CHECKING:

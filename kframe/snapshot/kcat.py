@@ -16,14 +16,16 @@ import numpy as np
 
 from kframe.errors import SnapshotError
 from kframe.model.brokers import Endpoint
+from kframe.model.texts import short_repr
+from kframe.ports.progress import Progress, ignore_progress
 from kframe.snapshot.assemble import Assembled, Assembly
 from kframe.snapshot.checks import check_snapshot
 from kframe.snapshot.content import named_brokers
 from kframe.snapshot.controllers import controller_note
-from kframe.snapshot.decode import Count, LeaderField, check_unique_keys, decode, short_repr
+from kframe.snapshot.decode import Count, LeaderField, check_unique_keys, decode
 from kframe.snapshot.facts import BrokerFacts, PartitionFacts, Source, TopicFacts
 from kframe.snapshot.faults import REFUSE, Faults
-from kframe.snapshot.files import InputFile, Progress, ignore_progress, read_blocks, read_document
+from kframe.snapshot.files import InputFile, read_blocks, read_document
 from kframe.snapshot.kcat_topics import read_topics
 from kframe.snapshot.snapshot import Snapshot
 

@@ -12,8 +12,7 @@ from kframe.errors import SnapshotError
 from kframe.model.brokers import SECURITY_PROTOCOLS
 from kframe.model.kraft.brokers import BrokerRegistration
 from kframe.model.kraft.records import RECORD_TYPES, BrokerEndpoint, MetadataRecord
-from kframe.model.texts import counted
-from kframe.snapshot.decode import short_repr
+from kframe.model.texts import counted, short_repr
 from kframe.snapshot.facts import BrokerFacts, KraftFacts
 from kframe.snapshot.manifest import KraftManifest
 from kframe.snapshot.parquet import TableFile

@@ -11,9 +11,9 @@ import msgspec
 
 from kframe.errors import SnapshotError
 from kframe.model.kraft.directory_ids import LOST, MIGRATING, UNASSIGNED
-from kframe.model.texts import counted
+from kframe.model.texts import counted, short_repr
 from kframe.snapshot.content import Mode
-from kframe.snapshot.decode import Count, decode, refuse_repeated_keys, short_repr
+from kframe.snapshot.decode import Count, decode, refuse_repeated_keys
 from kframe.snapshot.facts import ELR_COLUMNS, CaptureFacts, Source
 from kframe.snapshot.files import LINE_BYTES_MAX, read_document
 

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from kframe.errors import SnapshotError
 from kframe.model.brokers import Endpoint
 from kframe.model.columns import Int32, Ragged, UInt8, ragged_positions
-from kframe.model.texts import counted
+from kframe.model.texts import counted, short_repr
 from kframe.snapshot.checks import INT32_MAX, check_topic_name
-from kframe.snapshot.decode import check_topic_id, short_repr, topic_ids_of
+from kframe.snapshot.decode import check_topic_id, topic_ids_of
 from kframe.snapshot.facts import LIST_COLUMNS, NUMBER_COLUMNS, BrokerFacts, PartitionFacts, TopicFacts
 from kframe.snapshot.tables import ENDPOINT_FIELDS, OBSERVERS, arrow, kraft_schemas, schemas
 

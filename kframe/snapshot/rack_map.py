@@ -13,9 +13,8 @@ from typing import Any, Final, NamedTuple
 from msgspec.structs import replace as replace_fields
 
 from kframe.errors import InputError
-from kframe.model.texts import AS_STATED, counted
+from kframe.model.texts import AS_STATED, counted, short_repr
 from kframe.snapshot.content import brokers_text
-from kframe.snapshot.decode import short_repr
 from kframe.snapshot.facts import BrokerFacts
 from kframe.snapshot.files import InputFile, read_document
 from kframe.snapshot.snapshot import Snapshot

@@ -15,14 +15,16 @@ import numpy as np
 
 from kframe.errors import SnapshotError
 from kframe.model.plan import has_observers_last
+from kframe.model.texts import short_repr
+from kframe.ports.progress import Progress, ignore_progress
 from kframe.snapshot.assemble import Assembly
 from kframe.snapshot.assignments import ReassignmentColumns, read_assignments
 from kframe.snapshot.checks import check_snapshot, check_topic_name
 from kframe.snapshot.content import named_brokers
-from kframe.snapshot.decode import Count, check_unique_keys, decode, short_repr
+from kframe.snapshot.decode import Count, check_unique_keys, decode
 from kframe.snapshot.facts import OBSERVERS_NOTE, BrokerFacts, PartitionFacts, Source, TopicFacts
 from kframe.snapshot.faults import REFUSE, Faults
-from kframe.snapshot.files import InputFile, Progress, ignore_progress, read_blocks
+from kframe.snapshot.files import InputFile, read_blocks
 from kframe.snapshot.reassignment_text import ListedAssignment, read_documents, read_listed
 from kframe.snapshot.snapshot import Snapshot
 

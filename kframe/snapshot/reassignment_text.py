@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from kframe.errors import SnapshotError
-from kframe.snapshot.decode import short_repr, text_repr
+from kframe.model.texts import short_repr
+from kframe.snapshot.decode import text_repr
 from kframe.snapshot.files import InputFile, read_document
 
 CURRENT_HEADING: Final = "Current partition replica assignment"

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import IO, Final
 
 from kframe.errors import SnapshotError
-from kframe.snapshot.files import InputFile, Progress, StreamCopy, ignore_progress
+from kframe.ports.progress import Progress, ignore_progress
+from kframe.snapshot.files import InputFile, StreamCopy
 
 #: The argument that means standard input.
 STANDARD_INPUT: Final = "-"

@@ -14,8 +14,9 @@ from msgspec import UNSET, UnsetType
 
 from kframe.errors import ZnodeError
 from kframe.model.brokers import SECURITY_PROTOCOLS, Endpoint
+from kframe.model.texts import short_repr
 from kframe.snapshot.checks import INT32_MAX
-from kframe.snapshot.decode import Count, LeaderField, Zxid, decode, short_repr
+from kframe.snapshot.decode import Count, LeaderField, Zxid, decode
 
 SchemaVersion: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**31), le=INT32_MAX)]
 """The schema version that a writer states. Readers ignore it and go by the fields."""

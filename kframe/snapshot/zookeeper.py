@@ -19,13 +19,15 @@ from kframe.errors import SnapshotError, ZnodeError
 from kframe.model.columns import Int32
 from kframe.model.ids import NO_STATE
 from kframe.model.lists import distinct_values
+from kframe.model.texts import short_repr
+from kframe.ports.progress import Progress, ignore_progress
 from kframe.snapshot.assemble import Assembled, Assembly
 from kframe.snapshot.checks import check_snapshot
 from kframe.snapshot.content import named_brokers
-from kframe.snapshot.decode import decode, refuse_repeated_keys, short_repr, topic_id_bytes
+from kframe.snapshot.decode import decode, refuse_repeated_keys, topic_id_bytes
 from kframe.snapshot.facts import BrokerFacts, PartitionFacts, Source
 from kframe.snapshot.faults import REFUSE, Faults
-from kframe.snapshot.files import InputFile, Progress, ignore_progress, read_lines
+from kframe.snapshot.files import InputFile, read_lines
 from kframe.snapshot.snapshot import Snapshot
 from kframe.snapshot.states import DumpedStates
 from kframe.snapshot.znode_lines import LineGroup, LineKind, ZnodeLines

@@ -22,8 +22,9 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from kframe.errors import InputError, SnapshotError
+from kframe.model.texts import short_repr
 from kframe.snapshot.content import Mode
-from kframe.snapshot.decode import decode, short_repr
+from kframe.snapshot.decode import decode
 from kframe.snapshot.files import check_regular
 from kframe.snapshot.manifest import FileEntry, file_entry
 from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, QUARANTINE, TOPICS, FleetTable

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from kframe.errors import InputError
-from kframe.snapshot.decode import short_repr
+from kframe.model.texts import short_repr
 from kframe.snapshot.tables import OBSERVERS, kraft_schemas, schemas
 from kframe.spark.schema import BROKERS, CLUSTERS, KRAFT_FACTS, PARTITIONS, FleetTable, spark_type
 

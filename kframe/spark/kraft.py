@@ -14,8 +14,8 @@ from kframe.model.kafka_uuids import uuid_text
 from kframe.model.kraft.ids import ELR_VERSION, ResourceType
 from kframe.model.kraft.records import ConfigRecord
 from kframe.model.kraft.releases import RELEASE_KEY
+from kframe.model.texts import short_repr
 from kframe.snapshot import KraftFacts, Snapshot
-from kframe.snapshot.decode import short_repr
 from kframe.snapshot.facts import ELR_COLUMNS, MIN_INSYNC_CONFIG
 from kframe.snapshot.kraft_tables import read_records
 from kframe.snapshot.tables import records_table

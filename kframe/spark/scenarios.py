@@ -15,10 +15,11 @@ from kframe.engines.kraft.settings import directory_id, feature_level
 from kframe.engines.results.outcome import Verb
 from kframe.errors import InputError
 from kframe.model.events import ElectionType
+from kframe.model.texts import short_repr
+from kframe.model.topic_partitions import parse_topic_partition
 from kframe.plans.file.read import plan_of
-from kframe.scenario.format import topic_partition
 from kframe.snapshot.checks import INT32_MAX
-from kframe.snapshot.decode import decode, short_repr
+from kframe.snapshot.decode import decode
 from kframe.spark.schema import SCENARIOS, with_columns_of
 from kframe.whatif import Outcome, WhatIf
 
@@ -71,7 +72,7 @@ def play_scenario(whatif: WhatIf, scenario: Mapping[str, Any]) -> Outcome:
         case Verb.FEATURE:
             return whatif.update_features(_levels(where, names))
         case Verb.ELECT:
-            partitions = [topic_partition(f"{where} names", name) for name in names]
+            partitions = [parse_topic_partition(f"{where} names", name) for name in names]
             return whatif.elect(_election(where, scenario["election"]), partitions or None)
         case Verb.REASSIGN:
             if scenario["plan"] is None:

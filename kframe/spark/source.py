@@ -19,8 +19,8 @@ from pyspark.sql.datasource import (
 )
 
 from kframe.errors import InputError
+from kframe.model.texts import short_repr
 from kframe.model.whole_numbers import parse_whole
-from kframe.snapshot.decode import short_repr
 from kframe.spark.pushdown import Condition, condition
 from kframe.spark.reading import GROUPS_OF_PIECE, Piece, ReadRequest, pieces, read_piece
 from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, QUARANTINE, TOPICS, WHOLE, FleetTable, spark_type

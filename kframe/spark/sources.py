@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from kframe.errors import InputError, ParameterError
-from kframe.snapshot.decode import short_repr
+from kframe.model.texts import short_repr
 from kframe.snapshot.formats import plugin_format
 from kframe.snapshot.manifest import MANIFEST_FILE, TABLES, file_of
 

@@ -15,16 +15,16 @@ from __future__ import annotations
 
 import pytest
 
-from kframe.registry.checks import check_name
-from kframe.registry.placement_checks import PLACEMENT_CHECKS, PlacementCheck, random_placement
 from kframe.registry.placements import CostTerm, PlanGoal, make_cost_term, make_goal
 from kframe.registry.specs import CostTermSpec, GoalSpec
+from kframe.testing.placement_checks import PLACEMENT_CHECKS, PlacementCheck, random_placement
+from kframe.testing.selector_checks import check_name
 
 __all__ = ["CostTermContract", "GoalContract", "random_placement"]
 
 
 class _PlacementContract:
-    """A test for each check of ``kframe.registry.placement_checks``."""
+    """A test for each check of ``kframe.testing.placement_checks``."""
 
     def make(self) -> CostTerm | PlanGoal:
         """A new cost term or goal; a test may call this several times."""

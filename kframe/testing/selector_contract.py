@@ -23,14 +23,14 @@ import pytest
 
 from kframe.model.elections import LeaderSelector
 from kframe.model.ids import ElectionKind
-from kframe.registry.checks import CHECKS, Check, check_name
-from kframe.registry.random_elections import random_cluster, random_election
+from kframe.testing.random_elections import random_cluster, random_election
+from kframe.testing.selector_checks import CHECKS, Check, check_name
 
 __all__ = ["SelectorContract", "random_cluster", "random_election"]
 
 
 class SelectorContract:
-    """A test for each check of ``kframe.registry.checks``. The subclass is named ``Test...`` and makes the selector."""
+    """A test for each check of ``selector_checks``. The subclass is named ``Test...`` and makes the selector."""
 
     kinds: Sequence[ElectionKind] = tuple(ElectionKind)
     """The elections that the selector is for."""

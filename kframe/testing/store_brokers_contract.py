@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from kframe.model.events import BrokerModified, BrokersChanged, Event
+from kframe.ports.store_requests import Claim, Load, ReadBrokers, ReleaseRole
 from kframe.testing.clusters import registration
 from kframe.testing.store_fixture import FIRST_ID, SECOND_ID, StorageFixture, StoreSuite, opened
 
@@ -19,23 +20,23 @@ class RegistrationsContract(StoreSuite):
         store = opened(storage)
         registrations = (registration(7, rack="küche/Ω"), replace(registration(5), endpoints=()))
         broker_epochs = storage.register_brokers(registrations)
-        read = {broker.broker_id: broker for broker in store.read_brokers()}
+        read = {broker.broker_id: broker for broker in store.perform(ReadBrokers())}
         assert sorted(read) == [1, 2, 3, 5, 7]
         for expected, broker_epoch in zip(registrations, broker_epochs, strict=True):
             assert read[expected.broker_id] == replace(expected, broker_epoch=broker_epoch)
-        loaded = store.load().brokers
+        loaded = store.perform(Load()).brokers
         assert loaded.registrations[loaded.index_of([7])[0]] == read[7]
         assert int(loaded.broker_epoch[loaded.index_of([7])[0]]) == broker_epochs[0]
 
     def test_broker_watch_fires_once_until_read_rearms_it(self, storage: StorageFixture) -> None:
         notified: list[Event] = []
         store = opened(storage, notified)
-        store.read_brokers()
+        store.perform(ReadBrokers())
         storage.register_brokers([registration(5)])
         storage.unregister_brokers([5])
         storage.settle()
         assert notified == [BrokersChanged()]
-        assert [broker.broker_id for broker in store.read_brokers()] == [1, 2, 3]
+        assert [broker.broker_id for broker in store.perform(ReadBrokers())] == [1, 2, 3]
         storage.unregister_brokers([2])
         storage.settle()
         assert notified == [BrokersChanged(), BrokersChanged()]
@@ -54,36 +55,36 @@ class RegistrationsContract(StoreSuite):
     ) -> None:
         notified: list[Event] = []
         store = opened(storage, notified)
-        store.load()
+        store.perform(Load())
         change(storage)
         storage.settle()
         assert notified == [BrokersChanged()]
-        assert sorted(broker.broker_id for broker in store.read_brokers()) == remaining
+        assert sorted(broker.broker_id for broker in store.perform(ReadBrokers())) == remaining
 
     def test_bounce_raises_broker_epoch(self, storage: StorageFixture) -> None:
         store = opened(storage)
-        before = {broker.broker_id: broker for broker in store.read_brokers()}
+        before = {broker.broker_id: broker for broker in store.perform(ReadBrokers())}
         (broker_epoch,) = storage.bounce_brokers([2])
-        after = {broker.broker_id: broker for broker in store.read_brokers()}
+        after = {broker.broker_id: broker for broker in store.perform(ReadBrokers())}
         assert after == before | {2: replace(before[2], broker_epoch=broker_epoch)}
         assert broker_epoch > before[2].broker_epoch
 
     def test_broker_modification_event_names_broker(self, storage: StorageFixture) -> None:
         notified: list[Event] = []
         store = opened(storage, notified)
-        before = {broker.broker_id: broker for broker in store.read_brokers()}
+        before = {broker.broker_id: broker for broker in store.perform(ReadBrokers())}
         storage.modify_broker(registration(3, rack="moved"))
         storage.settle()
         assert notified == [BrokerModified(3)]
-        after = {broker.broker_id: broker for broker in store.read_brokers()}
+        after = {broker.broker_id: broker for broker in store.perform(ReadBrokers())}
         assert after == before | {3: replace(before[3], rack="moved")}, "the registration stays the same"
 
     def test_brokers_are_not_followed_after_release(self, storage: StorageFixture) -> None:
         notified: list[Event] = []
         store = opened(storage, notified)
-        store.claim(FIRST_ID)
-        store.load()
-        store.release()
+        store.perform(Claim(FIRST_ID))
+        store.perform(Load())
+        store.perform(ReleaseRole())
         storage.settle()
         notified.clear()
         storage.unregister_brokers([1])
@@ -94,9 +95,9 @@ class RegistrationsContract(StoreSuite):
     def test_closed_store_sends_no_events(self, storage: StorageFixture) -> None:
         notified: list[Event] = []
         store, other = opened(storage, notified), opened(storage)
-        store.load()
+        store.perform(Load())
         store.close()
-        other.claim(SECOND_ID)
+        other.perform(Claim(SECOND_ID))
         storage.unregister_brokers([1])
         storage.settle()
         assert notified == []

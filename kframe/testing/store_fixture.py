@@ -12,10 +12,11 @@ from kframe.model.changes import WriteCode, WriteResult
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Ragged
 from kframe.model.events import Event
-from kframe.model.external_changes import ExternalChanges
 from kframe.model.ids import RecoveryState
-from kframe.model.ports import Store
 from kframe.model.tables import TopicTable
+from kframe.ports.storage import ExternalChanges
+from kframe.ports.store import Store
+from kframe.ports.store_requests import Claim, Load, Prepare, ReleaseRole
 from kframe.testing.clusters import PartitionSpec, StateSpec, cluster_of, healthy, registration
 
 
@@ -81,9 +82,9 @@ def opened(storage: StorageFixture, notified: list[Event] | None = None) -> Stor
 def controller_of(storage: StorageFixture, notified: list[Event] | None = None) -> tuple[Store, ClusterState]:
     """A store whose controller is active, and the cluster that it loaded. ``notified`` receives later events."""
     store = opened(storage, notified)
-    assert store.claim(FIRST_ID) == 1
-    store.prepare()
-    cluster = store.load()
+    assert store.perform(Claim(FIRST_ID)) == 1
+    store.perform(Prepare())
+    cluster = store.perform(Load())
     storage.settle()
     if notified is not None:
         notified.clear()
@@ -109,7 +110,7 @@ def end_role(storage: StorageFixture, store: Store, cause: str) -> None:
     """End the term of the controller on ``store``."""
     match cause:
         case "release":
-            store.release()
+            store.perform(ReleaseRole())
         case "close":
             store.close()
         case "expire":

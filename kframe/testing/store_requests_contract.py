@@ -17,8 +17,32 @@ from kframe.model.events import (
     PreferredElectionStored,
     ReassignmentsStored,
 )
-from kframe.model.ports import Store
 from kframe.model.tables import Targets
+from kframe.ports.store import Store
+from kframe.ports.store_requests import (
+    AllocateProducerIds,
+    Claim,
+    CreateTopics,
+    DropDeletions,
+    DropNotifications,
+    DropPreferredElection,
+    Load,
+    Prepare,
+    QueueDeletions,
+    ReadDeletions,
+    ReadIsrChanges,
+    ReadLogDirEvents,
+    ReadPreferredElection,
+    ReadReassignments,
+    ReadTopicNames,
+    ReadTopics,
+    ReadTopicSettings,
+    ReleaseRole,
+    StoreRead,
+    StoreRequest,
+    WriteAssignments,
+    WriteReassignments,
+)
 from kframe.testing.clusters import small_table
 from kframe.testing.store_fixture import (
     FIRST_ID,
@@ -30,26 +54,26 @@ from kframe.testing.store_fixture import (
     opened,
 )
 
-#: Two writes of notifications, their event, and the call that reads them and rearms the watch.
+#: Two writes of notifications, their event, and the request that reads them and rearms the watch.
 NOTIFICATIONS: list[
-    tuple[Callable[[StorageFixture], None], Callable[[StorageFixture], None], Event, Callable[[Store], Any]]
+    tuple[Callable[[StorageFixture], None], Callable[[StorageFixture], None], Event, StoreRead[Any]]
 ] = [
     (lambda storage: storage.mark_for_deletion(["orders"]), lambda storage: storage.mark_for_deletion(["empty.topic"]),
-     DeletionsMarked(), lambda store: store.read_deletions()),
+     DeletionsMarked(), ReadDeletions()),
     (lambda storage: storage.notify_isr_changes([("orders", 1)]),
      lambda storage: storage.notify_isr_changes([("orders", 0)]),
-     IsrChangesNotified(), lambda store: store.read_isr_changes()),
+     IsrChangesNotified(), ReadIsrChanges()),
     (lambda storage: storage.notify_log_dir_event(2), lambda storage: storage.notify_log_dir_event(2),
-     LogDirEventsNotified(), lambda store: store.read_log_dir_events()),
+     LogDirEventsNotified(), ReadLogDirEvents()),
 ]  # fmt: skip
 IDS = ["deletions", "isr changes", "log dir events"]
 #: The writes that are reserved for the controller, on a storage with content for each of them.
 FENCED: list[Callable[[Store], None]] = [
-    lambda store: store.drop_deletions(("leaving_topic",)),
-    lambda store: store.write_reassignments(Targets.of([])),
-    lambda store: store.write_reassignments(Targets.of([(("orders", 1), (9,))])),
-    lambda store: store.drop_preferred_election(),
-    lambda store: store.drop_notifications(store.read_isr_changes().paths),
+    lambda store: store.perform(DropDeletions(("leaving_topic",))),
+    lambda store: store.perform(WriteReassignments(Targets.of([]))),
+    lambda store: store.perform(WriteReassignments(Targets.of([(("orders", 1), (9,))]))),
+    lambda store: store.perform(DropPreferredElection()),
+    lambda store: store.perform(DropNotifications(store.perform(ReadIsrChanges()).paths)),
 ]
 
 
@@ -73,16 +97,16 @@ class RequestsContract(StoreSuite):
         first_write: Callable[[StorageFixture], None],
         second_write: Callable[[StorageFixture], None],
         event: Event,
-        read: Callable[[Store], Any],
+        read: StoreRead[Any],
     ) -> None:
         notified: list[Event] = []
         store, _ = controller_of(storage, notified)
-        read(store)
+        store.perform(read)
         first_write(storage)
         second_write(storage)
         storage.settle()
         assert notified == [event]
-        read(store)
+        store.perform(read)
         notified.clear()
         storage.notify_isr_changes([("orders", 0)])
         storage.notify_log_dir_event(1)
@@ -94,20 +118,20 @@ class RequestsContract(StoreSuite):
 
     def test_delete_markers_are_added_and_removed(self, storage: StorageFixture) -> None:
         store, _ = controller_of(storage)
-        names = store.read_topic_names()
-        assert store.read_deletions() == {"leaving_topic"}
-        store.queue_deletions(("orders", "leaving_topic"))
-        store.queue_deletions(("orders", "nowhere"))
-        assert store.read_deletions() == {"leaving_topic", "nowhere", "orders"}
-        store.drop_deletions(("orders", "nowhere", "never"))
-        assert store.read_deletions() == {"leaving_topic"}
-        assert store.read_topic_names() == names
+        names = store.perform(ReadTopicNames())
+        assert store.perform(ReadDeletions()) == {"leaving_topic"}
+        store.perform(QueueDeletions(("orders", "leaving_topic")))
+        store.perform(QueueDeletions(("orders", "nowhere")))
+        assert store.perform(ReadDeletions()) == {"leaving_topic", "nowhere", "orders"}
+        store.perform(DropDeletions(("orders", "nowhere", "never")))
+        assert store.perform(ReadDeletions()) == {"leaving_topic"}
+        assert store.perform(ReadTopicNames()) == names
 
     def test_any_client_may_add_delete_markers(self, storage: StorageFixture) -> None:
         notified: list[Event] = []
         store, _ = controller_of(storage, notified)
-        store.read_deletions()
-        opened(storage).queue_deletions(("orders",))
+        store.perform(ReadDeletions())
+        opened(storage).perform(QueueDeletions(("orders",)))
         storage.settle()
         assert notified == [DeletionsMarked()]
 
@@ -116,12 +140,12 @@ class RequestsContract(StoreSuite):
     def test_reassignments_are_read_as_written(self, storage: StorageFixture) -> None:
         notified: list[Event] = []
         store, _ = controller_of(storage, notified)
-        assert store.read_reassignments() is None
+        assert store.perform(ReadReassignments()) is None
         targets = {("orders", 2): (3, 9), ("nowhere", 7): (1,), ("orders", 0): (2, 1, 3)}
         storage.request_reassignments(Targets.of(list(targets.items())))
         storage.settle()
         assert notified == [ReassignmentsStored()]
-        stored = store.read_reassignments()
+        stored = store.perform(ReadReassignments())
         assert targets_by_partition(stored) == targets
         assert stored is not None
         assert not stored.cancel.any()
@@ -130,13 +154,13 @@ class RequestsContract(StoreSuite):
         notified: list[Event] = []
         store, _ = controller_of(storage, notified)
         storage.request_reassignments(Targets.of([(("orders", 2), (3,)), (("orders", 0), (1,))]))
-        stored = store.read_reassignments()
+        stored = store.perform(ReadReassignments())
         assert stored is not None
-        store.write_reassignments(stored.take(np.array([1])))
-        assert targets_by_partition(store.read_reassignments()) == {("orders", 0): (1,)}
-        store.write_reassignments(Targets.of([]))
-        assert store.read_reassignments() is None
-        store.write_reassignments(Targets.of([]))
+        store.perform(WriteReassignments(stored.take(np.array([1]))))
+        assert targets_by_partition(store.perform(ReadReassignments())) == {("orders", 0): (1,)}
+        store.perform(WriteReassignments(Targets.of([])))
+        assert store.perform(ReadReassignments()) is None
+        store.perform(WriteReassignments(Targets.of([])))
         storage.settle()
         notified.clear()
         storage.request_reassignments(Targets.of([(("orders", 1), (2,))]))
@@ -145,8 +169,8 @@ class RequestsContract(StoreSuite):
 
     def test_controller_may_write_reassignments(self, storage: StorageFixture) -> None:
         store, _ = controller_of(storage)
-        store.write_reassignments(Targets.of([(("orders", 1), (2, 3))]))
-        assert targets_by_partition(opened(storage).read_reassignments()) == {("orders", 1): (2, 3)}
+        store.perform(WriteReassignments(Targets.of([(("orders", 1), (2, 3))])))
+        assert targets_by_partition(opened(storage).perform(ReadReassignments())) == {("orders", 1): (2, 3)}
 
     # -- preferred elections
 
@@ -154,14 +178,14 @@ class RequestsContract(StoreSuite):
         notified: list[Event] = []
         store, _ = controller_of(storage, notified)
         for partitions in ((("orders", 0), ("nowhere", 3)), ()):
-            assert store.read_preferred_election() is None
+            assert store.perform(ReadPreferredElection()) is None
             storage.request_preferred_election(partitions)
             storage.settle()
             assert notified == [PreferredElectionStored()]
-            assert store.read_preferred_election() == partitions
-            store.drop_preferred_election()
-            store.drop_preferred_election()
-            assert store.read_preferred_election() is None
+            assert store.perform(ReadPreferredElection()) == partitions
+            store.perform(DropPreferredElection())
+            store.perform(DropPreferredElection())
+            assert store.perform(ReadPreferredElection()) is None
             storage.settle()
             notified.clear()
 
@@ -172,29 +196,29 @@ class RequestsContract(StoreSuite):
         storage.notify_isr_changes([("orders", 1), ("empty.topic", 0)])
         storage.notify_isr_changes([("orders", 0)])
         storage.notify_log_dir_event(3)
-        changes, events = store.read_isr_changes(), store.read_log_dir_events()
+        changes, events = store.perform(ReadIsrChanges()), store.perform(ReadLogDirEvents())
         assert changes.items == (("orders", 1), ("empty.topic", 0), ("orders", 0))
         assert (len(changes.paths), events.items, len(events.paths)) == (2, (3,), 1)
         storage.notify_isr_changes([("orders", 2)])
-        store.drop_notifications(changes.paths + events.paths)
-        store.drop_notifications(changes.paths)
-        assert store.read_isr_changes().items == (("orders", 2),)
-        assert store.read_log_dir_events() == type(events)((), ())
+        store.perform(DropNotifications(changes.paths + events.paths))
+        store.perform(DropNotifications(changes.paths))
+        assert store.perform(ReadIsrChanges()).items == (("orders", 2),)
+        assert store.perform(ReadLogDirEvents()) == type(events)((), ())
 
     def test_new_controller_finds_no_notifications(self, storage: StorageFixture) -> None:
         storage.notify_isr_changes([("orders", 1)])
         storage.notify_log_dir_event(3)
         store, _ = controller_of(storage)
-        assert (store.read_isr_changes().items, store.read_log_dir_events().items) == ((), ())
+        assert (store.perform(ReadIsrChanges()).items, store.perform(ReadLogDirEvents()).items) == ((), ())
 
     def test_notifications_since_prepare_are_notified_by_load(self, storage: StorageFixture) -> None:
         notified: list[Event] = []
         store = opened(storage, notified)
-        store.claim(FIRST_ID)
-        store.prepare()
+        store.perform(Claim(FIRST_ID))
+        store.perform(Prepare())
         storage.notify_isr_changes([("orders", 1)])
         storage.notify_log_dir_event(3)
-        store.load()
+        store.perform(Load())
         storage.settle()
         assert {IsrChangesNotified(), LogDirEventsNotified()} <= set(notified)
 
@@ -202,7 +226,7 @@ class RequestsContract(StoreSuite):
 
     def test_producer_id_blocks_are_consecutive(self, storage: StorageFixture) -> None:
         first, second = opened(storage), opened(storage)
-        blocks = [store.allocate_producer_ids(broker) for store, broker in ((first, 1), (second, 1), (first, 2))]
+        blocks = [store.perform(AllocateProducerIds(broker)) for store, broker in ((first, 1), (second, 1), (first, 2))]
         assert blocks == [0, 1000, 2000]
 
     # -- fencing and watches
@@ -213,26 +237,27 @@ class RequestsContract(StoreSuite):
         self, storage: StorageFixture, write: Callable[[Store], None], end: str
     ) -> None:
         first, second = opened(storage), opened(storage)
-        first.claim(FIRST_ID)
-        first.load()
+        first.perform(Claim(FIRST_ID))
+        first.perform(Load())
         end_role(storage, first, end)
-        assert second.claim(SECOND_ID) == 2
+        assert second.perform(Claim(SECOND_ID)) == 2
         storage.request_reassignments(Targets.of([(("orders", 2), (3,))]))
         storage.request_preferred_election([("orders", 0)])
         storage.notify_isr_changes([("orders", 1)])
         with pytest.raises(ControllerFenced):
             write(first)
-        assert second.read_deletions() == {"leaving_topic"}
-        assert targets_by_partition(second.read_reassignments()) == {("orders", 2): (3,)}
-        assert second.read_preferred_election() == (("orders", 0),)
-        assert second.read_isr_changes().items == (("orders", 1),)
+        assert second.perform(ReadDeletions()) == {"leaving_topic"}
+        assert targets_by_partition(second.perform(ReadReassignments())) == {("orders", 2): (3,)}
+        assert second.perform(ReadPreferredElection()) == (("orders", 0),)
+        assert second.perform(ReadIsrChanges()).items == (("orders", 1),)
 
     def test_released_store_has_no_request_watches(self, storage: StorageFixture) -> None:
         notified: list[Event] = []
         store, _ = controller_of(storage, notified)
-        for read in (store.read_deletions, store.read_reassignments, store.read_preferred_election):
-            read()
-        store.release()
+        requests: tuple[StoreRead[Any], ...] = ReadDeletions(), ReadReassignments(), ReadPreferredElection()
+        for request in requests:
+            store.perform(request)
+        store.perform(ReleaseRole())
         storage.settle()
         notified.clear()
         storage.mark_for_deletion(["orders"])
@@ -241,20 +266,19 @@ class RequestsContract(StoreSuite):
         storage.notify_isr_changes([("orders", 1)])
         storage.notify_log_dir_event(3)
         storage.configure_topic("orders", {"min.insync.replicas": "3"})
-        opened(storage).create_topics(small_table({"new": [(1,)]}), ({},))
+        opened(storage).perform(CreateTopics(small_table({"new": [(1,)]}), ({},)))
         storage.settle()
         assert notified == []
 
     def test_closed_store_refuses_request_calls(self, storage: StorageFixture) -> None:
         store = opened(storage)
         store.close()
-        for call in (
-            store.read_topic_names, store.read_deletions, store.read_reassignments, store.read_preferred_election,
-            store.read_isr_changes, store.read_log_dir_events, store.drop_preferred_election,
-            lambda: store.read_topics(("orders",)), lambda: store.read_topic_settings(("orders",)),
-            lambda: store.create_topics(small_table({"new": [(1,)]}), ({},)),
-            lambda: store.write_assignments(small_table({"orders": [(1,)]})),
-            lambda: store.queue_deletions(("orders",)), lambda: store.allocate_producer_ids(1),
-        ):  # fmt: skip
+        requests: tuple[StoreRequest[Any], ...] = (
+            ReadTopicNames(), ReadDeletions(), ReadReassignments(), ReadPreferredElection(), ReadIsrChanges(),
+            ReadLogDirEvents(), DropPreferredElection(), ReadTopics(("orders",)), ReadTopicSettings(("orders",)),
+            CreateTopics(small_table({"new": [(1,)]}), ({},)), WriteAssignments(small_table({"orders": [(1,)]})),
+            QueueDeletions(("orders",)), AllocateProducerIds(1),
+        )  # fmt: skip
+        for request in requests:
             with pytest.raises(StoreError):
-                call()
+                store.perform(request)

@@ -14,6 +14,22 @@ from kframe.model.events import BrokerDefaultsChanged, Event, TopicModified, Top
 from kframe.model.ids import NO_STATE
 from kframe.model.tables import TopicSettings, TopicTable, reassignment_flags
 from kframe.model.topics import UNSET
+from kframe.ports.store_requests import (
+    AssignTopicIds,
+    Claim,
+    CreateTopics,
+    DeleteTopics,
+    Load,
+    ReadConfigs,
+    ReadDeletions,
+    ReadStates,
+    ReadTopicNames,
+    ReadTopics,
+    ReadTopicSettings,
+    ReleaseRole,
+    WriteAssignments,
+    WriteConfigs,
+)
 from kframe.testing.clusters import described, small_table
 from kframe.testing.store_fixture import (
     FIRST_ID,
@@ -35,24 +51,27 @@ class TopicsContract(StoreSuite):
 
     def test_topics_are_read_by_name(self, storage: StorageFixture) -> None:
         store, _ = controller_of(storage)
-        assert store.read_topic_names() == {"orders", "empty.topic", "leaving_topic"}
-        table = store.read_topics(("empty.topic", "nowhere", "orders"))
+        assert store.perform(ReadTopicNames()) == {"orders", "empty.topic", "leaving_topic"}
+        table = store.perform(ReadTopics(("empty.topic", "nowhere", "orders")))
         assert table_as_read(table) == {
             "empty.topic": [((1, 2), (), ()), ((2, 1), (), ())],
             "orders": [((1, 2, 3), (), ()), ((2, 3, 4, 1), (2, 3), (1,)), ((3, 1), (), ())],
         }
         assert list(table_as_read(table)) == ["empty.topic", "orders"]
-        assert len(store.read_topics(())) == 0
+        assert len(store.perform(ReadTopics(()))) == 0
 
     def test_new_topics_are_stored_completely(self, storage: StorageFixture) -> None:
         store = opened(storage)
         table = small_table({"first": [(3, 1), (1, 9)], "second": [(2,)]})
-        assert store.create_topics(table, ({UNCLEAN: "true", MIN_INSYNC: "2"}, {})) == (OK, OK)
-        topics = store.read_topics(("first", "second"))
+        assert store.perform(CreateTopics(table, ({UNCLEAN: "true", MIN_INSYNC: "2"}, {}))) == (OK, OK)
+        topics = store.perform(ReadTopics(("first", "second")))
         assert table_as_read(topics) == table_as_read(table)
         assert len({*topics.topic_ids, None}) == 3, "each has an id that no other has"
-        assert store.read_topic_settings(("first", "second")) == (TopicSettings(1, 2), TopicSettings(UNSET, UNSET))
-        loaded = store.load()
+        assert store.perform(ReadTopicSettings(("first", "second"))) == (
+            TopicSettings(1, 2),
+            TopicSettings(UNSET, UNSET),
+        )
+        loaded = store.perform(Load())
         assert loaded.topics.find_id(topics.topic_ids[0] or b"") == loaded.topics.find("first")
         assert loaded.row("first", 1) is not None
         assert int(loaded.partitions.partition_epoch[loaded.row("first", 1) or 0]) == NO_STATE
@@ -60,32 +79,32 @@ class TopicsContract(StoreSuite):
     def test_new_topics_without_ids(self, storage: StorageFixture) -> None:
         store = opened(storage)
         table = replace(small_table({"named": [(1,)]}), topic_ids=(bytes(range(16)),))
-        assert store.create_topics(small_table({"bare": [(1, 2)]}), ({},), with_ids=False) == (OK,)
-        assert store.create_topics(table, ({},), with_ids=False) == (OK,)
-        assert store.read_topics(("bare", "named")).topic_ids == (None, bytes(range(16)))
-        loaded = store.load()
+        assert store.perform(CreateTopics(small_table({"bare": [(1, 2)]}), ({},), with_ids=False)) == (OK,)
+        assert store.perform(CreateTopics(table, ({},), with_ids=False)) == (OK,)
+        assert store.perform(ReadTopics(("bare", "named"))).topic_ids == (None, bytes(range(16)))
+        loaded = store.perform(Load())
         assert not loaded.topics.ids[loaded.topics.find("bare")].any()
 
     def test_topic_that_exists_is_not_created_again(self, storage: StorageFixture) -> None:
         store = opened(storage)
-        before = described(store.load())
+        before = described(store.perform(Load()))
         table = small_table({"fresh": [(1,)], "orders": [(9,)], "other": [(2,)]})
-        assert store.create_topics(table, ({}, {UNCLEAN: "false"}, {})) == (OK, EXISTS, OK)
-        after = described(store.load())
+        assert store.perform(CreateTopics(table, ({}, {UNCLEAN: "false"}, {}))) == (OK, EXISTS, OK)
+        after = described(store.perform(Load()))
         assert {name: after[name] for name in before} == before
         assert after.keys() - before.keys() == {"fresh-0", "other-0"}
-        assert store.read_topic_settings(("orders",)) == (TopicSettings(1, 2),)
+        assert store.perform(ReadTopicSettings(("orders",))) == (TopicSettings(1, 2),)
 
     def test_topic_watch_fires_once_until_read_rearms_it(self, storage: StorageFixture) -> None:
         notified: list[Event] = []
         store, _ = controller_of(storage, notified)
         other = opened(storage)
         for name in ("one", "two"):
-            other.create_topics(small_table({name: [(1,)]}), ({},))
+            other.perform(CreateTopics(small_table({name: [(1,)]}), ({},)))
         storage.settle()
         assert notified == [TopicsChanged()]
-        assert store.read_topic_names() >= {"one", "two"}
-        store.delete_topics(("one",))
+        assert store.perform(ReadTopicNames()) >= {"one", "two"}
+        store.perform(DeleteTopics(("one",)))
         storage.settle()
         assert notified == [TopicsChanged(), TopicsChanged()]
 
@@ -93,36 +112,36 @@ class TopicsContract(StoreSuite):
     def test_assignment_watch_fires_once_and_names_the_topic(self, storage: StorageFixture, arm: str) -> None:
         notified: list[Event] = []
         store, _ = controller_of(storage, notified)
-        table = store.read_topics(("orders",))
-        assert store.write_assignments(table) == (OK,)
+        table = store.perform(ReadTopics(("orders",)))
+        assert store.perform(WriteAssignments(table)) == (OK,)
         storage.settle()
         assert notified == []
         storage.drop_controller()
         other = opened(storage)
-        other.claim(SECOND_ID)
-        other.load()
+        other.perform(Claim(SECOND_ID))
+        other.perform(Load())
         for expected in (1, 2):
             for _ in range(2):
-                assert other.write_assignments(table) == (OK,)
+                assert other.perform(WriteAssignments(table)) == (OK,)
             storage.settle()
             assert notified.count(TopicModified("orders")) == expected
             if arm == "load":
-                store.load()
+                store.perform(Load())
             else:
-                store.read_topics(("orders",))
+                store.perform(ReadTopics(("orders",)))
 
     def test_assignments_are_replaced_completely(self, storage: StorageFixture) -> None:
         store, cluster = controller_of(storage)
-        before, ids = described(cluster), store.read_topics(("orders",)).topic_ids
+        before, ids = described(cluster), store.perform(ReadTopics(("orders",))).topic_ids
         replicas = Ragged.of([(3, 2, 1), (4, 2), (9, 3, 1), (1, 2)])
         flags = reassignment_flags(
             replicas, adding=Ragged.of([(), (), (9,), ()]), removing=Ragged.of([(), (), (3,), ()])
         )
         table = TopicTable(("orders",), ids, np.array([4], np.int32), replicas, flags)
-        assert store.write_assignments(table) == (OK,)
-        topics = store.read_topics(("orders",))
+        assert store.perform(WriteAssignments(table)) == (OK,)
+        topics = store.perform(ReadTopics(("orders",)))
         assert (table_as_read(topics), topics.topic_ids) == (table_as_read(table), ids)
-        after = described(store.load())
+        after = described(store.perform(Load()))
         for number in range(3):
             for field in ("leader", "isr", "leader_epoch", "partition_epoch", "controller_epoch"):
                 assert after[f"orders-{number}"][field] == before[f"orders-{number}"][field]
@@ -133,40 +152,43 @@ class TopicsContract(StoreSuite):
 
     def test_assignment_by_other_controller_is_stale_until_read(self, storage: StorageFixture) -> None:
         store, _ = controller_of(storage)
-        topics = store.read_topics(("orders", "empty.topic"))
+        topics = store.perform(ReadTopics(("orders", "empty.topic")))
         storage.drop_controller()
         other = opened(storage)
-        other.claim(SECOND_ID)
-        other.load()
+        other.perform(Claim(SECOND_ID))
+        other.perform(Load())
         replacement = small_table({"orders": [(3,), (4,), (1,)]})
-        assert other.write_assignments(replacement) == (OK,)
-        other.release()
-        assert store.claim(FIRST_ID) == 3
-        assert store.write_assignments(topics) == (STALE, OK)
-        assert table_as_read(store.read_topics(("orders",))) == table_as_read(replacement)
-        assert store.write_assignments(small_table({"nowhere": [(1,)], "orders": [(1,), (2,), (3,)]})) == (MISSING, OK)
-        assert table_as_read(store.read_topics(("orders",)))["orders"][0] == ((1,), (), ())
+        assert other.perform(WriteAssignments(replacement)) == (OK,)
+        other.perform(ReleaseRole())
+        assert store.perform(Claim(FIRST_ID)) == 3
+        assert store.perform(WriteAssignments(topics)) == (STALE, OK)
+        assert table_as_read(store.perform(ReadTopics(("orders",)))) == table_as_read(replacement)
+        assert store.perform(WriteAssignments(small_table({"nowhere": [(1,)], "orders": [(1,), (2,), (3,)]}))) == (
+            MISSING,
+            OK,
+        )
+        assert table_as_read(store.perform(ReadTopics(("orders",))))["orders"][0] == ((1,), (), ())
 
     def test_own_assignment_writes_are_not_stale(self, storage: StorageFixture) -> None:
         store, _ = controller_of(storage)
         for first in (2, 1, 2):
-            assert store.write_assignments(small_table({"empty.topic": [(first, 3), (2, 1)]})) == (OK,)
+            assert store.perform(WriteAssignments(small_table({"empty.topic": [(first, 3), (2, 1)]}))) == (OK,)
 
     def test_assigned_topic_ids_are_stored(self, storage: StorageFixture) -> None:
         store, _ = controller_of(storage)
         names = ("orders", "empty.topic")
-        ids = store.assign_topic_ids(names)
+        ids = store.perform(AssignTopicIds(names))
         assert [len(topic_id) for topic_id in ids] == [16, 16]
         assert len({*ids, bytes(16)}) == 3
-        assert store.read_topics(names).topic_ids == ids
-        loaded = store.load().topics
+        assert store.perform(ReadTopics(names)).topic_ids == ids
+        loaded = store.perform(Load()).topics
         assert [loaded.find_id(topic_id) for topic_id in ids] == [loaded.find(name) for name in names]
-        assert store.assign_topic_ids(()) == ()
+        assert store.perform(AssignTopicIds(())) == ()
 
     def test_settings_are_limited_to_controller_keys(self, storage: StorageFixture) -> None:
         store, _ = controller_of(storage)
         expected = (TopicSettings(0, 1), TopicSettings(1, 2), TopicSettings(UNSET, UNSET))
-        assert store.read_topic_settings(("leaving_topic", "orders", "empty.topic")) == expected
+        assert store.perform(ReadTopicSettings(("leaving_topic", "orders", "empty.topic"))) == expected
 
     def test_settings_change_event_names_topic(self, storage: StorageFixture) -> None:
         notified: list[Event] = []
@@ -176,66 +198,66 @@ class TopicsContract(StoreSuite):
         storage.settle()
         assert notified == [TopicSettingsChanged("empty.topic"), TopicSettingsChanged("orders")]
         expected = (TopicSettings(1, UNSET), TopicSettings(1, 3))
-        assert store.read_topic_settings(("empty.topic", "orders")) == expected
-        loaded = store.load().topics
+        assert store.perform(ReadTopicSettings(("empty.topic", "orders"))) == expected
+        loaded = store.perform(Load()).topics
         assert loaded.unclean[loaded.find("empty.topic") or 0] == 1
 
     def test_all_settings_are_replaced_and_notified(self, storage: StorageFixture) -> None:
         notified: list[Event] = []
         store, _ = controller_of(storage, notified)
-        assert dict(store.read_configs("orders")) == {UNCLEAN: "true", MIN_INSYNC: "2"}
-        assert (dict(store.read_configs("empty.topic")), dict(store.read_configs(None))) == ({}, {})
+        assert dict(store.perform(ReadConfigs("orders"))) == {UNCLEAN: "true", MIN_INSYNC: "2"}
+        assert (dict(store.perform(ReadConfigs("empty.topic"))), dict(store.perform(ReadConfigs(None)))) == ({}, {})
         other = opened(storage)
-        other.write_configs("orders", {"retention.ms": "5", UNCLEAN: "false"})
-        store.write_configs(None, {MIN_INSYNC: "2"})
-        store.write_configs("empty.topic", {})
+        other.perform(WriteConfigs("orders", {"retention.ms": "5", UNCLEAN: "false"}))
+        store.perform(WriteConfigs(None, {MIN_INSYNC: "2"}))
+        store.perform(WriteConfigs("empty.topic", {}))
         storage.settle()
         assert notified == [
             TopicSettingsChanged("orders"),
             BrokerDefaultsChanged(),
             TopicSettingsChanged("empty.topic"),
         ]
-        assert dict(store.read_configs("orders")) == {"retention.ms": "5", UNCLEAN: "false"}
-        assert dict(other.read_configs(None)) == {MIN_INSYNC: "2"}
-        assert store.read_topic_settings(("orders", "empty.topic")) == (
+        assert dict(store.perform(ReadConfigs("orders"))) == {"retention.ms": "5", UNCLEAN: "false"}
+        assert dict(other.perform(ReadConfigs(None))) == {MIN_INSYNC: "2"}
+        assert store.perform(ReadTopicSettings(("orders", "empty.topic"))) == (
             TopicSettings(0, UNSET),
             TopicSettings(UNSET, UNSET),
         )
 
     def test_assignment_with_fewer_partitions_drops_states(self, storage: StorageFixture) -> None:
         store, _ = controller_of(storage)
-        assert store.write_assignments(small_table({"empty.topic": [(1, 2)]})) == (OK,)
-        assert table_as_read(store.read_topics(("empty.topic",))) == {"empty.topic": [((1, 2), (), ())]}
+        assert store.perform(WriteAssignments(small_table({"empty.topic": [(1, 2)]}))) == (OK,)
+        assert table_as_read(store.perform(ReadTopics(("empty.topic",)))) == {"empty.topic": [((1, 2), (), ())]}
 
     def test_deleted_topic_removes_states_settings_and_mark(self, storage: StorageFixture) -> None:
         store, cluster = controller_of(storage)
-        (old_id,) = store.assign_topic_ids(("orders",))
-        store.delete_topics(("leaving_topic", "orders"))
-        assert store.read_topic_names() == {"empty.topic"}
-        assert store.read_deletions() == frozenset()
-        assert set(described(store.load())) == {"empty.topic-0", "empty.topic-1"}
-        assert not store.read_states(cluster, np.arange(3, dtype=np.int32)).exists.any()
-        store.delete_topics(("orders", "nowhere"))
-        assert store.create_topics(small_table({"orders": [(1, 2)]}), ({},)) == (OK,)
-        recreated = store.read_topics(("orders",))
+        (old_id,) = store.perform(AssignTopicIds(("orders",)))
+        store.perform(DeleteTopics(("leaving_topic", "orders")))
+        assert store.perform(ReadTopicNames()) == {"empty.topic"}
+        assert store.perform(ReadDeletions()) == frozenset()
+        assert set(described(store.perform(Load()))) == {"empty.topic-0", "empty.topic-1"}
+        assert not store.perform(ReadStates(cluster, np.arange(3, dtype=np.int32))).exists.any()
+        store.perform(DeleteTopics(("orders", "nowhere")))
+        assert store.perform(CreateTopics(small_table({"orders": [(1, 2)]}), ({},))) == (OK,)
+        recreated = store.perform(ReadTopics(("orders",)))
         assert recreated.topic_ids[0] not in (None, old_id)
-        assert described(store.load())["orders-0"]["leader"] is None
-        assert store.read_topic_settings(("orders",)) == (TopicSettings(UNSET, UNSET),)
+        assert described(store.perform(Load()))["orders-0"]["leader"] is None
+        assert store.perform(ReadTopicSettings(("orders",))) == (TopicSettings(UNSET, UNSET),)
 
     @pytest.mark.parametrize("end", ["release", "expire", "drop"])
     def test_deposed_controller_writes_no_topics(self, storage: StorageFixture, end: str) -> None:
         first, second = opened(storage), opened(storage)
-        first.claim(FIRST_ID)
-        first.load()
+        first.perform(Claim(FIRST_ID))
+        first.perform(Load())
         end_role(storage, first, end)
-        assert second.claim(SECOND_ID) == 2
-        before = described(second.load())
+        assert second.perform(Claim(SECOND_ID)) == 2
+        before = described(second.perform(Load()))
         for write in (
-            lambda: first.write_assignments(small_table({"orders": [(9,), (9,), (9,)]})),
-            lambda: first.assign_topic_ids(("orders",)),
-            lambda: first.delete_topics(("orders",)),
+            lambda: first.perform(WriteAssignments(small_table({"orders": [(9,), (9,), (9,)]}))),
+            lambda: first.perform(AssignTopicIds(("orders",))),
+            lambda: first.perform(DeleteTopics(("orders",))),
         ):
             with pytest.raises(ControllerFenced):
                 write()
-        assert described(second.load()) == before
-        assert second.read_topics(("orders",)).topic_ids == (None,)
+        assert described(second.perform(Load())) == before
+        assert second.perform(ReadTopics(("orders",))).topic_ids == (None,)

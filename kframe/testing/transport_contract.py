@@ -31,8 +31,8 @@ from kframe.model.events import (
     StopReplicaResponseReceived,
     UpdateMetadataResponseReceived,
 )
-from kframe.model.ports import Acknowledging, Transport
 from kframe.model.requests import ControlRequests
+from kframe.ports.transport import Acknowledging, Transport
 from kframe.testing.clusters import cluster_of, healthy, requests_of, rows_of
 from kframe.testing.transport_batches import (
     big_batch,

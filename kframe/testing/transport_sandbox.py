@@ -8,7 +8,7 @@ from typing import Protocol
 from kframe.embedded import EmbeddedBrokers, Request, VirtualClock
 from kframe.embedded.brokers import NONE, REQUEST_TIMEOUT_MS, SILENT
 from kframe.model.cluster import ClusterState
-from kframe.model.ports import Transport
+from kframe.ports.transport import Transport
 
 
 class TransportSandbox(Protocol):

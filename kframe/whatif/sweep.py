@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from kframe.engines.choice import failures_of
 from kframe.engines.results.sweep import Sweep
+from kframe.ports.progress import Progress, ignore_progress
 from kframe.snapshot import Snapshot
-from kframe.snapshot.files import Progress, ignore_progress
 
 
 def sweep(

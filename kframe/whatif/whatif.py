@@ -33,9 +33,9 @@ from kframe.engines.results.outcome import FailOn, Operation, Outcome, StepOutco
 from kframe.engines.script import Script, Step, groups, step_name
 from kframe.errors import InputError, ParameterError
 from kframe.model.texts import counted
+from kframe.ports.progress import Progress, ignore_progress
 from kframe.snapshot.content import brokers_text
 from kframe.snapshot.controllers import broker_refusal, node_text
-from kframe.snapshot.files import Progress, ignore_progress
 
 if TYPE_CHECKING:
     from kframe.core.selectors.leader_selection import FaultKind
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from kframe.model.events import ElectionType, TopicPartition
     from kframe.model.ids import ElectionKind
     from kframe.model.plan import Plan
-    from kframe.model.ports import Clock
+    from kframe.ports.clock import Clock
     from kframe.snapshot import Snapshot
 
 

@@ -7,8 +7,8 @@ from typing import Final
 
 import pytest
 
-from kframe.api.settings import Setting, Settings
 from kframe.cli.run import RECORDING, NetworkSettings, own_id, risks
+from kframe.settings.settings import Setting, Settings
 from tests.architecture.source import ROOT
 
 PAGES: Final = sorted(

@@ -13,11 +13,11 @@ from queue import SimpleQueue
 
 import pytest
 
-from kframe.api.builder import ControllerBuilder
-from kframe.api.controller import Controller
 from kframe.cli.monitor import CLIENTS_MAX, LISTENER, Monitor, is_loopback, parse_address
 from kframe.embedded import MemoryEnsemble, RecordingTransport
 from kframe.errors import ConfigError
+from kframe.runtime.builder import ControllerBuilder
+from kframe.runtime.controller import Controller
 from kframe.testing.clusters import cluster_of, healthy
 from verification.support.descriptors import exhausted_descriptors
 

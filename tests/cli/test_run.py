@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from kframe.api.settings import Setting, Settings
 from kframe.cli.logs import CONTROLLER_LOG, STATE_CHANGE_LOG, start_logs
 from kframe.cli.output import BadInput
 from kframe.cli.run import RECORDING, WIRE, NetworkSettings, assemble, network_settings, own_id, risks, summary
@@ -19,6 +18,7 @@ from kframe.embedded import MemoryEnsemble
 from kframe.errors import ConfigError
 from kframe.plugin import ServerSpec, TransportSpec, hookimpl
 from kframe.registry.registry import Registry, build_registry
+from kframe.settings.settings import Setting, Settings
 from kframe.testing.clusters import cluster_of, healthy
 
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from kframe.api.settings import Settings
 from kframe.cli.output import BadInput
 from kframe.cli.run import RECORDING, NetworkSettings, assemble, summary
 from kframe.cli.selectors import configured_selectors
@@ -18,6 +17,7 @@ from kframe.errors import KframeError
 from kframe.model.ids import ElectionKind
 from kframe.plugin import Option, SelectorSpec, Tier, hookimpl
 from kframe.registry.registry import Registry, build_registry
+from kframe.settings.settings import Settings
 from kframe.testing.clusters import cluster_of
 from tests.cli.running import kframe
 

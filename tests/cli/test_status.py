@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from kframe.api.builder import ControllerBuilder
 from kframe.cli.monitor import LISTENER, Monitor
 from kframe.cli.status import Page, fetch_page, report, show
 from kframe.embedded import MemoryEnsemble, RecordingTransport
 from kframe.model.config import ControllerConfig
+from kframe.ports.live_cluster import ClusterStatus, LiveCounts
+from kframe.runtime.builder import ControllerBuilder
 from kframe.snapshot.instances import Instance
-from kframe.snapshot.live import ClusterStatus, LiveCounts
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
 
 ACTIVE = Instance(1000, "h1", 11, 0, "token-a")

@@ -9,6 +9,7 @@ from kframe.model.events import (
     StopReplicaResponseReceived,
 )
 from kframe.model.ids import NO_BROKER_EPOCH, ReplicaState
+from kframe.ports.store_requests import ReadDeletions, ReadTopicNames
 from kframe.testing.clusters import healthy
 from tests.core.driver import Driver, quiet
 
@@ -53,7 +54,7 @@ def states(driver: Driver, name: str) -> dict[int, ReplicaState]:
 
 
 def is_deleted(driver: Driver, name: str = "t") -> bool:
-    stored = name in driver.store.read_topic_names() or name in driver.store.read_deletions()
+    stored = name in driver.store.perform(ReadTopicNames()) or name in driver.store.perform(ReadDeletions())
     known = name in driver.cluster.topics
     assert stored == known
     return not known

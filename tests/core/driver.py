@@ -34,9 +34,9 @@ from kframe.model.events import (
     Reelect,
 )
 from kframe.model.ids import NO_STATE
-from kframe.model.ports import Transport
-from kframe.model.store_requests import WriteStates
 from kframe.model.tables import RequestedPartitions, TopicTable
+from kframe.ports.store_requests import Claim, CreateTopics, Load, WriteStates
+from kframe.ports.transport import Transport
 from kframe.runtime.event_logs import EventLogs
 from kframe.runtime.perform import Performer
 from kframe.testing.clusters import PartitionSpec, cluster_of, registration, rows_of, small_table
@@ -92,9 +92,9 @@ class Driver:
 
     def adopt(self) -> Context:
         """Make the controller active without a failover. Return its context."""
-        controller_epoch = self.store.claim(CONTROLLER_ID)
+        controller_epoch = self.store.perform(Claim(CONTROLLER_ID))
         assert controller_epoch is not None
-        self._settle(self.controller.adopt(self.store.load(), controller_epoch))
+        self._settle(self.controller.adopt(self.store.perform(Load()), controller_epoch))
         return self.context
 
     def handle(self, event: Event) -> None:
@@ -168,7 +168,7 @@ class Driver:
 
     def create_topics(self, topics: Mapping[str, Sequence[tuple[int, ...]]]) -> None:
         """Create topics from outside, as an admin tool does."""
-        self.connect().create_topics(small_table(topics), ({},) * len(topics))
+        self.connect().perform(CreateTopics(small_table(topics), ({},) * len(topics)))
 
     def write_topics(self, table: TopicTable) -> None:
         """Write the assignments of topics from outside, as an admin tool does."""

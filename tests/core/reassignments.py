@@ -13,6 +13,7 @@ from kframe.model.events import (
     ReassignmentsStored,
 )
 from kframe.model.tables import Targets
+from kframe.ports.store_requests import ReadReassignments
 from kframe.testing.clusters import PartitionSpec
 from tests.core.driver import Driver
 
@@ -62,7 +63,7 @@ def store_reassignments(driver: Driver, targets: TargetLists) -> None:
 
 def stored_targets(driver: Driver) -> dict[str, tuple[int, ...]]:
     """Return the stored reassignment: target replicas by partition."""
-    targets = driver.store.read_reassignments()
+    targets = driver.store.perform(ReadReassignments())
     if targets is None:
         return {}
     names = zip(targets.topic.tolist(), targets.partition.tolist(), strict=True)

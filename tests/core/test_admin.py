@@ -13,7 +13,7 @@ from kframe.core.operations.dispatch import OPERATIONS, REFUSALS
 from kframe.core.operations.topic_requests import TopicsResponse, leaderless_topics
 from kframe.embedded import Api
 from kframe.errors import ErrorCode
-from kframe.model import events, store_requests
+from kframe.model import events
 from kframe.model.admin import ConfigChange, FeatureUpdate, NewPartitions, NewTopic
 from kframe.model.columns import Ragged
 from kframe.model.effects import Reply
@@ -25,6 +25,7 @@ from kframe.model.events import (
     SessionExpired,
 )
 from kframe.model.tables import RequestedPartitions, Targets
+from kframe.ports import store_requests
 from kframe.testing.clusters import PartitionSpec, healthy
 from tests.core.driver import Driver, quiet
 

@@ -15,8 +15,8 @@ from kframe.errors import ErrorCode
 from kframe.model.columns import Ragged
 from kframe.model.events import AlterPartitionRequested
 from kframe.model.ids import RecoveryState
-from kframe.model.store_requests import ReadController, WriteStates
 from kframe.model.tables import RequestedPartitions
+from kframe.ports.store_requests import ReadController, WriteStates
 from kframe.testing.clusters import PartitionSpec, registration
 from tests.core.driver import Driver, quiet
 

@@ -14,7 +14,7 @@ from kframe.model.events import (
     UpdateMetadataResponseReceived,
 )
 from kframe.model.ids import NO_BROKER_EPOCH, NO_STATE, PartitionState, ReplicaFlag
-from kframe.model.store_requests import DropNotifications
+from kframe.ports.store_requests import DropNotifications, ReadIsrChanges, ReadLogDirEvents
 from kframe.testing.clusters import PartitionSpec, healthy
 from tests.core.driver import Driver, erase, kinds, quiet, state_of
 
@@ -62,7 +62,7 @@ def test_isr_change_notification_refreshes_and_announces_partitions() -> None:
     assert driver.recipients(Api.UPDATE_METADATA, "t-0") == driver.recipients(Api.UPDATE_METADATA, "u-0") == [1, 2, 3]
     assert driver.entries(Api.UPDATE_METADATA, "t-0")[3]["isr"] == [1]
     assert driver.recipients(Api.UPDATE_METADATA, "t-1") == []
-    assert driver.store.read_isr_changes().paths == ()
+    assert driver.store.perform(ReadIsrChanges()).paths == ()
     assert driver.writes() == []
 
 
@@ -82,7 +82,7 @@ def test_isr_change_notification_of_unknown_partition_is_deleted() -> None:
     driver = make_driver()
     driver.ensemble.notify_isr_changes([("nowhere", 0)])
     driver.handle(IsrChangesNotified())
-    assert (driver.batches, driver.store.read_isr_changes().paths) == ([], ())
+    assert (driver.batches, driver.store.perform(ReadIsrChanges()).paths) == ([], ())
 
 
 def test_notification_during_processing_causes_another_event() -> None:
@@ -93,7 +93,7 @@ def test_notification_during_processing_causes_another_event() -> None:
     driver.before(DropNotifications, lambda: driver.ensemble.notify_isr_changes([("t", 1)]))
     driver.handle(IsrChangesNotified())
     assert driver.events[:1] == [IsrChangesNotified()]
-    assert driver.store.read_isr_changes().items == (("t", 1),)
+    assert driver.store.perform(ReadIsrChanges()).items == (("t", 1),)
 
 
 # -- 12
@@ -109,7 +109,7 @@ def test_log_dir_event_sends_leader_and_isr_to_broker() -> None:
     assert (request["broker"], set(request["partitions"])) == (1, set(NAMES))
     assert {(entry["leader_epoch"], entry["is_new"]) for entry in request["partitions"].values()} == {(0, False)}
     assert driver.writes() == []
-    assert driver.store.read_log_dir_events().paths == ()
+    assert driver.store.perform(ReadLogDirEvents()).paths == ()
 
 
 def test_storage_error_takes_replica_offline() -> None:

@@ -36,9 +36,9 @@ from kframe.model.events import (
     Event,
     ReassignmentRequested,
 )
-from kframe.model.ports import MayAct, Notify
 from kframe.model.requests import ControlRequests
 from kframe.model.tables import RequestedPartitions, Targets
+from kframe.ports.store import MayAct, Notify
 from kframe.runtime.loop import ControllerLoop
 from kframe.testing.clusters import registration
 from tests.fresh import in_fresh_process

@@ -31,7 +31,7 @@ from kframe.model.events import (
     SessionExpired,
 )
 from kframe.model.ids import NO_BROKER_EPOCH, PartitionState, ReplicaState
-from kframe.model.store_requests import Claim, Load, Prepare, ReadBrokers, ReadController, WriteStates
+from kframe.ports.store_requests import Claim, Load, Prepare, ReadBrokers, ReadController, WriteStates
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
 from tests.cluster_strategies import clusters
 from tests.core.driver import CONTROLLER_ID, Driver, active, kinds, state_of
@@ -41,7 +41,7 @@ def usurp(driver: Driver) -> None:
     """Give the controller role to another controller."""
     driver.ensemble.drop_controller()
     rival = driver.connect()
-    assert rival.claim(7) is not None
+    assert rival.perform(Claim(7)) is not None
 
 
 # -- failover
@@ -194,7 +194,7 @@ def test_standby_reads_id_of_active_controller() -> None:
     """controller 3.1: who finds a controller stops."""
     driver = Driver(cluster_of({"t": [healthy(1)]}, (1,)))
     rival = driver.connect()
-    rival.claim(7)
+    rival.perform(Claim(7))
     driver.handle(Reelect())
     assert kinds(driver.effects) == ["ReadController"]
     assert (driver.controller.active, driver.controller.active_controller) == (False, 7)
@@ -204,7 +204,7 @@ def test_lost_controller_election_is_not_a_failure() -> None:
     """controller 3.1: controller epoch and role are claimed in one."""
     driver = Driver(cluster_of({"t": [healthy(1)]}, (1,)))
     rival = driver.connect()
-    driver.before(Claim, lambda: rival.claim(7))
+    driver.before(Claim, lambda: rival.perform(Claim(7)))
     driver.handle(Reelect())
     assert (driver.controller.active, driver.controller.active_controller) == (False, 7)
 
@@ -224,14 +224,14 @@ def test_controller_resigns_if_another_is_active(event: Event) -> None:
     driver.handle(event)
     assert kinds(driver.effects) == ["ReadController", "Resigned"]
     assert (driver.controller.active, driver.controller.active_controller) == (False, 7)
-    assert driver.store.controller() == 7
+    assert driver.store.perform(ReadController()).controller_id == 7
 
 
 def test_controller_resigns_if_another_session_holds_role() -> None:
     driver = active(healthy(1))
     driver.ensemble.drop_controller()
     namesake = driver.connect()
-    namesake.claim(CONTROLLER_ID)
+    namesake.perform(Claim(CONTROLLER_ID))
     driver.handle(ControllerChanged())
     assert not driver.controller.active
 
@@ -248,7 +248,7 @@ def test_requested_resignation_releases_role() -> None:
     driver = active(healthy(1))
     driver.handle(ResignRequested())
     assert driver.effects == [Resigned("asked to resign", release=True)]
-    assert driver.store.controller() == -1
+    assert driver.store.perform(ReadController()).controller_id == -1
 
 
 @pytest.mark.parametrize("event", [SessionExpired(), ResignRequested()], ids=lambda event: type(event).__name__)
@@ -273,7 +273,7 @@ def test_fenced_controller_resigns_without_release() -> None:
     assert not last.release
     assert not driver.controller.active
     assert not driver.controller.busy
-    assert driver.store.controller() == 7
+    assert driver.store.perform(ReadController()).controller_id == 7
     assert state_of(driver.stored("t-0")) == (1, (1, 2), 0)
     assert driver.batches == []
 
@@ -290,7 +290,7 @@ def test_failed_effect_resigns_and_releases_role(kind: type[Effect], error: Kfra
     last = driver.effects[-1]
     assert last == Resigned(str(error), release=True)
     assert not driver.controller.active
-    assert driver.store.controller() == -1
+    assert driver.store.perform(ReadController()).controller_id == -1
 
 
 @pytest.mark.parametrize("kind", [Prepare, Load], ids=lambda kind: kind.__name__)
@@ -299,7 +299,7 @@ def test_failure_during_failover_releases_role(kind: type[Effect]) -> None:
     driver.fail(kind, StoreError("down"))
     driver.handle(Reelect())
     assert not driver.controller.active
-    assert driver.store.controller() == -1
+    assert driver.store.perform(ReadController()).controller_id == -1
     assert isinstance(driver.effects[-1], Resigned)
 
 
@@ -375,7 +375,7 @@ def test_event_during_operation_raises() -> None:
     assert driver.controller.busy
     with pytest.raises(BrokenInvariant, match="BrokersChanged received while busy"):
         driver.controller.step(BrokersChanged())
-    assert driver.controller.step(Done(effect.perform(driver.store, driver.cluster))) == []
+    assert driver.controller.step(Done(driver.store.perform(effect))) == []
     assert not driver.controller.busy
 
 

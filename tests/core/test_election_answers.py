@@ -12,7 +12,7 @@ from kframe.model.events import (
     ElectionType,
     TopicPartition,
 )
-from kframe.model.store_requests import WriteStates
+from kframe.ports.store_requests import WriteStates
 from kframe.testing.clusters import PartitionSpec, healthy
 from tests.core.driver import Driver, active
 

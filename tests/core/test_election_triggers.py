@@ -21,6 +21,7 @@ from kframe.model.events import (
 )
 from kframe.model.ids import NO_BROKER_EPOCH, ElectionKind
 from kframe.model.tables import Targets
+from kframe.ports.store_requests import ReadPreferredElection
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
 from tests.core.driver import Driver, active
 from tests.core.elections import UNCLEAN, RecordingSelection
@@ -109,7 +110,7 @@ def test_stored_preferred_election_is_always_deleted(partitions: tuple[TopicPart
     driver.ensemble.request_preferred_election(partitions)
     driver.events.clear()
     driver.handle(PreferredElectionStored())
-    assert driver.store.read_preferred_election() is None
+    assert driver.store.perform(ReadPreferredElection()) is None
     assert driver.events == [PreferredElectionStored()]
     driver.handle(PreferredElectionStored())
     assert driver.events == [PreferredElectionStored()], "it does not go on for ever"

@@ -16,7 +16,7 @@ from kframe.errors import ErrorCode, StoreError
 from kframe.model.columns import Ragged
 from kframe.model.effects import Effect
 from kframe.model.ids import PartitionState
-from kframe.model.store_requests import WriteStates
+from kframe.ports.store_requests import WriteStates
 from kframe.testing.clusters import PartitionSpec, healthy
 from tests.core.deletion import confirm, mark
 from tests.core.driver import Driver, quiet

@@ -13,7 +13,7 @@ from kframe.model.events import (
     ControlledShutdownRequested,
 )
 from kframe.model.ids import NO_BROKER_EPOCH, ElectionKind, PartitionState, ReplicaFlag
-from kframe.model.store_requests import WriteStates
+from kframe.ports.store_requests import WriteStates
 from kframe.testing.clusters import PartitionSpec, healthy
 from tests.core.driver import Driver, active, state_of
 from tests.core.elections import UNCLEAN, RecordingSelection, elect

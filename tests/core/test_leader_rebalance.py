@@ -9,7 +9,7 @@ import pytest
 from kframe.embedded import Api
 from kframe.model.effects import SetTimer
 from kframe.model.events import RebalanceLeaders
-from kframe.model.store_requests import ReadStates, WriteStates
+from kframe.ports.store_requests import ReadStates, WriteStates
 from kframe.testing.clusters import PartitionSpec, healthy
 from tests.core.driver import Driver, elected, quiet, state_of
 

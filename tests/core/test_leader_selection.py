@@ -19,7 +19,7 @@ from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32, Ragged, UInt8
 from kframe.model.elections import ElectionBatch, LeaderSelector
 from kframe.model.ids import NO_LEADER, ElectionKind, ReplicaFlag
-from kframe.registry.random_elections import random_cluster, random_election
+from kframe.testing.random_elections import random_cluster, random_election
 
 OFFLINE = ElectionKind.OFFLINE
 

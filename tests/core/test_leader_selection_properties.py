@@ -21,7 +21,7 @@ from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32, Ragged, UInt8
 from kframe.model.elections import ElectionBatch, LeaderSelector
 from kframe.model.ids import NO_LEADER, ElectionKind, ReplicaFlag
-from kframe.registry.random_elections import random_cluster
+from kframe.testing.random_elections import random_cluster
 from tests.core.equal_rows import OFFLINE_BROKERS, even_cluster, even_rows
 from verification.reference import selectors as reference_selectors
 

@@ -12,7 +12,7 @@ from kframe.model.brokers import Endpoint, Registration
 from kframe.model.effects import CloseChannels, OpenChannels
 from kframe.model.events import BrokerModified
 from kframe.model.ids import ReplicaState
-from kframe.model.store_requests import WriteStates
+from kframe.ports.store_requests import WriteStates
 from kframe.testing.clusters import PartitionSpec, healthy, registration
 from tests.core.driver import Driver, assigned, kinds, quiet, state_of
 from tests.core.reassignments import store_reassignments

@@ -16,7 +16,7 @@ from kframe.errors import StoreError
 from kframe.model.effects import Send
 from kframe.model.events import Reelect
 from kframe.model.ids import NO_LEADER, NO_STATE, PartitionState
-from kframe.model.store_requests import ReadStates, WriteStates
+from kframe.ports.store_requests import ReadStates, WriteStates
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
 from tests.core.driver import Driver, active, erase, kinds, overtake, refusals, state_of
 

@@ -7,7 +7,7 @@ import pytest
 from kframe.core.operations.producer_ids import ProducerIdsResponse
 from kframe.errors import ErrorCode, StoreError
 from kframe.model.events import ProducerIdsRequested
-from kframe.model.store_requests import AllocateProducerIds
+from kframe.ports.store_requests import AllocateProducerIds
 from kframe.testing.clusters import registration
 from tests.core.driver import Driver, quiet
 
@@ -49,7 +49,7 @@ def test_blocks_of_1000_ids_are_unique() -> None:
         driver.ask(ProducerIdsRequested(broker, 100 * broker, token)) for token, broker in enumerate((1, 2, 1), 1)
     ]
     assert [(block.first, block.length) for block in blocks] == [(0, 1000), (1000, 1000), (2000, 1000)]
-    assert driver.connect().allocate_producer_ids(2) == 3000
+    assert driver.connect().perform(AllocateProducerIds(2)) == 3000
 
 
 def test_storage_failure_returns_error_to_broker() -> None:

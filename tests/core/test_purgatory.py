@@ -15,6 +15,7 @@ from kframe.model.events import (
     DeleteTopicsRequested,
     SessionExpired,
 )
+from kframe.ports.store_requests import ReadTopicNames
 from kframe.testing.clusters import PartitionSpec, healthy
 from tests.core.driver import Driver, quiet
 
@@ -75,7 +76,7 @@ def test_delayed_request_completes_at_timeout() -> None:
     assert responses(driver) == {}
     pass_time(driver, 1)
     assert responses(driver) == {1: {"late": LATE, "soon": NONE, "t": ErrorCode.TOPIC_ALREADY_EXISTS}}
-    assert "late" in driver.store.read_topic_names()
+    assert "late" in driver.store.perform(ReadTopicNames())
 
 
 def test_delayed_requests_have_separate_timeouts() -> None:
@@ -96,7 +97,7 @@ def test_timeout_zero_reports_incomplete_partitions(timeout_ms: int) -> None:
     driver = make_driver()
     assert driver.ask(creation(timeout_ms)).codes == {"late": LATE}
     assert not driver.performed(SetTimer)
-    assert "late" in driver.store.read_topic_names()
+    assert "late" in driver.store.perform(ReadTopicNames())
 
 
 NO_TIME = [
@@ -133,7 +134,7 @@ def test_delete_topics_completes_after_brokers_acknowledge() -> None:
     driver = quiet({"t": [healthy(1, 2)], "moving": [
         PartitionSpec((3, 1), 1, (1,), adding_replicas=(3,), removing_replicas=(1,))]}, (1, 2))  # fmt: skip
     assert driver.ask(DeleteTopicsRequested(("t",), PATIENT_MS, token=1)).codes == {"t": NONE}
-    assert "t" in driver.store.read_topic_names(), "brokers have not confirmed yet"
+    assert "t" in driver.store.perform(ReadTopicNames()), "brokers have not confirmed yet"
 
 
 @pytest.mark.parametrize("cause", ["session", "abandoned"])

@@ -15,8 +15,8 @@ from kframe.model.events import (
     StopReplicaResponseReceived,
 )
 from kframe.model.ids import ReplicaFlag, ReplicaState
-from kframe.model.store_requests import WriteAssignments, WriteStates
 from kframe.model.tables import Targets
+from kframe.ports.store_requests import WriteAssignments, WriteStates
 from kframe.testing.clusters import PartitionSpec, healthy
 from tests.core.driver import Driver, assigned, elected, quiet, refusals, standby, state_of
 from tests.core.reassignments import (

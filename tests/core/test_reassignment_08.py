@@ -16,6 +16,7 @@ from kframe.model.events import (
     Reelect,
 )
 from kframe.model.tables import Targets
+from kframe.ports.store_requests import WriteReassignments
 from kframe.testing.clusters import healthy
 from tests.core.driver import Driver, assigned, quiet, state_of
 from tests.core.reassignments import catch_up, stored_targets
@@ -97,7 +98,7 @@ def test_reassignment_in_progress_is_not_replaced() -> None:
     store_reassignments(driver, {"t-0": (4, 5)})
     response = driver.ask(ReassignmentRequested(targets({"t-0": (1, 4)}), 1))
     assert response.codes.tolist() == [INVALID]
-    driver.store.write_reassignments(targets({"t-0": (1, 4), "u-0": (1, 4)}))
+    driver.store.perform(WriteReassignments(targets({"t-0": (1, 4), "u-0": (1, 4)})))
     driver.handle(ReassignmentsStored())
     assert assigned(driver.stored("t-0")) == GROWN
     assert stored_targets(driver) == {"t-0": (1, 4), "u-0": (1, 4)}

@@ -6,6 +6,7 @@ import pytest
 
 from kframe.errors import ErrorCode
 from kframe.model.tables import Targets
+from kframe.ports.store_requests import ReadReassignments
 from kframe.testing.clusters import PartitionSpec
 from tests.core.driver import assigned, quiet
 from tests.core.reassignments import (
@@ -70,6 +71,6 @@ def test_request_overrides_stored_reassignment() -> None:
     driver = quiet({"t": [NOT_REASSIGNING, NOT_REASSIGNING]})
     driver.ensemble.request_reassignments(Targets.of([(("t", 0), (4,)), (("t", 1), (5,))]))
     assert submit(driver, [(("t", 0), (6, 1)), (("t", 1), (99,))]) == [NONE, INVALID]
-    remaining = driver.store.read_reassignments()
+    remaining = driver.store.perform(ReadReassignments())
     assert remaining is not None
     assert (remaining.names, remaining.partition.tolist()) == (("t",), [1])

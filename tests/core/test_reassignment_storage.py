@@ -7,8 +7,8 @@ from kframe.model.events import (
     ListReassignmentsRequested,
     ReassignmentsStored,
 )
-from kframe.model.store_requests import WriteReassignments
 from kframe.model.tables import Targets
+from kframe.ports.store_requests import ReadReassignments, WriteReassignments
 from tests.core.driver import assigned, quiet
 from tests.core.reassignments import (
     NOT_REASSIGNING,
@@ -44,7 +44,7 @@ def test_empty_reassignment_record_is_deleted_and_the_next_is_read() -> None:
     """controller 7.6: if that empties it, it is deleted and the event re-enqueued to watch again."""
     driver = quiet({"t": [NOT_REASSIGNING]})
     store_reassignments(driver, [(("nowhere", 0), (1,))])
-    assert driver.store.read_reassignments() is None
+    assert driver.store.perform(ReadReassignments()) is None
     assert Enqueue(ReassignmentsStored()) in driver.effects
     driver.follow()
     driver.ensemble.request_reassignments(Targets.of([(("t", 0), (4, 5, 6))]))

@@ -14,7 +14,7 @@ from kframe.embedded import Api
 from kframe.errors import StoreError
 from kframe.model.effects import Send
 from kframe.model.ids import EPOCH_DURING_DELETE, NO_EPOCH, ReplicaState
-from kframe.model.store_requests import ReadStates, WriteStates
+from kframe.ports.store_requests import ReadStates, WriteStates
 from kframe.testing.clusters import PartitionSpec
 from tests.core.driver import Driver, active, erase, kinds, overtake, refusals, state_of
 

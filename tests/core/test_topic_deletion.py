@@ -11,14 +11,15 @@ from kframe.model.events import (
     Reelect,
     TopicsChanged,
 )
-from kframe.model.ids import (
-    EPOCH_DURING_DELETE,
-    LEADER_DURING_DELETE,
-    NO_BROKER_EPOCH,
-    PartitionState,
-    ReplicaState,
+from kframe.model.ids import EPOCH_DURING_DELETE, LEADER_DURING_DELETE, NO_BROKER_EPOCH, PartitionState, ReplicaState
+from kframe.ports.store_requests import (
+    CreateTopics,
+    DeleteTopics,
+    DropDeletions,
+    QueueDeletions,
+    ReadDeletions,
+    ReadTopicNames,
 )
-from kframe.model.store_requests import DeleteTopics, DropDeletions
 from kframe.testing.clusters import PartitionSpec, healthy, small_table
 from tests.core.deletion import (
     ALL,
@@ -107,7 +108,7 @@ def test_deleted_topic_can_be_created_again() -> None:
     mark(driver, "t")
     for broker in (1, 2):
         confirm(driver, broker, "t-0", "t-1")
-    driver.store.create_topics(small_table({"t": [(3,)]}), ({},))
+    driver.store.perform(CreateTopics(small_table({"t": [(3,)]}), ({},)))
     driver.handle(TopicsChanged())
     assert (driver.known("t-0").replicas, driver.known("t-0").leader, flags(driver)) == ((3,), 3, set())
 
@@ -139,14 +140,14 @@ def test_deletion_marks_of_unknown_topics_are_removed() -> None:
     """controller 10.1: names that no topic has. Their marks are deleted."""
     driver = make_driver()
     mark(driver, "nowhere")
-    assert (driver.store.read_deletions(), driver.batches) == (frozenset(), [])
+    assert (driver.store.perform(ReadDeletions()), driver.batches) == (frozenset(), [])
 
 
 def test_disabled_deletion_removes_marks() -> None:
     """controller 10.1: delete.topic.enable=false, the marks go and the topics stay."""
     driver = make_driver(delete_topic_enable=False)
     mark(driver, "t", "nowhere")
-    assert (driver.store.read_deletions(), driver.batches, flags(driver)) == (frozenset(), [], set())
+    assert (driver.store.perform(ReadDeletions()), driver.batches, flags(driver)) == (frozenset(), [], set())
     assert driver.performed(DropDeletions)
 
 
@@ -274,10 +275,10 @@ def test_failover_resumes_or_halts_deletion(spec: PartitionSpec, live: tuple[int
 def test_failover_completes_deletion_of_empty_topic() -> None:
     """controller 10.2: all (that is, none) of the replicas of an empty topic are DeletionSuccessful."""
     driver = standby({"kept": [healthy(1, 2)]}, ALL)
-    driver.store.queue_deletions(("nowhere",))
+    driver.store.perform(QueueDeletions(("nowhere",)))
     driver.handle(Reelect())
-    assert (driver.store.read_deletions(), len(driver.performed(DeleteTopics))) == (frozenset(), 1)
-    assert driver.store.read_topic_names() == {"kept"}
+    assert (driver.store.perform(ReadDeletions()), len(driver.performed(DeleteTopics))) == (frozenset(), 1)
+    assert driver.store.perform(ReadTopicNames()) == {"kept"}
 
 
 def test_failover_with_deletion_disabled_removes_marks() -> None:
@@ -285,7 +286,7 @@ def test_failover_with_deletion_disabled_removes_marks() -> None:
     driver = standby({"t": [healthy(1)]}, ALL, delete_topic_enable=False)
     driver.ensemble.mark_for_deletion(["t"])
     driver.handle(Reelect())
-    assert (flags(driver), driver.store.read_deletions()) == (set(), frozenset())
+    assert (flags(driver), driver.store.perform(ReadDeletions())) == (set(), frozenset())
 
 
 @pytest.mark.parametrize("strict", [False, True])

@@ -21,8 +21,8 @@ from kframe.model.events import (
     RebalanceLeaders,
     TopicModified,
 )
-from kframe.model.store_requests import WriteStates
 from kframe.model.tables import Targets
+from kframe.ports.store_requests import ReadDeletions, ReadTopics, WriteStates
 from kframe.testing.clusters import PartitionSpec, healthy, small_table
 from tests.core.deletion import (
     ALL,
@@ -85,7 +85,7 @@ def test_added_partitions_of_deleting_topic_are_reverted() -> None:
     driver = queued()
     driver.write_topics(small_table({"t": [(1, 2), (3,)]}))
     driver.handle(TopicModified("t"))
-    assert driver.store.read_topics(("t",)).partition_counts.tolist() == [1]
+    assert driver.store.perform(ReadTopics(("t",))).partition_counts.tolist() == [1]
     assert driver.cluster.row("t", 1) is None
 
 
@@ -101,14 +101,14 @@ def test_delete_topics_returns_error_code(names: tuple[str, ...], codes: dict[st
     """wire 10: error 3 for topics that are not in metadata. The others are marked."""
     driver = make_driver()
     assert driver.ask(DeleteTopicsRequested(names, 1_000, 1)).codes == codes
-    assert driver.store.read_deletions() == {name for name, code in codes.items() if code is NONE}
+    assert driver.store.perform(ReadDeletions()) == {name for name, code in codes.items() if code is NONE}
 
 
 def test_delete_topics_returns_topic_deletion_disabled() -> None:
     """wire 10: delete.topic.enable=false 73."""
     driver = make_driver(delete_topic_enable=False)
     assert driver.ask(DeleteTopicsRequested(("t",), 1_000, 1)).codes == {"t": ErrorCode.TOPIC_DELETION_DISABLED}
-    assert (driver.store.read_deletions(), flags(driver)) == (frozenset(), set())
+    assert (driver.store.perform(ReadDeletions()), flags(driver)) == (frozenset(), set())
 
 
 def test_repeated_delete_topics_succeeds_until_announced() -> None:

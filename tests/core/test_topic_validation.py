@@ -10,6 +10,7 @@ import pytest
 from kframe.errors import ErrorCode
 from kframe.model.admin import NewPartitions, NewTopic
 from kframe.model.events import CreatePartitionsRequested, CreateTopicsRequested
+from kframe.ports.store_requests import ReadTopicNames, ReadTopics
 from kframe.testing.clusters import PartitionSpec, healthy, registration
 from tests.core.driver import Driver, quiet
 
@@ -106,7 +107,7 @@ def test_create_topics_returns_first_failed_check(new: NewTopic, code: ErrorCode
     assert create(driver, new, validate_only=validate_only) == {new.name: code}
     created = {new.name} if code is NONE and not validate_only else set()
     assert set(driver.cluster.topics.names) == names | created
-    assert driver.store.read_topic_names() == names | created
+    assert driver.store.perform(ReadTopicNames()) == names | created
     if not created:
         assert driver.batches == []
 
@@ -116,14 +117,14 @@ def test_topics_of_request_are_independent() -> None:
     driver = make_driver()
     codes = create(driver, topic("good"), topic("used"), topic("b/d"), topic("fine"))
     assert codes == {"good": NONE, "used": ALREADY, "b/d": NAME, "fine": NONE}
-    assert {"good", "fine"} <= driver.store.read_topic_names()
+    assert {"good", "fine"} <= driver.store.perform(ReadTopicNames())
 
 
 def test_repeated_name_is_refused() -> None:
     """wire 9: check 3, the request contains a name twice."""
     driver = make_driver()
     assert create(driver, topic("twice"), topic("twice"), topic("once")) == {"twice": INVALID_REQUEST, "once": NONE}
-    assert "twice" not in driver.store.read_topic_names()
+    assert "twice" not in driver.store.perform(ReadTopicNames())
 
 
 def test_topics_of_the_same_request_collide() -> None:
@@ -219,10 +220,10 @@ def test_create_partitions_returns_first_failed_check(
 ) -> None:
     """wire 11: per topic, the first failed check decides. ValidateOnly writes nothing."""
     driver = growing()
-    before = driver.store.read_topics(("t", "moving")).partition_counts.tolist()
+    before = driver.store.perform(ReadTopics(("t", "moving"))).partition_counts.tolist()
     request = CreatePartitionsRequested((growth,), 1_000, validate_only, token=1)
     assert driver.ask(request).codes == {growth.name: code}
-    after = driver.store.read_topics(("t", "moving")).partition_counts.tolist()
+    after = driver.store.perform(ReadTopics(("t", "moving"))).partition_counts.tolist()
     if code is NONE and not validate_only:
         assert after == [growth.count, before[1]]
         numbers = range(2, growth.count)

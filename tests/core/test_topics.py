@@ -17,8 +17,15 @@ from kframe.model.events import (
     TopicSettingsChanged,
 )
 from kframe.model.ids import PartitionState, ReplicaState
-from kframe.model.store_requests import AssignTopicIds, WriteAssignments, WriteStates
 from kframe.model.tables import TopicTable, reassignment_flags
+from kframe.ports.store_requests import (
+    AssignTopicIds,
+    CreateTopics,
+    DeleteTopics,
+    ReadTopics,
+    WriteAssignments,
+    WriteStates,
+)
 from kframe.testing.clusters import PartitionSpec, healthy, small_table
 from tests.core.driver import Driver, assigned, elected, quiet, refusals, state_of
 
@@ -33,7 +40,7 @@ def create(driver: Driver, topics: dict[str, list[tuple[int, ...]]]) -> None:
 
 def grow(driver: Driver, *added: tuple[int, ...]) -> None:
     """Store added partitions of ``t``."""
-    table = driver.store.read_topics(("t",))
+    table = driver.store.perform(ReadTopics(("t",)))
     addition = small_table({"t": added})
     counts = table.partition_counts + addition.partition_counts
     replicas, flags = Ragged.chain([table.replicas, addition.replicas]), np.append(table.flags, addition.flags)
@@ -99,7 +106,7 @@ def test_new_partition_with_existing_state_is_adopted(caplog: pytest.LogCaptureF
 def test_topic_deleted_in_storage_is_removed_from_memory() -> None:
     """controller 9.1: a topic deleted by hand only disappears from memory, no StopReplica, no UpdateMetadata."""
     driver = quiet({"t": [healthy(1, 2)], "kept": [healthy(1, 2)]}, (1, 2))
-    driver.store.delete_topics(("t",))
+    driver.store.perform(DeleteTopics(("t",)))
     driver.follow()
     assert [view.topic for view in driver.cluster] == ["kept"]
     assert (driver.batches, "t" in driver.cluster.topics) == ([], False)
@@ -111,7 +118,7 @@ def test_topic_deleted_in_storage_is_removed_from_memory() -> None:
 def test_topic_recreated_between_reads_is_unchanged() -> None:
     """controller 9.1: names alone are compared."""
     driver = quiet({"t": [healthy(1, 2)], "kept": [healthy(1)]}, (1, 2))
-    driver.store.delete_topics(("t",))
+    driver.store.perform(DeleteTopics(("t",)))
     driver.create_topics({"u": [(2,)]})
     driver.follow()
     assert {view.topic for view in driver.cluster} == {"u", "kept"}
@@ -132,7 +139,7 @@ def test_topic_created_with_reassignment_is_reassigning() -> None:
     replicas, adding, removing = (Ragged.of([[*lists]]) for lists in ((3, 1), (3,), (1,)))
     flags = reassignment_flags(replicas, adding, removing)
     table = TopicTable(("new",), (None,), np.array([1], np.int32), replicas, flags)
-    driver.connect().create_topics(table, ({},))
+    driver.connect().perform(CreateTopics(table, ({},)))
     driver.follow()
     assert assigned(driver.known("new-0")) == ((3, 1), (3,), (1,))
     assert driver.cluster.partitions.reassigning.tolist() == [1]
@@ -168,7 +175,7 @@ def test_changed_assignments_in_storage_have_no_effect(lists: list[tuple[int, ..
 def test_modification_of_unknown_topic_is_ignored(name: str) -> None:
     """controller 9.3: unknown to storage, or to the controller."""
     driver = quiet({"gone": [healthy(1)], "t": [healthy(1)]}, (1,))
-    driver.store.delete_topics(("gone",))
+    driver.store.perform(DeleteTopics(("gone",)))
     driver.handle(TopicModified(name))
     assert (driver.batches, driver.writes()) == ([], [])
 
@@ -196,7 +203,10 @@ def test_topics_get_ids_from_protocol_2_8(protocol: str, expected: bool) -> None
     ids."""
     driver = elected({"t": [healthy(1)], "u": [healthy(1)]}, [1], inter_broker_protocol_version=protocol)
     assert ids(driver) == [expected, expected]
-    assert [topic_id is not None for topic_id in driver.store.read_topics(("t", "u")).topic_ids] == [expected, expected]
+    assert [topic_id is not None for topic_id in driver.store.perform(ReadTopics(("t", "u"))).topic_ids] == [
+        expected,
+        expected,
+    ]
     assert len(driver.performed(AssignTopicIds)) == int(expected)
 
 
@@ -205,7 +215,7 @@ def test_created_topics_get_ids_from_protocol_2_8(protocol: str, expected: bool)
     """``AdminZkClient.createTopicWithAssignment``: brokers without topic ids in requests serve no fetch by id."""
     driver = quiet({}, (1,), inter_broker_protocol_version=protocol)
     driver.ask(CreateTopicsRequested((NewTopic("t", 1, 1),), 1_000, token=1))
-    (stored,) = driver.store.read_topics(("t",)).topic_ids
+    (stored,) = driver.store.perform(ReadTopics(("t",))).topic_ids
     assert (stored is not None) is expected
     assert ids(driver) == [expected]
     assert state_of(driver.stored("t-0")) == (1, (1,), 0)
@@ -215,7 +225,7 @@ def test_existing_topic_ids_are_retained() -> None:
     """controller 9.4: only topics lacking one get an id."""
     driver = quiet({}, (1,))
     driver.ask(CreateTopicsRequested((NewTopic("t", 1, 1),), 1_000, token=1))
-    (topic_id,) = driver.store.read_topics(("t",)).topic_ids
+    (topic_id,) = driver.store.perform(ReadTopics(("t",))).topic_ids
     assert topic_id is not None
     assert driver.cluster.topics.find_id(topic_id) == driver.cluster.topics.find("t")
     assert not driver.performed(AssignTopicIds)
@@ -231,7 +241,7 @@ def test_lost_topic_id_is_restored(restored: bool, count: int) -> None:
     driver.write_topics(small_table({"t": [(1,), (2,), (1,)][:count]}))
     driver.forget_topic_id("t")
     driver.follow()
-    table = driver.store.read_topics(("t",))
+    table = driver.store.perform(ReadTopics(("t",)))
     assert table.topic_ids == ((b"i" * 16) if restored else None,)
     assert table.partition_counts.tolist() == [count]
     assert driver.cluster.topics.ids[0].tobytes() == b"i" * 16
@@ -292,7 +302,7 @@ def test_settings_of_unknown_topic_are_ignored() -> None:
 def test_storage_failure_during_topic_creation_resigns() -> None:
     """controller 3.5: any failure of a whole write ends the controller role. Brokers receive no request."""
     driver = quiet({}, (1,))
-    driver.store.create_topics(small_table({"new": [(1,)]}), ({},))
+    driver.store.perform(CreateTopics(small_table({"new": [(1,)]}), ({},)))
     driver.fail(WriteStates, StoreError("lost"))
     driver.handle(TopicsChanged())
     assert not driver.controller.active

@@ -9,8 +9,8 @@ from kframe.embedded import Api
 from kframe.errors import ErrorCode
 from kframe.model.effects import Send
 from kframe.model.events import ReassignmentRequested
-from kframe.model.store_requests import WriteAssignments, WriteStates
 from kframe.model.tables import Targets
+from kframe.ports.store_requests import WriteAssignments, WriteStates
 from kframe.testing.clusters import PartitionSpec, registration
 from tests.core.driver import assigned, elected, proposal, quiet, state_of
 from tests.core.reassignments import reassign, store_reassignments

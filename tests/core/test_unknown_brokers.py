@@ -13,9 +13,9 @@ from kframe.errors import ErrorCode
 from kframe.model.admin import NewPartitions, NewTopic
 from kframe.model.columns import Ragged
 from kframe.model.events import CreatePartitionsRequested, CreateTopicsRequested, Reelect
-from kframe.model.store_requests import WriteAssignments, WriteStates
 from kframe.model.tables import TopicTable
 from kframe.model.topics import ZERO_TOPIC_ID
+from kframe.ports.store_requests import ReadTopics, WriteAssignments, WriteStates
 from kframe.testing.clusters import PartitionSpec, healthy
 from tests.core.driver import Driver, assigned, elected, quiet, refusals, standby, state_of
 from tests.core.reassignments import (
@@ -121,7 +121,7 @@ def test_topic_grows_during_the_repair() -> None:
 
 def _add(driver: Driver, replicas: tuple[int, ...]) -> None:
     """Add one partition to the stored assignment of t, as a broker does."""
-    table = driver.store.read_topics(("t",))
+    table = driver.store.perform(ReadTopics(("t",)))
     added = TopicTable.starting(
         ("t",), table.partition_counts + np.int32(1), Ragged.chain([table.replicas, Ragged.of([replicas])])
     )

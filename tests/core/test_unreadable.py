@@ -16,7 +16,8 @@ from kframe.errors import ErrorCode
 from kframe.model.changes import WriteCode
 from kframe.model.events import DeletionsMarked, ReassignmentRequested, TopicModified, TopicsChanged
 from kframe.model.ids import ReplicaFlag
-from kframe.model.tables import Targets, TopicTable
+from kframe.model.tables import Targets
+from kframe.ports.store_requests import ReadDeletions, ReadTopics, StoreRequest, WriteAssignments
 from kframe.testing.clusters import PartitionSpec, healthy, small_table
 from tests.core.driver import Driver, assigned, quiet
 
@@ -24,17 +25,19 @@ from tests.core.driver import Driver, assigned, quiet
 @contextmanager
 def unreadable(driver: Driver) -> Iterator[None]:
     """No topic is readable, so that none is overwritten."""
-    store = driver.store
-    read, write = store.read_topics, store.write_assignments
+    perform = driver.store.perform
 
-    def refuse(table: TopicTable) -> tuple[WriteCode, ...]:
-        return (WriteCode.STALE,) * len(table)
+    def refuse(request: StoreRequest[Any]) -> Any:
+        match request:
+            case ReadTopics():
+                return small_table({})
+            case WriteAssignments(table=table):
+                return (WriteCode.STALE,) * len(table)
+        return perform(request)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(store, "read_topics", lambda _names: small_table({}))
-        patch.setattr(store, "write_assignments", refuse)
+        patch.setattr(driver.store, "perform", refuse)
         yield
-    assert (store.read_topics, store.write_assignments) == (read, write)
 
 
 @pytest.mark.parametrize("protocol", ["3.9", "0.8"])
@@ -126,11 +129,11 @@ def test_deletion_mark_waits_until_topic_is_readable(deleted: bool) -> None:
     driver.events.clear()
     driver.ensemble.mark_for_deletion(["late"])
     driver.handle(DeletionsMarked())
-    assert driver.store.read_deletions() == {"late"}
+    assert driver.store.perform(ReadDeletions()) == {"late"}
     if deleted:
         driver.ensemble.topics.delete(driver.ensemble.records.open_session(lambda _event: None), ("late",))
     driver.events.clear()
     driver.handle(TopicsChanged())
     driver.follow()
     queued = frozenset(name for name in driver.cluster.topics.names if driver.cluster.topics.deleting.any())
-    assert queued == driver.store.read_deletions() == (frozenset() if deleted else {"late"})
+    assert queued == driver.store.perform(ReadDeletions()) == (frozenset() if deleted else {"late"})

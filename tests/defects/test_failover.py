@@ -5,6 +5,7 @@ from __future__ import annotations
 from kframe.embedded import Api
 from kframe.model.events import Reelect
 from kframe.model.tables import Targets
+from kframe.ports.store_requests import ReadPreferredElection
 from kframe.testing.clusters import PartitionSpec, healthy
 from tests.core.driver import elected, standby, state_of
 from tests.defects.controller_group import ControllerGroup, entries
@@ -51,7 +52,7 @@ def test_r09_stored_requests_start_once_at_failover_and_are_removed() -> None:
     assert state_of(driver.stored("a-0")) == (1, (2, 1), 4)
     assert driver.stored("b-0").adding_replicas == (3,)
     assert bool(driver.cluster.topics.deleting[driver.cluster.topics.find("c")])
-    assert driver.store.read_preferred_election() is None
+    assert driver.store.perform(ReadPreferredElection()) is None
 
 
 def test_r10_failover_elects_leader_after_leader_and_controller_fail() -> None:
@@ -93,6 +94,6 @@ def test_x10_failover_completes_preferred_election_of_leaderless_partition() -> 
     driver.ensemble.request_preferred_election([("t", 0), ("t", 1)])
     driver.handle(Reelect())
     assert driver.controller.active
-    assert driver.store.read_preferred_election() is None
+    assert driver.store.perform(ReadPreferredElection()) is None
     assert driver.stored("t-1").leader == 1
     assert driver.controller.failures == 0

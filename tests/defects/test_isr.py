@@ -15,7 +15,7 @@ from kframe.model.events import (
     RebalanceLeaders,
 )
 from kframe.model.ids import NO_BROKER_EPOCH, RecoveryState
-from kframe.model.store_requests import DropNotifications, ReadStates, WriteStates
+from kframe.ports.store_requests import DropNotifications, ReadIsrChanges, ReadStates, WriteStates
 from kframe.testing.clusters import PartitionSpec, healthy
 from tests.core.driver import Driver, proposal, quiet, state_of
 
@@ -52,10 +52,10 @@ def test_r33_notification_during_isr_change_handling_is_handled_next() -> None:
 
     driver.before(DropNotifications, change_isr_again)
     driver.handle(IsrChangesNotified())
-    assert len(driver.store.read_isr_changes().paths) == 1
+    assert len(driver.store.perform(ReadIsrChanges()).paths) == 1
     driver.handle(IsrChangesNotified())
     assert (driver.known("t-0").isr, driver.known("t-1").isr) == ((1, 2, 3), (1,))
-    assert driver.store.read_isr_changes().paths == ()
+    assert driver.store.perform(ReadIsrChanges()).paths == ()
 
 
 def test_r36_last_isr_member_stays_after_broker_failure() -> None:

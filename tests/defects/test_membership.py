@@ -9,7 +9,7 @@ from kframe.embedded import Api
 from kframe.model.brokers import Endpoint
 from kframe.model.events import BrokerModified, BrokersChanged, ControlledShutdownRequested
 from kframe.model.ids import NO_BROKER_EPOCH
-from kframe.model.store_requests import ReadBrokers
+from kframe.ports.store_requests import ReadBrokers
 from kframe.testing.clusters import PartitionSpec, healthy, registration
 from tests.core.driver import Driver, quiet, state_of
 from tests.defects.controller_group import ControllerGroup

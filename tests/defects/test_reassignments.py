@@ -16,7 +16,7 @@ from kframe.model.events import (
     TopicsChanged,
 )
 from kframe.model.ids import ReplicaState
-from kframe.model.store_requests import WriteAssignments
+from kframe.ports.store_requests import CreateTopics, ReadDeletions, ReadReassignments, ReadTopicNames, WriteAssignments
 from kframe.testing.clusters import PartitionSpec, healthy, small_table
 from tests.core.deletion import confirm, is_deleted, mark
 from tests.core.driver import Driver, assigned, elected, quiet
@@ -139,7 +139,7 @@ def test_r55_invalid_znode_is_removed_and_the_next_is_read(name: str) -> None:
     topic, partition, replicas = INVALID_TARGETS[name]
     driver = quiet({"t": [healthy(1, 2)], "u": [healthy(1, 2)]}, BROKERS)
     store_reassignments(driver, [((topic, partition), replicas)])
-    assert driver.store.read_reassignments() is None
+    assert driver.store.perform(ReadReassignments()) is None
     driver.follow()
     store_reassignments(driver, [(("u", 0), (3, 2))])
     assert driver.stored("u-0").adding_replicas == (3,)
@@ -207,8 +207,8 @@ def test_r61_next_controller_completes_a_deletion_from_any_step(remaining: str) 
     if remaining == "record and mark":
         confirm(driver, 1, "t-0")
         confirm(driver, 2, "t-0")
-    assert driver.store.read_deletions() == frozenset()
-    assert driver.store.read_topic_names() == {"kept"}
+    assert driver.store.perform(ReadDeletions()) == frozenset()
+    assert driver.store.perform(ReadTopicNames()) == {"kept"}
 
 
 def test_r61_topic_deletion_waits_for_reassignment() -> None:
@@ -270,7 +270,7 @@ def test_r64_topic_keeps_its_id_and_a_new_topic_gets_another() -> None:
     driver.handle(DeletionsMarked())
     for broker in (2, 3):
         confirm(driver, broker, "t-0")
-    driver.store.create_topics(small_table({"t": [(1, 2)]}), ({},))
+    driver.store.perform(CreateTopics(small_table({"t": [(1, 2)]}), ({},)))
     driver.handle(TopicsChanged())
     assert any(stored_id(driver))
     assert stored_id(driver) != first

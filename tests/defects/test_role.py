@@ -20,6 +20,21 @@ from kframe.model.events import (
     SessionExpired,
 )
 from kframe.model.tables import Targets
+from kframe.ports.store_requests import (
+    AssignTopicIds,
+    Claim,
+    CreateTopics,
+    DeleteTopics,
+    DropDeletions,
+    DropNotifications,
+    DropPreferredElection,
+    OwnsRole,
+    Prepare,
+    ReadController,
+    WriteAssignments,
+    WriteReassignments,
+    WriteStates,
+)
 from kframe.testing.clusters import StateSpec, change_of, healthy, registration, small_table
 from tests.defects.controller_group import ControllerGroup, entries
 
@@ -62,17 +77,19 @@ def test_r02_controller_does_not_adopt_a_successors_epoch() -> None:
 
 #: Every store write that only the active controller may make.
 WRITES: dict[str, Callable[[MemoryStore, ClusterState], object]] = {
-    "prepare": lambda store, _: store.prepare(),
-    "states": lambda store, cluster: store.write_states(
-        cluster, change_of(cluster, {"t-0": StateSpec(2, (2,), 6, 0)}, 1)
+    "prepare": lambda store, _: store.perform(Prepare()),
+    "states": lambda store, cluster: store.perform(
+        WriteStates(cluster, change_of(cluster, {"t-0": StateSpec(2, (2,), 6, 0)}, 1))
     ),
-    "assignments": lambda store, _: store.write_assignments(small_table({"t": [(3, 2)]})),
-    "topic ids": lambda store, _: store.assign_topic_ids(("t",)),
-    "deletions dropped": lambda store, _: store.drop_deletions(("t",)),
-    "topics deleted": lambda store, _: store.delete_topics(("t",)),
-    "reassignments": lambda store, _: store.write_reassignments(Targets.of([(("t", 0), (3, 2))])),
-    "preferred election": lambda store, _: store.drop_preferred_election(),
-    "notifications": lambda store, _: store.drop_notifications(("/isr_change_notification/isr_change_0000000000",)),
+    "assignments": lambda store, _: store.perform(WriteAssignments(small_table({"t": [(3, 2)]}))),
+    "topic ids": lambda store, _: store.perform(AssignTopicIds(("t",))),
+    "deletions dropped": lambda store, _: store.perform(DropDeletions(("t",))),
+    "topics deleted": lambda store, _: store.perform(DeleteTopics(("t",))),
+    "reassignments": lambda store, _: store.perform(WriteReassignments(Targets.of([(("t", 0), (3, 2))]))),
+    "preferred election": lambda store, _: store.perform(DropPreferredElection()),
+    "notifications": lambda store, _: store.perform(
+        DropNotifications(("/isr_change_notification/isr_change_0000000000",))
+    ),
 }
 
 
@@ -112,7 +129,7 @@ def test_r06_reelected_controller_handles_each_event_once() -> None:
 
     def handled(created: str, watched: str) -> int:
         loop.submit(lambda token: create(token, created))
-        client.create_topics(small_table({watched: [(2, 3)]}), ({},))
+        client.perform(CreateTopics(small_table({watched: [(2, 3)]}), ({},)))
         return loop.run_until_idle()
 
     first_count = handled("created", "watched")
@@ -176,12 +193,16 @@ def test_r14_controller_znode_of_older_session_gives_no_role() -> None:
     cluster = controller_group(controllers=1)
     older, newer = cluster.stores[0], cluster.ensemble.connect()
     newer.open(lambda _: None)
-    assert newer.claim(1000) is None
-    assert (newer.controller(), newer.owns_role(), newer.may_act()) == (1000, False, False)
+    assert newer.perform(Claim(1000)) is None
+    assert (newer.perform(ReadController()).controller_id, newer.perform(OwnsRole()), newer.may_act()) == (
+        1000,
+        False,
+        False,
+    )
     with pytest.raises(ControllerFenced):
-        newer.prepare()
+        newer.perform(Prepare())
     older.close()
-    assert newer.claim(1000) == 2
+    assert newer.perform(Claim(1000)) == 2
 
 
 def test_r15_watches_are_registered_after_session_expiry() -> None:

@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from kframe.api.properties import read_properties
+from kframe.settings.properties import read_properties
 from kframe.testing.waiting import until
 from tests.deploy.test_commands import COMPOSE, DEPLOY
 from verification.zookeeper.commands import RunningCommand

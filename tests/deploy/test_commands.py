@@ -14,11 +14,11 @@ import click
 import pytest
 import yaml
 
-from kframe.api.properties import read_properties
-from kframe.api.settings import KNOWN, Settings, environment_name
 from kframe.cli.app import cli
 from kframe.cli.monitor import parse_address
 from kframe.model.config import NEVER_REPLICAS
+from kframe.settings.properties import read_properties
+from kframe.settings.settings import KNOWN, Settings, environment_name
 from tests.architecture.source import ROOT
 
 DEPLOY: Final = ROOT / "deploy"

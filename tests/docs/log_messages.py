@@ -12,7 +12,7 @@ from tests.architecture.source import ROOT
 
 SOURCES: Final = (
     "kframe/runtime",
-    "kframe/api",
+    "kframe/settings",
     "kframe/cli/monitor.py",
     "kframe/cli/run.py",
     "kframe/core/selectors/leader_selection.py",

@@ -11,9 +11,9 @@ from typing import Final
 
 import pytest
 
-from kframe.api.settings import KNOWN, SELECTOR_PREFIX
 from kframe.scenario.format import parse_scenario
 from kframe.scenario.strict_yaml import load
+from kframe.settings.settings import KNOWN, SELECTOR_PREFIX
 from tests.architecture.source import ROOT
 from tests.docs.blocks import Block, blocks, pages, steps
 from tests.docs.command_lines import command_lines, usage_error

@@ -19,12 +19,12 @@ from docs.generate.metrics import exported_metrics, metrics
 from docs.generate.plugins import hook_example, hooks, plugin_hooks
 from docs.generate.reference import FOLDER, REFERENCES, parts, reference_pages
 from docs.generate.schemas import SCENARIO, documents, scenario_format, type_text
-from kframe.api.settings import JVM_KEYS, SERVER_KEYS, environment_name
 from kframe.cli.exits import EXIT_CODES
 from kframe.documents.registry import DOCUMENTS, json_schema
 from kframe.model.config import KEYS
 from kframe.plugin import KframeHooks
 from kframe.registry.registry import build_registry
+from kframe.settings.settings import JVM_KEYS, SERVER_KEYS, environment_name
 
 PAGES: Final = reference_pages()
 PYTHON: Final = PAGES[FOLDER / "python.md"]

@@ -13,6 +13,7 @@ from kframe.model.brokers import Registration
 from kframe.model.cluster import ClusterState
 from kframe.model.events import BrokersChanged, ControllerChanged, Event, Reelect, SessionExpired
 from kframe.model.ids import NO_BROKER_EPOCH
+from kframe.ports.store_requests import Claim, Load, Prepare, ReadBrokers, ReadController
 from kframe.testing.clusters import cluster_of, healthy, registration
 
 
@@ -72,7 +73,7 @@ def test_invalid_operations_report_path_and_change_nothing(
     ensemble: MemoryEnsemble, act: Act, named: tuple[str, str]
 ) -> None:
     notified: list[Event] = []
-    opened(ensemble, notified).load()
+    opened(ensemble, notified).perform(Load())
     before = ensemble.registrations()
     with pytest.raises(InputError) as refused:
         act(ensemble)
@@ -83,7 +84,7 @@ def test_invalid_operations_report_path_and_change_nothing(
 
 def test_first_claim_follows_the_last_controller_epoch_of_a_snapshot() -> None:
     ensemble = MemoryEnsemble.from_cluster(cluster_of({}, registered=[1]), controller_epoch=41)
-    assert opened(ensemble).claim(1000) == 42
+    assert opened(ensemble).perform(Claim(1000)) == 42
 
 
 def test_prepare_settles_features_and_drops_notifications(ensemble: MemoryEnsemble) -> None:
@@ -96,9 +97,9 @@ def test_prepare_settles_features_and_drops_notifications(ensemble: MemoryEnsemb
     records.create(operator, "/isr_change_notification/isr_change_", b"{}", sequential=True)
     records.create(operator, "/log_dir_event_notification/log_dir_event_", b"{}", sequential=True)
     store = opened(ensemble)
-    store.claim(1000)
+    store.perform(Claim(1000))
     for _ in "twice":
-        store.prepare()
+        store.perform(Prepare())
     assert records.children(operator, "/isr_change_notification") == []
     assert records.children(operator, "/log_dir_event_notification") == []
     assert records.get(operator, "/feature")[0] == b'{"version":2,"status":1,"features":{}}'
@@ -107,11 +108,11 @@ def test_prepare_settles_features_and_drops_notifications(ensemble: MemoryEnsemb
 def test_prepare_is_fenced(ensemble: MemoryEnsemble) -> None:
     """Kafka 3.9 writes ``/feature`` regardless of the active controller (``docs/explanation/safety.md`` X4)."""
     store = opened(ensemble)
-    store.claim(1000)
+    store.perform(Claim(1000))
     ensemble.drop_controller()
-    opened(ensemble).claim(1001)
+    opened(ensemble).perform(Claim(1001))
     with pytest.raises(ControllerFenced):
-        store.prepare()
+        store.perform(Prepare())
     assert ensemble.records.exists(ensemble.records.open_session(lambda _event: None), "/feature") is None
 
 
@@ -120,8 +121,8 @@ def test_prepare_keeps_features_that_are_there(ensemble: MemoryEnsemble) -> None
     operator = records.open_session(lambda _event: None)
     records.create(operator, "/feature", b"kept")
     store = opened(ensemble)
-    store.claim(1000)
-    store.prepare()
+    store.perform(Claim(1000))
+    store.perform(Prepare())
     assert records.get(operator, "/feature")[0] == b"kept"
 
 
@@ -130,11 +131,11 @@ def test_order_of_events_when_the_controller_expires(ensemble: MemoryEnsemble) -
     first, second = ensemble.connect(), ensemble.connect()
     first.open(lambda event: notified.append(("first", event)))
     second.open(lambda event: notified.append(("second", event)))
-    first.claim(1)
+    first.perform(Claim(1))
     assert notified == [("first", ControllerChanged()), ("second", ControllerChanged())], (
         "the winner hears of itself, too"
     )
-    second.controller()
+    second.perform(ReadController())
     notified.clear()
     ensemble.expire(first)
     assert notified == [("second", Reelect()), ("first", SessionExpired()), ("first", Reelect())]
@@ -143,12 +144,12 @@ def test_order_of_events_when_the_controller_expires(ensemble: MemoryEnsemble) -
 def test_new_session_after_expiry_has_no_watches_until_read(ensemble: MemoryEnsemble) -> None:
     notified: list[Event] = []
     store = opened(ensemble, notified)
-    store.load()
+    store.perform(Load())
     ensemble.expire(store)
     notified.clear()
     ensemble.unregister_brokers([1])
     assert notified == []
-    store.read_brokers()
+    store.perform(ReadBrokers())
     ensemble.unregister_brokers([2])
     assert notified == [BrokersChanged()]
 
@@ -159,12 +160,12 @@ def test_store_is_opened_once(ensemble: MemoryEnsemble) -> None:
         store.open(lambda _event: None)
     store.close()
     store.open(lambda _event: None)
-    assert store.claim(5) == 1
+    assert store.perform(Claim(5)) == 1
 
 
 def test_loaded_brokers_are_numbered_as_stored(ensemble: MemoryEnsemble) -> None:
     ensemble.register_brokers([registration(12), registration(11)])
-    loaded = opened(ensemble).load()
+    loaded = opened(ensemble).perform(Load())
     assert np.array_equal(loaded.brokers.ids, ensemble.states.cluster.brokers.ids)
     assert loaded.brokers.registered_ids() == [1, 2, 11, 12]
 
@@ -172,7 +173,7 @@ def test_loaded_brokers_are_numbered_as_stored(ensemble: MemoryEnsemble) -> None
 def test_load_returns_registered_and_unregistered_brokers() -> None:
     ensemble = MemoryEnsemble.from_cluster(cluster_of({"t": [healthy(1, 2, 9)]}, registered=[1, 2]))
     ensemble.unregister_brokers([1])
-    brokers = opened(ensemble).load().brokers
+    brokers = opened(ensemble).perform(Load()).brokers
     broker_rows = {int(broker_id): (bool(brokers.registered[n]), int(brokers.broker_epoch[n]), brokers.registrations[n])
              for n, broker_id in enumerate(brokers.ids)}  # fmt: skip
     (second,) = ensemble.registrations()

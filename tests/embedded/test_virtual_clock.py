@@ -9,7 +9,7 @@ import pytest
 
 from kframe.embedded import VirtualClock
 from kframe.errors import InputError
-from kframe.model.ports import Clock
+from kframe.ports.clock import Clock
 
 
 def test_virtual_clock_implements_clock() -> None:

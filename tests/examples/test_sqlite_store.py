@@ -12,6 +12,7 @@ import pytest
 import kframe
 from kframe.embedded import RecordingTransport
 from kframe.model.cluster import ClusterState
+from kframe.plugin.store import Load
 from kframe.testing.clusters import cluster_of, described, healthy, registration
 from kframe.testing.store_contract import StorageFactory, StoreContract
 from kframe.testing.store_fixture import settings, small_cluster
@@ -39,7 +40,7 @@ def stored(path: Path) -> ClusterState:
     with closing(sqlite_store.SqliteEnsemble(str(path))) as ensemble:
         store = ensemble.connect()
         store.open(lambda _event: None)
-        cluster: ClusterState = store.load()
+        cluster: ClusterState = store.perform(Load())
         return cluster
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from kframe.api.builder import ControllerBuilder
 from kframe.embedded import CountingTransport, MemoryEnsemble, VirtualClock
 from kframe.errors import ErrorCode
 from kframe.model.events import ElectionType, TopicPartition
 from kframe.model.tables import Targets
+from kframe.ports.administration import ConfigResource, LogDirReplica
+from kframe.runtime.builder import ControllerBuilder
 from kframe.snapshot import Snapshot
-from kframe.snapshot.administration import ConfigResource, LogDirReplica, PartitionReassignment
-from kframe.snapshot.metadata import ClusterDescription, DescribedPartition, snapshot_of
+from kframe.snapshot.metadata import ClusterDescription, DescribedPartition, PartitionReassignment, snapshot_of
 from kframe.testing.clusters import cluster_of, healthy
 
 

@@ -15,9 +15,9 @@ import pytest
 from kframe.model.elections import LeaderSelector
 from kframe.model.ids import NO_LEADER
 from kframe.plugin import include_dir
-from kframe.registry.checks import run_checks
-from kframe.registry.random_elections import random_election
 from kframe.registry.registry import Registry, build_registry
+from kframe.testing.random_elections import random_election
+from kframe.testing.selector_checks import run_checks
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "selectors"
 NAMES = ("last-in-sync-scalar", "last-in-sync-bulk", "last-in-sync-native")

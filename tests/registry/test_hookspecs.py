@@ -15,9 +15,9 @@ import kframe.plugin
 from kframe.errors import PluginError
 from kframe.model.ids import ElectionKind
 from kframe.plugin import FORBIDDEN, KframeHooks
-from kframe.registry.checks import run_checks
-from kframe.registry.placement_checks import random_placement, run_placement_checks
 from kframe.registry.registry import Registry, build_registry
+from kframe.testing.placement_checks import random_placement, run_placement_checks
+from kframe.testing.selector_checks import run_checks
 
 HOOKS = sorted(name for name in vars(KframeHooks) if not name.startswith("_"))
 #: Hooks that offer a factory for the URLs of a scheme: scheme, factory and sentence of the example.

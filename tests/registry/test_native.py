@@ -19,7 +19,7 @@ from kframe.model.columns import Int32, Ragged, UInt8
 from kframe.model.elections import ElectionBatch
 from kframe.model.ids import NO_LEADER, ElectionKind
 from kframe.registry.native import SIGNATURE, NativeFunction, NativeSelector, normal_signature
-from kframe.registry.random_elections import random_cluster, random_election
+from kframe.testing.random_elections import random_cluster, random_election
 from kframe.testing.selector_contract import SelectorContract
 from tests.core.equal_rows import OFFLINE_BROKERS, even_cluster, even_rows
 from tests.registry import native_reference

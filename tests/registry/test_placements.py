@@ -19,7 +19,6 @@ from kframe.model.placements import COST_MAX, FORBIDDEN, GoalTotals, PlacementBa
 from kframe.plans.generate import plan
 from kframe.plugin import hookimpl
 from kframe.registry.native import SIGNATURE, NativeFunction
-from kframe.registry.placement_checks import run_placement_checks
 from kframe.registry.placements import (
     PLACEMENT_SIGNATURE,
     CostTerm,
@@ -31,6 +30,7 @@ from kframe.registry.placements import (
 from kframe.registry.registry import build_registry
 from kframe.registry.specs import CostTermSpec, GoalSpec, Tier
 from kframe.snapshot.generate import generate
+from kframe.testing.placement_checks import run_placement_checks
 from kframe.testing.placement_contract import CostTermContract, GoalContract, random_placement
 from tests.cli.running import kframe
 from tests.registry import placement_reference

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from kframe.cli.plugins import group
 from tests.registry.conftest import Compiled
-from tests.registry.test_checks import PLUGIN
+from tests.registry.test_selector_checks import PLUGIN
 
 SAFE = """
 from kframe.plugin import ElectionKind, Option, SelectorSpec, SnapshotFormatSpec, StoreSpec, Tier, hookimpl
@@ -162,7 +162,7 @@ def test_check_of_a_store_without_a_plugin_that_checks_stores() -> None:
 
 CHECKED = """
 from kframe.plugin import CheckSpec, hookimpl
-from kframe.registry.checks import Finding
+from kframe.testing.selector_checks import Finding
 
 @hookimpl
 def kframe_plugin_checks():

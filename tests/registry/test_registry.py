@@ -19,14 +19,15 @@ from kframe.core.selectors.lazy_view import election_batch
 from kframe.core.selectors.leader_selection import Selection
 from kframe.errors import ConfigError, PluginError
 from kframe.model.ids import ElectionKind
-from kframe.model.ports import Store, Transport
 from kframe.plugin import hookimpl
+from kframe.ports.store import Store
+from kframe.ports.transport import Transport
 from kframe.registry.loading import Plugin
-from kframe.registry.random_elections import random_cluster
 from kframe.registry.registry import Registry, build_registry
 from kframe.registry.scalar import ScalarSelector
 from kframe.registry.sources import MODULE_PREFIX, PluginSource
 from kframe.registry.specs import ClusterSpec, ObserverSpec, Option, SelectorSpec, StoreSpec, Tier, TransportSpec
+from kframe.testing.random_elections import random_cluster
 
 OFFLINE = (ElectionKind.OFFLINE,)
 

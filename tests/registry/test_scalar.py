@@ -12,8 +12,8 @@ from kframe.core.selectors.leader_selection import FaultKind, Selection
 from kframe.model.columns import Int32
 from kframe.model.elections import ElectionBatch
 from kframe.model.ids import NO_LEADER, ElectionKind
-from kframe.registry.random_elections import random_cluster, random_election
 from kframe.registry.scalar import UNKNOWN_BROKER, PartitionElection, ScalarFunction, ScalarSelector
+from kframe.testing.random_elections import random_cluster, random_election
 from kframe.testing.selector_contract import SelectorContract
 
 OFFLINE = ElectionKind.OFFLINE

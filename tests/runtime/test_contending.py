@@ -15,6 +15,7 @@ from kframe.errors import StoreError
 from kframe.model.config import ControllerConfig
 from kframe.model.events import ControllerChanged, Reelect
 from kframe.model.ids import NO_LEADER
+from kframe.ports.store_requests import Claim, OwnsRole, ReleaseRole
 from kframe.runtime.contending import TAKEOVER_INTERVAL_MS
 from kframe.runtime.loop import ControllerLoop
 from kframe.testing.clusters import cluster_of, healthy
@@ -63,7 +64,7 @@ class Harness:
     def elect_instance(self, controller_id: int = OTHER) -> MemoryStore:
         other = self.ensemble.connect()
         other.open(lambda _event: None)
-        assert other.claim(controller_id) is not None
+        assert other.perform(Claim(controller_id)) is not None
         return other
 
     def epoch(self) -> int:
@@ -121,7 +122,7 @@ def test_instance_elected_before_takeover_keeps_the_role() -> None:
     harness.settle()
     harness.clock.advance(10 * TAKEOVER_INTERVAL_MS / 1000)
     harness.settle()
-    assert other.owns_role()
+    assert other.perform(OwnsRole())
     assert harness.epoch() == 2
 
 
@@ -143,7 +144,7 @@ def test_failed_claim_preparation_does_not_prevent_election() -> None:
     harness.loop.open()
     harness.settle()
     assert harness.store.contended == [OURS]
-    other.release()
+    other.perform(ReleaseRole())
     harness.settle()
     assert harness.loop.controller.active
 

@@ -17,7 +17,6 @@ from kframe.embedded import Api, MemoryEnsemble, MemoryStore, RecordingTransport
 from kframe.errors import ErrorCode, ShapeError, StoreError
 from kframe.model.admin import NewTopic
 from kframe.model.brokers import Registration
-from kframe.model.changes import StateChange, WriteResult
 from kframe.model.cluster import ClusterState
 from kframe.model.config import ControllerConfig
 from kframe.model.events import (
@@ -32,8 +31,9 @@ from kframe.model.events import (
     ResignRequested,
 )
 from kframe.model.ids import NO_BROKER_EPOCH
-from kframe.model.ports import BrokersLoaded
 from kframe.model.requests import ControlRequests
+from kframe.ports.store import BrokersLoaded
+from kframe.ports.store_requests import Claim, Load, OwnsRole, ReadController, Reply, StoreRequest, WriteStates
 from kframe.runtime.loop import ControllerLoop
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy, registration
 
@@ -54,17 +54,15 @@ class Flaky(MemoryStore):
         self.reachable = threading.Event()
         self.reachable.set()
 
-    def write_states(self, cluster: ClusterState, change: StateChange) -> WriteResult:
-        if self.before_write:
+    def perform(self, request: StoreRequest[Reply]) -> Reply:
+        if isinstance(request, WriteStates) and self.before_write:
             self.before_write.pop(0)()
-        return super().write_states(cluster, change)
+        if isinstance(request, OwnsRole | ReadController):
+            self.role_uncertain = self.role_uncertain and not self.confirms_role
+        return super().perform(request)
 
     def may_act(self) -> bool:
         return super().may_act() and not self.role_uncertain
-
-    def owns_role(self) -> bool:
-        self.role_uncertain = self.role_uncertain and not self.confirms_role
-        return super().owns_role()
 
     def connected(self) -> bool:
         return super().connected() and self.reachable.is_set()
@@ -210,7 +208,7 @@ def test_uncertain_controller_does_not_announce_stored_states(harness: Harness) 
     harness.store.before_write.append(partial(setattr, harness.store, "role_uncertain", True))
     future = loop.submit(prefer)
     loop.process(loop.queue.take() or BrokersChanged())
-    assert (harness.transport.take(), loop.controller.active, harness.store.owns_role()) == ([], False, False)
+    assert (harness.transport.take(), loop.controller.active, harness.store.perform(OwnsRole())) == ([], False, False)
     assert future.result(0).error is ErrorCode.NOT_CONTROLLER
     harness.store.role_uncertain = False
     loop.run_until_idle()
@@ -289,17 +287,18 @@ def test_deposed_controller_does_not_announce_stored_states(
     rival = harness.connect()
     lose: dict[str, Callable[[], object]] = {
         "drop": harness.ensemble.drop_controller,
-        "takeover": partial(rival.take_over, 7),
+        "takeover": partial(rival.perform, Claim(7, takeover=True)),
         "expire": partial(harness.ensemble.expire, harness.store),
     }
-    write_states = harness.store.write_states
+    perform = harness.store.perform
 
-    def write_and_lose(cluster: ClusterState, change: StateChange) -> WriteResult:
-        result = write_states(cluster, change)
-        lose[end]()
-        return result
+    def write_and_lose(request: StoreRequest[Any]) -> Any:
+        reply = perform(request)
+        if isinstance(request, WriteStates):
+            lose[end]()
+        return reply
 
-    monkeypatch.setattr(harness.store, "write_states", write_and_lose)
+    monkeypatch.setattr(harness.store, "perform", write_and_lose)
     future = loop.submit(prefer)
     loop.process(loop.queue.take() or BrokersChanged())
     assert harness.transport.take() == []
@@ -347,15 +346,16 @@ def test_unexpected_failure_is_reported_to_callers_and_ends_the_term(harness: Ha
 def test_failed_failovers_back_off_exponentially(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     """After an immediate release, the controller would take and lose the role in an endless loop."""
     attempts: list[float] = []
-    load = harness.store.load
+    perform = harness.store.perform
 
-    def failing() -> ClusterState:
-        attempts.append(harness.clock.now_ms())
-        if len(attempts) <= 4:
-            raise StoreError("no response")
-        return load()
+    def failing(request: StoreRequest[Any]) -> Any:
+        if isinstance(request, Load):
+            attempts.append(harness.clock.now_ms())
+            if len(attempts) <= 4:
+                raise StoreError("no response")
+        return perform(request)
 
-    monkeypatch.setattr(harness.store, "load", failing)
+    monkeypatch.setattr(harness.store, "perform", failing)
     loop = harness.open()
     assert (len(attempts), loop.controller.active) == (2, False)
 
@@ -378,7 +378,7 @@ def test_adopt_changes_and_sends_nothing(harness: Harness) -> None:
 
 def test_adopt_is_refused_while_another_controller_is_active(harness: Harness) -> None:
     rival = harness.connect()
-    rival.claim(7)
+    rival.perform(Claim(7))
     with pytest.raises(StoreError, match="controller 7 holds the role"):
         harness.loop.adopt()
 
@@ -391,13 +391,13 @@ def test_stop_completes_futures_and_releases_the_role(harness: Harness) -> None:
     assert future.result(0).error is ErrorCode.NOT_CONTROLLER
     assert not loop.controller.active
     watcher = harness.connect()
-    assert watcher.controller() == -1
-    assert watcher.claim(7) == 2, "a stopped controller does not contend"
+    assert watcher.perform(ReadController()).controller_id == -1
+    assert watcher.perform(Claim(7)) == 2, "a stopped controller does not contend"
 
 
 def test_inactive_controller_completes_requests_with_errors(harness: Harness) -> None:
     rival = harness.connect()
-    rival.claim(7)
+    rival.perform(Claim(7))
     loop = harness.open()
     elected, shutdown = loop.submit(prefer), loop.submit(shut_down)
     loop.run_until_idle()
@@ -465,10 +465,11 @@ class EarlyReportingStore(MemoryStore):
     def report_brokers(self, callback: BrokersLoaded) -> None:
         self.callback = callback
 
-    def load(self) -> ClusterState:
-        cluster = super().load()
-        self.callback([registration for registration in cluster.brokers.registrations if registration is not None])
-        return cluster
+    def perform(self, request: StoreRequest[Reply]) -> Reply:
+        reply = super().perform(request)
+        if isinstance(reply, ClusterState):
+            self.callback([registration for registration in reply.brokers.registrations if registration is not None])
+        return reply
 
 
 class ExpectingTransport(RecordingTransport):

@@ -29,8 +29,8 @@ from kframe.model.events import (
     ResignRequested,
 )
 from kframe.model.log_entries import LogEntry, Message
-from kframe.model.store_requests import Claim
 from kframe.model.tables import RequestedPartitions, Targets
+from kframe.ports.store_requests import Claim, ReleaseRole
 from kframe.runtime import controller_log, state_change_log
 from kframe.runtime.controller_log import EVENT_NAMES
 from kframe.runtime.event_logs import CONTROLLER_LOGGER, EVENTS_PER_SECOND, LINES_PER_SECOND, STATE_CHANGE_LOGGER
@@ -311,13 +311,13 @@ def test_isr_change_of_leader_is_logged(driver: Driver, caplog: pytest.LogCaptur
 def test_standby_logs_each_controller_change_once(caplog: pytest.LogCaptureFixture) -> None:
     driver = Driver(cluster_of({}, (1, 2)))
     other = driver.connect()
-    other.claim(1)
+    other.perform(Claim(1))
     for event in (Reelect(), Reelect(), ControllerChanged()):
         driver.handle(event)
     elected = "has been elected as the controller, so stopping the election process."
     assert controller_lines(caplog) == [f"{PREFIX}Broker 1 {elected}"]
-    other.release()
-    driver.before(Claim, lambda: other.claim(2))
+    other.perform(ReleaseRole())
+    driver.before(Claim, lambda: other.perform(Claim(2)))
     driver.handle(Reelect())
     driver.handle(ControllerChanged())
     assert controller_lines(caplog)[1:] == [f"{PREFIX}Broker 2 was elected as controller instead of broker 1000"]

@@ -12,8 +12,6 @@ from kframe.core.selectors.leader_selection import Selection
 from kframe.embedded import EmbeddedBrokers, MemoryEnsemble, MemoryStore, RecordingTransport, VirtualClock
 from kframe.embedded.brokers import SILENT
 from kframe.errors import ErrorCode
-from kframe.model.changes import StateChange, WriteResult
-from kframe.model.cluster import ClusterState
 from kframe.model.config import ControllerConfig
 from kframe.model.events import (
     ControllerState,
@@ -22,7 +20,8 @@ from kframe.model.events import (
     ResignRequested,
     UpdateMetadataResponseReceived,
 )
-from kframe.model.ports import Transport
+from kframe.ports.store_requests import Reply, StoreRequest, WriteStates
+from kframe.ports.transport import Transport
 from kframe.runtime.loop import ControllerLoop
 from kframe.runtime.metrics import QUANTILES, TIMERS, exposition
 from kframe.runtime.samples import SAMPLES_MAX, Samples
@@ -63,9 +62,10 @@ class SlowStore(MemoryStore):
         super().__init__(ensemble.records, ensemble.states, ensemble.topics)
         self.pass_time = pass_time
 
-    def write_states(self, cluster: ClusterState, change: StateChange) -> WriteResult:
-        self.pass_time()
-        return super().write_states(cluster, change)
+    def perform(self, request: StoreRequest[Reply]) -> Reply:
+        if isinstance(request, WriteStates):
+            self.pass_time()
+        return super().perform(request)
 
 
 class Harness:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kframe.ports.store_requests import ReadReassignments
 from kframe.scenario.format import read_scenario
 from kframe.scenario.runner import ScenarioRunner
 
@@ -46,4 +47,4 @@ def test_reassignment_request_removes_deleting_topic_from_reassignment_znode() -
     runner, trace = play("reassign-znode-of-deleted")
     assert trace[-1]["response"] == {"a-0": "UNKNOWN_TOPIC_OR_PARTITION"}
     assert trace[-1]["requests"] == []
-    assert runner.loop.store.read_reassignments() is None
+    assert runner.loop.store.perform(ReadReassignments()) is None

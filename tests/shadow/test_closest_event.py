@@ -11,9 +11,9 @@ import pytest
 from kframe.core.kraft.causes.request_causes import ALTERED, ASSIGNED, CANCELLED, PREFERRED, REASSIGNED, UNCLEAN
 from kframe.model.ids import NO_LEADER, RecoveryState
 from kframe.model.kraft.records import BrokerRegistrationChangeRecord, FencingChange, PartitionChangeRecord
+from kframe.ports.committed_log import CommittedBatch, CommittedRecord
 from kframe.shadow.kraft import compare_batch
 from kframe.shadow.kraft.changes import UNEXPLAINED
-from kframe.snapshot.committed_log import CommittedBatch, CommittedRecord
 from tests.kraft.large import large_cluster
 
 TOPIC_ID: Final = UUID(int=500)

@@ -28,13 +28,13 @@ from kframe.model.kraft.records import (
     PartitionRecord,
     RegisterBrokerRecord,
 )
+from kframe.ports.committed_log import CommittedBatch, CommittedRecord
+from kframe.ports.progress import Progress, ignore_progress
 from kframe.scenario.kraft.format import read_kraft_scenario
 from kframe.scenario.kraft.quorum import NODE_ID, LogBatch
 from kframe.scenario.kraft.runner import KraftScenarioRunner
 from kframe.shadow.kraft import BatchComparison, BatchOutcome, LogShadow, RecordDifference
 from kframe.shadow.kraft.batches import STATIC_UNCLEAN
-from kframe.snapshot.committed_log import CommittedBatch, CommittedRecord
-from kframe.snapshot.files import Progress, ignore_progress
 from tests.kraft.golden import SCENARIOS, scenario_parameters
 
 MARKERS = (BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord)

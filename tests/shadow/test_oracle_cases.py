@@ -16,8 +16,8 @@ from kframe.core.kraft.random_source import JavaRandom
 from kframe.core.kraft.replay import replay
 from kframe.model.kraft.record_versions import RecordAndVersion
 from kframe.model.kraft.records import PartitionChangeRecord, PartitionRecord
+from kframe.ports.committed_log import CommittedBatch, CommittedRecord
 from kframe.shadow.kraft import BatchComparison, compare_batch
-from kframe.snapshot.committed_log import CommittedBatch, CommittedRecord
 from tests.kraft import oracle_events
 from tests.kraft.oracle_cases import Oracle
 from tests.kraft.test_oracle import RECORDED

@@ -6,15 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-from kframe.api.builder import ControllerBuilder
 from kframe.embedded import CountingTransport, MemoryEnsemble, VirtualClock
-from kframe.errors import StoreError
 from kframe.model.admin import NewPartitions, NewTopic
 from kframe.model.config import ControllerConfig
 from kframe.model.events import ElectionType
-from kframe.model.ports import Store
+from kframe.runtime.builder import ControllerBuilder
 from kframe.shadow import Comparison, Shadow
-from kframe.shadow.reading import READS, read_only
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy, registration
 
 CONFIG = {"auto.leader.rebalance.enable": "false"}
@@ -261,14 +258,3 @@ def test_shadow_restarts_after_session_expiry(cluster: ControlledCluster) -> Non
     comparison = shadow.compare()
     assert comparison is not None
     assert comparison.disagreements == ()
-
-
-def test_read_only_store_refuses_every_write(cluster: ControlledCluster) -> None:
-    """Only listed read calls of a store are allowed. A new call is refused until it is listed."""
-    store = cluster.ensemble.connect()
-    reader = read_only(store)
-    calls = {name for name in vars(Store) if not name.startswith("_")}
-    assert calls >= READS
-    for name in sorted(calls - READS):
-        with pytest.raises(StoreError, match=f"{name}: a shadow writes nothing"):
-            getattr(reader, name)()

@@ -16,9 +16,9 @@ from kframe.errors import ConfigError
 from kframe.model.kraft.records import ControllerFeature, PartitionChangeRecord, RegisterControllerRecord
 from kframe.model.kraft.releases import Release, known_release, parse_release, release_of_level
 from kframe.plans.file.read import load_plan
+from kframe.ports.committed_log import CommittedBatch, CommittedRecord
 from kframe.shadow.kraft import LogShadow
 from kframe.snapshot import Snapshot, Source, read_snapshot
-from kframe.snapshot.committed_log import CommittedBatch, CommittedRecord
 from kframe.spark.kraft import config_for
 from kframe.whatif import Outcome, TopicStatus, WhatIf
 from tests.shadow.test_log_shadow import ScenarioLog

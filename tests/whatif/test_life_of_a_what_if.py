@@ -44,7 +44,7 @@ PAGES: Final = {
         "1",
         frozenset({
             "read_zookeeper", "Snapshot.to_cluster", "ControllerLoop.adopt", "MemoryEnsemble.unregister_brokers",
-            "WatchedSelection.choose", "WatchedStore.write_states", "encode_known", "health_of", "changes_between",
+            "WatchedSelection.choose", "WatchedStore.perform", "encode_known", "health_of", "changes_between",
             "summary_document", "emit_rows",
         }),
         ("kframe/core/", "kframe/runtime/", "kframe/model/"),  # the page of a broker failure has the rest

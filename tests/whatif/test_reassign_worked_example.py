@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
 from kframe.core.controller import ControllerCore
 from kframe.core.selectors.leader_selection import Selection
-from kframe.embedded import MemoryEnsemble, RecordingTransport, VirtualClock
+from kframe.embedded import MemoryEnsemble, MemoryStore, RecordingTransport, VirtualClock
 from kframe.model.columns import Ragged
 from kframe.model.config import ControllerConfig
 from kframe.model.events import AlterPartitionRequested, ReassignmentRequested
 from kframe.model.tables import RequestedPartitions, Targets
+from kframe.ports.store_requests import Reply, StoreRequest, WriteAssignments, WriteStates
 from kframe.runtime.loop import ControllerLoop
 from kframe.testing.clusters import cluster_of, healthy
 from tests.architecture.source import ROOT
@@ -21,25 +20,19 @@ from tests.architecture.source import ROOT
 PAGE = ROOT / "docs" / "explanation" / "reassignment.md"
 
 
-class RecordingStore:
+class RecordingStore(MemoryStore):
     """A store that records the stored partition after every write."""
 
     def __init__(self, ensemble: MemoryEnsemble) -> None:
-        self._store = ensemble.connect()
+        super().__init__(ensemble.records, ensemble.states, ensemble.topics)
         self._ensemble = ensemble
         self.rows: list[list[str]] = []
 
-    def __getattr__(self, name: str) -> Any:
-        call = getattr(self._store, name)
-        if name not in ("write_states", "write_assignments"):
-            return call
-
-        def written(*arguments: Any) -> Any:
-            result = call(*arguments)
+    def perform(self, request: StoreRequest[Reply]) -> Reply:
+        reply = super().perform(request)
+        if isinstance(request, WriteStates | WriteAssignments):
             self.record()
-            return result
-
-        return written
+        return reply
 
     def record(self) -> None:
         """Record the partition as stored."""

@@ -13,6 +13,7 @@ from kframe_kafka_wire.server import WireServer
 from kframe import Controller, ControllerBuilder
 from kframe.embedded import EmbeddedBrokers, MemoryEnsemble, VirtualClock
 from kframe.plugin.cluster import Endpoint, Registration
+from kframe.plugin.store import Claim
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
 from verification.kafka_wire.client import Client
 from verification.zookeeper.servers import free_ports
@@ -49,7 +50,7 @@ class Served:
         if standby:
             holder = self.ensemble.connect()
             holder.open(lambda _event: None)
-            holder.claim(1)
+            holder.perform(Claim(1))
         self.server = WireServer({**PLAIN, **config}, records)
         self.controller: Controller = ControllerBuilder(
             CONTROLLER_ID,

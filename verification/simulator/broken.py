@@ -24,6 +24,14 @@ from kframe.model.events import (
 )
 from kframe.model.ids import LEADER_DURING_DELETE, NO_EPOCH, NO_STATE, ReplicaState
 from kframe.model.tables import RequestedPartitions, Targets
+from kframe.ports.store_requests import (
+    DropDeletions,
+    DropPreferredElection,
+    Load,
+    ReadStates,
+    WriteReassignments,
+    WriteStates,
+)
 from kframe_simulator import Simulation
 from kframe_simulator.broker.messages import LeaderAndIsr, LeaderState, PartitionMetadata
 from kframe_simulator.invariants import events, members, proposals, records, requests, rest, roles, states, topics
@@ -163,7 +171,7 @@ def _names_broker_twice(simulation: Simulation) -> Any:
 
 def _forgets_read_states(simulation: Simulation) -> Any:
     simulation.watch.observed.states_read(simulation.controllers[0], {KEY: 99})
-    return ended(simulation, calls={"read_states": 1})
+    return ended(simulation, requests={ReadStates: 1})
 
 
 def _elects_current_leader(simulation: Simulation) -> Any:
@@ -244,14 +252,14 @@ def _reassigned_without_leader(simulation: Simulation) -> Any:
 def _deletion_does_not_begin(simulation: Simulation) -> Any:
     simulation.ensemble.mark_for_deletion(["t"])
     simulation.watch.observed.event_begins(simulation.controllers[0], Reelect())
-    return ended(simulation, Reelect(), calls={"load": 1})
+    return ended(simulation, Reelect(), requests={Load: 1})
 
 
 def _deletion_mark_is_removed(simulation: Simulation) -> Any:
     simulation.ensemble.mark_for_deletion(["t"])
     simulation.watch.observed.event_begins(simulation.controllers[0], DeletionsMarked())
-    simulation.controllers[0].store.drop_deletions(("t",))
-    return ended(simulation, DeletionsMarked(), calls={"drop_deletions": 1})
+    simulation.controllers[0].store.perform(DropDeletions(("t",)))
+    return ended(simulation, DeletionsMarked(), requests={DropDeletions: 1})
 
 
 def _sends_unassigned_replicas(simulation: Simulation) -> Any:
@@ -298,7 +306,7 @@ VIOLATIONS_OF_OBSERVATIONS: list[ViolationCase] = [
     (
         members.stored_elections_are_performed,
         lambda simulation: ended(
-            edit(simulation, leader=2), Reelect(), calls={"drop_preferred_election": 1}, elections=frozenset({KEY})
+            edit(simulation, leader=2), Reelect(), requests={DropPreferredElection: 1}, elections=frozenset({KEY})
         ),
     ),
     (members.settings_elect_at_once, _setting_without_election),
@@ -332,19 +340,19 @@ VIOLATIONS_OF_OBSERVATIONS: list[ViolationCase] = [
     (topics.replica_lists_are_valid, _names_broker_twice),
     (
         events.earlier_responses_write_nothing,
-        lambda simulation: ended(simulation, leader_and_isr_response(), calls={"write_states": 1}),
+        lambda simulation: ended(simulation, leader_and_isr_response(), requests={WriteStates: 1}),
     ),
     (events.elections_change_leaders, _elects_current_leader),
     (
         events.balancing_elects_eligible_replicas,
-        lambda simulation: ended(simulation, RebalanceLeaders(), calls={"read_states": 1}),
+        lambda simulation: ended(simulation, RebalanceLeaders(), requests={ReadStates: 1}),
     ),
     (events.read_states_are_applied, _forgets_read_states),
     (
         events.stored_reassignments_stay,
         lambda simulation: ended(
             edit(simulation, replicas=(1, 2, 3, 4), adding=(4,)),
-            calls={"write_reassignments": 1},
+            requests={WriteReassignments: 1},
             reassignments={KEY: (1, 2, 3, 4)},
         ),
     ),
@@ -353,7 +361,7 @@ VIOLATIONS_OF_OBSERVATIONS: list[ViolationCase] = [
     (states.settings_are_applied, lambda simulation: state(edit(simulation, isr=(1,)), leader=2, isr=(2,))),
     (
         members.unassigned_leave_at_failover,
-        lambda simulation: ended(edit(simulation, replicas=(1, 2)), Reelect(), calls={"load": 1}),
+        lambda simulation: ended(edit(simulation, replicas=(1, 2)), Reelect(), requests={Load: 1}),
     ),
     (members.reassigned_partitions_have_leaders, _reassigned_without_leader),
     (members.deletions_begin_at_once, _deletion_does_not_begin),

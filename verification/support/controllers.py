@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from kframe.core.controller import ControllerCore
 from kframe.core.selectors.leader_selection import Selection
 from kframe.model.config import ControllerConfig
-from kframe.model.ports import Clock, Store, Transport
+from kframe.ports.clock import Clock
+from kframe.ports.store import Store
+from kframe.ports.transport import Transport
 from kframe.runtime.clock import SystemClock
 from kframe.runtime.loop import ControllerLoop
 

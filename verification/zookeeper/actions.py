@@ -16,6 +16,7 @@ from kframe_zookeeper.znodes.topics import decode_state, decode_topic, encode_to
 from kframe import events
 from kframe.plugin.cluster import Targets, TopicTable
 from kframe.plugin.server import Controller
+from kframe.plugin.store import Claim
 from kframe.testing.clusters import registration
 from verification.zookeeper.trees import Tree, children
 from verification.zookeeper.victims import Task
@@ -119,7 +120,7 @@ def another_controller_elected(fixture: ZooKeeperFixture, _: RunTask) -> None:
     """Another controller takes the role, and does not contend again when it loses it."""
     store = fixture.connect()
     store.open(no_action)
-    assert store.claim(THIRD_ID) == 1
+    assert store.perform(Claim(THIRD_ID)) == 1
 
 
 def configures(topic: str, config: Mapping[str, str]) -> Action:

@@ -9,7 +9,7 @@ from kframe_zookeeper.sandbox.zookeeper_fixture import ZooKeeperFixture
 from kframe_zookeeper.store import ZooKeeperStore
 
 from kframe.plugin.cluster import NO_STATE, ClusterState
-from kframe.plugin.store import Event
+from kframe.plugin.store import Claim, Event, Load, Prepare
 from kframe.testing.clusters import PartitionSpec, StateSpec, change_of, cluster_of, healthy
 from kframe.testing.store_fixture import FIRST_ID
 from verification.zookeeper.proxy import BreakPoint, Proxy
@@ -50,6 +50,6 @@ def controller(
 ) -> tuple[ZooKeeperStore, ClusterState]:
     """A store behind a proxy. It has the role. Also the cluster that it has loaded."""
     store = opened(fixture, proxy, events)
-    assert store.claim(FIRST_ID) == 1
-    store.prepare()
-    return store, store.load()
+    assert store.perform(Claim(FIRST_ID)) == 1
+    store.perform(Prepare())
+    return store, store.perform(Load())

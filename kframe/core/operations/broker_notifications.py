@@ -16,7 +16,7 @@ from kframe.model.events import LeaderAndIsrResponseReceived, UpdateMetadataResp
 from kframe.model.ids import ReplicaFlag, ReplicaState
 from kframe.model.lists import without_values
 from kframe.model.log_entries import Message
-from kframe.model.store_requests import DropNotifications, ReadIsrChanges, ReadLogDirEvents
+from kframe.ports.store_requests import DropNotifications, ReadIsrChanges, ReadLogDirEvents
 
 _OFFLINE = np.uint8(ReplicaFlag.OFFLINE_DIR)
 

@@ -15,7 +15,7 @@ from kframe.model.admin import ConfigChange, ConfigOperation
 from kframe.model.config import UNCLEAN
 from kframe.model.events import AlterConfigsRequested
 from kframe.model.log_entries import Message
-from kframe.model.store_requests import ReadConfigs, WriteConfigs
+from kframe.ports.store_requests import ReadConfigs, WriteConfigs
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from kframe.model.effects import Enqueue
 from kframe.model.events import ElectionRequested, ElectionType, PreferredElectionStored, TopicPartition
 from kframe.model.ids import NO_STATE, PartitionState
 from kframe.model.log_entries import Message
-from kframe.model.store_requests import DropPreferredElection, ReadPreferredElection
+from kframe.ports.store_requests import DropPreferredElection, ReadPreferredElection
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -19,7 +19,7 @@ from kframe.model.ids import PartitionState, ReplicaFlag, ReplicaState
 from kframe.model.lists import distinct_values
 from kframe.model.log_entries import Message
 from kframe.model.requests import BatchCause
-from kframe.model.store_requests import ReadBrokers
+from kframe.ports.store_requests import ReadBrokers
 
 
 @dataclass(frozen=True, slots=True)

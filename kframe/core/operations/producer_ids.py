@@ -9,7 +9,7 @@ from kframe.core.context import Context, Operation, ask
 from kframe.errors import ErrorCode
 from kframe.model.events import ProducerIdsRequested
 from kframe.model.ids import NO_BROKER_EPOCH
-from kframe.model.store_requests import AllocateProducerIds
+from kframe.ports.store_requests import AllocateProducerIds
 
 #: Producer ids in a block.
 BLOCK_LENGTH: Final = 1000

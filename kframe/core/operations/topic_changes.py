@@ -24,8 +24,8 @@ from kframe.model.effects import Enqueue
 from kframe.model.events import DeletionsMarked
 from kframe.model.ids import PartitionState, ReplicaState
 from kframe.model.log_entries import Message, TopicAssignments
-from kframe.model.store_requests import ReadTopicNames, ReadTopics
 from kframe.model.tables import TopicTable
+from kframe.ports.store_requests import ReadTopicNames, ReadTopics
 
 _NO_ROWS = np.empty(0, np.int32)
 

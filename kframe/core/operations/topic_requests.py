@@ -33,9 +33,9 @@ from kframe.model.events import (
     ReassignmentRequested,
 )
 from kframe.model.ids import NO_LEADER, NO_STATE
-from kframe.model.store_requests import CreateTopics, QueueDeletions, WriteAssignments
 from kframe.model.tables import Targets, TopicTable
 from kframe.model.topics import metric_name
+from kframe.ports.store_requests import CreateTopics, QueueDeletions, WriteAssignments
 
 
 class TopicShape(NamedTuple):

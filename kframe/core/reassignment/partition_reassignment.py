@@ -32,7 +32,7 @@ from kframe.model.ids import NO_LEADER, NO_STATE, PartitionState, ReplicaFlag, R
 from kframe.model.lists import distinct_rows, distinct_values, members, without_values
 from kframe.model.log_entries import Message
 from kframe.model.row_views import values_at
-from kframe.model.store_requests import ReadReassignments
+from kframe.ports.store_requests import ReadReassignments
 
 _NONE = np.empty(0, np.int32)
 #: A replica with one of these flags cannot lead after the reassignment.

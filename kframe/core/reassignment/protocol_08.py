@@ -23,8 +23,8 @@ from kframe.core.topics.stored_reassignments import forget_stored, locate, remov
 from kframe.model.columns import Bool, Int32, Ragged
 from kframe.model.ids import ReplicaState
 from kframe.model.lists import distinct, distinct_values, members, same_lists
-from kframe.model.store_requests import ReadReassignments, WriteReassignments
 from kframe.model.tables import Targets
+from kframe.ports.store_requests import ReadReassignments, WriteReassignments
 
 
 def submit(context: Context, rows: Int32, targets: Ragged) -> Operation[Int32]:

@@ -9,8 +9,8 @@ from kframe.model.columns import Int32, Ragged
 from kframe.model.effects import Enqueue
 from kframe.model.events import ReassignmentsStored, TopicPartition
 from kframe.model.lists import same_lists
-from kframe.model.store_requests import ReadReassignments, WriteReassignments
 from kframe.model.tables import Targets
+from kframe.ports.store_requests import ReadReassignments, WriteReassignments
 
 _NONE = np.empty(0, np.int32)
 

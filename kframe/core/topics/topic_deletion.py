@@ -23,7 +23,7 @@ from kframe.model.ids import PartitionState, ReplicaState
 from kframe.model.lists import distinct_values
 from kframe.model.log_entries import Message, TopicNames
 from kframe.model.requests import BatchCause
-from kframe.model.store_requests import DeleteTopics, DropDeletions, ReadDeletions, ReadTopicNames
+from kframe.ports.store_requests import DeleteTopics, DropDeletions, ReadDeletions, ReadTopicNames
 
 _DELETION = BatchCause.DELETION
 #: Kafka's reason for halting a deletion during a reassignment.

@@ -16,9 +16,9 @@ from kframe.model.columns import Int32
 from kframe.model.ids import PartitionState, ReplicaFlag, ReplicaState
 from kframe.model.lists import distinct_rows, without_values
 from kframe.model.log_entries import Message
-from kframe.model.store_requests import AssignTopicIds, ReadTopics, ReadTopicSettings, WriteAssignments
 from kframe.model.tables import TopicTable
 from kframe.model.topics import ZERO_TOPIC_ID
+from kframe.ports.store_requests import AssignTopicIds, ReadTopics, ReadTopicSettings, WriteAssignments
 
 _NONE = np.empty(0, np.int32)
 

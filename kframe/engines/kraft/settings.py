@@ -23,10 +23,9 @@ from kframe.model.kraft.releases import (
     parse_release,
     release_of_level,
 )
-from kframe.model.texts import AS_STATED
+from kframe.model.texts import AS_STATED, short_repr
 from kframe.model.whole_numbers import parse_whole
 from kframe.snapshot import KraftFacts, Snapshot
-from kframe.snapshot.decode import short_repr
 
 _MIN_INSYNC: Final = "min.insync.replicas"
 _UNCLEAN: Final = "unclean.leader.election.enable"

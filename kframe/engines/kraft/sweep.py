@@ -30,8 +30,8 @@ from kframe.model.kraft.directories import LOST
 from kframe.model.kraft.ids import ELR_VERSION, MetadataLevel
 from kframe.model.kraft.topics import NO_ROW
 from kframe.model.lists import distinct_values
+from kframe.ports.progress import Progress
 from kframe.snapshot import Snapshot
-from kframe.snapshot.files import Progress
 
 #: What is counted: METRICS, and the partitions that may lose data.
 _COUNTED: Final = (*METRICS, "may_lose_data")

@@ -31,9 +31,9 @@ from kframe.engines.zookeeper.observe import (
     MeasuringTransport,
     Observations,
     WatchedSelection,
+    WatchedStore,
     election_held,
     encoder_for,
-    watched,
 )
 from kframe.engines.zookeeper.partition_timeline import PartitionTimeline
 from kframe.errors import BrokenInvariant
@@ -43,7 +43,7 @@ from kframe.model.columns import Int32, UInt8
 from kframe.model.elections import LeaderSelector
 from kframe.model.events import Event
 from kframe.model.ids import NO_BROKER_EPOCH, ElectionKind
-from kframe.model.ports import Clock
+from kframe.ports.clock import Clock
 from kframe.runtime.loop import ControllerLoop
 from kframe.snapshot import Snapshot
 
@@ -86,7 +86,7 @@ class ObservedController:
         self.ensemble = MemoryEnsemble.from_cluster(cluster, controller_epoch - 1, copy=False)
         """The storage; its watches tell the controller which brokers are registered."""
         self._selection = WatchedSelection(self.selectors, self._note_election)
-        store = watched(self.ensemble.connect(), self._note_written, self._save_rows, self._save_topics)
+        store = WatchedStore(self.ensemble.connect(), self._note_written, self._save_rows, self._save_topics)
         controller = ControllerCore(controller_id_of(snapshot), self.config, self._selection)
         self._clock = VirtualClock()
         self._loop = ControllerLoop(controller, store, self._transport, self._clock)

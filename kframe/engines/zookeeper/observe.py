@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -28,9 +28,19 @@ from kframe.model.config import ControllerConfig
 from kframe.model.elections import LeaderSelector
 from kframe.model.ids import NO_LEADER, NO_STATE, ElectionKind, ReplicaFlag
 from kframe.model.lists import distinct_rows
-from kframe.model.ports import BrokerQueue, Clock, MayAct, Notify, Store
 from kframe.model.requests import BrokerRows, ControlRequests
-from kframe.model.tables import TopicTable
+from kframe.ports.clock import Clock
+from kframe.ports.store import MayAct, Notify, Store
+from kframe.ports.store_requests import (
+    CreateTopics,
+    DeleteTopics,
+    QueueDeletions,
+    Reply,
+    StoreRequest,
+    WriteAssignments,
+    WriteStates,
+)
+from kframe.ports.transport import BrokerQueue
 from kframe.wire import ControlVersions, EncodedRequest, Encoder, header_version, request_header
 
 #: Called at every election, before its results are stored: (cluster, kind, rows, unclean_allowed, leader).
@@ -125,7 +135,11 @@ def partition_states_written(cluster: ClusterState, change: StateChange, result:
 
 
 class WatchedStore:
-    """A ``ports.Store`` that reports every write of states and topics, and delegates all calls to another store."""
+    """Implements ``ports.Store``: passes each request to another store, and reports writes of states and topics.
+
+    ``before_states`` is called with the rows of states, and ``before_topics`` with the names of existing topics, before
+    they are written.
+    """
 
     def __init__(
         self, store: Store, watch: Callable[[TimelineEvent], None], before_states: Callable[[Int32], None],
@@ -135,57 +149,44 @@ class WatchedStore:
         self._watch = watch
         self._before_states = before_states
         self._before_topics = before_topics
+        self.open, self.close = store.open, store.close
+        self.connected, self.may_act, self.quarantined = store.connected, store.may_act, store.quarantined
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
-
-    def write_states(self, cluster: ClusterState, change: StateChange) -> WriteResult:
-        """Save the rows, write, then notify the observer."""
-        self._before_states(change.rows)
-        result = self._store.write_states(cluster, change)
-        self._watch(partition_states_written(cluster, change, result))
-        return result
-
-    def create_topics(
-        self, table: TopicTable, configs: tuple[Mapping[str, str], ...], *, with_ids: bool = True
-    ) -> tuple[WriteCode, ...]:
-        """Write, then notify the observer."""
-        codes = self._store.create_topics(table, configs, with_ids=with_ids)
-        self._watch(TopicsWritten(TopicAction.CREATED, codes.count(WriteCode.OK)))
-        return codes
-
-    def write_assignments(self, table: TopicTable) -> tuple[WriteCode, ...]:
-        """Write, then notify the observer."""
-        self._before_topics(table.names)
-        codes = self._store.write_assignments(table)
-        adding, removing = (
-            int(np.count_nonzero(table.flags & np.uint8(flag))) for flag in (ReplicaFlag.ADDING, ReplicaFlag.REMOVING)
-        )
-        self._watch(TopicsWritten(TopicAction.ASSIGNED, codes.count(WriteCode.OK), adding, removing))
-        return codes
-
-    def queue_deletions(self, names: tuple[str, ...]) -> None:
-        """Write, then notify the observer."""
-        self._store.queue_deletions(names)
-        self._watch(TopicsWritten(TopicAction.MARKED, len(names)))
-
-    def delete_topics(self, names: tuple[str, ...]) -> None:
-        """Write, then notify the observer."""
-        self._before_topics(names)
-        self._store.delete_topics(names)
-        self._watch(TopicsWritten(TopicAction.DELETED, len(names)))
+    def perform(self, request: StoreRequest[Reply]) -> Reply:
+        """Save what is replaced, write, then report."""
+        match request:
+            case WriteStates():
+                self._before_states(request.change.rows)
+            case WriteAssignments():
+                self._before_topics(request.table.names)
+            case DeleteTopics():
+                self._before_topics(request.names)
+        reply = self._store.perform(request)
+        event = _written(request, reply)
+        if event is not None:
+            self._watch(event)
+        return reply
 
 
-def watched(
-    store: Store, watch: Callable[[TimelineEvent], None], before_states: Callable[[Int32], None],
-    before_topics: Callable[[tuple[str, ...]], None],
-) -> Store:  # fmt: skip
-    """``store``, which notifies ``watch`` of every write of states and topics.
-
-    ``before_states`` is called with the rows of states, and ``before_topics`` with the names of existing topics, before
-    they are written.
-    """
-    return cast(Store, WatchedStore(store, watch, before_states, before_topics))
+def _written(request: StoreRequest[Any], reply: Any) -> TimelineEvent | None:
+    """What a write of states or topics did. None for other requests."""
+    match request:
+        case WriteStates():
+            return partition_states_written(request.cluster, request.change, reply)
+        case CreateTopics():
+            return TopicsWritten(TopicAction.CREATED, reply.count(WriteCode.OK))
+        case WriteAssignments(table=table):
+            adding, removing = (
+                int(np.count_nonzero(table.flags & np.uint8(flag)))
+                for flag in (ReplicaFlag.ADDING, ReplicaFlag.REMOVING)
+            )
+            return TopicsWritten(TopicAction.ASSIGNED, reply.count(WriteCode.OK), adding, removing)
+        case QueueDeletions(names=names):
+            return TopicsWritten(TopicAction.MARKED, len(names))
+        case DeleteTopics(names=names):
+            return TopicsWritten(TopicAction.DELETED, len(names))
+        case _:
+            return None
 
 
 class ForwardingTransport:

@@ -14,8 +14,8 @@ from kframe.engines.results.sweep import CONDITIONS_OF_SETTINGS, METRICS, Sweep
 from kframe.engines.settings import assumptions_of, config_of, knows_min_insync
 from kframe.engines.zookeeper.sweep_counts import FailureCounts, count_failures
 from kframe.model.columns import Bool, Int32, Int64
+from kframe.ports.progress import Progress
 from kframe.snapshot import Snapshot
-from kframe.snapshot.files import Progress
 
 
 def sweep_zookeeper(

@@ -21,7 +21,7 @@ from kframe.model.columns import Bool, Int32, Int64, UInt8
 from kframe.model.config import ControllerConfig
 from kframe.model.ids import NO_STATE, ReplicaFlag
 from kframe.model.topics import UNSET
-from kframe.snapshot.files import Progress, ignore_progress
+from kframe.ports.progress import Progress, ignore_progress
 
 #: Rows counted between two reports of progress; it bounds the memory of a pass over pairs besides the counts.
 CHUNK_ROWS: Final = 1 << 17

@@ -6,7 +6,7 @@ from kframe.errors import ErrorCode
 from kframe.model.events import TopicPartition
 from kframe.model.plan import Plan
 from kframe.model.tables import Targets
-from kframe.snapshot.administration import Administration
+from kframe.ports.administration import Administration
 
 
 def ongoing(admin: Administration, plan: Plan | None = None) -> list[TopicPartition]:

@@ -33,7 +33,7 @@ from kframe.plans.execute.observation import Observation
 from kframe.plans.execute.state import ExecutionState, refusal_name
 from kframe.plans.execute.step_types import End, Perform, SaveOriginals, SetGoal, Wait
 from kframe.plans.execute.steps import Planner
-from kframe.snapshot.administration import Administration, ConfigResource
+from kframe.ports.administration import Administration, ConfigResource
 
 #: Results of an election that are not refusals.
 _ELECTED = frozenset({ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED})

@@ -8,8 +8,7 @@ from enum import Enum, auto
 
 from kframe.model.events import TopicPartition
 from kframe.plans.execute.entries import ExecutedPartition, PartitionRef, UnhealthyPartitions
-from kframe.snapshot.administration import PartitionReassignment
-from kframe.snapshot.metadata import ClusterDescription, DescribedPartition
+from kframe.snapshot.metadata import ClusterDescription, DescribedPartition, PartitionReassignment
 
 
 class Position(Enum):

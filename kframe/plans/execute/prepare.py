@@ -20,7 +20,7 @@ from kframe.plans.file.observers import refuse_observers
 from kframe.plans.file.read import Stamp, load_plan
 from kframe.plans.file.write import read_stamp
 from kframe.plans.stage.manifest import MANIFEST_FILE, read_manifest
-from kframe.snapshot.administration import Administration, LogDirReplica
+from kframe.ports.administration import Administration, LogDirReplica
 from kframe.snapshot.files import InputFile
 
 StageTargets: TypeAlias = Sequence[tuple[TopicPartition, Sequence[int]]]

@@ -11,7 +11,7 @@ from kframe.plans.execute.entries import ExecutedPartition
 from kframe.plans.execute.observation import Observation
 from kframe.plans.execute.state import ExecutionState
 from kframe.plans.execute.steps import Planner
-from kframe.snapshot.administration import Administration, LogDirReplica
+from kframe.ports.administration import Administration, LogDirReplica
 
 SCHEMA: Final = "kframe.plan-execution/v1"
 #: Observations between two readings of sizes.

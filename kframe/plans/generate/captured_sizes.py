@@ -11,8 +11,8 @@ from typing import Any, Final
 from kframe.errors import InputError
 from kframe.errors.extras import pip_command
 from kframe.model.events import TopicPartition
+from kframe.ports.administration import LogDirReplica
 from kframe.snapshot import Snapshot
-from kframe.snapshot.administration import LogDirReplica
 from kframe.whatif.files import check_file, replace_file
 
 #: What the name of a file may end in.

@@ -11,7 +11,8 @@ import numpy as np
 
 from kframe.errors import InputError, SnapshotError
 from kframe.model.columns import Int32, Int64
-from kframe.snapshot.decode import check_unique_keys, decode, short_repr, text_repr
+from kframe.model.texts import short_repr
+from kframe.snapshot.decode import check_unique_keys, decode, text_repr
 
 #: Most bytes of a replica. Sums of sizes are exact up to it.
 BYTES_MAX: Final = 2**53

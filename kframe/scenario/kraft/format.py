@@ -11,8 +11,9 @@ from typing import Annotated, Any, Final, Literal
 from msgspec import UNSET, Struct
 
 from kframe.errors import ScenarioError
+from kframe.model.texts import short_repr
 from kframe.scenario import strict_yaml
-from kframe.scenario.fields import RequestedId, Text, convert, expecting, located, short_repr
+from kframe.scenario.fields import RequestedId, Text, convert, expecting, located
 from kframe.scenario.format import read_text
 from kframe.scenario.kraft.arguments import KraftBrokerEntry, KraftStepEntry, KraftTopicEntry, Scalar, Values
 

@@ -25,11 +25,11 @@ from kframe.model.kraft.records import (
     TopicRecord,
     record_name,
 )
+from kframe.ports.committed_log import CommittedBatch, CommittedRecord
 from kframe.shadow.kraft.changes import UNEXPLAINED, explain_changes
 from kframe.shadow.kraft.differences import RECORD, WRITTEN, RecordDifference, differences, identity, key_of
 from kframe.shadow.kraft.events import PossibleEvent, broker_events, precedes_changes
 from kframe.shadow.kraft.requests import UNPREDICTED, infer_request
-from kframe.snapshot.committed_log import CommittedBatch, CommittedRecord
 
 BOOTSTRAP: Final = "bootstrap records of a new cluster"
 TRANSACTION: Final = "records of a transaction"

@@ -17,6 +17,7 @@ from kframe.core.kraft.context import KraftContext
 from kframe.core.kraft.replication.alter_partition import KraftIsrProposal
 from kframe.model.kraft.record_versions import RecordAndVersion
 from kframe.model.kraft.records import MetadataRecord, PartitionChangeRecord
+from kframe.ports.committed_log import CommittedRecord
 from kframe.shadow.kraft.differences import (
     RECORD,
     VERSION,
@@ -27,7 +28,6 @@ from kframe.shadow.kraft.differences import (
     identity,
     key_of,
 )
-from kframe.snapshot.committed_log import CommittedRecord
 
 UNEXPLAINED = "no event"
 

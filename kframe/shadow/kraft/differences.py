@@ -13,7 +13,7 @@ from kframe.model.kafka_uuids import uuid_text
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.kraft.record_versions import RecordAndVersion
 from kframe.model.kraft.records import ConfigRecord, MetadataRecord, PartitionChangeRecord, PartitionRecord, record_name
-from kframe.snapshot.committed_log import CommittedRecord
+from kframe.ports.committed_log import CommittedRecord
 
 #: Fields whose order is that of a hash table in Kafka.
 _SETS: Final = frozenset({"eligible_leader_replicas"})

@@ -11,9 +11,9 @@ from kframe.core.kraft.controller_result import RECORDS_MAX
 from kframe.core.kraft.random_source import JavaRandom
 from kframe.model.ids import NO_LEADER
 from kframe.model.kraft.releases import known_release, release_of_level
+from kframe.ports.committed_log import CommittedBatch, CommittedLog
+from kframe.ports.progress import Progress, ignore_progress
 from kframe.shadow.kraft.batches import BatchComparison, compare_batch
-from kframe.snapshot.committed_log import CommittedBatch, CommittedLog
-from kframe.snapshot.files import Progress, ignore_progress
 
 
 class LogShadow:

@@ -61,7 +61,7 @@ def open_cluster(url: str, config: Mapping[str, str]) -> KafkaCluster:
 
 
 class KafkaCluster:
-    """Implements ``kframe.snapshot.live.LiveCluster``, except what needs ZooKeeper."""
+    """Implements ``kframe.ports.live_cluster.LiveCluster``, except what needs ZooKeeper."""
 
     def __init__(self, url: str, addresses: Sequence[tuple[str, int]], security: ListenerSecurity) -> None:
         """Does not connect. Raises ConfigError."""

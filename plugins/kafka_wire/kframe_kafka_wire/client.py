@@ -68,7 +68,7 @@ class AdminRequestRefused(StoreError):
 
 
 class AdminClient:
-    """Implements ``kframe.snapshot.administration.Administration``."""
+    """Implements ``kframe.ports.administration.Administration``."""
 
     def __init__(self, bootstrap: Sequence[tuple[str, int]], security: ListenerSecurity) -> None:
         """``bootstrap`` has hosts and ports of some brokers. Does not connect yet. Raises ConfigError."""

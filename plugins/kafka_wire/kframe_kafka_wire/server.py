@@ -49,7 +49,7 @@ def make_server(url: str, config: Mapping[str, str]) -> WireServer:
 
 
 class WireServer:
-    """Implements ``kframe.api.controller.Server`` on Kafka's protocol."""
+    """Implements ``kframe.ports.server.Server`` on Kafka's protocol."""
 
     def __init__(self, config: Mapping[str, str], records: Records | None = None) -> None:
         """``records`` has credentials and ACLs; by default those of the controller's store. Raises ConfigError."""

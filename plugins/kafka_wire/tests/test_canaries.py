@@ -26,7 +26,7 @@ from kframe_kafka_wire.transport import WireTransport
 from kframe_zookeeper.connect import make_client
 from kframe_zookeeper.settings import settings_of_config
 
-from kframe.api.settings import Settings
+from kframe.settings.settings import Settings
 from kframe.testing.waiting import until
 from verification.kafka_wire.canaries import CANARIES, LISTENERS, Stores, leaked_secrets, scram_user
 from verification.kafka_wire.client import Client

@@ -16,9 +16,9 @@ from kframe_kafka_wire.security import security_of
 from kframe_kafka_wire.transport import WireTransport, open_transport
 
 import kframe
-from kframe.api.jaas import parse_login_modules
 from kframe.errors import ConfigError
 from kframe.model.brokers import Endpoint, Registration
+from kframe.settings.jaas import parse_login_modules
 from verification.zookeeper.certificates import Authority
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"

@@ -32,8 +32,10 @@ ROW: Final = re.compile(r"^\| (\d+) \| `([\w.]+)` \| `([\w./]+)` \| (.+\.) \|$",
 RECORDED_AT: Final = {
     "EventQueue.put", "ask", "elect_builtin", "RequestBatch.close", "Encoder.encode", "Channel.add",
 }  # fmt: skip
-#: Code that replaces ZooKeeper and the brokers, and the tests.
-STAND_INS: Final = ("kframe/embedded/", "plugins/kafka_wire/kframe_kafka_wire/sandbox/", "plugins/kafka_wire/tests/")
+#: Code that replaces ZooKeeper (with the table of its functions) and the brokers, and the tests.
+STAND_INS: Final = (
+    "kframe/embedded/", "kframe/ports/", "plugins/kafka_wire/kframe_kafka_wire/sandbox/", "plugins/kafka_wire/tests/",
+)  # fmt: skip
 FAILING, SURVIVING = 1, (2, 3)
 
 

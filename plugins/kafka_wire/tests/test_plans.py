@@ -16,7 +16,7 @@ from kframe_zookeeper.sandbox.sessions import session
 from kframe.errors import ErrorCode
 from kframe.model.events import ElectionType
 from kframe.model.tables import Targets
-from kframe.snapshot.administration import PartitionReassignment
+from kframe.snapshot.metadata import PartitionReassignment
 from kframe.testing.waiting import until
 from verification.zookeeper.commands import RunningCommand, invoke
 from verification.zookeeper.handover import ClusterFixture

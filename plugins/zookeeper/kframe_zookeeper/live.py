@@ -49,7 +49,7 @@ def open_cluster(url: str, config: Mapping[str, str]) -> ZooKeeperCluster:
 
 
 class ZooKeeperCluster:
-    """Implements ``kframe.snapshot.live.LiveCluster``."""
+    """Implements ``kframe.ports.live_cluster.LiveCluster``."""
 
     def __init__(self, settings: ConnectSettings) -> None:
         self._settings = settings

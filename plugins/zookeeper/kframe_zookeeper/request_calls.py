@@ -9,6 +9,19 @@ from kazoo.exceptions import NotEmptyError
 
 from kframe.plugin import StoreError, ZnodeError
 from kframe.plugin.cluster import Notifications, Targets, TopicPartition
+from kframe.plugin.store import (
+    AllocateProducerIds,
+    DropDeletions,
+    DropNotifications,
+    DropPreferredElection,
+    QueueDeletions,
+    ReadDeletions,
+    ReadIsrChanges,
+    ReadLogDirEvents,
+    ReadPreferredElection,
+    ReadReassignments,
+    WriteReassignments,
+)
 from kframe_zookeeper import paths
 from kframe_zookeeper.connection import Connection
 from kframe_zookeeper.memory import Memory
@@ -30,61 +43,61 @@ Record = TypeVar("Record")
 class RequestCalls(StoreState):
     """Part of ZooKeeperStore."""
 
-    def queue_deletions(self, names: tuple[str, ...]) -> None:
+    def _queue_deletions(self, request: QueueDeletions) -> None:
         """Mark topics for deletion. Existing marks stay."""
         connection = self._connected()
-        marks = [paths.delete_topic_path(name) for name in names]
+        marks = [paths.delete_topic_path(name) for name in request.names]
         connection.write_unfenced([[connection.create(path, None)] for path in marks], NODE_EXISTS)
 
-    def read_deletions(self) -> frozenset[str]:
+    def _read_deletions(self, request: ReadDeletions) -> frozenset[str]:
         """Marked topics; arms the watch on them."""
         return frozenset(self._connected().watched_children(paths.DELETE_TOPICS))
 
-    def drop_deletions(self, names: tuple[str, ...]) -> None:
+    def _drop_deletions(self, request: DropDeletions) -> None:
         """Delete the marks that exist."""
         connection = self._connected()
-        connection.write([[delete(connection.root + paths.delete_topic_path(name))] for name in names], NO_NODE)
+        connection.write([[delete(connection.root + paths.delete_topic_path(name))] for name in request.names], NO_NODE)
 
-    def read_reassignments(self) -> Targets | None:
+    def _read_reassignments(self, request: ReadReassignments) -> Targets | None:
         """The pending reassignments. Arms a watch on the znode. A malformed znode counts as none."""
         return _read_request(self._connected(), self._memory, paths.REASSIGN_PARTITIONS, decode_targets)
 
-    def write_reassignments(self, targets: Targets) -> None:
+    def _write_reassignments(self, request: WriteReassignments) -> None:
         """Replace the znode, or delete it if there are no targets."""
         connection, path = self._connected(), paths.REASSIGN_PARTITIONS
-        if len(targets) == 0:
+        if len(request.targets) == 0:
             connection.write([[delete(connection.root + path)]], NO_NODE)
             return
-        data = encode_targets(targets)
+        data = encode_targets(request.targets)
         if connection.write([[set_data(connection.root + path, data)]], NO_NODE).code[0]:
             connection.create_missing([paths.ADMIN])
             connection.write([[connection.create(path, data)]])
 
-    def read_preferred_election(self) -> tuple[TopicPartition, ...] | None:
+    def _read_preferred_election(self, request: ReadPreferredElection) -> tuple[TopicPartition, ...] | None:
         """The requested partitions; arms a watch on the znode. A malformed znode counts as none."""
         return _read_request(self._connected(), self._memory, paths.PREFERRED_ELECTION, decode_partitions)
 
-    def drop_preferred_election(self) -> None:
+    def _drop_preferred_election(self, request: DropPreferredElection) -> None:
         """Delete the znode if it exists."""
         connection = self._connected()
         connection.write([[delete(connection.root + paths.PREFERRED_ELECTION)]], NO_NODE)
 
-    def read_isr_changes(self) -> Notifications[TopicPartition]:
+    def _read_isr_changes(self, request: ReadIsrChanges) -> Notifications[TopicPartition]:
         """Partitions named by all notifications. Arms the watch on them."""
         read, items = _notifications(self._connected(), self._memory, paths.ISR_CHANGES, decode_partitions)
         return Notifications(read, tuple(partition for partitions in items for partition in partitions))
 
-    def read_log_dir_events(self) -> Notifications[int]:
+    def _read_log_dir_events(self, request: ReadLogDirEvents) -> Notifications[int]:
         """Brokers named by all notifications. Arms the watch on them."""
         read, items = _notifications(self._connected(), self._memory, paths.LOG_DIR_EVENTS, decode_log_dir_event)
         return Notifications(read, tuple(items))
 
-    def drop_notifications(self, paths: tuple[str, ...]) -> None:
+    def _drop_notifications(self, request: DropNotifications) -> None:
         """Delete the notifications that exist."""
         connection = self._connected()
-        connection.write([[delete(connection.root + path)] for path in paths], NO_NODE)
+        connection.write([[delete(connection.root + path)] for path in request.paths], NO_NODE)
 
-    def allocate_producer_ids(self, broker_id: int) -> int:
+    def _allocate_producer_ids(self, request: AllocateProducerIds) -> int:
         """The first id of the next block, by compare-and-set without a fence. Raises StoreError if none is left.
 
         A block whose answer was lost is never used.
@@ -102,7 +115,7 @@ class RequestCalls(StoreState):
             first = 0 if block is None else block.last + 1
             if first > _LAST_ID - BLOCK_LENGTH:
                 raise StoreError(f"{paths.PRODUCER_IDS} holds {first}: there are no producer ids left")
-            data = encode_producer_ids(ProducerIdBlock(broker_id, first, first + BLOCK_LENGTH - 1))
+            data = encode_producer_ids(ProducerIdBlock(request.broker_id, first, first + BLOCK_LENGTH - 1))
             write = [[set_data(connection.root + paths.PRODUCER_IDS, data, node.version)]]
             outcomes, _ = write_all(connection.session, b"", Writes.of(write))
             require(outcomes, BAD_VERSION)
@@ -156,6 +169,22 @@ class RequestCalls(StoreState):
         if connection.write_unfenced(create, NO_NODE).code[0]:
             connection.create_missing([prefix.rpartition("/")[0]])
             connection.write_unfenced(create)
+
+
+#: How the store handles these requests.
+REQUEST_HANDLERS: Final = (
+    QueueDeletions.handled_by(RequestCalls._queue_deletions),
+    ReadDeletions.handled_by(RequestCalls._read_deletions),
+    DropDeletions.handled_by(RequestCalls._drop_deletions),
+    ReadReassignments.handled_by(RequestCalls._read_reassignments),
+    WriteReassignments.handled_by(RequestCalls._write_reassignments),
+    ReadPreferredElection.handled_by(RequestCalls._read_preferred_election),
+    DropPreferredElection.handled_by(RequestCalls._drop_preferred_election),
+    ReadIsrChanges.handled_by(RequestCalls._read_isr_changes),
+    ReadLogDirEvents.handled_by(RequestCalls._read_log_dir_events),
+    DropNotifications.handled_by(RequestCalls._drop_notifications),
+    AllocateProducerIds.handled_by(RequestCalls._allocate_producer_ids),
+)
 
 
 def _read_request(

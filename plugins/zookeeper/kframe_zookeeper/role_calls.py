@@ -11,6 +11,7 @@ from typing import Final
 from kframe.plugin import ControllerFenced, StoreError, ZnodeError
 from kframe.plugin.cluster import Registration
 from kframe.plugin.live import Instance
+from kframe.plugin.store import Claim, Holder, OwnsRole, ReadController, ReleaseRole
 from kframe_zookeeper import paths
 from kframe_zookeeper.connection import Connection
 from kframe_zookeeper.foreign import kraft_epoch, warn_of_kraft
@@ -30,14 +31,6 @@ NO_CONTROLLER: Final = -1
 
 class RoleCalls(StoreState):
     """Part of ZooKeeperStore."""
-
-    def claim(self, controller_id: int) -> int | None:
-        """Take the role if it is free. Return the new controller epoch, else None."""
-        return self._claim(controller_id)
-
-    def take_over(self, controller_id: int, brokers_only: bool = False) -> int | None:
-        """Take the role also from the present controller. None if another contender was faster."""
-        return self._claim(controller_id, takeover=True, brokers_only=brokers_only)
 
     def contend(self, controller_id: int) -> None:
         """Claim the role for this controller when ``/controller`` is deleted, or the process of its owner has ended.
@@ -60,11 +53,15 @@ class RoleCalls(StoreState):
         connection.watch_holder()
         connection.await_attempt()
 
-    def controller(self) -> int:
+    def _read_controller(self, request: ReadController) -> Holder:
+        """The present controller, and whether it is this session: an equal id alone proves nothing."""
+        controller_id = self._controller_id(self._connected())
+        return Holder(controller_id, self._owns_role(OwnsRole()))
+
+    def _controller_id(self, connection: Connection) -> int:
         """Id of the present controller; -1 if there is none or its znode is malformed."""
-        connection = self._connected()
         if connection.contender.pending():
-            return NO_CONTROLLER  # ``claim`` takes it.
+            return NO_CONTROLLER  # ``Claim`` takes it.
         connection.watches.exists(paths.CONTROLLER)
         node = connection.node(paths.CONTROLLER)
         if node is None:
@@ -79,7 +76,7 @@ class RoleCalls(StoreState):
         warn_of_kraft(self._memory, record)
         return record.brokerid
 
-    def owns_role(self) -> bool:
+    def _owns_role(self, request: OwnsRole) -> bool:
         """Whether this session owns ``/controller``.
 
         Waits until the server answers or has ended the session; ``may_act`` is up to date afterwards.
@@ -96,7 +93,7 @@ class RoleCalls(StoreState):
         connection = self._connection
         return connection is not None and connection.may_act
 
-    def release(self) -> None:
+    def _release(self, request: ReleaseRole) -> None:
         """Delete ``/controller`` if we have the role, and stop following registrations.
 
         If the outcome is unknown, the session is ended, so that another controller can be elected.
@@ -152,17 +149,18 @@ class RoleCalls(StoreState):
         acl, now_ms = connection.acl_of(paths.CONTROLLER), time.time_ns() // 1_000_000
         return Candidate(connection.session, connection.root, acl, controller_id, now_ms, self._highest_epoch)
 
-    def _claim(self, controller_id: int, *, takeover: bool = False, brokers_only: bool = False) -> int | None:
-        connection = self._connected()
+    def _claim(self, request: Claim) -> int | None:
+        """Take the role, and return the new controller epoch. None if it is taken, or another contender was faster."""
+        connection, takeover = self._connected(), request.takeover
         connection.take_role(None)  # An earlier claim must not count as the new one.
-        candidate = self._candidate(connection, controller_id)
+        candidate = self._candidate(connection, request.controller_id)
         if takeover:
             with suppress(ZnodeError):
                 node = connection.node(paths.CONTROLLER)
                 takeover = node is None or kraft_epoch(decode_controller(node.data)) is None
         try:
             early = connection.contender.take()
-            claim = candidate.claim(takeover=takeover, brokers_only=brokers_only, early=early)
+            claim = candidate.claim(takeover=takeover, brokers_only=request.brokers_only, early=early)
         except RequestLost:
             # The role may be ours: end the session, and the role with it.
             self._put(partial(self._expire, connection))
@@ -178,3 +176,12 @@ class RoleCalls(StoreState):
         if self._presence is not None:
             self._presence.update(connection)
         return claim.controller_epoch
+
+
+#: How the store handles these requests.
+ROLE_HANDLERS: Final = (
+    ReadController.handled_by(RoleCalls._read_controller),
+    OwnsRole.handled_by(RoleCalls._owns_role),
+    Claim.handled_by(RoleCalls._claim),
+    ReleaseRole.handled_by(RoleCalls._release),
+)

@@ -12,6 +12,16 @@ from msgspec import UNSET
 from kframe.plugin import ZnodeError
 from kframe.plugin.cluster import TopicPartition
 from kframe.plugin.live import ControllerKind, Instance, LiveCounts
+from kframe.plugin.store import (
+    Load,
+    ReadConfigs,
+    ReadController,
+    ReadDeletions,
+    ReadIsrChanges,
+    ReadLogDirEvents,
+    ReadPreferredElection,
+    ReadReassignments,
+)
 from kframe.plugin.znodes import ControllerZnode
 from kframe_zookeeper.foreign import kraft_epoch
 from kframe_zookeeper.multiread import ReadNode
@@ -48,18 +58,18 @@ def role_of(holder: ReadNode | None, brokers: frozenset[int], instances: list[tu
 
 def counts_of(store: ZooKeeperStore) -> LiveCounts:
     """Read everything that a new controller reads, by an open store. Raises StoreError."""
-    store.controller()
-    cluster, deletions = store.load(), store.read_deletions()
+    store.perform(ReadController())
+    cluster, deletions = store.perform(Load()), store.perform(ReadDeletions())
     for name in deletions:
         index = cluster.topics.find(name)
         if index is not None:
             cluster.topics.deleting[index] = 1
-    store.read_preferred_election()
-    store.read_isr_changes()
-    store.read_log_dir_events()
-    targets = store.read_reassignments()
+    store.perform(ReadPreferredElection())
+    store.perform(ReadIsrChanges())
+    store.perform(ReadLogDirEvents())
+    targets = store.perform(ReadReassignments())
     quarantined = store.quarantined()
-    defaults = store.read_configs(None)  # A controller reads these only when they change.
+    defaults = store.perform(ReadConfigs(None))  # A controller reads these only when they change.
     requested = () if targets is None else zip(targets.topic.tolist(), targets.partition.tolist(), strict=True)
     names = () if targets is None else targets.names
     remaining: frozenset[TopicPartition] = frozenset((names[topic], partition) for topic, partition in requested)

@@ -21,16 +21,22 @@ from kazoo.protocol.states import EventType
 
 from kframe.plugin import ConfigError, KframeError, StoreError, ZnodeError
 from kframe.plugin.cluster import ClusterState, Registration
-from kframe.plugin.columns import Int32
 from kframe.plugin.store import (
     BrokersLoaded,
     Event,
+    Handlers,
+    Load,
     Notify,
+    Prepare,
+    ReadBrokers,
+    ReadStates,
     Reelect,
+    Reply,
     SessionExpired,
-    StateChange,
     StoredStates,
+    StoreRequest,
     WriteResult,
+    WriteStates,
 )
 from kframe_zookeeper import paths
 from kframe_zookeeper.acls import acl_of
@@ -40,13 +46,13 @@ from kframe_zookeeper.connection import Connection
 from kframe_zookeeper.instances import IdInUse
 from kframe_zookeeper.loading import load_cluster, reread_registrations
 from kframe_zookeeper.memory import Memory
-from kframe_zookeeper.request_calls import RequestCalls
+from kframe_zookeeper.request_calls import REQUEST_HANDLERS, RequestCalls
 from kframe_zookeeper.requests import NO_NODE, delete, encode_acl
-from kframe_zookeeper.role_calls import RoleCalls
+from kframe_zookeeper.role_calls import ROLE_HANDLERS, RoleCalls
 from kframe_zookeeper.session import RequestLost, Session, SessionOver
 from kframe_zookeeper.settings import ConnectSettings, settings_of_url
 from kframe_zookeeper.states import new_states, stored_states
-from kframe_zookeeper.topic_calls import TopicCalls
+from kframe_zookeeper.topic_calls import TOPIC_HANDLERS, TopicCalls
 from kframe_zookeeper.watch_events import WatchEvents
 from kframe_zookeeper.watches import Watched
 from kframe_zookeeper.worker import Worker
@@ -61,7 +67,7 @@ RETRY_S: Final = 1.0
 
 
 class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls):
-    """Implements ``kframe.model.ports.Store``.
+    """Implements ``kframe.ports.store.Store``.
 
     After a session expiry it continues in a new session, without the role.
     """
@@ -125,7 +131,11 @@ class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls):
         """Malformed znodes that are left out: reasons by path."""
         return dict(self._memory.broken)
 
-    def prepare(self) -> None:
+    def perform(self, request: StoreRequest[Reply]) -> Reply:
+        """The reply to a request. Raises StoreError if the server does not answer."""
+        return _HANDLERS.perform(self, request)
+
+    def _prepare(self, request: Prepare) -> None:
         """Create a missing ``/feature``, and delete pending log dir and ISR notifications.
 
         Usually there is nothing to write. Then a synced read verifies the role.
@@ -146,15 +156,15 @@ class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls):
         if feature is None:
             connection.write([[connection.create(paths.FEATURE, encode_features({}))]])
 
-    def load(self) -> ClusterState:
+    def _load(self, request: Load) -> ClusterState:
         """Read the cluster and arm the watches. Malformed znodes are left out; see ``quarantined``."""
         return load_cluster(self._connected(), self._memory, self._on_brokers_loaded, self._emit)
 
     def report_brokers(self, on_brokers_loaded: BrokersLoaded) -> None:
-        """Have ``load`` report the registered brokers while the server reads states."""
+        """Have ``Load`` report the registered brokers while the server reads states."""
         self._on_brokers_loaded = on_brokers_loaded
 
-    def read_brokers(self) -> tuple[Registration, ...]:
+    def _read_brokers(self, request: ReadBrokers) -> tuple[Registration, ...]:
         """All registrations by broker id. Arms the watches on the list and on each registration."""
         connection = self._connected()
         zxid, self._memory.emits_controller_events = connection.watches.last_zxid(), True
@@ -162,20 +172,18 @@ class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls):
         connection.watches.arm(paths_read, Watched.DATA, zxid)
         return registrations
 
-    def write_states(self, cluster: ClusterState, change: StateChange) -> WriteResult:
-        """Create or compare-and-set each row, in batches that each check our claim."""
-        connection = self._connected()
-        return connection.writer.write(new_states(connection, cluster, change))
+    def _write_states(self, request: WriteStates) -> WriteResult:
+        """Create or compare-and-set each row, in batches that each check our claim. The batches of ``following`` are
+        sent right behind."""
+        connection, following = self._connected(), request.following
+        return connection.writer.write(
+            new_states(connection, request.cluster, request.change),
+            None if following is None else new_states(connection, request.cluster, following),
+        )
 
-    def write_pipelined(self, cluster: ClusterState, change: StateChange, following: StateChange) -> WriteResult:
-        """``write_states`` of ``change``. The batches of ``following`` are sent right behind."""
-        connection = self._connected()
-        first, second = (new_states(connection, cluster, states) for states in (change, following))
-        return connection.writer.write(first, second)
-
-    def read_states(self, cluster: ClusterState, rows: Int32) -> StoredStates:
-        """Read the states of these rows. A stored broker that ``cluster`` does not know gets an index there."""
-        return stored_states(self._connected(), self._memory, cluster, rows)
+    def _read_states(self, request: ReadStates) -> StoredStates:
+        """Read the states of these rows. A stored broker that the cluster does not know gets an index there."""
+        return stored_states(self._connected(), self._memory, request.cluster, request.rows)
 
     def _acl_of(self, path: str) -> bytes:
         """The encoded ACL of a new znode."""
@@ -281,6 +289,19 @@ class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls):
     def _emit(self, event: Event) -> None:
         """Pass an event to the controller."""
         self._notify(event)
+
+
+#: How the store handles each request.
+_HANDLERS: Final[Handlers[ZooKeeperStore]] = Handlers(
+    Prepare.handled_by(ZooKeeperStore._prepare),
+    Load.handled_by(ZooKeeperStore._load),
+    ReadBrokers.handled_by(ZooKeeperStore._read_brokers),
+    WriteStates.handled_by(ZooKeeperStore._write_states),
+    ReadStates.handled_by(ZooKeeperStore._read_states),
+    *ROLE_HANDLERS,
+    *TOPIC_HANDLERS,
+    *REQUEST_HANDLERS,
+)
 
 
 def open_store(url: str) -> ZooKeeperStore:

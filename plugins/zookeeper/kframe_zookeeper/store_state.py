@@ -16,7 +16,7 @@ from kframe_zookeeper.worker import Worker
 class StoreState(ABC):
     """The base of the classes in ``role_calls``, ``topic_calls`` and ``request_calls``, which ``ZooKeeperStore`` joins.
 
-    See ``kframe.model.ports.Store`` for what each call promises.
+    See ``kframe.ports.store.Store`` for what each call promises.
     """
 
     def __init__(self) -> None:

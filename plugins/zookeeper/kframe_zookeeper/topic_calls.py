@@ -11,7 +11,18 @@ import numpy as np
 
 from kframe.plugin import StoreError, ZnodeError, counted
 from kframe.plugin.cluster import UNSET, TopicSettings, TopicTable
-from kframe.plugin.store import WriteCode
+from kframe.plugin.store import (
+    AssignTopicIds,
+    CreateTopics,
+    DeleteTopics,
+    ReadConfigs,
+    ReadTopicNames,
+    ReadTopics,
+    ReadTopicSettings,
+    WriteAssignments,
+    WriteCode,
+    WriteConfigs,
+)
 from kframe_zookeeper import paths
 from kframe_zookeeper.connection import Connection
 from kframe_zookeeper.memory import CachedTopic, Memory
@@ -40,22 +51,22 @@ _NO_SETTINGS: Final = TopicSettings(UNSET, UNSET)
 class TopicCalls(StoreState):
     """Part of ZooKeeperStore."""
 
-    def read_topic_names(self) -> frozenset[str]:
+    def _read_topic_names(self, request: ReadTopicNames) -> frozenset[str]:
         """Names of all topics. Arms the child watch."""
         return frozenset(self._connected().watched_children(paths.TOPICS))
 
-    def read_topics(self, names: tuple[str, ...]) -> TopicTable:
+    def _read_topics(self, request: ReadTopics) -> TopicTable:
         """Ids and assignments. Arms a watch on each."""
         connection = self._connected()
         zxid = connection.watches.last_zxid()
-        table, existing_paths = read_table(connection, self._memory, names)
+        table, existing_paths = read_table(connection, self._memory, request.names)
         connection.watches.arm(existing_paths, Watched.DATA, zxid)
         return table
 
-    def assign_topic_ids(self, names: tuple[str, ...]) -> tuple[bytes, ...]:
+    def _assign_topic_ids(self, request: AssignTopicIds) -> tuple[bytes, ...]:
         """Store a new random id for each topic by compare-and-set. Deleted topics are skipped."""
-        connection, memory = self._connected(), self._memory
-        ids, remaining = {name: _new_id() for name in names}, tuple(names)
+        connection, memory, names = self._connected(), self._memory, request.names
+        ids, remaining = {name: _new_id() for name in names}, names
         with memory.writing_topics:
             for _ in range(TRIES_MAX):
                 table, _ = read_table(connection, memory, remaining)
@@ -71,45 +82,43 @@ class TopicCalls(StoreState):
             f"{counted(len(remaining), 'topic')} got no id in {TRIES_MAX} attempts because of concurrent writes"
         )
 
-    def create_topics(
-        self, table: TopicTable, configs: tuple[Mapping[str, str], ...], *, with_ids: bool = True
-    ) -> tuple[WriteCode, ...]:
+    def _create_topics(self, request: CreateTopics) -> tuple[WriteCode, ...]:
         """Store new topics, each with its settings in a single multi. Existing topics get WriteCode.EXISTS."""
-        connection = self._connected()
-        if with_ids:
+        connection, table = self._connected(), request.table
+        if request.with_ids:
             table = replace(table, topic_ids=tuple(topic_id or _new_id() for topic_id in table.topic_ids))
         config_paths = [paths.config_path("topics", name) for name in table.names]
         old = connection.nodes(config_paths)
         writes = []
         for i, data in enumerate(encode_topics(table)):
-            config, path = encode_config(configs[i]), config_paths[i]
+            config, path = encode_config(request.configs[i]), config_paths[i]
             has_config = old[i] is not None
             settings = set_data(connection.root + path, config) if has_config else connection.create(path, config)
             writes.append([connection.create(paths.topic_path(table.names[i]), data), settings])
         codes = connection.write_unfenced(writes, NODE_EXISTS).code
         return tuple(WriteCode.EXISTS if code else WriteCode.OK for code in codes)
 
-    def write_assignments(self, table: TopicTable) -> tuple[WriteCode, ...]:
+    def _write_assignments(self, request: WriteAssignments) -> tuple[WriteCode, ...]:
         """Compare-and-set by the version that this session has read or written last."""
         with self._memory.writing_topics:
-            return _write(self._connected(), self._memory, table)
+            return _write(self._connected(), self._memory, request.table)
 
-    def read_topic_settings(self, names: tuple[str, ...]) -> tuple[TopicSettings, ...]:
+    def _read_topic_settings(self, request: ReadTopicSettings) -> tuple[TopicSettings, ...]:
         """Settings of each topic, unset if missing or malformed. Arms the watch on config changes."""
-        connection, memory = self._connected(), self._memory
+        connection, memory, names = self._connected(), self._memory, request.names
         memory.note_changes(connection.watched_children(paths.CONFIG_CHANGES))
         settings = dict(settings_in(memory, names, begin_settings(connection, names), frozenset(names)))
         return tuple(settings.get(name, _NO_SETTINGS) for name in names)
 
-    def read_configs(self, topic: str | None) -> Mapping[str, str]:
+    def _read_configs(self, request: ReadConfigs) -> Mapping[str, str]:
         """All settings of a topic, or of all brokers."""
-        path = paths.config_path(*_entity(topic))
+        path = paths.config_path(*_entity(request.topic))
         return _config(self._memory, path, self._connected().node(path))
 
-    def write_configs(self, topic: str | None, config: Mapping[str, str]) -> None:
+    def _write_configs(self, request: WriteConfigs) -> None:
         """Replace them, and create a config change notification. Not fenced, as in Kafka."""
-        connection, (kind, name) = self._connected(), _entity(topic)
-        path, data = paths.config_path(kind, name), encode_config(config)
+        connection, (kind, name) = self._connected(), _entity(request.topic)
+        path, data = paths.config_path(kind, name), encode_config(request.config)
         outcomes = connection.write_unfenced([[set_data(connection.root + path, data)]], NO_NODE)
         if outcomes.code[0]:
             connection.create_missing([path.rpartition("/")[0]])
@@ -119,9 +128,9 @@ class TopicCalls(StoreState):
         change = encode_config_change(ConfigNotification(kind, name))
         connection.write_unfenced([[connection.create(paths.CONFIG_CHANGE, change, SEQUENTIAL)]])
 
-    def delete_topics(self, names: tuple[str, ...]) -> None:
+    def _delete_topics(self, request: DeleteTopics) -> None:
         """Delete topics, then their settings, then their marks, so that an interrupted call can be repeated."""
-        connection = self._connected()
+        connection, names = self._connected(), request.names
         topic_paths = [paths.topic_path(name) for name in names]
         connection.delete_trees(topic_paths)
         connection.writer.forget(tuple(connection.root + path for path in topic_paths))
@@ -129,6 +138,20 @@ class TopicCalls(StoreState):
             connection.write([[delete(connection.root + path_of(name))] for name in names], NO_NODE)
         for name in names:
             self._memory.topics.pop(name, None)
+
+
+#: How the store handles these requests.
+TOPIC_HANDLERS: Final = (
+    ReadTopicNames.handled_by(TopicCalls._read_topic_names),
+    ReadTopics.handled_by(TopicCalls._read_topics),
+    AssignTopicIds.handled_by(TopicCalls._assign_topic_ids),
+    CreateTopics.handled_by(TopicCalls._create_topics),
+    WriteAssignments.handled_by(TopicCalls._write_assignments),
+    ReadTopicSettings.handled_by(TopicCalls._read_topic_settings),
+    ReadConfigs.handled_by(TopicCalls._read_configs),
+    WriteConfigs.handled_by(TopicCalls._write_configs),
+    DeleteTopics.handled_by(TopicCalls._delete_topics),
+)
 
 
 def begin_settings(connection: Connection, names: Sequence[str]) -> Iterator[tuple[int, Results]]:

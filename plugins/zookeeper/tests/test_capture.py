@@ -13,6 +13,7 @@ from kframe_zookeeper.live import ZooKeeperCluster, open_cluster
 from kframe_zookeeper.sandbox.zookeeper_fixture import FixtureFactory, ZooKeeperFixture
 
 from kframe.errors import ConfigError, ControllerFenced
+from kframe.plugin.store import Claim, OwnsRole
 from kframe.testing.store_fixture import FIRST_ID, opened, small_cluster
 
 STATE = paths.state_path("orders", 0)
@@ -102,14 +103,14 @@ def test_depose(cluster: ZooKeeperCluster, fixture: ZooKeeperFixture, requested_
     with pytest.raises(ControllerFenced, match="there is no controller"):
         cluster.depose(requested_id)
     store = opened(fixture)
-    assert store.claim(FIRST_ID) == 1
+    assert store.perform(Claim(FIRST_ID)) == 1
     elected = cluster.status().elected_ms
     assert elected is not None
     assert abs(elected - time.time() * 1000) < 600_000
     with pytest.raises(ControllerFenced, match=f"broker {FIRST_ID} is controller, not {FIRST_ID + 1}"):
         cluster.depose(FIRST_ID + 1)
-    assert store.owns_role()
+    assert store.perform(OwnsRole())
     ended = cluster.depose(requested_id)
     assert (ended.controller_id, ended.controller_epoch) == (FIRST_ID, 1)
-    assert not store.owns_role()
-    assert store.claim(FIRST_ID) == 2
+    assert not store.perform(OwnsRole())
+    assert store.perform(Claim(FIRST_ID)) == 2

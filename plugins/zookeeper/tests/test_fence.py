@@ -8,6 +8,7 @@ from kframe_zookeeper.requests import END, MultiRead, MultiWrite, get_data, set_
 from kframe_zookeeper.sandbox.zookeeper_fixture import FixtureFactory
 
 from kframe.model.events import Event
+from kframe.plugin.store import Claim, Load, WriteStates
 from kframe.testing.clusters import StateSpec, change_of
 from kframe.testing.store_fixture import FIRST_ID, codes, small_cluster
 from verification.zookeeper.stores import opened
@@ -86,8 +87,8 @@ def test_write_with_closed_fence_waits_for_a_response(make_fixture: FixtureFacto
     """The request is sent without operations. After its response proves that the session lives, it is sent again."""
     fixture, events = make_fixture(small_cluster()), list[Event]()
     store = opened(fixture, events=events)
-    assert store.claim(FIRST_ID) == 1
-    cluster = store.load()
+    assert store.perform(Claim(FIRST_ID)) == 1
+    cluster = store.perform(Load())
     fixture.settle()
     events.clear()
     connection = store._connection
@@ -104,7 +105,7 @@ def test_write_with_closed_fence_waits_for_a_response(make_fixture: FixtureFacto
     assert not store.may_act()
     empty.clear()
     change = change_of(cluster, {"orders-0": StateSpec(2, (2,), 5, 7)}, 1)
-    assert codes(store.write_states(cluster, change)) == ["OK"]
+    assert codes(store.perform(WriteStates(cluster, change))) == ["OK"]
     assert empty[:2] == [True, False]
     assert store.may_act()
     assert (events, store._connection) == ([], connection)

@@ -11,6 +11,7 @@ from kframe_zookeeper.sandbox.zookeeper_fixture import FixtureFactory, ZooKeeper
 from kframe_zookeeper.znodes.brokers import encode_broker
 
 from kframe.model.brokers import Endpoint
+from kframe.plugin.store import Claim, Load, ReadBrokers, ReadController
 from kframe.testing.clusters import registration
 from kframe.testing.store_fixture import FIRST_ID, small_cluster
 from verification.zookeeper.stores import opened
@@ -36,7 +37,7 @@ def test_registration_with_the_address_of_another_broker_is_logged(
     register(fixture, 71)
     store = opened(fixture)
     for _ in range(2):
-        assert {70, 71} <= {broker.broker_id for broker in store.read_brokers()}
+        assert {70, 71} <= {broker.broker_id for broker in store.perform(ReadBrokers())}
     assert lines(caplog, "broker 71") == [(
         "broker 71: /brokers/ids/71 field endpoints: found PLAINTEXT://127.0.0.9:9092, the address of broker 70 too, "
         "expected one of its own"
@@ -44,7 +45,7 @@ def test_registration_with_the_address_of_another_broker_is_logged(
     assert lines(caplog, "broker 70:") == []
     fixture.operator.delete(paths.broker_path(71))
     register(fixture, 71, host="127.0.0.10")
-    store.read_brokers()
+    store.perform(ReadBrokers())
     assert len(lines(caplog, "broker 71")) == 1
 
 
@@ -52,7 +53,7 @@ def test_persistent_registration_is_logged(make_fixture: FixtureFactory, caplog:
     fixture = make_fixture(small_cluster())
     register(fixture, 70, ephemeral=False)
     store = opened(fixture)
-    assert 70 in {broker.broker_id for broker in store.load().brokers.registrations if broker is not None}
+    assert 70 in {broker.broker_id for broker in store.perform(Load()).brokers.registrations if broker is not None}
     assert lines(caplog, "broker 70") == [
         "broker 70: /brokers/ids/70: found a persistent node, expected an ephemeral one"
     ]
@@ -68,9 +69,9 @@ def test_zookeeper_mode_controller_is_not_logged(
         del record["kraftControllerEpoch"]
     fixture.operator.create(paths.CONTROLLER, json.dumps(record).encode(), ephemeral=True)
     store = opened(fixture)
-    assert store.controller() == 3
+    assert store.perform(ReadController()).controller_id == 3
     assert lines(caplog, "KRaft") == []
-    assert store.take_over(FIRST_ID) == 1
+    assert store.perform(Claim(FIRST_ID, takeover=True)) == 1
 
 
 def test_kraft_controller_is_logged_and_keeps_the_role(
@@ -81,10 +82,10 @@ def test_kraft_controller_is_logged_and_keeps_the_role(
     fixture.operator.create(paths.CONTROLLER, b'{"version":2,"brokerid":3000,"timestamp":"0","kraftControllerEpoch":4}')
     store = opened(fixture)
     for _ in range(2):
-        assert store.controller() == 3000
+        assert store.perform(ReadController()).controller_id == 3000
     assert lines(caplog, "KRaft") == [(
         "KRaft controller 3000 holds the role: /controller field kraftControllerEpoch: found 4, expected -1; the "
         "cluster is being migrated to KRaft, and its role is never taken"
     )]  # fmt: skip
-    assert store.take_over(FIRST_ID) is None
-    assert store.controller() == 3000
+    assert store.perform(Claim(FIRST_ID, takeover=True)) is None
+    assert store.perform(ReadController()).controller_id == 3000

@@ -30,7 +30,7 @@ COMPARISON = runpy.run_path(str(GOLDEN / "compare.py"))["Comparison"]
 
 
 class Storage(ZooKeeperFixture):
-    """Implements ``kframe.scenario.storage.ScenarioStorage``. Reads back each node by kazoo's own calls."""
+    """Implements ``kframe.ports.storage.ScenarioStorage``. Reads back each node by kazoo's own calls."""
 
     def stored(self) -> ClusterState:
         names = self.operator.get_children(paths.TOPICS)

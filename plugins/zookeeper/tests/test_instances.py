@@ -26,6 +26,7 @@ from kframe_zookeeper.znodes.instances import ListenerAddress, RegisteredInstanc
 
 from kframe.errors import ConfigError, ZnodeError
 from kframe.model.events import Event
+from kframe.plugin.store import Claim, Load, ReadBrokers
 from kframe.snapshot.instances import Instance
 from kframe.testing.clusters import registration
 from kframe.testing.store_fixture import FIRST_ID, small_cluster
@@ -181,10 +182,10 @@ def test_record_of_an_ended_process_is_replaced_at_once(make_fixture: FixtureFac
     """Its session still lives, and with it the role."""
     fixture, first, second = make_fixture(small_cluster()), ended(), Instance.of_this_process(FIRST_ID)
     before = registered_store(fixture, first)
-    before.claim(FIRST_ID)
+    before.perform(Claim(FIRST_ID))
     store = registered_store(fixture, second)
     assert holder(fixture) == second
-    assert store.take_over(FIRST_ID) == 2
+    assert store.perform(Claim(FIRST_ID, takeover=True)) == 2
 
 
 def test_instance_waits_for_the_session_of_a_remote_predecessor(make_fixture: FixtureFactory) -> None:
@@ -248,7 +249,7 @@ def test_instance_starts_without_write_access_to_records(
     fixture.operator.create("/kframe")
     fixture.operator.create(paths.INSTANCES, acl=[make_acl("world", "anyone", read=True)])
     store = registered_store(fixture, Instance.of_this_process(FIRST_ID))
-    assert store.claim(FIRST_ID) == 1
+    assert store.perform(Claim(FIRST_ID)) == 1
     assert f"{RECORD_PATH} cannot be written, so other instances do not see this one" in caplog.text
 
 
@@ -261,12 +262,12 @@ def test_broker_with_the_id_of_this_instance_is_left_out(
 ) -> None:
     fixture = make_fixture(small_cluster())
     store = registered_store(fixture, Instance.of_this_process(70), duplicate=duplicate)
-    assert store.claim(70) == 1
+    assert store.perform(Claim(70)) == 1
     path, broker = paths.broker_path(70), registration(70)
     fixture.operator.create(path, encode_broker(broker, 0), ephemeral=True)
     for _ in range(2):
-        assert (70 in {broker.broker_id for broker in store.read_brokers()}) == duplicate
-    assert (70 in store.load().brokers.registered_ids()) == duplicate
+        assert (70 in {broker.broker_id for broker in store.perform(ReadBrokers())}) == duplicate
+    assert (70 in store.perform(Load()).brokers.registered_ids()) == duplicate
     errors = [entry.message for entry in caplog.records if entry.levelname == "ERROR"]
     assert len(errors) == (0 if duplicate else 1)
     for message in errors:
@@ -275,7 +276,7 @@ def test_broker_with_the_id_of_this_instance_is_left_out(
             assert part in message
     assert (path in store.quarantined()) != duplicate
     fixture.operator.delete(path)
-    store.read_brokers()
+    store.perform(ReadBrokers())
     assert store.quarantined() == {}
 
 

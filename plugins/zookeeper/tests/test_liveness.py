@@ -18,8 +18,9 @@ from kframe_zookeeper.store import ZooKeeperStore
 from kframe_zookeeper.znodes.cluster import decode_controller
 from kframe_zookeeper.znodes.instances import ListenerAddress, RegisteredInstance, decode_instance
 
-from kframe.api.controller import Controller
 from kframe.model.events import Event, Reelect
+from kframe.plugin.store import Claim, OwnsRole, ReadController
+from kframe.runtime.controller import Controller
 from kframe.snapshot.instances import Instance
 from kframe.testing.store_fixture import FIRST_ID, SECOND_ID, small_cluster
 from kframe.testing.waiting import PATIENCE_S, wait_until
@@ -195,7 +196,7 @@ def test_listener_that_is_published_after_the_election_is_watched(
     active = fixture.connect()
     active.register_instance(Instance.of_this_process(FIRST_ID))
     active.open(lambda event: None)
-    assert active.claim(FIRST_ID) == 1
+    assert active.perform(Claim(FIRST_ID)) == 1
     standby = opened(fixture)
     standby.contend(SECOND_ID)
     connection = standby._connection
@@ -230,7 +231,7 @@ def standby_of(fixture: ZooKeeperFixture, active: Victim) -> tuple[ZooKeeperStor
     events: list[Event] = []
     activate(active)
     standby = opened(fixture, events=events)
-    assert standby.controller() == FIRST_ID
+    assert standby.perform(ReadController()).controller_id == FIRST_ID
     standby.contend(SECOND_ID)
     connection = standby._connection
     assert connection is not None
@@ -249,7 +250,7 @@ def test_standby_replaces_a_killed_controller(make_fixture: FixtureFactory) -> N
         active.kill()
         wait_until(lambda: Reelect() in events)
         assert decode_controller(fixture.operator.get(paths.CONTROLLER)[0]).brokerid == SECOND_ID
-        assert standby.claim(SECOND_ID) == 2
+        assert standby.perform(Claim(SECOND_ID)) == 2
         assert standby.may_act()
     finally:
         active.kill()
@@ -265,11 +266,11 @@ def test_standby_replaces_a_controller_that_was_killed_before_the_standby_connec
     try:
         activate(active)
         standby = opened(fixture, events=events)
-        assert standby.controller() == FIRST_ID
+        assert standby.perform(ReadController()).controller_id == FIRST_ID
         active.kill()
         standby.contend(SECOND_ID)
         wait_until(lambda: Reelect() in events)
-        assert standby.claim(SECOND_ID) == 2
+        assert standby.perform(Claim(SECOND_ID)) == 2
         assert re.search(r"the process at .* has ended", caplog.text)
     finally:
         active.kill()
@@ -283,7 +284,7 @@ def test_frozen_controller_keeps_the_role_until_its_session_ends(make_fixture: F
         standby, events = standby_of(fixture, active)
         active.pause()
         wait_until(lambda: Reelect() in events)
-        assert standby.claim(SECOND_ID) == 2
+        assert standby.perform(Claim(SECOND_ID)) == 2
         assert not standby._connection.contender.prepared  # type: ignore[union-attr]
         active.resume()
         wait_until(lambda: not active.settle())
@@ -303,10 +304,10 @@ def test_claim_is_refused_after_another_controller_was_elected(make_fixture: Fix
         assert holder is not None
         connection.session.client.on_deleted = lambda _path: None
         other = opened(fixture)
-        assert other.take_over(SECOND_ID + 1) == 2
+        assert other.perform(Claim(SECOND_ID + 1, takeover=True)) == 2
         connection.contender.replace(holder.owner)
         assert not connection.contender.pending()
-        assert other.owns_role()
+        assert other.perform(OwnsRole())
         assert fixture.operator.get(paths.CONTROLLER_EPOCH)[0] == b"2"
     finally:
         active.kill()

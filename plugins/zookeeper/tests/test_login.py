@@ -17,6 +17,7 @@ from kframe_zookeeper.store import ZooKeeperStore
 
 from kframe.errors import StoreError
 from kframe.model.events import Event, Reelect, SessionExpired
+from kframe.plugin.store import Claim, Load, ReadController
 from kframe.testing.store_fixture import FIRST_ID
 from kframe.testing.waiting import wait_until
 from verification.zookeeper.servers import ServerHandle, ServerOptions, running
@@ -72,8 +73,8 @@ def test_login_refused_on_reconnect_ends_the_session_and_is_retried(own_sasl: Se
     store = ZooKeeperStore(replace(settings_for(own_sasl, "its secret"), create_chroot=True))
     store.open(events.append)
     try:
-        assert store.claim(FIRST_ID) == 1
-        store.load()
+        assert store.perform(Claim(FIRST_ID)) == 1
+        store.perform(Load())
         change_password(own_sasl, "another")
         wait_until(lambda: SessionExpired() in events)
         assert Reelect() not in events
@@ -81,8 +82,8 @@ def test_login_refused_on_reconnect_ends_the_session_and_is_retried(own_sasl: Se
         wait_until(
             lambda: events.count(Reelect()) == 2
         )  # The second event follows when the server has ended the old session.
-        assert store.claim(FIRST_ID) == 2
-        assert store.controller() == FIRST_ID
+        assert store.perform(Claim(FIRST_ID)) == 2
+        assert store.perform(ReadController()).controller_id == FIRST_ID
         assert store._connection is not None
         assert store._connection.node(paths.CONTROLLER_EPOCH) is not None
     finally:

@@ -10,6 +10,19 @@ from kframe_zookeeper.sandbox.zookeeper_fixture import FixtureFactory
 
 from kframe.core.state.stored_states import apply
 from kframe.model.changes import WriteCode
+from kframe.plugin.store import (
+    AssignTopicIds,
+    Claim,
+    DeleteTopics,
+    Load,
+    OwnsRole,
+    Prepare,
+    ReadTopicNames,
+    ReadTopics,
+    ReleaseRole,
+    WriteAssignments,
+    WriteStates,
+)
 from kframe.testing.clusters import StateSpec, change_of, described
 from kframe.testing.store_fixture import FIRST_ID, SECOND_ID, codes, small_cluster
 from kframe.testing.waiting import PATIENCE_S
@@ -27,12 +40,12 @@ def test_lost_answers_write_every_row_once(
     change = every_row(cluster, 2, 5)
     broken = Break(break_point, nth, MULTI)
     proxy.script(broken)
-    result = store.write_states(cluster, change)
+    result = store.perform(WriteStates(cluster, change))
     assert broken.happened.wait(PATIENCE_S)
     assert set(codes(result)) == {"OK"}
     assert result.partition_epoch.tolist() == (change.expected + 1).tolist()
     apply(cluster, change, result.partition_epoch)
-    assert described(store.load()) == described(cluster)
+    assert described(store.perform(Load())) == described(cluster)
 
 
 @BREAK_POINTS
@@ -45,11 +58,11 @@ def test_stale_rows_differ_from_lost_responses(
         fixture.write_state("topic-00", partition, isr=[1])
         fixture.write_state("topic-07", partition, isr=[1])
     proxy.script(Break(break_point, 2, MULTI), Break(break_point, 4, MULTI))
-    result = store.write_states(cluster, every_row(cluster, 2, 5))
+    result = store.perform(WriteStates(cluster, every_row(cluster, 2, 5)))
     stale = [cluster.name(row) for row in np.flatnonzero(result.codes == WriteCode.STALE).tolist()]
     assert stale == ["topic-00-1", "topic-00-99", "topic-07-1", "topic-07-99"]
     assert (result.codes != WriteCode.OK).sum() == 4
-    loaded = described(store.load())
+    loaded = described(store.perform(Load()))
     assert {state["isr"][0] for name, state in loaded.items() if name in stale} == {1}
     assert {tuple(state["isr"]) for name, state in loaded.items() if name not in stale} == {(2, 3)}
 
@@ -63,9 +76,9 @@ def test_row_overwritten_before_verification_is_stale(make_fixture: FixtureFacto
         link.cut()
 
     proxy.script(Break(BreakPoint.BEFORE_RESPONSE, 1, MULTI, overwrite_row))
-    result = store.write_states(cluster, change_of(cluster, {"orders-0": StateSpec(2, (2, 1), 5, 7)}, 1))
+    result = store.perform(WriteStates(cluster, change_of(cluster, {"orders-0": StateSpec(2, (2, 1), 5, 7)}, 1)))
     assert codes(result) == ["STALE"]
-    assert described(store.load())["orders-0"]["isr"] == [3]
+    assert described(store.perform(Load()))["orders-0"]["isr"] == [3]
 
 
 @BREAK_POINTS
@@ -75,15 +88,15 @@ def test_topics_and_assignments_survive_lost_responses(
     fixture = make_fixture(small_cluster())
     store, _ = controller(fixture, proxy)
     for _ in range(2):
-        table = store.read_topics(("orders", "empty.topic"))
+        table = store.perform(ReadTopics(("orders", "empty.topic")))
         proxy.script(Break(break_point, 1, MULTI))
-        assert store.write_assignments(table) == (WriteCode.OK, WriteCode.OK)
+        assert store.perform(WriteAssignments(table)) == (WriteCode.OK, WriteCode.OK)
     proxy.script(Break(break_point, 1, MULTI))
-    ids = store.assign_topic_ids(("orders",))
-    assert store.read_topics(("orders",)).topic_ids == ids
+    ids = store.perform(AssignTopicIds(("orders",)))
+    assert store.perform(ReadTopics(("orders",))).topic_ids == ids
     proxy.script(Break(break_point, 1, MULTI))
-    store.delete_topics(("orders",))
-    assert store.read_topic_names() == {"empty.topic", "leaving_topic"}
+    store.perform(DeleteTopics(("orders",)))
+    assert store.perform(ReadTopicNames()) == {"empty.topic", "leaving_topic"}
     assert fixture.operator.exists(paths.config_path("topics", "orders")) is None
 
 
@@ -94,14 +107,14 @@ def test_claim_with_a_lost_response_is_recognised(
 ) -> None:
     fixture = make_fixture(small_cluster())
     first = opened(fixture)
-    assert first.claim(FIRST_ID) == 1
+    assert first.perform(Claim(FIRST_ID)) == 1
     if not takeover:
-        first.release()
+        first.perform(ReleaseRole())
     store = opened(fixture, proxy)
     proxy.script(Break(break_point, 1, MULTI))
-    assert (store.take_over if takeover else store.claim)(SECOND_ID) == 2
-    assert store.owns_role()
-    store.prepare()
+    assert store.perform(Claim(SECOND_ID, takeover)) == 2
+    assert store.perform(OwnsRole())
+    store.perform(Prepare())
     assert fixture.operator.get(paths.CONTROLLER_EPOCH)[0] == b"2"
 
 
@@ -110,13 +123,13 @@ def test_claim_of_other_controller_is_not_a_lost_answer(make_fixture: FixtureFac
     differs."""
     fixture = make_fixture(small_cluster())
     rival, store = opened(fixture), opened(fixture, proxy)
-    assert rival.claim(FIRST_ID) == 1
-    rival.release()
+    assert rival.perform(Claim(FIRST_ID)) == 1
+    rival.perform(ReleaseRole())
 
     def claim_first(link: Link) -> None:
-        assert rival.claim(FIRST_ID) == 2
+        assert rival.perform(Claim(FIRST_ID)) == 2
         link.cut()
 
     proxy.script(Break(BreakPoint.BEFORE_REQUEST, 1, MULTI, claim_first))
-    assert store.claim(FIRST_ID) is None
-    assert (rival.owns_role(), store.owns_role()) == (True, False)
+    assert store.perform(Claim(FIRST_ID)) is None
+    assert (rival.perform(OwnsRole()), store.perform(OwnsRole())) == (True, False)

@@ -14,7 +14,7 @@ from kframe_zookeeper.znodes.topics import encode_state
 
 from kframe.core.state.stored_states import apply
 from kframe.model.ids import NO_STATE
-from kframe.model.store_requests import WriteStates
+from kframe.plugin.store import Load, ReadConfigs, WriteConfigs, WriteStates
 from kframe.testing.clusters import StateSpec, change_of, described
 from kframe.testing.store_fixture import codes, small_cluster
 from kframe.testing.waiting import PATIENCE_S, wait_until
@@ -58,11 +58,11 @@ def test_write_that_lands_after_verification_is_recognised(
     lost = Break(BreakPoint.BEFORE_REQUEST, 2, MULTI)
     resent = Break(BreakPoint.BEFORE_REQUEST, 3, MULTI, apply_lost_writes)
     proxy.script(lost, resent)
-    result = store.write_states(cluster, change)
+    result = store.perform(WriteStates(cluster, change))
     assert (lost.happened.is_set(), resent.happened.is_set()) == (True, True)
     assert (codes(result), result.partition_epoch.tolist()) == (["OK"] * 3, (change.expected + 1).tolist())
     apply(cluster, change, result.partition_epoch)
-    assert described(store.load()) == described(cluster)
+    assert described(store.perform(Load())) == described(cluster)
 
 
 @pytest.mark.parametrize("nth", [1, 2])
@@ -77,15 +77,15 @@ def test_two_pipelined_writes_are_both_verified(
     lost = Break(break_point, nth, MULTI)
     proxy.script(lost)
     results = [
-        WriteStates(first, following).perform(store, cluster),
-        WriteStates(following).perform(store, cluster),
+        store.perform(WriteStates(cluster, first, following)),
+        store.perform(WriteStates(cluster, following)),
     ]
     wait_until(lost.happened.is_set)
     for change, result in zip((first, following), results, strict=True):
         assert codes(result) == ["OK"] * len(change)
         assert result.partition_epoch.tolist() == (change.expected + 1).tolist()
         apply(cluster, change, result.partition_epoch)
-    assert described(store.load()) == described(cluster)
+    assert described(store.perform(Load())) == described(cluster)
 
 
 @pytest.mark.parametrize("nth", [1, 2, 3])
@@ -97,9 +97,9 @@ def test_lost_responses_store_configs_once(
     store = opened(fixture, proxy)
     broken = Break(break_point, nth, MULTI)
     proxy.script(broken)
-    store.write_configs(None, {"x": "1"})
+    store.perform(WriteConfigs(None, {"x": "1"}))
     assert broken.happened.wait(PATIENCE_S)
-    assert store.read_configs(None) == {"x": "1"}
+    assert store.perform(ReadConfigs(None)) == {"x": "1"}
 
 
 def check_late_write_is_dropped(fixture: ZooKeeperFixture, first: ServerHandle, following: ServerHandle) -> None:
@@ -119,11 +119,11 @@ def check_late_write_is_dropped(fixture: ZooKeeperFixture, first: ServerHandle, 
 
     with Proxy(first.address) as proxy:
         store = opened(fixture, proxy)
-        store.write_configs("orders", {"x": "0"})
+        store.perform(WriteConfigs("orders", {"x": "0"}))
         connection = store._connection
         proxy.script(Break(BreakPoint.BEFORE_REQUEST, 1, MULTI, switch_server))
-        store.write_configs("orders", {"x": "1"})
-        store.write_configs("orders", {"x": "2"})
+        store.perform(WriteConfigs("orders", {"x": "1"}))
+        store.perform(WriteConfigs("orders", {"x": "2"}))
         settled = read_tree(fixture.operator)
         deliver.set()
         wait_until(lambda: links[0].closed)  # The server has read all bytes, or has closed the connection before.

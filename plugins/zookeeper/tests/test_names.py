@@ -10,6 +10,7 @@ import pytest
 from kframe_zookeeper import paths
 from kframe_zookeeper.sandbox.zookeeper_fixture import FixtureFactory
 
+from kframe.plugin.store import ReadPreferredElection
 from kframe.testing.clusters import cluster_of, healthy
 from kframe.testing.store_fixture import FIRST_ID
 from kframe.testing.waiting import wait_until
@@ -87,7 +88,7 @@ def test_reasons_never_break_a_log_line(make_fixture: FixtureFactory, topic: str
     fixture.operator.create(paths.PREFERRED_ELECTION, listed(topic))
     store = fixture.connect()
     store.open(lambda _: None)
-    assert store.read_preferred_election() is None
+    assert store.perform(ReadPreferredElection()) is None
     (reason,) = store.quarantined().values()
     assert reason.isprintable()
     assert len(reason) < 500

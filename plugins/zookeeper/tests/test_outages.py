@@ -13,9 +13,10 @@ from kframe_zookeeper.sandbox.zookeeper_fixture import ZooKeeperFixture
 from kframe_zookeeper.settings import settings_of_url
 from kframe_zookeeper.store import ZooKeeperStore
 
-from kframe.api.controller import Controller
 from kframe.errors import ErrorCode
 from kframe.model.events import ElectionType
+from kframe.plugin.store import Claim, OwnsRole
+from kframe.runtime.controller import Controller
 from kframe.testing.clusters import cluster_of, healthy, registration
 from kframe.testing.store_fixture import FIRST_ID, SECOND_ID
 from kframe.testing.waiting import PATIENCE_S, wait_until
@@ -192,7 +193,7 @@ def test_role_lost_without_a_connection_is_checked_before_acting(zookeeper: Serv
 
     with closing(fixture_of(zookeeper.address, timeout_ms=20_000)) as fixture:
         store = opened(fixture, proxy)
-        assert store.claim(FIRST_ID) == 1
+        assert store.perform(Claim(FIRST_ID)) == 1
         assert store.may_act()
         connection, worker = store._connection, store._worker
         assert connection is not None
@@ -210,4 +211,4 @@ def test_role_lost_without_a_connection_is_checked_before_acting(zookeeper: Serv
         finally:
             worker_may_continue.set()
         wait_until(lambda: connection.claim is None)
-        assert not store.owns_role()
+        assert not store.perform(OwnsRole())

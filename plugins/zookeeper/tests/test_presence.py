@@ -10,6 +10,7 @@ from kframe_zookeeper.live import ZooKeeperCluster
 from kframe_zookeeper.sandbox.zookeeper_fixture import FixtureFactory, ZooKeeperFixture
 from kframe_zookeeper.store import ZooKeeperStore
 
+from kframe.plugin.store import Claim, ReadBrokers, ReleaseRole
 from kframe.testing.clusters import registration
 from kframe.testing.store_fixture import FIRST_ID, SECOND_ID, small_cluster
 from kframe.testing.waiting import wait_until
@@ -26,14 +27,14 @@ def announcing(fixture: ZooKeeperFixture) -> ZooKeeperStore:
 
 
 def ids(store: ZooKeeperStore) -> list[int]:
-    return [broker.broker_id for broker in store.read_brokers()]
+    return [broker.broker_id for broker in store.perform(ReadBrokers())]
 
 
 def test_controller_is_registered_while_it_has_the_role(make_fixture: FixtureFactory) -> None:
     fixture = make_fixture(small_cluster())
     store = announcing(fixture)
     assert fixture.operator.exists(OURS) is None
-    store.claim(FIRST_ID)
+    store.perform(Claim(FIRST_ID))
     data, stat = fixture.operator.get(OURS)
     record = json.loads(data)
     assert record["kframe_controller"] is True
@@ -41,7 +42,7 @@ def test_controller_is_registered_while_it_has_the_role(make_fixture: FixtureFac
         f"PLAINTEXT://{endpoint.host}:{endpoint.port}" for endpoint in registration(FIRST_ID).endpoints
     ]
     assert stat.owner_session_id == fixture.operator.get(paths.CONTROLLER)[1].owner_session_id
-    store.release()
+    store.perform(ReleaseRole())
     assert fixture.operator.exists(OURS) is None
     assert fixture.operator.exists(paths.CONTROLLER) is None
 
@@ -49,7 +50,7 @@ def test_controller_is_registered_while_it_has_the_role(make_fixture: FixtureFac
 def test_active_controller_registers_when_it_is_announced(make_fixture: FixtureFactory) -> None:
     fixture = make_fixture(small_cluster())
     store = opened(fixture)
-    store.claim(FIRST_ID)
+    store.perform(Claim(FIRST_ID))
     store.announce(registration(FIRST_ID))
     wait_until(lambda: fixture.operator.exists(OURS) is not None)
 
@@ -58,7 +59,7 @@ def test_registered_controller_does_not_count_as_a_broker(make_fixture: FixtureF
     fixture = make_fixture(small_cluster())
     store, other = announcing(fixture), opened(fixture)
     before = ids(other)
-    store.claim(FIRST_ID)
+    store.perform(Claim(FIRST_ID))
     assert fixture.operator.exists(OURS) is not None
     assert (ids(store), ids(other)) == (before, before)
     cluster = ZooKeeperCluster(fixture.settings())
@@ -71,8 +72,8 @@ def test_registered_controller_does_not_count_as_a_broker(make_fixture: FixtureF
 def test_deposed_controller_is_unregistered(make_fixture: FixtureFactory) -> None:
     fixture = make_fixture(small_cluster())
     store, other = announcing(fixture), opened(fixture)
-    store.claim(FIRST_ID)
-    assert other.take_over(SECOND_ID) == 2
+    store.perform(Claim(FIRST_ID))
+    assert other.perform(Claim(SECOND_ID, takeover=True)) == 2
     wait_until(lambda: fixture.operator.exists(OURS) is None)
 
 
@@ -82,7 +83,7 @@ def test_registration_of_a_broker_with_the_same_id_is_not_replaced(
     fixture = make_fixture(small_cluster())
     store = announcing(fixture)
     fixture.operator.create(OURS, b"a broker's", ephemeral=True)
-    assert store.claim(FIRST_ID) == 1
+    assert store.perform(Claim(FIRST_ID)) == 1
     assert "belongs to another session" in caplog.text
-    store.release()
+    store.perform(ReleaseRole())
     assert fixture.operator.get(OURS)[0] == b"a broker's"

@@ -13,8 +13,8 @@ from kframe_zookeeper.sandbox.zookeeper_fixture import FixtureFactory, ZooKeeper
 from kframe_zookeeper.settings import settings_of_url
 from kframe_zookeeper.znodes.topics import decode_state
 
-from kframe.api.controller import Controller
 from kframe.model.cluster import ClusterState
+from kframe.runtime.controller import Controller
 from kframe.testing.clusters import cluster_of, healthy, registration
 from kframe.testing.store_fixture import FIRST_ID, SECOND_ID
 from kframe.testing.waiting import PATIENCE_S, wait_until

@@ -12,6 +12,7 @@ from kframe_zookeeper.store import ZooKeeperStore
 from kframe.errors import ControllerFenced, KframeError, StoreError
 from kframe.model.cluster import ClusterState
 from kframe.model.events import Event, Reelect, SessionExpired
+from kframe.plugin.store import Claim, Load, WriteStates
 from kframe.testing.clusters import StateSpec, change_of, described
 from kframe.testing.store_fixture import SECOND_ID, codes, small_cluster
 from kframe.testing.waiting import PATIENCE_S, wait_until
@@ -38,21 +39,21 @@ def test_session_expiry_during_a_write_stops_the_write(
 
     proxy.script(Break(break_point, 2, MULTI, end))
     with pytest.raises((ControllerFenced, StoreError)):
-        store.write_states(cluster, every_row(cluster, 2, 5))
+        store.perform(WriteStates(cluster, every_row(cluster, 2, 5)))
     wait_until(lambda: events[-1:] == [Reelect()])
     assert events[0] == SessionExpired()
-    stored = described(store.load())
+    stored = described(store.perform(Load()))
     assert store._connection is not before
     with pytest.raises(ControllerFenced):
-        store.write_states(cluster, every_row(cluster, 2, 5))
-    assert store.claim(SECOND_ID) == 2
-    assert described(store.load()) == stored, "nothing of the old session arrives in the new one"
+        store.perform(WriteStates(cluster, every_row(cluster, 2, 5)))
+    assert store.perform(Claim(SECOND_ID)) == 2
+    assert described(store.perform(Load())) == stored, "nothing of the old session arrives in the new one"
 
 
 def write_state(store: ZooKeeperStore, cluster: ClusterState, failures: list[KframeError]) -> None:
     """Write the state of orders-0. Runs in a thread of its own, so it collects the error."""
     try:
-        store.write_states(cluster, change_of(cluster, {"orders-0": StateSpec(2, (2,), 5, 7)}, 1))
+        store.perform(WriteStates(cluster, change_of(cluster, {"orders-0": StateSpec(2, (2,), 5, 7)}, 1)))
     except (ControllerFenced, StoreError) as error:
         failures.append(error)
 
@@ -78,7 +79,7 @@ def test_silent_session_waits_for_the_server(make_fixture: FixtureFactory, proxy
     assert len(failures) == 1
     wait_until(lambda: events[-1:] == [Reelect()])
     assert events[0] == SessionExpired()
-    assert described(store.load()) == described(cluster)
+    assert described(store.perform(Load())) == described(cluster)
 
 
 def test_requests_are_never_sent_in_another_session(make_fixture: FixtureFactory, proxy: Proxy) -> None:
@@ -99,7 +100,7 @@ def test_requests_are_never_sent_in_another_session(make_fixture: FixtureFactory
     for thread in threads:
         thread.join(PATIENCE_S)
     assert len(failures) == 3
-    assert described(store.load()) == described(cluster)
+    assert described(store.perform(Load())) == described(cluster)
 
 
 def test_server_frozen_within_the_timeout_keeps_the_role(make_fixture: FixtureFactory, proxy: Proxy) -> None:
@@ -108,6 +109,6 @@ def test_server_frozen_within_the_timeout_keeps_the_role(make_fixture: FixtureFa
     events.clear()
     proxy.freeze()
     threading.Timer(0.5, proxy.thaw).start()
-    result = store.write_states(cluster, change_of(cluster, {"orders-0": StateSpec(2, (2,), 5, 7)}, 1))
+    result = store.perform(WriteStates(cluster, change_of(cluster, {"orders-0": StateSpec(2, (2,), 5, 7)}, 1)))
     assert codes(result) == ["OK"]
     assert events == []

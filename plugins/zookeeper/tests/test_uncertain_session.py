@@ -9,9 +9,8 @@ from kframe_zookeeper.sandbox.zookeeper_fixture import FixtureFactory, ZooKeeper
 from kframe_zookeeper.store import ZooKeeperStore
 
 from kframe.embedded import RecordingTransport
-from kframe.model.changes import StateChange, WriteResult
-from kframe.model.cluster import ClusterState
 from kframe.model.events import BrokersChanged, Event, Reelect
+from kframe.plugin.store import Reply, StoreRequest, WriteStates
 from kframe.testing.clusters import cluster_of, healthy
 from kframe.testing.store_fixture import FIRST_ID, SECOND_ID
 from kframe.testing.waiting import PATIENCE_S, wait_until
@@ -35,15 +34,11 @@ class PausingStore(ZooKeeperStore):
     expires = False
     """Whether the server expires the session meanwhile."""
 
-    def write_states(self, cluster: ClusterState, change: StateChange) -> WriteResult:
-        result = super().write_states(cluster, change)
-        self._pause()
-        return result
-
-    def write_pipelined(self, cluster: ClusterState, change: StateChange, following: StateChange) -> WriteResult:
-        result = super().write_pipelined(cluster, change, following)
-        self._pause()
-        return result
+    def perform(self, request: StoreRequest[Reply]) -> Reply:
+        reply = super().perform(request)
+        if isinstance(request, WriteStates):
+            self._pause()
+        return reply
 
     def _pause(self) -> None:
         assert self._connection is not None

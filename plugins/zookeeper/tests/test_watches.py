@@ -21,6 +21,7 @@ from kframe.model.events import (
     TopicModified,
     TopicsChanged,
 )
+from kframe.plugin.store import Claim, ReadDeletions
 from kframe.testing.clusters import registration
 from kframe.testing.store_fixture import FIRST_ID, SECOND_ID, small_cluster
 from kframe.testing.waiting import wait_until
@@ -32,8 +33,8 @@ def active_and_standby(fixture: ZooKeeperFixture, proxy: Proxy) -> tuple[ZooKeep
     """The stores of the controller and of a standby, and the events of the latter, which the proxy connects."""
     events = list[Event]()
     first, second = opened(fixture), opened(fixture, proxy, events)
-    first.claim(FIRST_ID)
-    assert second.claim(SECOND_ID) is None
+    first.perform(Claim(FIRST_ID))
+    assert second.perform(Claim(SECOND_ID)) is None
     fixture.settle()
     events.clear()
     return first, second, events
@@ -42,7 +43,7 @@ def active_and_standby(fixture: ZooKeeperFixture, proxy: Proxy) -> tuple[ZooKeep
 def test_changes_during_a_broken_connection_are_notified(make_fixture: FixtureFactory, proxy: Proxy) -> None:
     fixture, events = make_fixture(small_cluster()), list[Event]()
     store, _ = controller(fixture, proxy, events)
-    store.read_deletions()
+    store.perform(ReadDeletions())
     session = store._connection
     events.clear()
     proxy.refuse()
@@ -73,7 +74,7 @@ def test_controller_deletion_during_a_broken_connection_is_notified(make_fixture
     first.close()
     proxy.refuse(False)
     wait_until(lambda: events == [Reelect()])
-    assert second.claim(SECOND_ID) == 2
+    assert second.perform(Claim(SECOND_ID)) == 2
 
 
 def test_watch_armed_before_its_last_event_is_handled_survives_a_reconnect(
@@ -84,8 +85,8 @@ def test_watch_armed_before_its_last_event_is_handled_survives_a_reconnect(
     connection, resumed = second._connection, threading.Event()
     assert connection is not None
     connection.session.client.handler.dispatch_callback(Callback("busy", resumed.wait, ()))
-    first.claim(FIRST_ID)
-    assert second.claim(SECOND_ID) is None
+    first.perform(Claim(FIRST_ID))
+    assert second.perform(Claim(SECOND_ID)) is None
     assert not events, "the first event waits for the busy thread"
     resumed.set()
     fixture.settle()

@@ -11,6 +11,38 @@ from kframe.model.cluster import ClusterState
 from kframe.model.columns import Ragged
 from kframe.model.ids import NO_STATE
 from kframe.model.tables import Targets, TopicTable, reassignment_flags
+from kframe.ports.store_requests import (
+    AllocateProducerIds,
+    AssignTopicIds,
+    Claim,
+    CreateTopics,
+    DeleteTopics,
+    DropDeletions,
+    DropNotifications,
+    DropPreferredElection,
+    Load,
+    OwnsRole,
+    Prepare,
+    QueueDeletions,
+    ReadBrokers,
+    ReadConfigs,
+    ReadController,
+    ReadDeletions,
+    ReadIsrChanges,
+    ReadLogDirEvents,
+    ReadPreferredElection,
+    ReadReassignments,
+    ReadStates,
+    ReadTopicNames,
+    ReadTopics,
+    ReadTopicSettings,
+    ReleaseRole,
+    StoreRequest,
+    WriteAssignments,
+    WriteConfigs,
+    WriteReassignments,
+    WriteStates,
+)
 from kframe.testing.clusters import StateSpec, change_of, described, rows_of
 from kframe_simulator.differential.storages import OpenStore, Side
 
@@ -20,17 +52,17 @@ Assignment = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 
 def claim(side: Side, session: OpenStore) -> Any:
     """The new controller epoch."""
-    return session.store.claim(session.controller_id)
+    return session.store.perform(Claim(session.controller_id))
 
 
 def take_over(side: Side, session: OpenStore) -> Any:
     """The new controller epoch."""
-    return session.store.take_over(session.controller_id)
+    return session.store.perform(Claim(session.controller_id, takeover=True))
 
 
 def load(side: Side, session: OpenStore) -> Any:
     """The whole cluster by names and ids."""
-    cluster = session.cluster = session.store.load()
+    cluster = session.cluster = session.store.perform(Load())
     topics = cluster.topics
     current = [index for index in range(len(topics)) if topics.find(topics.names[index]) == index]
     session.topic_ids = {topics.names[index]: topics.ids[index].tobytes() for index in current}
@@ -47,13 +79,13 @@ def load(side: Side, session: OpenStore) -> Any:
 
 def read_brokers(side: Side, session: OpenStore) -> Any:
     """All registrations."""
-    return sorted(side.registration(broker) for broker in session.store.read_brokers())
+    return sorted(side.registration(broker) for broker in session.store.perform(ReadBrokers()))
 
 
 def write_states(side: Side, session: OpenStore, states: Mapping[str, StateSpec], controller_epoch: int) -> Any:
     """The code of each state. Also its version."""
     cluster = _cluster(session)
-    result = session.store.write_states(cluster, change_of(cluster, states, controller_epoch))
+    result = session.store.perform(WriteStates(cluster, change_of(cluster, states, controller_epoch)))
     versions = np.where(result.accepted, result.partition_epoch, NO_STATE)
     return dict(zip(states, zip(result.codes.tolist(), versions.tolist(), strict=True), strict=True))
 
@@ -61,7 +93,7 @@ def write_states(side: Side, session: OpenStore, states: Mapping[str, StateSpec]
 def read_states(side: Side, session: OpenStore, names: Sequence[str]) -> Any:
     """The state at each path. None if there is none."""
     cluster = _cluster(session)
-    result = session.store.read_states(cluster, rows_of(cluster, names))
+    result = session.store.perform(ReadStates(cluster, rows_of(cluster, names)))
     ids = cluster.brokers.ids
     return {
         name: (
@@ -75,7 +107,7 @@ def read_states(side: Side, session: OpenStore, names: Sequence[str]) -> Any:
 
 def read_topics(side: Side, session: OpenStore, names: tuple[str, ...]) -> Any:
     """Ids and assignments of the topics that exist."""
-    table = session.store.read_topics(names)
+    table = session.store.perform(ReadTopics(names))
     session.topic_ids.update(zip(table.names, table.topic_ids, strict=True))
     lists = [[replica[row].tolist() for replica in (table.replicas, table.adding, table.removing)]
              for row in range(len(table.replicas))]  # fmt: skip
@@ -92,7 +124,7 @@ def create_topics(
 ) -> Any:  # fmt: skip
     """One code for each topic."""
     table = TopicTable.of(tuple(topics), tuple(topics.values()))
-    return [int(code) for code in session.store.create_topics(table, configs, with_ids=with_ids)]
+    return [int(code) for code in session.store.perform(CreateTopics(table, configs, with_ids=with_ids))]
 
 
 def write_assignments(side: Side, session: OpenStore, topics: Mapping[str, Sequence[Assignment]]) -> Any:
@@ -102,20 +134,20 @@ def write_assignments(side: Side, session: OpenStore, topics: Mapping[str, Seque
     counts = np.array([len(partitions) for partitions in topics.values()], np.int32)
     ids = tuple(session.topic_ids.get(name) for name in topics)
     flags = reassignment_flags(replicas, adding, removing)
-    codes = session.store.write_assignments(TopicTable(tuple(topics), ids, counts, replicas, flags))
+    codes = session.store.perform(WriteAssignments(TopicTable(tuple(topics), ids, counts, replicas, flags)))
     return [int(code) for code in codes]
 
 
 def assign_topic_ids(side: Side, session: OpenStore, names: tuple[str, ...]) -> Any:
     """The topic ids."""
-    ids = session.store.assign_topic_ids(names)
+    ids = session.store.perform(AssignTopicIds(names))
     session.topic_ids.update(zip(names, ids, strict=True))
     return [side.topic_id(broker_id) for broker_id in ids]
 
 
 def delete_topics(side: Side, session: OpenStore, names: tuple[str, ...]) -> Any:
     """Nothing; the session removes the topics from its columns as a controller does."""
-    session.store.delete_topics(names)
+    session.store.perform(DeleteTopics(names))
     for name in names:
         session.topic_ids.pop(name, None)
     if session.cluster is not None:
@@ -125,17 +157,17 @@ def delete_topics(side: Side, session: OpenStore, names: tuple[str, ...]) -> Any
 
 def read_topic_settings(side: Side, session: OpenStore, names: tuple[str, ...]) -> Any:
     """The topic settings that a controller uses."""
-    return [(settings.unclean, settings.min_insync) for settings in session.store.read_topic_settings(names)]
+    return [(settings.unclean, settings.min_insync) for settings in session.store.perform(ReadTopicSettings(names))]
 
 
 def write_reassignments(side: Side, session: OpenStore, targets: Sequence[Any]) -> Any:
     """Nothing."""
-    session.store.write_reassignments(Targets.of(targets))
+    session.store.perform(WriteReassignments(Targets.of(targets)))
 
 
 def read_reassignments(side: Side, session: OpenStore) -> Any:
     """The target replicas, in order."""
-    targets = session.store.read_reassignments()
+    targets = session.store.perform(ReadReassignments())
     if targets is None:
         return None
     return [
@@ -146,32 +178,33 @@ def read_reassignments(side: Side, session: OpenStore) -> Any:
 
 def read_isr_changes(side: Side, session: OpenStore) -> Any:
     """The partitions in the notifications."""
-    return _notified(session, session.store.read_isr_changes())
+    return _notified(session, session.store.perform(ReadIsrChanges()))
 
 
 def read_log_dir_events(side: Side, session: OpenStore) -> Any:
     """The brokers in the notifications."""
-    return _notified(session, session.store.read_log_dir_events())
+    return _notified(session, session.store.perform(ReadLogDirEvents()))
 
 
 def drop_notifications(side: Side, session: OpenStore) -> Any:
     """Nothing; deletes the notifications that were read last."""
-    session.store.drop_notifications(session.paths)
+    session.store.perform(DropNotifications(session.paths))
 
 
 def allocate_producer_ids(side: Side, session: OpenStore) -> Any:
     """The order number of the block."""
-    return side.ordinal("producer ids", session.store.allocate_producer_ids(session.controller_id))
+    return side.ordinal("producer ids", session.store.perform(AllocateProducerIds(session.controller_id)))
 
 
 def write_configs(side: Side, session: OpenStore, topic: str | None, config: Mapping[str, str]) -> Any:
     """Nothing."""
-    session.store.write_configs(topic, config)
+    session.store.perform(WriteConfigs(topic, config))
 
 
-def _plain(name: str, convert: Callable[[Any], Any] = lambda result: result) -> Callable[..., Any]:
+def _request(kind: Callable[..., StoreRequest[Any]], convert: Callable[[Any], Any] | None = None) -> Callable[..., Any]:
     def call(side: Side, session: OpenStore, *arguments: Any) -> Any:
-        return convert(getattr(session.store, name)(*arguments))
+        reply = session.store.perform(kind(*arguments))
+        return reply if convert is None else convert(reply)
 
     return call
 
@@ -190,16 +223,39 @@ def _cluster(session: OpenStore) -> ClusterState:
 CALLS: Final[Mapping[str, Callable[..., Any]]] = {
     item.__name__: item
     for item in (
-        claim, take_over, load, read_brokers, write_states, read_states, read_topics, create_topics, write_assignments,
-        assign_topic_ids, delete_topics, read_topic_settings, write_reassignments, read_reassignments, read_isr_changes,
-        read_log_dir_events, drop_notifications, allocate_producer_ids, write_configs,
+        claim,
+        take_over,
+        load,
+        read_brokers,
+        write_states,
+        read_states,
+        read_topics,
+        create_topics,
+        write_assignments,
+        assign_topic_ids,
+        delete_topics,
+        read_topic_settings,
+        write_reassignments,
+        read_reassignments,
+        read_isr_changes,
+        read_log_dir_events,
+        drop_notifications,
+        allocate_producer_ids,
+        write_configs,
     )
 } | {
-    name: _plain(name)
-    for name in (
-        "controller", "owns_role", "may_act", "connected", "prepare", "release", "queue_deletions", "drop_deletions",
-        "read_preferred_election", "drop_preferred_election", "quarantined",
-    )
-} | {name: _plain(name, sorted) for name in ("read_topic_names", "read_deletions")} | {
-    "read_configs": _plain("read_configs", dict),
-}  # fmt: skip
+    "may_act": lambda side, session: session.store.may_act(),
+    "connected": lambda side, session: session.store.connected(),
+    "quarantined": lambda side, session: session.store.quarantined(),
+    "controller": _request(ReadController, lambda holder: holder.controller_id),
+    "owns_role": _request(OwnsRole),
+    "prepare": _request(Prepare),
+    "release": _request(ReleaseRole),
+    "queue_deletions": _request(QueueDeletions),
+    "drop_deletions": _request(DropDeletions),
+    "read_preferred_election": _request(ReadPreferredElection),
+    "drop_preferred_election": _request(DropPreferredElection),
+    "read_topic_names": _request(ReadTopicNames, sorted),
+    "read_deletions": _request(ReadDeletions, sorted),
+    "read_configs": _request(ReadConfigs, dict),
+}

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from kframe.model.elections import LeaderSelector
-from kframe.registry.checks import Finding
 from kframe.registry.registry import make_selector
 from kframe.registry.specs import SelectorSpec, StoreSpec, TransportSpec
+from kframe.testing.selector_checks import Finding
 from kframe_simulator.differential.storages import StorageDifference
 from kframe_simulator.differential.stores import play_bare, play_history
 from kframe_simulator.differential.transports import play_batches

@@ -18,7 +18,7 @@ from kframe.errors import ControllerFenced, KframeError, StoreError
 from kframe.model.brokers import Registration
 from kframe.model.cluster import ClusterState
 from kframe.model.events import ControllerChanged, Event, Reelect, SessionExpired
-from kframe.model.ports import Store
+from kframe.ports.store import Store
 
 #: The event of a session that held the role and does not know yet that it lost it.
 _OF_ROLES: Final = ("role", "SessionExpired()")
@@ -52,7 +52,7 @@ def quiet() -> Iterator[None]:
 
 
 class Storage(Protocol):
-    """The methods that a side needs, from ``kframe.model.external_changes.ExternalChanges``. A side also uses the other
+    """The methods that a side needs, from ``kframe.ports.storage.ExternalChanges``. A side also uses the other
     methods of that protocol if they exist."""
 
     def connect(self) -> Store:

@@ -14,7 +14,8 @@ from typing import Final
 from kframe.embedded import MemoryEnsemble
 from kframe.errors import InputError
 from kframe.model.cluster import ClusterState
-from kframe.model.ports import Store
+from kframe.ports.store import Store
+from kframe.ports.store_requests import Claim, ReadBrokers, ReadController, ReadTopicNames, ReleaseRole
 from kframe_simulator.differential.histories import CONTROLLERS, History, HistoryStep
 from kframe_simulator.differential.storages import Side, Storage, StorageDifference, missing_events, quiet
 
@@ -63,14 +64,14 @@ def _last_epoch(store: Store) -> int:
     """Check that storage is empty. Returns the epoch of a claim, which it releases."""
     store.open(lambda _event: None)
     try:
-        result = [*sorted(store.read_topic_names()), *(f"broker {broker.broker_id}" for broker in store.read_brokers())]
-        if result or store.controller() >= 0:
-            contents = (
-                f"{result[0]}{' and others' if result[1:] else ''}" if result else f"controller {store.controller()}"
-            )
+        brokers = store.perform(ReadBrokers())
+        result = [*sorted(store.perform(ReadTopicNames())), *(f"broker {broker.broker_id}" for broker in brokers)]
+        controller_id = store.perform(ReadController()).controller_id
+        if result or controller_id >= 0:
+            contents = f"{result[0]}{' and others' if result[1:] else ''}" if result else f"controller {controller_id}"
             raise InputError("storage to be tried", contents, "an empty storage, because its contents would be deleted")
-        epoch = store.claim(CONTROLLERS[0])
-        store.release()
+        epoch = store.perform(Claim(CONTROLLERS[0]))
+        store.perform(ReleaseRole())
     finally:
         store.close()
     return epoch or 0

@@ -327,7 +327,7 @@ def clear_faults(simulation: SimulationState) -> None:
     sequences.end(simulation)
     simulation.ensemble.repair()
     for process in simulation.controllers:
-        process.stop_after = process.pause_after = process.stop_in = process.stop_after_call = None
+        process.stop_after = process.pause_after = process.stop_in = process.stop_after_request = None
         if process.running:
             process.store.faults.clear()
             process.store.races = 0

@@ -3,7 +3,7 @@ at any time."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -24,6 +24,7 @@ from kframe.model.events import (
     StopReplicaResponseReceived,
 )
 from kframe.model.ids import NO_STATE, RecoveryState
+from kframe.ports.store_requests import WriteAssignments, WriteStates
 from kframe_simulator.broker.messages import NO_ID
 from kframe_simulator.broker.outgoing import AlterPartition, ProposedIsr
 from kframe_simulator.faults import choices
@@ -53,15 +54,15 @@ def _race_write(simulation: SimulationState, arguments: Mapping[str, Any]) -> bo
     return process.running
 
 
-def race(simulation: SimulationState, call: str, arguments: Sequence[Any]) -> None:
+def race(simulation: SimulationState, request: WriteStates | WriteAssignments) -> None:
     """Another client changes storage before a write of a controller."""
-    if call == "write_states":
-        cluster, change = arguments
-        for row in change.rows.tolist():
+    if isinstance(request, WriteStates):
+        cluster = request.cluster
+        for row in request.change.rows.tolist():
             topic, number = cluster.partitions.topic[row], int(cluster.partitions.partition[row])
             rewrite(simulation, (cluster.topics.names[topic], number))
     else:
-        for name in arguments[0].names:
+        for name in request.table.names:
             add_partition(simulation, name, simulation.options.brokers[:1])
 
 
@@ -198,7 +199,7 @@ def _crash_in(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool
     """The controller crashes in its next event of a kind, or after it has stored its next assignment."""
     process = choices.controller(simulation, {"controller": 1})
     if arguments["effects"] % 3 == 0:
-        process.stop_after_call = "write_assignments"
+        process.stop_after_request = WriteAssignments
         return process.running
     process.stop_in = CRASH_EVENTS[arguments["event"] % len(CRASH_EVENTS)], arguments["effects"]
     return process.running

@@ -17,6 +17,7 @@ from kframe.embedded.records import StoredRecordError
 from kframe.model.events import ReassignmentRequested, TopicPartition
 from kframe.model.ids import NO_LEADER, NO_STATE
 from kframe.model.tables import Targets, TopicTable
+from kframe.ports.store_requests import WriteAssignments
 from kframe_simulator.faults import choices, races
 from kframe_simulator.replication.control_requests import Row
 from kframe_simulator.simulation.brokers import BrokerProcess
@@ -102,7 +103,7 @@ def _cancel_reassignment_and_crash(simulation: SimulationState, arguments: Mappi
 def _cancel_and_crash(simulation: SimulationState, key: TopicPartition) -> None:
     row, process = simulation.ensemble.rows.get(key), _active(simulation)
     if process is not None and row is not None and row.adding and not set(row.adding) & set(row.isr):
-        process.stop_after_call = "write_assignments"
+        process.stop_after_request = WriteAssignments
         _request_reassignment(simulation, key, None)
 
 

@@ -24,11 +24,18 @@ from kframe.model.events import (
     UpdateMetadataResponseReceived,
 )
 from kframe.model.ids import NO_BROKER_EPOCH, NO_STATE, PartitionState, ReplicaState
+from kframe.ports.store_requests import (
+    DropDeletions,
+    FencedWrite,
+    ReadStates,
+    ReleaseRole,
+    WriteReassignments,
+    WriteStates,
+)
 from kframe_simulator.simulation.controllers import ControllerProcess
 from kframe_simulator.simulation.notes import digest
 from kframe_simulator.simulation.observations import EventCompleted, EventStarted, RequestCompleted, StateWritten
 from kframe_simulator.simulation.observed import Observed
-from kframe_simulator.simulation.store import CONTROLLER_WRITES
 from kframe_simulator.simulation.watch import Watch
 
 #: The most effects of an event in a simulated cluster.
@@ -117,7 +124,7 @@ def earlier_responses_write_nothing(watch: Watch, ended: EventCompleted) -> str 
     epoch = getattr(ended.event, "controller_epoch", None)
     if epoch is None or not isinstance(ended.event, (LeaderAndIsrResponseReceived, StopReplicaResponseReceived)):
         return None
-    done = sorted(CONTROLLER_WRITES.intersection(ended.calls))
+    done = sorted(kind.__name__ for kind in ended.requests if issubclass(kind, FencedWrite) and kind is not ReleaseRole)
     if epoch < ended.process.store.claimed_epoch and done:
         return f"a response to controller epoch {epoch} causes {done} in {ended.process.store.claimed_epoch}"
     return None
@@ -159,7 +166,7 @@ def failing_brokers_are_logged(watch: Watch, ended: EventCompleted) -> str | Non
 
 def deletion_marks_stay_with_topics(watch: Watch, ended: EventCompleted) -> str | None:
     """I19: the deletion mark of a topic is not removed while the topic exists."""
-    if not ended.calls.get("drop_deletions") or ended.failed or not watch.observed.in_term(ended.process):
+    if not ended.requests.get(DropDeletions) or ended.failed or not watch.observed.in_term(ended.process):
         return None
     dropped = (
         watch.observed.of_process(ended.process).marks_before - watch.observed.marked()
@@ -179,8 +186,8 @@ def elections_change_leaders(watch: Watch, written: StateWritten) -> str | None:
 
 def balancing_elects_eligible_replicas(watch: Watch, ended: EventCompleted) -> str | None:
     """I28: balancing elects only live in-sync replicas: it reads no state again, unless a write was refused."""
-    futile = ended.calls.get("read_states") and not (
-        ended.calls.get("write_states") or watch.simulation.options.hold_last
+    futile = ended.requests.get(ReadStates) and not (
+        ended.requests.get(WriteStates) or watch.simulation.options.hold_last
     )
     if isinstance(ended.event, RebalanceLeaders) and futile:
         return "balancing has tried an election that could not succeed"
@@ -190,7 +197,7 @@ def balancing_elects_eligible_replicas(watch: Watch, ended: EventCompleted) -> s
 def read_states_are_applied(watch: Watch, ended: EventCompleted) -> str | None:
     """I24: the columns contain the last version of each state that the controller has read or written."""
     process = ended.process
-    if not ended.calls.get("read_states") or ended.failed or not watch.observed.in_term(process):
+    if not ended.requests.get(ReadStates) or ended.failed or not watch.observed.in_term(process):
         return None
     cluster = process.loop.controller.cluster
     for key, version in watch.observed.of_process(process).last_read.items():
@@ -206,7 +213,7 @@ def stored_reassignments_stay(watch: Watch, ended: EventCompleted) -> str | None
     in Kafka, a partition that never had a leader is reported as failed and removed. Under
     ``kframe.reassignment.strict`` its reassignment begins with its first leader. A topic that the controller could not
     read in this event, or since it took the role, is unknown, or its assignment is stored later."""
-    if not ended.calls.get("write_reassignments") or ended.failed:
+    if not ended.requests.get(WriteReassignments) or ended.failed:
         return None
     ensemble, marked, term = watch.simulation.ensemble, watch.observed.marked(), watch.observed.of_term(ended.process)
     before, now = ended.reassignments, ensemble.stored_reassignments()

@@ -17,6 +17,7 @@ from kframe.model.events import (
     TopicSettingsChanged,
 )
 from kframe.model.ids import NO_BROKER_EPOCH, NO_STATE
+from kframe.ports.store_requests import DropPreferredElection, Load
 from kframe_simulator.invariants.states import elected, proposed
 from kframe_simulator.replication.control_requests import Row
 from kframe_simulator.simulation.controllers import ControllerProcess
@@ -132,7 +133,7 @@ def failed_brokers_leave_isrs(watch: Watch, ended: EventCompleted) -> str | None
         if row.key in ended.overwritten:
             continue  # Before inter-broker protocol 2.7-IV2 leaders write ISRs themselves.
         failed = set(row.isr).intersection(row.replicas) - present
-        if not ended.calls.get("load"):
+        if not ended.requests.get(Load):
             failed -= watch.observed.added_after_failure(row.key) - ended.departed
         if isinstance(event, ControlledShutdownRequested) and row.leader == event.broker_id:
             failed -= set() if _can_be_replaced(watch, process, row) else {row.leader}
@@ -145,7 +146,7 @@ def unassigned_leave_at_failover(watch: Watch, ended: EventCompleted) -> str | N
     """I5: after a failover, no ISR with an assigned live leader contains an unassigned replica. Leaders that write ISRs
     themselves may write another one meanwhile."""
     process = ended.process
-    took_over = ended.calls.get("load") and not ended.failed and watch.observed.in_term(process)
+    took_over = ended.requests.get(Load) and not ended.failed and watch.observed.in_term(process)
     if not took_over or not watch.simulation.controllers_store_isrs:
         return None
     live = watch.observed.live(process)
@@ -176,7 +177,7 @@ def deletions_begin_at_once(watch: Watch, ended: EventCompleted) -> str | None:
     """L3: after a failover, deletion has begun for each topic whose replicas are all live, under reassignment or not
     (``kframe.reassignment.strict``). Excluded are topics that the failover could not read."""
     process, ensemble = ended.process, watch.simulation.ensemble
-    if not ended.calls.get("load") or ended.failed or not watch.observed.in_term(process):
+    if not ended.requests.get(Load) or ended.failed or not watch.observed.in_term(process):
         return None
     live = with_all_log_dirs(watch, watch.observed.live(process))
     waiting = watch.observed.of_process(process).marks_before & watch.observed.marked() & ensemble.topic_ids.keys()
@@ -216,7 +217,7 @@ def stored_elections_are_performed(watch: Watch, ended: EventCompleted) -> str |
     """L3: after the znode of a preferred election is deleted, each partition in it has its preferred leader, if that
     replica is live and in sync."""
     process = ended.process
-    if not ended.calls.get("drop_preferred_election") or ended.failed or not watch.observed.in_term(process):
+    if not ended.requests.get(DropPreferredElection) or ended.failed or not watch.observed.in_term(process):
         return None
     live = watch.observed.live(process)
     usable = _running(watch, with_all_log_dirs(watch, live))

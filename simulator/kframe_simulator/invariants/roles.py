@@ -5,6 +5,7 @@ from __future__ import annotations
 from kframe.core.operations.leader_rebalance import TIMER as REBALANCE_TIMER
 from kframe.errors import ErrorCode
 from kframe.model.events import SessionExpired
+from kframe.ports.store_requests import FencedWrite
 from kframe.runtime.loop import RETRY_MS
 from kframe_simulator.simulation.observations import (
     EventCompleted,
@@ -14,7 +15,6 @@ from kframe_simulator.simulation.observations import (
     RoleClaimed,
     StoreWritten,
 )
-from kframe_simulator.simulation.store import CONTROLLER_WRITES
 from kframe_simulator.simulation.watch import Watch
 
 
@@ -44,10 +44,10 @@ def accepted_controller_epochs_increase(watch: Watch, sent: ResponseSent) -> str
 
 def writes_are_fenced(watch: Watch, written: StoreWritten) -> str | None:
     """I2: a controller writes only under the controller epoch of its own election."""
-    if written.call not in CONTROLLER_WRITES:
+    if not isinstance(written.request, FencedWrite):
         return None
     now, own = watch.simulation.ensemble.controller_epoch(), written.process.store.claimed_epoch
-    return None if now == own else f"{written.call} of epoch {own} was done in epoch {now}"
+    return None if now == own else f"{written.request.name} of epoch {own} was done in epoch {now}"
 
 
 def sends_end_with_the_role(watch: Watch, sent: RequestSent) -> str | None:
@@ -89,6 +89,6 @@ def failed_failovers_are_spaced(watch: Watch, claimed: RoleClaimed) -> str | Non
 def writes_end_with_the_role(watch: Watch, written: StoreWritten) -> str | None:
     """I3: after a process has seen that it lost the role, it does no controller write."""
     store = written.process.store
-    if written.call in CONTROLLER_WRITES and (store.lost_role or store.claimed_epoch < 0):
-        return f"{written.process.controller_id} did {written.call} without the role"
+    if isinstance(written.request, FencedWrite) and (store.lost_role or store.claimed_epoch < 0):
+        return f"{written.process.controller_id} did {written.request.name} without the role"
     return None

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from kframe.core.operations import alter_partition, controlled_shutdown
-from kframe.embedded.describe import topic_partition
 from kframe.errors import ErrorCode
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Ragged
 from kframe.model.events import AlterPartitionRequested, ControlledShutdownRequested
 from kframe.model.tables import RequestedPartitions
+from kframe.model.topic_partitions import topic_partition
 from kframe_simulator.broker.messages import NO_ID
 from kframe_simulator.broker.outgoing import (
     AlteredPartition,

@@ -9,12 +9,13 @@ import msgspec
 
 from kframe.embedded.brokers import REQUEST_TIMEOUT_MS, Delivery, EmbeddedBrokers, FifoChannel
 from kframe.embedded.clock import VirtualClock
-from kframe.embedded.describe import describe_requests, topic_partition
+from kframe.embedded.describe import describe_requests
 from kframe.errors import ErrorCode
 from kframe.model.brokers import Registration
 from kframe.model.cluster import ClusterState
 from kframe.model.events import Event
 from kframe.model.requests import ControlRequests
+from kframe.model.topic_partitions import topic_partition
 from kframe_simulator.broker.broker import Broker
 from kframe_simulator.broker.config import BrokerConfig
 from kframe_simulator.broker.messages import ControlResponse

@@ -13,7 +13,7 @@ from kframe.model.effects import Effect
 from kframe.model.elections import LeaderSelector
 from kframe.model.events import Event
 from kframe.model.ids import ElectionKind
-from kframe.model.store_requests import StoreRequest
+from kframe.ports.store_requests import StoreRequest
 from kframe.runtime.loop import ControllerLoop
 from kframe_simulator.simulation.ensemble import SimEnsemble
 from kframe_simulator.simulation.network import ENSEMBLE
@@ -58,7 +58,7 @@ class ControllerProcess:
         """The number of effects before the process pauses, and the duration of the pause."""
         self.stop_in: tuple[tuple[type[Event], ...], int] | None = None
         """The kinds of events in which the process crashes, and the number of effects before that."""
-        self.stop_after_call: str | None = None
+        self.stop_after_request: type[StoreRequest[Any]] | None = None
         """The process crashes right after this store call."""
         self.effects = 0
         """The effects performed in the current event."""
@@ -94,7 +94,7 @@ class ControllerProcess:
             return
         self.incarnation += 1
         self.running, self.paused = True, False
-        self.stop_after = self.pause_after = self.stop_in = self.stop_after_call = None
+        self.stop_after = self.pause_after = self.stop_in = self.stop_after_request = None
         simulation = self._simulation
         self.clock = ProcessClock(simulation.scheduler)
         self.store = SimStore(

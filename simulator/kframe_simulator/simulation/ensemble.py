@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,6 +18,7 @@ from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32
 from kframe.model.events import TopicPartition
 from kframe.model.tables import TopicTable
+from kframe.ports.store_requests import StoreRequest, WriteAssignments, WriteStates
 from kframe_simulator.replication.control_requests import Row, read_row
 from kframe_simulator.simulation.scheduler import Scheduler
 
@@ -35,14 +36,15 @@ class StorageListener(Protocol):
     def topic_written(
         self, name: str, before: Mapping[int, Row], after: Mapping[int, Row], writer: int | None
     ) -> None: ...
-    def written(self, writer: int | None, call: str, value: object) -> None: ...
-    def called(self, caller: int, call: str) -> None: ...
+    def written(self, writer: int, request: StoreRequest[Any], reply: object) -> None: ...
+    def changed_outside(self, change: str) -> None: ...
+    def called(self, caller: int, request: StoreRequest[Any]) -> None: ...
     def refused(self, writer: int, key: TopicPartition) -> None: ...
     def elections_read(self, reader: int, partitions: Iterable[TopicPartition]) -> None: ...
     def isr_changes_read(self, reader: int, partitions: Iterable[TopicPartition]) -> None: ...
     def states_read(self, reader: int, cluster: ClusterState, rows: Int32, states: StoredStates) -> None: ...
     def topic_unread(self, reader: int, name: str) -> None: ...
-    def raced(self, call: str, arguments: Sequence[Any]) -> None: ...
+    def raced(self, request: WriteStates | WriteAssignments) -> None: ...
     def storing_assignments(self, table: TopicTable) -> None: ...
 
 
@@ -158,7 +160,8 @@ class SimEnsemble(MemoryEnsemble):
         for name in table.names:
             self.broken.pop(topic_path(name), None)
         super().write_topics(table)
-        self.topics_changed(table.names, None, "write_topics")
+        self.topics_changed(table.names, None)
+        self.simulation.changed_outside("write_topics")
 
     def forget_topic_id(self, name: str) -> None:
         """A tool without topic ids stores a topic again."""
@@ -183,7 +186,7 @@ class SimEnsemble(MemoryEnsemble):
         self.changes += 1
         self.simulation.state_written(key, before, after, writer, cluster)
 
-    def topics_changed(self, names: Iterable[str], writer: int | None, call: str) -> None:
+    def topics_changed(self, names: Iterable[str], writer: int | None) -> None:
         """Report the topics that a write has changed."""
         for name in names:
             before, after = self.topic_partitions(name), self.read_topic(name)
@@ -198,7 +201,6 @@ class SimEnsemble(MemoryEnsemble):
             if not after:
                 del self.topic_ids[name]
                 self.broken.pop(topic_path(name), None)
-        self.simulation.written(writer, call, tuple(names))
 
 
 def _indexes(index: int | None) -> Int32:

@@ -10,8 +10,9 @@ from typing import Any, Final, Literal
 import msgspec
 
 from kframe.errors import InputError
+from kframe.model.texts import short_repr
 from kframe.scenario.format import SCHEMA as SCENARIO
-from kframe.snapshot.decode import decode, refuse_repeated_keys, short_repr
+from kframe.snapshot.decode import decode, refuse_repeated_keys
 from kframe_simulator.faults.plan import CLASS_OF, Action
 from kframe_simulator.simulation.building import FETCH_MS, LAG_MS, rack_of
 from kframe_simulator.simulation.options import Options, TopicOptions

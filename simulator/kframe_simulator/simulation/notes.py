@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from kframe.model.cluster import ClusterState
 from kframe.model.events import TopicPartition
 from kframe.model.ids import ReplicaFlag
+from kframe.ports.store_requests import StoreRequest
 from kframe.runtime.event_logs import STATE_CHANGE_LOGGER
 from kframe_simulator.broker.messages import LeaderAndIsr
 from kframe_simulator.replication.control_requests import Row
@@ -38,7 +39,7 @@ class Notes:
     """Partitions with a new leader, and the previous leader."""
     notified: set[tuple[TopicPartition, int]] = field(default_factory=set)
     """Partitions of LeaderAndIsr requests, and the receiving broker."""
-    calls: Counter[str] = field(default_factory=Counter)
+    requests: Counter[type[StoreRequest[Any]]] = field(default_factory=Counter)
     """Calls of the store."""
     overwritten: set[TopicPartition] = field(default_factory=set)
     """Partitions whose states other clients have written during the event."""

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from kframe.core.operations.alter_partition import AlterPartitionResponse
 from kframe.model.cluster import ClusterState
 from kframe.model.events import AlterPartitionRequested, Event, TopicPartition
+from kframe.ports.store_requests import StoreRequest
 from kframe_simulator.broker.log import Log
 from kframe_simulator.broker.messages import ControlResponse, Fetched
 from kframe_simulator.broker.outgoing import ControlledShutdown, ControlledShutdownResponseData
@@ -27,7 +28,7 @@ class StoreWritten(NamedTuple):
     """A process did a store write."""
 
     process: ControllerProcess
-    call: str
+    request: StoreRequest[Any]
 
 
 class StateWritten(NamedTuple):
@@ -124,8 +125,8 @@ class EventCompleted(NamedTuple):
     """Whether the event is a repetition, with no other event in between."""
     unsent: tuple[tuple[TopicPartition, int], ...] = ()
     """Partitions with a new leader whose previous leader was sent no LeaderAndIsr, and that leader."""
-    calls: Mapping[str, int] = {}
-    """The number of store calls by name. Failed writes count."""
+    requests: Mapping[type[StoreRequest[Any]], int] = {}
+    """The number of store requests by class. Failed writes count."""
     failed: bool = False
     """Whether the event failed, or the store refused a write."""
     warnings: tuple[str, ...] = ()

@@ -23,6 +23,7 @@ from kframe.model.events import (
 from kframe.model.ids import NO_STATE
 from kframe.model.protocol import InterBrokerProtocol
 from kframe.model.requests import ControlRequests
+from kframe.ports.store_requests import Claim, Load, StoreRequest, WriteReassignments
 from kframe.wire import ControlVersions, Encoder
 from kframe_simulator.broker.messages import ControlResponse, LeaderAndIsr, UpdateMetadata
 from kframe_simulator.broker.outgoing import ControlledShutdown, ControlledShutdownResponseData, Message
@@ -161,33 +162,36 @@ class Recorder:
             self.watch.record_history.topic_deleted(name, before)
             self.watch.observed.topic_deleted([(name, partition) for partition in before])
 
-    def written(self, writer: int | None, call: str, value: object) -> None:
-        """A write was done."""
-        process = self.process_of(writer)
+    def changed_outside(self, change: str) -> None:
+        """Another client, or the ensemble itself, has changed storage."""
         self.counts["writes"] += 1
-        if process is None:
-            self._note(call.encode())
-            return
-        if call in ("claim", "take_over"):
-            if isinstance(value, int):
+        self._note(change.encode())
+
+    def written(self, writer: int, request: StoreRequest[Any], reply: object) -> None:
+        """A write of a controller was done."""
+        process = self.controllers[writer - FIRST_ID]
+        self.counts["writes"] += 1
+        if isinstance(request, Claim):
+            if isinstance(reply, int):
                 if self.counts["claims"]:
                     self.record_step("elect", {})
                 self.counts["claims"] += 1
-                self.watch.check(RoleClaimed(process, value))
+                self.watch.check(RoleClaimed(process, reply))
             return
-        self._note(call.encode(), b"%d" % process.controller_id)
-        self.watch.check(StoreWritten(process, call))
+        self._note(request.name.encode(), b"%d" % process.controller_id)
+        self.watch.check(StoreWritten(process, request))
 
-    def called(self, caller: int, call: str) -> None:
-        """A controller calls the store."""
+    def called(self, caller: int, request: StoreRequest[Any]) -> None:
+        """A controller makes a request to the store."""
         notes = self._notes[caller]
-        notes.calls[call] += 1
+        kind = type(request)
+        notes.requests[kind] += 1
         caller_process = self.controllers[caller - FIRST_ID]
-        if call == caller_process.stop_after_call:
+        if kind is caller_process.stop_after_request:
             caller_process.stop_after = 0
-        if call == "write_reassignments" and notes.calls[call] == 1:
+        if kind is WriteReassignments and notes.requests[kind] == 1:
             notes.reassignments = self.ensemble.stored_reassignments()
-        if call == "load":
+        if kind is Load:
             process = self.process_of(caller)
             assert process is not None
             self.watch.observed.loaded(process)
@@ -301,7 +305,7 @@ class Recorder:
         registered = self.watch.observed.registered(process)
         arrived = frozenset(dict(registered.items() - notes.registered.items()))
         ended = EventCompleted(
-            process, event, tuple(notes.written), notes.topics, repeated, tuple(unsent), notes.calls,
+            process, event, tuple(notes.written), notes.topics, repeated, tuple(unsent), notes.requests,
             failures_of(process) > notes.failures, tuple(self._errors.warnings), notes.reassignments,
             notes.not_sent_as_new(self.ensemble.rows), notes.unaware(process.transport.channels),
             frozenset(notes.elections), arrived, frozenset(notes.overwritten),
@@ -310,7 +314,7 @@ class Recorder:
         )  # fmt: skip
         self.watch.check(ended)
         if (
-            (registered != notes.registered or ended.calls.get("load"))
+            (registered != notes.registered or ended.requests.get(Load))
             and not ended.failed
             and self.watch.observed.in_term(process)
         ):

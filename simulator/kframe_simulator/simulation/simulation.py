@@ -6,12 +6,13 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from kframe.model.elections import LeaderSelector
 from kframe.model.events import TopicPartition
 from kframe.model.ids import ElectionKind
 from kframe.model.tables import TopicTable
+from kframe.ports.store_requests import WriteAssignments, WriteStates
 from kframe_simulator.faults import actions, races, sequences
 from kframe_simulator.faults.plan import Action
 from kframe_simulator.invariants import INVARIANTS
@@ -83,9 +84,9 @@ class Simulation(SimulationState):
             tuple(self.watch.violations), dict(self.played), dict(self.watch.looks), dict(self.counts),
         )  # fmt: skip
 
-    def raced(self, call: str, arguments: Sequence[Any]) -> None:
+    def raced(self, request: WriteStates | WriteAssignments) -> None:
         """Another client writes before this write of a controller."""
-        races.race(self, call, arguments)
+        races.race(self, request)
 
     def storing_assignments(self, table: TopicTable) -> None:
         """A controller is about to store assignments. Their record may become unreadable first."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from typing import Final
 
 from kframe.embedded.states import StateColumns
 from kframe.model.columns import Int32
@@ -15,6 +15,7 @@ from kframe.model.events import TopicPartition
 from kframe.model.ids import ElectionKind
 from kframe.model.protocol import InterBrokerProtocol
 from kframe.model.tables import TopicTable
+from kframe.ports.store_requests import WriteAssignments, WriteStates
 from kframe_simulator.replication.control_requests import Row
 from kframe_simulator.simulation.brokers import BrokerProcess
 from kframe_simulator.simulation.building import build_broker, build_cluster
@@ -89,7 +90,7 @@ class SimulationState(Recorder, ABC):
         """How many of the next ends of reassignments have an unreadable record."""
 
     @abstractmethod
-    def raced(self, call: str, arguments: Sequence[Any]) -> None:
+    def raced(self, request: WriteStates | WriteAssignments) -> None:
         """Another client writes before this write of a controller."""
 
     @abstractmethod

@@ -11,7 +11,7 @@ import copy
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any, cast
 
 import numpy as np
 
@@ -24,28 +24,29 @@ from kframe.errors import ControllerFenced, StoreError
 from kframe.model.changes import StateChange, WriteCode, WriteResult
 from kframe.model.cluster import ClusterState
 from kframe.model.events import Reelect, SessionExpired
+from kframe.ports.store_requests import (
+    AssignTopicIds,
+    Claim,
+    CreateTopics,
+    DeleteTopics,
+    Load,
+    ReadBrokers,
+    ReadIsrChanges,
+    ReadPreferredElection,
+    ReadStates,
+    ReadTopics,
+    ReleaseRole,
+    Reply,
+    StoreRead,
+    StoreRequest,
+    WriteAssignments,
+    WriteStates,
+)
 from kframe.testing.pipelined_write import PipelinedWrite
 from kframe_simulator.simulation.ensemble import SimEnsemble
 from kframe_simulator.simulation.follower import arm, armed, changed, fork
 from kframe_simulator.simulation.network import ENSEMBLE, Network
 from kframe_simulator.simulation.scheduler import ProcessClock, Scheduler
-
-#: Writes that only the current controller may do. Each is one transaction with a check of its controller epoch.
-FENCED: Final = (
-    "prepare", "write_states", "assign_topic_ids", "write_assignments", "write_reassignments",
-    "drop_preferred_election", "drop_deletions", "delete_topics", "drop_notifications", "release",
-)  # fmt: skip
-#: The fenced writes of a controller that keeps its role.
-CONTROLLER_WRITES: Final = frozenset(FENCED) - {"release"}
-#: Writes that are not fenced, as in Kafka.
-UNFENCED: Final = (
-    "claim", "take_over", "create_topics", "write_configs", "queue_deletions", "allocate_producer_ids",
-)  # fmt: skip
-READS: Final = (
-    "controller", "owns_role", "load", "read_brokers", "read_states", "read_topic_names", "read_topics",
-    "read_topic_settings", "read_configs", "read_deletions", "read_reassignments", "read_preferred_election",
-    "read_isr_changes", "read_log_dir_events",
-)  # fmt: skip
 
 
 class SimStore(MemoryStore):
@@ -71,7 +72,6 @@ class SimStore(MemoryStore):
         """The number of calls that raised because of a fault."""
         self._ensemble, self._scheduler, self._network, self._clock = ensemble, scheduler, network, clock
         self._timeout_ms = session_timeout_ms
-        self._inside = False
         self._stale_snapshot: tuple[RecordTree, StateColumns, StoredTopics] | None = None
         self.lost_role = False
         """Whether the client knows that it lost the role of its last claim."""
@@ -99,7 +99,7 @@ class SimStore(MemoryStore):
 
     def role_is_certain(self) -> bool:
         """The same as ``may_act``, without side effects."""
-        claim = self._claim
+        claim = self._claimed
         may = claim is not None and claim.session == self._session and not self.lost_role
         return may and (self._linked or self._clock.now_ms() - self._contact_ms < self._timeout_ms)
 
@@ -146,7 +146,7 @@ class SimStore(MemoryStore):
         if not self._expired and self._session is not None:
             self._expired, self._stale_snapshot = True, None
             self._arrived.clear()
-            self._ensemble.simulation.written(None, "session-ended", self.controller_id)
+            self._ensemble.simulation.changed_outside("session-ended")
             self._records.close_session(self._session)
 
     def _begin_anew(self) -> None:
@@ -191,59 +191,58 @@ class SimStore(MemoryStore):
             stat = self._records.exists(self._connected(), CONTROLLER)
             self.lost_role = stat is None or stat.owner != self._session
             if self.lost_role:
-                self._claim = None
+                self._claimed = None
 
-    # -- Calls.
+    # -- Requests.
 
-    def call(self, name: str, plain: Callable[..., Any], args: Sequence[Any]) -> Any:
-        """Perform one port call with its faults."""
-        if self._inside:
-            return plain(self, *args)
-        self._inside = True
+    def perform(self, request: StoreRequest[Reply]) -> Reply:
+        """Perform a request with its faults."""
+        if isinstance(request, WriteStates):
+            return cast(Reply, self._write_states_pipelined(request))
+        return self._perform(request)
+
+    def _perform(self, request: StoreRequest[Reply]) -> Reply:
         try:
-            self._ensemble.simulation.called(self.controller_id, name)
-            if name in _READS:
-                return self._read(name, plain, args)
+            self._ensemble.simulation.called(self.controller_id, request)
+            if isinstance(request, StoreRead):
+                return cast(Reply, self._read(request))
             self.catch_up()
-            return self._write(name, plain, args)
+            return self._write(request)
         except ControllerFenced:
             self.failed_calls += 1
             raise
         except StoredRecordError as error:
             self.failed_calls += 1
             raise StoreError(str(error)) from error
-        finally:
-            self._inside = False
 
-    def _read(self, name: str, plain: Callable[..., Any], args: Sequence[Any]) -> Any:
+    def _read(self, request: StoreRead[Any]) -> Any:
         """Read from the connected server, without unreadable records."""
         now = self._records, self._states, self._topics
         if self._stale_snapshot is not None:
             self._records, self._states, self._topics = self._stale_snapshot
         try:
-            result = plain(self, *args)
+            result = super().perform(request)
         finally:
             self._records, self._states, self._topics = now
-        if name == "read_brokers":
-            return tuple(
-                registration
-                for registration in result
-                if self._reads_broker(registration.broker_id, registration.broker_epoch)
-            )
-        if name == "load":
-            return self._without_broken(result)
-        if name == "read_preferred_election" and result:
-            self._ensemble.simulation.elections_read(self.controller_id, result)
-        if name == "read_isr_changes":
-            self._ensemble.simulation.isr_changes_read(self.controller_id, result.items)
-        if name == "read_states":
-            self._ensemble.simulation.states_read(self.controller_id, args[0], args[1], result)
-        if not self._ensemble.broken:
-            return result
-        if name == "read_topics":
-            readable = self._ensemble.readable(result.names)
-            self._forget_versions(result.names, readable)
-            return result.take(np.array(readable, np.int64))
+        match request:
+            case ReadBrokers():
+                return tuple(
+                    registration
+                    for registration in result
+                    if self._reads_broker(registration.broker_id, registration.broker_epoch)
+                )
+            case Load():
+                return self._without_broken(result)
+            case ReadPreferredElection() if result:
+                self._ensemble.simulation.elections_read(self.controller_id, result)
+            case ReadIsrChanges():
+                self._ensemble.simulation.isr_changes_read(self.controller_id, result.items)
+            case ReadStates():
+                self._ensemble.simulation.states_read(self.controller_id, request.cluster, request.rows, result)
+            case ReadTopics() if self._ensemble.broken:
+                readable = self._ensemble.readable(result.names)
+                self._forget_versions(result.names, readable)
+                return result.take(np.array(readable, np.int64))
         return result
 
     def _reads_broker(self, broker_id: int, broker_epoch: int) -> bool:
@@ -301,74 +300,75 @@ class SimStore(MemoryStore):
 
     # -- Writes.
 
-    def write_states(self, cluster: ClusterState, change: StateChange) -> WriteResult:
-        """Create or compare-and-set each row that ``write_pipelined`` has not written."""
-        pipelined, write = self._pipelined, partial(self._write_states, cluster)
+    def _write_states_pipelined(self, request: WriteStates) -> WriteResult:
+        """Write each row that was not written as ``following`` of an earlier request, and then ``following``.
+
+        Both writes are done before the result of ``change`` is known. If the connection is lost, both may have been
+        done, and the outcome is unknown.
+        """
+        write = partial(self._write_states_of, request.cluster)
+        lost = bool(self.faults) and self.faults[0] == "after"
+        try:
+            result = self._write_rest(request.change, write)
+        except StoreError:
+            if request.following is not None and lost:
+                PipelinedWrite.of(request.following, write)
+            raise
+        if request.following is not None:
+            self._pipelined = PipelinedWrite.of(request.following, write)
+        return result
+
+    def _write_rest(self, change: StateChange, write: Callable[[StateChange], WriteResult]) -> WriteResult:
+        pipelined = self._pipelined
         if pipelined is None or not (matching := pipelined.matching_rows(change)).any():
             return write(change)
         self._pipelined = None
         return pipelined.result(change, matching, write)
 
-    def write_pipelined(self, cluster: ClusterState, change: StateChange, following: StateChange) -> WriteResult:
-        """Perform both writes before the result of ``change`` is known. If the connection is lost, both may have been
-        done, and the outcome is unknown."""
-        lost = bool(self.faults) and self.faults[0] == "after"
-        try:
-            result = self.write_states(cluster, change)
-        except StoreError:
-            if lost:
-                PipelinedWrite.of(following, partial(self._write_states, cluster))
-            raise
-        self._pipelined = PipelinedWrite.of(following, partial(self._write_states, cluster))
-        return result
+    def _write_states_of(self, cluster: ClusterState, change: StateChange) -> WriteResult:
+        return self._perform(WriteStates(cluster, change))
 
-    def _write_states(self, cluster: ClusterState, change: StateChange) -> WriteResult:
-        result: WriteResult = self.call("write_states", MemoryStore.write_states, (cluster, change))
-        return result
-
-    def _write(self, name: str, plain: Callable[..., Any], args: Sequence[Any]) -> Any:
-        fault = self.faults.popleft() if self.faults and name != "release" else None
-        if fault and name in ("claim", "take_over"):
+    def _write(self, request: StoreRequest[Reply]) -> Reply:
+        fault = self.faults.popleft() if self.faults and not isinstance(request, ReleaseRole) else None
+        if fault and isinstance(request, Claim):
             # A later read shows whether the write was done. If that read fails, too, the session is over.
             self.failed_calls += 1
             self.expire()
-            raise StoreError(f"the session ended while {name} was under way")
+            raise StoreError(f"the session ended while {request.name} was under way")
         if fault == "before":
             self.failed_calls += 1
-            raise StoreError(f"connection lost before {name} was done")
-        if self.races and name in ("write_states", "write_assignments"):
+            raise StoreError(f"connection lost before {request.name} was done")
+        if self.races and isinstance(request, WriteStates | WriteAssignments):
             self.races -= 1
-            self._ensemble.simulation.raced(name, args)
-        if name == "write_assignments":
-            self._ensemble.simulation.storing_assignments(args[0])
+            self._ensemble.simulation.raced(request)
+        if isinstance(request, WriteAssignments):
+            self._ensemble.simulation.storing_assignments(request.table)
         zxid = self._records.zxid
-        result = plain(self, *args)
-        if self._records.zxid != zxid or name == "write_states":
-            self._observe(name, args, result)
+        reply = super().perform(request)
+        if self._records.zxid != zxid or isinstance(request, WriteStates):
+            self._observe(request, reply)
         if fault == "after":
             self.failed_calls += 1
-            raise StoreError(f"connection lost after {name} was done")
-        return result
+            raise StoreError(f"connection lost after {request.name} was done")
+        return reply
 
-    def _observe(self, name: str, args: Sequence[Any], result: Any) -> None:
-        match name:
-            case "claim" | "take_over":
-                if result is not None:
-                    self.claimed_epoch, self.lost_role = result, False
-                self._ensemble.simulation.written(self.controller_id, name, result)
-            case "write_states":
-                self._observe_states(args[0], args[1], result)
-            case "write_assignments" | "create_topics":
-                self._ensemble.topics_changed(args[0].names, self.controller_id, name)
-            case "assign_topic_ids" | "delete_topics":
-                self._ensemble.topics_changed(args[0], self.controller_id, name)
-            case "release":
-                pass
+    def _observe(self, request: StoreRequest[Any], reply: Any) -> None:
+        match request:
+            case ReleaseRole():
+                self.claimed_epoch = -1
+                return
+            case Claim():
+                if reply is not None:
+                    self.claimed_epoch, self.lost_role = reply, False
+            case WriteStates():
+                self._observe_states(request.cluster, request.change, reply)
+            case WriteAssignments(table=table) | CreateTopics(table=table):
+                self._ensemble.topics_changed(table.names, self.controller_id)
+            case AssignTopicIds(names=names) | DeleteTopics(names=names):
+                self._ensemble.topics_changed(names, self.controller_id)
             case _:
                 self._ensemble.changes += 1
-                self._ensemble.simulation.written(self.controller_id, name, args)
-        if name == "release":
-            self.claimed_epoch = -1
+        self._ensemble.simulation.written(self.controller_id, request, reply)
 
     def _observe_states(self, cluster: ClusterState, change: StateChange, result: WriteResult) -> None:
         names, p = cluster.topics.names, cluster.partitions
@@ -378,21 +378,3 @@ class SimStore(MemoryStore):
                 self._ensemble.state_changed(key, self.controller_id, cluster)
             elif code == WriteCode.STALE:
                 self._ensemble.simulation.refused(self.controller_id, (names[p.topic[row]], int(p.partition[row])))
-        self._ensemble.simulation.written(self.controller_id, "write_states", result.codes.tobytes())
-
-
-_READS: Final = frozenset(READS)
-
-
-def _called(name: str) -> Callable[..., Any]:
-    plain = getattr(MemoryStore, name)
-
-    def call(self: SimStore, *args: Any, **options: Any) -> Any:
-        return self.call(name, partial(plain, **options), args)
-
-    call.__name__, call.__doc__ = name, plain.__doc__
-    return call
-
-
-for _name in {*FENCED, *UNFENCED, *READS} - vars(SimStore).keys():
-    setattr(SimStore, _name, _called(_name))

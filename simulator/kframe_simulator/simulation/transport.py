@@ -14,8 +14,9 @@ from typing import Final, Protocol
 
 from kframe.model.cluster import ClusterState
 from kframe.model.events import Event, LeaderAndIsrResponseReceived, StopReplicaResponseReceived
-from kframe.model.ports import BrokerQueue, MayAct, Notify
 from kframe.model.requests import ControlRequests
+from kframe.ports.store import MayAct, Notify
+from kframe.ports.transport import BrokerQueue
 from kframe.runtime.samples import Samples
 from kframe_simulator.broker.messages import ControlResponse
 from kframe_simulator.replication.control_requests import ControlRequest, control_requests

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,23 @@ import pytest
 from kframe.embedded import EmbeddedBrokers, MemoryEnsemble, MemoryStore, VirtualClock
 from kframe.embedded.brokers import Delivery, FifoChannel
 from kframe.errors import ControllerFenced, InputError
-from kframe.model.changes import StateChange, WriteResult
 from kframe.model.cluster import ClusterState
 from kframe.model.events import Event, TopicsChanged
 from kframe.model.ids import NO_STATE
-from kframe.model.ports import Notify
 from kframe.model.requests import ControlRequests
 from kframe.model.tables import TopicTable
+from kframe.ports.store import Notify
+from kframe.ports.store_requests import (
+    CreateTopics,
+    ReadController,
+    ReadStates,
+    ReadTopicNames,
+    Reply,
+    StoreRequest,
+    WriteAssignments,
+    WriteConfigs,
+    WriteStates,
+)
 from kframe_simulator.differential import EmbeddedSandbox, StorageDifference, play_bare, play_batches, play_history
 from tests.examples.loading import load
 
@@ -28,21 +39,23 @@ SEEDS = range(1, 9)
 class BlindStates(MemoryStore):
     """Writes states without a check of their version."""
 
-    def write_states(self, cluster: ClusterState, change: StateChange) -> WriteResult:
-        stored = self.read_states(cluster, change.rows)
+    def perform(self, request: StoreRequest[Reply]) -> Reply:
+        if not isinstance(request, WriteStates):
+            return super().perform(request)
+        stored = super().perform(ReadStates(request.cluster, request.change.rows))
         expected = np.where(stored.exists, stored.partition_epoch, np.int32(NO_STATE))
-        return super().write_states(cluster, StateChange(
-            change.rows, change.leader, change.leader_epoch, change.recovery, change.isr, expected,
-            change.controller_epoch,
-        ))  # fmt: skip
+        blind: StoreRequest[Any] = replace(request, change=replace(request.change, expected=expected))
+        reply: Reply = super().perform(blind)
+        return reply
 
 
 class BlindAssignments(MemoryStore):
     """Writes assignments without a check of their version."""
 
-    def write_assignments(self, table: TopicTable) -> Any:
-        self._read_versions.clear()
-        return super().write_assignments(table)
+    def perform(self, request: StoreRequest[Reply]) -> Reply:
+        if isinstance(request, WriteAssignments):
+            self._read_versions.clear()
+        return super().perform(request)
 
 
 class Unfenced(MemoryStore):
@@ -52,7 +65,7 @@ class Unfenced(MemoryStore):
         try:
             super()._write_fenced(*operations)
         except ControllerFenced:
-            if self._claim is None or self._claim.session != self._session:
+            if self._claimed is None or self._claimed.session != self._session:
                 raise
             self._records.multi(self._connected(), list(operations))
 
@@ -78,27 +91,32 @@ class Stammering(MemoryStore):
 class Sorting(MemoryStore):
     """Loads ISRs in another order."""
 
-    def load(self) -> ClusterState:
-        cluster = super().load()
-        p = cluster.partitions
-        for row in np.flatnonzero(p.topic >= 0).tolist():
-            first = int(p.slot_start[row])
-            p.isr[first : first + int(p.isr_count[row])].sort()
-        return cluster
+    def perform(self, request: StoreRequest[Reply]) -> Reply:
+        reply = super().perform(request)
+        if isinstance(reply, ClusterState):
+            p = reply.partitions
+            for row in np.flatnonzero(p.topic >= 0).tolist():
+                first = int(p.slot_start[row])
+                p.isr[first : first + int(p.isr_count[row])].sort()
+        return reply
 
 
 class Forgetful(MemoryStore):
     """Drops the settings of all brokers."""
 
-    def write_configs(self, topic: str | None, config: Mapping[str, str]) -> None:
-        super().write_configs(topic, {} if topic is None else config)
+    def perform(self, request: StoreRequest[Reply]) -> Reply:
+        if isinstance(request, WriteConfigs) and request.topic is None:
+            forgetful: StoreRequest[Any] = replace(request, config={})
+            reply: Reply = super().perform(forgetful)
+            return reply
+        return super().perform(request)
 
 
 class Believing(MemoryStore):
     """Still acts as controller after its role was lost."""
 
     def may_act(self) -> bool:
-        return self._claim is not None
+        return self._claimed is not None
 
 
 #: (store, call that reveals it).
@@ -163,11 +181,11 @@ def test_storage_with_topics_is_refused() -> None:
     ensemble.connect()
     store = ensemble.connect()
     store.open(lambda _event: None)
-    store.create_topics(TopicTable.of(("mine",), [[(1,)]]), ({},))
+    store.perform(CreateTopics(TopicTable.of(("mine",), [[(1,)]]), ({},)))
     with pytest.raises(InputError, match="mine"):
         play_bare(ensemble.connect)
-    assert store.read_topic_names() == {"mine"}
-    assert store.controller() == -1
+    assert store.perform(ReadTopicNames()) == {"mine"}
+    assert store.perform(ReadController()).controller_id == -1
 
 
 class Hasty(EmbeddedBrokers):

@@ -19,6 +19,7 @@ from kframe.model.events import (
     TopicSettingsChanged,
 )
 from kframe.model.ids import NO_STATE
+from kframe.ports.store_requests import DropPreferredElection, Load, WriteReassignments
 from kframe_simulator import Simulation
 from kframe_simulator.broker.messages import LeaderAndIsr, LeaderState
 from kframe_simulator.broker.outgoing import ControlledShutdown, ControlledShutdownResponseData
@@ -62,7 +63,7 @@ def test_removed_reassignment_of_partition_without_state_is_exempt(
 ) -> None:
     """Seed 13: the reassignment is reported as failed, as in Kafka, and begins with the first leader."""
     edit(simulation, replicas=(4, 1), adding=(4,), removing=(1,), partition_epoch=partition_epoch)
-    changed = ended(simulation, calls={"write_reassignments": 1}, reassignments={KEY: (4,)})
+    changed = ended(simulation, requests={WriteReassignments: 1}, reassignments={KEY: (4,)})
     assert (events.stored_reassignments_stay(simulation.watch, changed) is None) is exempt
 
 
@@ -79,7 +80,7 @@ def test_removed_reassignment_of_unread_topic_is_exempt(
     term = simulation.watch.observed.of_term(simulation.controllers[0])
     term.unreadable_topics = unreadable_topics
     term.announced = {KEY: Epochs(0, 0)} if announced else {}
-    changed = ended(simulation, calls={"write_reassignments": 1}, reassignments={KEY: (4,)}, unread=frozenset(unread))
+    changed = ended(simulation, requests={WriteReassignments: 1}, reassignments={KEY: (4,)}, unread=frozenset(unread))
     assert (events.stored_reassignments_stay(simulation.watch, changed) is None) is exempt
 
 
@@ -177,7 +178,7 @@ def test_replica_that_a_leader_adds_after_its_failure_stays_in_the_isr(
         close_channel(simulation, 3)
     if added == "after-and-removed":
         simulation.watch.observed.state_written(state(simulation, isr=(1, 2)))
-    changed = ended(simulation, calls={"load": load}, departed=frozenset(departed))
+    changed = ended(simulation, requests={Load: load}, departed=frozenset(departed))
     assert (members.failed_brokers_leave_isrs(simulation.watch, changed) is None) is exempt
 
 
@@ -302,7 +303,7 @@ def test_isr_that_a_leader_writes_during_an_event_is_exempt(
     """Before inter-broker protocol 2.7-IV2 a controller cannot know what a leader writes after it has read the ISR."""
     edit(simulation, **changes)
     changed = ended(
-        simulation, calls={"drop_preferred_election": 1}, elections=frozenset({KEY}),
+        simulation, requests={DropPreferredElection: 1}, elections=frozenset({KEY}),
         overwritten=frozenset({KEY} if overwritten else ()),
     )  # fmt: skip
     assert (rule(simulation.watch, changed) is None) is overwritten

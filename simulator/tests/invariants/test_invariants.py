@@ -12,6 +12,7 @@ import pytest
 from kframe.embedded.layout import REASSIGN_PARTITIONS
 from kframe.model.events import AlterPartitionRequested
 from kframe.model.ids import PartitionState
+from kframe.ports.store_requests import Prepare
 from kframe_simulator import INVARIANTS, Simulation
 from kframe_simulator.broker.messages import ControlResponse
 from kframe_simulator.invariants import events, rest, roles, states
@@ -45,7 +46,7 @@ def _accepts_older_controller_epoch(simulation: Simulation) -> Any:
 
 def _unfenced(simulation: Simulation) -> Any:
     simulation.controllers[0].store.claimed_epoch = 5
-    return StoreWritten(simulation.controllers[0], "write_states")
+    return StoreWritten(simulation.controllers[0], Prepare())
 
 
 def _sends_after_loss(simulation: Simulation) -> Any:
@@ -55,7 +56,7 @@ def _sends_after_loss(simulation: Simulation) -> Any:
 
 def _writes_after_loss(simulation: Simulation) -> Any:
     simulation.controllers[0].store.lost_role = True
-    return StoreWritten(simulation.controllers[0], "write_states")
+    return StoreWritten(simulation.controllers[0], Prepare())
 
 
 def _elects_unregistered_leader(simulation: Simulation) -> Any:

@@ -15,6 +15,7 @@ from kframe.model.events import (
 )
 from kframe.model.ids import EPOCH_DURING_DELETE, NO_STATE
 from kframe.model.tables import RequestedPartitions
+from kframe.ports.store_requests import DeleteTopics, Load
 from kframe_simulator import Simulation
 from kframe_simulator.broker.messages import ControlResponse, LeaderAndIsr, LeaderState
 from kframe_simulator.invariants import members, proposals, requests, rest, topics
@@ -186,7 +187,7 @@ def test_deletion_of_topic_that_failover_could_not_read_begins_later(simulation:
     simulation.ensemble.repair()
     simulation.ensemble.mark_for_deletion(["t"])
     simulation.watch.observed.event_begins(process, Reelect())
-    took_over = ended(simulation, Reelect(), calls={"load": 1})
+    took_over = ended(simulation, Reelect(), requests={Load: 1})
     assert (members.deletions_begin_at_once(simulation.watch, took_over) is None) is unreadable
 
 
@@ -202,7 +203,7 @@ def test_deletion_of_partitions_without_state_begins_with_stop_replica(
             simulation.watch.observed.of_term(process).sent_deletions[key, replica] = 0
     simulation.ensemble.mark_for_deletion(["t"])
     simulation.watch.observed.event_begins(process, Reelect())
-    took_over = ended(simulation, Reelect(), calls={"load": 1})
+    took_over = ended(simulation, Reelect(), requests={Load: 1})
     assert (members.deletions_begin_at_once(simulation.watch, took_over) is None) is exempt
 
 
@@ -210,7 +211,7 @@ def test_new_topic_of_the_same_name_is_readable(simulation: Simulation) -> None:
     """Seed 41000129: the record of a deleted topic was unreadable, and a topic of the same name was created."""
     simulation.ensemble.malform(0, 0)
     assert simulation.ensemble.readable(["t"]) == []
-    simulation.controllers[0].store.delete_topics(("t",))
+    simulation.controllers[0].store.perform(DeleteTopics(("t",)))
     assert simulation.ensemble.readable(["t"]) == [0]
 
 

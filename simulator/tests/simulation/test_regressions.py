@@ -15,7 +15,7 @@ from kframe.errors import ErrorCode
 from kframe.model.cluster import ClusterState
 from kframe.model.config import ControllerConfig
 from kframe.model.events import Event, LeaderAndIsrResponseReceived, TopicPartition
-from kframe.model.store_requests import Claim
+from kframe.ports.store_requests import Claim, ReadBrokers, ReadReassignments
 from kframe.runtime.loop import ControllerLoop
 from kframe.scenario.format import parse_scenario
 from kframe.scenario.runner import ScenarioRunner
@@ -76,7 +76,7 @@ def test_topic_deletion_removes_stored_reassignment() -> None:
     """Seed 30: the record stayed, and no operator could create another one."""
     runner, _ = play(ALONE, ["reassign_znode: {t-0: [2]}", "delete_topics: [t]"])
     store = runner.loop.store
-    assert store.read_reassignments() is None
+    assert store.perform(ReadReassignments()) is None
     assert store.read_record(REASSIGN_PARTITIONS) is None  # type: ignore[attr-defined]
 
 
@@ -159,7 +159,7 @@ def test_unreadable_registration_does_not_fail_broker() -> None:
     simulation.scheduler.after(
         1_500.0,
         lambda: observed.append(
-            (bool(simulation.ensemble.broken), len(simulation.controllers[0].store.read_brokers()))
+            (bool(simulation.ensemble.broken), len(simulation.controllers[0].store.perform(ReadBrokers())))
         ),
     )
     assert simulation.run().violations == ()

@@ -12,10 +12,10 @@ from typing import Any
 from kframe.embedded import MemoryEnsemble
 from kframe.embedded.store import MemoryStore
 from kframe.plugin import AdminSpec, ClusterSpec, hookimpl
+from kframe.ports.live_cluster import ClusterStatus, Resignation
+from kframe.ports.progress import ignore_progress
 from kframe.snapshot import Snapshot
 from kframe.snapshot.facts import CaptureFacts
-from kframe.snapshot.files import ignore_progress
-from kframe.snapshot.live import ClusterStatus, Resignation
 from kframe.testing.clusters import cluster_of, healthy
 from tests.cli.test_status import status
 from tests.plans.embedded_admin import EmbeddedAdmin
@@ -24,7 +24,7 @@ from tests.whatif.samples import small
 
 
 class EmbeddedCluster:
-    """Implements ``kframe.snapshot.live.LiveCluster``."""
+    """Implements ``kframe.ports.live_cluster.LiveCluster``."""
 
     def __init__(self, url: str, config: Mapping[str, str]) -> None:
         self.ensemble = MemoryEnsemble.from_cluster(cluster_of({"t": [healthy(1, 2), healthy(2, 1)]}, (1, 2)))

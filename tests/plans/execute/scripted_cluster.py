@@ -23,8 +23,8 @@ from kframe.plans.execute.entries import (
 from kframe.plans.execute.executor import Executor, ExecutorHooks
 from kframe.plans.execute.journal import Journal
 from kframe.plans.execute.state import ExecutionState
-from kframe.snapshot.administration import ConfigResource, LogDirReplica, PartitionReassignment
-from kframe.snapshot.metadata import ClusterDescription, DescribedPartition
+from kframe.ports.administration import ConfigResource, LogDirReplica
+from kframe.snapshot.metadata import ClusterDescription, DescribedPartition, PartitionReassignment
 from kframe.snapshot.snapshot import Snapshot
 
 CLUSTER_ID: Final = "scripted"

@@ -6,7 +6,7 @@ from kframe.errors import ErrorCode
 from kframe.model.plan import Plan
 from kframe.model.tables import Targets
 from kframe.plans.execute.cancellation import cancel, ongoing
-from kframe.snapshot.administration import Administration
+from kframe.ports.administration import Administration
 from tests.plans.embedded_admin import EmbeddedAdmin
 
 PLAN = Plan.of([(("t", 0), (3, 4)), (("u", 0), (2,)), (("t", 2), (3, 4))])

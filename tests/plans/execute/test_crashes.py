@@ -11,7 +11,7 @@ import pytest
 from kframe.model.events import TopicPartition
 from kframe.plans.execute.entries import ExecutionLimits, Goal, GoalChanged, RunResult
 from kframe.plans.execute.journal import read_journal
-from kframe.snapshot.administration import ConfigResource
+from kframe.ports.administration import ConfigResource
 from tests.plans.execute.scripted_cluster import Crash, Crashes, ScriptedCluster, run, started
 
 BEFORE: Final[dict[TopicPartition, Sequence[int]]] = {

@@ -37,8 +37,7 @@ from kframe.plans.execute.state import ExecutionState
 from kframe.plans.execute.step_types import End, Perform, SaveOriginals, SetGoal, Step, Wait
 from kframe.plans.execute.steps import CRASH_ROUNDS, Planner
 from kframe.plans.execute.throttle_steps import CONFIG_ROUNDS
-from kframe.snapshot.administration import PartitionReassignment
-from kframe.snapshot.metadata import DescribedPartition
+from kframe.snapshot.metadata import DescribedPartition, PartitionReassignment
 
 #: The plan moves t-0 from brokers 1 and 2 to 3 and 2.
 ORIGIN, TARGET = (1, 2), (3, 2)

@@ -12,7 +12,7 @@ import pytest
 from kframe.errors import InputError
 from kframe.plans.generate.captured_sizes import check_sizes_file, size_rows, write_sizes
 from kframe.plans.generate.sizes import read_weights
-from kframe.snapshot.administration import LogDirReplica
+from kframe.ports.administration import LogDirReplica
 from tests.plans.generate.clusters import snapshot_of
 
 SNAPSHOT: Final = snapshot_of({"a": [[1, 2], [2]], "b,c": [[2, 1]]}, {1: None, 2: None, 3: None})

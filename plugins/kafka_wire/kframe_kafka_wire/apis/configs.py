@@ -11,6 +11,7 @@ from typing import Any, Final
 from kframe.plugin import ErrorCode, KframeError
 from kframe.plugin.cluster import ClusterState, topic_name_problem
 from kframe.plugin.server import ConfigChange, ConfigOperation
+from kframe.plugin.store import ReadConfigs
 from kframe_kafka_wire.acls import AclOperation, AclResourceType
 from kframe_kafka_wire.apis.topic_settings import BROKER_KEYS, TOPIC_SETTINGS, Type, broker_synonyms, broker_value
 from kframe_kafka_wire.calls import Call, Fields, reason
@@ -155,7 +156,11 @@ async def _described(call: Call, kind: int, name: str) -> tuple[int, list[Fields
     def read_stored(cluster: ClusterState) -> _StoredConfigs:
         if kind == TOPIC and cluster.topics.find(name) is None:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, {}, {}
-        return ErrorCode.NONE, store.read_configs(name) if kind == TOPIC else {}, store.read_configs(None)
+        return (
+            ErrorCode.NONE,
+            store.perform(ReadConfigs(name)) if kind == TOPIC else {},
+            store.perform(ReadConfigs(None)),
+        )
 
     try:
         stored = await call.context.inspect_cluster(read_stored)
@@ -191,7 +196,7 @@ async def configs_of(call: Call, topic_configs: Mapping[str, Mapping[str, str]])
     store = call.context.controller.store
     try:
         broker_defaults = await call.context.wait(
-            call.context.controller.inspect(lambda _cluster: store.read_configs(None))
+            call.context.controller.inspect(lambda _cluster: store.perform(ReadConfigs(None)))
         )
     except KframeError:
         return ErrorCode.UNKNOWN_SERVER_ERROR, {}

@@ -22,7 +22,7 @@ def open_cluster(url: str, config: Mapping[str, str]) -> QuorumCluster:
 
 
 class QuorumCluster:
-    """Implements ``kframe.snapshot.live.LiveCluster``, except what needs ZooKeeper."""
+    """Implements ``kframe.ports.live_cluster.LiveCluster``, except what needs ZooKeeper."""
 
     def __init__(self, url: str, config: Mapping[str, str]) -> None:
         """Does not connect. Raises ConfigError."""

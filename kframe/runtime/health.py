@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from kframe.api.controller import Controller
 from kframe.model.ids import NO_LEADER
+from kframe.runtime.controller import Controller
 
 
 @dataclass(frozen=True, slots=True)

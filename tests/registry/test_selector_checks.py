@@ -14,8 +14,8 @@ from kframe.core.selectors.kafka_selectors import SHIPPED, FirstInSync
 from kframe.model.columns import Int32
 from kframe.model.elections import ElectionBatch, LeaderSelector
 from kframe.model.ids import ElectionKind
-from kframe.registry.checks import CHECKS, Finding, check_name, run_checks
-from kframe.registry.isolated import check_isolated
+from kframe.testing.isolated_checks import check_isolated
+from kframe.testing.selector_checks import CHECKS, Finding, check_name, run_checks
 from kframe.testing.selector_contract import SelectorContract
 from tests.registry.conftest import Compiled
 

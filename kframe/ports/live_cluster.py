@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from kframe.model.cluster import ClusterState
 from kframe.model.events import TopicPartition
-from kframe.model.ports import Store
-from kframe.snapshot.files import Progress, ignore_progress
-from kframe.snapshot.instances import Instance
-from kframe.snapshot.snapshot import Snapshot
+from kframe.ports.progress import Progress, ignore_progress
+from kframe.ports.store import Store
+
+if TYPE_CHECKING:
+    from kframe.snapshot.instances import Instance
+    from kframe.snapshot.snapshot import Snapshot
 
 ControllerKind: TypeAlias = Literal["kframe", "broker", "kraft", "unknown"]
 """The kind of the active controller: an instance of kframe, a registered broker, or a KRaft controller that migrates

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from kframe.api.properties import read_properties
 from kframe.errors import ConfigError
 from kframe.model.config import KEYS, ControllerConfig
 from kframe.model.kafka_keys import KAFKA_KEYS
+from kframe.settings.properties import read_properties
 
 _log = logging.getLogger("kframe.config")
 

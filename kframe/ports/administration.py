@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from kframe.errors import ErrorCode
 from kframe.model.events import ElectionType, TopicPartition
 from kframe.model.tables import Targets
-from kframe.snapshot.metadata import ClusterDescription, PartitionReassignment
-from kframe.snapshot.snapshot import Snapshot
 
-__all__ = ["Administration", "ConfigResource", "LogDirReplica", "PartitionReassignment"]
+if TYPE_CHECKING:
+    from kframe.snapshot.metadata import ClusterDescription, PartitionReassignment
+    from kframe.snapshot.snapshot import Snapshot
 
 
 class ConfigResource(NamedTuple):

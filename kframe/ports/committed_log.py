@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.kraft.records import MetadataRecord
-from kframe.snapshot.files import Progress, ignore_progress
+from kframe.ports.progress import Progress, ignore_progress
 
 
 class CommittedRecord(NamedTuple):

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kframe.api.properties import FILE_BYTES_MAX, read_properties
 from kframe.errors import ConfigError
+from kframe.settings.properties import FILE_BYTES_MAX, read_properties
 
 #: Content of a file, and its entries as ``java.util.Properties.load`` (JDK 17) reads them.
 READ = {

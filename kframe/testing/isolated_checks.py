@@ -17,10 +17,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from kframe.registry.checks import Finding, check_doc, check_name, checks_of, run_checks
-from kframe.registry.placement_checks import PLACEMENT_CHECKS, run_placement_checks
 from kframe.registry.registry import Registry, build_registry
 from kframe.registry.specs import CostTermSpec, GoalSpec, SelectorSpec
+from kframe.testing.placement_checks import PLACEMENT_CHECKS, run_placement_checks
+from kframe.testing.selector_checks import Finding, check_doc, check_name, checks_of, run_checks
 
 #: Offers that are checked without kframe-simulator.
 CheckedSpec: TypeAlias = SelectorSpec | CostTermSpec | GoalSpec
@@ -48,7 +48,7 @@ def check_isolated(
             "report": str(report),
             "row_by_row": row_by_row,
         }
-        command = [sys.executable, "-m", "kframe.registry.isolated", json.dumps(settings)]
+        command = [sys.executable, "-m", "kframe.testing.isolated_checks", json.dumps(settings)]
         try:
             completed = subprocess.run(command, capture_output=True, text=True, check=False, timeout=timeout_s)
             outcome = _describe_exit(completed)

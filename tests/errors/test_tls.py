@@ -6,7 +6,7 @@ import ssl
 
 import pytest
 
-from kframe.api.tls import tls_refusal
+from kframe.errors.tls import tls_refusal
 
 
 def failure(reason: str | None) -> ssl.SSLError:

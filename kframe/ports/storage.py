@@ -1,14 +1,15 @@
-"""Actions of operators and brokers in a storage that bypass its controller, for scenarios and contract suites."""
+"""A storage from outside: actions of operators and brokers that bypass its controller, for scenarios and tests."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Protocol, TypeAlias
 
 from kframe.model.brokers import Registration
+from kframe.model.cluster import ClusterState
 from kframe.model.events import TopicPartition
-from kframe.model.ports import Store
 from kframe.model.tables import Targets
+from kframe.ports.store import Store
 
 
 class ExternalChanges(Protocol):
@@ -52,3 +53,17 @@ class ExternalChanges(Protocol):
 
     def notify_log_dir_event(self, broker_id: int) -> None:
         """Write a notification of a broker that lost a log directory."""
+
+
+class ScenarioStorage(ExternalChanges, Protocol):
+    """Storage whose content can be inspected, such as ``kframe.embedded.MemoryEnsemble``."""
+
+    def stored(self) -> ClusterState:
+        """The stored topics, assignments and states. Read-only, and valid until the next change."""
+
+    def registrations(self) -> tuple[Registration, ...]:
+        """All registered brokers, by id."""
+
+
+#: Makes storage that holds a cluster.
+StorageFactory: TypeAlias = Callable[[ClusterState], ScenarioStorage]

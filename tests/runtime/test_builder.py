@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 import pytest
 
 import kframe
-from kframe.api.builder import ControllerBuilder
 from kframe.embedded import CountingTransport, MemoryEnsemble, MemoryStore, RecordingTransport
 from kframe.errors import ConfigError, PluginError
 from kframe.model.cluster import ClusterState
@@ -16,7 +15,9 @@ from kframe.model.config import ControllerConfig
 from kframe.model.events import EffectResult, Event
 from kframe.model.ids import ElectionKind
 from kframe.plugin import NO_LEADER, ElectionBatch, Int32, Observer, ObserverSpec, SelectorSpec, Tier, hookimpl
+from kframe.ports.store_requests import ReadController
 from kframe.registry.registry import Registry, build_registry
+from kframe.runtime.builder import ControllerBuilder
 from kframe.testing.clusters import PartitionSpec, cluster_of
 
 
@@ -163,7 +164,7 @@ def test_plugins_are_loaded_only_for_urls_and_names(monkeypatch: pytest.MonkeyPa
     def refuse() -> Registry:
         raise AssertionError("plugins were loaded")
 
-    monkeypatch.setattr("kframe.api.builder.build_registry", refuse)
+    monkeypatch.setattr("kframe.runtime.builder.build_registry", refuse)
     ControllerBuilder(9, ensemble().connect(), RecordingTransport(), selectors={ElectionKind.OFFLINE: Last()}).build()
     with pytest.raises(AssertionError):
         ControllerBuilder(9, "memory:", RecordingTransport()).build()
@@ -176,7 +177,7 @@ def test_building_starts_nothing() -> None:
     assert controller.run_until_idle() == 0
     watcher = storage.connect()
     watcher.open(lambda _event: None)
-    assert watcher.controller() == -1
+    assert watcher.perform(ReadController()).controller_id == -1
     controller.stop()
 
 

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import kframe
-from kframe.api.controller import Controller
 from kframe.embedded import EmbeddedBrokers, MemoryEnsemble, VirtualClock
 from kframe.errors import ErrorCode
 from kframe.model import events
@@ -20,7 +19,9 @@ from kframe.model.admin import ConfigChange, ConfigOperation, FeatureUpdate, New
 from kframe.model.effects import Effect
 from kframe.model.events import ControllerState, EffectResult, ElectionType, Event
 from kframe.model.tables import Targets
+from kframe.ports.store_requests import Claim, ReadConfigs
 from kframe.registry.specs import Observer
+from kframe.runtime.controller import Controller
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
 
 TIMEOUT_S = 30.0
@@ -185,7 +186,7 @@ def test_inactive_controller_refuses_requests(
     rival = harness.ensemble.connect()
     rival.open(lambda _event: None)
     if when == "before it is elected":
-        rival.claim(7)
+        rival.perform(Claim(7))
     harness.open()
     if when == "after stop":
         harness.controller.stop()
@@ -373,9 +374,9 @@ def test_config_feature_and_producer_id_requests(harness: Harness) -> None:
     controller = harness.controller
     change = ConfigChange("a", ((ConfigOperation.SET, "retention.ms", "1"),))
     assert harness.get(controller.alter_configs([change])) == {"a": ErrorCode.NONE}
-    assert harness.get(controller.inspect(lambda _: harness.store.read_configs("a"))) == {"retention.ms": "1"}
+    assert harness.get(controller.inspect(lambda _: harness.store.perform(ReadConfigs("a")))) == {"retention.ms": "1"}
     assert harness.get(controller.alter_configs([ConfigChange("a", ())], replace=True)) == {"a": ErrorCode.NONE}
-    assert harness.get(controller.inspect(lambda _: harness.store.read_configs("a"))) == {}
+    assert harness.get(controller.inspect(lambda _: harness.store.perform(ReadConfigs("a")))) == {}
     assert harness.get(controller.update_features([FeatureUpdate("f", 1)])).codes == {"f": ErrorCode.INVALID_REQUEST}
     theirs = harness.get(controller.allocate_producer_ids(1, harness.broker_epoch(1)))
     ours = harness.get(controller.allocate_producer_ids(1000))

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kframe.api.settings import Setting, Settings, environment_name
 from kframe.errors import ConfigError
+from kframe.settings.settings import Setting, Settings, environment_name
 
 INTERVAL = "leader.imbalance.check.interval.seconds"
 VARIABLE = "KFRAME_LEADER_IMBALANCE_CHECK_INTERVAL_SECONDS"

@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from kframe.api.controller import Controller, Server
 from kframe.core import controller as core
 from kframe.core.selectors.leader_selection import Selection
 from kframe.errors import PluginError
 from kframe.model.config import ControllerConfig
 from kframe.model.elections import LeaderSelector
 from kframe.model.ids import ElectionKind
-from kframe.model.ports import Clock, Store, StoreReader, Transport
+from kframe.ports.clock import Clock
+from kframe.ports.server import Server
+from kframe.ports.store import Store
+from kframe.ports.transport import StoreReader, Transport
 from kframe.registry.registry import Registry, build_registry
 from kframe.registry.specs import Observer
 from kframe.runtime.clock import SystemClock
+from kframe.runtime.controller import Controller
 from kframe.runtime.loop import ControllerLoop
 
 
@@ -37,7 +40,7 @@ class ControllerBuilder:
     settings: Mapping[str, str] = field(default_factory=dict)
     """Texts by Kafka's keys for transports and servers given by URL. ``config`` takes precedence over these, and
     ``broker.id`` is always the id of the controller."""
-    servers: Iterable[Server | str] = ()
+    servers: Iterable[Server[Controller] | str] = ()
     """Servers that expose the controller: objects or URLs."""
     selectors: Mapping[ElectionKind, LeaderSelector | str] | Iterable[str] = ()
     """Leader selectors by kind of election, or names of selectors, each for all its kinds. Kafka's own rule applies to

@@ -9,12 +9,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, TypeVar
 
 import numpy as np
 
-from kframe.api import results
-from kframe.api.results import AlteredPartitions, Codes, PartitionCodes, Reassignments, RemainingPartitions
 from kframe.core.operations.features import FeaturesResponse
 from kframe.core.operations.producer_ids import ProducerIdsResponse
 from kframe.model import events
@@ -23,9 +21,13 @@ from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int64, Ragged
 from kframe.model.events import ElectionType, Event, TopicPartition
 from kframe.model.ids import NO_BROKER_EPOCH, RecoveryState
-from kframe.model.ports import Store, Transport
 from kframe.model.tables import RequestedPartitions, Targets
+from kframe.ports.server import MeasuredServer, Server
+from kframe.ports.store import Store
+from kframe.ports.transport import Transport
+from kframe.runtime import results
 from kframe.runtime.loop import ControllerLoop
+from kframe.runtime.results import AlteredPartitions, Codes, PartitionCodes, Reassignments, RemainingPartitions
 from kframe.runtime.status import Status
 
 Result = TypeVar("Result")
@@ -52,33 +54,6 @@ class IsrProposal:
     """The broker epoch of each member of the ISR, -1 where unknown. None if the request has none."""
 
 
-@runtime_checkable
-class Server(Protocol):
-    """Receives requests in a thread of its own and passes them to a controller.
-
-    It starts after the controller's store and before the election. It stops after the resignation, so that it answers
-    NOT_CONTROLLER meanwhile.
-    """
-
-    def start(self, controller: Controller) -> None:
-        """Bind, and serve until ``stop``. Raises ConfigError if it cannot bind."""
-
-    def stop(self) -> None:
-        """Close all listeners and connections. A further call, or a call before ``start``, does nothing."""
-
-    @property
-    def addresses(self) -> Mapping[str, str]:
-        """HOST:PORT by listener name while it serves. Port 0 is replaced by the port that the system chose."""
-
-
-@runtime_checkable
-class MeasuredServer(Protocol):
-    """A server with metrics of its own."""
-
-    def metrics(self) -> Mapping[str, float]:
-        """Values by exported name, as in ``Controller.metrics``. Thread-safe."""
-
-
 class Controller:
     """A controller with its store, transport and event queue. ``ControllerBuilder`` makes it.
 
@@ -95,7 +70,7 @@ class Controller:
     which runs the store, the transport, selectors, observers and callbacks of futures.
     """
 
-    def __init__(self, loop: ControllerLoop, servers: Sequence[Server] = ()) -> None:
+    def __init__(self, loop: ControllerLoop, servers: Sequence[Server[Controller]] = ()) -> None:
         self._loop = loop
         self._servers = tuple(servers)
 
@@ -112,7 +87,7 @@ class Controller:
         return self._loop.transport
 
     @property
-    def servers(self) -> tuple[Server, ...]:
+    def servers(self) -> tuple[Server[Controller], ...]:
         """The servers of this controller."""
         return self._servers
 

@@ -12,8 +12,8 @@ import numpy as np
 from kframe.errors import PluginError
 from kframe.model.columns import Int64, Ragged
 from kframe.model.placements import GoalTotals, PlacementBatch
-from kframe.registry.checks import Finding, findings
 from kframe.registry.placements import CostTerm, PlanGoal
+from kframe.testing.selector_checks import Finding, findings
 
 #: Makes a new cost term or goal.
 PlacementMaker: TypeAlias = Callable[[], CostTerm | PlanGoal]

@@ -20,8 +20,8 @@ from kframe.model.columns import Int32, Ragged
 from kframe.model.elections import ElectionBatch, LeaderSelector
 from kframe.model.ids import NO_LEADER, ElectionKind
 from kframe.model.texts import counted
-from kframe.registry.random_elections import random_election
 from kframe.registry.specs import NAME
+from kframe.testing.random_elections import random_election
 
 #: Makes a new selector.
 Maker: TypeAlias = Callable[[], LeaderSelector]

@@ -1,1 +1,0 @@
-"""The public objects for programs that embed a controller; ``kframe`` exports all of them by name."""

@@ -1,0 +1,13 @@
+"""The progress of a call that reads much."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+#: Called with (done, total), in bytes of the file or in rows.
+Progress: TypeAlias = Callable[[int, int], None]
+
+
+def ignore_progress(done: int, total: int) -> None:
+    """Discard progress."""
