@@ -21,7 +21,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-import pyarrow as pa
 from pyarrow import dataset
 
 from benchmarks.fleet.commands import generate_cluster
@@ -31,17 +30,14 @@ from benchmarks.timing import run_kframe, timed
 from kframe.spark.fleet import records
 from kframe.spark.ingest import ingest_source
 from kframe.spark.inputs import ClusterInput
-from kframe.spark.marks import Mark, Marks, part_of_cluster
-from kframe.spark.plans import PLANS, FleetRequest, plan_cluster
-from kframe.spark.play import BROKER_COUNTS, CONDITIONS, IMPACTS, EngineSettings
-from kframe.spark.rules import VIOLATIONS
+from kframe.spark.marks import Mark, part_of
+from kframe.spark.plans import PlanningStage
+from kframe.spark.play import BROKER_COUNTS, CONDITIONS, FAILOVER, IMPACTS, REQUESTED, ScenarioStage
 from kframe.spark.scenarios import scenario_rows
-from kframe.spark.schema import FleetTable
 from kframe.spark.sources import find_sources
-from kframe.spark.stages import FAILOVER, REQUESTED, Stage
-from kframe.spark.sweeping import FAILURES, Sweeping, sweep_whole
-from kframe.spark.validate import validate_whole
-from kframe.spark.whole import Output, Unit, play_units
+from kframe.spark.stages import Output, Stage, Unit, play_units
+from kframe.spark.sweeping import SweepStage
+from kframe.spark.validation import ValidateStage
 from tests.spark.processes import standalone_cluster
 
 FAILED: Final = 7
@@ -82,37 +78,19 @@ def _inputs(folders: Folders) -> Iterator[ClusterInput]:
     return (ClusterInput.of_record(folders.fleet, record) for record in records(folders.fleet))
 
 
-def _validate(folders: Folders) -> None:
-    store = Marks(folders.out, VIOLATIONS.name)
-    for cluster in _inputs(folders):
-        rows = validate_whole(cluster.cluster, cluster.tables())
-        _put(store, cluster, {VIOLATIONS: rows})
-
-
-def _sweep(folders: Folders) -> None:
-    store = Marks(folders.out, FAILURES.name)
-    for cluster in _inputs(folders):
-        rows = sweep_whole(cluster.cluster, cluster.snapshot(), Sweeping())
-        _put(store, cluster, {FAILURES: rows.select(FAILURES.schema.names)})
-
-
-def _plan(folders: Folders) -> None:
-    store = Marks(folders.out, PLANS.name)
-    for cluster in _inputs(folders):
-        tables, _ = plan_cluster(cluster, FleetRequest({"remove_brokers": (FAILED,)}))
-        _put(store, cluster, tables)
-
-
-def _put(store: Marks, cluster: ClusterInput, tables: Mapping[FleetTable, pa.Table]) -> None:
-    part = part_of_cluster(cluster.cluster)
-    store.put(part, tables, Mark(""), store.out / "_staged" / cluster.cluster)
+def _alone(stage: Stage, folders: Folders) -> None:
+    """Do a stage for every cluster, and write the results to ``folders.out``."""
+    _play(stage, folders, folders.out)
 
 
 def _play(stage: Stage, folders: Folders, out: Path) -> None:
     (scenario,) = scenario_rows("fail", brokers=[FAILED]).to_pylist()
-    output = Output(tuple(stage.makers), stage.summary, False, str(out), str(out / "_staged"))
-    units = (Unit(cluster, (({**scenario, "cluster": cluster.cluster}, Mark("")),)) for cluster in _inputs(folders))
-    for _ in play_units(units, EngineSettings(parts=stage.parts), output):
+    is_played = isinstance(stage, ScenarioStage)
+    units = [Unit(cluster, ({**scenario, "cluster": cluster.cluster} if is_played else None,))
+             for cluster in _inputs(folders)]  # fmt: skip
+    name = "fail" if is_played else None
+    marks = {part_of(unit.cluster.cluster, name): Mark("") for unit in units}
+    for _ in play_units(units, stage, Output(str(out), str(out / "_staged"), marks)):
         pass
 
 
@@ -135,18 +113,21 @@ def _report(folders: Folders) -> None:
 #: ``failover`` and ``requests`` play the failure of one broker in every cluster.
 STAGES: Final[Mapping[str, StageBench]] = {
     "ingest": StageBench(_ingest, lambda folders: ("ingest", folders.sources, "--out", folders.out)),
-    "validate": StageBench(_validate, lambda folders: ("validate", folders.fleet, "--out", folders.out)),
+    "validate": StageBench(
+        partial(_alone, ValidateStage()), lambda folders: ("validate", folders.fleet, "--out", folders.out)
+    ),
     "failover": StageBench(
-        lambda folders: _play(FAILOVER, folders, folders.out),
+        partial(_alone, ScenarioStage(FAILOVER)),
         lambda folders: ("failover", folders.fleet, "--brokers", FAILED, "--out", folders.out),
     ),
     "requests": StageBench(
-        lambda folders: _play(REQUESTED, folders, folders.out),
+        partial(_alone, ScenarioStage(REQUESTED)),
         lambda folders: ("requests", folders.fleet, "--brokers", FAILED, "--out", folders.out),
     ),
-    "sweep": StageBench(_sweep, lambda folders: ("sweep", folders.fleet, "--out", folders.out)),
+    "sweep": StageBench(partial(_alone, SweepStage()), lambda folders: ("sweep", folders.fleet, "--out", folders.out)),
     "plan": StageBench(
-        _plan, lambda folders: ("plan", folders.fleet, "--remove-brokers", FAILED, "--out", folders.out)
+        partial(_alone, PlanningStage({"remove_brokers": (FAILED,)})),
+        lambda folders: ("plan", folders.fleet, "--remove-brokers", FAILED, "--out", folders.out),
     ),
     "report": StageBench(_report, lambda folders: ("report", folders.played, "-o", "json")),
 }
@@ -233,7 +214,7 @@ def main() -> None:
             generate_cluster(folders.sources / f"cluster-{number:03d}", options.partitions, number, options.mode)
         for source in find_sources([str(folders.sources)]):
             ingest_source(source, folders.fleet)
-        _play(FAILOVER, folders, folders.played)
+        _play(ScenarioStage(FAILOVER), folders, folders.played)
         with addresses(options.masters, Path(scratch)) as masters:
             stages = measure(folders, options.stages, masters, options.rounds)
     total = options.clusters * options.partitions

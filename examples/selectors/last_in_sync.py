@@ -35,6 +35,6 @@ def kframe_leader_selectors() -> list[SelectorSpec]:
     """Register both selectors."""
     doc = "The last candidate that is eligible and in sync."
     return [
-        SelectorSpec("last-in-sync-scalar", Tier.SCALAR, lambda: last_in_sync, KINDS, doc, row_by_row=True),
-        SelectorSpec("last-in-sync-bulk", Tier.BULK, LastInSync, KINDS, doc, row_by_row=True),
+        SelectorSpec("last-in-sync-scalar", Tier.SCALAR, lambda: last_in_sync, KINDS, doc),
+        SelectorSpec("last-in-sync-bulk", Tier.BULK, LastInSync, KINDS, doc),
     ]

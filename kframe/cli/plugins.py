@@ -90,7 +90,7 @@ def list_plugins(plugins: PluginSettings, limit: int | None, output: str) -> Non
     """List the plugins and what they offer."""
     columns = ("plugin", "distribution", "source", "state", "error", "offers")
     rows = (_listed(plugin) for plugin in plugins.registry().plugins)
-    emit_rows(OutputTable("kframe.plugins/v1", columns, rows, limit=limit), output)
+    emit_rows(OutputTable("kframe.plugins/v2", columns, rows, limit=limit), output)
 
 
 @group.command()
@@ -105,7 +105,7 @@ def show(name: str, plugins: PluginSettings, output: str) -> None:
     if output in ("table", "wide"):
         record |= {key: list(map(_offer_text, descriptions)) for key, descriptions in offers.items()}
         record = {key: value for key, value in record.items() if value not in (None, [], False)}
-    emit_record("kframe.plugin/v1", record, output)
+    emit_record("kframe.plugin/v2", record, output)
 
 
 @group.command()
@@ -170,10 +170,7 @@ def _findings(registry: Registry, spec: Spec, url: str | None, plugins: PluginSe
     from kframe.testing.isolated_checks import check_isolated, findings_of
 
     if isinstance(spec, SelectorSpec | CostTermSpec | GoalSpec) and spec.tier is Tier.NATIVE:
-        row_by_row = isinstance(spec, SelectorSpec) and spec.row_by_row
-        yield from check_isolated(
-            spec.name, plugins.disabled, plugins.plugins_dir, row_by_row=row_by_row, kind=type(spec)
-        )
+        yield from check_isolated(spec.name, plugins.disabled, plugins.plugins_dir, kind=type(spec))
         return
     if isinstance(spec, CostTermSpec | GoalSpec):
         yield from findings_of(registry, spec)
@@ -274,8 +271,7 @@ def _selector(spec: SelectorSpec) -> dict[str, Any]:
     ]
     kinds = [kind.name for kind in spec.kinds]
     return {
-        "name": spec.name, "tier": spec.tier, "kinds": kinds, "row_by_row": spec.row_by_row, "options": options,
-        "doc": spec.doc,
+        "name": spec.name, "tier": spec.tier, "kinds": kinds, "options": options, "doc": spec.doc,
     }  # fmt: skip
 
 

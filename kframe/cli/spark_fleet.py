@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from kframe.snapshot.rack_map import FleetRackMap
     from kframe.spark.marks import LeftOutPart
     from kframe.spark.opening import Fleet
-    from kframe.spark.schema import FleetTable
 
 
 def fleet_rack_map_option(metavar: str) -> Callable[[Any], Any]:
@@ -33,20 +32,18 @@ def read_racks(file: InputFile | None) -> FleetRackMap | None:
 
 
 def open_with_racks(
-    spark: SparkSettings, folder: str, rack_map: InputFile | None, tables: Iterable[FleetTable] | None = None, *,
-    fingerprints: bool,
+    spark: SparkSettings, folder: str, rack_map: InputFile | None, *, fingerprints: bool
 ) -> tuple[Any, Fleet]:  # fmt: skip
-    """The SparkSession, and ``tables`` (all, if None) of the fleet in ``folder`` with the racks of ``--rack-map``.
+    """The SparkSession, and the fleet in ``folder`` with the racks of ``--rack-map``.
 
     Names the clusters of the map that the fleet lacks. Raises InputError for a malformed map or fleet, before the
     session starts if the map is malformed.
     """
-    from kframe.spark.fleet import FLEET
     from kframe.spark.opening import open_fleet
 
     racks = read_racks(rack_map)
     session = spark.session()
-    fleet = open_fleet(session, folder, FLEET if tables is None else tables, fingerprints=fingerprints, racks=racks)
+    fleet = open_fleet(session, folder, fingerprints=fingerprints, racks=racks)
     check_racks(racks, fleet.names(), folder)
     return session, fleet
 

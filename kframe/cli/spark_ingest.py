@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -99,32 +102,43 @@ def validate(
     warning is a partition without a leader, under its min ISR and the like. With --out, clusters that are there already
     are not validated again.
     """
-    from kframe.spark.clusterwise import validated
     from kframe.spark.marks import Writing
-    from kframe.spark.rules import VIOLATIONS
+    from kframe.spark.stages import run_stage
+    from kframe.spark.validation import ValidateStage
 
     session, fleet = open_with_racks(spark, folder, rack_map, fingerprints=out is not None)
-    left_out = left_out_of(fleet, fleet.names())
-    with validated(session, fleet, Writing(out, force, planned_in(out, "clusters"))) as result:
-        counts = result.summary.groupBy("cluster", "severity").count().toArrow().to_pylist()
-        ordered = result.summary.orderBy("severity", "cluster", "rule", "topic", "partition", "actual")
-        page = ordered.limit(limit) if output in ("table", "wide") else ordered
-        rows = (row.asDict() for row in page.toLocalIterator())
-        valid = sorted(fleet.names() - {row["cluster"] for row in counts})
-        with rows_document(
-            OutputTable("kframe.spark-violations/v1", VIOLATIONS.schema.names, rows), output
-        ) as document:
+    counts: Counter[str] = Counter()
+    with run_stage(session, fleet, ValidateStage(), Writing(out, force, planned_in(out, "clusters"))) as result:
+        clean = set(fleet.names() - {problem["cluster"] for problem in result.problems})
+        for part in result.parts():
+            counts.update(part["severity"].to_pylist())
+            clean -= set(part["cluster"].to_pylist())
+        valid, left_out = sorted(clean), left_out_of(fleet, fleet.names(), result.problems)
+        rows = _by_severity(result)
+        page = islice(rows, limit) if output in ("table", "wide") else rows
+        names = result.table.schema.names
+        with rows_document(OutputTable("kframe.spark-violations/v1", names, page), output) as document:
             document |= {"left_out": left_out.rows(), "valid": valid}
-    errors, warnings = (
-        sum(row["count"] for row in counts if row["severity"] == severity) for severity in ("error", "warning")
-    )
+    errors, warnings = (counts[severity] for severity in ("error", "warning"))
     left_out.report()
     if valid:
         click.echo(f"no violations in {', '.join(valid)}", err=True)
-    report_messages(result.changed, (), {}, "")
     note = (
         f" ({errors + warnings - limit} not shown)" if output in ("table", "wide") and errors + warnings > limit else ""
     )
     click.echo(f"{folder}: {counted(errors, 'error')}, {counted(warnings, 'warning')}{note}", err=True)
+    lines = (f"cluster {problem['cluster']}: {problem['problem']}" for problem in result.problems)
+    report_messages(result.changed, lines, {}, "")
     if (fail_on is not None and errors) or (fail_on == "warning" and warnings):
         click.get_current_context().exit(HAS_FINDINGS)
+
+
+def _by_severity(result: Any) -> Iterator[dict[str, Any]]:
+    """Violations, errors first, then by cluster and rule. Holds those of one cluster at a time."""
+    import pyarrow.compute as pc
+
+    for severity in ("error", "warning"):
+        for part in result.parts():
+            keys = [(name, "ascending") for name in ("rule", "topic", "partition", "actual")]
+            order = pc.sort_indices(part, sort_keys=keys, null_placement="at_start")
+            yield from (row for row in part.take(order).to_pylist() if row["severity"] == severity)

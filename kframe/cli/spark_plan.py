@@ -48,17 +48,17 @@ def plan_clusters(
     """
     from kframe.plans.generate import PlanRequest
     from kframe.spark.marks import Writing
-    from kframe.spark.plans import PLANS, FleetRequest, plan_fleet
+    from kframe.spark.plans import PLANS, PlanningStage
+    from kframe.spark.stages import run_stage
 
     PlanRequest(**goals, **chosen_terms(plugins, goal, cost_terms))
-    fleet_request = FleetRequest(
+    stage = PlanningStage(
         goals, _absolute(weights), goal, tuple(dict.fromkeys(cost_terms)), _absolute(plugins.plugins_dir),
         plugins.disabled,
     )  # fmt: skip
-    session, fleet = open_with_racks(spark, folder, rack_map, (), fingerprints=out is not None)
-    with plan_fleet(session, fleet, fleet_request, Writing(out, force, planned_in(out, "clusters"))) as result:
-        rows = [row.asDict() for row in result.plans.orderBy("cluster").toLocalIterator()]
-        problems = [row.asDict() for row in result.problems.orderBy("cluster").toLocalIterator()]
+    session, fleet = open_with_racks(spark, folder, rack_map, fingerprints=out is not None)
+    with run_stage(session, fleet, stage, Writing(out, force, planned_in(out, "clusters"))) as result:
+        rows, problems = list(result.rows()), result.problems
     left_out = left_out_of(fleet, fleet.names(), problems)
     with rows_document(OutputTable(_SCHEMA, PLANS.schema.names, rows, _WIDE, limit), output) as document:
         document["left_out"] = left_out.rows()

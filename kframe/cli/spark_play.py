@@ -139,10 +139,11 @@ def failover(
     that are there already are not played again.
     """
     from kframe.spark.marks import Writing
-    from kframe.spark.stages import FAILOVER
+    from kframe.spark.play import FAILOVER, ScenarioStage
 
     writing = Writing(out, force, planned_in(out, _UNIT))
-    _run(FAILOVER, folder, scenario, engine, rack_map, writing, spark, output, limit, fail_on)
+    stage = ScenarioStage(FAILOVER, engine)
+    _run(stage, "kframe.spark-impacts/v1", folder, scenario, rack_map, writing, spark, output, limit, fail_on)
 
 
 @click.command()
@@ -162,31 +163,32 @@ def requests(
     The controller of a KRaft cluster sends no requests: failover counts the records that it writes.
     """
     from kframe.spark.marks import Writing
-    from kframe.spark.stages import REQUESTED, REQUESTED_ENCODED
+    from kframe.spark.play import REQUESTED, ScenarioStage
 
     writing = Writing(out, force, planned_in(out, _UNIT))
-    stage = REQUESTED_ENCODED if encoded else REQUESTED
-    _run(stage, folder, scenario, engine, rack_map, writing, spark, output, limit)
+    stage = ScenarioStage(REQUESTED, engine, encoded)
+    _run(stage, "kframe.spark-requests/v2", folder, scenario, rack_map, writing, spark, output, limit)
 
 
 def _run(
-    stage: Any, folder: str, scenario: FleetScenario, engine: Any, rack_map: InputFile | None, writing: Any,
+    stage: Any, schema: str, folder: str, scenario: FleetScenario, rack_map: InputFile | None, writing: Any,
     spark: SparkSettings, output: str, limit: int | None, fail_on: tuple[str, ...] = (),
 ) -> None:  # fmt: skip
+    from kframe.spark.stages import run_stage
+
     session, fleet = open_with_racks(spark, folder, rack_map, fingerprints=writing.out is not None)
-    scenarios = scenario.table(functools.cache(fleet.brokers))
-    result = stage.play(session, fleet, scenarios, engine, writing)
-    schema, names = f"kframe.spark-{stage.summary.name}/v1", stage.summary.schema.names
+    scenarios = scenario.table(functools.cache(lambda: fleet.brokers(session)))
     listed: set[str] = set()
-    table = OutputTable(schema, names, (_plain(row, listed) for row in result.rows()), limit=limit)
-    problems = {problem["cluster"]: problem["problem"] for problem in reversed(result.problems)}
-    silent = {name: _NO_REQUEST[fleet.clusters[name].kraft] for name in result.clusters if name in fleet.clusters}
-    with rows_document(table, output) as document:
-        left_out = left_out_of(fleet, {*listed, *problems}, result.problems, silent, scenario.why_none())
-        document["left_out"] = left_out.rows()
-    left_out.report()
-    result.write_left_out(left_out.parts(), fleet.names() | fleet.rejected.keys())
-    bad = findings(fail_on, lambda condition: _count(result.parts(), f"found_{str(condition).replace('-', '_')}"))
+    with run_stage(session, fleet, stage, writing, scenarios) as result:
+        rows = (_plain(row, listed) for row in result.rows())
+        with rows_document(OutputTable(schema, result.table.schema.names, rows, limit=limit), output) as document:
+            problems = {problem["cluster"]: problem["problem"] for problem in reversed(result.problems)}
+            silent = {name: _NO_REQUEST[fleet.clusters[name].kraft] for name in result.clusters}
+            left_out = left_out_of(fleet, {*listed, *problems}, result.problems, silent, scenario.why_none())
+            document["left_out"] = left_out.rows()
+        left_out.report()
+        result.write_left_out(left_out.parts(), fleet.names() | fleet.rejected.keys())
+        bad = findings(fail_on, lambda condition: _count(result.parts(), f"found_{str(condition).replace('-', '_')}"))
     lines = (
         f"cluster {problem['cluster']}, scenario {problem['scenario'] or '-'}: {problem['problem']}"
         for problem in result.problems

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -49,21 +50,19 @@ def sweep(
     In KRaft clusters, fail every log directory too. Each failure starts from the present state of the cluster. The
     built-in rule elects the leaders. With --out, clusters that are there already are not swept again.
     """
-    from kframe.spark.clusterwise import swept as sweeping
     from kframe.spark.marks import Writing
-    from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS
-    from kframe.spark.sweeping import Sweeping
+    from kframe.spark.stages import run_stage
+    from kframe.spark.sweeping import SweepStage
 
-    tables = (PARTITIONS, BROKERS, CLUSTERS)
-    session, fleet = open_with_racks(spark, folder, rack_map, tables, fingerprints=out is not None)
-    settings = Sweeping(config_pairs(config), sweep_options.depth, sweep_options.racks, sweep_options.by)
-    with sweeping(session, fleet, settings, Writing(out, force, planned_in(out, "clusters"))) as result:
-        problems = [row.asDict() for row in result.problems.orderBy("cluster", "problem").collect()]
+    session, fleet = open_with_racks(spark, folder, rack_map, fingerprints=out is not None)
+    stage = SweepStage(config_pairs(config), sweep_options.depth, sweep_options.racks, sweep_options.by)
+    with run_stage(session, fleet, stage, Writing(out, force, planned_in(out, "clusters"))) as result:
+        problems = result.problems
         listed = {problem["cluster"] for problem in problems}
-        with rows_document(_table(result.summary, limit, output, listed), output) as document:
+        with rows_document(_table(result.parts(), limit, output, listed), output) as document:
             left_out = left_out_of(fleet, listed, problems, otherwise="no broker is known to be up, so none can fail")
             document["left_out"] = left_out.rows()
-        bad = findings(fail_on, lambda condition: _rows_with(result.summary, _EFFECT_COLUMNS[condition]))
+        bad = findings(fail_on, lambda condition: _rows_with(result.parts(), _EFFECT_COLUMNS[condition]))
     if limit or output not in ("table", "wide"):
         left_out.report()
     report_messages(
@@ -71,25 +70,25 @@ def sweep(
     )
 
 
-def _table(result: Any, limit: int, output: str, listed: set[str]) -> OutputTable:
-    """The failures. Their clusters are added to ``listed`` when they are printed."""
-
-    def data(row: Any) -> dict[str, Any]:
-        listed.add(row["cluster"])
-        return _rounded(row.asDict())
-
-    ordered = result.orderBy("cluster", "rank")
+def _table(parts: Iterable[Any], limit: int, output: str, listed: set[str]) -> OutputTable:
+    """The failures of each cluster. The clusters are added to ``listed`` when they are printed."""
     columns = ["cluster", "rank", *KRAFT_COLUMNS, "rules"]
     table = output in ("table", "wide")
-    selected = ordered.where(f"rank_of_kind <= {limit}") if table else ordered
-    rows = map(data, selected.select(*columns).toLocalIterator())
-    return OutputTable(_SCHEMA, columns, shorten_broker_lists(rows) if table else rows, WIDE | {"rules"})
+
+    def rows() -> Iterator[dict[str, Any]]:
+        for part in parts:
+            for row in part.to_pylist():
+                if not table or row["rank_of_kind"] <= limit:
+                    listed.add(row["cluster"])
+                    yield _rounded({name: row[name] for name in columns})
+
+    return OutputTable(_SCHEMA, columns, shorten_broker_lists(rows()) if table else rows(), WIDE | {"rules"})
 
 
-def _rows_with(frame: Any, column: str) -> int | None:
+def _rows_with(parts: Iterable[Any], column: str) -> int | None:
     """Number of rows with a value above 0 in a column; None if a value is null."""
-    ((unknown, positive),) = frame.selectExpr(f"count_if({column} is null)", f"count_if({column} > 0)").collect()
-    return None if unknown else int(positive)
+    values = [value for part in parts for value in part[column].to_pylist()]
+    return None if None in values else sum(value > 0 for value in values)
 
 
 def _rounded(row: dict[str, Any]) -> dict[str, Any]:

@@ -25,7 +25,6 @@ from kframe.model.effects import Ask, Effect, Send
 from kframe.model.events import Done, EffectResult, LeaderAndIsrResponseReceived, StopReplicaResponseReceived
 from kframe.model.ids import NO_BROKER_EPOCH, NO_STATE, PartitionState
 from kframe.model.log_entries import Message
-from kframe.model.requests import BatchCause
 from kframe.ports.store_requests import ReadController, ReadStates, WriteStates
 
 Result = TypeVar("Result")
@@ -74,9 +73,9 @@ class Context:
         self.replica_index = ReplicaIndex(cluster)
         self.term = TermState(config.unclean_by_default)
 
-    def batch(self, cause: BatchCause = BatchCause.OTHER) -> RequestBatch:
+    def batch(self) -> RequestBatch:
         """An empty batch of requests."""
-        return RequestBatch(self.cluster, cause)
+        return RequestBatch(self.cluster)
 
     def send(self, batch: RequestBatch) -> Operation[None]:
         """Pass a batch to the transport, unless it is empty."""
@@ -85,11 +84,9 @@ class Context:
         if not requests.empty and (yield from ask(Send(requests))):
             acknowledgements.sent(requests.metadata_brokers, requests.batch)
 
-    def announce(
-        self, brokers: NDArray[Any], rows: Int32 | None = None, cause: BatchCause = BatchCause.OTHER
-    ) -> Operation[None]:
+    def announce(self, brokers: NDArray[Any], rows: Int32 | None = None) -> Operation[None]:
         """Send UpdateMetadata with all registered brokers, and the metadata of ``rows``, to ``brokers`` (indexes)."""
-        batch = self.batch(cause)
+        batch = self.batch()
         batch.add_metadata(brokers, np.empty(0, np.int32) if rows is None else rows)
         yield from self.send(batch)
 

@@ -17,16 +17,15 @@ from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32, UInt8
 from kframe.model.ids import NO_STATE
 from kframe.model.lists import distinct_values
-from kframe.model.requests import BatchCause, BrokerRows, ControlRequests
+from kframe.model.requests import BrokerRows, ControlRequests
 from kframe.model.row_views import values_at
 
 
 class RequestBatch:
     """The requests of one bulk transition or one operation."""
 
-    def __init__(self, cluster: ClusterState, cause: BatchCause = BatchCause.OTHER) -> None:
+    def __init__(self, cluster: ClusterState) -> None:
         self._cluster = cluster
-        self._cause = cause
         self._leader_and_isr: list[tuple[Int32, Int32, UInt8]] = []
         self._stop_replica: list[tuple[Int32, Int32, Int32, bool]] = []
         self._metadata: list[Int32] = []
@@ -92,7 +91,6 @@ class RequestBatch:
             stop_replica=stop_replica,
             stop_leader_epoch=leader_epoch,
             stop_delete=delete,
-            cause=self._cause,
             batch=number,
         )
 

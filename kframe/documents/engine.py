@@ -22,7 +22,6 @@ class SelectorRecord(Struct):
     name: str
     tier: Literal["bulk", "scalar", "native"]
     kinds: list[str]
-    row_by_row: bool
     options: list[OptionRecord]
     doc: str
 

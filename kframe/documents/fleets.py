@@ -123,8 +123,7 @@ class RequestsRow(Struct):
     cluster: str
     scenario: str
     step: int
-    cause: str
-    round: int
+    batch: int
     broker_id: int
     api: str
     requests: int

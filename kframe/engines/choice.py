@@ -10,7 +10,6 @@ from kframe.errors import ParameterError
 
 if TYPE_CHECKING:
     from kframe.engines.results.sweep import Sweep
-    from kframe.engines.zookeeper.observe import BatchWatch
     from kframe.model.elections import LeaderSelector
     from kframe.model.ids import ElectionKind
     from kframe.ports.clock import Clock
@@ -23,16 +22,14 @@ def engine_of(
     config: Mapping[str, object] | None = None,
     selectors: Mapping[ElectionKind, LeaderSelector] | None = None,
     clock: Clock | None = None,
-    batches: BatchWatch | None = None,
 ) -> Engine:
     """The controller of a cluster, which takes it over as it stands, without a failover. Only the mode's modules are
     imported.
 
     ``config`` holds Kafka's configuration keys; it prevails over the cluster-wide settings in the snapshot. In a KRaft
     cluster it may also name levels of features, such as ``metadata.version``, where the snapshot does not say them.
-    ``clock`` is asked for the time that encoding takes; by default none passes. With ``batches`` each batch of requests
-    to brokers is passed to it instead of being encoded and counted. A KRaft controller sends no requests: neither has a
-    use. Raises SnapshotError if the snapshot does not say who leads, ConfigError for a key or value.
+    ``clock`` is asked for the time that encoding takes; by default none passes. A KRaft controller encodes no requests.
+    Raises SnapshotError if the snapshot does not say who leads, ConfigError for a key or value.
     """
     if snapshot.is_kraft:
         from kframe.engines.kraft.engine import KraftEngine
@@ -40,7 +37,7 @@ def engine_of(
         return KraftEngine(snapshot, config, selectors)
     from kframe.engines.zookeeper.engine import ZookeeperEngine
 
-    return ZookeeperEngine(snapshot, config, selectors, clock, batches)
+    return ZookeeperEngine(snapshot, config, selectors, clock)
 
 
 def failures_of(
@@ -59,3 +56,30 @@ def failures_of(
     from kframe.engines.zookeeper.sweep import sweep_zookeeper
 
     return sweep_zookeeper(snapshot, config, depth=depth, racks=racks, progress=progress)
+
+
+def applicable_config(config: Mapping[str, object], snapshot: Snapshot) -> dict[str, object]:
+    """Those of the settings for several clusters that apply to one of them. Levels of features, such as
+    ``metadata.version``, are for KRaft clusters whose snapshots lack them, and the release of controllers is for all
+    KRaft clusters."""
+    from kframe.model.kraft.releases import RELEASE_KEY
+
+    if snapshot.is_kraft and (snapshot.kraft is None or snapshot.kraft.features is None):
+        return dict(config)
+    release = {key: value for key, value in config.items() if snapshot.is_kraft and key == RELEASE_KEY}
+    return _of_any_mode(config) | release
+
+
+def check_config(config: Mapping[str, object]) -> None:
+    """Raise ConfigError for a key or value that no cluster can have. Levels of features are not checked."""
+    from kframe.model.config import ControllerConfig
+
+    ControllerConfig(_of_any_mode(config))
+
+
+def _of_any_mode(config: Mapping[str, object]) -> dict[str, object]:
+    """The settings that a cluster in any mode may have."""
+    from kframe.core.kraft.context import SUPPORTED_FEATURES
+    from kframe.model.kraft.releases import RELEASE_KEY
+
+    return {key: value for key, value in config.items() if key not in SUPPORTED_FEATURES and key != RELEASE_KEY}

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from kframe.engines.results.explanation import Decision
     from kframe.engines.results.health import ClusterHealth
     from kframe.engines.results.timeline import TimelineEvent
+    from kframe.engines.results.traffic import SentBatch
     from kframe.model.config import ControllerConfig
     from kframe.model.events import ElectionType, TopicPartition
     from kframe.snapshot import Snapshot
@@ -102,6 +103,13 @@ class Engine(Protocol):
 
     def take_events(self) -> tuple[TimelineEvent, ...]:
         """The events observed since this was last called."""
+
+    def record_batches(self, *, bodies: bool = False) -> None:
+        """Record each batch of requests to brokers from now on; with ``bodies`` the encoded requests too. A KRaft
+        controller sends none."""
+
+    def take_batches(self) -> tuple[SentBatch, ...]:
+        """The batches recorded since this was last called."""
 
     def changes(self, health: tuple[ClusterHealth, ClusterHealth]) -> PartitionChanges:
         """The rows that differ since ``begin``; ``health`` is that before and after the operation."""

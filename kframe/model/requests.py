@@ -8,31 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import IntEnum
 
 import numpy as np
 
 from kframe.model.columns import Int32, UInt8
-
-
-class BatchCause(IntEnum):
-    """The cause of a batch. A step sends its batches in this order.
-
-    In ``kframe.spark``, several controllers each own some partitions of a cluster. Their batches with the same cause in
-    the same step make up the batch of a single controller.
-    """
-
-    OTHER = 0
-    ELECTION = 1
-    """Partitions came online or got another leader."""
-    STOP = 2
-    """A broker in controlled shutdown must stop following."""
-    REPLICAS = 3
-    """Replicas changed their state."""
-    DELETION = 4
-    """The deletion of topics makes progress."""
-    LIVE_BROKERS = 5
-    """No other batch was sent: brokers only receive the remaining live brokers."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,7 +51,6 @@ class ControlRequests:
     stop_replica: BrokerRows
     stop_leader_epoch: Int32
     stop_delete: UInt8
-    cause: BatchCause = BatchCause.OTHER
     batch: int = 0
     """Number of the batch, ascending within a controller epoch; responses to UpdateMetadata refer to it."""
 

@@ -23,7 +23,7 @@ _EMBEDDED_SANDBOX: Final = "kframe.testing.transport_sandbox:embedded_sandbox"
 def kframe_leader_selectors() -> Iterator[SelectorSpec]:
     """Offer Kafka's own selectors."""
     for selector, kinds in SHIPPED.items():
-        yield SelectorSpec(selector.name, Tier.BULK, _factory_of(selector), kinds, _summary(selector), row_by_row=True)
+        yield SelectorSpec(selector.name, Tier.BULK, _factory_of(selector), kinds, _summary(selector))
 
 
 @hookimpl

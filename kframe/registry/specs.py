@@ -72,8 +72,7 @@ class SelectorSpec:
 
     ``factory(**options)`` returns a LeaderSelector called ``name`` (BULK), a function (SCALAR), or a capsule or
     NativeFunction (NATIVE). ``kinds`` are the elections that it is for; ``doc`` is a sentence on what it prefers.
-    ``row_by_row`` promises that a choice depends only on its partition and the brokers: not on other partitions of the
-    batch, ``seed`` or topic indexes. ``kframe.spark`` may then split a cluster. Raises PluginError for invalid fields.
+    Raises PluginError for invalid fields.
     """
 
     name: str
@@ -82,7 +81,6 @@ class SelectorSpec:
     kinds: tuple[ElectionKind, ...]
     doc: str
     options: tuple[Option, ...] = ()
-    row_by_row: bool = False
 
     def __post_init__(self) -> None:
         _require(self.name, NAME, "selector")

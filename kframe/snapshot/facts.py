@@ -1,7 +1,7 @@
 """The tables of a snapshot: the known state of a cluster at one point in time.
 
 Rows have a canonical order: topics by name, partitions by number from 0. The counts therefore replace a topic and a
-partition column; only a part of a cluster (a shard of a fleet) stores its partition numbers. Lists and leaders hold
+partition column; only a part of a cluster (a range of row groups) stores its partition numbers. Lists and leaders hold
 broker *ids*. A column that the source lacks is None and never filled in. A partition that is known to have no
 leadership state yet has ``partition_epoch`` NO_STATE.
 """

@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import Final
 
 #: NumPy and pyarrow come with them. pandas does not: tasks that exchange Arrow batches never import it.
-_PRELOADED: Final = ("pyspark.worker", "pyspark.sql.pandas.serializers", "kframe.spark.whole")
+_PRELOADED: Final = ("pyspark.worker", "pyspark.sql.pandas.serializers", "kframe.spark.play")
 
 
 def main() -> None:

@@ -9,6 +9,7 @@ be the same directory for the driver and all executors.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import uuid
@@ -27,12 +28,12 @@ from kframe.snapshot.content import Mode
 from kframe.snapshot.decode import decode
 from kframe.snapshot.files import check_regular
 from kframe.snapshot.manifest import FileEntry, file_entry
-from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, QUARANTINE, TOPICS, FleetTable
+from kframe.spark.schema import CLUSTER_TABLES, CLUSTERS, QUARANTINE, FleetTable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-FLEET: Final = (PARTITIONS, BROKERS, TOPICS, CLUSTERS, QUARANTINE)
+FLEET: Final = (*CLUSTER_TABLES, QUARANTINE)
 #: Fleets of other versions have other columns: their clusters are to be ingested again.
 _SCHEMA: Final = "kframe.spark-cluster/v4"
 _DONE: Final = "_done"
@@ -176,6 +177,11 @@ def inputs_of(path: str) -> dict[str, FileEntry]:
     except OSError as problem:
         reason = "a link to nothing" if root.is_symlink() and not root.exists() else problem.strerror or str(problem)
         raise SnapshotError(problem.filename or path, reason, "a file that can be read") from problem
+
+
+def fingerprint(files: Mapping[str, FileEntry]) -> str:
+    """One text for files with their names, sizes and hashes."""
+    return hashlib.sha256(msgspec.json.encode(sorted(files.items()))).hexdigest()
 
 
 def put_cluster(

@@ -6,10 +6,8 @@ A path names the same file for the driver and for all executors.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 import pyarrow as pa
 from pyarrow import parquet
@@ -19,12 +17,9 @@ from kframe.snapshot.manifest import file_of, read_mode
 from kframe.snapshot.rack_map import FleetRackMap
 from kframe.spark.fleet import ClusterRecord, read_part
 from kframe.spark.kraft import KRAFT
-from kframe.spark.reading import WHOLE_TABLES
 from kframe.spark.rows import rows_of, snapshot_of, table_of
-from kframe.spark.schema import BROKERS, TEXT
+from kframe.spark.schema import BROKERS, CLUSTER_TABLES, TEXT
 from kframe.spark.sources import SnapshotSource
-
-Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +27,7 @@ class ClusterInput:
     """One cluster and where it is: in a fleet that ``ingest`` wrote, or in a source of its own.
 
     ``partitions`` is their number, None if only a read of the whole source shows it. ``kraft``: the cluster is known to
-    run KRaft, so it is never cut into shards. ``racks`` are those of its brokers without a rack.
+    run KRaft. ``racks`` are those of its brokers without a rack.
     """
 
     cluster: str
@@ -60,15 +55,13 @@ class ClusterInput:
         kraft = source.is_directory and read_mode(Path(source.path)) == KRAFT
         return ClusterInput(source.cluster, source.path, False, rows, kraft)
 
-    def is_cut(self, whole_rows: int) -> bool:
-        """Whether it is cut into shards, as clusters in ZooKeeper mode of more than ``whole_rows`` partitions are."""
-        return not self.kraft and (self.partitions or 0) > whole_rows
-
     def snapshot(self) -> Snapshot:
         """The whole cluster. Raises SnapshotError, which names the place and the reason, and InputError for an entry
         of ``racks`` that contradicts it."""
         tables = self._read_tables() if self.ingested else {}
-        snapshot = snapshot_of(*(tables[table.name] for table in WHOLE_TABLES)) if tables else read_snapshot(self.path)
+        snapshot = (
+            snapshot_of(*(tables[table.name] for table in CLUSTER_TABLES)) if tables else read_snapshot(self.path)
+        )
         return snapshot if self.racks is None else self.racks.complete(snapshot, self.cluster)
 
     def tables(self) -> dict[str, pa.Table]:
@@ -79,23 +72,21 @@ class ClusterInput:
             tables[BROKERS.name] = with_mapped_racks(tables[BROKERS.name], self.racks)
         return tables
 
+    def brokers(self) -> pa.Table:
+        """The rows of BROKERS alone: some dozens of rows. Raises as ``tables``."""
+        if not self.ingested:
+            return self.tables()[BROKERS.name]
+        rows = read_part(Path(self.path), BROKERS, self.cluster)
+        return rows if self.racks is None else with_mapped_racks(rows, self.racks)
+
     def _read_tables(self) -> dict[str, pa.Table]:
         if self.ingested:
-            return {table.name: read_part(Path(self.path), table, self.cluster) for table in WHOLE_TABLES}
+            return {table.name: read_part(Path(self.path), table, self.cluster) for table in CLUSTER_TABLES}
         snapshot = read_snapshot(self.path)
-        return {table.name: table_of(rows_of(snapshot, self.cluster, table), table) for table in WHOLE_TABLES}
+        return {table.name: table_of(rows_of(snapshot, self.cluster, table), table) for table in CLUSTER_TABLES}
 
 
-def brokers_of(inputs: Iterable[ClusterInput]) -> pa.Table:
-    """The rows of BROKERS of ingested clusters, read here: some dozens of rows a cluster."""
-    parts = []
-    for cluster_input in inputs:
-        rows = read_part(Path(cluster_input.path), BROKERS, cluster_input.cluster)
-        parts.append(rows if cluster_input.racks is None else with_mapped_racks(rows, cluster_input.racks))
-    return pa.concat_tables([BROKERS.schema.empty_table(), *parts])
-
-
-def with_mapped_racks(brokers: Rows, racks: FleetRackMap) -> Rows:
+def with_mapped_racks(brokers: pa.Table, racks: FleetRackMap) -> pa.Table:
     """Rows of BROKERS with the racks of a map. Raises InputError for an entry that contradicts a row."""
     columns = (brokers[name].to_pylist() for name in ("cluster", "broker_id", "rack"))
     mapped = [racks.rack(*row) for row in zip(*columns, strict=True)]

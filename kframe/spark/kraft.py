@@ -1,4 +1,4 @@
-"""The facts of KRaft clusters in the tables of a fleet, and the configuration keys that only such clusters have."""
+"""The facts of KRaft clusters in the tables of a fleet."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from kframe.core.kraft.context import SUPPORTED_FEATURES
 from kframe.engines.kraft.settings import directory_id
 from kframe.errors import InputError, SnapshotError
 from kframe.model.kafka_uuids import uuid_text
 from kframe.model.kraft.ids import ELR_VERSION, ResourceType
 from kframe.model.kraft.records import ConfigRecord
-from kframe.model.kraft.releases import RELEASE_KEY
 from kframe.model.texts import short_repr
 from kframe.snapshot import KraftFacts, Snapshot
 from kframe.snapshot.facts import ELR_COLUMNS, MIN_INSYNC_CONFIG
@@ -98,17 +96,3 @@ def min_insync_of_node(row: Mapping[str, Any]) -> str | None:
         if (record.resource_name, record.name) == (str(row["controller_id"]), MIN_INSYNC_CONFIG):
             return record.value
     return None
-
-
-def config_for(config: Mapping[str, object], snapshot: Snapshot) -> dict[str, object]:
-    """The settings of a fleet for one of its clusters. Levels of features, such as ``metadata.version``, are for KRaft
-    clusters whose snapshots lack them, and the release of controllers is for all KRaft clusters."""
-    if snapshot.is_kraft and (snapshot.kraft is None or snapshot.kraft.features is None):
-        return dict(config)
-    release = {key: value for key, value in config.items() if snapshot.is_kraft and key == RELEASE_KEY}
-    return without_features(config) | release
-
-
-def without_features(config: Mapping[str, object]) -> dict[str, object]:
-    """The settings that a cluster in any mode may have."""
-    return {key: value for key, value in config.items() if key not in SUPPORTED_FEATURES and key != RELEASE_KEY}

@@ -47,18 +47,6 @@ class Writing:
     planned: Callable[[Marks, Mapping[Path, Mark]], None] = lambda _store, _marks: None
 
 
-@dataclass(frozen=True, slots=True)
-class StageFrames:
-    """The result of a stage as frames: its summary, and the problems of clusters or scenarios.
-
-    ``changed`` names the clusters that were processed again because their input has changed.
-    """
-
-    summary: DataFrame
-    problems: DataFrame
-    changed: tuple[str, ...] = ()
-
-
 class LeftOutPart(msgspec.Struct, frozen=True):
     """A cluster without rows, or a scenario that it could not play, and why. ``scenario`` is None for the cluster."""
 
@@ -124,15 +112,6 @@ class Marks:
             target.parent.mkdir(parents=True, exist_ok=True)
             building.rename(target)
         self._mark(part, mark, staged)
-
-    def write(self, frames: Mapping[FleetTable, DataFrame], marks: Mapping[Path, Mark], columns: Iterable[str]) -> None:
-        """Replace these parts of the tables by the rows in these columns. Mark the parts."""
-        self._forget(marks, frames)
-        for table, frame in frames.items():
-            frame.write.mode("append").partitionBy(*columns).parquet(str(self.out / table.name))
-        with staging(self.out) as staged:
-            for part, mark in marks.items():
-                self._mark(part, mark, staged)
 
     def _forget(self, parts: Iterable[Path], tables: Iterable[FleetTable]) -> None:
         """Delete marks, and then the files that they validate."""
@@ -220,16 +199,6 @@ class PendingParts:
             {part: mark for part, mark in marks.items() if force or saved[part] != mark}, frozenset(changed)
         )
 
-    def without(self, failed_parts: Iterable[Path]) -> dict[Path, Mark]:
-        """The marks of those that have no problem."""
-        failed = set(failed_parts)
-        return {part: mark for part, mark in self.marks.items() if part not in failed}
-
-
-def part_of_cluster(cluster: str) -> Path:
-    """The directory of a cluster within a table."""
-    return Path(directory_of("cluster", cluster))
-
 
 def cluster_of_part(part: Path) -> str:
     """The cluster of the directory of a cluster or scenario within a table."""
@@ -241,6 +210,7 @@ def scenario_of_part(part: Path) -> str:
     return unquote(part.parts[1].partition("=")[2])
 
 
-def part_of_scenario(cluster: str, scenario: str) -> Path:
-    """The directory of a scenario within a table."""
-    return part_of_cluster(cluster) / directory_of("scenario", scenario)
+def part_of(cluster: str, scenario: str | None) -> Path:
+    """The directory of a scenario, or without one of the cluster, within a table."""
+    directory = Path(directory_of("cluster", cluster))
+    return directory if scenario is None else directory / directory_of("scenario", scenario)

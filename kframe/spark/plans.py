@@ -1,39 +1,26 @@
-"""Reassignment plans for the clusters of a fleet: one task reads a whole cluster and makes its plan.
-
-The plans are those of ``kframe.plans.generate``. Executors yield or write the partitions of a plan; the driver only
-sees the summaries.
-"""
+"""Reassignment plans for the clusters of a fleet, which are those of ``kframe.plans.generate``."""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
-from kframe.errors import InputError, SnapshotError
+from kframe.errors import InputError
 from kframe.model.columns import Ragged
 from kframe.model.lists import members
 from kframe.plans.generate import PlanProposal, PlanRequest, plan
 from kframe.plans.generate.report import report_document
 from kframe.plans.generate.sizes import read_weights
-from kframe.registry.registry import Registry, build_registry
 from kframe.snapshot import Snapshot
-from kframe.spark.clusterwise import PROBLEMS, write_clusters
-from kframe.spark.fleet import inputs_of
-from kframe.spark.inputs import ClusterInput
-from kframe.spark.marks import Mark, Marks, PendingParts, Writing, part_of_cluster
-from kframe.spark.opening import Fleet, fingerprint
-from kframe.spark.schema import FLAG, INT, INTS, LONG, TEXT, FleetTable, with_columns_of
-from kframe.spark.tasks import map_inputs
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+from kframe.spark.fleet import fingerprint, inputs_of
+from kframe.spark.plugins import installed
+from kframe.spark.schema import FLAG, INT, INTS, LONG, TEXT, FleetTable
+from kframe.spark.stages import Result, Scenario, Stage
 
 #: A row a cluster: what its plan copies, in ``unit``, and what every plan copies at least. ``gap`` is null where the
 #: request is not met, ``bytes`` without sizes, partitions in too few racks without racks.
@@ -58,24 +45,13 @@ PLAN_MOVES: Final = FleetTable(
     ),
     ("cluster", "topic", "partition"),
 )  # fmt: skip
-#: Rows of a plan in one frame: the first row of a cluster has its ``plan`` or its ``problem``; each has some ``moves``.
-PLANNED: Final = FleetTable(
-    "planned",
-    pa.schema(
-        [*PROBLEMS.schema, ("plan", pa.struct(list(PLANS.schema)[1:])),
-         ("moves", pa.list_(pa.struct(list(PLAN_MOVES.schema)[1:])))]
-    ),
-)  # fmt: skip
-
-#: Partitions in a row of PLANNED, at most.
-_CHUNK_ROWS: Final = 16_384
 _SIZES: Final = ("parquet", "csv", "json")
 
 
 @dataclass(frozen=True)
-class FleetRequest:
-    """The plans of a fleet: ``goals`` are fields of a ``PlanRequest`` for every cluster, ``sizes`` the folder of the
-    sizes of partitions.
+class PlanningStage(Stage):
+    """Makes plans: ``goals`` are fields of a ``PlanRequest`` for every cluster, ``sizes`` the folder of the sizes of
+    partitions.
 
     The sizes of cluster ``east`` are in ``east.parquet``, ``east.csv`` or ``east.json``, as ``read_weights`` reads
     them. ``goal`` and ``cost_terms`` are names of plugins: each executor loads those that are installed there, and in
@@ -88,12 +64,39 @@ class FleetRequest:
     cost_terms: tuple[str, ...] = ()
     plugins_dir: str | None = None
     disabled: tuple[str, ...] = ()
+    tables: tuple[FleetTable, ...] = (PLANS, PLAN_MOVES)
+
+    def settings(self) -> Any:
+        """See ``Stage``."""
+        return repr([getattr(self, field.name) for field in fields(self) if field.name != "tables"])
+
+    def inputs(self, cluster: str, known: str | None) -> str | None:
+        """See ``Stage``. The sizes of a cluster are an input."""
+        if known is None or self.sizes is None:
+            return known
+        try:
+            file = self.sizes_of(cluster)
+        except InputError:
+            return known  # The task reports it.
+        return f"{known}-{fingerprint(inputs_of(str(file)))}"
+
+    def results(
+        self, cluster: str, content: Snapshot, scenarios: Sequence[Scenario], tables: Collection[FleetTable]
+    ) -> Iterator[Result]:
+        """See ``Stage``. Raises PluginError for a goal or cost term that is not installed here."""
+        try:
+            proposal = self.proposal(cluster, content)
+        except InputError as problem:
+            yield str(problem)
+            return
+        rows = {PLANS: plan_row, PLAN_MOVES: move_rows}
+        yield {table: rows[table](cluster, proposal) for table in tables}
 
     def request(self) -> PlanRequest:
         """The request without weights. Raises PluginError for a goal or cost term that is not installed here."""
         terms: dict[str, Any] = {}
         if self.goal is not None or self.cost_terms:
-            registry = _registry(self.disabled, self.plugins_dir)
+            registry = installed(self.disabled, self.plugins_dir)
             terms["goal"] = None if self.goal is None else registry.goal(self.goal)
             terms["cost_terms"] = tuple(map(registry.cost_term, self.cost_terms))
         return PlanRequest(**self.goals, **terms)
@@ -113,24 +116,6 @@ class FleetRequest:
         file = self.sizes_of(cluster)
         weights = None if file is None else read_weights(str(file), snapshot)
         return plan(snapshot, replace(self.request(), weights=weights))
-
-
-@functools.cache
-def _registry(disabled: tuple[str, ...], plugins_dir: str | None) -> Registry:
-    return build_registry(disabled, None if plugins_dir is None else Path(plugins_dir))
-
-
-def plan_cluster(cluster: ClusterInput, fleet_request: FleetRequest) -> tuple[Mapping[FleetTable, pa.Table], list[str]]:
-    """The tables PLANS and PLAN_MOVES of a cluster, and why it cannot be planned.
-
-    Raises SnapshotError if the cluster cannot be read.
-    """
-    snapshot = cluster.snapshot()
-    try:
-        proposal = fleet_request.proposal(cluster.cluster, snapshot)
-    except InputError as problem:
-        return {}, [str(problem)]
-    return {PLANS: plan_row(cluster.cluster, proposal), PLAN_MOVES: move_rows(cluster.cluster, proposal)}, []
 
 
 def plan_row(cluster: str, proposal: PlanProposal) -> pa.Table:
@@ -177,113 +162,5 @@ def move_rows(cluster: str, proposal: PlanProposal) -> pa.Table:
     return pa.table(columns, PLAN_MOVES.schema)
 
 
-def planned(session: SparkSession, clusters: Iterable[ClusterInput], fleet_request: FleetRequest) -> DataFrame:
-    """The plans of clusters as rows of PLANNED. Cache it to read it more than once."""
-
-    def plans_of(inputs: Iterator[ClusterInput]) -> Iterator[pa.RecordBatch]:
-        for cluster in inputs:
-            yield from _planned_rows(cluster, fleet_request)
-
-    return map_inputs(session, list(clusters), plans_of, PLANNED.ddl)
-
-
-def plans(frame: DataFrame) -> DataFrame:
-    """The summaries in rows of PLANNED: PLANS."""
-    return frame.where("plan is not null").select("cluster", "plan.*").select(*PLANS.schema.names)
-
-
-def moves(frame: DataFrame) -> DataFrame:
-    """The partitions in rows of PLANNED: PLAN_MOVES."""
-    from pyspark.sql import functions as f
-
-    return frame.select("cluster", f.inline("moves")).select(*PLAN_MOVES.schema.names)
-
-
-def problems(frame: DataFrame) -> DataFrame:
-    """The clusters without a plan in rows of PLANNED, with their ``problem``."""
-    return frame.where("problem is not null").select("cluster", "problem")
-
-
-@dataclass(frozen=True, slots=True)
-class FleetPlans:
-    """The plans of a fleet as frames of PLANS and PLAN_MOVES, and ``problem`` by ``cluster`` of those without a plan.
-
-    ``changed`` names the clusters that were planned again because their input has changed.
-    """
-
-    plans: DataFrame
-    moves: DataFrame
-    problems: DataFrame
-    changed: tuple[str, ...] = ()
-
-
-@contextmanager
-def plan_fleet(
-    session: SparkSession, fleet: Fleet, fleet_request: FleetRequest, writing: Writing
-) -> Iterator[FleetPlans]:
-    """Plan the clusters that are not written yet, or with ``force`` all, and write their rows of PLANS and PLAN_MOVES.
-
-    Without an output nothing is written, and the frames are those of ``planned``.
-    """
-    names = sorted(fleet.clusters)
-    if writing.out is None:
-        frame = planned(session, [fleet.clusters[name] for name in names], fleet_request).persist()
-        try:
-            yield FleetPlans(plans(frame), moves(frame), problems(frame))
-        finally:
-            frame.unpersist()
-        return
-    store = Marks(writing.out, PLANS.name)
-    marks = {
-        part_of_cluster(name): Mark.of(repr(fleet_request), _fingerprint(fleet, name, fleet_request)) for name in names
-    }
-    writing.planned(store, marks)
-    pending = PendingParts.of(store, marks, writing.force)
-    due = [fleet.clusters[name] for name in names if part_of_cluster(name) in pending.marks]
-    rows = write_clusters(session, store, due, lambda cluster: plan_cluster(cluster, fleet_request), pending.marks)
-    yield FleetPlans(
-        store.read(session, PLANS, marks), store.read(session, PLAN_MOVES, marks),
-        session.createDataFrame(pa.Table.from_pylist(rows, PROBLEMS.schema), PROBLEMS.ddl),
-        tuple(name for name in names if part_of_cluster(name) in pending.changed),
-    )  # fmt: skip
-
-
-def _planned_rows(cluster: ClusterInput, fleet_request: FleetRequest) -> Iterator[pa.RecordBatch]:
-    """The rows of PLANNED of a cluster. Raises SnapshotError for a source that cannot be read."""
-    try:
-        tables, reasons = plan_cluster(cluster, fleet_request)
-    except SnapshotError as problem:
-        if not cluster.ingested:
-            raise
-        tables, reasons = {}, [str(problem)]
-    for reason in reasons:
-        yield _planned_row(cluster.cluster, problem=reason)
-    if not tables:
-        return
-    (row,) = tables[PLANS].drop_columns(["cluster"]).to_pylist()
-    yield _planned_row(cluster.cluster, plan=row)
-    for batch in tables[PLAN_MOVES].drop_columns(["cluster"]).to_batches(max_chunksize=_CHUNK_ROWS):
-        structs = batch.to_struct_array()
-        chunk = pa.ListArray.from_arrays(pa.array([0, len(structs)], INT), structs)
-        columns = {"cluster": pa.array([cluster.cluster], TEXT), "moves": chunk}
-        yield from with_columns_of(PLANNED.schema, pa.table(columns)).to_batches()
-
-
-def _planned_row(cluster: str, **columns: Any) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist([{"cluster": cluster, **columns}], PLANNED.schema)
-
-
 def _list_array(lists: Ragged) -> pa.ListArray:
     return pa.ListArray.from_arrays(pa.array(lists.offsets, INT), pa.array(lists.values, INT))
-
-
-def _fingerprint(fleet: Fleet, cluster: str, fleet_request: FleetRequest) -> str | None:
-    """The fingerprint of a cluster's input, with its sizes; None if it is not known."""
-    known = fleet.inputs.get(cluster)
-    if known is None or fleet_request.sizes is None:
-        return known
-    try:
-        file = fleet_request.sizes_of(cluster)
-    except InputError:
-        return known  # The task reports it.
-    return f"{known}-{fingerprint(inputs_of(str(file)))}"

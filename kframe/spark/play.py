@@ -1,39 +1,29 @@
-"""Play scenarios on shards of clusters.
-
-Every result adds up over the shards of a cluster: lists of changed partitions are concatenated, counts are summed, and
-``announced`` merges batches of requests.
-"""
+"""Scenarios played on clusters, and the tables of their outcomes."""
 
 from __future__ import annotations
 
 import platform
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from itertools import repeat
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
+from kframe.engines.choice import applicable_config, check_config
 from kframe.engines.results.changes import ELR_LISTS
 from kframe.engines.results.health import CONDITIONS as CONDITION_NAMES
 from kframe.engines.results.outcome import ControllerResponse, FailOn
 from kframe.errors import ErrorCode, InputError, PluginError
-from kframe.model.cluster import ClusterState
-from kframe.model.config import ControllerConfig
 from kframe.model.elections import LeaderSelector
 from kframe.model.ids import ElectionKind
-from kframe.model.requests import BatchCause, ControlRequests
-from kframe.registry.registry import Registry, build_registry
 from kframe.snapshot import Snapshot
-from kframe.spark.announced import packed
-from kframe.spark.kraft import config_for, without_features
-from kframe.spark.part import SHARD_WITH_FACTS, parts_of
-from kframe.spark.scenarios import needs_whole, play_scenario
-from kframe.spark.schema import FLAG, INT, INTS, LONG, SCENARIOS, TEXT, FleetTable, with_columns_of
+from kframe.spark.plugins import installed
+from kframe.spark.requests import REQUESTS, request_rows
+from kframe.spark.scenarios import play_scenario
+from kframe.spark.schema import FLAG, INT, INTS, LONG, TEXT, FleetTable, with_columns_of
+from kframe.spark.stages import Result, Scenario, Stage
 from kframe.whatif import Outcome, WhatIf
 
 SHARED: Final = [pa.field("cluster", TEXT), pa.field("scenario", TEXT)]
@@ -92,44 +82,17 @@ IMPACTS: Final = FleetTable(
     ),
     ("cluster", "scenario"),
 )  # fmt: skip
-#: A packed batch of requests of one shard. If ``sent`` is false, the controller would not send this batch at all.
-ANNOUNCED: Final = FleetTable(
-    "announced",
-    pa.schema([*SHARED, ("step", INT), ("cause", INT), ("round", INT), ("sent", FLAG), ("data", pa.binary())]),
-)
-#: The results that can be requested. The columns of PLAYED are lists of their rows without cluster and scenario.
-PARTS: Final = {table.name: table for table in (CHANGES, BROKER_COUNTS, CONDITIONS, IMPACTS, ANNOUNCED)}
-
-
-def _listed(table: FleetTable) -> pa.DataType:
-    return pa.list_(pa.struct(list(_own(table))))
-
-
-def _own(table: FleetTable) -> pa.Schema:
-    """The columns of a part without cluster and scenario."""
-    return pa.schema(list(table.schema)[len(SHARED) :])
-
-
-#: A row for each shard and scenario. Where ``problem`` is not null it says why nothing was played.
-PLAYED: Final = FleetTable(
-    "played",
-    pa.schema([*SHARED, ("problem", TEXT), *((name, _listed(table)) for name, table in PARTS.items())]),
-)
-#: A shard, the facts of its cluster that every shard needs, and the scenarios to play.
-TO_PLAY: Final = FleetTable(
-    "to play",
-    pa.schema(
-        [*SHARD_WITH_FACTS, ("scenarios", pa.list_(pa.struct(list(SCENARIOS.schema)[1:])))]
-    ),
-)  # fmt: skip
+#: What ``kframe spark failover`` and ``requests`` make; the summary is first.
+FAILOVER: Final = (IMPACTS, CHANGES, BROKER_COUNTS, CONDITIONS)
+REQUESTED: Final = (REQUESTS,)
 
 
 @dataclass(frozen=True)
 class EngineSettings:
     """How scenarios are played, as plain data that can be sent to executors.
 
-    It has Kafka's configuration keys, the names of leader selectors with their options, and the names of the PARTS to
-    return. Plugin directories and excluded plugins are those of ``build_registry``.
+    It has Kafka's configuration keys, and the names of leader selectors with their options. Plugin directories and
+    excluded plugins are those of ``build_registry``.
     """
 
     config: Mapping[str, object] = field(default_factory=dict)
@@ -137,23 +100,6 @@ class EngineSettings:
     selector_options: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     plugins_dir: str | None = None
     disabled: tuple[str, ...] = ()
-    parts: tuple[str, ...] = tuple(PARTS)
-
-    def needs_whole_clusters(self) -> bool:
-        """Whether a selector may read several partitions of an election, by ``SelectorSpec.row_by_row``.
-
-        True if a plugin is not installed here: the executors may have it.
-        """
-        if not self.selectors:
-            return False
-        try:
-            known = self._registry().selectors
-        except (PluginError, InputError):
-            return True
-        return not all(name in known and known[name].row_by_row for name in self.selectors)
-
-    def _registry(self) -> Registry:
-        return build_registry(self.disabled, None if self.plugins_dir is None else Path(self.plugins_dir))
 
     def selector_maker(self) -> Callable[[], dict[ElectionKind, LeaderSelector]]:
         """Create the leader selectors, new ones each time, from the plugins of this machine.
@@ -163,120 +109,76 @@ class EngineSettings:
         if not self.selectors:
             return dict
         try:
-            make = partial(self._registry().selectors_for, self.selectors, self.selector_options)
+            registry = installed(self.disabled, self.plugins_dir)
+            make = partial(registry.selectors_for, self.selectors, self.selector_options)
             make()
         except (PluginError, InputError) as problem:
             raise PluginError(f"on {platform.node()}, where a part of the fleet is played: {problem}") from problem
         return make
 
 
-def play(batches: Iterable[pa.RecordBatch], engine: EngineSettings, *, whole: bool = False) -> Iterator[pa.RecordBatch]:
-    """Rows of TO_PLAY as rows of PLAYED, in batches of one row. ``whole``: each row has all of its cluster;
-    that of a KRaft cluster always has.
+@dataclass(frozen=True)
+class ScenarioStage(Stage):
+    """Plays scenarios. ``tables`` are of FAILOVER and REQUESTED; ``bodies``: requests have their encoded bodies."""
 
-    An error of a shard or a scenario becomes a row with a ``problem``. Raises PluginError for a selector that is
-    not installed here, ConfigError for a setting.
-    """
-    ControllerConfig(without_features(engine.config))
-    selectors = engine.selector_maker()
-    for row, part in parts_of(batches):
-        names = Counter(scenario["scenario"] for scenario in row["scenarios"] or ())
-        if row["brokers"] is None:
-            assert isinstance(part, str)
-            yield from (_row(row["cluster"], name, part) for name in names or (None,))
-            continue
-        for name, count in names.items():
-            if count > 1:
-                problem = InputError("table scenarios", f"scenario {name} {count} times", "each name once in a cluster")
-                yield _row(row["cluster"], name, str(problem))
-        scenarios = [scenario for scenario in row["scenarios"] or () if names[scenario["scenario"]] == 1]
-        is_whole = whole or (isinstance(part, Snapshot) and part.is_kraft)
-        for scenario, tables in zip(scenarios, play_part(scenarios, part, engine, selectors, is_whole), strict=False):
-            yield _row(row["cluster"], scenario["scenario"], tables)
+    tables: tuple[FleetTable, ...]
+    engine: EngineSettings = field(default_factory=EngineSettings)
+    bodies: bool = False
 
+    def settings(self) -> Any:
+        """See ``Stage``."""
+        return [asdict(self.engine), self.bodies]
 
-def play_part(
-    scenarios: Iterable[Mapping[str, Any]], part: Snapshot | str, engine: EngineSettings,
-    selectors: Callable[[], dict[ElectionKind, LeaderSelector]], whole: bool,
-) -> Iterator[dict[str, pa.RecordBatch] | str]:  # fmt: skip
-    """The results of each row of SCENARIOS, by the names of PARTS, or why it was not played."""
-    if isinstance(part, str):
-        yield from repeat(part)
-        return
-    for scenario in scenarios:
-        if needs_whole(scenario) and not whole:
-            yield f"{scenario['verb']} on a part of the cluster: it needs the whole (whole=True)"
-            continue
-        recorder = BatchRecorder("announced" in engine.parts)
-        try:
-            whatif = WhatIf(part, config_for(engine.config, part), selectors(), batches=recorder.batch)
-            whatif.step_completed = recorder.end_step
-            outcome = play_scenario(whatif, scenario)
-        except InputError as problem:
-            yield str(problem)
-            continue
-        yield {name: _MAKERS[name](outcome, recorder) for name in engine.parts}
+    def results(
+        self, cluster: str, content: Snapshot, scenarios: Sequence[Scenario], tables: Collection[FleetTable]
+    ) -> Iterator[Result]:
+        """See ``Stage``. Raises PluginError for a selector that is not installed here, ConfigError for a setting."""
+        check_config(self.engine.config)
+        selectors = self.engine.selector_maker()
+        config = applicable_config(self.engine.config, content)
+        for scenario in scenarios:
+            assert scenario is not None
+            try:
+                whatif = WhatIf(content, config, selectors())
+                if REQUESTS in tables:
+                    whatif.engine.record_batches(bodies=self.bodies)
+                outcome = play_scenario(whatif, scenario)
+            except InputError as problem:
+                yield str(problem)
+                continue
+            yield {table: _with_key(_ROWS[table.name](outcome), table, cluster, scenario) for table in tables}
 
 
-class BatchRecorder:
-    """Records the batches of a what-if, step by step."""
-
-    def __init__(self, enabled: bool = True) -> None:
-        """Record batches only if ``enabled``."""
-        self._enabled = enabled
-        self._step = 1
-        self._recorded: list[tuple[int, BatchCause, int, bytes]] = []
-
-    def batch(self, cluster: ClusterState, requests: ControlRequests) -> None:
-        """Record a batch that is sent."""
-        if self._enabled:
-            key = (self._step, requests.cause)
-            sequence = sum(1 for step, cause, _, _ in self._recorded if (step, cause) == key)
-            self._recorded.append((*key, sequence, packed(cluster, requests)))
-
-    def end_step(self, done: int) -> None:
-        """End a step. Also record that the shard has no LIVE_BROKERS batch, because the merged batch is sent only if
-        all shards have one."""
-        if not any((step, cause) == (done, BatchCause.LIVE_BROKERS) for step, cause, _, _ in self._recorded):
-            self._recorded.append((done, BatchCause.LIVE_BROKERS, 0, b""))
-        self._step = done + 1
-
-    def rows(self) -> pa.RecordBatch:
-        """Rows of ANNOUNCED."""
-        steps, causes, rounds, data = zip(*self._recorded, strict=True)
-        columns = [
-            steps,
-            [int(cause_) for cause_ in causes],
-            rounds,
-            [bool(cause_) for cause_ in data],
-            data,
-        ]
-        return _batch(ANNOUNCED, columns)
+def _with_key(rows: pa.Table, table: FleetTable, cluster: str, scenario: Mapping[str, Any]) -> pa.Table:
+    """Rows with their cluster and scenario, as rows of a table."""
+    names = {"cluster": cluster, "scenario": scenario["scenario"]}
+    columns = {name: pa.repeat(pa.scalar(value, TEXT), rows.num_rows) for name, value in names.items()}
+    columns |= dict(zip(rows.column_names, rows.columns, strict=True))
+    return with_columns_of(table.schema, pa.table(columns))
 
 
-def _changes(outcome: Outcome, _recorder: BatchRecorder) -> pa.RecordBatch:
-    table = with_columns_of(_own(CHANGES), outcome.to_arrow())
-    return _batch(CHANGES, [column.combine_chunks() for column in table.columns])
-
-
-def _broker_counts(outcome: Outcome, _recorder: BatchRecorder) -> pa.RecordBatch:
+def _broker_counts(outcome: Outcome) -> pa.Table:
     before, after = outcome.before, outcome.after
-    columns: list[Any] = [outcome.broker_ids, list(outcome.racks), before.registered != 0, after.registered != 0]
-    for count in ("leaders", "preferred", "replicas", "in_sync"):  # Attributes of ClusterHealth.
-        columns += [getattr(before, count).astype(np.int64), getattr(after, count).astype(np.int64)]
-    return _batch(BROKER_COUNTS, columns)
+    columns: dict[str, Any] = {
+        "broker_id": outcome.broker_ids, "rack": pa.array(outcome.racks, TEXT),
+        "registered_before": before.registered != 0, "registered_after": after.registered != 0,
+    }  # fmt: skip
+    counts = ("leaders", "preferred", "replicas", "in_sync")  # Attributes of ClusterHealth.
+    loads = [getattr(health, count) for count in counts for health in (before, after)]
+    return pa.table(columns | dict(zip(LOADS, loads, strict=True)))
 
 
-def _conditions(outcome: Outcome, _recorder: BatchRecorder) -> pa.RecordBatch:
-    stages = [("before", outcome.before.counts()), *((step.name, step.counts) for step in outcome.steps)]
-    columns: list[Any] = [
-        list(range(len(stages))),
-        [name for name, _ in stages],
-        [int(np.count_nonzero(outcome.before.counted))] * len(stages),
+def _conditions(outcome: Outcome) -> pa.Table:
+    states: list[tuple[str, Mapping[str, int | None], ControllerResponse | None]] = [
+        ("before", outcome.before.counts(), None),
+        *((step.name, step.counts, step.response) for step in outcome.steps),
     ]
-    columns += [[counts[condition] for _, counts in stages] for condition in CONDITION_NAMES]
-    columns.append([0, *(not_done(step.response) for step in outcome.steps)])
-    return _batch(CONDITIONS, columns)
+    partitions = int(np.count_nonzero(outcome.before.counted))
+    rows = [
+        {"step": number, "name": name, "partitions": partitions, **counts, "not_done": not_done(response)}
+        for number, (name, counts, response) in enumerate(states)
+    ]
+    return pa.Table.from_pylist(rows, pa.schema(list(CONDITIONS.schema)[len(SHARED) :]))
 
 
 def not_done(response: ControllerResponse | None) -> int:
@@ -289,35 +191,16 @@ def not_done(response: ControllerResponse | None) -> int:
     return int(np.count_nonzero(~np.isin(response.codes, not_errors)))
 
 
-def _impacts(outcome: Outcome, _recorder: BatchRecorder) -> pa.RecordBatch:
+def _impacts(outcome: Outcome) -> pa.Table:
     impact = asdict(outcome.impact)
-    counts = [impact[name] for name in IMPACT_COUNTS] + [outcome.count_of(name) for name in FailOn]
-    record_bytes = None if impact["records"] is None else impact["bytes"]
-    return _batch(IMPACTS, [[value] for value in (*counts, impact["records"], record_bytes, outcome.rules)])
+    row = {name: impact[name] for name in IMPACT_COUNTS}
+    row |= dict(zip(FINDINGS, map(outcome.count_of, FailOn), strict=True))
+    row |= {"records": impact["records"], "record_bytes": None if impact["records"] is None else impact["bytes"]}
+    return pa.Table.from_pylist([row | {"rules": outcome.rules}], pa.schema(list(IMPACTS.schema)[len(SHARED) :]))
 
 
-_MAKERS: Final[dict[str, Callable[[Outcome, BatchRecorder], pa.RecordBatch]]] = {
-    CHANGES.name: _changes, BROKER_COUNTS.name: _broker_counts, CONDITIONS.name: _conditions, IMPACTS.name: _impacts,
-    ANNOUNCED.name: lambda _, recorder: recorder.rows(),
+#: Makes the rows of each table, without cluster and scenario.
+_ROWS: Final[Mapping[str, Callable[[Outcome], pa.Table]]] = {
+    CHANGES.name: Outcome.to_arrow, BROKER_COUNTS.name: _broker_counts, CONDITIONS.name: _conditions,
+    IMPACTS.name: _impacts, REQUESTS.name: request_rows,
 }  # fmt: skip
-
-
-def _batch(table: FleetTable, columns: list[Any]) -> pa.RecordBatch:
-    schema = _own(table)
-    arrays = [
-        column if isinstance(column, pa.Array) else pa.array(column, field.type)
-        for column, field in zip(columns, schema, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-def _row(cluster: str, scenario: str | None, result: dict[str, pa.RecordBatch] | str) -> pa.RecordBatch:
-    problem, parts = (result, {}) if isinstance(result, str) else (None, result)
-    columns = [pa.array([text], TEXT) for text in (cluster, scenario, problem)]
-    for name, table in PARTS.items():
-        rows = parts.get(name)
-        if rows is None:
-            columns.append(pa.nulls(1, _listed(table)))
-        else:
-            columns.append(pa.ListArray.from_arrays(pa.array([0, rows.num_rows], pa.int32()), rows.to_struct_array()))
-    return pa.RecordBatch.from_arrays(columns, schema=PLAYED.schema)

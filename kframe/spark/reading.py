@@ -21,11 +21,9 @@ from kframe.snapshot.faults import FaultNotes
 from kframe.snapshot.manifest import file_of
 from kframe.spark.pushdown import Condition, cluster_may_match, filter_batch, groups_to_read
 from kframe.spark.rows import partition_rows, rows_of
-from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, QUARANTINE, TEXT, TOPICS, WHOLE, FleetTable, to_stream
+from kframe.spark.schema import PARTITIONS, QUARANTINE, FleetTable
 from kframe.spark.sources import SnapshotSource
 
-#: What WHOLE holds.
-WHOLE_TABLES: Final = (PARTITIONS, BROKERS, TOPICS, CLUSTERS)
 #: Row groups of a piece: half a million partitions of a directory that kframe wrote.
 GROUPS_OF_PIECE: Final = 4
 
@@ -119,24 +117,7 @@ def _batches(piece: Piece, request: ReadRequest) -> Iterator[pa.RecordBatch]:
         snapshot = read_tolerantly(source)[0] if request.tolerant else read_snapshot(source.path)
         if snapshot is None:
             return
-        if request.table == WHOLE:
-            for table in WHOLE_TABLES:
-                yield from (_packed(table, batch) for batch in rows_of(snapshot, source.cluster, table))
-        else:
-            yield from rows_of(snapshot, source.cluster, request.table)
-
-
-def _packed(table: FleetTable, rows: pa.RecordBatch) -> pa.RecordBatch:
-    """A row of WHOLE."""
-    columns = [rows["cluster"][:1], pa.array([table.name], TEXT), pa.array([to_stream(rows)], pa.binary())]
-    return pa.RecordBatch.from_arrays(columns, schema=WHOLE.schema)
-
-
-def unpack_tables(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The rows that rows of WHOLE contain. All are of the same table."""
-    for batch in batches:
-        for data in batch["data"]:
-            yield from pa.ipc.open_stream(data.as_buffer())
+        yield from rows_of(snapshot, source.cluster, request.table)
 
 
 def _groups(source: SnapshotSource, conditions: Sequence[Condition]) -> list[int] | None:

@@ -1,6 +1,6 @@
 """Outcomes of scenarios in a fleet, summed by cluster, broker, rack and topic, as frames.
 
-The tables come from ``failover``'s functions, or from files by ``written``. Numbers are of partitions unless a column
+The tables come from ``kframe.spark.whatif``, or from files by ``written``. Numbers are of partitions unless a column
 says otherwise, null where they are not known.
 """
 
@@ -15,12 +15,10 @@ import pyarrow as pa
 
 from kframe.engines.results.health import CONDITIONS as CONDITION_NAMES
 from kframe.errors import InputError
-from kframe.spark.failover import total
 from kframe.spark.marks import LeftOutPart, Marks, cluster_of_part, scenario_of_part
 from kframe.spark.play import BROKER_COUNTS, CHANGES, CONDITIONS, IMPACT_COUNTS, IMPACTS, LOADS, RECORD_COUNTS, SHARED
 from kframe.spark.requests import REQUESTS
 from kframe.spark.schema import LONG, TEXT, FleetTable
-from kframe.spark.stages import FAILOVER, REQUESTED
 from kframe.whatif.files import new_figure, write_figure
 
 if TYPE_CHECKING:
@@ -89,23 +87,29 @@ class Played:
 
 def written(session: SparkSession, path: str) -> Played:
     """The tables that ``kframe spark failover --out`` and ``requests --out`` wrote. Raises InputError if none."""
-    store = Marks(path, IMPACTS.name)
-    tables = FAILOVER.written(session, path)
-    if not tables and store.left_out():
-        tables = {table: store.read(session, table, ()) for table in FAILOVER.makers}
-    if not tables:
+    store, requests_store = Marks(path, IMPACTS.name), Marks(path, REQUESTS.name)
+    parts, requests_parts = store.parts(2), requests_store.parts(2)
+    if not parts and not store.left_out():
         expected = "a directory that kframe spark failover --out wrote"
         raise InputError(path, "nothing played" if Path(path).is_dir() else "no such directory", expected)
-    requests = REQUESTED.written(session, path).get(REQUESTS)
-    played = {(cluster_of_part(part), scenario_of_part(part)) for part in store.parts(2)}
+    requests = requests_store.read(session, REQUESTS, requests_parts) if requests_parts else None
+    played = {(cluster_of_part(part), scenario_of_part(part)) for part in parts}
     clusters = frozenset(cluster for cluster, _ in played)
     left_out = tuple(
         part for part in store.left_out()
         if (part.cluster not in clusters if part.scenario is None else (part.cluster, part.scenario) not in played)
     )  # fmt: skip
-    return Played(
-        tables[CHANGES], tables[BROKER_COUNTS], tables[CONDITIONS], tables[IMPACTS], requests, clusters, left_out
+    changes, broker_counts, conditions, impacts = (
+        store.read(session, table, parts) for table in (CHANGES, BROKER_COUNTS, CONDITIONS, IMPACTS)
     )
+    return Played(changes, broker_counts, conditions, impacts, requests, clusters, left_out)
+
+
+def total(name: str) -> Column:
+    """The sum of a column. Null if any of it is."""
+    from pyspark.sql import functions as f
+
+    return f.when(f.count(name) == f.count(f.lit(1)), f.sum(name)).alias(name)
 
 
 def by_cluster(played: Played) -> DataFrame:

@@ -98,7 +98,7 @@ def snapshot_of(partitions: pa.Table, brokers: pa.Table, topics: pa.Table, clust
     facts = cluster_partitions(ordered, where, kraft_mode, kraft)
     defaults = configs_of(facts_row["broker_default_configs"], f"{where} field broker_default_configs")
     snapshot = Snapshot(
-        tuple(broker_facts(row, where) for row in brokers.sort_by("broker_id").to_pylist()), topic_facts, facts,
+        _brokers(brokers, where), topic_facts, facts,
         Source(facts_row["source_format"] or "cluster", facts_row["source_name"] or ""),
         facts_row["cluster_id"], facts_row["controller_id"], facts_row["controller_epoch"],
         defaults, dict(facts_row["provenance"] or ()), kraft=kraft,
@@ -112,6 +112,14 @@ def snapshot_of(partitions: pa.Table, brokers: pa.Table, topics: pa.Table, clust
     check_snapshot(snapshot, locate)
     check_brokers_listed(snapshot, where)
     return snapshot
+
+
+def _brokers(table: pa.Table, where: str) -> tuple[BrokerFacts, ...]:
+    brokers = tuple(broker_facts(row, where) for row in table.sort_by("broker_id").to_pylist())
+    for facts, after in pairwise(brokers):
+        if facts.broker_id == after.broker_id:
+            raise SnapshotError(f"{where} table brokers", f"broker {facts.broker_id} twice", "each broker once")
+    return brokers
 
 
 def check_keys(partitions: pa.Table, where: str) -> None:

@@ -26,17 +26,8 @@ from kframe.whatif import Outcome, WhatIf
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-#: Verbs with the same outcome on shards as on a whole cluster in ZooKeeper mode; for an election only if it names no
-#: partition. The others need all topics and partitions, or the counter of broker epochs.
-ON_SHARDS: Final = (Verb.FAIL, Verb.SHUTDOWN, Verb.ELECT)
 _PARQUET: Final = ".parquet"
 _LISTS: Final = ("brokers", "racks", "names")
-
-
-def needs_whole(scenario: Mapping[str, Any]) -> bool:
-    """Whether a row of SCENARIOS can only be played on a whole cluster."""
-    known = tuple(Verb)
-    return scenario["verb"] in known and (scenario["verb"] not in ON_SHARDS or bool(scenario["names"]))
 
 
 def play_scenario(whatif: WhatIf, scenario: Mapping[str, Any]) -> Outcome:

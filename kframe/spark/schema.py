@@ -108,8 +108,8 @@ CLUSTERS: Final = FleetTable(
     ),
     ("cluster",),
 )  # fmt: skip
-#: All tables of a cluster in one, read in one go: ``data`` is an Arrow stream of rows of the table ``name``.
-WHOLE: Final = FleetTable("whole", pa.schema([("cluster", TEXT), ("name", TEXT), ("data", pa.binary())]))
+#: The tables that a cluster is read from.
+CLUSTER_TABLES: Final = (PARTITIONS, BROKERS, TOPICS, CLUSTERS)
 #: A scenario of a cluster. ``verb`` is a value of ``kframe.whatif.Verb``; ``brokers`` and ``racks`` are its targets;
 #: ``together`` makes it one event; ``election`` is the election type. ``names`` are the topics to create or delete, or
 #: the partitions of an election (``orders-3``; all if empty or null). ``plan`` is a reassignment as Kafka's JSON.

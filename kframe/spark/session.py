@@ -22,7 +22,7 @@ _QUIET: Final = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
 }
-#: The size of batches between the JVM and Python: a part of a shard's partitions, and the shards of a task. Bytes have
+#: The size of batches between the JVM and Python: a part of the partitions of a cluster, or packed clusters. Bytes have
 #: no limit: Spark 4 would measure the batch before each row, and would fill the offsets of null lists anew each time.
 #: That took minutes for 70,000 partitions without ELR.
 _BATCHES: Final = {

@@ -7,7 +7,7 @@ import os
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from pyspark.sql.datasource import (
@@ -23,13 +23,14 @@ from kframe.model.texts import short_repr
 from kframe.model.whole_numbers import parse_whole
 from kframe.spark.pushdown import Condition, condition
 from kframe.spark.reading import GROUPS_OF_PIECE, Piece, ReadRequest, pieces, read_piece
-from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, QUARANTINE, TOPICS, WHOLE, FleetTable, spark_type
+from kframe.spark.schema import CLUSTER_TABLES, PARTITIONS, QUARANTINE, FleetTable, spark_type
 from kframe.spark.sources import find_sources
 from kframe.spark.writing import OutputTarget, commit, discard, stage
 
-TABLES: Final[Mapping[str, FleetTable]] = {
-    table.name: table for table in (PARTITIONS, BROKERS, TOPICS, CLUSTERS, QUARANTINE, WHOLE)
-}  # fmt: skip
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TABLES: Final[Mapping[str, FleetTable]] = {table.name: table for table in (*CLUSTER_TABLES, QUARANTINE)}
 #: Spark's own words for what to do about bad records.
 _MODES: Final[Mapping[str, bool]] = {"FAILFAST": False, "PERMISSIVE": True}
 _FLAGS: Final[Mapping[str, bool]] = {"false": False, "true": True}
@@ -181,3 +182,12 @@ def _check_schema(schema: Any, table: FleetTable) -> None:
     expected = sorted((field.name, spark_type(field.type)) for field in table.schema)
     if actual != expected:
         raise InputError(f"the schema of table {table.name}", short_repr(dict(actual)), short_repr(dict(expected)))
+
+
+def register(spark: SparkSession) -> None:
+    """Make the format ``kframe`` known to a session, and let filters reach its option ``pushdown``.
+
+    Executors need kframe installed, as they do for everything here.
+    """
+    spark.dataSource.register(KframeSource)
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")

@@ -1,248 +1,284 @@
-"""Stages of the pipeline that play scenarios, written by cluster and scenario. A rerun resumes them.
+"""Stages of the pipeline: what is made of each cluster of a fleet, by one task that reads the whole cluster.
 
-Stages may share a directory: each has its own tables and its own marks (``kframe.spark.marks``), named by its summary.
-What has no mark, or one of another scenario, setting or input, is done again. The directory must be the same one for
-the driver and all executors.
+A task has whole clusters, or one cluster with a part of its scenarios. Nothing is shuffled. With an output directory
+each result is written and marked as soon as it is complete (``kframe.spark.marks``), and a rerun makes what has no mark
+or another one. The directory must be the same one for the driver and all executors.
 """
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
-from dataclasses import asdict, dataclass, replace
+import logging
+import math
+import uuid
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from kframe.errors import InputError
-from kframe.spark import failover
+from kframe.errors import InputError, SnapshotError
+from kframe.snapshot import Snapshot
 from kframe.spark.fleet import staging
 from kframe.spark.inputs import ClusterInput
-from kframe.spark.marks import LeftOutPart, Mark, Marks, PendingParts, Writing, part_of_scenario
+from kframe.spark.marks import LeftOutPart, Mark, Marks, PendingParts, Writing, part_of
 from kframe.spark.opening import Fleet
-from kframe.spark.play import ANNOUNCED, BROKER_COUNTS, CHANGES, CONDITIONS, IMPACTS, EngineSettings
-from kframe.spark.requests import REQUESTS
-from kframe.spark.scenarios import needs_whole
-from kframe.spark.schema import SCENARIOS, FleetTable
-from kframe.spark.whole import WHOLE_ROWS, Output, play_on_spark, read_summary, units_of
+from kframe.spark.schema import SCENARIOS, TEXT, FleetTable, to_stream
+from kframe.spark.session import interpreted
+from kframe.spark.tasks import map_inputs, tasks_max
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: Makes a table of rows of PLAYED, the facts of clusters and the engine.
-Maker: TypeAlias = "Callable[[DataFrame, DataFrame, EngineSettings], DataFrame]"
-_Row: TypeAlias = dict[str, Any]
+#: A row of SCENARIOS; None where a stage has no scenarios.
+Scenario: TypeAlias = "Mapping[str, Any] | None"
+#: The tables of a cluster, or of a scenario on it; the problem if it has none.
+Result: TypeAlias = "Mapping[FleetTable, pa.Table] | str"
 #: A cluster and a scenario.
-_Pair: TypeAlias = tuple[str, str]
-#: The summary of a cluster and scenario: its rows, as a table or as RESULTS has them; the problems if it was not
-#: played; None if it was written.
-_Summary: TypeAlias = "pa.Table | bytes | tuple[str, ...] | None"
+_Pair: TypeAlias = tuple[str, str | None]
+
+#: A row a result. ``data`` is an Arrow stream of its summary; null where that was written, or for a ``problem``.
+RESULTS: Final = FleetTable(
+    "results",
+    pa.schema([("cluster", TEXT), ("scenario", TEXT), ("problem", TEXT), ("data", pa.binary())]),
+    ("cluster", "scenario"),
+)
+
+
+class ReadableCluster(Protocol):
+    """A cluster that can be read as a whole."""
+
+    @property
+    def cluster(self) -> str | None:
+        """Its name."""
+
+    @property
+    def ingested(self) -> bool:
+        """Whether an error in it is a problem of this cluster alone. Other errors end the job."""
+
+    def snapshot(self) -> Snapshot:
+        """The validated cluster. Raises SnapshotError."""
+
+    def tables(self) -> dict[str, pa.Table]:
+        """Its tables by name, without validation. Raises SnapshotError."""
+
+
+class Stage:
+    """What is made of each cluster, as plain data that can be sent to executors."""
+
+    tables: tuple[FleetTable, ...]
+    """All tables that it makes; the first is the summary."""
+
+    def settings(self) -> Any:
+        """All that its results depend on besides the input, as plain data."""
+        return None
+
+    def inputs(self, cluster: str, known: str | None) -> str | None:
+        """The fingerprint of all inputs of a cluster. ``known`` is that of the cluster itself; None if unknown."""
+        return known
+
+    def read(self, cluster: ReadableCluster) -> Any:
+        """What ``results`` needs of a cluster. Raises SnapshotError."""
+        return cluster.snapshot()
+
+    def results(
+        self, cluster: str, content: Any, scenarios: Sequence[Scenario], tables: Collection[FleetTable]
+    ) -> Iterator[Result]:
+        """A result of each scenario with these tables. ``content`` is what ``read`` has returned."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A cluster, and the scenarios on it that one task plays."""
+
+    cluster: ClusterInput
+    scenarios: tuple[Scenario, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Where results are written. ``staged`` is a directory there for files that are not complete yet."""
+
+    path: str
+    staged: str
+    marks: Mapping[Path, Mark]
 
 
 @dataclass(frozen=True, slots=True)
 class StageResult:
-    """The result of a stage: the rows of its summary, and the problems of clusters or scenarios (rows of cluster,
-    scenario, problem). ``changed`` names the clusters that were played again because their input has changed."""
+    """The result of a stage: its summary, and the problems (rows of cluster, scenario, problem).
+
+    ``changed`` names the clusters that were done again because their input has changed; ``pairs`` are the clusters and
+    scenarios that were requested.
+    """
 
     table: FleetTable
-    problems: tuple[_Row, ...]
+    problems: tuple[dict[str, Any], ...]
     changed: tuple[str, ...]
-    parts: Callable[[], Iterator[pa.Table]]
-    """The summary of each cluster and scenario that could be played, ascending by the table's key."""
-    pairs: frozenset[_Pair] = frozenset()
-    """The clusters and scenarios that were to be played."""
-    store: Marks | None = None
+    pairs: frozenset[_Pair]
+    store: Marks | None
     """The marks of the output directory, if there is one."""
+    _results: DataFrame
+    """Rows of RESULTS; those with ``data`` are the summary where nothing is written."""
 
     @property
     def clusters(self) -> set[str]:
-        """The clusters that have scenarios."""
+        """The clusters that were requested."""
         return {cluster for cluster, _ in self.pairs}
 
-    def write_left_out(self, parts: Iterable[LeftOutPart], clusters: Set[str]) -> None:
-        """Save the clusters and scenarios without rows, and why, in the output directory, if any, for ``report``."""
-        if self.store is not None:
-            self.store.write_left_out(parts, clusters, {scenario for _, scenario in self.pairs})
+    def parts(self) -> Iterator[pa.Table]:
+        """The summary of each cluster and scenario that has one, ascending by the table's key."""
+        order = [(name, "ascending") for name in self.table.key]
+        for rows in self._stored() if self.store is None else self._written(self.store):
+            yield rows.sort_by(order) if order else rows
 
-    def rows(self) -> Iterator[_Row]:
+    def rows(self) -> Iterator[dict[str, Any]]:
         """The summary, row by row. Holds the rows of one cluster and scenario at a time."""
         for part in self.parts():
             yield from part.to_pylist()
 
+    def write_left_out(self, parts: Iterable[LeftOutPart], clusters: Set[str]) -> None:
+        """Save the clusters and scenarios without rows, and why, in the output directory, if any, for ``report``."""
+        if self.store is not None:
+            scenarios = {scenario for _, scenario in self.pairs if scenario is not None}
+            self.store.write_left_out(parts, clusters, scenarios)
 
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """The tables of one stage, the PARTS that they need, and the table that is its summary."""
+    def _written(self, store: Marks) -> Iterator[pa.Table]:
+        for part in (part_of(*pair) for pair in sorted(self.pairs)):
+            if store[part] is not None:
+                yield store.rows(self.table, part)
 
-    makers: Mapping[FleetTable, Maker]
-    parts: tuple[str, ...]
-    summary: FleetTable
-    encoded: bool = False
-    """Whether encoded bodies are kept. Stages with the same tables differ in it."""
+    def _stored(self) -> Iterator[pa.Table]:
+        made = self._results.where("data is not null").orderBy("cluster", "scenario").select("data")
+        for (data,) in made.toLocalIterator():
+            yield pa.ipc.open_stream(bytes(data)).read_all().cast(self.table.schema)
 
-    def play(
-        self, session: SparkSession, fleet: Fleet, scenarios: pa.Table, engine: EngineSettings, writing: Writing,
-        whole_rows: int = WHOLE_ROWS,
-    ) -> StageResult:  # fmt: skip
-        """Play everything that is not written yet, or with force everything, and write it.
 
-        One task plays a cluster of up to ``whole_rows`` partitions, or several tasks with some scenarios each. Larger
-        clusters in ZooKeeper mode follow one by one, cut into shards. Clusters and scenarios with a problem are left
-        out. The driver holds one row for each scenario of each cluster. Raises InputError for a repeated scenario, or a
-        scenario of an unknown cluster.
-        """
-        names = fleet.names()
-        rows_by_pair = _scenarios_by_cluster(names, scenarios)
-        engine_of_stage = replace(engine, parts=self.parts)
-        marks = {
-            part_of_scenario(*pair): Mark.of([row, asdict(engine_of_stage), "encoded" if self.encoded else ""],
-                                             fleet.inputs.get(pair[0]))
-            for pair, row in rows_by_pair.items()
-        }  # fmt: skip
-        store = None if writing.out is None else Marks(writing.out, self.summary.name)
-        if store is not None:
-            writing.planned(store, marks)
-        pending = PendingParts.of(store, marks, writing.force)
-        todo: dict[str, list[tuple[_Row, Mark]]] = {}
-        for pair, row in rows_by_pair.items():
-            part = part_of_scenario(*pair)
-            if part in pending.marks:
-                todo.setdefault(pair[0], []).append((row, pending.marks[part]))
-        large = {name: todo.pop(name) for name in sorted(todo) if _is_large(fleet.clusters.get(name), whole_rows)}
-        summaries = self._play_whole(session, fleet, todo, engine_of_stage, writing)
-        for name, pairs in large.items():
-            summaries.update(self._play_sharded(session, fleet, name, pairs, engine_of_stage, store))
-        problems = tuple(
-            {"cluster": pair[0], "scenario": pair[1], "problem": text}
-            for pair, result in sorted(summaries.items()) if isinstance(result, tuple)
-            for text in result
-        )  # fmt: skip
-        changed = sorted({pair[0] for pair in rows_by_pair if part_of_scenario(*pair) in pending.changed})
-        return StageResult(
-            self.summary, problems, tuple(changed), lambda: self._parts(sorted(rows_by_pair), summaries, store),
-            frozenset(rows_by_pair), store,
-        )  # fmt: skip
+@contextmanager
+def run_stage(
+    session: SparkSession, fleet: Fleet, stage: Stage, writing: Writing, scenarios: pa.Table | None = None
+) -> Iterator[StageResult]:
+    """Do a stage for each cluster, or each of the ``scenarios`` (rows of SCENARIOS) on its clusters.
 
-    def _play_whole(
-        self, session: SparkSession, fleet: Fleet, todo: Mapping[str, list[tuple[_Row, Mark]]], engine: EngineSettings,
-        writing: Writing,
-    ) -> dict[_Pair, _Summary]:  # fmt: skip
-        """Play clusters that one task can hold each, in one job."""
-        units = units_of(fleet.clusters, todo)
-        if writing.out is None:
-            # Make only the summary.
-            parts = tuple(name for name in self.parts if name in (self.summary.name, ANNOUNCED.name))
-            output = Output((self.summary,), self.summary, self.encoded)
-            return _summaries(play_on_spark(session, units, replace(engine, parts=parts), output))
-        out = str(Path(writing.out).absolute())
-        with staging(Path(out)) as staged:
-            output = Output(tuple(self.makers), self.summary, self.encoded, out, str(staged))
-            return _summaries(play_on_spark(session, units, engine, output))
+    Does what is not written yet, or with force everything, and writes it. Clusters and scenarios with a problem are
+    left out. Raises InputError for a repeated scenario, or a scenario of an unknown cluster.
+    """
+    rows_by_pair = _scenarios_by_pair(fleet.names(), scenarios)
+    summary = stage.tables[0]
+    inputs = {name: stage.inputs(name, fleet.inputs.get(name)) for name in fleet.names()}
+    marks = {part_of(*pair): Mark.of([row, stage.settings()], inputs[pair[0]]) for pair, row in rows_by_pair.items()}
+    store = None if writing.out is None else Marks(writing.out, summary.name)
+    if store is not None:
+        writing.planned(store, marks)
+    pending = PendingParts.of(store, marks, writing.force)
+    due: dict[str, list[Scenario]] = {}
+    for pair, row in rows_by_pair.items():
+        if part_of(*pair) in pending.marks:
+            due.setdefault(pair[0], []).append(row)
+    units = units_of(fleet.clusters, due, tasks_max(session))
+    changed = tuple(sorted({pair[0] for pair in rows_by_pair if part_of(*pair) in pending.changed}))
+    with interpreted(session), _played(session, units, stage, pending.marks, writing.out) as results:
+        failed = results.where("problem is not null").select("cluster", "scenario", "problem").toArrow().to_pylist()
+        problems = sorted(failed, key=lambda row: (row["cluster"], row["scenario"] or ""))
+        yield StageResult(summary, tuple(problems), changed, frozenset(rows_by_pair), store, results)
 
-    def _play_sharded(
-        self, session: SparkSession, fleet: Fleet, cluster: str, pairs: list[tuple[_Row, Mark]], engine: EngineSettings,
-        store: Marks | None,
-    ) -> dict[_Pair, _Summary]:  # fmt: skip
-        """Play one cluster in shards, on all cores."""
-        tables = {name: table.where(table["cluster"] == cluster) for name, table in fleet.tables.items()}
-        all_played = _played(session, tables, [row for row, _ in pairs], engine).persist()
+
+@contextmanager
+def _played(
+    session: SparkSession, units: list[Unit], stage: Stage, marks: Mapping[Path, Mark], out: str | None
+) -> Iterator[DataFrame]:
+    """The rows of RESULTS of units, played once."""
+    if out is None:
+        results = _results(session, units, stage, None).persist()
         try:
-            problems: dict[str, set[str]] = {}
-            for row in failover.problems(all_played).toArrow().to_pylist():
-                problems.setdefault(row["scenario"], set()).add(row["problem"])
-            summaries: dict[_Pair, _Summary] = {
-                (cluster, name): tuple(sorted(texts)) for name, texts in problems.items()
-            }
-            marks = {row["scenario"]: mark for row, mark in pairs if row["scenario"] not in problems}
-            valid = all_played.where(all_played["scenario"].isin(sorted(marks)))
-            facts = failover.cluster_facts(tables["brokers"], tables["clusters"])
-            if store is None:
-                rows = self.makers[self.summary](valid, facts, engine).toArrow()
-                return summaries | {(cluster, name): rows.filter(pc.equal(rows["scenario"], name)) for name in marks}
-            frames = {table: make(valid, facts, engine) for table, make in self.makers.items()}
-            parts = {part_of_scenario(cluster, name): mark for name, mark in marks.items()}
-            store.write(frames, parts, ("cluster", "scenario"))
-            return summaries
+            yield results
         finally:
-            all_played.unpersist()
-
-    def _parts(
-        self, pairs: Iterable[_Pair], summaries: Mapping[_Pair, _Summary], store: Marks | None
-    ) -> Iterator[pa.Table]:
-        order = [(name, "ascending") for name in self.summary.key]
-        for pair in pairs:
-            rows = summaries.get(pair)
-            if store is not None:
-                part = part_of_scenario(*pair)
-                if store[part] is not None:
-                    yield store.rows(self.summary, part).sort_by(order)
-            elif isinstance(rows, bytes):
-                yield read_summary(rows, self.summary).sort_by(order)
-            elif isinstance(rows, pa.Table):
-                yield rows.sort_by(order)
-
-    def written(self, session: SparkSession, out: str) -> dict[FleetTable, DataFrame]:
-        """The tables of all clusters and scenarios that are whole in ``out``. None if there are none."""
-        store = Marks(out, self.summary.name)
-        parts = store.parts(2)
-        return {table: store.read(session, table, parts) for table in self.makers} if parts else {}
+            results.unpersist()
+        return
+    path = Path(out).absolute()
+    with staging(path) as staged:
+        played = _results(session, units, stage, Output(str(path), str(staged), marks)).toArrow()
+    yield session.createDataFrame(played, RESULTS.ddl)
 
 
-def _is_large(cluster: ClusterInput | None, whole_rows: int) -> bool:
-    return cluster is None or cluster.is_cut(whole_rows)
+def _results(session: SparkSession, units: list[Unit], stage: Stage, output: Output | None) -> DataFrame:
+    def plays(inputs: Iterator[Unit]) -> Iterator[pa.RecordBatch]:
+        return play_units(inputs, stage, output)
+
+    return map_inputs(session, units, plays, RESULTS.ddl)
 
 
-def _summaries(rows: Iterable[Mapping[str, Any]]) -> dict[_Pair, _Summary]:
-    return {(row["cluster"], row["scenario"]): row["data"] if row["problem"] is None else (row["problem"],)
-            for row in rows}  # fmt: skip
+def units_of(
+    clusters: Mapping[str, ClusterInput], due: Mapping[str, Sequence[Scenario]], tasks: int
+) -> list[Unit]:  # fmt: skip
+    """The scenarios of each cluster as units of work, the largest clusters first.
+
+    Several units have parts of the scenarios of a cluster that is more than its share of the work of ``tasks`` tasks.
+    """
+    sizes = {name: max(clusters[name].partitions or 0, 1) for name in due}
+    share = sum(sizes[name] * len(rows) for name, rows in due.items()) / tasks
+    units = []
+    for name in sorted(due, key=lambda name: (-sizes[name], name)):
+        rows = due[name]
+        count = min(len(rows), math.ceil(sizes[name] * len(rows) / share))
+        bounds = [len(rows) * number // count for number in range(count + 1)]
+        units += [Unit(clusters[name], tuple(rows[first:last])) for first, last in pairwise(bounds)]
+    return units
 
 
-def _scenarios_by_cluster(known: set[str], scenarios: pa.Table) -> dict[_Pair, _Row]:
-    """The scenarios of each cluster, its own and those of every cluster, by names of cluster and scenario."""
-    rows_by_pair: dict[_Pair, _Row] = {}
+def play_units(units: Iterable[Unit], stage: Stage, output: Output | None = None) -> Iterator[pa.RecordBatch]:
+    """Do a stage for units, one after another. Rows of RESULTS.
+
+    Raises SnapshotError for a source that cannot be read, PluginError for a plugin that is not installed here, and
+    ConfigError for a setting.
+    """
+    tables = stage.tables[:1] if output is None else stage.tables
+    for unit in units:
+        name = unit.cluster.cluster
+        for scenario, result in results_of(unit.cluster, stage, unit.scenarios, tables):
+            row: dict[str, Any] = dict.fromkeys(RESULTS.schema.names) | {"cluster": name}
+            row["scenario"] = scenario_name = None if scenario is None else scenario["scenario"]
+            if isinstance(result, str):
+                row["problem"] = result
+            elif output is None:
+                row["data"] = to_stream(result[tables[0]])
+            else:
+                part = part_of(name, scenario_name)
+                staged = Path(output.staged) / uuid.uuid4().hex
+                Marks(output.path, tables[0].name).put(part, result, output.marks[part], staged)
+            yield pa.RecordBatch.from_pylist([row], RESULTS.schema)
+
+
+def results_of(
+    cluster: ReadableCluster, stage: Stage, scenarios: Sequence[Scenario], tables: Collection[FleetTable]
+) -> Iterator[tuple[Scenario, Result]]:
+    """Each scenario with its result on a cluster, which is read once."""
+    # The log has a line for every election without a leader; the rows say the same.
+    logging.getLogger("kframe.statechange").setLevel(logging.CRITICAL)
+    try:
+        content = stage.read(cluster)
+    except SnapshotError as problem:
+        if not cluster.ingested:
+            raise
+        yield from ((scenario, str(problem)) for scenario in scenarios)
+        return
+    yield from zip(scenarios, stage.results(cluster.cluster or "", content, scenarios, tables), strict=True)
+
+
+def _scenarios_by_pair(names: set[str], scenarios: pa.Table | None) -> dict[_Pair, Scenario]:
+    """The scenarios of each cluster, its own and those of every cluster. Without ``scenarios``, each cluster."""
+    if scenarios is None:
+        return {(name, None): None for name in sorted(names)}
+    rows_by_pair: dict[_Pair, Scenario] = {}
     for row in scenarios.select(SCENARIOS.schema.names).to_pylist():
-        for cluster in sorted(known) if row["cluster"] is None else [row["cluster"]]:
+        for cluster in sorted(names) if row["cluster"] is None else [row["cluster"]]:
             pair = cluster, row["scenario"]
-            if cluster not in known:
+            if cluster not in names:
                 raise InputError(f"scenario {pair[1]}", f"cluster {cluster}", "a cluster of the fleet, or none for all")
             if pair in rows_by_pair:
                 raise InputError(f"scenario {pair[1]}", f"another of that name for cluster {cluster}", "each name once")
             rows_by_pair[pair] = {**row, "cluster": cluster}
     return rows_by_pair
-
-
-def _played(
-    session: SparkSession, tables: Mapping[str, DataFrame], rows: list[_Row], engine: EngineSettings
-) -> DataFrame:
-    """Rows of PLAYED of one cluster. Scenarios of ``needs_whole`` are played on the whole cluster, others on shards."""
-
-    def play(scenario_rows: list[_Row], whole: bool) -> DataFrame:
-        scenarios = session.createDataFrame(pa.Table.from_pylist(scenario_rows, SCENARIOS.schema), SCENARIOS.ddl)
-        partitions, brokers, clusters = (tables[name] for name in ("partitions", "brokers", "clusters"))
-        return failover.played(partitions, brokers, clusters, scenarios, engine, whole=whole)
-
-    if engine.needs_whole_clusters():
-        return play(rows, True)
-    on_shards, on_whole = ([row for row in rows if needs_whole(row) is whole] for whole in (False, True))
-    frames = [play(group, whole) for group, whole in ((on_shards, False), (on_whole, True)) if group]
-    return functools.reduce(lambda left, right: left.union(right), frames)
-
-
-#: What ``kframe spark failover`` writes.
-FAILOVER: Final = Stage(
-    {
-        CHANGES: lambda played, _facts, _engine: failover.changes(played),
-        BROKER_COUNTS: lambda played, _facts, _engine: failover.broker_counts(played),
-        CONDITIONS: lambda played, _facts, _engine: failover.conditions(played),
-        IMPACTS: lambda played, _facts, _engine: failover.impacts(played),
-    },
-    (CHANGES.name, BROKER_COUNTS.name, CONDITIONS.name, IMPACTS.name),
-    IMPACTS,
-)
-#: What ``kframe spark requests`` writes, without and with the encoded bodies.
-REQUESTED: Final = Stage({REQUESTS: failover.requests}, (ANNOUNCED.name,), REQUESTS)
-REQUESTED_ENCODED: Final = Stage(
-    {REQUESTS: functools.partial(failover.requests, keep=True)}, (ANNOUNCED.name,), REQUESTS, encoded=True
-)

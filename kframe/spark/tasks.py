@@ -30,8 +30,7 @@ class InputTasks:
     @staticmethod
     def of(session: SparkSession, inputs: int) -> InputTasks:
         """As many tasks as inputs, or as the session can use."""
-        partitions = int(str(session.conf.get("spark.sql.shuffle.partitions")))
-        return InputTasks(inputs, max(1, min(inputs, _OF_SHUFFLE_PARTITION * partitions, _TASKS_MAX)))
+        return InputTasks(inputs, max(1, min(inputs, tasks_max(session))))
 
     def frame(self, session: SparkSession) -> DataFrame:
         """A row a task, each in a partition of its own."""
@@ -42,6 +41,12 @@ class InputTasks:
         for batch in batches:
             for task in batch["id"].to_pylist():
                 yield from range(task, self.inputs, self.tasks)
+
+
+def tasks_max(session: SparkSession) -> int:
+    """How many tasks a job in a session can use."""
+    partitions = int(str(session.conf.get("spark.sql.shuffle.partitions")))
+    return min(_OF_SHUFFLE_PARTITION * partitions, _TASKS_MAX)
 
 
 def map_inputs(

@@ -11,28 +11,19 @@ import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from kframe.errors import EXISTS, InputError
-from kframe.model.lists import distinct_values
 from kframe.snapshot import Snapshot, write_snapshot
-from kframe.snapshot.facts import own_configs
 from kframe.snapshot.manifest import MANIFEST_FILE
 from kframe.spark.fleet import read_part
-from kframe.spark.kraft import KRAFT, ZOOKEEPER
-from kframe.spark.rows import check_keys, partition_facts, snapshot_of
-from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, TOPICS
+from kframe.spark.inferred import completed
+from kframe.spark.rows import check_keys, snapshot_of
+from kframe.spark.schema import BROKERS, CLUSTER_TABLES, CLUSTERS, PARTITIONS, TOPICS
 from kframe.spark.sources import check_cluster_name
-
-_PROVENANCE: Final = (
-    ("brokers.registered", "written from partitions alone; brokers that lead or are in a led partition's ISR are live"),
-    ("brokers.rack", "written from partitions alone"),
-    ("topics.configs", "written from partitions alone: only the two that a controller goes by"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,52 +112,10 @@ def cluster_snapshot(cluster: str, partitions: pa.Table, fleet: str | None) -> S
     Raises SnapshotError if the partitions are not whole or contradict themselves, or the fleet does not know it.
     """
     check_keys(partitions, f"cluster {cluster}")
-    if fleet is not None:
-        tables = {table: read_part(Path(fleet), table, cluster) for table in (CLUSTERS, BROKERS, TOPICS)}
-        return snapshot_of(partitions, tables[BROKERS], tables[TOPICS], tables[CLUSTERS])
-    # Only KRaft clusters have ELRs. Their directories are positions in a list that partitions lack.
-    mode = ZOOKEEPER if partitions["elr"].null_count == partitions.num_rows else KRAFT
-    index = partitions.schema.get_field_index("directories")
-    field = partitions.schema.field(index)
-    partitions = partitions.set_column(index, field, pa.nulls(partitions.num_rows, field.type))
-    row = {"cluster": cluster, "source_format": "spark", "source_name": cluster, "provenance": list(_PROVENANCE)}
-    clusters = pa.Table.from_pylist([{**row, "mode": mode}], CLUSTERS.schema)
-    return snapshot_of(partitions, _named_brokers(cluster, partitions), _named_topics(cluster, partitions), clusters)
-
-
-def _named_brokers(cluster: str, partitions: pa.Table) -> pa.Table:
-    facts = partition_facts(partitions, f"cluster {cluster}", kraft=True)
-    named = [lists.values for lists in (facts.replicas, *facts.lists().values()) if lists is not None]
-    live = np.empty(0, np.int32)
-    if facts.leader is not None and facts.isr is not None:
-        led = np.flatnonzero(facts.leader >= 0)
-        live = distinct_values(np.concatenate([facts.leader[led], facts.isr.take(led).values]))
-    ids = distinct_values(np.concatenate([*named, live]))
-    rows = [
-        {"cluster": cluster, "broker_id": broker_id, "registered": broker_id in set(live.tolist()) or None}
-        for broker_id in ids.tolist()
-    ]
-    return pa.Table.from_pylist(rows, BROKERS.schema)
-
-
-def _named_topics(cluster: str, partitions: pa.Table) -> pa.Table:
-    names = partitions["topic"].combine_chunks().dictionary_encode()
-    first = np.unique(names.indices.to_numpy(), return_index=True)[1]
-    first_rows = partitions.take(pa.array(first))
-    columns = {name: first_rows[name].to_pylist() for name in ("topic_id", "deleting", "configs_known")}
-    settings = (first_rows[name].to_pylist() for name in ("unclean", "min_insync_replicas"))
-    known = [
-        list(config.items()) if is_known else None
-        for config, is_known in zip(map(own_configs, *settings), columns["configs_known"], strict=True)
-    ]
-    return pa.table(
-        {
-            "cluster": [cluster] * len(first), "topic": first_rows["topic"].to_pylist(),
-            "partition_count": np.bincount(names.indices.to_numpy()).astype(np.int32),
-            "topic_id": columns["topic_id"], "deleting": columns["deleting"], "configs": known,
-        },
-        TOPICS.schema,
-    )  # fmt: skip
+    known = () if fleet is None else (CLUSTERS, BROKERS, TOPICS)
+    tables = {table.name: read_part(Path(fleet or ""), table, cluster) for table in known}
+    tables = completed(cluster, {PARTITIONS.name: partitions, **tables})
+    return snapshot_of(*(tables[table.name] for table in CLUSTER_TABLES))
 
 
 def _check_target(target: OutputTarget, name: str) -> None:

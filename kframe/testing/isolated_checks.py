@@ -20,7 +20,7 @@ from typing import Any, Final, TypeAlias
 from kframe.registry.registry import Registry, build_registry
 from kframe.registry.specs import CostTermSpec, GoalSpec, SelectorSpec
 from kframe.testing.placement_checks import PLACEMENT_CHECKS, run_placement_checks
-from kframe.testing.selector_checks import Finding, check_doc, check_name, checks_of, run_checks
+from kframe.testing.selector_checks import CHECKS, Finding, check_doc, check_name, run_checks
 
 #: Offers that are checked without kframe-simulator.
 CheckedSpec: TypeAlias = SelectorSpec | CostTermSpec | GoalSpec
@@ -30,7 +30,7 @@ TIMEOUT_S: Final = 60.0
 
 def check_isolated(
     name: str, disabled: Collection[str] = (), plugins_dir: Path | None = None, timeout_s: float = TIMEOUT_S, *,
-    row_by_row: bool = False, kind: type[CheckedSpec] = SelectorSpec,
+    kind: type[CheckedSpec] = SelectorSpec,
 ) -> list[Finding]:  # fmt: skip
     """Run all checks on the offer called ``name`` in a child process; return a finding for each.
 
@@ -46,7 +46,6 @@ def check_isolated(
             "disabled": list(disabled),
             "plugins_dir": None if plugins_dir is None else str(plugins_dir.resolve()),
             "report": str(report),
-            "row_by_row": row_by_row,
         }
         command = [sys.executable, "-m", "kframe.testing.isolated_checks", json.dumps(settings)]
         try:
@@ -55,7 +54,7 @@ def check_isolated(
         except subprocess.TimeoutExpired:
             outcome = f"the process was stopped after {timeout_s:g} s"
         findings = [Finding(**json.loads(line)) for line in report.read_text().splitlines()]
-    checks: Sequence[Callable[..., None]] = checks_of(row_by_row) if kind is SelectorSpec else PLACEMENT_CHECKS
+    checks: Sequence[Callable[..., None]] = CHECKS if kind is SelectorSpec else PLACEMENT_CHECKS
     for check in checks[len(findings) :]:
         findings.append(Finding(check_name(check), check_doc(check), outcome))
         outcome = "not run"
@@ -68,7 +67,7 @@ def findings_of(registry: Registry, spec: CheckedSpec) -> Iterator[Finding]:
         return run_placement_checks(lambda: registry.cost_term(spec.name))
     if isinstance(spec, GoalSpec):
         return run_placement_checks(lambda: registry.goal(spec.name))
-    return run_checks(lambda: registry.selector(spec.name), spec.kinds, row_by_row=spec.row_by_row)
+    return run_checks(lambda: registry.selector(spec.name), spec.kinds)
 
 
 def main(argument: str) -> None:

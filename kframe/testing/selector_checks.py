@@ -40,12 +40,9 @@ class Finding:
     problem: str | None
 
 
-def run_checks(make: Maker, kinds: Sequence[ElectionKind], *, row_by_row: bool = False) -> Iterator[Finding]:
-    """Run every check, and with ``row_by_row`` the check of this promise (``SelectorSpec``); yield each result.
-
-    A check fails if the selector or its maker raises.
-    """
-    return findings(checks_of(row_by_row), make, kinds)
+def run_checks(make: Maker, kinds: Sequence[ElectionKind]) -> Iterator[Finding]:
+    """Run every check; yield each result. A check fails if the selector or its maker raises."""
+    return findings(CHECKS, make, kinds)
 
 
 def findings(
@@ -126,21 +123,6 @@ def check_single_broker_batches(make: Maker, kinds: Sequence[ElectionKind]) -> N
         _require(not elected.any(), f"in {kind.name} elections it elects a leader where no replica is eligible")
 
 
-def check_row_by_row(make: Maker, kinds: Sequence[ElectionKind]) -> None:
-    """It chooses for a single partition as in a batch. Seed and topic indexes do not matter."""
-    selector = make()
-    for batch in _batches(kinds):
-        batch_choices = _choices(selector, batch)
-        single_choices = np.concatenate(
-            [_choices(selector, _single_partition(batch, position)) for position in range(len(batch))]
-        )
-        wrong = np.flatnonzero(batch_choices != single_choices)
-        _require(
-            not len(wrong),
-            f"in {batch.kind.name} elections it chooses differently for {counted(len(wrong), 'partition')}",
-        )
-
-
 #: The checks of every selector, in the order in which they run.
 CHECKS: Final[tuple[Check, ...]] = (
     check_is_named,
@@ -150,11 +132,6 @@ CHECKS: Final[tuple[Check, ...]] = (
     check_leaves_the_batch_alone,
     check_single_broker_batches,
 )
-
-
-def checks_of(row_by_row: bool) -> tuple[Check, ...]:
-    """The checks of a selector that promises ``row_by_row`` or not."""
-    return (*CHECKS, check_row_by_row) if row_by_row else CHECKS
 
 
 def _require(holds: bool, problem: str) -> None:
@@ -180,20 +157,6 @@ def _choices(selector: LeaderSelector, batch: ElectionBatch) -> Int32:
         return run_selector(selector.name, selector, batch)
     except SelectorFault as fault:
         raise AssertionError(f"in {batch.kind.name} elections it {fault.problem}") from fault
-
-
-def _single_partition(batch: ElectionBatch, position: int) -> ElectionBatch:
-    """A single partition of a batch. Seed and topic index differ, as in the batch of another cluster."""
-    row = slice(position, position + 1)
-    slots = slice(*batch.candidates.offsets[position : position + 2].tolist())
-    names = {"rows", "partition", "leader", "leader_epoch", "unclean_allowed"}
-    columns: dict[str, Any] = {name: getattr(batch, name)[row] for name in names}
-    return replace(
-        batch, **columns, topic=np.ones(1, np.int32), topic_names=("", batch.topic_names[batch.topic[position]]),
-        candidates=batch.candidates.take(np.array([position])), isr=batch.isr.take(np.array([position])),
-        eligible=batch.eligible[slots], in_sync=batch.in_sync[slots], may_lead=batch.may_lead[slots],
-        seed=batch.seed ^ 0x5AFF,
-    )  # fmt: skip
 
 
 def _without_eligible(batch: ElectionBatch) -> ElectionBatch:

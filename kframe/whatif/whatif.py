@@ -5,7 +5,7 @@ A snapshot knows its mode, and ``engine_of`` takes the engine of that mode. Outc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 from uuid import UUID
 
@@ -39,7 +39,6 @@ from kframe.snapshot.controllers import broker_refusal, node_text
 
 if TYPE_CHECKING:
     from kframe.core.selectors.leader_selection import FaultKind
-    from kframe.engines.zookeeper.observe import BatchWatch
     from kframe.model.config import ControllerConfig
     from kframe.model.elections import LeaderSelector
     from kframe.model.events import ElectionType, TopicPartition
@@ -65,10 +64,9 @@ class WhatIf:
         config: Mapping[str, object] | None = None,
         selectors: Mapping[ElectionKind, LeaderSelector] | None = None,
         clock: Clock | None = None,
-        batches: BatchWatch | None = None,
     ) -> None:
         """Take a cluster over as it stands; the arguments, and what is raised: see ``engine_of``."""
-        self._take(engine_of(snapshot, config, selectors, clock, batches))
+        self._take(engine_of(snapshot, config, selectors, clock))
         self.snapshot = snapshot
 
     @classmethod
@@ -86,8 +84,6 @@ class WhatIf:
         self._racks = {facts.broker_id: facts.rack for facts in engine.snapshot.brokers}
         self.step_progress: Progress = ignore_progress
         """Called with (done, total) steps, and repeatedly during long steps."""
-        self.step_completed: Callable[[int], None] = lambda _: None
-        """Called with the number of each completed step, from 1."""
 
     @property
     def config(self) -> ControllerConfig:
@@ -139,8 +135,7 @@ class WhatIf:
             events = engine.take_events() if report.events is None else report.events
             after = report.health or engine.health()
             findings = {what: union(findings[what], new) for what, new in FailOn.new_conditions(before, after).items()}
-            outcomes.append(StepOutcome(name, events, after.counts(), report.response))
-            self.step_completed(done)
+            outcomes.append(StepOutcome(name, events, after.counts(), report.response, engine.take_batches()))
             self.step_progress(done, len(steps))
         changes = engine.changes((before, after))
         findings[FailOn.DATA_LOSS] = lost = np.zeros(len(cluster.partitions), np.bool_)

@@ -33,8 +33,8 @@ PRINTED: Final[Mapping[str, tuple[tuple[object, ...], ...]]] = {
         ("plan", "generate", HEALTHY, "--rebalance"),
         ("plan", "generate", DEGRADED, "--remove-brokers", "4", "--fix-racks"),
     ),
-    "kframe.plugin/v1": (("plugins", "show", "rack-spread"), ("plugins", "show", "simulator")),
-    "kframe.plugins/v1": (("plugins", "list"),),
+    "kframe.plugin/v2": (("plugins", "show", "rack-spread"), ("plugins", "show", "simulator")),
+    "kframe.plugins/v2": (("plugins", "list"),),
     "kframe.plugins.check/v1": (("plugins", "check", "rack-spread"),),
     "kframe.scenario-check/v1": (("scenario", "check", SCENARIO),),
     "kframe.schemas/v1": (("schema",),),
@@ -89,7 +89,7 @@ TESTED_BY: Final = {
     "kframe.spark-report-cluster/v1": "tests/spark/test_report_commands.py",
     "kframe.spark-report-rack/v1": "tests/spark/test_report_commands.py",
     "kframe.spark-report-topic/v1": "tests/spark/test_report_commands.py",
-    "kframe.spark-requests/v1": "tests/spark/test_play_commands.py",
+    "kframe.spark-requests/v2": "tests/spark/test_play_commands.py",
     "kframe.spark-sweep/v1": "tests/spark/test_report_commands.py",
     "kframe.spark-violations/v1": "tests/spark/test_commands.py",
 }
@@ -212,12 +212,13 @@ def test_unknown_schema_error_lists_schemas() -> None:
 def test_fleet_row_types_match_table_columns() -> None:
     pytest.importorskip("pyarrow")
     from kframe.spark.ingest import INGESTED
+    from kframe.spark.play import IMPACTS
     from kframe.spark.report import REPORTS
+    from kframe.spark.requests import REQUESTS
     from kframe.spark.rules import VIOLATIONS
-    from kframe.spark.stages import FAILOVER, REQUESTED
 
-    tables = {"ingest": INGESTED, "violations": VIOLATIONS, "impacts": FAILOVER.summary, "requests": REQUESTED.summary}
-    tables |= {f"report-{by}": report.table for by, report in REPORTS.items()}
+    tables = {"ingest/v1": INGESTED, "violations/v1": VIOLATIONS, "impacts/v1": IMPACTS, "requests/v2": REQUESTS}
+    tables |= {f"report-{by}/v1": report.table for by, report in REPORTS.items()}
     for name, table in tables.items():
-        fields = DOCUMENTS[f"kframe.spark-{name}/v1"].type().__struct_encode_fields__
+        fields = DOCUMENTS[f"kframe.spark-{name}"].type().__struct_encode_fields__
         assert sorted(fields) == sorted(table.schema.names), name

@@ -59,7 +59,7 @@ def leaders(selector: LeaderSelector, seed: int, registry: Registry) -> list[lis
 @pytest.mark.parametrize("name", NAMES)
 def test_example_selectors_pass_checks(registry: Registry, name: str) -> None:
     kinds = registry.selectors[name].kinds
-    findings = list(run_checks(lambda: registry.selector(name), kinds, row_by_row=registry.selectors[name].row_by_row))
+    findings = list(run_checks(lambda: registry.selector(name), kinds))
     assert findings[-1].check == "row-by-row"
     assert [finding.problem for finding in findings if finding.problem] == []
 

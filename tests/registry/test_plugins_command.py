@@ -87,7 +87,7 @@ def test_list(folder: Path) -> None:
 
 def test_json_list_has_all_columns_of_table(folder: Path) -> None:
     document = as_json(run("list", "--plugins-dir", folder, "--no-plugin", "unsafe", "-o", "json"))
-    assert document["schema"] == "kframe.plugins/v1"
+    assert document["schema"] == "kframe.plugins/v2"
     plugins = {row["plugin"]: row for row in document["rows"]}
     assert plugins["unsafe"]["state"] == "disabled"
     assert plugins["broken"]["error"] == "ZeroDivisionError: division by zero"
@@ -95,7 +95,7 @@ def test_json_list_has_all_columns_of_table(folder: Path) -> None:
         "plugin": "safe", "distribution": str(folder / "safe.py"), "source": "plugins dir", "state": "loaded",
         "error": None,
         "selectors": [{
-            "name": "abstain", "tier": "scalar", "kinds": ["OFFLINE"], "row_by_row": False, "doc": "Nobody.",
+            "name": "abstain", "tier": "scalar", "kinds": ["OFFLINE"], "doc": "Nobody.",
             "options": [{"name": "rack", "type": "str", "default": "a", "doc": "The rack to prefer."}],
         }],
         "stores": [{"name": "nowhere", "doc": "Loses everything."}],
@@ -124,7 +124,7 @@ def test_show(folder: Path, name: str) -> None:
 
 def test_show_as_json(folder: Path) -> None:
     document = as_json(run("show", "broken", "--plugins-dir", folder, "-o", "json"))
-    assert document["schema"] == "kframe.plugin/v1"
+    assert document["schema"] == "kframe.plugin/v2"
     assert document["error"] == "ZeroDivisionError: division by zero"
 
 

@@ -98,21 +98,6 @@ def test_contract_requires_a_factory() -> None:
         SelectorContract().make_selector()
 
 
-@pytest.mark.parametrize("selector", SHIPPED, ids=lambda selector: selector.name)
-def test_shipped_selectors_depend_on_single_partitions(selector: LeaderSelector) -> None:
-    assert "row-by-row" not in failed(list(run_checks(lambda: selector, SHIPPED[selector], row_by_row=True)))
-
-
-@pytest.mark.parametrize("act", [
-    lambda batch, leader: leader.__setitem__(len(leader) // 2, -1),
-    lambda batch, leader: leader.fill(-1) if batch.seed % 2 else None,
-    lambda batch, leader: leader.__setitem__(batch.topic == 1, -1),
-], ids=["place in the batch", "seed", "topic index"])  # fmt: skip
-def test_dependence_on_other_partitions_is_detected(act: Callable[[ElectionBatch, Int32], Any]) -> None:
-    findings = list(run_checks(lambda: Acting(act), OFFLINE, row_by_row=True))
-    assert failed(findings).keys() == {"row-by-row"}
-
-
 PLUGIN = """
 import ctypes
 from kframe.plugin import SIGNATURE, ElectionKind, NativeFunction, SelectorSpec, Tier, hookimpl

@@ -16,7 +16,7 @@ from kframe.snapshot.generate import generate
 IDS: Final = (0, 3, 7, 1_000, 2**31 - 2, 2**31 - 1)
 DOWN: Final = 7
 TOPICS, PARTITIONS = 15, 6
-#: Partitions of the only topic of ``wide``: more than Spark's batches and kframe's shards have.
+#: Partitions of the only topic of ``wide``: more than Spark's batches have.
 WIDE: Final = 70_000
 
 

@@ -15,13 +15,13 @@ from pathlib import Path
 
 import pyarrow as pa
 
+import kframe.spark
 from kframe.snapshot.generate import generate
-from kframe.spark import failover
 from kframe.spark.schema import PARTITIONS
 from kframe.spark.session import session
 from tests.spark import jvm
-from tests.spark.sharding import assert_same_rows, reference_rows, scenario
-from tests.spark.test_failover import everything, frames, scenario_frame
+from tests.spark.outcomes import assert_same_rows, reference_rows, scenario
+from tests.spark.test_functions import frames, rows_in, without_problems
 
 
 def main(directory: Path) -> None:
@@ -34,12 +34,12 @@ def main(directory: Path) -> None:
     spark = session("local-cluster[2,1,512]", app_name="kframe-killed", conf=conf)
     spark.sparkContext.setLogLevel("OFF")
     snapshot = generate(2_000, 6, racks=3)
-    partitions, brokers, clusters = frames(spark, {"east": snapshot}, cuts=4)
-    deadly = partitions.mapInArrow(lambda batches: _killing(batches, directory), PARTITIONS.ddl)
-    scenarios = scenario_frame(spark, [scenario(brokers=[2])])
-    played = failover.played(deadly, brokers, clusters, scenarios, target=500).persist()
-    results = everything(played, failover.cluster_facts(brokers, clusters))
-    assert_same_rows(results, reference_rows(snapshot, scenario(brokers=[2])))
+    fleet = frames(spark, {"east": snapshot})
+    deadly = fleet["partitions"].mapInArrow(lambda batches: _killing(batches, directory), PARTITIONS.ddl)
+    played = kframe.spark.whatif(fleet | {"partitions": deadly}, brokers=[2], table="changes")
+    results = {"changes": without_problems(rows_in(played))}
+    expected = reference_rows(snapshot, scenario(brokers=[2], name="fail-2"))
+    assert_same_rows(results, {"changes": expected["changes"]})
     killed = sorted(file.name for file in directory.iterdir() if file.suffix == ".killed")
     print(json.dumps({"killed": killed, "rows": {name: len(rows) for name, rows in results.items()}}))
     spark.stop()

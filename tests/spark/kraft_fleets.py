@@ -13,7 +13,7 @@ from kframe.model.kraft.directory_ids import LOST, UNASSIGNED
 from kframe.model.kraft.ids import ELR_VERSION, METADATA_VERSION, MetadataLevel
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.snapshot import Snapshot, Source
-from tests.spark.sharding import scenario
+from tests.spark.outcomes import scenario
 from tests.whatif.kraft_samples import FEATURES, directory
 
 IDS = (1, 2, 3, 5, 8)

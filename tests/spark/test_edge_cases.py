@@ -13,22 +13,21 @@ from pyarrow import compute, parquet
 
 from kframe.snapshot import Snapshot, read_snapshot
 from kframe.spark import report
-from kframe.spark.marks import Writing
+from kframe.spark.marks import Marks, Writing
 from kframe.spark.opening import open_fleet
-from kframe.spark.play import BROKER_COUNTS, CHANGES, CONDITIONS, IMPACTS, EngineSettings
+from kframe.spark.play import BROKER_COUNTS, CHANGES, CONDITIONS, FAILOVER, IMPACTS, REQUESTED, ScenarioStage
 from kframe.spark.requests import REQUESTS
 from kframe.spark.rows import rows_of
 from kframe.spark.rules import ClusterContext, RegisteredBrokers, shared_topic_ids, violations
 from kframe.spark.scenarios import broker_scenarios, rack_scenarios
 from kframe.spark.schema import BROKERS, CLUSTERS, FLAG, PARTITIONS, TOPICS, FleetTable
-from kframe.spark.stages import FAILOVER, REQUESTED, Stage
-from kframe.spark.sweeping import FAILURES, Sweeping
-from kframe.spark.whole import WHOLE_ROWS
+from kframe.spark.stages import run_stage
+from kframe.spark.sweeping import FAILURES, SweepStage
 from kframe.whatif import WhatIf
 from tests.cli.running import kframe
 from tests.spark.edge_cases import IDS, WIDE, fleet
 from tests.spark.fleets import snapshot_directory
-from tests.spark.sharding import Rows, assert_same_rows, reference_rows, scenario
+from tests.spark.outcomes import Rows, assert_same_rows, reference_rows, scenario
 from tests.spark.test_sweeping import reference_sweep
 
 pytestmark = pytest.mark.usefixtures("spark")
@@ -65,7 +64,7 @@ def ordered(rows: Rows) -> list[str]:
 
 
 def test_validate(clusters: Mapping[str, Snapshot], ingested: Path, tmp_path: Path) -> None:
-    """With ``--out`` each cluster is validated as a whole, without it in groups of topics."""
+    """With and without ``--out``."""
     expected: Rows = []
     for name, snapshot in clusters.items():
         topics = table(snapshot, name, TOPICS)
@@ -84,7 +83,7 @@ def test_sweep(clusters: Mapping[str, Snapshot], ingested: Path, tmp_path: Path)
     result = kframe("spark", "sweep", ingested, "--out", tmp_path / "out", "-o", "json")
     expected: Rows = []
     for name, snapshot in clusters.items():
-        expected += reference_sweep(snapshot, Sweeping(), name)
+        expected += reference_sweep(snapshot, SweepStage(), name)
     assert result.exit_code == 0, result.output
     written = parquet.read_table(tmp_path / "out" / FAILURES.name)
     columns = [name for name in FAILURES.schema.names if name != "problem"]
@@ -112,42 +111,27 @@ def expected(clusters: Mapping[str, Snapshot]) -> dict[str, Rows]:
     return tables
 
 
-#: ``test_spark_equals_one_machine`` compares the tables of a failover in shards and its requests, too.
-@pytest.mark.parametrize(
-    "stage, whole_rows",
-    [
-        pytest.param(FAILOVER, WHOLE_ROWS, id="failover-whole"),
-        pytest.param(FAILOVER, 50, id="failover-sharded", marks=pytest.mark.extended),
-        pytest.param(REQUESTED, WHOLE_ROWS, id="requests-whole"),
-        pytest.param(REQUESTED, 50, id="requests-sharded", marks=pytest.mark.extended),
-    ],
-)
+@pytest.mark.parametrize("tables", [FAILOVER, REQUESTED], ids=["failover", "requests"])
 def test_failover_and_requests(
     clusters: Mapping[str, Snapshot], ingested: Path, expected: Mapping[str, Rows], spark: Any, tmp_path: Path,
-    stage: Stage, whole_rows: int,
+    tables: tuple[FleetTable, ...],
 ) -> None:  # fmt: skip
-    """Clusters of more than ``whole_rows`` partitions are split into shards: the wide and the mixed one.
-
-    Requests are encoded for shards of the mixed one alone, because the encoding does not depend on the size.
-    """
-    out = str(tmp_path / "out")
-    opened = open_fleet(spark, str(ingested))
-    skipped = "wide" if stage is REQUESTED and whole_rows < len(clusters["mixed"]) else None
-    played = scenarios({name: snapshot for name, snapshot in clusters.items() if name != skipped})
-    result = stage.play(spark, opened, played, EngineSettings(), Writing(out), whole_rows)
-    assert result.problems == ()
-    expected_rows = {
-        name: [{**row, "encoded": None} if "encoded" in row else row for row in rows if row["cluster"] != skipped]
-        for name, rows in expected.items()
-    }
-    assert ordered(list(result.rows())) == ordered(expected_rows[stage.summary.name])
-    assert [tuple(row[name] for name in stage.summary.key) for row in result.rows()] == sorted(
-        tuple(row[name] for name in stage.summary.key) for row in expected_rows[stage.summary.name]
+    out, summary, stage = str(tmp_path / "out"), tables[0], ScenarioStage(tables)
+    opened, played = open_fleet(spark, str(ingested)), scenarios(clusters)
+    rows = {name: [{**row, "encoded": None} if "encoded" in row else row for row in rows]
+            for name, rows in expected.items()}  # fmt: skip
+    with run_stage(spark, opened, stage, Writing(out), played) as result:
+        assert result.problems == ()
+        listed = list(result.rows())
+    assert ordered(listed) == ordered(rows[summary.name])
+    assert [tuple(row[name] for name in summary.key) for row in listed] == sorted(
+        tuple(row[name] for name in summary.key) for row in rows[summary.name]
     )
-    written = {table.name: frame.toArrow().to_pylist() for table, frame in stage.written(spark, out).items()}
-    assert_same_rows(written, {name: expected_rows[name] for name in written})
-    rerun = stage.play(spark, opened, played, EngineSettings(), Writing(), whole_rows)
-    assert list(rerun.rows()) == list(result.rows())
+    store = Marks(out, summary.name)
+    written = {table.name: store.read(spark, table, store.parts(2)).toArrow().to_pylist() for table in tables}
+    assert_same_rows(written, {name: rows[name] for name in written})
+    with run_stage(spark, opened, stage, Writing(), played) as rerun:
+        assert list(rerun.rows()) == listed
 
 
 def test_report(clusters: Mapping[str, Snapshot], expected: Mapping[str, Rows], spark: Any) -> None:

@@ -19,8 +19,8 @@ from kframe.snapshot.generate import generate
 from kframe.spark.play import CHANGES
 from tests.cli.running import kframe
 from tests.spark.fleets import snapshot_directory
+from tests.spark.outcomes import reference_rows, scenario
 from tests.spark.processes import environment
-from tests.spark.sharding import reference_rows, scenario
 
 BROKERS, CLUSTERS = 12, 3
 SNAPSHOT = generate(3_000, BROKERS, racks=3, seed=3)

@@ -9,11 +9,8 @@ from pathlib import Path
 from random import Random
 
 import numpy as np
-import pyarrow as pa
-import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
-from pyarrow import parquet
 
 from kframe.errors import InputError
 from kframe.model.ids import NO_LEADER
@@ -21,27 +18,15 @@ from kframe.snapshot import Snapshot, write_snapshot
 from kframe.spark.fleet import records
 from kframe.spark.ingest import ingest_source
 from kframe.spark.inputs import ClusterInput
-from kframe.spark.marks import Mark
-from kframe.spark.play import BROKER_COUNTS, CHANGES, CONDITIONS, IMPACTS, EngineSettings, play
-from kframe.spark.rows import rows_of, snapshot_of, table_of
-from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, TOPICS
+from kframe.spark.play import FAILOVER, ScenarioStage
+from kframe.spark.rows import snapshot_of
 from kframe.spark.sources import find_sources
-from kframe.spark.stages import FAILOVER
-from kframe.spark.sweeping import FAILURES, Sweeping, sweep_whole, swept_whole
-from kframe.spark.validate import validate_whole
-from kframe.spark.whole import Output, Unit, play_units
+from kframe.spark.stages import results_of
+from kframe.spark.sweeping import FAILURES, SweepStage
+from kframe.spark.validation import validate_tables
 from kframe.whatif import SortBy, WhatIf
 from tests.spark.kraft_fleets import kraft_scenarios, kraft_snapshot
-from tests.spark.sharding import (
-    Rows,
-    assert_same_rows,
-    concatenated,
-    merged,
-    reference_rows_or_problem,
-    shard_rows,
-    table,
-    to_play,
-)
+from tests.spark.outcomes import Rows, reference_rows_or_problem, single_result, tables
 from tests.spark.test_sweeping import reference_sweep
 from verification.support.properties import examples
 
@@ -67,67 +52,37 @@ def test_ingested_cluster_equals_snapshot(random: Random) -> None:
     with ingested(snapshot) as cluster:
         assert cluster.kraft
         assert cluster.snapshot().digest() == snapshot.digest()
-    tables = [table_of(rows_of(snapshot, "c", kind), kind) for kind in (PARTITIONS, BROKERS, TOPICS, CLUSTERS)]
-    assert snapshot_of(*tables).digest() == snapshot.digest()
+    assert snapshot_of(*tables(snapshot).values()).digest() == snapshot.digest()
 
 
-@pytest.mark.extended
 @examples(0.3)
 @given(RANDOMS)
-def test_whole_clusters_of_a_fleet_equal_a_single_machine(random: Random) -> None:
+def test_scenarios_on_an_ingested_cluster_equal_a_single_machine(random: Random) -> None:
     snapshot = kraft_snapshot(random)
     scenarios = kraft_scenarios(random, snapshot)
-    with ingested(snapshot) as cluster, tempfile.TemporaryDirectory() as folder:
-        output = Output(tuple(FAILOVER.makers), IMPACTS, out=folder, staged=f"{folder}/_staged")
-        unit = Unit(cluster, tuple((row, Mark("how")) for row in scenarios))
-        results = [row for batch in play_units([unit], EngineSettings(), output) for row in batch.to_pylist()]
-        for scenario, result in zip(scenarios, results, strict=True):
-            expected = reference_rows_or_problem(snapshot, scenario)
-            event(f"{scenario['verb']} {'is refused' if isinstance(expected, str) else 'is played'}")
-            if isinstance(expected, str):
-                assert result["problem"] == expected
-                continue
-            assert result["problem"] is None
-            written = f"cluster=east/scenario={scenario['scenario']}/part-0.parquet"
-            for fleet_table in (CHANGES, BROKER_COUNTS, CONDITIONS, IMPACTS):
-                file = Path(folder) / fleet_table.name / written
-                rows = parquet.ParquetFile(file).read().to_pylist() if file.exists() else []
-                shared = {"cluster": "east", "scenario": scenario["scenario"]}
-                assert [shared | row for row in rows] == expected[fleet_table.name]
-
-
-@examples(0.3)
-@given(RANDOMS)
-def test_sharded_rows_in_any_order_are_combined(random: Random) -> None:
-    snapshot = kraft_snapshot(random)
-    whole = table(snapshot)
-    pieces = shard_rows(whole, [random.randint(0, 3) for _ in range(5)], random.sample(range(len(whole)), len(whole)))
-    for row in kraft_scenarios(random, snapshot):
-        expected = reference_rows_or_problem(snapshot, row)
-        rows = to_play(snapshot, concatenated(pieces), [row])
-        if isinstance(expected, str):
-            assert [batch["problem"][0].as_py() for batch in play(rows, EngineSettings())] == [expected]
-        else:
-            assert_same_rows(merged(play(rows, EngineSettings()), rows[0]), expected)
+    with ingested(snapshot) as cluster:
+        results = list(results_of(cluster, ScenarioStage(FAILOVER), scenarios, FAILOVER))
+    for scenario, result in results:
+        assert scenario is not None
+        expected = reference_rows_or_problem(snapshot, scenario)
+        event(f"{scenario['verb']} {'is refused' if isinstance(expected, str) else 'is played'}")
+        if isinstance(expected, str) or isinstance(result, str):
+            assert result == expected
+            continue
+        for table, rows in result.items():
+            assert rows.to_pylist() == expected[table.name]
 
 
 @examples(0.3)
 @given(RANDOMS, st.sampled_from([1, 2]), st.booleans(), st.sampled_from(list(SortBy)))
 def test_sweep_equals_a_single_machine(random: Random, depth: int, racks: bool, by: SortBy) -> None:
-    snapshot, options = kraft_snapshot(random), Sweeping(depth=depth, racks=racks, by=by)
-    actual = sweep_whole("east", snapshot, options)
-    assert actual.schema == FAILURES.schema
-    whole = concatenated(shard_rows(table(snapshot), [0], range(len(snapshot))))
-    batches = [batch.drop_columns(["scenarios"]) for batch in to_play(snapshot, whole, [])]
-    assert pa.Table.from_batches(list(swept_whole(batches, options)), FAILURES.schema) == actual
-    expected = _reference_sweep_or_problem(snapshot, options)
+    snapshot, stage = kraft_snapshot(random), SweepStage(depth=depth, racks=racks, by=by)
+    result, expected = single_result(stage, tables(snapshot)), _reference_sweep_or_problem(snapshot, stage)
     event("refused" if isinstance(expected, str) else "swept")
-    if isinstance(expected, str):
-        expected = [dict.fromkeys(FAILURES.schema.names) | {"cluster": "east", "problem": expected}]
-    assert actual.to_pylist() == expected
+    assert expected == (result if isinstance(result, str) else result[FAILURES].to_pylist())
 
 
-def _reference_sweep_or_problem(snapshot: Snapshot, options: Sweeping) -> Rows | str:
+def _reference_sweep_or_problem(snapshot: Snapshot, options: SweepStage) -> Rows | str:
     try:
         return reference_sweep(snapshot, options)
     except InputError as problem:
@@ -138,9 +93,7 @@ def _reference_sweep_or_problem(snapshot: Snapshot, options: Sweeping) -> Rows |
 @given(RANDOMS)
 def test_valid_cluster_has_only_health_warnings(random: Random) -> None:
     snapshot = kraft_snapshot(random)
-    tables = {kind.name: table_of(rows_of(snapshot, "east", kind), kind)
-              for kind in (PARTITIONS, BROKERS, TOPICS, CLUSTERS)}  # fmt: skip
-    violations = validate_whole("east", tables).to_pylist()
+    violations = validate_tables("east", tables(snapshot)).to_pylist()
     assert {row["mode"] for row in violations} <= {"kraft"}
     assert [row for row in violations if row["severity"] == "error"] == []
     names = [snapshot.topics.name_of_row(row) for row in range(len(snapshot))]

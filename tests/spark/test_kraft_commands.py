@@ -11,21 +11,17 @@ import pytest
 from click.testing import CliRunner
 from pyarrow import parquet
 
+import kframe.spark
 from kframe.cli.app import cli
 from kframe.snapshot import Snapshot, read_snapshot, write_snapshot
 from kframe.snapshot.generate import generate
-from kframe.spark import failover, sweeping
-from kframe.spark.marks import Writing
+from kframe.spark.fleet import read_fleet
 from kframe.spark.opening import open_fleet
-from kframe.spark.play import IMPACT_COUNTS, EngineSettings
-from kframe.spark.schema import PARTITIONS, SCENARIOS
-from kframe.spark.stages import FAILOVER
-from kframe.spark.validate import validate, validate_whole
+from kframe.spark.play import IMPACT_COUNTS
+from kframe.spark.schema import CLUSTER_TABLES, PARTITIONS
+from kframe.spark.validation import validate_tables
 from tests.schemas import assert_valid
 from tests.spark.kraft_fleets import kraft_snapshot
-from tests.spark.sharding import Rows, assert_same_rows, reference_rows, scenario
-from tests.spark.test_failover import everything, frames, rows, scenario_frame
-from tests.spark.test_sweeping import reference_sweep
 
 ZOOKEEPER = generate(60, 4, racks=2, seed=3)
 SEEDS = {"north": 11, "south": 12, "west": 13}
@@ -118,57 +114,20 @@ def test_sweep_equals_whatif_sweep(fleet: Path, exports: Path, tmp_path: Path) -
     assert finding == f"--fail-on possible-data-loss: {failures} failures\n"
 
 
-def test_frames_equal_a_single_machine(spark: Any) -> None:
-    """Frames in pieces without order, small shards: KRaft clusters are played and swept whole, the other is not."""
-    fleet = snapshots()
-    partitions, brokers, clusters = frames(spark, fleet)
-    listed = [
-        scenario("fail", up_in(snapshot)[:2], name="two", cluster=name, together=False)
-        for name, snapshot in fleet.items()
-    ]
-    listed.append(scenario("elect", election="unclean", name="all", cluster=None))
-    played = failover.played(partitions, brokers, clusters, scenario_frame(spark, listed), target=20).persist()
-    assert rows(failover.problems(played)) == []
-    expected: dict[str, Rows] = {}
-    for name, snapshot in fleet.items():
-        for row in (row for row in listed if row["cluster"] in (name, None)):
-            for part, part_rows in reference_rows(snapshot, row, cluster=name).items():
-                expected[part] = expected.get(part, []) + part_rows
-    assert_same_rows(everything(played, failover.cluster_facts(brokers, clusters)), expected)
-    swept = sweeping.sweep(partitions, brokers, clusters, target=20)
-    assert rows(swept.orderBy("cluster", "rank")) == [
-        row for name in sorted(fleet) for row in reference_sweep(fleet[name], sweeping.Sweeping(), name)
-    ]
-
-
-def test_large_kraft_cluster_is_not_sharded(spark: Any, fleet: Path) -> None:
-    """All clusters are larger than a task holds; only the one in ZooKeeper mode is played in shards."""
-    import pyarrow as pa
-
-    opened = open_fleet(spark, str(fleet))
-    listed = pa.Table.from_pylist(
-        [scenario("fail", up_in(snapshot)[:1], name="s", cluster=name) for name, snapshot in snapshots().items()],
-        SCENARIOS.schema,
-    )
-    result = FAILOVER.play(spark, opened, listed, EngineSettings(), Writing(), whole_rows=0)
-    assert result.problems == ()
-    expected = {name: reference_rows(snapshot, scenario("fail", up_in(snapshot)[:1], name="s"), cluster=name)["impacts"]
-                for name, snapshot in snapshots().items()}  # fmt: skip
-    assert list(result.rows()) == [row for name in sorted(expected) for row in expected[name]]
-
-
 def test_validate_applies_rules_of_cluster_mode(spark: Any, fleet: Path) -> None:
     document = command("spark", "validate", fleet)
     assert_valid(document, "kframe.spark-violations/v1")
     opened = open_fleet(spark, str(fleet))
-    expected = [row for name in SEEDS for row in validate_whole(name, opened.clusters[name].tables()).to_pylist()]
+    expected = [row for name in SEEDS for row in validate_tables(name, opened.clusters[name].tables()).to_pylist()]
     assert expected
     key = json.dumps
     in_kraft = [row for row in document["rows"] if row["cluster"] in SEEDS]
     assert sorted(map(key, in_kraft)) == sorted(map(key, expected))
     assert {row["mode"] for row in in_kraft} == {"kraft"}
     assert {row["mode"] for row in document["rows"] if row["cluster"] == "east"} <= {"zookeeper"}
-    assert sorted(map(key, rows(validate(opened.tables)))) == sorted(map(key, document["rows"]))
+    frames = {table.name: read_fleet(spark, str(fleet), table) for table in CLUSTER_TABLES}
+    listed = kframe.spark.validate(frames).toArrow().to_pylist()
+    assert sorted(map(key, listed)) == sorted(map(key, document["rows"]))
 
 
 def test_requests_omit_kraft_clusters(spark: Any, exports: Path, tmp_path: Path) -> None:
@@ -183,10 +142,8 @@ def test_requests_omit_kraft_clusters(spark: Any, exports: Path, tmp_path: Path)
 
 
 def test_snapshots_are_written_back(spark: Any, fleet: Path, tmp_path: Path) -> None:
-    import kframe.spark
-
     kframe.spark.register(spark)
-    partitions = open_fleet(spark, str(fleet), [PARTITIONS]).tables["partitions"]
+    partitions = read_fleet(spark, str(fleet), PARTITIONS)
     writer = partitions.write.format("kframe").option("fleet", str(fleet)).mode("append")
     writer.save(str(tmp_path / "written"))
     partitions.where("cluster = 'north'").write.format("kframe").mode("append").save(str(tmp_path / "alone"))

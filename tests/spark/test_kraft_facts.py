@@ -22,16 +22,16 @@ from kframe.spark.fleet import records
 from kframe.spark.ingest import ingest_source
 from kframe.spark.inputs import ClusterInput
 from kframe.spark.kraft import kraft_facts_of
-from kframe.spark.play import EngineSettings, play_part
+from kframe.spark.play import IMPACTS, EngineSettings, ScenarioStage
 from kframe.spark.rows import rows_of, snapshot_of, table_of
 from kframe.spark.scenarios import broker_scenarios, rack_scenarios
 from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, TOPICS
 from kframe.spark.sources import find_sources
-from kframe.spark.validate import validate_whole
+from kframe.spark.validation import validate_tables
 from kframe.whatif import WhatIf
 from tests.spark.fleets import mixed
 from tests.spark.kraft_fleets import kraft_snapshot
-from tests.spark.sharding import reference_rows, scenario
+from tests.spark.outcomes import reference_rows, scenario
 
 
 def test_min_isr_of_the_controllers_node_precedes_that_of_the_cluster() -> None:
@@ -48,7 +48,7 @@ def test_min_isr_of_the_controllers_node_precedes_that_of_the_cluster() -> None:
                    kraft=replace(snapshot.kraft, records=(node,)))  # fmt: skip
     tables = {kind.name: table_of(rows_of(bare, "east", kind), kind)
               for kind in (PARTITIONS, BROKERS, TOPICS, CLUSTERS)}  # fmt: skip
-    reported = [row for row in validate_whole("east", tables).to_pylist() if row["rule"] == "under_min_isr"]
+    reported = [row for row in validate_tables("east", tables).to_pylist() if row["rule"] == "under_min_isr"]
     health = WhatIf(bare).health()
     assert health.under_min_isr is not None
     assert len(reported) == int(health.under_min_isr.sum()) > 0
@@ -128,7 +128,8 @@ def test_mode_option_applies_to_sources_without_mode(tmp_path: Path) -> None:
     snapshot = ClusterInput.of_record(fleet, north).snapshot()
     row = scenario("fail", [1], name="s")
     config = {"metadata.version": "4.0-IV3", "min.insync.replicas": "1"}
-    (result,) = play_part([row], snapshot, EngineSettings(config, parts=("impacts",)), dict, whole=True)
+    stage = ScenarioStage((IMPACTS,), EngineSettings(config))
+    (result,) = stage.results("north", snapshot, [row], (IMPACTS,))
     assert not isinstance(result, str)
-    assert result["impacts"]["rules"].to_pylist() == ["KRaft (Kafka 4.0 assumed, metadata.version 4.0-IV3, ELR off)"]
-    assert reference_rows(snapshot, row, config)["impacts"][0]["records"] == result["impacts"]["records"][0].as_py()
+    assert result[IMPACTS]["rules"].to_pylist() == ["KRaft (Kafka 4.0 assumed, metadata.version 4.0-IV3, ELR off)"]
+    assert reference_rows(snapshot, row, config)["impacts"][0]["records"] == result[IMPACTS]["records"][0].as_py()

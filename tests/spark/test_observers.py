@@ -14,11 +14,10 @@ from kframe.model.columns import Ragged
 from kframe.plans.file.write import plan_document
 from kframe.plans.generate import PlanRequest, plan
 from kframe.snapshot import Snapshot, generate, read_snapshot, write_snapshot
-from kframe.spark.part import ClusterFacts, part_of
+from kframe.spark.grouping import ClusterRows
 from kframe.spark.rows import rows_of, snapshot_of, table_of
 from kframe.spark.rules import RULES, ClusterContext, RegisteredBrokers, violations
 from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, TOPICS
-from kframe.spark.shards import pack, unpack
 from kframe.whatif import WhatIf
 from tests.cli.running import kframe
 from tests.schemas import assert_valid
@@ -44,11 +43,9 @@ def test_rows_of_a_fleet_keep_observers() -> None:
     assert snapshot_of(*tables(generate(4, 3))).partitions.observers is None
 
 
-def test_shard_does_not_count_observers_as_under_replicated() -> None:
+def test_observers_of_partitions_alone_are_not_under_replicated() -> None:
     snapshot = read_snapshot(OBSERVERS)
-    (shard,) = pack(rows_of(snapshot, "c", PARTITIONS))
-    rows = unpack([piece.as_buffer() for piece in shard["pieces"][0].values])
-    part = part_of(rows, ClusterFacts.of_snapshot("c", snapshot))
+    part = ClusterRows("c", {PARTITIONS.name: tables(snapshot)[0]}).snapshot()
     assert WhatIf(part).health().counts() == WhatIf(snapshot).health().counts()
     assert WhatIf(part).health().counts()["under_replicated"] == 0
 

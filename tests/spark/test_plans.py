@@ -19,15 +19,12 @@ from kframe.plans.generate import plan
 from kframe.snapshot import Snapshot, write_snapshot
 from kframe.snapshot.generate import generate
 from kframe.spark import plans
-from kframe.spark.marks import Writing
-from kframe.spark.opening import open_fleet
-from kframe.spark.plans import FleetRequest, move_rows, plan_row
+from kframe.spark.plans import move_rows, plan_row
 from tests.cli.running import kframe
 from tests.plans.generate.clusters import snapshot_of
 from tests.schemas import assert_valid
 from tests.spark.kraft_fleets import kraft_snapshot
-from tests.spark.sharding import Rows, clusters
-from tests.spark.test_failover import rows
+from tests.spark.outcomes import Rows, clusters
 
 SNAPSHOTS: dict[str, Snapshot] = {
     "east": generate(60, 4, racks=2, seed=3),
@@ -176,22 +173,6 @@ def test_request_impossible_for_some_clusters_names_them(fleet: Path) -> None:
         "cluster east: remove_brokers: found broker 8, expected a broker of the snapshot"
     ]
     assert kframe("spark", "plan", fleet).exit_code == 2
-
-
-def test_plan_frames_equal_command_output(spark: Any, exports: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Moves arrive in several rows of a cluster."""
-    monkeypatch.setattr(plans, "_CHUNK_ROWS", 5)
-    opened = open_fleet(spark, str(exports), ())
-    request = FleetRequest({"rebalance": True})
-    expected = {name: plan(snapshot, rebalance=True) for name, snapshot in sorted(SNAPSHOTS.items())}
-    with plans.plan_fleet(spark, opened, request, Writing()) as result:
-        assert rows(result.plans.orderBy("cluster")) == [
-            row for name, proposal in expected.items() for row in plan_row(name, proposal).to_pylist()
-        ]
-        assert rows(result.moves.orderBy("cluster", "topic", "partition")) == [
-            row for name, proposal in expected.items() for row in move_rows(name, proposal).to_pylist()
-        ]
-        assert rows(result.problems) == []
 
 
 @given(clusters(), st.booleans())

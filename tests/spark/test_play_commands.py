@@ -19,7 +19,7 @@ from kframe.snapshot.generate import generate
 from kframe.spark.scenarios import read_scenarios
 from tests.schemas import assert_valid
 from tests.spark.fleets import snapshot_directory, written_files
-from tests.spark.sharding import Rows, assert_same_rows, reference_rows, scenario
+from tests.spark.outcomes import Rows, assert_same_rows, reference_rows, scenario
 
 SNAPSHOT = generate(60, 4, racks=2, seed=3)
 Run = Callable[..., Result]
@@ -166,7 +166,7 @@ def test_ambiguous_scenarios_are_refused(run: Run, tmp_path: Path, line: dict[st
 def test_requests_to_each_broker(run: Run) -> None:
     result = run("requests", "--brokers", "2", "-o", "json")
     assert result.exit_code == 0, result.output
-    assert_valid(json.loads(result.stdout), "kframe.spark-requests/v1")
+    assert_valid(json.loads(result.stdout), "kframe.spark-requests/v2")
     total_bytes = sum(row["bytes"] for row in json.loads(result.stdout)["rows"])
     assert total_bytes == sum(row["bytes"] for row in reference_rows(SNAPSHOT, scenario(brokers=[2]))["requests"])
 

@@ -17,12 +17,11 @@ from kframe.snapshot.generate import Health, generate
 from kframe.spark.play import BROKER_COUNTS, CHANGES, CONDITIONS, IMPACTS
 from kframe.spark.report import write_plot
 from kframe.spark.requests import REQUESTS
-from kframe.spark.stages import FAILOVER, REQUESTED
 from kframe.whatif import WhatIf, sweep
 from tests.cli.running import kframe
 from tests.schemas import assert_valid
 from tests.spark.fleets import snapshot_directory, written_files
-from tests.spark.sharding import Rows, reference_rows, scenario
+from tests.spark.outcomes import Rows, reference_rows, scenario
 
 pytestmark = pytest.mark.usefixtures("spark")
 EAST = generate(
@@ -170,7 +169,7 @@ def _write(out: Path, cluster: str, tables: Mapping[str, Rows]) -> None:
         directory.mkdir(parents=True)
         rows = pa.Table.from_pylist(tables[table.name], table.schema).drop_columns(["cluster", "scenario"])
         parquet.write_table(rows, directory / "part-0.parquet")
-    for stage in (FAILOVER, REQUESTED):
-        mark = out / "_done" / stage.summary.name / part
+    for summary in (IMPACTS, REQUESTS):
+        mark = out / "_done" / summary.name / part
         mark.parent.mkdir(parents=True, exist_ok=True)
         mark.touch()

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from kframe.spark import ingest, play, report, requests, rules, schema, shards, sweeping
+from kframe.spark import ingest, play, report, requests, rules, schema, stages, sweeping
 from kframe.spark.schema import FleetTable
 
-MODULES = (schema, ingest, rules, shards, play, requests, sweeping, report)
+MODULES = (schema, ingest, rules, stages, play, requests, sweeping, report)
 TABLES = list(
     {
         value.name: value for module in MODULES for value in vars(module).values() if isinstance(value, FleetTable)

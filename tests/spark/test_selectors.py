@@ -1,7 +1,6 @@
 """Leader selectors of every tier on a fleet.
 
-Selectors of single partitions run on shards, selectors of whole batches on whole clusters. A missing selector is an
-error with its name.
+They decide on whole clusters. A missing selector is an error with its name.
 """
 
 from __future__ import annotations
@@ -15,22 +14,11 @@ import pytest
 from kframe.errors import PluginError
 from kframe.registry.registry import build_registry
 from kframe.snapshot.generate import Health, generate
-from kframe.spark import failover
-from kframe.spark.play import EngineSettings, play
+from kframe.spark.play import EngineSettings
 from tests.cli.running import kframe
 from tests.registry.conftest import compile_selectors
 from tests.spark.fleets import snapshot_directory
-from tests.spark.sharding import (
-    assert_same_rows,
-    concatenated,
-    merged,
-    reference_rows,
-    scenario,
-    shard_rows,
-    table,
-    to_play,
-)
-from tests.spark.test_failover import frames, rows, scenario_frame
+from tests.spark.outcomes import assert_same_rows, reference_rows, result_of, scenario, tables
 
 SNAPSHOT = generate(600, 6, racks=3, seed=4, health=Health(under_replicated=0.2, preferred_replica_imbalance=0.2))
 EXAMPLES = Path(__file__).parents[2] / "examples" / "selectors"
@@ -45,7 +33,7 @@ address = ctypes.cast(library.last_in_sync, ctypes.c_void_p).value
 def kframe_leader_selectors():
     kinds = (ElectionKind.OFFLINE, ElectionKind.CONTROLLED_SHUTDOWN)
     make = lambda: NativeFunction(address, SIGNATURE, owner=library)
-    return [SelectorSpec("last-in-sync-native", Tier.NATIVE, make, kinds, "The last.", row_by_row=True)]
+    return [SelectorSpec("last-in-sync-native", Tier.NATIVE, make, kinds, "The last.")]
 """
 
 
@@ -65,27 +53,22 @@ def engine(request: pytest.FixtureRequest, native: Path) -> EngineSettings:
 
 
 @pytest.mark.parametrize("verb", ["fail", "shutdown"])
-def test_partition_selectors_decide_the_same_on_shards(engine: EngineSettings, verb: str) -> None:
-    assert not engine.needs_whole_clusters()
+def test_selectors_of_a_fleet_decide_as_on_one_machine(engine: EngineSettings, verb: str) -> None:
     scenario_row = scenario(verb, [1, 2], together=False)
-    parts = to_play(SNAPSHOT, shard_rows(table(SNAPSHOT), [0, 2, 1, 1], range(600)), [scenario_row])
     expected = reference_rows(SNAPSHOT, scenario_row, selectors=engine.selector_maker()())
-    assert_same_rows(merged(play(parts, engine), parts[0]), expected)
+    actual = result_of(tables(SNAPSHOT), scenario_row, engine)
+    assert not isinstance(actual, str)
+    assert_same_rows(actual, expected)
     assert expected["changes"] != reference_rows(SNAPSHOT, scenario_row)["changes"]
 
 
-def test_batch_selector_decides_differently_on_shards() -> None:
-    """The fleet then processes whole clusters, and the combined rows of shards are elected as on one machine."""
+def test_batch_selector_gets_the_whole_cluster() -> None:
     pytest.importorskip("kframe_rack_spread")
     engine, scenario_row = EngineSettings(selectors=("rack-spread",)), scenario(brokers=[2])
-    assert engine.needs_whole_clusters()
-    assert EngineSettings(selectors=("first-in-sync", "rack-spread")).needs_whole_clusters()
     expected = reference_rows(SNAPSHOT, scenario_row, selectors=build_registry().selectors_for(["rack-spread"]))
-    shards = shard_rows(table(SNAPSHOT), [0, 2, 1, 1], range(600))
-    whole = to_play(SNAPSHOT, concatenated(shards), [scenario_row])
-    assert_same_rows(merged(play(whole, engine, whole=True), whole[0]), expected)
-    parts = to_play(SNAPSHOT, shards, [scenario_row])
-    assert merged(play(parts, engine), parts[0])["changes"] != expected["changes"]
+    actual = result_of(tables(SNAPSHOT), scenario_row, engine)
+    assert not isinstance(actual, str)
+    assert_same_rows(actual, expected)
 
 
 @pytest.mark.parametrize(("engine", "message"), [
@@ -96,23 +79,9 @@ def test_batch_selector_decides_differently_on_shards() -> None:
 ], ids=["unknown", "disabled", "no plugins dir", "wrong option"])  # fmt: skip
 def test_selector_build_error_names_the_machine(engine: EngineSettings, message: str) -> None:
     with pytest.raises(PluginError) as caught:
-        list(play([], engine))
+        result_of(tables(SNAPSHOT), scenario(brokers=[2]), engine)
     assert message in str(caught.value)
     assert str(caught.value).startswith("on ")
-
-
-def test_rack_spread_selector_gets_whole_clusters(spark: Any) -> None:
-    pytest.importorskip("kframe_rack_spread")
-    engine = EngineSettings(selectors=("rack-spread",), parts=("changes",))
-    played = failover.played(
-        *frames(spark, {"east": SNAPSHOT}), scenario_frame(spark, [scenario(brokers=[2])]), engine, target=100
-    ).persist()
-    expected = reference_rows(
-        SNAPSHOT, scenario(brokers=[2]), selectors=build_registry().selectors_for(["rack-spread"])
-    )
-    assert_same_rows({"changes": rows(failover.changes(played))}, {"changes": expected["changes"]})
-    assert played.count() == 1
-    played.unpersist()
 
 
 def test_native_selector_of_directory_runs_in_executors(spark: Any, native: Path, tmp_path: Path) -> None:

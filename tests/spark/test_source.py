@@ -9,12 +9,9 @@ import pytest
 
 from kframe.snapshot import generate, read_snapshot
 from kframe.spark import register
-from kframe.spark.fleet import inputs_of
-from kframe.spark.opening import fingerprint, open_fleet
-from kframe.spark.reading import WHOLE_TABLES
+from kframe.spark.fleet import fingerprint, inputs_of
 from kframe.spark.rows import rows_of
 from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, TOPICS, FleetTable, spark_type
-from kframe.spark.sources import find_sources
 from tests.spark.fleets import BROKEN_STATE, mixed, snapshot_directory, two_topics
 
 CLUSTER_FILES = {"east": "east.zookeeper.jsonl", "north": "north.topics-describe.txt", "south": "south.kcat.json",
@@ -187,25 +184,6 @@ def test_nulls_are_not_written(reader: Any, tmp_path: Path, column: str, value: 
     with pytest.raises(Exception, match=message):
         changed.write.format("kframe").mode("append").save(str(out))
     assert not out.exists()
-
-
-def test_text_file_is_read_once_for_all_tables(spark: Any, tmp_path: Path) -> None:
-    """Later queries reuse a file that one query has read, even if the file was removed. Directories are still read in
-    pieces."""
-    text = tmp_path / "west.jsonl"
-    text.write_text(two_topics())
-    snapshot_directory(tmp_path / "east", generate(50, 4, seed=2))
-    sources = find_sources([str(tmp_path)])
-    expected = {table.name: [row for source in sources for batch in rows_of(read_snapshot(source.path), source.cluster,
-                table) for row in batch.to_pylist()] for table in WHOLE_TABLES}  # fmt: skip
-    fleet = open_fleet(spark, str(tmp_path), fingerprints=True)
-    assert fleet.names() == {"east", "west"} == fleet.inputs.keys()
-    assert fleet.tables["topics"].count() > 0
-    text.unlink()
-    for table in WHOLE_TABLES:
-        rows = fleet.tables[table.name].toArrow()
-        assert rows.schema.names == table.schema.names
-        assert sorted(map(repr, rows.to_pylist())) == sorted(map(repr, expected[table.name]))
 
 
 def test_fingerprint_changes_with_any_byte(tmp_path: Path) -> None:

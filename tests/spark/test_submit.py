@@ -13,8 +13,8 @@ from pyarrow import parquet
 from kframe.snapshot.generate import generate
 from tests.snapshot.samples import ROOT
 from tests.spark.fleets import snapshot_directory
+from tests.spark.outcomes import reference_rows, scenario
 from tests.spark.processes import BIN, LOCAL, environment, settings, standalone_cluster
-from tests.spark.sharding import reference_rows, scenario
 
 FLEET = {f"cluster-{number}": generate(300, 5, racks=2, seed=number) for number in range(4)}
 

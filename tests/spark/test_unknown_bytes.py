@@ -1,4 +1,4 @@
-"""Bytes of requests with a broker of unknown endpoints: what-ifs on one machine and on shards are equal."""
+"""Bytes of requests with a broker of unknown endpoints: a what-if and the requests of a fleet are equal."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 
 from kframe.snapshot import Snapshot
 from kframe.snapshot.generate import Health, generate
-from kframe.spark.shards import pack
 from kframe.whatif import WhatIf
 from kframe.whatif.document import API_COLUMNS, broker_records
-from tests.spark.sharding import clusters, merged_rows, reference_rows_or_problem, scenario, scenarios, table
+from tests.spark.outcomes import clusters, reference_rows_or_problem, result_of, scenario, scenarios, tables
 
 #: Requests and bytes by broker id and API; bytes are None where unknown.
 Traffic: TypeAlias = dict[tuple[int, str], tuple[int, int | None]]
@@ -38,10 +37,20 @@ def of_single_machine(snapshot: Snapshot, scenario_row: dict[str, Any]) -> Traff
     }  # fmt: skip
 
 
-def of_a_fleet(snapshot: Snapshot, scenario_row: dict[str, Any], target: int) -> Traffic:
-    """Return the sums over the rows of REQUESTS. A sum is null if any row is null."""
+def of_a_fleet(snapshot: Snapshot, scenario_row: dict[str, Any]) -> Traffic:
+    """Return the sums over the rows of REQUESTS. A sum is null if any row is null.
+
+    Where sizes are known, each request has a body, and the size field and header come to it.
+    """
+    result = result_of(tables(snapshot), scenario_row)
+    assert not isinstance(result, str)
     sums: dict[tuple[int, str], list[tuple[int, int | None]]] = defaultdict(list)
-    for row in merged_rows(snapshot, scenario_row, list(pack(table(snapshot).to_batches(), target)))["requests"]:
+    for row in result["requests"]:
+        assert (row["bytes"] is None) is (row["encoded"] is None) is (row["unknown"] is not None)
+        if row["encoded"] is not None:
+            assert row["requests"] == len(row["encoded"])
+            headers = row["bytes"] - sum(map(len, row["encoded"]))
+            assert 12 * row["requests"] < headers < 40 * row["requests"]
         sums[row["broker_id"], row["api"]].append((row["requests"], row["bytes"]))
     return {
         key: (sum(requests for requests, _ in rows),
@@ -56,7 +65,7 @@ def test_fleet_bytes_equal_single_machine(unknown: tuple[int, ...], together: bo
     snapshot = without_endpoints(HEALTHY, *unknown)
     for scenario_row in (scenario(brokers=[0, 2], together=together), scenario("shutdown", [5, 3], together=together)):
         expected = of_single_machine(snapshot, scenario_row)
-        assert of_a_fleet(snapshot, scenario_row, 30) == expected
+        assert of_a_fleet(snapshot, scenario_row) == expected
         sizes = {size for _, size in expected.values()}
         assert (None in sizes) is bool(unknown)
 
@@ -80,7 +89,7 @@ def test_sizes_are_known_after_broker_without_endpoints_fails() -> None:
 
 
 @given(st.data())
-def test_sharded_bytes_equal_single_machine(data: st.DataObject) -> None:
+def test_bytes_of_any_cluster_equal_single_machine(data: st.DataObject) -> None:
     snapshot = data.draw(clusters(min_count=1))
     scenario_row = data.draw(scenarios(snapshot))
     if scenario_row["verb"] == "elect" or isinstance(reference_rows_or_problem(snapshot, scenario_row), str):
@@ -89,6 +98,4 @@ def test_sharded_bytes_equal_single_machine(data: st.DataObject) -> None:
     bare = without_endpoints(snapshot, *unknown)
     expected = of_single_machine(bare, scenario_row)
     event("some unknown" if any(size is None for _, size in expected.values()) else "all known")
-    deleting = snapshot.topics.deleting
-    target = 3 if deleting is None or not deleting.any() else 1000
-    assert of_a_fleet(bare, scenario_row, target) == expected
+    assert of_a_fleet(bare, scenario_row) == expected

@@ -12,6 +12,7 @@ from kframe.core.kraft.causes.change_causes import explain_change
 from kframe.core.kraft.causes.request_causes import ALTERED
 from kframe.core.kraft.context import KraftSettings
 from kframe.core.kraft.replay import replay
+from kframe.engines.choice import applicable_config
 from kframe.errors import ConfigError
 from kframe.model.kraft.records import ControllerFeature, PartitionChangeRecord, RegisterControllerRecord
 from kframe.model.kraft.releases import Release, known_release, parse_release, release_of_level
@@ -19,7 +20,6 @@ from kframe.plans.file.read import load_plan
 from kframe.ports.committed_log import CommittedBatch, CommittedRecord
 from kframe.shadow.kraft import LogShadow
 from kframe.snapshot import Snapshot, Source, read_snapshot
-from kframe.spark.kraft import config_for
 from kframe.whatif import Outcome, TopicStatus, WhatIf
 from tests.shadow.test_log_shadow import ScenarioLog
 from tests.whatif.kraft_samples import TOPIC_ID, directory, metadata_with, partition
@@ -82,7 +82,7 @@ def test_fleet_gives_release_to_kraft_clusters(cluster: str, keys: set[str]) -> 
         "zookeeper": small(),
     }
     config = {"min.insync.replicas": "1", "kframe.kraft.release": "4.2", "metadata.version": "4.0"}
-    assert config_for(config, snapshots[cluster]).keys() == keys | {"min.insync.replicas"}
+    assert applicable_config(config, snapshots[cluster]).keys() == keys | {"min.insync.replicas"}
 
 
 def test_stated_release_must_be_a_release() -> None:

@@ -17,6 +17,5 @@ def kframe_leader_selectors() -> list[SelectorSpec]:
             factory=lambda: _last_in_sync.__pyx_capi__["last_in_sync"],
             kinds=(ElectionKind.OFFLINE, ElectionKind.REASSIGN, ElectionKind.CONTROLLED_SHUTDOWN),
             doc="The last candidate that is eligible and in sync.",
-            row_by_row=True,
         )
     ]

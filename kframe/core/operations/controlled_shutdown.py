@@ -18,7 +18,6 @@ from kframe.model.columns import Int32
 from kframe.model.events import ControlledShutdownRequested
 from kframe.model.ids import NO_BROKER_EPOCH, NO_STATE, PartitionState, ReplicaState
 from kframe.model.log_entries import Message
-from kframe.model.requests import BatchCause
 
 _NO_ROWS = np.empty(0, np.int32)
 
@@ -59,7 +58,7 @@ def shut_down(context: Context, request: ControlledShutdownRequested) -> Operati
     yield from partition_state_machine.transition(
         context, replicas.where(led).rows, PartitionState.ONLINE, leader_election.CONTROLLED_SHUTDOWN
     )
-    batch = context.batch(BatchCause.STOP)
+    batch = context.batch()
     batch.add_stop_replica(np.full(len(followed), broker, np.int32), followed.rows, delete=False)
     yield from context.send(batch)
     yield from replica_state_machine.transition(context, followed, ReplicaState.OFFLINE)

@@ -18,7 +18,6 @@ from kframe.model.effects import CloseChannels, OpenChannels
 from kframe.model.ids import PartitionState, ReplicaFlag, ReplicaState
 from kframe.model.lists import distinct_values
 from kframe.model.log_entries import Message
-from kframe.model.requests import BatchCause
 from kframe.ports.store_requests import ReadBrokers
 
 
@@ -120,7 +119,7 @@ def on_replicas_offline(context: Context, replicas: PartitionReplicas) -> Operat
     if deleting.any():
         yield from topic_deletion.fail_replicas(context, replicas.where(deleting))
     if len(remaining) == 0 and len(result.elected) == 0:
-        yield from context.announce(context.registered(), cause=BatchCause.LIVE_BROKERS)
+        yield from context.announce(context.registered())
 
 
 def _rows_without_leader(context: Context) -> Int32:

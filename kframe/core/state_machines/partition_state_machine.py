@@ -19,7 +19,6 @@ from kframe.model.changes import StateChange
 from kframe.model.columns import Int32
 from kframe.model.ids import PartitionState
 from kframe.model.log_entries import Message
-from kframe.model.requests import BatchCause
 from kframe.model.row_views import values_at
 
 
@@ -99,7 +98,7 @@ def _bring_online(
 ) -> Operation[PartitionTransitions]:
     """Initialise New partitions, elect leaders of the others, and send the requests of both in one batch."""
     state = context.cluster.partitions.state
-    batch = context.batch(BatchCause.ELECTION)
+    batch = context.batch()
     new = values_at(state, rows) == PartitionState.NEW
     initialised = yield from leader_election.initialise(context, rows[new], batch)
     context.log.add_partitions(Message.PARTITION_INITIALIZED, context.cluster, initialised)

@@ -19,7 +19,6 @@ from kframe.model.config import STRICT_REASSIGNMENT
 from kframe.model.ids import EPOCH_DURING_DELETE, NO_STATE, PartitionState, ReplicaFlag, ReplicaState
 from kframe.model.lists import distinct_values, without_values
 from kframe.model.log_entries import Message
-from kframe.model.requests import BatchCause
 from kframe.model.row_views import values_at
 
 _NO_ROWS = np.empty(0, np.int32)
@@ -114,9 +113,7 @@ def startup(context: Context) -> Operation[None]:
     yield from transition(context, replicas.where(~online), ReplicaState.OFFLINE)
 
 
-def transition(
-    context: Context, replicas: PartitionReplicas, target: ReplicaState, cause: BatchCause = BatchCause.REPLICAS
-) -> Operation[PartitionReplicas]:
+def transition(context: Context, replicas: PartitionReplicas, target: ReplicaState) -> Operation[PartitionReplicas]:
     """Change replicas to ``target``, with the requests that the transition requires. Return the refused replicas.
 
     Illegal transitions are logged and change nothing. One batch of requests is sent at the end.
@@ -130,7 +127,7 @@ def transition(
     if legal_count < len(replicas):
         refused, replicas = replicas.where(legal == 0), replicas.where(legal)
         context.log_refused("Replica of", refused.rows, f"no legal transition to {target.name}")
-    batch = context.batch(cause)
+    batch = context.batch()
     if target is ReplicaState.OFFLINE:
         yield from _take_offline(context, replicas, batch)
     elif target is ReplicaState.NEW:

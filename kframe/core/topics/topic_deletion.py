@@ -22,10 +22,8 @@ from kframe.model.events import StopReplicaResponseReceived
 from kframe.model.ids import PartitionState, ReplicaState
 from kframe.model.lists import distinct_values
 from kframe.model.log_entries import Message, TopicNames
-from kframe.model.requests import BatchCause
 from kframe.ports.store_requests import DeleteTopics, DropDeletions, ReadDeletions, ReadTopicNames
 
-_DELETION = BatchCause.DELETION
 #: Kafka's reason for halting a deletion during a reassignment.
 REASSIGNING = "topic reassignment in progress"
 
@@ -134,7 +132,7 @@ def fail_replicas(context: Context, replicas: PartitionReplicas) -> Operation[No
     """Replicas could not be deleted: halt their topics."""
     queued = _of_queued(context, replicas)
     if len(queued):
-        yield from replica_state_machine.transition(context, queued, ReplicaState.DELETION_INELIGIBLE, _DELETION)
+        yield from replica_state_machine.transition(context, queued, ReplicaState.DELETION_INELIGIBLE)
         halt(context, _topics_of(context, queued), "replica deletion failure")
         yield from resume(context)
 
@@ -161,7 +159,7 @@ def stop_replica_response_received(context: Context, response: StopReplicaRespon
         yield from fail_replicas(context, replicas.where(failed))
         done = replicas.where(~failed)
     if len(done):
-        yield from replica_state_machine.transition(context, done, ReplicaState.DELETION_SUCCESSFUL, _DELETION)
+        yield from replica_state_machine.transition(context, done, ReplicaState.DELETION_SUCCESSFUL)
         yield from resume(context)
 
 
@@ -182,7 +180,7 @@ def resume(context: Context) -> Operation[None]:
     if len(retry):
         failed = replica_state_machine.replicas_of(context, _rows(context, retry))
         failed = replica_state_machine.in_states(context, failed, [ReplicaState.DELETION_INELIGIBLE])
-        yield from replica_state_machine.transition(context, failed, ReplicaState.OFFLINE, _DELETION)
+        yield from replica_state_machine.transition(context, failed, ReplicaState.OFFLINE)
     if len(begin):
         yield from _begin(context, begin)
 
@@ -198,7 +196,7 @@ def _begin(context: Context, indexes: Int32) -> Operation[None]:
         yield from partition_state_machine.transition(context, new_rows, PartitionState.NON_EXISTENT)
         topics.deletion_started[new] = 1
         context.gauges.touch_topics(new)
-    yield from context.announce(context.registered(), rows, _DELETION)
+    yield from context.announce(context.registered(), rows)
     replicas = replica_state_machine.replicas_of(context, rows)
     # Added replicas of a reassignment that never began, because the partition had no leader, are deleted, too.
     nonexistent = replica_state_machine.in_states(context, replicas, [ReplicaState.NON_EXISTENT])
@@ -207,9 +205,9 @@ def _begin(context: Context, indexes: Int32) -> Operation[None]:
     dead = replicas.where(~online)
     not_deleted = set(ReplicaState) - {ReplicaState.DELETION_SUCCESSFUL}
     reachable = replica_state_machine.in_states(context, replicas.where(online), not_deleted)
-    yield from replica_state_machine.transition(context, dead, ReplicaState.DELETION_INELIGIBLE, _DELETION)
-    yield from replica_state_machine.transition(context, reachable, ReplicaState.OFFLINE, _DELETION)
-    yield from replica_state_machine.transition(context, reachable, ReplicaState.DELETION_STARTED, _DELETION)
+    yield from replica_state_machine.transition(context, dead, ReplicaState.DELETION_INELIGIBLE)
+    yield from replica_state_machine.transition(context, reachable, ReplicaState.OFFLINE)
+    yield from replica_state_machine.transition(context, reachable, ReplicaState.DELETION_STARTED)
     halt(context, _topics_of(context, dead), "offline replicas")
 
 
@@ -218,7 +216,7 @@ def _complete(context: Context, indexes: Int32) -> Operation[None]:
     names = tuple(context.cluster.topics.names[index] for index in indexes.tolist())
     p, rows = context.cluster.partitions, _rows(context, indexes)
     replicas = replica_state_machine.replicas_of(context, rows)
-    yield from replica_state_machine.transition(context, replicas, ReplicaState.NON_EXISTENT, _DELETION)
+    yield from replica_state_machine.transition(context, replicas, ReplicaState.NON_EXISTENT)
     reassigning = rows[p.reassigning[rows] != 0]
     if len(reassigning):  # a stored reassignment would block all others until the next failover
         yield from forget_stored(context, reassigning, only_if_reached=False)

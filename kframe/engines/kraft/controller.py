@@ -30,6 +30,7 @@ from kframe.engines.results.changes import PartitionChanges
 from kframe.engines.results.health import ClusterHealth
 from kframe.engines.results.outcome import Outcome
 from kframe.engines.results.timeline import TimelineEvent
+from kframe.engines.results.traffic import SentBatch
 from kframe.engines.script import Action
 from kframe.errors import InputError
 from kframe.model.elections import LeaderSelector
@@ -138,6 +139,13 @@ class KraftController:
     def take_events(self) -> tuple[TimelineEvent, ...]:
         """See ``Engine``."""
         return self.committer.observations.take_events()
+
+    def record_batches(self, *, bodies: bool = False) -> None:
+        """See ``Engine``."""
+
+    def take_batches(self) -> tuple[SentBatch, ...]:
+        """See ``Engine``."""
+        return ()
 
     def changes(self, health: tuple[ClusterHealth, ClusterHealth]) -> PartitionChanges:
         """See ``Engine``."""

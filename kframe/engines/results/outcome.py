@@ -15,7 +15,7 @@ from kframe.engines.results.health import ClusterHealth, newly
 from kframe.engines.results.reassignment_result import ReassignmentResult
 from kframe.engines.results.timeline import RecordsWritten, RequestsSent, StatesWritten, TimelineEvent, TopicsWritten
 from kframe.engines.results.topic_results import TopicResult
-from kframe.engines.results.traffic import Traffic
+from kframe.engines.results.traffic import SentBatch, Traffic
 from kframe.errors import ErrorCode
 from kframe.model.columns import Bool, Int16, Int32
 from kframe.model.texts import counted
@@ -148,6 +148,8 @@ class StepOutcome:
     events: tuple[TimelineEvent, ...]
     counts: Mapping[str, int | None]
     response: ControllerResponse | None = None
+    batches: tuple[SentBatch, ...] = ()
+    """The requests of each batch to brokers, if the engine records them (``Engine.record_batches``)."""
 
 
 @dataclass(frozen=True, slots=True)

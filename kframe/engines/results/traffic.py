@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from kframe.model.columns import Bool, Int64
+
+if TYPE_CHECKING:
+    from kframe.embedded import Api
 
 
 @dataclass(slots=True, eq=False)
@@ -37,3 +42,16 @@ class Traffic:
     def bytes_of(self, broker: int) -> int | None:
         """Bytes that a broker was sent. None if the size of any request is not known."""
         return None if self.unsized[broker] else int(self.nbytes[broker])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SentBatch:
+    """The requests of one batch.
+
+    ``traffic`` is that of each kind of request. ``bytes_unknown`` is why no size is known; None if all are.
+    ``bodies`` are the encoded bodies by kind and broker index, if they are recorded and known.
+    """
+
+    traffic: Mapping[Api, Traffic]
+    bytes_unknown: str | None
+    bodies: Mapping[tuple[Api, int], list[bytes]]

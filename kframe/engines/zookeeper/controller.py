@@ -20,14 +20,12 @@ from kframe.engines.results.changes import PartitionChanges, changes_between
 from kframe.engines.results.health import ClusterHealth
 from kframe.engines.results.outcome import Outcome
 from kframe.engines.results.timeline import MergedTimeline, RequestsSent, TimelineEvent
-from kframe.engines.results.traffic import Traffic
+from kframe.engines.results.traffic import SentBatch, Traffic
 from kframe.engines.saved_rows import SavedRows
 from kframe.engines.settings import assumptions_of, config_of, controller_epoch_of, controller_id_of
 from kframe.engines.zookeeper.health import health_of
 from kframe.engines.zookeeper.observe import (
-    BatchWatch,
     ElectionWatch,
-    ForwardingTransport,
     MeasuringTransport,
     Observations,
     WatchedSelection,
@@ -60,7 +58,6 @@ class ObservedController:
         config: Mapping[str, object] | None = None,
         selectors: Mapping[ElectionKind, LeaderSelector] | None = None,
         clock: Clock | None = None,
-        batches: BatchWatch | None = None,
     ) -> None:
         """See ``engine_of``."""
         self._known = KnownFacts.of(snapshot, config)
@@ -78,11 +75,9 @@ class ObservedController:
         self._record = Observations(len(cluster.brokers))
         self._encoded_before = 0.0
         self._partition_timelines: list[PartitionTimeline] = []
-        self._transport = (
-            MeasuringTransport(encoder_for(self.config), clock or VirtualClock(), self._note_requests)
-            if batches is None
-            else ForwardingTransport(batches)
-        )
+        self._transport = MeasuringTransport(
+            encoder_for(self.config), clock or VirtualClock(), self._note_requests
+        )  # fmt: skip
         self.ensemble = MemoryEnsemble.from_cluster(cluster, controller_epoch - 1, copy=False)
         """The storage; its watches tell the controller which brokers are registered."""
         self._selection = WatchedSelection(self.selectors, self._note_election)
@@ -189,6 +184,14 @@ class ObservedController:
     def take_events(self) -> tuple[TimelineEvent, ...]:
         """See ``Engine``."""
         return self._record.take()
+
+    def record_batches(self, *, bodies: bool = False) -> None:
+        """See ``Engine``."""
+        self._transport.record_batches(bodies=bodies)
+
+    def take_batches(self) -> tuple[SentBatch, ...]:
+        """See ``Engine``."""
+        return self._transport.take_batches()
 
     def changes(self, health: tuple[ClusterHealth, ClusterHealth]) -> PartitionChanges:
         """See ``Engine``."""

@@ -19,7 +19,7 @@ from kframe.engines.results.timeline import (
     TopicAction,
     TopicsWritten,
 )
-from kframe.engines.results.traffic import Traffic
+from kframe.engines.results.traffic import SentBatch, Traffic
 from kframe.errors import ConfigError
 from kframe.model.changes import StateChange, WriteCode, WriteResult
 from kframe.model.cluster import ClusterState
@@ -45,9 +45,6 @@ from kframe.wire import ControlVersions, EncodedRequest, Encoder, header_version
 
 #: Called at every election, before its results are stored: (cluster, kind, rows, unclean_allowed, leader).
 ElectionWatch = Callable[[ClusterState, ElectionKind, Int32, UInt8, Int32], None]
-
-#: Called with every batch, which it has to read before it returns.
-BatchWatch = Callable[[ClusterState, ControlRequests], None]
 
 #: Kafka's numbers of the three requests.
 APIS = {4: Api.LEADER_AND_ISR, 5: Api.STOP_REPLICA, 6: Api.UPDATE_METADATA}
@@ -189,17 +186,37 @@ def _written(request: StoreRequest[Any], reply: Any) -> TimelineEvent | None:
             return None
 
 
-class ForwardingTransport:
-    """Implements ``ports.Transport``: passes every batch to a function. No broker responds."""
+class MeasuringTransport:
+    """Implements ``ports.Transport``: encodes the requests of each broker and counts their bytes. No broker responds.
 
-    def __init__(self, watch: BatchWatch) -> None:
-        self._watch = watch
-        self.bytes_unknown: str | None = "requests are handed on, not encoded"
+    Where the snapshot lacks a value that a batch must contain, the bytes of that batch are unknown, and
+    ``bytes_unknown`` is the reason for the first such batch.
+    """
+
+    def __init__(self, encoder: Encoder, clock: Clock, watch: Callable[[RequestsSent, Traffic], None]) -> None:
+        self._encoder = encoder
+        self._clock = clock
+        self._notify = watch
+        self._batches: list[SentBatch] | None = None
+        self._keep_bodies = False
+        self.bytes_unknown: str | None = None
         """Why bytes are not counted, if they are not."""
         self.encode_ms = 0.0
 
     def begin(self) -> None:
-        """Reset the counts at the start of an operation."""
+        """Reset the counts at the start of an operation. Bytes are known until a batch says otherwise."""
+        self.bytes_unknown = None
+
+    def record_batches(self, *, bodies: bool) -> None:
+        """See ``Engine``."""
+        self._batches, self._keep_bodies = [], bodies
+
+    def take_batches(self) -> tuple[SentBatch, ...]:
+        """See ``Engine``."""
+        batches = tuple(self._batches or ())
+        if self._batches is not None:
+            self._batches.clear()
+        return batches
 
     def open(self, notify: Notify, may_act: MayAct) -> None:
         """Never notifies."""
@@ -213,44 +230,25 @@ class ForwardingTransport:
     def disconnect(self, cluster: ClusterState, brokers: tuple[int, ...]) -> None:
         """Batches go to registered brokers only, so there is nothing to forget."""
 
-    def send(self, cluster: ClusterState, requests: ControlRequests) -> None:
-        """Pass a batch to the function."""
-        self._watch(cluster, requests)
-
     def queues(self) -> Mapping[int, BrokerQueue]:
         """Nothing waits here."""
         return {}
 
-
-class MeasuringTransport(ForwardingTransport):
-    """Implements ``ports.Transport``: encodes the requests of each broker and counts their bytes. No broker responds.
-
-    Where the snapshot lacks a value that a batch must contain, the bytes of that batch are unknown, and
-    ``bytes_unknown`` is the reason for the first such batch.
-    """
-
-    def __init__(self, encoder: Encoder, clock: Clock, watch: Callable[[RequestsSent, Traffic], None]) -> None:
-        super().__init__(self._measured)
-        self._encoder = encoder
-        self._clock = clock
-        self._notify = watch
-        self.bytes_unknown = None
-
-    def begin(self) -> None:
-        """Bytes are known until a batch says otherwise."""
-        self.bytes_unknown = None
-
-    def _measured(self, cluster: ClusterState, requests: ControlRequests) -> None:
-        traffic = self._measure(cluster, requests)
+    def send(self, cluster: ClusterState, requests: ControlRequests) -> None:
+        """Encode a batch, and report what each broker is sent."""
+        batch = self._measure(cluster, requests)
+        self.bytes_unknown = self.bytes_unknown or batch.bytes_unknown
+        if self._batches is not None:
+            self._batches.append(batch)
         leading, stopping = requests.leader_and_isr, requests.stop_replica
         rows = {Api.LEADER_AND_ISR: leading.rows, Api.UPDATE_METADATA: requests.metadata_rows,
                 Api.STOP_REPLICA: stopping.rows}  # fmt: skip
-        for api, sent in traffic.items():
+        for api, sent in batch.traffic.items():
             if sent.requests.any():
                 self._notify(self._summary(api, sent, len(distinct_rows(rows[api], len(cluster)))), sent)
 
-    def _measure(self, cluster: ClusterState, requests: ControlRequests) -> dict[Api, Traffic]:
-        """Traffic in the order of its arrival. A broker receives requests in this order."""
+    def _measure(self, cluster: ClusterState, requests: ControlRequests) -> SentBatch:
+        """A batch in the order of its arrival. A broker receives requests in this order."""
         traffic = {
             Api.LEADER_AND_ISR: _traffic_of(requests.leader_and_isr, len(cluster.brokers)),
             Api.UPDATE_METADATA: Traffic.none(len(cluster.brokers)),
@@ -259,25 +257,31 @@ class MeasuringTransport(ForwardingTransport):
         metadata = traffic[Api.UPDATE_METADATA]
         metadata.requests[requests.metadata_brokers] = 1
         metadata.entries[requests.metadata_brokers] = len(requests.metadata_rows)
-        self._encode(cluster, requests, traffic)
-        return traffic
-
-    def _encode(self, cluster: ClusterState, requests: ControlRequests, traffic: dict[Api, Traffic]) -> None:
         begun = self._clock.now_ms()
         try:
             encoded = encode_known(self._encoder, cluster, requests)
         except ConfigError as problem:
-            self.bytes_unknown = self.bytes_unknown or str(problem)
             for sent in traffic.values():
                 sent.unsized[:] = sent.requests > 0
-            return
+            return SentBatch(traffic, str(problem), {})
+        bodies = self._count(encoded, traffic, requests.controller_id)
+        self.encode_ms += self._clock.now_ms() - begun
+        return SentBatch(traffic, None, bodies)
+
+    def _count(
+        self, encoded: list[EncodedRequest], traffic: Mapping[Api, Traffic], controller_id: int
+    ) -> dict[tuple[Api, int], list[bytes]]:
+        """Count encoded requests in ``traffic``. Return their bodies, if they are to be kept."""
+        bodies: dict[tuple[Api, int], list[bytes]] = {}
         for sent in traffic.values():
             sent.requests[:] = 0
         for request in encoded:
-            sent = traffic[APIS[request.api_key]]
-            sent.requests[request.broker] += 1
-            sent.nbytes[request.broker] += framed_bytes(request, requests.controller_id)
-        self.encode_ms += self._clock.now_ms() - begun
+            api = APIS[request.api_key]
+            traffic[api].requests[request.broker] += 1
+            traffic[api].nbytes[request.broker] += framed_bytes(request, controller_id)
+            if self._keep_bodies:
+                bodies.setdefault((api, int(request.broker)), []).append(b"".join(request.chunks))
+        return bodies
 
     def _summary(self, api: Api, sent: Traffic, partitions: int) -> RequestsSent:
         return RequestsSent(

@@ -1,7 +1,6 @@
 """The effects of the failure of each broker, pair of brokers and rack, counted in one pass.
 
-The counts of parts of a cluster add up to those of the whole, however it is cut (``sweep_rows.py``). ``sweep.py``
-evaluates them for each failure. ``docs/explanation/sweep-algorithm.md`` has the algebra.
+``sweep.py`` evaluates the counts for each failure. ``docs/explanation/sweep-algorithm.md`` has the algebra.
 """
 
 from __future__ import annotations

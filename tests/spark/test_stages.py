@@ -1,4 +1,4 @@
-"""Distribution of work on whole clusters, and settings of local sessions. No Spark is started."""
+"""Distribution of work on clusters, and settings of local sessions. No Spark is started."""
 
 from __future__ import annotations
 
@@ -8,36 +8,47 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from kframe.snapshot.generate import generate
 from kframe.spark.inputs import ClusterInput
-from kframe.spark.marks import Mark, Marks, part_of_scenario
-from kframe.spark.play import IMPACTS, EngineSettings
+from kframe.spark.marks import Mark, Marks, part_of
+from kframe.spark.play import FAILOVER, IMPACTS, ScenarioStage
 from kframe.spark.session import _local_settings
-from kframe.spark.stages import FAILOVER
-from kframe.spark.whole import Output, Unit, play_units, read_summary, units_of
+from kframe.spark.stages import Output, Unit, play_units, units_of
 from tests.spark.fleets import snapshot_directory
-from tests.spark.sharding import reference_rows, scenario
+from tests.spark.outcomes import reference_rows, scenario
 
 MARK = Mark("how", "of what")
+STAGE = ScenarioStage(FAILOVER)
 
 
-def units(*sizes: tuple[str, int | None, int]) -> list[tuple[str, int]]:
+def units(*sizes: tuple[str, int | None, int], tasks: int = 16) -> list[tuple[str, int]]:
     """Clusters with their partition and scenario counts, as units with a scenario count each."""
     clusters = {name: ClusterInput(name, "place", True, partitions) for name, partitions, _ in sizes}
-    pending = {name: [(scenario(name=f"s{index}"), MARK) for index in range(count)] for name, _, count in sizes}
-    return [(unit.cluster.cluster, len(unit.scenarios)) for unit in units_of(clusters, pending)]
+    due = {name: [scenario(name=f"s{index}") for index in range(count)] for name, _, count in sizes}
+    listed = units_of(clusters, due, tasks)
+    for name, rows in due.items():
+        assert [row for unit in listed if unit.cluster.cluster == name for row in unit.scenarios] == rows
+    return [(unit.cluster.cluster, len(unit.scenarios)) for unit in listed]
 
 
 def test_largest_cluster_is_first() -> None:
     assert units(("a", 10, 1), ("b", 30, 1), ("c", None, 1), ("d", 20, 1)) == [("b", 1), ("d", 1), ("a", 1), ("c", 1)]
 
 
-def test_scenarios_of_a_cluster_use_several_cores() -> None:
+def test_scenarios_of_a_single_cluster_are_shared_by_all_tasks() -> None:
     assert units(("a", 10, 3)) == [("a", 1)] * 3
-    assert units(("a", 10, 200)) == [("a", 3)] * 66 + [("a", 2)]
-    assert {count for _, count in units(("a", 10, 10_000))} == {16}
+    assert sorted(units(("a", 10, 100))) == [("a", 6)] * 12 + [("a", 7)] * 4
+    assert units(("a", 1_000_000, 66), tasks=2) == [("a", 33)] * 2
+
+
+def test_only_a_cluster_with_more_than_its_share_of_work_is_shared() -> None:
+    small = [(f"c{index}", 10, 8) for index in range(8)]
+    assert units(("large", 1000, 8), *small, tasks=4) == [("large", 2)] * 4 + [(name, 8) for name, _, _ in small]
+    assert units(*small, tasks=4) == [(name, 8) for name, _, _ in small]
+    assert units() == []
 
 
 @pytest.fixture
@@ -47,27 +58,25 @@ def east(tmp_path: Path) -> ClusterInput:
 
 def test_each_scenario_is_written_and_marked(east: ClusterInput, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    scenarios = tuple((scenario(brokers=[broker], name=f"b{broker}"), MARK) for broker in (1, 9, 2))
-    output = Output(tuple(FAILOVER.makers), IMPACTS, out=str(out), staged=str(out / "_staged"))
-    marks, rows = Marks(out, IMPACTS.name), play_units([Unit(east, scenarios)], EngineSettings(), output)
+    scenarios = tuple(scenario(brokers=[broker], name=f"b{broker}") for broker in (1, 9, 2))
+    output = Output(str(out), str(out / "_staged"), {part_of("east", f"b{broker}"): MARK for broker in (1, 9, 2)})
+    marks, rows = Marks(out, IMPACTS.name), play_units([Unit(east, scenarios)], STAGE, output)
     written: list[Any] = []
     for batch in rows:
         (row,) = batch.to_pylist()
-        written.append((row["scenario"], row["problem"] is None, marks[part_of_scenario("east", row["scenario"])]))
+        assert row["data"] is None
+        written.append((row["scenario"], row["problem"] is None, marks[part_of("east", row["scenario"])]))
     assert written == [("b1", True, MARK), ("b9", False, None), ("b2", True, MARK)]
-    for table in FAILOVER.makers:
+    for table in FAILOVER:
         expected = reference_rows(east.snapshot(), scenario(brokers=[2], name="b2"))[table.name]
-        assert marks.rows(table, part_of_scenario("east", "b2")).to_pylist() == expected
+        assert marks.rows(table, part_of("east", "b2")).to_pylist() == expected
 
 
 def test_summary_without_output_is_returned(east: ClusterInput) -> None:
-    engine = EngineSettings(parts=(IMPACTS.name,))
-    (batch,) = play_units([Unit(east, ((scenario(brokers=[1]), MARK),))], engine, Output((IMPACTS,), IMPACTS))
+    (batch,) = play_units([Unit(east, (scenario(brokers=[1]),))], STAGE)
     (row,) = batch.to_pylist()
-    assert (
-        read_summary(row["data"], IMPACTS).to_pylist()
-        == reference_rows(east.snapshot(), scenario(brokers=[1]))["impacts"]
-    )
+    expected = reference_rows(east.snapshot(), scenario(brokers=[1]))["impacts"]
+    assert pa.ipc.open_stream(row["data"]).read_all().to_pylist() == expected
 
 
 @pytest.mark.parametrize(("master", "partitions"), [

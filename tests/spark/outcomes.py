@@ -1,10 +1,9 @@
-"""Small clusters in shards: the result of one machine, and the combined result of the shards."""
+"""Small clusters and scenarios, and the results of one machine as rows of a fleet's tables."""
 
 from __future__ import annotations
 
 import json
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -17,24 +16,20 @@ from kframe.engines.results.health import CONDITIONS
 from kframe.engines.results.outcome import ControllerResponse, FailOn
 from kframe.errors import InputError
 from kframe.model.brokers import Endpoint
-from kframe.model.cluster import ClusterState
 from kframe.model.columns import Ragged
-from kframe.model.config import ControllerConfig
 from kframe.model.elections import LeaderSelector
 from kframe.model.ids import ElectionKind
-from kframe.model.requests import BatchCause, ControlRequests
 from kframe.snapshot import BrokerFacts, PartitionFacts, Snapshot, Source, TopicFacts
-from kframe.spark.kraft import without_features
-from kframe.spark.play import ANNOUNCED, IMPACT_COUNTS, PARTS, TO_PLAY, EngineSettings, play
-from kframe.spark.requests import encode, sent
-from kframe.spark.rows import rows_of
-from kframe.spark.scenarios import needs_whole, play_scenario
-from kframe.spark.schema import BROKERS, CLUSTERS, KRAFT_FACTS, PARTITIONS, SCENARIOS
-from kframe.spark.shards import SHARDS, pack
+from kframe.spark.grouping import ClusterRows
+from kframe.spark.play import FAILOVER, IMPACT_COUNTS, REQUESTED, EngineSettings, ScenarioStage
+from kframe.spark.requests import request_rows
+from kframe.spark.rows import rows_of, table_of
+from kframe.spark.scenarios import play_scenario
+from kframe.spark.schema import CLUSTER_TABLES, SCENARIOS
+from kframe.spark.stages import Result, Stage, results_of
 from kframe.whatif import WhatIf
 
 Rows = list[dict[str, Any]]
-EMPTY = pa.RecordBatch.from_pylist([{"cluster": "east", "rows": 0, "pieces": []}], SHARDS.schema)
 
 
 def scenario(verb: str = "fail", brokers: Sequence[int] = (), racks: Sequence[str] = (), *, together: bool = True,
@@ -45,36 +40,18 @@ def scenario(verb: str = "fail", brokers: Sequence[int] = (), racks: Sequence[st
     } | fields  # fmt: skip
 
 
-def table(snapshot: Snapshot, cluster: str = "east") -> pa.Table:
-    """Return the partitions of a snapshot as rows of PARTITIONS."""
-    return pa.Table.from_batches(list(rows_of(snapshot, cluster, PARTITIONS)), PARTITIONS.schema)
-
-
-# -- one machine
+def tables(snapshot: Snapshot, cluster: str = "east") -> dict[str, pa.Table]:
+    """Return the tables of a cluster by name."""
+    return {table.name: table_of(rows_of(snapshot, cluster, table), table) for table in CLUSTER_TABLES}
 
 
 def reference_rows(
     snapshot: Snapshot, scenario_row: Mapping[str, Any], config: Mapping[str, object] | None = None,
     selectors: Mapping[ElectionKind, LeaderSelector] | None = None, cluster: str = "east",
 ) -> dict[str, Rows]:  # fmt: skip
-    """Return one machine's result of a scenario in the rows of a fleet."""
-    step, requests_sent, sequence = 1, [], defaultdict[tuple[int, BatchCause], int](int)
-    settings = ControllerConfig(without_features(config or {}))
-
-    def batch(state: ClusterState, requests: ControlRequests) -> None:
-        key = step, requests.cause
-        shared = [cluster, scenario_row["scenario"], step, requests.cause.name.lower(), sequence[key]]
-        sequence[key] += 1
-        requests_sent.extend(sent(state, requests, settings, shared, keep=True).to_pylist())
-
-    def stepped(done: int) -> None:
-        nonlocal step
-        step = done + 1
-
-    whatif = WhatIf(snapshot, config, selectors, batches=batch)
-    whatif.step_completed = stepped
-    requests_sent.clear()
-    sequence.clear()
+    """Return one machine's result of a scenario in the rows of a fleet. Requests have their bodies."""
+    whatif = WhatIf(snapshot, config, selectors)
+    whatif.engine.record_batches(bodies=True)
     outcome = play_scenario(whatif, scenario_row)
     shared = {"cluster": cluster, "scenario": scenario_row["scenario"]}
     before, after, impact = outcome.before, outcome.after, asdict(outcome.impact)
@@ -104,7 +81,7 @@ def reference_rows(
             | {"records": impact["records"], "rules": outcome.rules,
                "record_bytes": None if impact["records"] is None else impact["bytes"]}
         ],
-        "requests": requests_sent,
+        "requests": [shared | row for row in request_rows(outcome).to_pylist()],
     }  # fmt: skip
 
 
@@ -117,112 +94,21 @@ def _not_done(response: ControllerResponse | None) -> int:
     return sum(count for name, count in response.counts().items() if name not in ("NONE", "ELECTION_NOT_NEEDED"))
 
 
-# -- shards
+def result_of(
+    contents: Mapping[str, pa.Table], scenario_row: Mapping[str, Any], engine: EngineSettings | None = None
+) -> dict[str, Rows] | str:
+    """Return all tables that a stage makes of the rows of ``east`` and a scenario, or the problem."""
+    stage = ScenarioStage((*FAILOVER, *REQUESTED), engine or EngineSettings(), bodies=True)
+    result = single_result(stage, contents, scenario_row)
+    return result if isinstance(result, str) else {table.name: rows.to_pylist() for table, rows in result.items()}
 
 
-def to_play(snapshot: Snapshot, shards: Iterable[pa.RecordBatch], scenarios: Sequence[Mapping[str, Any]],
-            cluster: str = "east") -> list[pa.RecordBatch]:  # fmt: skip
-    """Return shards with the data of the whole cluster, as the frames join them."""
-    brokers = pa.Table.from_batches(list(rows_of(snapshot, cluster, BROKERS)), BROKERS.schema).to_pylist()
-    epochs = snapshot.partitions.controller_epoch
-    named = -1 if epochs is None else int(epochs.max(initial=-1))
-    (row,) = pa.Table.from_batches(list(rows_of(snapshot, cluster, CLUSTERS)), CLUSTERS.schema).to_pylist()
-    facts = {
-        **{name: row[name] for name in ("mode", *KRAFT_FACTS.names)},
-        "controller_id": snapshot.controller_id, "controller_epoch": max(snapshot.controller_epoch or -1, named),
-        "broker_default_configs": None if snapshot.broker_default_configs is None
-        else list(snapshot.broker_default_configs.items()),
-        "brokers": [{name: broker[name] for name in BROKERS.schema.names[1:]} for broker in brokers],
-        "scenarios": [{name: scenario[name] for name in SCENARIOS.schema.names[1:]} for scenario in scenarios],
-    }  # fmt: skip
-    rows = [row | facts for batch in shards for row in batch.to_pylist()]
-    return [pa.RecordBatch.from_pylist([row], TO_PLAY.schema) for row in rows]
-
-
-def merged(played: Iterable[pa.RecordBatch], facts: pa.RecordBatch, config: Mapping[str, object] | None = None
-           ) -> dict[str, Rows]:  # fmt: skip
-    """Return the shards' combined result, with the same sums as in the frames."""
-    part_rows: dict[str, Rows] = {name: [] for name in PARTS}
-    for row in pa.Table.from_batches(list(played)).to_pylist():
-        assert row["problem"] is None, row["problem"]
-        for name in PARTS:
-            part_rows[name] += [
-                {"cluster": row["cluster"], "scenario": row["scenario"], **part_row} for part_row in row[name]
-            ]
-    group_columns = (
-        "rules",
-        "broker_id",
-        "rack",
-        "registered_before",
-        "registered_after",
-        "step",
-        "name",
-        "cluster",
-        "scenario",
-    )
-    whole = {name: _summed(part_rows[name], group_columns) for name in ("broker_counts", "conditions", "impacts")}
-    return {
-        "changes": part_rows["changes"],
-        **whole,
-        "requests": _requests(part_rows["announced"], facts, config),
-    }
-
-
-def _summed(rows: Rows, group_columns: Iterable[str]) -> Rows:
-    groups = defaultdict[Any, Rows](list)
-    for row in rows:
-        groups[tuple((name, row[name]) for name in group_columns if name in row)].append(row)
-    return [
-        dict(key) | {name: None if any(row[name] is None for row in group) else sum(row[name] for row in group)
-                     for name in group[0] if name not in dict(key)}
-        for key, group in groups.items()
-    ]  # fmt: skip
-
-
-def _requests(announced: Rows, facts: pa.RecordBatch, config: Mapping[str, object] | None) -> Rows:
-    groups = defaultdict[Any, Rows](list)
-    for row in announced:
-        groups[row["cluster"], row["scenario"], row["step"], row["cause"], row["round"]].append(row)
-    (known,) = facts.to_pylist()
-    rows: Rows = []
-    for (cluster, name, step, cause, sequence), group in groups.items():
-        if all(batch["sent"] for batch in group):
-            key = {"cluster": cluster, "scenario": name, "step": step, "cause": cause, "round": sequence}
-            row = known | key | {"data": [batch["data"] for batch in group]}
-            schema = pa.schema([*facts.schema, *list(ANNOUNCED.schema)[1:5], ("data", pa.list_(pa.binary()))])
-            for batch in encode([pa.RecordBatch.from_pylist([row], schema)], dict(config or {}), keep=True):
-                rows += batch.to_pylist()
-    return rows
-
-
-def shard_rows(whole: pa.Table, shards: Sequence[int], order: Sequence[int]) -> list[pa.RecordBatch]:
-    """Return rows in another order, packed with the rows of their shard.
-
-    As in the frames, topics under deletion are together. One part is always empty.
-    """
-    owner = np.array([shards[row % len(shards)] for row in range(whole.num_rows)], np.int64)
-    owner[whole["deleting"].fill_null(False).to_numpy()] = -1
-    parts = [EMPTY]
-    for shard in {*owner.tolist()}:
-        rows = [row for row in order if owner[row] == shard]
-        parts += list(pack(whole.take(pa.array(rows, pa.int64())).to_batches()))
-    return parts
-
-
-def concatenated(shards: Iterable[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    """Return all shards as one, as the frames combine whole clusters."""
-    rows = [row for batch in shards for row in batch.to_pylist()]
-    pieces = [piece for row in rows for piece in row["pieces"]]
-    whole = {"cluster": "east", "rows": sum(row["rows"] for row in rows), "pieces": pieces}
-    return [pa.RecordBatch.from_pylist([whole], SHARDS.schema)]
-
-
-def merged_rows(snapshot: Snapshot, scenario_row: Mapping[str, Any], shards: Sequence[pa.RecordBatch],
-             config: Mapping[str, object] | None = None) -> dict[str, Rows]:  # fmt: skip
-    """Return the combined result of a snapshot's shards for a scenario."""
-    whole = needs_whole(scenario_row)
-    rows = to_play(snapshot, concatenated(shards) if whole else shards, [scenario_row])
-    return merged(play(rows, EngineSettings(dict(config or {})), whole=whole), rows[0], config)
+def single_result(
+    stage: Stage, contents: Mapping[str, pa.Table], scenario_row: Mapping[str, Any] | None = None
+) -> Result:
+    """Return the result of a stage on the rows of ``east``."""
+    ((_, result),) = results_of(ClusterRows("east", contents), stage, [scenario_row], stage.tables)
+    return result
 
 
 def assert_same_rows(actual: Mapping[str, Rows], expected: Mapping[str, Rows]) -> None:
@@ -288,6 +174,7 @@ def _partitions(draw: st.DrawFn, ids: list[int], count: int) -> PartitionFacts:
                np.array([-1 if is_empty else draw(st.integers(0, 9)) for is_empty in empty], np.int32),
                np.zeros(count, np.int32)]  # fmt: skip
     known = [draw(st.integers(0, 5)) > 0 for _ in numbers]
+    known[2] |= any(empty)  # Only a partition epoch shows that a partition has no state.
     moving = [[broker_id for broker_id in broker_ids[1:] if draw(st.integers(0, 5)) == 0] for broker_ids in replicas]
     leader_epoch, controller_epoch, partition_epoch, recovery = (
         column if yes else None for column, yes in zip(numbers, known, strict=True)

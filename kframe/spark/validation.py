@@ -1,0 +1,116 @@
+"""Validate the clusters of a fleet by the rules of ``kframe.spark.rules``."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+
+from kframe.errors import SnapshotError
+from kframe.snapshot.facts import MIN_INSYNC_CONFIG
+from kframe.spark.kraft import KRAFT, ZOOKEEPER, has_elr, is_kraft, min_insync_of_node
+from kframe.spark.rows import configs_of
+from kframe.spark.rules import (
+    RULES,
+    VIOLATIONS,
+    ClusterContext,
+    RegisteredBrokers,
+    shared_topic_ids,
+    violations,
+    without_row,
+)
+from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, TOPICS, FleetTable
+from kframe.spark.stages import ReadableCluster, Result, Scenario, Stage
+
+#: The columns whose nulls violate ``key_unknown``, by table.
+_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
+    BROKERS.name: ("cluster", "broker_id"), TOPICS.name: ("cluster", "topic", "partition_count"),
+    CLUSTERS.name: ("cluster",),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ValidateStage(Stage):
+    """Lists the violations in a cluster: rows of VIOLATIONS."""
+
+    tables: tuple[FleetTable, ...] = (VIOLATIONS,)
+
+    def read(self, cluster: ReadableCluster) -> tuple[str | None, dict[str, pa.Table]]:
+        """See ``Stage``."""
+        return cluster.cluster, cluster.tables()
+
+    def results(
+        self, cluster: str, content: Any, scenarios: Sequence[Scenario], tables: Collection[FleetTable]
+    ) -> Iterator[Result]:
+        """See ``Stage``."""
+        yield {VIOLATIONS: validate_tables(*content)}
+
+
+def validate_tables(cluster: str | None, tables: Mapping[str, pa.Table]) -> pa.Table:
+    """Rows of VIOLATIONS of a cluster, whose tables by name need not be valid. None: rows that name no cluster.
+
+    A cluster without one valid row in ``clusters`` violates ``cluster_row``, and only unknown keys are listed besides.
+    """
+    parts = [*_unknown_keys(cluster, tables)]
+    settings = _settings_or_problem(cluster, tables)
+    if isinstance(settings, pa.Table):
+        return pa.concat_tables([*parts, settings])
+    assert cluster is not None
+    min_isr, mode, elr = settings
+    topics = tables[TOPICS.name].filter(tables[TOPICS.name]["topic"].is_valid())
+    counts = dict(zip(topics["topic"].to_pylist(), topics["partition_count"].fill_null(0).to_pylist(), strict=True))
+    context = ClusterContext(RegisteredBrokers.of(tables[BROKERS.name]), counts, min_isr, mode == KRAFT, elr)
+    listed = [*violations(cluster, tables[PARTITIONS.name], context),
+              *shared_topic_ids(cluster, tables[TOPICS.name], mode)]  # fmt: skip
+    return pa.concat_tables([*parts, pa.Table.from_batches(listed, VIOLATIONS.schema)])
+
+
+def _unknown_keys(cluster: str | None, tables: Mapping[str, pa.Table]) -> Iterator[pa.Table]:
+    for name, columns in _KEYS.items():
+        rows = tables[name].to_pylist() if any(tables[name][column].null_count for column in columns) else []
+        topics = [row.get("topic") for row in rows if any(row[column] is None for column in columns)]
+        yield _report(cluster, "key_unknown", f"null in table {name}", topics)
+
+
+def _settings_or_problem(
+    cluster: str | None, tables: Mapping[str, pa.Table]
+) -> tuple[int, str, bool | None] | pa.Table:  # fmt: skip
+    """The settings in the row of the cluster, or the violations if it has no valid one."""
+    rows = tables[CLUSTERS.name].to_pylist()
+    if cluster is None or not rows:
+        topics = {*tables[PARTITIONS.name]["topic"].to_pylist(), *tables[TOPICS.name]["topic"].to_pylist()}
+        return without_row(cluster, sorted(topics, key=lambda topic: topic or "") or [None])
+    if len(rows) > 1:
+        return _report(cluster, "cluster_row", f"{len(rows)} rows", [None])
+    try:
+        return settings_of(rows[0])
+    except SnapshotError as problem:
+        return _report(cluster, "cluster_row", str(problem), [None])
+
+
+def _report(cluster: str | None, rule: str, actual: str, topics: Sequence[str | None]) -> pa.Table:
+    """A violation for each topic; None for one of no topic."""
+    shared = {"cluster": cluster, "rule": rule, "severity": RULES[rule].severity, "expected": RULES[rule].expected}
+    return pa.Table.from_pylist([{**shared, "actual": actual, "topic": topic} for topic in topics], VIOLATIONS.schema)
+
+
+def settings_of(row: Mapping[str, Any]) -> tuple[int, str, bool | None]:
+    """The default of ``min.insync.replicas``, the mode, and whether eligible leader replicas are enabled (None: not
+    known) of a row of CLUSTERS."""
+    kraft_mode = is_kraft(row)
+    defaults = configs_of(row["broker_default_configs"], f"cluster {row['cluster']} field broker_default_configs") or {}
+    text = (min_insync_of_node(row) if kraft_mode else None) or defaults.get(MIN_INSYNC_CONFIG, "")
+    value = _int32(text)
+    min_isr = 1 if value is None else value
+    return (min_isr, KRAFT, has_elr(row)) if kraft_mode else (min_isr, ZOOKEEPER, None)
+
+
+def _int32(text: str) -> int | None:
+    """The number in a text; None for no int32."""
+    try:
+        value = int(text)
+    except ValueError:
+        return None
+    return value if -(2**31) <= value < 2**31 else None
