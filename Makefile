@@ -21,6 +21,7 @@
 #   make limits   kernels beside memory bandwidth, cost by size; writes the records and docs/explanation/performance.md
 #   make plots    the plots and tables of docs/explanation/performance.md from the records
 #   make bench-compare  the newest ratios that fell by more than 20 %
+#   make mutants  500 mutants of the core and 500 of the reference kernels; hours; writes the record
 #   make setup    .venv with kframe, its plugins and the tools; compiles changed kernels
 #   make docs     the documentation site, in build/docs; a warning of Sphinx is an error
 #   make reference  the generated parts of docs/reference, from the commands, keys, documents and docstrings
@@ -103,7 +104,7 @@ SANITIZE_ENV = PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(SANITIZE_LIB) PYTHONMALLO
 .DELETE_ON_ERROR:
 .PHONY: setup distributions kernels debug-kernels lock sbom audit demo test test-all test-replication test-serverless \
 	$(TEST_PARTS) test-servers test-debug faults soak linearizability week check $(CHECKS) fuzz sanitize \
-	sim bench bench-suite bench-peers bench-fleet bench-compare limits roofline plots docs reference \
+	sim bench bench-suite bench-peers bench-fleet bench-compare limits roofline plots mutants docs reference \
 	man dist clean
 # A variable of the caller's shell must not change the release build.
 unexport KFRAME_DEBUG
@@ -177,6 +178,10 @@ fuzz: setup
 	$(PY) -m verification.zookeeper.fuzz --cases $(FUZZ_CASES) $(ARGS)
 	$(PY) -m verification.kafka_wire.fuzz --cases $(FUZZ_CASES) $(ARGS)
 	$(PY) -m verification.kraft.fuzz --cases $(FUZZ_CASES) $(ARGS)
+
+# Continues after an interruption. ARGS: --draw, --area.
+mutants: setup
+	$(PY) -m verification.mutants $(ARGS)
 
 # Four targets at a time on two cores, the longest first; each prints its output when it is done. Servers depend on
 # timeouts and mostly wait, so their tests have a higher priority than what computes. Only `make check` has the types for
