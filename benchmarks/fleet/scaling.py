@@ -24,7 +24,7 @@ from kframe.snapshot import generate, write_snapshot
 
 HEADINGS: Final = ("master", "scenarios", "start s", "spark s", "speedup")
 LEGEND: Final = "Fastest of each. speedup: seconds without start of the first master by those of this one."
-_START: Final = "import sys; from kframe.spark.session import session; session(sys.argv[1]).stop()"
+_START: Final = "import sys; from kframe.spark.sessions import session; session(sys.argv[1]).stop()"
 
 
 def measure(folder: Path, partitions: int, brokers: int, masters: Sequence[str], rounds: int) -> list[dict[str, Any]]:

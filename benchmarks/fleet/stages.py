@@ -48,7 +48,7 @@ LEGEND: Final = (
     f"Fastest of each. engine: one process on one core, without Spark. times: spark by engine plus start, at most "
     f"{TIMES_MAX}."
 )
-_START: Final = "import sys; from kframe.spark.session import session; session(sys.argv[1]).stop()"
+_START: Final = "import sys; from kframe.spark.sessions import session; session(sys.argv[1]).stop()"
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from kframe.cli.exits import HAS_FINDINGS, INTERRUPTED
 from kframe.cli.findings import exit_on_findings
 from kframe.cli.output import BadInput
 from kframe.cli.studies import config_pairs
-from kframe.spark.session import check_pyspark
+from kframe.spark.sessions import check_pyspark
 
 #: Errors of kframe in an executor arrive as text at the end of a traceback.
 _IN_EXECUTOR: Final = re.compile(
@@ -54,7 +54,7 @@ class SparkSettings:
 
     def session(self) -> Any:
         """The SparkSession. Raises InputError if pyspark is not installed."""
-        from kframe.spark.session import session
+        from kframe.spark.sessions import session
 
         with _log_to_file():
             return session(self.master, remote=self.remote, conf=self.conf)

@@ -2,7 +2,7 @@
 
 Spark's own daemon forks first, so each worker imports NumPy, pyarrow and kframe again: half a second of a core each.
 Run as ``python -m kframe.spark.daemon`` by ``spark.python.daemon.module``; only sessions on a local master set that
-(``kframe.spark.session``).
+(``kframe.spark.sessions``).
 """
 
 from __future__ import annotations

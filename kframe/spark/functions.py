@@ -126,7 +126,7 @@ def validate(fleet: Mapping[str, DataFrame]) -> DataFrame:
 
 def _table_of(name: str, tables: Mapping[str, FleetTable]) -> FleetTable:
     if name not in tables:
-        raise ParameterError("table", short_repr(name), f"one of {', '.join(tables)}")
+        raise InputError("table", short_repr(name), f"one of {', '.join(tables)}")
     return tables[name]
 
 

@@ -26,7 +26,7 @@ from kframe.spark.inputs import ClusterInput
 from kframe.spark.marks import LeftOutPart, Mark, Marks, PendingParts, Writing, part_of
 from kframe.spark.opening import Fleet
 from kframe.spark.schema import SCENARIOS, TEXT, FleetTable, to_stream
-from kframe.spark.session import interpreted
+from kframe.spark.sessions import interpreted
 from kframe.spark.tasks import map_inputs, tasks_max
 
 if TYPE_CHECKING:

@@ -65,6 +65,7 @@ def read_text(block: Block) -> object:
 
 #: How to read the blocks that do not run, by language.
 READERS: Final[dict[str, Callable[[Block], object]]] = {
+    "diff": lambda block: None,
     "ini": lambda block: configparser.ConfigParser().read_string(block.text),
     "json": read_json,
     "properties": read_keys,

@@ -60,7 +60,7 @@ def leaders(selector: LeaderSelector, seed: int, registry: Registry) -> list[lis
 def test_example_selectors_pass_checks(registry: Registry, name: str) -> None:
     kinds = registry.selectors[name].kinds
     findings = list(run_checks(lambda: registry.selector(name), kinds))
-    assert findings[-1].check == "row-by-row"
+    assert findings[-1].check == "single-broker-batches"
     assert [finding.problem for finding in findings if finding.problem] == []
 
 

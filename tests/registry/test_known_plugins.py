@@ -14,7 +14,7 @@ from kframe.registry.known_plugins import KNOWN_PLUGINS
 from kframe.registry.registry import Registry, build_registry
 from kframe.registry.specs import PortSpec
 from kframe.snapshot import formats
-from kframe.spark import session
+from kframe.spark import sessions
 from tests.architecture.source import ROOT
 
 COMMANDS: Final = [(plugin, command) for plugin in KNOWN_PLUGINS for command in plugin.commands]
@@ -64,7 +64,7 @@ def test_installed_plugin_detects_a_directory_with_an_entry_that_names_it(name: 
 
 
 def test_command_on_spark_without_pyspark_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "find_spec", lambda name: None)
+    monkeypatch.setattr(sessions, "find_spec", lambda name: None)
     result = CliRunner().invoke(cli, ["spark", "validate", "nowhere"])
     assert result.exit_code == 2
     expected = "pyspark: no such module, expected the package: pip install 'kframe-controller[spark]'"

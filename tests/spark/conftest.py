@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kframe.spark.session import session
+from kframe.spark.sessions import session
 from tests.spark import jvm
 
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 import kframe.spark
 from kframe.snapshot.generate import generate
 from kframe.spark.schema import PARTITIONS
-from kframe.spark.session import session
+from kframe.spark.sessions import session
 from tests.spark import jvm
 from tests.spark.outcomes import assert_same_rows, reference_rows, scenario
 from tests.spark.test_functions import frames, rows_in, without_problems

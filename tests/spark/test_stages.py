@@ -15,7 +15,7 @@ from kframe.snapshot.generate import generate
 from kframe.spark.inputs import ClusterInput
 from kframe.spark.marks import Mark, Marks, part_of
 from kframe.spark.play import FAILOVER, IMPACTS, ScenarioStage
-from kframe.spark.session import _local_settings
+from kframe.spark.sessions import _local_settings
 from kframe.spark.stages import Output, Unit, play_units, units_of
 from tests.spark.fleets import snapshot_directory
 from tests.spark.outcomes import reference_rows, scenario
