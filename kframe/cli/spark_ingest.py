@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -135,10 +135,12 @@ def validate(
 
 def _by_severity(result: Any) -> Iterator[dict[str, Any]]:
     """Violations, errors first, then by cluster and rule. Holds those of one cluster at a time."""
-    import pyarrow.compute as pc
-
     for severity in ("error", "warning"):
         for part in result.parts():
-            keys = [(name, "ascending") for name in ("rule", "topic", "partition", "actual")]
-            order = pc.sort_indices(part, sort_keys=keys, null_placement="at_start")
-            yield from (row for row in part.take(order).to_pylist() if row["severity"] == severity)
+            rows = [row for row in part.to_pylist() if row["severity"] == severity]
+            yield from sorted(rows, key=_place)
+
+
+def _place(row: Mapping[str, Any]) -> list[tuple[bool, Any]]:
+    """The key of a violation in the order of its cluster. Absent values come first."""
+    return [(row[name] is not None, row[name]) for name in ("rule", "topic", "partition", "actual")]
