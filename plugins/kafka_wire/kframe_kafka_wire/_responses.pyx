@@ -1,8 +1,8 @@
 """The kernel that finds the errors in a broker's response to a control request.
 
-As in kframe's own kernels, views are typed, nothing is allocated and the GIL is released. ``verification/reference/responses.py`` has
-the reference implementation with the same signature. Bytes from a broker are untrusted: no read goes past ``reply``.
-Cost is linear in the bytes read.
+As in kframe's own kernels, views are typed, nothing is allocated and the GIL is released.
+``verification/reference/responses.py`` has the reference implementation with the same signature. Bytes from a broker
+are untrusted: no read goes past ``reply``. Cost is linear in the bytes read.
 """
 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t

@@ -3,9 +3,9 @@
 The table has open addressing with linear probing. Its capacity is a power of two, and at least one entry is free; a
 free entry has the value -1.
 
-The rules are those of ``kframe/_core.pyx``: typed views, IN and OUT, no allocation, and no GIL. ``verification/reference/id_index.py`` has a
-reference implementation with the same names and signatures. The cost is linear in the ids while the table is at most
-half full and its ids are random.
+The rules are those of ``kframe/_core.pyx``: typed views, IN and OUT, no allocation, and no GIL.
+``verification/reference/id_index.py`` has a reference implementation with the same names and signatures. The cost is
+linear in the ids while the table is at most half full and its ids are random.
 """
 
 from libc.stdint cimport int32_t, uint8_t, uint64_t

@@ -5,8 +5,8 @@ Decoding has two passes. ``parse_*`` reads the fixed fields and notes where the 
 ``PartitionRecord.json`` and ``PartitionChangeRecord.json``; versions 0 to 2.
 
 The rules are those of ``kframe/_core.pyx``: typed views, IN and OUT, no allocation, and no GIL.
-``verification/reference/partition_records.py`` has a reference implementation with the same names and signatures. No read or write passes the
-end of a view. The cost is linear in the bytes.
+``verification/reference/partition_records.py`` has a reference implementation with the same names and signatures. No
+read or write passes the end of a view. The cost is linear in the bytes.
 
 Common arguments: ``list_start`` and ``list_count`` have a row for each list, in the order of the enum below. A count
 of -1 is null. Where decoding uses ``list_start`` for bytes, encoding uses it for elements.

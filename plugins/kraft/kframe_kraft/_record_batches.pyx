@@ -3,9 +3,9 @@
 The layout is that of Kafka's ``DefaultRecord`` (message format 2). The metadata log uses a part of it: timestamp deltas
 are 0, offset deltas count from 0, and there are no headers (Kafka ``RecordsIterator``).
 
-The rules are those of ``kframe/_core.pyx``: typed views, IN and OUT, no allocation, and no GIL. ``verification/reference/record_batches.py``
-has a reference implementation with the same names and signatures. No read or write passes the end of a view. The cost
-is linear in the bytes.
+The rules are those of ``kframe/_core.pyx``: typed views, IN and OUT, no allocation, and no GIL.
+``verification/reference/record_batches.py`` has a reference implementation with the same names and signatures. No read
+or write passes the end of a view. The cost is linear in the bytes.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t

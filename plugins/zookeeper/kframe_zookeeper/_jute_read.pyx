@@ -4,8 +4,8 @@ The layouts are those of ZooKeeper 3.8's ``zookeeper.jute``; see ``_jute_write.p
 ``kafka.zk.TopicPartitionStateZNode`` (Kafka 3.9), with its keys in any order.
 
 The input is untrusted. Every read is checked against the end of the response, every number against int32, and every OUT
-against its length. Otherwise the rules of ``kframe/_core.pyx`` apply. ``verification/reference/jute.py`` has a reference implementation
-with the same names and signatures.
+against its length. Otherwise the rules of ``kframe/_core.pyx`` apply. ``verification/reference/jute.py`` has a
+reference implementation with the same names and signatures.
 
 Common arguments: ``reply`` is a response, and ``start`` the offset of its first result. The cost is linear in the bytes
 read.

@@ -8,8 +8,8 @@ length, which is -1 for null. In a multi, each operation follows a header: int32
 ``requests.py`` adds the end marker.
 
 The rules are those of ``kframe/_core.pyx``: typed views, IN and OUT, no allocation, and no GIL. Callers check ranges
-once. ``verification/reference/jute.py`` has a reference implementation with the same names and signatures. Every write is checked
-against the end of ``out``.
+once. ``verification/reference/jute.py`` has a reference implementation with the same names and signatures. Every write
+is checked against the end of ``out``.
 
 Common arguments: ``topic`` and ``partition`` name the partition of each row. ``name_offsets`` has the offset of each
 topic's name in ``names``. The cost is linear in the bytes written.

@@ -4,8 +4,8 @@ The JSON is that of ``kafka.zk.TopicZNode`` (Kafka 3.9), with its keys and parti
 untrusted. Every read is checked against the end of the response, every number against int32, and every OUT against its
 length.
 
-Otherwise the rules of ``kframe/_core.pyx`` apply. ``verification/reference/jute.py`` has a reference implementation with the same names
-and signatures. The cost is linear in the bytes read.
+Otherwise the rules of ``kframe/_core.pyx`` apply. ``verification/reference/jute.py`` has a reference implementation
+with the same names and signatures. The cost is linear in the bytes read.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 from kframe.plugin import ConfigError
 from kframe.plugin.settings import KAFKA_KEYS, Key, boolean, nearest, read_login_modules, short_repr, text, whole
@@ -147,19 +147,19 @@ class ConnectSettings:
 
 def settings_of_url(url: str) -> ConnectSettings:
     """Settings from a URL. See above for its form. Raises ConfigError."""
-    try:
-        parts = urlsplit(url)
-    except ValueError as problem:
-        raise ConfigError("ZooKeeper URL", f"no URL ({problem})", f"{SCHEME}://HOST:PORT") from None
     where = "ZooKeeper URL"
-    if parts.scheme != SCHEME or not parts.netloc or parts.fragment:
+    # Since 2025 releases of Python, urlsplit refuses lists of hosts with an IPv6 address.
+    scheme, _, rest = url.partition("://")
+    location, _, query = rest.partition("?")
+    hosts, slash, path = location.partition("/")
+    if scheme != SCHEME or not hosts or "#" in url:
         raise ConfigError(where, short_repr(url), f"{SCHEME}://HOST:PORT[,HOST:PORT]...[/chroot][?KEY=VALUE]")
-    if "@" in parts.netloc:
+    if "@" in hosts:
         raise ConfigError(
             where, "a user name or password before @", "a JAAS file, named by java.security.auth.login.config"
         )
-    values: dict[str, object] = {_CONNECT: parts.netloc + parts.path}
-    for name, value in parse_qsl(parts.query, keep_blank_values=True):
+    values: dict[str, object] = {_CONNECT: hosts + slash + path}
+    for name, value in parse_qsl(query, keep_blank_values=True):
         key = name if name in KEYS else PREFIX + name
         if key.endswith(".password"):
             raise ConfigError(where, f"a password ({name})", "a properties file that has it")

@@ -62,7 +62,7 @@ def test_url(url: str, expected: ConnectSettings) -> None:
         ("h:2181", "'h:2181'", "zookeeper://HOST:PORT"),
         ("zookeeper:///kafka", "'zookeeper:///kafka'", "zookeeper://HOST:PORT"),
         ("zookeeper://h#x", "'zookeeper://h#x'", "zookeeper://HOST:PORT"),
-        ("zookeeper://[::1", "no URL", "zookeeper://HOST:PORT"),
+        ("zookeeper://[::1", "'[::1'", "HOST:PORT"),
         ("zookeeper://h:0", "'h:0'", "HOST:PORT"),
         ("zookeeper://h:65536", "'h:65536'", "HOST:PORT"),
         ("zookeeper://h,,i", "''", "HOST:PORT"),
