@@ -138,9 +138,9 @@ def _by_severity(result: Any) -> Iterator[dict[str, Any]]:
     for severity in ("error", "warning"):
         for part in result.parts():
             rows = [row for row in part.to_pylist() if row["severity"] == severity]
-            yield from sorted(rows, key=_place)
+            yield from sorted(rows, key=_sort_key)
 
 
-def _place(row: Mapping[str, Any]) -> list[tuple[bool, Any]]:
+def _sort_key(row: Mapping[str, Any]) -> list[tuple[bool, Any]]:
     """The key of a violation in the order of its cluster. Absent values come first."""
     return [(row[name] is not None, row[name]) for name in ("rule", "topic", "partition", "actual")]
