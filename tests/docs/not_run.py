@@ -59,6 +59,8 @@ NOT_RUN: Final[dict[str, dict[str, str]]] = {
     "docs/howto/replication-factor.md": PLANS,
     "docs/howto/reassign-partitions.md": {
         "kframe plan execute": CLUSTER,
+        "kframe plan abort": CLUSTER,
+        "kframe plan rollback": CLUSTER,
         "kframe reassign": CLUSTER,
         "kframe elect": CLUSTER,
     },
