@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, Protocol
 
 import msgspec
@@ -148,24 +148,25 @@ def _read_deletions(store: AdminStore, request: ReadDeletions) -> frozenset[str]
 
 def _drop_deletions(store: AdminStore, request: DropDeletions) -> None:
     """Delete deletion marks. Missing ones are ignored."""
-    marked = set(store._records.children(store._connected(), DELETE_TOPICS))
-    store._write_fenced(*(Delete(f"{DELETE_TOPICS}/{name}") for name in request.names if name in marked))
+    _drop_marks(store, request.names)
 
 
 def _delete_topics(store: AdminStore, request: DeleteTopics) -> None:
     """Delete topics and their marks."""
     store._write_fenced()
     store._topics.delete(store._connected(), request.names)
+    _drop_marks(store, request.names)
+
+
+def _drop_marks(store: AdminStore, names: Iterable[str]) -> None:
     marked = set(store._records.children(store._connected(), DELETE_TOPICS))
-    store._write_fenced(*(Delete(f"{DELETE_TOPICS}/{name}") for name in request.names if name in marked))
+    store._write_fenced(*(Delete(f"{DELETE_TOPICS}/{name}") for name in names if name in marked))
 
 
 def _read_reassignments(store: AdminStore, request: ReadReassignments) -> Targets | None:
     """The requested reassignments. Arms the watch on the record."""
-    session = store._connected()
-    if store._records.exists(session, REASSIGN_PARTITIONS, watch=True) is None:
-        return None
-    return decode_targets(store._records.get(session, REASSIGN_PARTITIONS)[0])
+    data = _watched_record(store, REASSIGN_PARTITIONS)
+    return None if data is None else decode_targets(data)
 
 
 def _write_reassignments(store: AdminStore, request: WriteReassignments) -> None:
@@ -180,10 +181,16 @@ def _write_reassignments(store: AdminStore, request: WriteReassignments) -> None
 
 def _read_preferred_election(store: AdminStore, request: ReadPreferredElection) -> tuple[TopicPartition, ...] | None:
     """Partitions that the record names. Arms the watch on the record."""
+    data = _watched_record(store, PREFERRED_ELECTION)
+    return None if data is None else decode_partitions(data)
+
+
+def _watched_record(store: AdminStore, path: str) -> bytes | None:
+    """The data of a record, None if there is none. Arms the watch on it."""
     session = store._connected()
-    if store._records.exists(session, PREFERRED_ELECTION, watch=True) is None:
+    if store._records.exists(session, path, watch=True) is None:
         return None
-    return decode_partitions(store._records.get(session, PREFERRED_ELECTION)[0])
+    return store._records.get(session, path)[0]
 
 
 def _drop_preferred_election(store: AdminStore, request: DropPreferredElection) -> None:
