@@ -72,7 +72,7 @@ WORKERS ?= 2
 PARTS := others commands decisions metadata
 FOLDERS.commands := tests/architecture tests/cli tests/docs
 FOLDERS.decisions := tests/core tests/plans tests/whatif
-FOLDERS.metadata := tests/kraft tests/registry tests/scenario tests/shadow tests/snapshot tests/spark
+FOLDERS.metadata := tests/kraft tests/registry tests/scenario tests/whatif/shadow tests/snapshot tests/spark
 FOLDERS.others := $(filter-out tests/__pycache__ $(foreach part,$(PARTS),$(FOLDERS.$(part))), \
 	$(patsubst %/,%,$(wildcard tests/*/))) $(filter-out tests,$(TESTS))
 TEST_PARTS := $(addprefix test-,$(PARTS))

@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from benchmarks.timing import timed
-from kframe.engines.settings import config_of
-from kframe.engines.zookeeper.sweep import sweep_of
-from kframe.engines.zookeeper.sweep_counts import count_failures
 from kframe.snapshot import Health, generate
 from kframe.whatif import WhatIf
+from kframe.whatif.engines.settings import config_of
+from kframe.whatif.engines.zookeeper.sweep import sweep_of
+from kframe.whatif.engines.zookeeper.sweep_counts import count_failures
 
 #: The most that a sweep of pairs may take.
 SECONDS_MAX: Final = 120

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from kframe.whatif import Outcome, WhatIf
 
 #: The bundled snapshot, a data file of the package.
-BUNDLED: Final = Path(kframe.__file__).parent / "examples" / "kafka-3.9.1-six-brokers" / "healthy.zookeeper.jsonl.gz"
+BUNDLED: Final = (
+    Path(kframe.__file__).parent / "snapshot" / "examples" / "kafka-3.9.1-six-brokers" / "healthy.zookeeper.jsonl.gz"
+)
 _REPLICATION_FACTOR: Final = 3
 _RACKS: Final = 4
 #: Brokers that a table shows, the busiest first.
@@ -68,8 +70,8 @@ def command(source: Path | None, partitions: int, brokers: int) -> None:
 
 def _show(console: Console, watch: Stopwatch, snapshot: Snapshot) -> None:
     """Fail the broker with the most leaders. Print the outcome."""
-    from kframe.engines.zookeeper.engine import ZookeeperEngine
     from kframe.whatif import WhatIf
+    from kframe.whatif.engines.zookeeper.engine import ZookeeperEngine
 
     with watch.phase("fail over to kframe as its controller"):
         whatif = WhatIf.of(ZookeeperEngine(snapshot, clock=watch.clock))
@@ -90,7 +92,7 @@ def _show(console: Console, watch: Stopwatch, snapshot: Snapshot) -> None:
 def _impact_table(outcome: Outcome, whatif: WhatIf) -> Any:
     from rich.table import Table
 
-    from kframe.engines.results.timeline import size_text
+    from kframe.whatif.results.timeline import size_text
 
     impact, before, after = outcome.impact, outcome.before, outcome.after
     table = Table(title=outcome.operation.text(), title_justify="left", title_style="bold red")
@@ -126,8 +128,8 @@ def _brokers_table(outcome: Outcome) -> Any:
     """The brokers that receive the most bytes or requests."""
     from rich.table import Table
 
-    from kframe.engines.results.timeline import size_text
     from kframe.whatif.document import broker_records
+    from kframe.whatif.results.timeline import size_text
 
     records = sorted(
         broker_records(outcome),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kframe.cli.stopwatch import Stopwatch
 
 #: The bundled log, a folder of the package.
-BUNDLED_LOG: Final = Path(kframe.__file__).parent / "examples" / "kafka-4.4-broker-failure"
+BUNDLED_LOG: Final = Path(kframe.__file__).parent / "snapshot" / "examples" / "kafka-4.4-broker-failure"
 #: What each command shows, its name, and its arguments after the log.
 _COMMANDS: Final = (
     ("Broker 2 is stopped, broker 3 is killed, then both return:", "show",

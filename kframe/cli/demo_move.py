@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 def show_move(console: Console, watch: Stopwatch, snapshot: Snapshot) -> None:
     """Move all partitions off the brokers of one partition, and follow that partition."""
-    from kframe.engines.zookeeper.engine import ZookeeperEngine
     from kframe.plans.generate.broker_replacement import replacement_brokers, replacement_plan
     from kframe.whatif import WhatIf
+    from kframe.whatif.engines.zookeeper.engine import ZookeeperEngine
 
     engine = ZookeeperEngine(snapshot, clock=watch.clock)
     whatif = WhatIf.of(engine)
@@ -66,7 +66,7 @@ def _timeline_table(title: str, timeline: PartitionTimeline) -> Any:
 
 
 def _totals(impact: Impact, result: ReassignmentResult) -> str:
-    from kframe.engines.results.timeline import size_text
+    from kframe.whatif.results.timeline import size_text
 
     totals = result.totals()
     size = "" if impact.bytes is None else f", {size_text(impact.bytes)}"

@@ -24,7 +24,7 @@ from kframe.cli.output import (
 from kframe.cli.studies import StudySettings, study_options
 
 if TYPE_CHECKING:
-    from kframe.engines.results.explanation import Decision
+    from kframe.whatif.results.explanation import Decision
 
 
 @click.command("explain")

@@ -25,9 +25,9 @@ from kframe.model.ids import NO_LEADER
 from kframe.model.texts import counted
 from kframe.ports.committed_log import LoggedCluster
 from kframe.settings.settings import Settings
-from kframe.shadow.kraft import BatchComparison, BatchOutcome, LogShadow
+from kframe.whatif.shadow.kraft import BatchComparison, BatchOutcome, LogShadow
 
-_log = logging.getLogger("kframe.shadow")
+_log = logging.getLogger("kframe.whatif.shadow")
 
 _COUNTER_NAMES: Final = {
     BatchOutcome.EQUAL: "equal", BatchOutcome.DIFFERS: "disagreements", BatchOutcome.UNPREDICTABLE: "unpredictable",

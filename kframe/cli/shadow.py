@@ -20,9 +20,9 @@ from kframe.model.ids import NO_LEADER
 from kframe.ports.live_cluster import LiveCluster
 from kframe.runtime.health import HealthStatus
 from kframe.settings.settings import Settings
-from kframe.shadow import Comparison, Shadow
+from kframe.whatif.shadow import Comparison, Shadow
 
-_log = logging.getLogger("kframe.shadow")
+_log = logging.getLogger("kframe.whatif.shadow")
 
 #: Minimum interval between reads of storage, and the largest share of the time spent on them.
 POLL_INTERVAL_S: Final = 0.5
@@ -92,7 +92,7 @@ class ShadowWatcher(Generic[RunningShadowT]):
 class Watcher(ShadowWatcher[Shadow]):
     """A run in ZooKeeper mode, which schedules comparisons."""
 
-    schema = "kframe.shadow/v1"
+    schema = "kframe.whatif.shadow/v1"
     records_field = "records"
     summary_text = (
         "{rounds} rounds, {compared} partitions compared, {skipped} skipped, {abandoned} rounds abandoned: "

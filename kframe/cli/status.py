@@ -16,14 +16,14 @@ import numpy as np
 from kframe.cli.monitor import STATUS, is_loopback, parse_address
 from kframe.cli.output import cell, emit_heading, emit_reasons, emit_record
 from kframe.cli.selectors import selectors_text
-from kframe.engines.settings import DYNAMIC_KEYS
-from kframe.engines.zookeeper.health import health_of
 from kframe.errors import ConfigError
 from kframe.model.config import ControllerConfig
 from kframe.model.ids import ReplicaFlag
 from kframe.model.texts import counted
 from kframe.ports.live_cluster import ClusterStatus, LiveCounts
 from kframe.snapshot.instances import Instance, utc_text
+from kframe.whatif.engines.settings import DYNAMIC_KEYS
+from kframe.whatif.engines.zookeeper.health import health_of
 
 SCHEMA: Final = "kframe.controller-status/v1"
 _TIMEOUT_S: Final = 3.0

@@ -61,8 +61,8 @@ class StudySettings:
 
     def open(self) -> WhatIf:
         """Read the snapshot and take ownership of its cluster. Raises InputError or BadInput for unusable input."""
-        from kframe.engines.choice import engine_of
         from kframe.whatif import WhatIf
+        from kframe.whatif.engines.choice import engine_of
 
         selectors = chosen_selectors(self.plugins, self.selectors)
         return WhatIf.of(engine_of(self.cluster.read(), self.cluster.config, selectors))

@@ -30,10 +30,10 @@ from kframe.cli.studies import PATH, ClusterSettings, cluster_options
 from kframe.model.texts import counted
 
 if TYPE_CHECKING:
-    from kframe.engines.results.sweep import Sweep
     from kframe.model.columns import Int64
     from kframe.snapshot import Snapshot
     from kframe.whatif import FailOn, SortBy
+    from kframe.whatif.results.sweep import Sweep
 
 #: The values of ``kframe.whatif.SortBy``.
 SORT_BY: Final = ("offline", "under-min-isr", "unclean", "skew")
@@ -193,8 +193,8 @@ def _summary(swept: Sweep, snapshot: Snapshot) -> dict[str, Any]:
     """The summary without single failures."""
     from dataclasses import asdict
 
-    from kframe.engines.results.sweep import KINDS, Failure
     from kframe.whatif import FailOn
+    from kframe.whatif.results.sweep import KINDS, Failure
 
     kinds = [kind for kind in KINDS if snapshot.is_kraft or kind is not Failure.DIRECTORY]
     return {
@@ -229,7 +229,7 @@ def _columns(snapshot: Snapshot) -> tuple[str, ...]:
 
 
 def _emit_tables(swept: Sweep, snapshot: Snapshot, by: Any, output: str, limit: int) -> None:
-    from kframe.engines.results.sweep import KINDS
+    from kframe.whatif.results.sweep import KINDS
 
     summary = _summary(swept, snapshot)
     source = summary["snapshot"]

@@ -268,7 +268,7 @@ def unfence(
 @_reporting_options
 def fail_directories(study: StudySettings, broker: int, directories: tuple[str, ...], reporting: Reporting) -> None:
     """Fail log directories of a broker of a KRaft cluster."""
-    from kframe.engines.kraft.settings import directory_id
+    from kframe.whatif.engines.kraft.settings import directory_id
 
     _run(study, reporting, lambda whatif: whatif.fail_directories(broker, list(map(directory_id, directories))))
 
@@ -280,7 +280,7 @@ def fail_directories(study: StudySettings, broker: int, directories: tuple[str, 
 @_reporting_options
 def update_features(study: StudySettings, levels: tuple[str, ...], unsafe: bool, reporting: Reporting) -> None:
     """Change feature levels of a KRaft cluster, such as eligible.leader.replicas.version=1."""
-    from kframe.engines.kraft.settings import feature_level
+    from kframe.whatif.engines.kraft.settings import feature_level
 
     def act(whatif: WhatIf) -> Outcome:
         requested = config_pairs(levels, "NAME=LEVEL")

@@ -8,7 +8,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from kframe.documents.snapshots import QuarantinedPath
 from kframe.ports.live_cluster import ControllerKind
-from kframe.shadow.kraft.differences import RecordDifference
+from kframe.whatif.shadow.kraft.differences import RecordDifference
 
 __all__ = ["LogShadowDocument", "ResignationRecord", "ShadowDocument", "StatusDocument"]
 

@@ -7,11 +7,11 @@ from typing import Literal
 from msgspec import Struct
 
 from kframe.documents.whatif import ReassignmentRecord
-from kframe.engines.results.health import Skew
-from kframe.engines.results.outcome import Impact
 from kframe.plans.check.findings import Check, Severity
 from kframe.plans.execute.entries import Goal, RunResult
 from kframe.plans.generate.unmet import Unmet
+from kframe.whatif.results.health import Skew
+from kframe.whatif.results.outcome import Impact
 
 
 class PlanRecord(Struct):

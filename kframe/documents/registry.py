@@ -63,7 +63,7 @@ DOCUMENTS: Final[Mapping[str, DocumentSpec]] = {
         _record("kframe.scenario-kraft/v1", KraftScenarioDocument, is_file=True),
         _rows("kframe.scenario-check/v1", traces.ScenarioCheckRow),
         _rows("kframe.schemas/v1", engine.SchemaRow),
-        _record("kframe.shadow/v1", live.ShadowDocument),
+        _record("kframe.whatif.shadow/v1", live.ShadowDocument),
         _rows("kframe.snapshot-brokers/v1", row_types.SnapshotBroker),
         _record("kframe.snapshot-capture/v1", snapshots.CaptureRecord),
         _rows("kframe.snapshot-partitions/v1", row_types.SnapshotPartition),

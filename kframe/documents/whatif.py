@@ -6,12 +6,12 @@ from typing import Literal, TypeAlias
 
 from msgspec import UNSET, Struct, UnsetType
 
-from kframe.engines.results.explanation import Explanation
-from kframe.engines.results.health import Skew
-from kframe.engines.results.outcome import Impact, RecordCount, Verb
-from kframe.engines.results.timeline import TopicAction
-from kframe.engines.results.topic_results import TopicStatus
 from kframe.snapshot.row_types import Mode
+from kframe.whatif.results.explanation import Explanation
+from kframe.whatif.results.health import Skew
+from kframe.whatif.results.outcome import Impact, RecordCount, Verb
+from kframe.whatif.results.timeline import TopicAction
+from kframe.whatif.results.topic_results import TopicStatus
 
 __all__ = ["Explanation", "SweepDocument", "WhatIfDocument"]
 

@@ -14,9 +14,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from kframe.engines.choice import check_config
-from kframe.engines.results.outcome import Verb
-from kframe.engines.results.sweep import SortBy
 from kframe.errors import InputError, ParameterError
 from kframe.model.texts import short_repr
 from kframe.snapshot.content import Mode
@@ -30,6 +27,9 @@ from kframe.spark.scenarios import scenario_rows
 from kframe.spark.schema import CLUSTER_TABLES, PARTITIONS, SCENARIOS, FleetTable
 from kframe.spark.sweeping import FAILURES, SweepStage
 from kframe.spark.validation import ValidateStage
+from kframe.whatif.engines.choice import check_config
+from kframe.whatif.results.outcome import Verb
+from kframe.whatif.results.sweep import SortBy
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from kframe.engines.kraft.settings import directory_id
 from kframe.errors import InputError, SnapshotError
 from kframe.model.kafka_uuids import uuid_text
 from kframe.model.kraft.ids import ELR_VERSION, ResourceType
@@ -18,6 +17,7 @@ from kframe.snapshot.facts import ELR_COLUMNS, MIN_INSYNC_CONFIG
 from kframe.snapshot.kraft_tables import read_records
 from kframe.snapshot.tables import records_table
 from kframe.spark.schema import KRAFT_FACTS
+from kframe.whatif.engines.kraft.settings import directory_id
 
 KRAFT: Final = "kraft"
 ZOOKEEPER: Final = "zookeeper"

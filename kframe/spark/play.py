@@ -11,10 +11,6 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from kframe.engines.choice import applicable_config, check_config
-from kframe.engines.results.changes import ELR_LISTS
-from kframe.engines.results.health import CONDITIONS as CONDITION_NAMES
-from kframe.engines.results.outcome import ControllerResponse, FailOn
 from kframe.errors import ErrorCode, InputError, PluginError
 from kframe.model.elections import LeaderSelector
 from kframe.model.ids import ElectionKind
@@ -25,6 +21,10 @@ from kframe.spark.scenarios import play_scenario
 from kframe.spark.schema import FLAG, INT, INTS, LONG, TEXT, FleetTable, with_columns_of
 from kframe.spark.stages import Result, Scenario, Stage
 from kframe.whatif import Outcome, WhatIf
+from kframe.whatif.engines.choice import applicable_config, check_config
+from kframe.whatif.results.changes import ELR_LISTS
+from kframe.whatif.results.health import CONDITIONS as CONDITION_NAMES
+from kframe.whatif.results.outcome import ControllerResponse, FailOn
 
 SHARED: Final = [pa.field("cluster", TEXT), pa.field("scenario", TEXT)]
 #: Partitions of a broker, before and after.

@@ -8,9 +8,9 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from kframe.engines.results.traffic import SentBatch
 from kframe.spark.schema import INT, LONG, TEXT, FleetTable
 from kframe.whatif import Outcome
+from kframe.whatif.results.traffic import SentBatch
 
 #: The requests of one API to one broker in one batch. ``batch`` is its number in the step, from 1. ``bytes`` counts
 #: sizes, headers and bodies; it is null, and ``unknown`` says why, if a request must name a broker whose endpoints are

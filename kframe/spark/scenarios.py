@@ -11,8 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
-from kframe.engines.kraft.settings import directory_id, feature_level
-from kframe.engines.results.outcome import Verb
 from kframe.errors import InputError
 from kframe.model.events import ElectionType
 from kframe.model.texts import short_repr
@@ -22,6 +20,8 @@ from kframe.snapshot.checks import INT32_MAX
 from kframe.snapshot.decode import decode
 from kframe.spark.schema import SCENARIOS, with_columns_of
 from kframe.whatif import Outcome, WhatIf
+from kframe.whatif.engines.kraft.settings import directory_id, feature_level
+from kframe.whatif.results.outcome import Verb
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -9,12 +9,12 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from kframe.engines.choice import applicable_config, check_config
-from kframe.engines.results.sweep import KINDS, METRICS, SortBy, Sweep
 from kframe.errors import ConfigError, InputError, SnapshotError
 from kframe.snapshot import Snapshot
 from kframe.spark.schema import INT, INTS, LONG, TEXT, FleetTable, with_columns_of
 from kframe.spark.stages import Result, Scenario, Stage
+from kframe.whatif.engines.choice import applicable_config, check_config
+from kframe.whatif.results.sweep import KINDS, METRICS, SortBy, Sweep
 from kframe.whatif.sweep import sweep
 from kframe.whatif.sweep_export import failures_table
 

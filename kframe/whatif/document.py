@@ -7,10 +7,10 @@ from dataclasses import asdict
 from typing import Any, Final, Protocol
 
 from kframe.embedded import Api
-from kframe.engines.results.health import ClusterHealth
-from kframe.engines.results.outcome import ControllerResponse, FailOn, Outcome, StepOutcome
 from kframe.errors import ErrorCode
 from kframe.snapshot import Snapshot
+from kframe.whatif.results.health import ClusterHealth
+from kframe.whatif.results.outcome import ControllerResponse, FailOn, Outcome, StepOutcome
 
 SCHEMA: Final = "kframe.whatif/v1"
 #: How many partitions a response names.

@@ -8,11 +8,11 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from kframe.engines.results.outcome import Outcome
 from kframe.errors import EXISTS, InputError
 from kframe.snapshot import Snapshot
 from kframe.whatif.document import NamesPartitions, broker_records, summary_document, timeline_records
 from kframe.whatif.files import parquet_module
+from kframe.whatif.results.outcome import Outcome
 
 if TYPE_CHECKING:
     import pyarrow as pa

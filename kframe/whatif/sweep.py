@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kframe.engines.choice import failures_of
-from kframe.engines.results.sweep import Sweep
 from kframe.ports.progress import Progress, ignore_progress
 from kframe.snapshot import Snapshot
+from kframe.whatif.engines.choice import failures_of
+from kframe.whatif.results.sweep import Sweep
 
 
 def sweep(

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kframe.engines.results.sweep import KINDS, METRICS, Failure, SortBy, Sweep
 from kframe.errors import ParameterError
 from kframe.model.columns import Int64, offsets_of
 from kframe.whatif.files import new_figure, parquet_module, replace_file, write_figure
+from kframe.whatif.results.sweep import KINDS, METRICS, Failure, SortBy, Sweep
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -11,10 +11,15 @@ from uuid import UUID
 
 import numpy as np
 
-from kframe.engines.choice import engine_of
-from kframe.engines.engine import Engine
-from kframe.engines.known_facts import known_row
-from kframe.engines.requests import (
+from kframe.errors import InputError, ParameterError
+from kframe.model.texts import counted
+from kframe.ports.progress import Progress, ignore_progress
+from kframe.snapshot.content import brokers_text
+from kframe.snapshot.controllers import broker_refusal, node_text
+from kframe.whatif.engines.choice import engine_of
+from kframe.whatif.engines.engine import Engine
+from kframe.whatif.engines.known_facts import known_row
+from kframe.whatif.engines.requests import (
     Assignments,
     BrokersFencing,
     BrokersRestart,
@@ -27,15 +32,10 @@ from kframe.engines.requests import (
     TopicCreation,
     TopicsDeletion,
 )
-from kframe.engines.results.explanation import Decision, Explanation
-from kframe.engines.results.health import ClusterHealth, union
-from kframe.engines.results.outcome import FailOn, Operation, Outcome, StepOutcome, StepReport, Verb
-from kframe.engines.script import Script, Step, groups, step_name
-from kframe.errors import InputError, ParameterError
-from kframe.model.texts import counted
-from kframe.ports.progress import Progress, ignore_progress
-from kframe.snapshot.content import brokers_text
-from kframe.snapshot.controllers import broker_refusal, node_text
+from kframe.whatif.engines.script import Script, Step, groups, step_name
+from kframe.whatif.results.explanation import Decision, Explanation
+from kframe.whatif.results.health import ClusterHealth, union
+from kframe.whatif.results.outcome import FailOn, Operation, Outcome, StepOutcome, StepReport, Verb
 
 if TYPE_CHECKING:
     from kframe.core.selectors.leader_selection import FaultKind

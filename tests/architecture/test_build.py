@@ -18,7 +18,7 @@ from tests.architecture.source import KERNELS, ROOT, module_name
 
 DEBUG_REQUESTED = os.environ.get("KFRAME_DEBUG") == "1"
 #: The example snapshots, which are data files of the package.
-EXAMPLES = {path.relative_to(ROOT) for path in (ROOT / "kframe" / "examples").rglob("*") if path.is_file()}
+EXAMPLES = {path.relative_to(ROOT) for path in (ROOT / "kframe" / "snapshot" / "examples").rglob("*") if path.is_file()}
 
 
 def test_kernels_match_requested_build() -> None:

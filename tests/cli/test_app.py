@@ -33,13 +33,13 @@ HELP = {
 }  # fmt: skip
 #: What no what-if of a snapshot directory needs, and what only that of the other mode needs.
 NOT_FOR_A_WHAT_IF = {
-    "kframe.engines.zookeeper.create", "kframe.engines.zookeeper.reassign", "kframe.registry.registry",
+    "kframe.whatif.engines.zookeeper.create", "kframe.whatif.engines.zookeeper.reassign", "kframe.registry.registry",
     "kframe.snapshot.describe", "kframe.snapshot.zookeeper", "kframe.plans.file.read", "kframe.whatif.sweep", "pandas",
     "pluggy", "pyarrow.compute", "rich", "yaml",
 }  # fmt: skip
 ONLY = {
     "zookeeper": {"kframe.core.controller", "kframe.runtime.loop", "kframe.embedded.ensemble"},
-    "kraft": {"kframe.core.kraft.context", "kframe.engines.kraft.engine"},
+    "kraft": {"kframe.core.kraft.context", "kframe.whatif.engines.kraft.engine"},
 }
 
 

@@ -14,7 +14,7 @@ from kframe.core.kraft.brokers import broker_events
 from kframe.core.kraft.replication.isr_changes import remove_broker
 from tests.cli.running import kframe
 from tests.schemas import assert_valid
-from tests.shadow.test_log_shadow import played
+from tests.whatif.shadow.test_log_shadow import played
 
 EMBEDDED: Final = (
     "--plugins-dir", Path(__file__).parent / "embedded_plugin", "--no-plugin", "kafka-wire", "--no-plugin", "zookeeper",
@@ -120,7 +120,7 @@ def test_resignation() -> None:
 
 
 def test_shadow() -> None:
-    report = document("kframe.shadow/v1", "controller", "shadow", "--for", "0", *STORE)
+    report = document("kframe.whatif.shadow/v1", "controller", "shadow", "--for", "0", *STORE)
     assert (report["disagreements"], report["records"]) == (0, [])
 
 

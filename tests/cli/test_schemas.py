@@ -80,7 +80,7 @@ TESTED_BY: Final = {
     "kframe.plan-execution/v1": "tests/cli/test_live_documents.py",
     "kframe.reassignments/v1": "tests/cli/test_live_documents.py",
     "kframe.sweep-elr/v1": "tests/cli/test_sweep_kraft_command.py",
-    "kframe.shadow/v1": "tests/cli/test_live_documents.py",
+    "kframe.whatif.shadow/v1": "tests/cli/test_live_documents.py",
     "kframe.snapshot-capture/v1": "tests/cli/test_live_documents.py",
     "kframe.spark-impacts/v1": "tests/spark/test_play_commands.py",
     "kframe.spark-ingest/v1": "tests/spark/test_commands.py",

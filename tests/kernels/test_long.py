@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from kframe import kernels
-from kframe.engines.zookeeper.sweep_healthy import rack_bits
+from kframe.whatif.engines.zookeeper.sweep_healthy import rack_bits
 from tests.kernels.compare import failure_counts, pair_failure_counts, parameters
 from verification import reference
 

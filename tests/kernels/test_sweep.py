@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kframe import kernels
-from kframe.engines.zookeeper.sweep_healthy import rack_bits
 from kframe.model.cluster import ClusterState
+from kframe.whatif.engines.zookeeper.sweep_healthy import rack_bits
 from tests.cluster_strategies import clusters
 from tests.kernels.compare import failure_counts, pair_failure_counts
 from verification.reference import sweep as reference

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 import pytest
 
-from kframe.engines.zookeeper.sweep_healthy import rack_bits
+from kframe.whatif.engines.zookeeper.sweep_healthy import rack_bits
 from tests.kernels.compare import failure_counts, pair_failure_counts
 from tests.kernels.test_long import compare_kernels
 

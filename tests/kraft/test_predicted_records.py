@@ -23,13 +23,13 @@ from kframe_kraft.sources import read_image
 from kframe import read_snapshot
 from kframe.core.kraft.brokers.broker_events import fence_broker
 from kframe.core.kraft.controller_result import ControllerResult
-from kframe.engines.kraft.engine import KraftEngine
 from kframe.model.ids import NO_LEADER, RecoveryState
 from kframe.model.kraft.record_versions import RecordAndVersion
 from kframe.plugin.kraft import directory_ids, records
 from kframe.snapshot import Snapshot
 from kframe.testing.waiting import wait_until
 from kframe.whatif import WhatIf
+from kframe.whatif.engines.kraft.engine import KraftEngine
 from verification.kraft.kafka_nodes import KraftCluster, KraftNode, KraftOptions, missing
 from verification.kraft.kafka_tools import KafkaTools
 

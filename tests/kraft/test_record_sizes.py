@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from kframe_kraft.records.frames import encode_record
 
 from kframe.core.kraft.replication import isr_changes
-from kframe.engines.kraft.commit import changes_size
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.kraft.record_sizes import record_size
+from kframe.whatif.engines.kraft.commit import changes_size
 from tests.kraft.strategies import BROKERS, PARTITIONS, TOPICS, clusters, context_of
 from verification.kraft.random_records import random_record
 

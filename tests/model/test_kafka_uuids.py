@@ -7,10 +7,10 @@ from uuid import UUID
 
 import pytest
 
-from kframe.engines.kraft.settings import directory_id
 from kframe.errors import InputError, RecordError
 from kframe.model.kafka_uuids import expected_uuid, uuid_of_text, uuid_text
 from kframe.model.kraft.record_json import from_json
+from kframe.whatif.engines.kraft.settings import directory_id
 
 KAFKA: Final = "oEwwV51-QoiZY0G02A_A6Q"
 HEXADECIMAL: Final = "a04c3057-9d7e-4288-9963-41b4d80fc0e9"

@@ -26,7 +26,7 @@ COMMANDS_OF_EXTRAS: dict[str, dict[tuple[str, ...], str]] = {
 
 def main() -> int:
     """Run the commands and return the exit code."""
-    snapshot = files("kframe") / "examples" / "kafka-3.9.1-six-brokers" / "healthy.topics-describe.txt.gz"
+    snapshot = files("kframe") / "snapshot" / "examples" / "kafka-3.9.1-six-brokers" / "healthy.topics-describe.txt.gz"
     commands: dict[tuple[str, ...], str] = {
         ("--version",): version("kframe-controller"),
         ("whatif", "fail", str(snapshot), "--brokers", "4"): "leaders moved",

@@ -11,9 +11,6 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from kframe.engines.results.changes import ELR_LISTS
-from kframe.engines.results.health import CONDITIONS
-from kframe.engines.results.outcome import ControllerResponse, FailOn
 from kframe.errors import InputError
 from kframe.model.brokers import Endpoint
 from kframe.model.columns import Ragged
@@ -28,6 +25,9 @@ from kframe.spark.scenarios import play_scenario
 from kframe.spark.schema import CLUSTER_TABLES, SCENARIOS
 from kframe.spark.stages import Result, Stage, results_of
 from kframe.whatif import WhatIf
+from kframe.whatif.results.changes import ELR_LISTS
+from kframe.whatif.results.health import CONDITIONS
+from kframe.whatif.results.outcome import ControllerResponse, FailOn
 
 Rows = list[dict[str, Any]]
 

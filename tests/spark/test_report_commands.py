@@ -12,12 +12,12 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from kframe.engines.results.sweep import SortBy
 from kframe.snapshot.generate import Health, generate
 from kframe.spark.play import BROKER_COUNTS, CHANGES, CONDITIONS, IMPACTS
 from kframe.spark.report import write_plot
 from kframe.spark.requests import REQUESTS
 from kframe.whatif import WhatIf, sweep
+from kframe.whatif.results.sweep import SortBy
 from tests.cli.running import kframe
 from tests.schemas import assert_valid
 from tests.spark.fleets import snapshot_directory, written_files

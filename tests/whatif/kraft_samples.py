@@ -8,13 +8,13 @@ from uuid import UUID
 
 from kframe.core.kraft.context import SUPPORTED_FEATURES
 from kframe.core.kraft.replay import replay
-from kframe.engines.kraft.engine import KraftEngine
 from kframe.model.kraft import records
 from kframe.model.kraft.ids import ELR_VERSION, METADATA_VERSION, MetadataLevel
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.kraft.views import partition_record
 from kframe.snapshot import Snapshot, Source
 from kframe.whatif import Outcome, WhatIf
+from kframe.whatif.engines.kraft.engine import KraftEngine
 
 TOPIC_ID: Final = UUID(int=1 << 90)
 

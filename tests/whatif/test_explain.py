@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 
 from kframe.core.selectors.kafka_selectors import FirstInSync
-from kframe.engines.results.explanation import Decision
-from kframe.engines.zookeeper.explain import CandidateStatus, LeaderRule
 from kframe.errors import InputError
 from kframe.model.columns import Int32
 from kframe.model.elections import ElectionBatch
@@ -17,6 +15,8 @@ from kframe.model.ids import ElectionKind
 from kframe.snapshot import Snapshot
 from kframe.testing.clusters import PartitionSpec, cluster_of
 from kframe.whatif import WhatIf
+from kframe.whatif.engines.zookeeper.explain import CandidateStatus, LeaderRule
+from kframe.whatif.results.explanation import Decision
 from tests.whatif.samples import small
 
 

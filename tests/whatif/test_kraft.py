@@ -8,8 +8,6 @@ from uuid import UUID
 
 import pytest
 
-from kframe.engines.kraft.explain import KraftCandidateStatus, KraftRule
-from kframe.engines.results.timeline import ElrChanged, RecordsWritten
 from kframe.errors import ConfigError, InputError
 from kframe.model.events import ElectionType
 from kframe.model.kafka_uuids import uuid_text
@@ -25,6 +23,8 @@ from kframe.whatif import (
     TopicStatus,
     WhatIf,
 )
+from kframe.whatif.engines.kraft.explain import KraftCandidateStatus, KraftRule
+from kframe.whatif.results.timeline import ElrChanged, RecordsWritten
 from tests.whatif.kraft_samples import TOPIC_ID, directory, metadata_with, new_whatif, partition, record_counts, state
 from tests.whatif.samples import small
 from tests.whatif.test_explain import statuses

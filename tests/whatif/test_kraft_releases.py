@@ -12,18 +12,18 @@ from kframe.core.kraft.causes.change_causes import explain_change
 from kframe.core.kraft.causes.request_causes import ALTERED
 from kframe.core.kraft.context import KraftSettings
 from kframe.core.kraft.replay import replay
-from kframe.engines.choice import applicable_config
 from kframe.errors import ConfigError
 from kframe.model.kraft.records import ControllerFeature, PartitionChangeRecord, RegisterControllerRecord
 from kframe.model.kraft.releases import Release, known_release, parse_release, release_of_level
 from kframe.plans.file.read import load_plan
 from kframe.ports.committed_log import CommittedBatch, CommittedRecord
-from kframe.shadow.kraft import LogShadow
 from kframe.snapshot import Snapshot, Source, read_snapshot
 from kframe.whatif import Outcome, TopicStatus, WhatIf
-from tests.shadow.test_log_shadow import ScenarioLog
+from kframe.whatif.engines.choice import applicable_config
+from kframe.whatif.shadow.kraft import LogShadow
 from tests.whatif.kraft_samples import TOPIC_ID, directory, metadata_with, partition
 from tests.whatif.samples import small
+from tests.whatif.shadow.test_log_shadow import ScenarioLog
 
 INPUTS: Final = Path(__file__).with_name("inputs")
 WAITS, COMPLETES = "wait for a retained replica out of sync", "complete with a retained replica out of sync"

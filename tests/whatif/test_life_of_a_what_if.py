@@ -51,7 +51,7 @@ PAGES: Final = {
     ),
     "kraft": RecordedPage(
         ROOT / "docs" / "explanation" / "life-of-a-kraft-what-if.md",
-        ROOT / "kframe" / "examples" / "kafka-4.4-broker-failure" / "__cluster_metadata-0"
+        ROOT / "kframe" / "snapshot" / "examples" / "kafka-4.4-broker-failure" / "__cluster_metadata-0"
         / "00000000000000000000.log",
         "2",
         frozenset({

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from kframe.embedded import Api
-from kframe.engines.zookeeper.engine import ZookeeperEngine
 from kframe.errors import ConfigError, InputError, SnapshotError
 from kframe.model.events import ElectionType
 from kframe.snapshot import Snapshot
 from kframe.snapshot.facts import PartitionFacts
 from kframe.whatif import ElectionHeld, FailOn, RequestsSent, StatesWritten, WhatIf
+from kframe.whatif.engines.zookeeper.engine import ZookeeperEngine
 from tests.whatif.samples import isrs, leaders, requests_by_broker, small
 
 #: (failed brokers, unclean allowed, leaders, ISRs, offline, under min ISR, at min ISR, under-replicated, unclean

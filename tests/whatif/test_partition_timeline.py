@@ -7,8 +7,6 @@ from typing import TypeAlias
 
 import pytest
 
-from kframe.engines.zookeeper.engine import ZookeeperEngine
-from kframe.engines.zookeeper.partition_timeline import PartitionTimeline, describe_change
 from kframe.errors import InputError
 from kframe.model.cluster import PartitionView
 from kframe.model.plan import Plan
@@ -16,6 +14,8 @@ from kframe.plans.generate.broker_replacement import replacement_brokers, replac
 from kframe.snapshot import Snapshot
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy, registration
 from kframe.whatif import TopicStatus, WhatIf
+from kframe.whatif.engines.zookeeper.engine import ZookeeperEngine
+from kframe.whatif.engines.zookeeper.partition_timeline import PartitionTimeline, describe_change
 from tests.whatif.samples import small
 
 #: Assigned, adding and removing.

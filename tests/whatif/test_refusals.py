@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from kframe.engines.results.outcome import Outcome
 from kframe.model.events import ElectionType
 from kframe.snapshot import Snapshot, read_snapshot
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy, registration
 from kframe.whatif import WhatIf
 from kframe.whatif.document import summary_document
+from kframe.whatif.results.outcome import Outcome
 
 COLLIDING = Path(__file__).parents[1] / "snapshot" / "texts" / "colliding-names.txt"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kframe.engines.settings import config_of
-from kframe.engines.zookeeper.sweep_counts import count_failures
 from kframe.model.columns import Int32
 from kframe.snapshot import Health, generate
+from kframe.whatif.engines.settings import config_of
+from kframe.whatif.engines.zookeeper.sweep_counts import count_failures
 
 BROKERS = 9
 

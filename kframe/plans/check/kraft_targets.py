@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kframe.engines.kraft.engine import KraftEngine
-from kframe.engines.settings import knows_min_insync
 from kframe.model.columns import Int32
 from kframe.model.kraft.brokers import BrokerRegistration
 from kframe.model.kraft.releases import REFUSES_CORDONED, Release
 from kframe.snapshot import Snapshot
+from kframe.whatif.engines.kraft.engine import KraftEngine
+from kframe.whatif.engines.settings import knows_min_insync
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,7 +9,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from kframe.engines.results.health import Skew
 from kframe.errors import ErrorCode
 from kframe.model.columns import Int64
 from kframe.model.lists import distinct_values
@@ -27,6 +26,7 @@ from kframe.plans.check.resolve import (
     racks_of,
     replica_loads,
 )
+from kframe.whatif.results.health import Skew
 
 SCHEMA: Final = "kframe.plan-check/v1"
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from kframe.engines.results.outcome import ZOOKEEPER_RULES
 from kframe.model.columns import Bool, Int32, Int64, Ragged, offsets_of
 from kframe.model.lists import distinct_values, loads, members, repeated, same_lists
 from kframe.model.plan import Plan
@@ -22,6 +21,7 @@ from kframe.plans.check.findings import Check, Findings
 from kframe.plans.file.observers import observer_growth
 from kframe.plans.file.read import Stamp
 from kframe.snapshot import Snapshot
+from kframe.whatif.results.outcome import ZOOKEEPER_RULES
 
 if TYPE_CHECKING:
     from kframe.plans.check.kraft_targets import KraftTargets

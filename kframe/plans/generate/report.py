@@ -9,7 +9,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from kframe.engines.results.health import Skew
 from kframe.model.texts import counted
 from kframe.plans.check.placement_constraints import constraints_note
 from kframe.plans.check.report import RACKS_UNKNOWN
@@ -23,6 +22,7 @@ from kframe.plans.generate.replacements import diversions
 from kframe.plans.generate.unmet import describe, reasons, settled_lists
 from kframe.snapshot.content import brokers_text
 from kframe.snapshot.controllers import controller_assumption
+from kframe.whatif.results.health import Skew
 
 SCHEMA: Final = "kframe.plan-generated/v1"
 #: Partitions or brokers that a sentence names.

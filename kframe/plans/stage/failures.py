@@ -15,16 +15,16 @@ import numpy as np
 
 from kframe import kernels
 from kframe.core.kraft.context import KraftContext
-from kframe.engines.kraft import failed_rows
-from kframe.engines.kraft.engine import KraftEngine
-from kframe.engines.kraft.failed_rows import FailureCases, first_partitions, play_cases
-from kframe.engines.settings import config_of, knows_min_insync
 from kframe.model.columns import Int32, Ragged, UInt8
 from kframe.model.lists import members
 from kframe.model.topics import UNSET
 from kframe.plans.stage.manifest import StageFailure
 from kframe.plans.stage.schedule import StageSchedule
 from kframe.snapshot import PartitionFacts
+from kframe.whatif.engines.kraft import failed_rows
+from kframe.whatif.engines.kraft.engine import KraftEngine
+from kframe.whatif.engines.kraft.failed_rows import FailureCases, first_partitions, play_cases
+from kframe.whatif.engines.settings import config_of, knows_min_insync
 
 Phase: TypeAlias = Literal["during", "after"]
 PHASES: Final[tuple[Phase, ...]] = ("during", "after")

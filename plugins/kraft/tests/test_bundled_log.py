@@ -12,7 +12,7 @@ import kframe
 from verification.kraft.record_example import main
 from verification.zookeeper.commands import kframe_json
 
-BUNDLED = Path(kframe.__file__).parent / "examples" / "kafka-4.4-broker-failure"
+BUNDLED = Path(kframe.__file__).parent / "snapshot" / "examples" / "kafka-4.4-broker-failure"
 #: The last record before the shutdown of broker 2, and the record that fences broker 3.
 BEFORE, AFTER = 271, 632
 

@@ -19,8 +19,8 @@ from kframe.snapshot.facts import CaptureFacts
 from kframe.testing.clusters import cluster_of, healthy
 from tests.cli.test_status import status
 from tests.plans.embedded_admin import EmbeddedAdmin
-from tests.shadow.test_log_shadow import ScenarioLog, played
 from tests.whatif.samples import small
+from tests.whatif.shadow.test_log_shadow import ScenarioLog, played
 
 
 class EmbeddedCluster:

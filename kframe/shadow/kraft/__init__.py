@@ -1,9 +1,0 @@
-"""Predicts what a KRaft controller writes for the events that its committed batches show, and reports differences."""
-
-from __future__ import annotations
-
-from kframe.shadow.kraft.batches import BatchComparison, BatchOutcome, compare_batch
-from kframe.shadow.kraft.differences import RecordDifference
-from kframe.shadow.kraft.shadow import LogShadow
-
-__all__ = ["BatchComparison", "BatchOutcome", "LogShadow", "RecordDifference", "compare_batch"]

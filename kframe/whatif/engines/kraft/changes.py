@@ -1,0 +1,97 @@
+"""The partitions that a what-if on a KRaft cluster or one of its commits changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from kframe.model.columns import Int32, Ragged
+from kframe.model.ids import NO_LEADER
+from kframe.model.kraft.columns import KraftPartitions, PartitionLists
+from kframe.model.kraft.metadata import ClusterMetadata
+from kframe.model.lists import members
+from kframe.whatif.results.changes import LISTS, PartitionChanges, changes_of
+from kframe.whatif.results.health import ClusterHealth
+from kframe.whatif.results.saved_rows import SavedRows, take_rows
+from kframe.whatif.results.timeline import ElrChanged, StatesWritten
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowStates:
+    """Leaders, ISRs and ELRs of some rows at one time; rows that do not exist yet are not among them."""
+
+    rows: Int32
+    leader: Int32
+    isr: Ragged
+    elr: Ragged
+
+    @staticmethod
+    def of(partitions: KraftPartitions, rows: Int32) -> RowStates:
+        """The current states of ``rows``."""
+        return RowStates(
+            rows, partitions.leaders_of(rows), partitions.lists("isr", rows), partitions.lists("elr", rows)
+        )
+
+
+def unclean_rows(before: RowStates, after: RowStates) -> Int32:
+    """The rows with a new leader that was neither in the ISR nor in the ELR."""
+    elected = (after.leader != before.leader) & (after.leader != NO_LEADER)
+    safe = before.isr.any(before.isr.values == after.leader[before.isr.owners])
+    safe |= before.elr.any(before.elr.values == after.leader[before.elr.owners])
+    unclean: Int32 = before.rows[elected & ~safe]
+    return unclean
+
+
+def partition_states_written(before: RowStates, after: RowStates, created: int) -> StatesWritten:
+    """The changes of these rows by a commit; ``created`` is the number of new partitions."""
+    growth = after.isr.counts - before.isr.counts
+    elected = (after.leader != before.leader) & (after.leader != NO_LEADER)
+    return StatesWritten(
+        partitions=len(before.rows) + created,
+        created=created,
+        elected=int(np.count_nonzero(elected)),
+        shrunk=int(np.count_nonzero(growth < 0)),
+        leaderless=int(np.count_nonzero((after.leader == NO_LEADER) & (before.leader != NO_LEADER))),
+        refused=0,
+        grown=int(np.count_nonzero(growth > 0)),
+    )
+
+
+def elr_changed(before: RowStates, after: RowStates) -> ElrChanged | None:
+    """The changes of ELRs in these rows by a commit; None without any."""
+    added, removed = ~members(after.elr, before.elr), ~members(before.elr, after.elr)
+    if not (added.any() or removed.any()):
+        return None
+    changed = after.elr.any(added) | before.elr.any(removed)
+    elected = before.elr.values[removed] == after.leader[before.elr.owners[removed]]
+    return ElrChanged(
+        partitions=int(np.count_nonzero(changed)),
+        entered=int(np.count_nonzero(added)),
+        left=int(np.count_nonzero(removed)),
+        elected=int(np.count_nonzero(elected)),
+    )
+
+
+def kraft_changes(
+    saved: SavedRows[KraftPartitions], metadata: ClusterMetadata, healths: tuple[ClusterHealth, ClusterHealth],
+    unclean: Sequence[Int32], known: tuple[bool, bool],
+) -> PartitionChanges:  # fmt: skip
+    """Compare the saved rows and the new ones with ``metadata``; every change raises the partition epoch.
+
+    ``healths``, ``unclean`` and ``known``: see ``changes_of``.
+    """
+    after = metadata.partitions
+    rows, before = saved.before()
+    changed = (before.partition_epoch != after.partition_epoch[rows]) | (before.topic != after.topic[rows])
+    rows, before = rows[changed], take_rows(before, np.flatnonzero(changed))
+    new = np.arange(saved.existing, len(after), dtype=np.int32)
+    if len(new):
+        rows, none = np.concatenate([rows, new]), Ragged.empty(len(new))
+        before.append(
+            PartitionLists(none, none, none, none, none, none, none),
+            {"topic": after.topic[new], "partition": after.partition[new]},
+        )
+    lists = {**LISTS, "elr": "elr", "last_known_elr": "last_known_elr"}
+    return changes_of(rows, before, metadata, healths, unclean, known, lists)
