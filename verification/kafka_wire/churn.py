@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
 from kazoo.client import KazooClient
-from kframe_kafka_wire.client import ALTER, AdminRequestRefused, open_admin
-from kframe_kafka_wire.responses import error_of
+from kframe_kafka_wire.admin.client import ALTER, AdminRequestRefused, open_admin
+from kframe_kafka_wire.protocol.errors import error_of
 from kframe_zookeeper import paths
 
 from kframe.plugin import ErrorCode, StoreError

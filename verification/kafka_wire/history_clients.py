@@ -9,9 +9,8 @@ import time
 from collections.abc import Sequence
 from typing import Final, Protocol
 
-from kframe_kafka_wire.calls import Fields
-from kframe_kafka_wire.responses import error_of
-from kframe_kafka_wire.shapes import CodecError
+from kframe_kafka_wire.apis.calls import Fields
+from kframe_kafka_wire.protocol.errors import CodecError, error_of
 
 from kframe.plugin import ErrorCode
 from kframe.plugin.cluster import ElectionType

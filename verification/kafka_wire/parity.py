@@ -21,7 +21,7 @@ from itertools import count
 from pathlib import Path
 from typing import Final
 
-from kframe_kafka_wire.authorizer import ACL_AUTHORIZER
+from kframe_kafka_wire.access.authorizer import ACL_AUTHORIZER
 
 from verification.kafka_wire.evidence import run_facts
 from verification.kafka_wire.instances import InstanceProcess
