@@ -14,8 +14,8 @@ from kframe_kafka_wire.protocol.errors import CodecError, error_of
 
 from kframe.plugin import ErrorCode
 from kframe.plugin.cluster import ElectionType
+from verification.kafka_wire.campaigns.history_check import HistoryOperation
 from verification.kafka_wire.client import Client
-from verification.kafka_wire.history_check import HistoryOperation
 from verification.zookeeper.handover import ALL
 
 #: A response is awaited for so long.

@@ -7,7 +7,15 @@ from contextlib import contextmanager
 from typing import Final
 
 from kframe.testing.waiting import until
-from verification.kafka_wire.fault_cluster import BROKERS, CLIENT, FAULT_S, INSTANCES, SERVERS, Fault, FaultRun
+from verification.kafka_wire.campaigns.fault_cluster import (
+    BROKERS,
+    CLIENT,
+    FAULT_S,
+    INSTANCES,
+    SERVERS,
+    Fault,
+    FaultRun,
+)
 from verification.zookeeper.network import BLOCKED, Impairment
 
 TEXT: Final = """\

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from kframe.testing.waiting import until
-from verification.kafka_wire.fault_cluster import FAULT_S, GROUPS, Fault, FaultRun
+from verification.kafka_wire.campaigns.fault_cluster import FAULT_S, GROUPS, Fault, FaultRun
 from verification.kafka_wire.replication import SESSION_MS
 
 TEXT: Final = """\

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from kframe.testing.waiting import until
-from verification.kafka_wire.fault_cluster import CLIENT, FAULT_S, Fault, FaultRun
+from verification.kafka_wire.campaigns.fault_cluster import CLIENT, FAULT_S, Fault, FaultRun
 from verification.kafka_wire.instances import InstanceProcess
 from verification.support.descriptors import exhausted_descriptors
 

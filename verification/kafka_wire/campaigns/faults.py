@@ -1,19 +1,12 @@
-"""Inject all faults of a section into a cluster, and write what was seen.
-
-    python -m verification.kafka_wire.fault_report network --record docs/evidence/faults.json
-
-``docs/evidence/faults.md`` is written beside the record, from it. The exit code is 1 after a violation.
-"""
+"""Inject the faults of a section into a cluster, and compare what was seen with the guarantees."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import re
-import signal
-import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -21,10 +14,10 @@ from typing import Any, Final
 
 from kazoo.exceptions import KazooException
 
-from verification.kafka_wire import clock_faults, network_faults, process_faults, resource_faults
-from verification.kafka_wire.evidence import command_parser, facts_lines, run_facts
-from verification.kafka_wire.fault_cluster import FAULT_S, Fault, FaultReport, fault_cluster
+from verification.kafka_wire.campaigns import clock_faults, network_faults, process_faults, resource_faults
+from verification.kafka_wire.campaigns.fault_cluster import FAULT_S, Fault, FaultReport, fault_cluster
 from verification.kafka_wire.replication import SESSION_MS
+from verification.support.evidence import facts_lines
 from verification.zookeeper import clocks, java, network
 from verification.zookeeper.clocks import Clocks
 
@@ -75,29 +68,35 @@ def sections(fake_clocks: Clocks | None) -> dict[str, Section]:
     }
 
 
-def main() -> int:
-    """Run the command."""
-    options = _parsed()
-    if reason := java.missing() or network.missing() or clocks.missing():
-        print(reason, file=sys.stderr)
-        return 2
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """See ``Campaign``."""
+    parser.add_argument("section", nargs="*", choices=list(sections(None)), help="default: all")
+    parser.add_argument("--only", default="", metavar="PATTERN", help="only faults whose names match")
+    parser.add_argument("--seed", type=int, default=0, help="of lost packets (default: 0)")
+
+
+def missing() -> str | None:
+    """See ``Campaign``."""
+    return java.missing() or network.missing() or clocks.missing()
+
+
+def run(
+    options: argparse.Namespace, folder: Path, facts: Mapping[str, Any]
+) -> Iterator[tuple[Mapping[str, Any], Sequence[str]]]:
+    """See ``Campaign``. Sections that are not run stay as they are in the record."""
     record: dict[str, Any] = json.loads(options.record.read_text()) if options.record.exists() else {}
-    violated = False
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # Processes and mounts are removed then, too.
-    for name in options.section or list(sections(None)):
-        run: dict[str, Any] = {**run_facts(_command(name, options)), "faults": []}
-        with tempfile.TemporaryDirectory() as folder:
-            for report in _observed(name, Path(folder), options):
-                run["faults"].append(asdict(report))
-                print(report, flush=True)
-                violated |= bool(report.violations)
-                options.record.write_text(json.dumps({**record, name: run}, indent=1) + "\n")
-                options.record.with_suffix(".md").write_text(page({**record, name: run}))
-        record[name] = run
-    return int(violated)
+    violations: list[str] = []
+    for name in options.section or sections(None):
+        reports: list[Mapping[str, Any]] = []
+        record[name] = {**facts, "faults": reports}
+        for report in _observed(name, folder / name, options):
+            print(report, flush=True)
+            reports.append(asdict(report))
+            violations += (f"{report.name}: {violation}" for violation in report.violations)
+            yield record, violations
 
 
-def _observed(name: str, folder: Path, options: argparse.Namespace) -> Any:
+def _observed(name: str, folder: Path, options: argparse.Namespace) -> Iterator[FaultReport]:
     """The reports of a section. A cluster that does not recover is replaced by another."""
     fake_clocks = Clocks(folder / "clocks")
     pending = [fault for fault in sections(fake_clocks)[name].faults if re.search(options.only, fault.name)]
@@ -137,22 +136,3 @@ def _table(run: Mapping[str, Any], limit_s: float) -> list[str]:
             f" {fault['acknowledged_during']:,} | {recovered} | {len(fault['violations'])} |"
         )
     return [*rows, "", *facts_lines(run)]
-
-
-def _command(name: str, options: argparse.Namespace) -> str:
-    filter_option = f" --only {options.only!r}" if options.only else ""
-    return f"python -m verification.kafka_wire.fault_report {name} --seed {options.seed}{filter_option}"
-
-
-def _parsed() -> argparse.Namespace:
-    parser = command_parser(__doc__, "lost packets")
-    parser.add_argument("section", nargs="*", help=f"of {', '.join(sections(None))} (default: all)")
-    parser.add_argument("--only", default="", metavar="PATTERN", help="only faults whose names match")
-    options = parser.parse_args()
-    if unknown := set(options.section) - set(sections(None)):
-        parser.error(f"section: found {', '.join(sorted(unknown))}, expected one of {', '.join(sections(None))}")
-    return options
-
-
-if __name__ == "__main__":
-    sys.exit(main())

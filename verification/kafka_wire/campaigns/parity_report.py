@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from verification.kafka_wire.evidence import facts_lines
+from verification.support.evidence import facts_lines
 
 #: Outputs by names of client and step, with the count of each.
 Outputs = dict[tuple[str, str], Counter[str]]
@@ -102,7 +102,12 @@ def compare(setup: str, kafka: Outputs, kframe: Outputs) -> ParityComparison:
     for (_, step), total in totals.items():
         tool_runs[step.partition(" ")[0]] += total
     return ParityComparison(
-        len(kframe), sum(totals.values()), min(totals.values()), min(tool_runs.values()), by_design, tuple(differences)
+        len(kframe),
+        sum(totals.values()),
+        min(totals.values()),
+        min(tool_runs.values()),
+        dict(by_design),
+        tuple(differences),
     )
 
 
@@ -116,17 +121,18 @@ def _without(rules: Sequence[IntendedDifference], output: str) -> str:
     )  # fmt: skip
 
 
-def page(comparisons: Mapping[str, ParityComparison], facts: Mapping[str, Any]) -> str:
-    """The evidence page in Markdown."""
+def page(record: Mapping[str, Any]) -> str:
+    """The page in Markdown."""
+    setups: Mapping[str, Mapping[str, Any]] = record["setups"]
     rows = [
-        f"| {name} | {each.outputs} | {each.runs} | {each.repetitions} | {each.tool_runs} |"
-        f" {sum(each.by_design.values())} | {len(each.differences)} |"
-        for name, each in comparisons.items()
+        f"| {name} | {each['outputs']} | {each['runs']} | {each['repetitions']} | {each['tool_runs']} |"
+        f" {sum(each['by_design'].values())} | {len(each['differences'])} |"
+        for name, each in setups.items()
     ]
     reasons: Counter[str] = Counter()
-    for each in comparisons.values():
-        reasons.update(each.by_design)
-    differences = [difference for each in comparisons.values() for difference in each.differences]
+    for each in setups.values():
+        reasons.update(each["by_design"])
+    differences = [difference for each in setups.values() for difference in each["differences"]]
     lines = [
         "# Kafka's tools under kframe and under Kafka's controller",
         "",
@@ -135,7 +141,7 @@ def page(comparisons: Mapping[str, ParityComparison], facts: Mapping[str, Any]) 
         "if it did not come under Kafka's controller. Ports, times, ids of tokens, sizes and rates are left out, and",
         "lines are put in order, because tools print what hash tables hold.",
         "",
-        *facts_lines(facts),
+        *facts_lines(record),
         "",
         "Outputs are counted for each call and client. Each call ran under kframe as each client at least as often as",
         "`per call` says, and each tool as all clients together at least as often as `per tool` says. An output that",
@@ -156,12 +162,10 @@ def page(comparisons: Mapping[str, ParityComparison], facts: Mapping[str, Any]) 
     return "\n".join(lines if differences else [*lines, "None."]) + "\n"
 
 
-def _described(difference: ParityDifference) -> str:
-    expected = difference.expected[0] if difference.expected else ""
-    before = set(expected.splitlines())
-    after = set(difference.output.splitlines())
+def _described(difference: Mapping[str, Any]) -> str:
+    before = set(difference["expected"][0].splitlines()) if difference["expected"] else set()
+    after = set(difference["output"].splitlines())
     changed = [f"    - {line}" for line in sorted(before - after)]
     changed += [f"    + {line}" for line in sorted(after - before)]
-    return "\n".join(
-        [f"- {difference.setup}, {difference.client}, {difference.count} times: `{difference.step}`", "", *changed, ""]
-    )
+    head = f"- {difference['setup']}, {difference['client']}, {difference['count']} times: `{difference['step']}`"
+    return "\n".join([head, "", *changed, ""])

@@ -8,7 +8,15 @@ from datetime import datetime
 from typing import Final
 
 from kframe.testing.waiting import until
-from verification.kafka_wire.fault_cluster import BROKERS, CLIENT, FAULT_S, INSTANCES, SERVERS, Fault, FaultRun
+from verification.kafka_wire.campaigns.fault_cluster import (
+    BROKERS,
+    CLIENT,
+    FAULT_S,
+    INSTANCES,
+    SERVERS,
+    Fault,
+    FaultRun,
+)
 from verification.zookeeper.clocks import Clocks
 
 TEXT: Final = """\

@@ -1,7 +1,5 @@
 """Run Kafka's tools on a cluster under Kafka's own controller, then under kframe. The outputs must be the same.
 
-    .venv/bin/python -m verification.kafka_wire.parity --repeat 50 --evidence docs/evidence/tools.md
-
 Brokers and kframe have two listeners, with and without passwords, each with or without TLS. Each call runs as every
 principal: ``kafka`` may do anything, ``alice`` some things, ``eve`` nothing, and anonymous clients may describe a
 topic. Passwords are checked by PLAIN, and without TLS also by SCRAM.
@@ -11,21 +9,17 @@ from __future__ import annotations
 
 import argparse
 import re
-import sys
-import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from itertools import count
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from kframe_kafka_wire.access.authorizer import ACL_AUTHORIZER
 
-from verification.kafka_wire.evidence import run_facts
-from verification.kafka_wire.instances import InstanceProcess
-from verification.kafka_wire.parity_calls import (
+from verification.kafka_wire.campaigns.parity_calls import (
     GROUP,
     OTHER_TOPIC,
     PARTITIONS,
@@ -35,13 +29,17 @@ from verification.kafka_wire.parity_calls import (
     WRITING,
     ToolCall,
 )
-from verification.kafka_wire.parity_report import Outputs, ParityComparison, compare, page
+from verification.kafka_wire.campaigns.parity_report import Outputs, ParityComparison, compare, page
+from verification.kafka_wire.instances import InstanceProcess
 from verification.kafka_wire.secured import PLAIN_MODULE, SCRAM_MODULE, login, tls_settings
 from verification.kafka_wire.tools import Tools, jars
 from verification.zookeeper.certificates import Authority
+from verification.zookeeper.java import missing
 from verification.zookeeper.kafka import Cluster
 from verification.zookeeper.servers import HOST, ServerHandle, ServerOptions, running
 from verification.zookeeper.tools import ToolProcess
+
+__all__ = ["SETUPS", "Rounds", "Setup", "add_options", "compared", "missing", "normalized", "page", "run"]
 
 KFRAME: Final = 1000
 SUPER, ALLOWED, DENIED, ANONYMOUS = "kafka", "alice", "eve", "anonymous"
@@ -265,19 +263,12 @@ def _ordered(line: str) -> str:
 
 
 def compared(
-    folder: Path,
-    zookeeper: str,
-    setup: Setup,
-    brokers: int,
-    rounds: Rounds,
-    calls: Sequence[ToolCall],
-    *,
+    folder: Path, zookeeper: str, setup: Setup, brokers: int, rounds: Rounds, calls: Sequence[ToolCall],
     expected: int = 3,
-    after_round: Callable[[ParityComparison], object] = lambda comparison: None,
-) -> ParityComparison:
+) -> Iterator[ParityComparison]:  # fmt: skip
     """Run these calls ``expected`` times under Kafka's controller, and in ``rounds`` under kframe.
 
-    ``after_round`` receives the comparison of all rounds so far.
+    Yields the comparison of all rounds so far, after each.
     """
     cluster, process = ParityCluster(folder, zookeeper, setup, brokers), ToolProcess(folder / "tools", jars())
     try:
@@ -292,55 +283,47 @@ def compared(
         cluster.take_over()
         under_kframe: Outputs = {}
         for _ in collect(cluster, process, calls, clients, rounds, under_kframe):
-            after_round(compare(setup.name, under_kafka, under_kframe))
-        return compare(setup.name, under_kafka, under_kframe)
+            yield compare(setup.name, under_kafka, under_kframe)
     finally:
         cluster.end()
         process.kill()
 
 
-def main() -> int:
-    """Compare every setup, and write the page after each round. Return 1 if anything differs."""
-    arguments = _parsed()
-    facts = run_facts(f"python -m verification.kafka_wire.parity {' '.join(sys.argv[1:])}")
-    rounds = Rounds(arguments.repeat, arguments.tool_runs, 60 * arguments.minutes)
-    calls = [call for call in (*READING, *WRITING) if re.search(arguments.call, call.name)]
-    comparisons: dict[str, ParityComparison] = {}
-    for setup in SETUPS:
-        if arguments.setup is not None and setup.name not in arguments.setup:
-            continue
-
-        def write(comparison: ParityComparison, name: str = setup.name) -> None:
-            comparisons[name] = comparison
-            if arguments.evidence is not None:
-                arguments.evidence.write_text(page(comparisons, facts))
-            print(f"{name}: {comparison.runs} runs, {len(comparison.differences)} differences", flush=True)
-
-        with (
-            tempfile.TemporaryDirectory() as scratch,
-            running(ServerHandle(Path(scratch) / "zookeeper", ServerOptions())) as server,
-        ):
-            compared(
-                Path(scratch) / "cluster", f"{server.address}/parity", setup, arguments.brokers, rounds, calls,
-                expected=arguments.expected, after_round=write,
-            )  # fmt: skip
-    return 1 if any(each.differences for each in comparisons.values()) else 0
-
-
-def _parsed() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repeat", type=int, default=50, help="how often each call runs under kframe (default: 50)")
-    parser.add_argument("--tool-runs", type=int, default=50,
-                        help="how often each tool runs as each client, at least (default: 50)")  # fmt: skip
-    parser.add_argument("--expected", type=int, default=3,
-                        help="how often each call runs under Kafka's controller (default: 3)")  # fmt: skip
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """See ``Campaign``."""
+    for name, number, text in (
+        ("--repeat", 50, "how often each call runs under kframe"),
+        ("--tool-runs", 50, "how often each tool runs as each client, at least"),
+        ("--expected", 3, "how often each call runs under Kafka's controller"),
+        ("--brokers", 1, "how many brokers there are beside kframe"),
+    ):
+        parser.add_argument(name, type=int, default=number, help=f"{text} (default: {number})")
     parser.add_argument("--minutes", type=float, default=float("inf"),
                         help="how long each set-up runs under kframe; a round that has begun ends")  # fmt: skip
-    parser.add_argument("--brokers", type=int, default=1, help="how many brokers there are beside kframe (default: 1)")
     parser.add_argument("--setup", action="append", choices=[setup.name for setup in SETUPS], help="only these set-ups")
     parser.add_argument("--call", default="", metavar="PATTERN", help="only calls whose names match (default: all)")
-    parser.add_argument("--evidence", type=Path, help="the page to write, after each round")
-    return parser.parse_args()
+
+
+def run(
+    options: argparse.Namespace, folder: Path, facts: Mapping[str, Any]
+) -> Iterator[tuple[Mapping[str, Any], Sequence[str]]]:
+    """See ``Campaign``. A step is a round of calls in a set-up."""
+    rounds = Rounds(options.repeat, options.tool_runs, 60 * options.minutes)
+    calls = [call for call in (*READING, *WRITING) if re.search(options.call, call.name)]
+    comparisons: dict[str, Mapping[str, Any]] = {}
+    differences: dict[str, str] = {}
+    for setup in SETUPS:
+        if options.setup is not None and setup.name not in options.setup:
+            continue
+        with running(ServerHandle(folder / setup.name / "zookeeper", ServerOptions())) as server:
+            cluster, zookeeper = folder / setup.name / "cluster", f"{server.address}/parity"
+            for done in compared(cluster, zookeeper, setup, options.brokers, rounds, calls, options.expected):
+                text = f"{setup.name}: {done.runs} runs, {len(done.differences)} differences"
+                print(text, flush=True)
+                comparisons[setup.name] = asdict(done)
+                if done.differences:
+                    differences[setup.name] = text
+                yield {**facts, "setups": comparisons}, list(differences.values())
 
 
 def collect(
@@ -382,7 +365,3 @@ def _run(tools: Tools, client: str, call: ToolCall, outputs: Outputs) -> None:
         code, output = tools.run_with_code(step.tool, *arguments, stdin=step.input)
         name = step.name if step is call else f"{step.name} [{position} after: {call.name}]"
         outputs.setdefault((client, name), Counter())[f"exit {code}\n{normalized(output)}"] += 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,43 +1,37 @@
 """Change a real cluster at random for an hour, and see whether the controller's process stays of the same size.
 
-    python -m verification.kafka_wire.soak --minutes 60 --record docs/evidence/soak.json     (make soak)
-
-Three brokers and a ZooKeeper server run under one ``kframe controller run``. ``docs/evidence/soak.md`` and the plot are
-written beside the record, from it. The exit code is 1 after a violation.
+Three brokers and a ZooKeeper server run under one ``kframe controller run``.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import re
-import signal
-import sys
-import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from kframe_zookeeper.sandbox.sessions import session
 
 from kframe.testing.waiting import until
-from verification.kafka_wire import soak_page
-from verification.kafka_wire.churn import AdminChurn, BrokerChurn, pause
-from verification.kafka_wire.evidence import command_parser, run_facts
+from verification.kafka_wire.campaigns.churn import AdminChurn, BrokerChurn, pause
+from verification.kafka_wire.campaigns.runbook import RUNBOOK, Runbook, Warnings, unexplained
+from verification.kafka_wire.campaigns.soak_page import draw, page, violations
 from verification.kafka_wire.instances import InstanceProcess
 from verification.kafka_wire.load import ProducerLoad
 from verification.kafka_wire.replication import REPLICAS
-from verification.kafka_wire.runbook import RUNBOOK, Runbook, Warnings, unexplained
-from verification.zookeeper import java
 from verification.zookeeper.handover import ALL, ClusterFixture
+from verification.zookeeper.java import missing
 from verification.zookeeper.kafka import Cluster, KafkaClients
 from verification.zookeeper.servers import ServerHandle, ServerOptions, running
+
+__all__ = ["add_options", "missing", "page", "run", "running_soak"]
 
 TOPIC: Final = "records"
 _CONTROLLER_ID: Final = 1000
@@ -217,33 +211,19 @@ def running_soak(folder: Path, seed: int) -> Iterator[Soak]:
         )
 
 
-def main() -> int:
-    """Run the command."""
-    options = _parsed()
-    if reason := java.missing():
-        print(reason, file=sys.stderr)
-        return 2
-    command = f"python -m verification.kafka_wire.soak --minutes {options.minutes:g} --seed {options.seed}"
-    record = run_facts(command)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # Processes end then, too.
-    with ExitStack() as stack:
-        folder = options.folder or stack.enter_context(tempfile.TemporaryDirectory())
-        soak = stack.enter_context(running_soak(Path(folder), options.seed))
-        report = soak.run(60 * options.minutes)
-    record |= asdict(report)
-    options.record.write_text(json.dumps(record, separators=(",", ":")) + "\n")
-    soak_page.write(options.record)
-    violations = soak_page.violations(record)
-    print("\n".join(violations) or "no violation")
-    return int(bool(violations))
-
-
-def _parsed() -> argparse.Namespace:
-    parser = command_parser(__doc__, "the changes")
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """See ``Campaign``."""
     parser.add_argument("--minutes", type=float, default=60.0, help="duration of the changes (default: 60)")
+    parser.add_argument("--seed", type=int, default=0, help="of the changes (default: 0)")
     parser.add_argument("--folder", type=Path, help="a folder that keeps all logs (default: a temporary one)")
-    return parser.parse_args()
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def run(
+    options: argparse.Namespace, folder: Path, facts: Mapping[str, Any]
+) -> Iterator[tuple[Mapping[str, Any], Sequence[str]]]:
+    """See ``Campaign``. The plot of the sizes is written into ``docs/plots``. Requires matplotlib."""
+    with running_soak(options.folder or folder, options.seed) as soak:
+        report = soak.run(60 * options.minutes)
+    record = {**facts, **asdict(report)}
+    draw(record, options.record.parents[1] / "plots" / f"{options.record.stem}.svg")
+    yield record, violations(record)

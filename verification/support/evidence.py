@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import platform
 import subprocess
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 
@@ -30,11 +28,3 @@ def facts_lines(run: Mapping[str, Any]) -> list[str]:
         f"- Command: `{run['command']}`.",
         *(f"- {note}" for note in run.get("notes", ())),
     ]
-
-
-def command_parser(description: str | None, seeded: str) -> argparse.ArgumentParser:
-    """The options ``--seed`` and ``--record`` of a campaign. ``seeded`` says what depends on the seed."""
-    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seed", type=int, default=0, help=f"of {seeded} (default: 0)")
-    parser.add_argument("--record", type=Path, required=True, help="the record to write or extend, a .json file")
-    return parser

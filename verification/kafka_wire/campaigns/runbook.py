@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-RUNBOOK: Final = Path(__file__).parents[2] / "docs" / "reference" / "runbook.md"
+RUNBOOK: Final = Path(__file__).parents[3] / "docs" / "reference" / "runbook.md"
 _ENTRY: Final = re.compile(r"^\| (WARN|ERROR) \| `([^`]+)` \|", re.MULTILINE)
 #: Kafka's layout, the prefix, the message and the logger.
 _LINE: Final = re.compile(r"^\[[-0-9 :,]+\] (WARN|ERROR|FATAL) \[[^]]*\] (.*) \(([\w.$]+)\)$")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import importlib
-import json
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from verification.kafka_wire.evidence import facts_lines
+from verification.support.evidence import facts_lines
 from verification.support.slopes import Slope, slope_of
 
 #: The share of the run before the first block of the fits.
@@ -60,13 +59,6 @@ def violations(record: Mapping[str, Any]) -> list[str]:
     """The violations of a record, and sizes that are not flat."""
     outcomes = {size.title: (slope := size.slope(record)).outcome(size.limit(slope)) for size in SIZES}
     return [*record["violations"], *(f"{title}: {outcome}" for title, outcome in outcomes.items() if outcome != "flat")]
-
-
-def write(path: Path) -> None:
-    """Write the page beside a record, and its plot into ``docs/plots``. Requires matplotlib."""
-    record = json.loads(path.read_text())
-    path.with_suffix(".md").write_text(page(record))
-    _draw(record, path.parents[1] / "plots" / f"{path.stem}.svg")
 
 
 def page(record: Mapping[str, Any]) -> str:
@@ -126,7 +118,7 @@ def _warnings(record: Mapping[str, Any]) -> list[str]:
     return [*lines, *(f"| {level} | `{entry}` | {count:,} |" for level, entry, count, _ in record["warnings"])]
 
 
-def _draw(record: Mapping[str, Any], path: Path) -> None:
+def draw(record: Mapping[str, Any], path: Path) -> None:
     """A panel for each size: samples and the fitted line."""
     pyplot: Any = importlib.import_module("matplotlib.figure")
     figure = pyplot.Figure(figsize=(8, 5), layout="constrained")

@@ -1,21 +1,13 @@
 """Check that the responses of live controllers are linearizable under faults.
 
-    python -m verification.kafka_wire.linearizability --minutes 10 --record docs/evidence/linearizability.json
-    (make linearizability)
-
 Three brokers run under two instances of ``kframe controller run``, each of which reaches ZooKeeper through a proxy of
-its own. ``docs/evidence/linearizability.md`` is written beside the record, from it. The exit code is 1 after a
-violation. Then ``--pages`` has a page for each topic with a violation.
+its own.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import random
-import signal
-import sys
-import tempfile
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,13 +17,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from kframe.testing.waiting import until
-from verification.kafka_wire import history_check
-from verification.kafka_wire.churn import pause
-from verification.kafka_wire.evidence import command_parser, facts_lines, run_facts
-from verification.kafka_wire.fault_cluster import is_active
-from verification.kafka_wire.history_check import HistoryOperation
-from verification.kafka_wire.history_clients import HistoryClient, SharedHistory
+from verification.kafka_wire.campaigns import history_check
+from verification.kafka_wire.campaigns.churn import pause
+from verification.kafka_wire.campaigns.fault_cluster import is_active
+from verification.kafka_wire.campaigns.history_check import HistoryOperation
+from verification.kafka_wire.campaigns.history_clients import HistoryClient, SharedHistory
 from verification.kafka_wire.instances import InstanceProcess
+from verification.support.evidence import facts_lines
 from verification.zookeeper import java
 from verification.zookeeper.handover import ALL
 from verification.zookeeper.kafka import Cluster
@@ -70,7 +62,7 @@ checker of etcd's robustness tests, searched for an order of all requests that e
 
 ## What the model permits
 
-The model is `verification/kafka_wire/histories/model.go`. The state of a topic is its id, its
+The model is `verification/kafka_wire/campaigns/histories/model.go`. The state of a topic is its id, its
 partition count, and replicas, reassignment and leader of partition 0.
 
 - A successful deletion makes the topic invisible at once: Metadata does not have it, and another deletion gets
@@ -255,39 +247,34 @@ def _requests(record: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def main() -> int:
-    """Run the command."""
-    options = _parsed()
-    if reason := java.missing() or history_check.missing():
-        print(reason, file=sys.stderr)
-        return 2
-    command = f"python -m verification.kafka_wire.linearizability --minutes {options.minutes:g} --seed {options.seed}"
-    record = run_facts(command)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # Processes end then, too.
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """See ``Campaign``."""
+    parser.add_argument("--minutes", type=float, default=10.0, help="duration of the history (default: 10)")
+    parser.add_argument("--seed", type=int, default=0, help="of requests and faults (default: 0)")
+    parser.add_argument("--pages", type=Path, help="a folder for pages that show histories with a violation")
+
+
+def missing() -> str | None:
+    """See ``Campaign``."""
+    return java.missing() or history_check.missing()
+
+
+def run(
+    options: argparse.Namespace, folder: Path, facts: Mapping[str, Any]
+) -> Iterator[tuple[Mapping[str, Any], Sequence[str]]]:
+    """See ``Campaign``. A topic whose check takes too long is a violation, too."""
     start_s = time.monotonic()
-    with tempfile.TemporaryDirectory() as folder, history_cluster(Path(folder), options.seed) as cluster:
+    with history_cluster(folder, options.seed) as cluster:
         operations = cluster.record(60 * options.minutes)
     seconds = round(time.monotonic() - start_s)
     if options.pages is not None:
         options.pages.mkdir(parents=True, exist_ok=True)
     result = history_check.check(operations, options.pages)
     requests = Counter((operation.kind, operation.code) for operation in operations)
-    record |= {
-        "seconds": seconds, "faults": cluster.faults, "requests": [(*key, number) for key, number in requests.items()],
+    record = {
+        **facts, "seconds": seconds, "faults": cluster.faults,
+        "requests": [(*key, number) for key, number in requests.items()],
         "result": asdict(result), "control": len(history_check.check(mutated(operations)).violations),
     }  # fmt: skip
-    options.record.write_text(json.dumps(record, indent=1) + "\n")
-    options.record.with_suffix(".md").write_text(page(record))
     print(result)
-    return int(bool(result.violations or result.undecided))
-
-
-def _parsed() -> argparse.Namespace:
-    parser = command_parser(__doc__, "requests and faults")
-    parser.add_argument("--minutes", type=float, default=10.0, help="duration of the history (default: 10)")
-    parser.add_argument("--pages", type=Path, help="a folder for pages that show histories with a violation")
-    return parser.parse_args()
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    yield record, [*result.violations, *(f"{topic}: undecided" for topic in result.undecided)]
