@@ -157,21 +157,13 @@ plots: setup
 sim: setup
 	$(VENV)/bin/kframe sim run --seeds $(SIM_SEEDS) --jobs $(SIM_JOBS) $(ARGS)
 
-# ARGS may name sections: network, processes, resources, clocks.
-faults: setup
-	$(PY) -m verification.kafka_wire.fault_report --record docs/evidence/faults.json $(ARGS)
+# Each writes its record and page. ARGS: sections of faults, --only; --minutes, --seed, --folder or --pages.
+faults soak linearizability: setup
+	$(PY) -m verification.kafka_wire.campaigns $@ --record docs/evidence/$@.json $(ARGS)
 
 # ARGS: --days, --seeds, --jobs, --record.
 week: setup
 	$(PY) -m verification.simulator.long_run $(ARGS)
-
-# ARGS: --minutes, --seed.
-soak: setup
-	$(PY) -m verification.kafka_wire.soak --record docs/evidence/soak.json $(ARGS)
-
-# ARGS: --minutes, --seed, --pages.
-linearizability: setup
-	$(PY) -m verification.kafka_wire.linearizability --record docs/evidence/linearizability.json $(ARGS)
 
 # ARGS: --seed, --cases, --jobs.
 fuzz: setup

@@ -22,7 +22,7 @@ from typing import Any, Final
 
 from tests.architecture.source import ROOT
 from tests.recording import OUTCOMES, FileResult, RecordReader
-from verification.kafka_wire.evidence import facts_lines, run_facts
+from verification.support.evidence import facts_lines, run_facts
 
 _FOLDERS: Final = ("tests", "simulator", "plugins", "benchmarks/suite")
 _DEBUG_LIBRARY: Final = ROOT / "build" / "debug" / "lib"

@@ -22,9 +22,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from kframe_kafka_wire.request_content import LEADER_AND_ISR, BatchTopics, RequestContent
-from kframe_kafka_wire.responses import PendingRequest, read_response
-from kframe_kafka_wire.transport import WireTransport
+from kframe_kafka_wire.requests.content import LEADER_AND_ISR, BatchTopics, RequestContent
+from kframe_kafka_wire.requests.responses import PendingRequest, read_response
+from kframe_kafka_wire.requests.transport import WireTransport
 
 from benchmarks.records import command_of, record_of
 from kframe.bench.clusters import whole_cluster

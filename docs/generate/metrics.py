@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from kframe_kafka_wire.drops import DroppedConnections
+from kframe_kafka_wire.server.drops import DroppedConnections
 
 import kframe
 from docs.generate.markdown import code, table

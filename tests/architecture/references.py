@@ -127,7 +127,8 @@ def tests_named(path: Path, text: str) -> Iterator[tuple[int, str]]:
 
 @cache
 def make_targets() -> frozenset[str]:
-    return frozenset(re.findall(r"^([a-z][\w-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    rules = re.findall(r"^([a-z][\w -]*):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    return frozenset(target for rule in rules for target in rule.split())
 
 
 def targets(path: Path, text: str) -> Iterator[tuple[int, str]]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from kframe_kafka_wire.connection import BrokerConnection, Target
-from kframe_kafka_wire.probes import cluster_id_of, serves_a_controller
+from kframe_kafka_wire.connections.broker import BrokerConnection, Target
+from kframe_kafka_wire.requests.probes import cluster_id_of, serves_a_controller
 
 from benchmarks.live import __main__ as live
 from benchmarks.live import cold_server

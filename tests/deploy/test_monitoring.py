@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pytest
 import yaml
-from kframe_kafka_wire.drops import DroppedConnections
+from kframe_kafka_wire.server.drops import DroppedConnections
 from prometheus_client import REGISTRY
 
 from kframe.runtime import metrics

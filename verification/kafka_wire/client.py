@@ -8,7 +8,7 @@ import struct
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kframe_kafka_wire import codec
+from kframe_kafka_wire.protocol import codec
 
 _PATIENCE_S: Final = 30.0
 CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS = 19, 20, 37

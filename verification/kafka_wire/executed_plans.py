@@ -8,7 +8,7 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from kframe_kafka_wire.client import AdminClient, open_admin
+from kframe_kafka_wire.admin.client import AdminClient, open_admin
 
 from kframe.plugin.admin import ConfigResource
 from kframe.testing.waiting import until

@@ -11,9 +11,9 @@ from dataclasses import fields, is_dataclass
 from types import NoneType, UnionType
 from typing import Any, Final, get_args, get_origin
 
-from kframe_kafka_wire import codec
 from kframe_kafka_wire.apis.table import APIS
-from kframe_kafka_wire.newer_messages import NEWER
+from kframe_kafka_wire.protocol import codec
+from kframe_kafka_wire.protocol.newer_messages import NEWER
 from kio.schema.index import api_key_map, schema_name_map
 
 from verification.kafka_wire.client import Client

@@ -10,7 +10,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Final
 
-from kframe_kafka_wire.client import open_admin
+from kframe_kafka_wire.admin.client import open_admin
 from kframe_zookeeper.sandbox.sessions import end_session_of
 
 from kframe.plugin import ErrorCode

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from kframe_kafka_wire.authorizer import ACL_AUTHORIZER
+from kframe_kafka_wire.access.authorizer import ACL_AUTHORIZER
 
 from kframe.plugin.cluster import Endpoint, Registration
 from kframe.testing.clusters import PartitionSpec

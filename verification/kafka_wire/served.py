@@ -6,9 +6,9 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from kframe_kafka_wire.records import Records
-from kframe_kafka_wire.sasl_server import credential_text, make_credential
-from kframe_kafka_wire.server import WireServer
+from kframe_kafka_wire.records.credentials import credential_text, make_credential
+from kframe_kafka_wire.records.store import Records
+from kframe_kafka_wire.server.server import WireServer
 
 from kframe import Controller, ControllerBuilder
 from kframe.embedded import EmbeddedBrokers, MemoryEnsemble, VirtualClock

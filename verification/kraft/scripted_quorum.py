@@ -12,9 +12,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
-from kframe_kafka_wire.codec import decode_header, decode_request, encode_response
-from kframe_kafka_wire.connection import Target
-from kframe_kafka_wire.node import CLIENT_ID, NodeConnection
+from kframe_kafka_wire.connections.broker import Target
+from kframe_kafka_wire.connections.node import CLIENT_ID, NodeConnection
+from kframe_kafka_wire.protocol.codec import decode_header, decode_request, encode_response
 from kframe_kraft.batches import read_batches
 from kframe_kraft.disk import SnapshotId
 from kframe_kraft.disk.names import BOOTSTRAP_ID

@@ -12,7 +12,7 @@ def kframe_transports() -> list[TransportSpec]:
     return [
         TransportSpec(
             "kafka",
-            "kframe_kafka_wire.transport:open_transport",
+            "kframe_kafka_wire.requests.transport:open_transport",
             "Brokers of Kafka 2.4 to 3.9, over TCP.",
             "kframe_kafka_wire.sandbox.fake_cluster:open_fake_brokers",
         )
@@ -23,7 +23,9 @@ def kframe_transports() -> list[TransportSpec]:
 def kframe_admins() -> list[AdminSpec]:
     """The admin client of any Kafka cluster."""
     return [
-        AdminSpec("kafka", "kframe_kafka_wire.client:open_admin", "Clusters of Kafka since 2.4, by their admin API.")
+        AdminSpec(
+            "kafka", "kframe_kafka_wire.admin.client:open_admin", "Clusters of Kafka since 2.4, by their admin API."
+        )
     ]
 
 
@@ -31,7 +33,9 @@ def kframe_admins() -> list[AdminSpec]:
 def kframe_clusters() -> list[ClusterSpec]:
     """Live clusters, for ``kframe snapshot capture``."""
     return [
-        ClusterSpec("kafka", "kframe_kafka_wire.capture:open_cluster", "Clusters of Kafka 2.4 to 4, by their brokers.")
+        ClusterSpec(
+            "kafka", "kframe_kafka_wire.admin.capture:open_cluster", "Clusters of Kafka 2.4 to 4, by their brokers."
+        )
     ]
 
 
@@ -39,5 +43,7 @@ def kframe_clusters() -> list[ClusterSpec]:
 def kframe_servers() -> list[ServerSpec]:
     """The server. Its module is imported on first use."""
     return [
-        ServerSpec("kafka", "kframe_kafka_wire.server:make_server", "What brokers, clients and tools of Kafka ask.")
+        ServerSpec(
+            "kafka", "kframe_kafka_wire.server.server:make_server", "What brokers, clients and tools of Kafka ask."
+        )
     ]

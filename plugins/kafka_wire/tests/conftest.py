@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from kframe_kafka_wire.requests.transport import WireTransport
 from kframe_kafka_wire.sandbox.fake_broker import FakeBroker, settings
 from kframe_kafka_wire.sandbox.fake_cluster import FakeCluster
-from kframe_kafka_wire.transport import WireTransport
 
 from verification.kafka_wire.client import Client
 from verification.kafka_wire.served import Served, sample_cluster

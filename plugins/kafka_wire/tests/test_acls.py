@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
-from kframe_kafka_wire.acls import (
+from kframe_kafka_wire.access.authorizer import ACL_AUTHORIZER, AclAuthorizer, authorizer_of
+from kframe_kafka_wire.records.acls import (
     Acl,
     AclOperation,
     AclResourceType,
@@ -16,11 +17,10 @@ from kframe_kafka_wire.acls import (
     exact_patterns,
     read_acls,
 )
-from kframe_kafka_wire.acls import decode_acls as decoded
-from kframe_kafka_wire.authorizer import ACL_AUTHORIZER, AclAuthorizer, authorizer_of
-from kframe_kafka_wire.principals import Principal
-from kframe_kafka_wire.records import settings_of_user
-from kframe_kafka_wire.tokens import Tokens
+from kframe_kafka_wire.records.acls import decode_acls as decoded
+from kframe_kafka_wire.records.principals import Principal
+from kframe_kafka_wire.records.store import settings_of_user
+from kframe_kafka_wire.records.tokens import Tokens
 
 from kframe.plugin.server import AclFilter, PatternType
 from kframe.testing.clusters import healthy

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from kframe_kafka_wire.acls import CLUSTER, AclOperation, AclResourceType
-from kframe_kafka_wire.authorizer import ACL_AUTHORIZER, AclAuthorizer, authorizer_of
-from kframe_kafka_wire.principals import Principal, distinguished_name, name_mapper
+from kframe_kafka_wire.access.authorizer import ACL_AUTHORIZER, AclAuthorizer, authorizer_of
+from kframe_kafka_wire.records.acls import CLUSTER, AclOperation, AclResourceType
+from kframe_kafka_wire.records.principals import Principal, distinguished_name, name_mapper
 
 from kframe.plugin import StoreError
 from kframe.testing.clusters import healthy

@@ -7,8 +7,8 @@ from contextlib import closing
 from typing import Any, Final
 
 import pytest
-from kframe_kafka_wire.capture import PASSES_MAX, open_cluster
-from kframe_kafka_wire.client import open_admin
+from kframe_kafka_wire.admin.capture import PASSES_MAX, open_cluster
+from kframe_kafka_wire.admin.client import open_admin
 from kframe_kafka_wire.sandbox.fake_broker import FakeBroker, Received
 
 from kframe import Snapshot

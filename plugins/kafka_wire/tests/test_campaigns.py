@@ -9,11 +9,11 @@ from typing import Any, Final
 import numpy as np
 import pytest
 
-from verification.kafka_wire import linearizability, soak_page
-from verification.kafka_wire.fault_report import RECOVERY_S, page
+from verification.kafka_wire.campaigns import linearizability, soak_page
+from verification.kafka_wire.campaigns.faults import RECOVERY_S, page
+from verification.kafka_wire.campaigns.runbook import RUNBOOK, Runbook
+from verification.kafka_wire.campaigns.soak import running_soak
 from verification.kafka_wire.load import compare_records
-from verification.kafka_wire.runbook import RUNBOOK, Runbook
-from verification.kafka_wire.soak import running_soak
 
 EVIDENCE = Path(__file__).parents[3] / "docs" / "evidence"
 RECORD = {

@@ -18,11 +18,11 @@ from pathlib import Path
 
 import pytest
 from kazoo.client import KazooClient
-from kframe_kafka_wire.records import Records
+from kframe_kafka_wire.records.credentials import scram_lookup
+from kframe_kafka_wire.records.store import Records
+from kframe_kafka_wire.requests.transport import WireTransport
 from kframe_kafka_wire.sandbox.fake_broker import FakeBroker
-from kframe_kafka_wire.sasl_server import scram_lookup
-from kframe_kafka_wire.server import WireServer
-from kframe_kafka_wire.transport import WireTransport
+from kframe_kafka_wire.server.server import WireServer
 from kframe_zookeeper.connect import make_client
 from kframe_zookeeper.settings import settings_of_config
 

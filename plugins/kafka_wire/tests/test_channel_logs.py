@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from kframe_kafka_wire import channel
+from kframe_kafka_wire.requests import channel
 from kframe_kafka_wire.sandbox.fake_broker import METADATA, closed, send_frame
 from kframe_kafka_wire.sandbox.fake_cluster import FakeCluster
 

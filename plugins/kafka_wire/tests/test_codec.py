@@ -11,8 +11,8 @@ import struct
 from typing import Any
 
 import pytest
-from kframe_kafka_wire import codec
-from kframe_kafka_wire.shapes import CodecError
+from kframe_kafka_wire.protocol import codec
+from kframe_kafka_wire.protocol.errors import CodecError
 from kio.serial import entity_reader, entity_writer
 
 from verification.kafka_wire.messages import draw, every_version

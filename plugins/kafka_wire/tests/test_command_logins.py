@@ -10,7 +10,7 @@ from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
-from kframe_kafka_wire import client
+from kframe_kafka_wire.admin import client
 
 from kframe.testing.clusters import healthy
 from verification.kafka_wire.secured import AUTHORIZED_CLIENTS, REFUSED_CLIENTS, ClientLogin, certificates, secured

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from kframe_kafka_wire.connection_rate import BURST_S, RATE_KEY, ConnectionRate
+from kframe_kafka_wire.server.connection_rate import BURST_S, RATE_KEY, ConnectionRate
 
 from verification.kafka_wire.secured import login_listener
 from verification.kafka_wire.served import Served, broker

@@ -9,10 +9,10 @@ from typing import Final
 
 import numpy as np
 import pytest
-from kframe_kafka_wire.channel import Channel
+from kframe_kafka_wire.requests.channel import Channel
+from kframe_kafka_wire.requests.transport import WireTransport
 from kframe_kafka_wire.sandbox import fake_broker
 from kframe_kafka_wire.sandbox.fake_broker import CONTROLLER_ID
-from kframe_kafka_wire.transport import WireTransport
 
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32, Ragged

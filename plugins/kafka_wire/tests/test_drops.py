@@ -9,7 +9,7 @@ import struct
 from collections.abc import Callable
 
 import pytest
-from kframe_kafka_wire.drops import LINES_PER_SECOND, DroppedConnections, DropReason
+from kframe_kafka_wire.server.drops import LINES_PER_SECOND, DroppedConnections, DropReason
 
 from kframe.testing.waiting import until
 from verification.kafka_wire.client import Client

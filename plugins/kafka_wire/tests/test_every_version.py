@@ -7,8 +7,8 @@ import struct
 from collections.abc import Iterator
 
 import pytest
-from kframe_kafka_wire import codec
 from kframe_kafka_wire.apis.table import APIS, PRODUCE
+from kframe_kafka_wire.protocol import codec
 
 from kframe.testing.clusters import healthy
 from verification.kafka_wire.messages import draw

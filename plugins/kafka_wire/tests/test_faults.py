@@ -11,8 +11,8 @@ from itertools import groupby
 
 import numpy as np
 import pytest
-from kframe_kafka_wire.channel import retry_backoff_ms
-from kframe_kafka_wire.connection import BrokerConnection, Target
+from kframe_kafka_wire.connections.broker import BrokerConnection, Target
+from kframe_kafka_wire.requests.channel import retry_backoff_ms
 from kframe_kafka_wire.sandbox.fake_broker import (
     APIS,
     Action,

@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import pytest
+from kframe_kafka_wire.admin.client import top_level_error
 from kframe_kafka_wire.apis.table import APIS
-from kframe_kafka_wire.client import top_level_error
 
 from kframe.errors import ErrorCode
 from verification.fuzz import CASES, corpus_problems, problems, read_corpus, report, run

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from verification.kafka_wire.history_check import HistoryOperation, check, missing
-from verification.kafka_wire.linearizability import CUT_OFF_WITH_READERS, FROZEN, history_cluster, mutated
+from verification.kafka_wire.campaigns.history_check import HistoryOperation, check, missing
+from verification.kafka_wire.campaigns.linearizability import CUT_OFF_WITH_READERS, FROZEN, history_cluster, mutated
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 UNKNOWN_TOPIC = "UNKNOWN_TOPIC_OR_PARTITION"

@@ -11,9 +11,9 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, load_pem_private_key
 from cryptography.hazmat.primitives.serialization.pkcs12 import serialize_key_and_certificates
 from kframe_kafka_wire import plugin
-from kframe_kafka_wire.identity import control_listener, inter_broker_listener, node_of, should_register
-from kframe_kafka_wire.security import security_of
-from kframe_kafka_wire.transport import WireTransport, open_transport
+from kframe_kafka_wire.listeners.identity import control_listener, inter_broker_listener, node_of, should_register
+from kframe_kafka_wire.listeners.security import security_of
+from kframe_kafka_wire.requests.transport import WireTransport, open_transport
 
 import kframe
 from kframe.errors import ConfigError

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from kframe_kafka_wire.records import Records
-from kframe_kafka_wire.sasl_server import make_credential, scram_lookup
+from kframe_kafka_wire.records.credentials import make_credential, scram_lookup
+from kframe_kafka_wire.records.store import Records
 
 from kframe.testing.clusters import PartitionSpec, healthy
 from verification.kafka_wire.served import Served, shared_address

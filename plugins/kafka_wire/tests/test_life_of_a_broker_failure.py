@@ -12,9 +12,9 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
+from kframe_kafka_wire.requests.transport import WireTransport
 from kframe_kafka_wire.sandbox import fake_broker
 from kframe_kafka_wire.sandbox.fake_broker import FakeBroker
-from kframe_kafka_wire.transport import WireTransport
 
 from kframe.core.controller import ControllerCore
 from kframe.core.selectors.leader_selection import Selection

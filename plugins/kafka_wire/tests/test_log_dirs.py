@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kframe_kafka_wire.broker_requests import logs_of
+from kframe_kafka_wire.admin.broker_requests import logs_of
 
 from kframe.plugin import StoreError
 from kframe.plugin.admin import LogDirReplica

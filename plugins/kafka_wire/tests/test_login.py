@@ -10,16 +10,9 @@ import struct
 from collections.abc import Callable, Iterator
 
 import pytest
-from kframe_kafka_wire.principals import Principal
-from kframe_kafka_wire.sasl_server import (
-    PlainExchange,
-    SaslError,
-    ScramCredential,
-    ScramExchange,
-    make_credential,
-    parse_credential,
-    scram_lookup,
-)
+from kframe_kafka_wire.access.sasl import PlainExchange, SaslError, ScramExchange
+from kframe_kafka_wire.records.credentials import ScramCredential, make_credential, parse_credential, scram_lookup
+from kframe_kafka_wire.records.principals import Principal
 
 from kframe.testing.clusters import healthy
 from kframe.testing.waiting import until

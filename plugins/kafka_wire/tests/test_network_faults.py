@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from verification.kafka_wire.fault_cluster import Fault, FaultCluster, fault_cluster
-from verification.kafka_wire.network_faults import CONTROLLER_ZOOKEEPER, impaired
+from verification.kafka_wire.campaigns.fault_cluster import Fault, FaultCluster, fault_cluster
+from verification.kafka_wire.campaigns.network_faults import CONTROLLER_ZOOKEEPER, impaired
 from verification.zookeeper import network
 
 

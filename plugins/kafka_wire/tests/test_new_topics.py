@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from kframe_kafka_wire.authorizer import ACL_AUTHORIZER
+from kframe_kafka_wire.access.authorizer import ACL_AUTHORIZER
 from kframe_kafka_wire.sandbox.fake_broker import DESCRIBE_CONFIGS, FakeBroker, settings_response
 
 from kframe.testing.clusters import healthy

@@ -8,11 +8,11 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from kframe_kafka_wire.channel import Channel
+from kframe_kafka_wire.requests.channel import Channel
+from kframe_kafka_wire.requests.transport import WireTransport
 from kframe_kafka_wire.sandbox import fake_broker
 from kframe_kafka_wire.sandbox.fake_broker import FakeBroker
 from kframe_kafka_wire.sandbox.fake_cluster import FakeCluster
-from kframe_kafka_wire.transport import WireTransport
 
 from kframe.model.events import UpdateMetadataResponseReceived
 from verification.support.properties import examples

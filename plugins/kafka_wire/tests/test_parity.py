@@ -1,24 +1,26 @@
-"""Kafka's tools have the same output under kframe and Kafka's controller, for every principal and every node.
-
-``verification.kafka_wire.parity`` runs more cases; see CONTRIBUTING.md.
-"""
+"""Kafka's tools have the same output under kframe and Kafka's controller, for every principal and every node."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
-from verification.kafka_wire.parity import SETUPS, Rounds, Setup, compared, normalized
-from verification.kafka_wire.parity_calls import ANY_NODE, READING, WRITING, ToolCall
-from verification.kafka_wire.parity_report import INTENDED_DIFFERENCES, compare, page
+from verification.kafka_wire.campaigns.parity import SETUPS, Rounds, Setup, compared, normalized
+from verification.kafka_wire.campaigns.parity_calls import ANY_NODE, READING, WRITING, ToolCall
+from verification.kafka_wire.campaigns.parity_report import INTENDED_DIFFERENCES, ParityComparison, compare, page
 from verification.zookeeper.servers import ServerHandle
 
 #: With all clients together, each tool gets responses of the broker and of kframe.
 REPEAT = 1
-FACTS = {"machine": "", "commit": "", "command": ""}
+
+
+def rendered(comparison: ParityComparison) -> str:
+    """The page of a comparison."""
+    return page({"machine": "", "commit": "", "command": "", "setups": {"x": asdict(comparison)}})
 
 
 @pytest.mark.extended
@@ -31,8 +33,8 @@ def test_tool_outputs_are_equal_under_both_controllers(
     setup: Setup, calls: Sequence[ToolCall], zookeeper: ServerHandle, tmp_path: Path
 ) -> None:
     connect_string = f"{zookeeper.address}/parity-{setup.name}"
-    done = compared(tmp_path, connect_string, setup, 1, Rounds(REPEAT), calls, expected=2)
-    assert done.differences == (), page({setup.name: done}, FACTS)
+    *_, done = compared(tmp_path, connect_string, setup, 1, Rounds(REPEAT), calls, expected=2)
+    assert done.differences == (), rendered(done)
     assert done.runs == done.outputs * REPEAT
 
 
@@ -54,7 +56,7 @@ def test_output_absent_under_kafka_is_a_difference() -> None:
     done = compare("x", {key: Counter({"a": 2})}, {key: Counter({"a": 3, "b": 1})})
     (difference,) = done.differences
     assert (difference.output, difference.count, done.runs) == ("b", 1, 4)
-    assert "kafka-acls --list" in page({"x": done}, FACTS)
+    assert "kafka-acls --list" in rendered(done)
 
 
 def test_intended_differences_are_listed_separately() -> None:
@@ -62,7 +64,7 @@ def test_intended_differences_are_listed_separately() -> None:
     output = "exit 0\nDynamic configs for broker 1 are:\nDynamic configs for broker 1000 are:"
     done = compare("x", {key: Counter({output.rpartition("\n")[0]: 1})}, {key: Counter({output: 1})})
     assert (done.differences, sum(done.by_design.values())) == ((), 1)
-    assert "None." in page({"x": done}, FACTS)
+    assert "None." in rendered(done)
     assert len({rule.reason for rule in INTENDED_DIFFERENCES}) == len(INTENDED_DIFFERENCES)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kframe_kafka_wire.client import open_admin
+from kframe_kafka_wire.admin.client import open_admin
 from kframe_zookeeper.sandbox.sessions import session
 
 from kframe.errors import ErrorCode

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from kframe_kafka_wire.requests.transport import WireTransport
 from kframe_kafka_wire.sandbox.fake_broker import FakeBroker
 from kframe_kafka_wire.sandbox.fake_cluster import FakeCluster
-from kframe_kafka_wire.transport import WireTransport
 
 from kframe.testing.clusters import registration
 from kframe.testing.waiting import until

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kframe_kafka_wire.channel import REQUEST_WEIGHT, Channel, QueuedRequest
-from kframe_kafka_wire.request_content import UPDATE_METADATA
+from kframe_kafka_wire.requests.channel import REQUEST_WEIGHT, Channel, QueuedRequest
+from kframe_kafka_wire.requests.content import UPDATE_METADATA
+from kframe_kafka_wire.requests.transport import WireTransport
 from kframe_kafka_wire.sandbox import fake_broker
 from kframe_kafka_wire.sandbox.fake_broker import APIS, CONTROLLER_ID, decode
-from kframe_kafka_wire.transport import WireTransport
 
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32, Ragged

@@ -6,7 +6,7 @@ from contextlib import closing
 
 import pytest
 from kframe_kafka_wire import plugin
-from kframe_kafka_wire.acls import (
+from kframe_kafka_wire.records.acls import (
     Acl,
     AclOperation,
     AclResourceType,
@@ -15,7 +15,8 @@ from kframe_kafka_wire.acls import (
     read_acls,
     update_acls,
 )
-from kframe_kafka_wire.records import (
+from kframe_kafka_wire.records.credentials import make_credential, scram_lookup
+from kframe_kafka_wire.records.store import (
     Records,
     RecordWriter,
     change_settings,
@@ -23,8 +24,7 @@ from kframe_kafka_wire.records import (
     decode_record,
     settings_of_user,
 )
-from kframe_kafka_wire.sasl_server import make_credential, scram_lookup
-from kframe_kafka_wire.server import WireServer
+from kframe_kafka_wire.server.server import WireServer
 from kframe_zookeeper.sandbox.sessions import session
 from kframe_zookeeper.store import open_store
 

@@ -17,7 +17,7 @@ from typing import Final
 
 import pytest
 from kazoo.protocol.states import WatchedEvent
-from kframe_kafka_wire.codec import decode_response, encode_request
+from kframe_kafka_wire.protocol.codec import decode_response, encode_request
 
 from kframe.testing.waiting import PATIENCE_S, until
 from verification.kafka_wire.client import Client

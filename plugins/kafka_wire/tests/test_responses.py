@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kframe_kafka_wire import _responses
-from kframe_kafka_wire.responses import read_response
+from kframe_kafka_wire.requests.responses import read_response
 from kframe_kafka_wire.sandbox.fake_broker import Received, encode_reply
 
 from kframe.errors import ErrorCode

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
-from kframe_kafka_wire.client import open_admin
+from kframe_kafka_wire.admin.client import open_admin
 
 from kframe.testing.waiting import PATIENCE_S, until
 from verification.kafka_wire.instances import InstanceProcess

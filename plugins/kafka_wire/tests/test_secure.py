@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kframe_kafka_wire.connection import BrokerConnection, Target
-from kframe_kafka_wire.records import RecordWriter, change_settings, sanitized
-from kframe_kafka_wire.responses import WireError
+from kframe_kafka_wire.connections.broker import BrokerConnection, Target
+from kframe_kafka_wire.listeners.security import Credentials, security_of
+from kframe_kafka_wire.protocol.errors import WireError
+from kframe_kafka_wire.records.credentials import credential_text, make_credential
+from kframe_kafka_wire.records.store import RecordWriter, change_settings, sanitized
+from kframe_kafka_wire.requests.transport import WireTransport
 from kframe_kafka_wire.sandbox.fake_broker import FakeBroker, settings
-from kframe_kafka_wire.sasl_server import credential_text, make_credential
-from kframe_kafka_wire.security import Credentials, security_of
-from kframe_kafka_wire.transport import WireTransport
 
 from kframe.model.brokers import Endpoint
 from kframe.testing.clusters import cluster_of, healthy, registration, requests_of

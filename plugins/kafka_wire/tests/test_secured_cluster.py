@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from kframe_kafka_wire.authorizer import ACL_AUTHORIZER
+from kframe_kafka_wire.access.authorizer import ACL_AUTHORIZER
 
 from kframe.testing.waiting import PATIENCE_S, until
 from verification.kafka_wire.instances import InstanceProcess

@@ -11,9 +11,9 @@ from contextlib import suppress
 from typing import Any, Final
 
 import pytest
-from kframe_kafka_wire import codec
 from kframe_kafka_wire.apis.table import APIS
-from kframe_kafka_wire.server import WireServer
+from kframe_kafka_wire.protocol import codec
+from kframe_kafka_wire.server.server import WireServer
 
 from kframe.errors import ConfigError
 from kframe.testing.clusters import healthy

@@ -7,10 +7,11 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from kframe_kafka_wire.authorizer import ACL_AUTHORIZER
-from kframe_kafka_wire.principals import Principal
-from kframe_kafka_wire.sasl_server import SaslError, ScramExchange, make_credential
-from kframe_kafka_wire.tokens import Tokens, token_lookup, tokens_of
+from kframe_kafka_wire.access.authorizer import ACL_AUTHORIZER
+from kframe_kafka_wire.access.sasl import SaslError, ScramExchange
+from kframe_kafka_wire.records.credentials import make_credential
+from kframe_kafka_wire.records.principals import Principal
+from kframe_kafka_wire.records.tokens import Tokens, token_lookup, tokens_of
 
 from kframe.plugin import StoreError
 from kframe.testing.clusters import healthy

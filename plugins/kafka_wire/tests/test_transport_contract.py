@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
+from kframe_kafka_wire.requests.transport import WireTransport
 from kframe_kafka_wire.sandbox.fake_cluster import FakeBrokers, open_fake_brokers
-from kframe_kafka_wire.transport import WireTransport
 
 from kframe.model.cluster import ClusterState
 from kframe.testing.transport_contract import Counts, RespondingContract, RespondingFixture, counts_of

@@ -8,9 +8,9 @@ import tracemalloc
 from collections.abc import Iterator
 
 import pytest
-from kframe_kafka_wire import codec
 from kframe_kafka_wire.apis.table import APIS
-from kframe_kafka_wire.connection_rate import RATE_KEY
+from kframe_kafka_wire.protocol import codec
+from kframe_kafka_wire.server.connection_rate import RATE_KEY
 
 from kframe.testing.clusters import healthy
 from verification.kafka_wire.client import Client

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from kframe_kafka_wire.codec import encode_response
-from kframe_kafka_wire.responses import PermanentFailure
+from kframe_kafka_wire.protocol.codec import encode_response
+from kframe_kafka_wire.protocol.errors import PermanentFailure
 from kframe_kraft.batches import read_batches
 from kframe_kraft.disk import SnapshotId
 from kframe_kraft.errors import BatchError, LogError

@@ -6,14 +6,16 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import numpy as np
-from kframe_kafka_wire import _responses, codec
-from kframe_kafka_wire.client import ALTER, ELECT, LIST, AdminClient, top_level_error
-from kframe_kafka_wire.node import METADATA, NodeConnection
-from kframe_kafka_wire.request_content import LEADER_AND_ISR, UPDATE_METADATA, BatchTopics, RequestContent
-from kframe_kafka_wire.responses import PendingRequest, read_response
-from kframe_kafka_wire.sasl import authenticate
-from kframe_kafka_wire.sasl_server import PlainExchange, ScramExchange, make_credential
-from kframe_kafka_wire.security import Credentials, ListenerSecurity
+from kframe_kafka_wire import _responses
+from kframe_kafka_wire.access.sasl import PlainExchange, ScramExchange
+from kframe_kafka_wire.admin.client import ALTER, ELECT, LIST, AdminClient, top_level_error
+from kframe_kafka_wire.connections.login import authenticate
+from kframe_kafka_wire.connections.node import METADATA, NodeConnection
+from kframe_kafka_wire.listeners.security import Credentials, ListenerSecurity
+from kframe_kafka_wire.protocol import codec
+from kframe_kafka_wire.records.credentials import make_credential
+from kframe_kafka_wire.requests.content import LEADER_AND_ISR, UPDATE_METADATA, BatchTopics, RequestContent
+from kframe_kafka_wire.requests.responses import PendingRequest, read_response
 
 from kframe.plugin.cluster import ElectionType, Targets
 from kframe.plugin.columns import Ragged

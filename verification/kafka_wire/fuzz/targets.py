@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from kframe_kafka_wire import codec
-from kframe_kafka_wire.responses import WireError
-from kframe_kafka_wire.sasl_server import SaslError
-from kframe_kafka_wire.shapes import CodecError
+from kframe_kafka_wire.access.sasl import SaslError
+from kframe_kafka_wire.protocol import codec
+from kframe_kafka_wire.protocol.errors import CodecError, WireError
 
 from kframe.plugin import KframeError
 from verification.fuzz import Base, Batch, DecoderTarget, Outcome, bases_of, read_corpus

@@ -8,7 +8,9 @@ from typing import Final
 
 from kframe.plugin import ErrorCode, KframeError
 from kframe.plugin.server import AclFilter, PatternType
-from kframe_kafka_wire.acls import (
+from kframe_kafka_wire.access.authorizer import AclAuthorizer, SuperUserAuthorizer
+from kframe_kafka_wire.apis.calls import Call, Fields, RequestError
+from kframe_kafka_wire.records.acls import (
     CLUSTER,
     SUPPORTED,
     Acl,
@@ -20,10 +22,8 @@ from kframe_kafka_wire.acls import (
     read_acls,
     update_acls,
 )
-from kframe_kafka_wire.authorizer import AclAuthorizer, SuperUserAuthorizer
-from kframe_kafka_wire.calls import Call, Fields, RequestError
-from kframe_kafka_wire.principals import parse_principal
-from kframe_kafka_wire.records import RecordWriter
+from kframe_kafka_wire.records.principals import parse_principal
+from kframe_kafka_wire.records.store import RecordWriter
 
 _NO_AUTHORIZER: Final = "No Authorizer is configured."
 _FAILED: Final = "Failed to create ACL"

@@ -7,8 +7,8 @@ from typing import Final
 from kframe.plugin import ErrorCode
 from kframe.plugin.cluster import NO_BROKER_EPOCH
 from kframe.plugin.server import FeatureUpdate
-from kframe_kafka_wire.acls import AclOperation, AclResourceType
-from kframe_kafka_wire.calls import Call, Fields, RequestError
+from kframe_kafka_wire.apis.calls import Call, Fields, RequestError
+from kframe_kafka_wire.records.acls import AclOperation, AclResourceType
 
 #: Types of feature updates (``UpgradeType``): safe downgrade and unsafe downgrade.
 _DOWNGRADES: Final = (2, 3)

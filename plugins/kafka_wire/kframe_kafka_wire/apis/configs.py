@@ -12,10 +12,10 @@ from kframe.plugin import ErrorCode, KframeError
 from kframe.plugin.cluster import ClusterState, topic_name_problem
 from kframe.plugin.server import ConfigChange, ConfigOperation
 from kframe.plugin.store import ReadConfigs
-from kframe_kafka_wire.acls import AclOperation, AclResourceType
+from kframe_kafka_wire.apis.calls import Call, Fields, reason
 from kframe_kafka_wire.apis.topic_settings import BROKER_KEYS, TOPIC_SETTINGS, Type, broker_synonyms, broker_value
-from kframe_kafka_wire.calls import Call, Fields, reason
-from kframe_kafka_wire.records import NoRecords, Records, settings_at
+from kframe_kafka_wire.records.acls import AclOperation, AclResourceType
+from kframe_kafka_wire.records.store import NoRecords, Records, settings_at
 
 #: An error code, the settings of a topic, and the defaults of all brokers.
 _StoredConfigs = tuple[int, Mapping[str, str], Mapping[str, str]]

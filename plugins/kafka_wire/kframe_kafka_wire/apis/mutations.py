@@ -16,8 +16,8 @@ from typing import Any, Final, TypeAlias, TypeVar
 from kframe.plugin import ErrorCode
 from kframe.plugin.cluster import NO_STATE, ClusterState
 from kframe.plugin.server import MUTATION_RATE, MutationQuota, NewPartitions, NewTopic, QuotaEntity, entities_of
-from kframe_kafka_wire.calls import Call, ServerContext
-from kframe_kafka_wire.records import Records, sanitized, settings_at
+from kframe_kafka_wire.apis.calls import Call, ServerContext
+from kframe_kafka_wire.records.store import Records, sanitized, settings_at
 
 _log = logging.getLogger("kframe.kafka_wire")
 

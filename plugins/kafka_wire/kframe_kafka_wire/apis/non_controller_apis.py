@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Final
 
 from kframe.plugin import ErrorCode
+from kframe_kafka_wire.apis.calls import Call, Fields, RequestError
 from kframe_kafka_wire.apis.refusals import NO_OFFSET, added, fetched, partitions
-from kframe_kafka_wire.calls import Call, Fields, RequestError
 
 _NOT_COORDINATOR: Final = {"error_code": ErrorCode.NOT_COORDINATOR}
 

@@ -7,11 +7,11 @@ import logging
 from typing import Final
 
 from kframe.plugin import ErrorCode, KframeError
-from kframe_kafka_wire.acls import AclOperation, AclResourceType
-from kframe_kafka_wire.calls import Call, Fields, RequestError, ServerContext
-from kframe_kafka_wire.principals import ANONYMOUS, Principal
-from kframe_kafka_wire.records import RecordWriter
-from kframe_kafka_wire.tokens import Token, Tokens
+from kframe_kafka_wire.apis.calls import Call, Fields, RequestError, ServerContext
+from kframe_kafka_wire.records.acls import AclOperation, AclResourceType
+from kframe_kafka_wire.records.principals import ANONYMOUS, Principal
+from kframe_kafka_wire.records.store import RecordWriter
+from kframe_kafka_wire.records.tokens import Token, Tokens
 
 _log = logging.getLogger("kframe.kafka_wire")
 _USER: Final = "User"

@@ -6,16 +6,16 @@ from collections import Counter
 from typing import Final
 
 from kframe.plugin import ErrorCode, KframeError, counted
-from kframe_kafka_wire.acls import AclOperation
-from kframe_kafka_wire.calls import Call, Fields, RequestError, reason
-from kframe_kafka_wire.records import Records, change_settings, desanitized, sanitized, settings_of_user
-from kframe_kafka_wire.sasl_server import (
+from kframe_kafka_wire.apis.calls import Call, Fields, RequestError, reason
+from kframe_kafka_wire.records.acls import AclOperation
+from kframe_kafka_wire.records.credentials import (
     ITERATIONS_MAX,
     ITERATIONS_MIN,
     credential_of,
     credential_text,
     parse_credential,
 )
+from kframe_kafka_wire.records.store import Records, change_settings, desanitized, sanitized, settings_of_user
 
 MECHANISMS: Final = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 

@@ -15,7 +15,7 @@ from kframe.embedded.describe import Request
 from kframe.plugin.cluster import Registration
 from kframe.testing.clusters import registration
 from kframe.testing.waiting import until
-from kframe_kafka_wire.codec import decode_header, decode_request, encode_request, encode_response
+from kframe_kafka_wire.protocol.codec import decode_header, decode_request, encode_request, encode_response
 
 METADATA: Final = 3
 API_VERSIONS: Final = 18

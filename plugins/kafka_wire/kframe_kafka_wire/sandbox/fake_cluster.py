@@ -12,9 +12,9 @@ from kframe.plugin.cluster import ClusterState, Registration
 from kframe.plugin.transport import Event
 from kframe.testing.clusters import cluster_of, healthy, requests_of
 from kframe.testing.waiting import until
-from kframe_kafka_wire.channel import Channel
+from kframe_kafka_wire.requests.channel import Channel
+from kframe_kafka_wire.requests.transport import WireTransport
 from kframe_kafka_wire.sandbox.fake_broker import APIS, CONTROLLER_ID, FakeBroker, closed, respond, settings
-from kframe_kafka_wire.transport import WireTransport
 
 
 class FakeCluster:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, TypeAlias
 
-from kframe_kafka_wire.responses import WireError, error_of
+from kframe_kafka_wire.protocol.errors import WireError, error_of
 
 from kframe.plugin import counted
 from kframe_kraft.disk import SnapshotId
@@ -31,7 +31,7 @@ Address: TypeAlias = tuple[str, int]
 
 
 class QuorumNode(Protocol):
-    """A connection to a node (``kframe_kafka_wire.node.NodeConnection``)."""
+    """A connection to a node (``kframe_kafka_wire.connections.node.NodeConnection``)."""
 
     def ask(self, api_key: int, fields: Mapping[str, Any], /) -> dict[str, Any]:
         """The response to a request."""

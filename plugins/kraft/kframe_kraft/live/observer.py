@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final
 
-from kframe_kafka_wire.node import CONNECTION_ERRORS
-from kframe_kafka_wire.responses import PermanentFailure, WireError, error_of
+from kframe_kafka_wire.connections.node import CONNECTION_ERRORS
+from kframe_kafka_wire.protocol.errors import PermanentFailure, WireError, error_of
 
 from kframe.plugin import ErrorCode, StoreError, counted
 from kframe_kraft.disk import LogHistory, SnapshotId

@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from kframe_kafka_wire.client import client_security
-from kframe_kafka_wire.connection import Target
-from kframe_kafka_wire.node import CLIENT_ID, NodeConnection, bootstrap_addresses
+from kframe_kafka_wire.connections.broker import Target
+from kframe_kafka_wire.connections.node import CLIENT_ID, NodeConnection, bootstrap_addresses
+from kframe_kafka_wire.listeners.security import client_security
 
 from kframe.plugin.live import Progress, ignore_progress
 from kframe_kraft.batches import BATCH_BYTES_MAX

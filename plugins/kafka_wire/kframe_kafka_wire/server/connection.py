@@ -1,0 +1,201 @@
+"""A connection of a broker or client. Requests are answered one at a time, which preserves their order.
+
+As in Kafka, later requests wait in the socket.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kframe.plugin import ErrorCode, KframeError
+from kframe_kafka_wire.access.sasl import SaslError
+from kframe_kafka_wire.apis.calls import Call, ClientSession, RequestError, ServerContext
+from kframe_kafka_wire.apis.table import (
+    API_VERSIONS,
+    APIS,
+    BEFORE_LOGIN,
+    METADATA,
+    SASL_HANDSHAKE,
+    is_offered,
+    offered_versions,
+    refusal,
+)
+from kframe_kafka_wire.protocol.codec import API_NAMES, Header, decode_header, decode_request, encode_response
+from kframe_kafka_wire.protocol.errors import CodecError, Refused
+from kframe_kafka_wire.records.principals import NameMapper, Principal, distinguished_name
+from kframe_kafka_wire.server.authenticator import Logins, SaslAuthenticator
+from kframe_kafka_wire.server.drops import DroppedConnections, DropReason
+from kframe_kafka_wire.server.frames import Budget, read_frame
+
+#: Larger frames and responses are processed outside the event loop, so that other connections are served meanwhile.
+_LARGE_FRAME: Final = 1 << 17
+_TOPICS_LARGE: Final = 500
+#: Seconds that the last response may take to be sent when a connection ends.
+_LINGER_S: Final = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionLimits:
+    """Limits of a connection.
+
+    They are socket.request.max.bytes, sasl.server.max.receive.size and connections.max.idle.ms.
+    """
+
+    frame: int
+    frame_before_login: int
+    idle_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerContext:
+    """The state that all connections of a listener share."""
+
+    name: str
+    context: ServerContext
+    limits: ConnectionLimits
+    budget: Budget
+    logins: Logins | None
+    """None if the listener has no login."""
+    names: NameMapper
+    """Maps the subject of a certificate to the name of a principal."""
+    protocol: str
+    """The security protocol."""
+    drops: DroppedConnections
+    """Counts dropped connections."""
+
+
+class ClientConnection:
+    """Serves one connection until either side ends it."""
+
+    def __init__(
+        self, listener: ListenerContext, reader: asyncio.StreamReader, writer: asyncio.StreamWriter,
+        on_login: Callable[[], None] = lambda: None,
+    ) -> None:  # fmt: skip
+        """``on_login`` is called once, after the first successful login."""
+        self._listener = listener
+        self._reader = reader
+        self._writer = writer
+        peer = writer.get_extra_info("peername")
+        self._session = ClientSession(listener.name, str(peer[0]) if peer else "", protocol=listener.protocol)
+        certificate = writer.get_extra_info("peercert")
+        if certificate:
+            self._session.principal = Principal(listener.names(distinguished_name(certificate)))
+        self._authenticator = None if listener.logins is None else SaslAuthenticator(listener.logins, self._session)
+        self._on_login = on_login
+        self._throttle_ms = 0
+        """How long no request is read after the next response."""
+
+    @property
+    def has_certificate(self) -> bool:
+        """Whether the client is authenticated by a certificate."""
+        return bool(self._writer.get_extra_info("peercert"))
+
+    async def serve(self) -> None:
+        """Answer requests until the connection ends for any reason."""
+        try:
+            while await self._serve_request():
+                pass
+            if self._authenticator is not None and self._authenticator.failure is not None:
+                self._record_drop(DropReason.LOGIN_FAILED, self._authenticator.failure)
+        except (Refused, CodecError) as error:
+            self._record_drop(DropReason.FRAME_REFUSED, error)
+        except SaslError as error:
+            self._record_drop(DropReason.LOGIN_FAILED, error)
+        except TimeoutError:
+            self._record_drop(DropReason.IDLE, "connections.max.idle.ms")
+        except (OSError, ssl.SSLError) as error:
+            self._record_drop(DropReason.LOST, error)
+        except KframeError as error:
+            self._record_drop(DropReason.UNANSWERABLE, error)
+        except Exception as error:
+            self._record_drop(DropReason.FAILED, error, traceback=True)
+        finally:
+            await self._close()
+
+    def _record_drop(self, reason: DropReason, problem: object, *, traceback: bool = False) -> None:
+        client = f"{self._session.host} ({self._session.principal})"
+        self._listener.drops.record(reason, client, problem, traceback=traceback)
+
+    async def _close(self) -> None:
+        """Close the connection. The last response may still be sent, for a limited time."""
+        self._writer.close()
+        try:
+            async with asyncio.timeout(_LINGER_S):
+                await self._writer.wait_closed()
+        except (OSError, TimeoutError, asyncio.CancelledError):
+            self._writer.transport.abort()
+
+    async def _serve_request(self) -> bool:
+        """Process one request. Return whether another may follow."""
+        listener = self._listener
+        was_authenticated = self._authenticator is None or self._authenticator.is_authenticated
+        max_size = listener.limits.frame if was_authenticated else listener.limits.frame_before_login
+        async with asyncio.timeout(listener.limits.idle_s):
+            frame = await read_frame(self._reader, max_size, listener.budget)
+        if frame is None:
+            return False
+        try:
+            response = await self._respond(frame)
+        finally:
+            listener.budget.release(len(frame))
+        if not was_authenticated and self._authenticator is not None and self._authenticator.is_authenticated:
+            self._on_login()
+        if response:
+            async with asyncio.timeout(listener.limits.idle_s):
+                self._writer.write(response)
+                await self._writer.drain()
+        if self._throttle_ms:
+            async with asyncio.timeout(listener.limits.idle_s):
+                await asyncio.sleep(self._throttle_ms / 1000)
+            self._throttle_ms = 0
+        return self._authenticator is None or self._authenticator.failure is None
+
+    async def _respond(self, frame: bytes) -> bytes:
+        """The response to a frame with its size; empty if there is none, or it was sent already."""
+        authenticator = self._authenticator
+        if authenticator is not None and authenticator.expects_token:
+            token = await authenticator.process_token(frame)
+            return len(token).to_bytes(4, "big") + token
+        header = decode_header(frame)
+        if header.api_key == API_VERSIONS and header.api_version > APIS[API_VERSIONS].newest:
+            versions = offered_versions([API_VERSIONS])
+            response = {"error_code": ErrorCode.UNSUPPORTED_VERSION, "api_keys": versions}
+            return encode_response(API_VERSIONS, 0, header.correlation_id, response)
+        if not is_offered(header.api_key, header.api_version):
+            name = API_NAMES.get(header.api_key, "no API")
+            raise Refused(f"version {header.api_version} of API {header.api_key} ({name}) is not served")
+        if authenticator is not None and authenticator.check(header):
+            return await self._log_in(authenticator, header, frame)
+        return await self._handle(header, frame)
+
+    async def _log_in(self, authenticator: SaslAuthenticator, header: Header, frame: bytes) -> bytes:
+        body = decode_request(header, frame)
+        if header.api_key == SASL_HANDSHAKE:
+            response = authenticator.handshake(header.api_version, body)
+        else:
+            response = await authenticator.authenticate(body)
+        return encode_response(header.api_key, header.api_version, header.correlation_id, response)
+
+    async def _handle(self, header: Header, frame: bytes) -> bytes:
+        if len(frame) > _LARGE_FRAME:
+            body = await asyncio.to_thread(decode_request, header, frame)
+        else:
+            body = decode_request(header, frame)
+        if header.api_key not in BEFORE_LOGIN and not self._listener.context.authorizer.is_ready():
+            raise Refused("ACLs were not read yet: clients try again")
+        call = Call(header, body, self._session, self._listener.context)
+        response: Mapping[str, Any] | None
+        try:
+            response = await APIS[header.api_key].respond(call)
+        except RequestError as error:
+            response = refusal(header.api_key, header.api_version, body, error.code, error.message)
+        if response is None:
+            return b""
+        self._throttle_ms = response.get("throttle_time", 0)
+        if header.api_key == METADATA and len(response["topics"]) > _TOPICS_LARGE:
+            return await asyncio.to_thread(encode_response, METADATA, call.version, header.correlation_id, response)
+        return encode_response(header.api_key, header.api_version, header.correlation_id, response)
