@@ -1,1 +1,1 @@
-"""Benchmarks of kframe, alone (``make bench``) and beside Kafka's own controllers (``make bench-peers``)."""
+"""Benchmarks of kframe, alone (``make bench``) and beside Kafka's own controllers (``benchmarks.against_kafka``)."""

@@ -2,7 +2,7 @@
 
 The suite (``benchmarks/suite``) times every bench at every size. Requests for more and more partitions show how cost
 grows. Sweeps cover all failures. The record is written after each part, and a failing part does not stop the others.
-Comparisons with Kafka's controllers come from the last record of ``make bench-peers``.
+Comparisons with Kafka's controllers come from the last record of ``python -m benchmarks.against_kafka``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from kframe.bench import BENCHES
 #: Counted runs of AlterPartition in clusters of different sizes.
 ALTER_RUNS: Final = 3
 Result = dict[str, Any]
-LEGEND: Final = "where: this run, or the last record that has it. make bench-peers measures what stands beside others."
+LEGEND: Final = "where: this run, or the last record that has it. benchmarks.against_kafka compares with Kafka."
 
 
 def main(words: Sequence[str] | None = None) -> int:

@@ -37,10 +37,10 @@ _INTRODUCTIONS: Final = {
 `make test-all` runs every test but those of matrices, which have commands and records of their own
 ([campaigns.md](../howto/campaigns.md)). Each row is a test file; its duration is the sum of its tests.
 """,
-    "make test-replication": """\
+    "python -m tests.all_tests --matrix replication": """\
 # Runs of the replication matrix
 
-`make test-replication` plays every case of `test_replication.py` on each set-up of brokers.
+`python -m tests.all_tests --matrix replication` plays every case of `test_replication.py` on each set-up of brokers.
 [replication.md](replication.md) describes the cases.
 """,
 }
@@ -177,7 +177,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, required=True, help="the record to write, a .json file")
     parser.add_argument("--matrix", choices=MATRICES, help="the matrix to play")
     options, arguments = parser.parse_known_args()
-    target = f"make test-{options.matrix or 'all'}"
+    target = f"python -m tests.all_tests --matrix {options.matrix}" if options.matrix else "make test-all"
     commit, unchanged = tested_commit()
     facts = run_facts(target + (f" ARGS={shlex.quote(shlex.join(arguments))}" if arguments else ""))
     if not unchanged:

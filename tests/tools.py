@@ -1,8 +1,8 @@
 """Installs tools that few tests need into ``build/tools``: linters, and tools that build distributions.
 
 They are large, so ``make setup`` does not install them. Python tools are the dependency groups of ``pyproject.toml``,
-with the versions and hashes in ``requirements/``, which ``make lock`` writes. Each function raises ``ToolMissing`` if a
-tool is neither installed nor to be had from its registry.
+with the versions and hashes in ``requirements/``, which ``tests.packaging.lock`` writes. Each function raises
+``ToolMissing`` if a tool is neither installed nor to be had from its registry.
 """
 
 from __future__ import annotations

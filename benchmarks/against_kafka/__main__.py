@@ -1,4 +1,4 @@
-"""Compare kframe with Kafka's own controllers: ``python -m benchmarks.against_kafka`` (``make bench-peers``).
+"""Compare kframe with Kafka's own controllers: ``python -m benchmarks.against_kafka``.
 
 - ``zk``: Kafka 3.9's ZooKeeper controller classes.
 - ``kraft``: Kafka's KRaft classes. Creating and applying their records is compared with the decisions of kframe's core,

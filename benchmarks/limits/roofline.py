@@ -1,4 +1,4 @@
-"""Compare each bulk kernel with memory bandwidth: ``python -m benchmarks.limits.roofline`` (``make roofline``).
+"""Compare each bulk kernel with memory bandwidth: ``python -m benchmarks.limits.roofline``.
 
 For each kernel the bytes that it must touch (see ``kernel_calls.py``), its time, and the ratio to a *limit* that
 NumPy's compiled loops reach in the same run on one core:

@@ -3,9 +3,10 @@
     python -m benchmarks.report.compare [NEW ...] [--against RECORD ...]
 
 Compares ratios (with other controllers, growth exponents, bytes per partition), never seconds, because machines
-differ. NEW defaults to the last records of ``make bench`` and ``make bench-peers``. Each ratio is compared with the
-newest stored record that has it, if possible of the same processor: caches change some ratios, too. A ratio that fell
-by more than a fifth is marked, and the exit code is 1. Ratios without a counterpart are listed as new or not measured.
+differ. NEW defaults to the last records of ``make bench`` and ``benchmarks.against_kafka``. Each ratio is compared
+with the newest stored record that has it, if possible of the same processor: caches change some ratios, too. A ratio
+that fell by more than a fifth is marked, and the exit code is 1. Ratios without a counterpart are listed as new or not
+measured.
 The exit code is 2 if there is nothing to compare.
 """
 
@@ -89,7 +90,7 @@ def main(words: Sequence[str] | None = None) -> int:
     against = prefer_processors(stored, {record.get("processor") for record in new})
     compared = compare(_ratios(against), _ratios(new))
     if not any(ratio.remaining is not None for ratio in compared):
-        print("nothing to compare: run make bench or make bench-peers first, and keep a record", file=sys.stderr)
+        print("nothing to compare: run make bench first, and keep a record", file=sys.stderr)
         return 2
     table([HEADINGS, *map(line, compared)], LEGEND)
     worse = [ratio.name for ratio in compared if ratio.change == "WORSE"]

@@ -1,6 +1,6 @@
 """Write all plots, the tables of docs/explanation/performance.md and the figures in README.md from the records.
 
-    python -m benchmarks.report.plots     (make plots)
+    python -m benchmarks.report.plots
 
 Each plot shows the newest record in ``benchmarks/results`` that has its figures; without one it stays unchanged. The
 background is white, lines are labelled at their ends, and axes are logarithmic.

@@ -1,7 +1,7 @@
 """Every bench of ``kframe bench`` with a known answer, timed by pytest-benchmark.
 
 The ordinary tests run each bench once at 1,000 partitions and check the answer. ``make bench`` times all at 100,000
-and 1,000,000 partitions, ``make bench-suite`` some at 10,000,000 too. By hand, with the options of pytest and
+and 1,000,000 partitions, ``--largest 10000000`` some at 10,000,000 too. By hand, with the options of pytest and
 pytest-benchmark::
 
     pytest benchmarks --benchmark-only --benchmark-json=times.json --benchmark-min-rounds=2 -k "failover and 1000-10"

@@ -1,4 +1,4 @@
-"""Manual pages from the click tree: ``kframe.1``, and one for each of its commands (``make man``).
+"""Manual pages from the click tree: ``kframe.1``, and one for each of its commands: ``python -m docs.generate.man``.
 
 They are no part of the source tree. ``make dist`` adds them to the source distributions, since the build of a wheel
 cannot import ``kframe``. The pages of a command of a plugin are in the folder of its distribution.

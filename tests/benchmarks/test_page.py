@@ -62,13 +62,13 @@ def results(tmp_path: Path) -> Path:
 
 def test_page_matches_records() -> None:
     text = (DOCS / "explanation" / "performance.md").read_text(encoding="utf-8")
-    assert page.filled(text) == text, "make plots"
+    assert page.filled(text) == text, "run benchmarks.report.plots"
     assert set(re.findall(r"<!-- figures: (\S+) -->", text)) == set(page.TABLES)
 
 
 def test_readme_has_figures_of_records() -> None:
     text = plots.README.read_text(encoding="utf-8")
-    assert page.filled(text, blocks=readme.SENTENCES) == text, "make plots"
+    assert page.filled(text, blocks=readme.SENTENCES) == text, "run benchmarks.report.plots"
     assert set(re.findall(r"<!-- figures: (\S+) -->", text)) == set(readme.SENTENCES)
 
 

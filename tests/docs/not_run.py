@@ -21,7 +21,6 @@ ANYWHERE: Final[dict[str, str]] = {
     "jq ": "a tool that the suite does not install",
     "make demo": "tests/cli/test_demo_command.py runs it",
     "make setup": SETUP,
-    "make sim": CAMPAIGN,
     "make test": SUITE,
     "pip install --find-links ": "tests/packaging/test_distributions.py runs it",
     "pip install --no-index ": "tests/packaging/test_distributions.py runs it",

@@ -1,4 +1,4 @@
-"""The pages of ``make test-all`` and ``make test-replication`` are those of their records."""
+"""The pages of ``tests.all_tests`` are those of their records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`make sanitize` detects a kernel that reads beyond its array."""
+"""`verification/sanitize.sh` detects a kernel that reads beyond its array."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _core.check_transitions(np.array([{position}], np.int32), np.zeros(8, np.uint8),
 """
 
 
-@pytest.mark.skipif("asan" not in os.environ.get("LD_PRELOAD", ""), reason="only make sanitize checks memory")
+@pytest.mark.skipif("asan" not in os.environ.get("LD_PRELOAD", ""), reason="only sanitize.sh checks memory")
 @pytest.mark.parametrize("position, is_reported", [(7, False), (8, True), (-1, True)])
 def test_out_of_bounds_read_aborts_process(position: int, is_reported: bool) -> None:
     completed = subprocess.run(

@@ -1,4 +1,4 @@
-"""Write the versions and hashes of the dependency groups to ``requirements/``: ``make lock``.
+"""Write the versions and hashes of the dependency groups to ``requirements/``: ``python -m tests.packaging.lock``.
 
 The files are valid for every supported Python and platform. ``ARGS=--upgrade`` takes newer versions.
 """

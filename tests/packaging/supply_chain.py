@@ -1,7 +1,7 @@
 """The software bill of materials of a release, and the search for known vulnerabilities.
 
-make sbom ARGS="dist kframe.cdx.json"     the bill of the wheels in dist/ with their dependencies
-make audit                                fail if a dependency or tool has a known vulnerability
+python -m tests.packaging.supply_chain sbom dist FILE    the bill of the wheels in dist/ with their dependencies
+python -m tests.packaging.supply_chain audit             fail if a dependency or tool has a known vulnerability
 """
 
 from __future__ import annotations

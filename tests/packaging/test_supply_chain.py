@@ -33,7 +33,7 @@ def test_every_tool_is_locked_by_hashes(group: str) -> None:
         name, _, version = requirement.partition("==")
         name = re.split(r"[<>=]", name)[0].lower()
         assert name in {each.lower() for each in versions}
-        assert not version or versions[name][0] == version, "run `make lock`"
+        assert not version or versions[name][0] == version, "run `python -m tests.packaging.lock`"
 
 
 @pytest.fixture(scope="module")

@@ -37,7 +37,7 @@ def main(words: Sequence[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 2
     options = [f"--draw {arguments.draw}", *(f"--area {name}" for name in arguments.area)]
-    document = record(results, f'make mutants ARGS="{" ".join(options)}"')
+    document = record(results, " ".join(("python -m verification.mutants", *options)))
     arguments.out.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     arguments.out.with_suffix(".md").write_text(page(document), encoding="utf-8")
     return int(any(mutant.outcome == "survived" for _, selected in results for mutant in selected))

@@ -1,6 +1,6 @@
 """Simulate days of a cluster with rare faults, and see whether the active controller stays of the same size.
 
-    python -m verification.simulator.long_run --days 7 --seeds 1..4     (make week)
+    python -m verification.simulator.long_run --days 7 --seeds 1..4
 
 The exit code is 1 if a run breaks an invariant, or if a controller without faults of its own grows.
 """

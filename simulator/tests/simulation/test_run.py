@@ -23,7 +23,7 @@ from kframe_simulator.simulation.files import read_run, scenario_text, write_run
 from kframe_simulator.simulation.run import EVENTS_MIN
 from verification.simulator.at_rest import break_elections
 
-#: Seeds of every run of the suite; ``make sim`` plays many more.
+#: Seeds of every run of the suite; ``kframe sim run --seeds 1..2000 --jobs 2`` plays many more.
 SEEDS = range(2_000_001, 2_000_013)
 #: A part of a run by another build.
 PART = json.dumps({"schema": "kframe.sim-part/v1", "build": "aa", "first_seed": 3, "last_seed": 3, "failed_seeds": 0})

@@ -1,6 +1,6 @@
 """Run a campaign on a real cluster, and write its record and its page.
 
-    python -m verification.kafka_wire.campaigns soak --minutes 60 --record docs/evidence/soak.json     (make soak)
+    python -m verification.kafka_wire.campaigns soak --minutes 60 --record docs/evidence/soak.json
 
 The page is written beside the record, from it, after each step of the campaign. The exit code is 1 after a violation,
 and 2 if a program is missing.
