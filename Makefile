@@ -79,10 +79,10 @@ TEST_PARTS := $(addprefix test-,$(PARTS))
 # The prefix of commands that compute and seldom wait: `make test` lowers their priority.
 NICE :=
 KERNELS := $(wildcard kframe/_*.pyx kframe/kernels/_*.pyx)
-PLUGIN_KERNELS := $(wildcard $(addsuffix /*/_*.pyx,$(COMPILED_PLUGINS)))
-KERNEL_SOURCES := $(KERNELS) $(wildcard kframe/kernels/*.pxd plugins/*/*/*.pxd) $(PLUGIN_KERNELS)
+PLUGIN_KERNELS := $(wildcard $(addsuffix /*/_*.pyx,$(COMPILED_PLUGINS)) $(addsuffix /*/kernels/_*.pyx,$(COMPILED_PLUGINS)))
+KERNEL_SOURCES := $(KERNELS) $(wildcard kframe/kernels/*.pxd plugins/*/*/kernels/*.pxd) $(PLUGIN_KERNELS)
 KERNEL_MODULES := $(subst /,.,$(basename $(KERNELS))) \
-	$(foreach kernel,$(PLUGIN_KERNELS),$(notdir $(patsubst %/,%,$(dir $(kernel)))).$(notdir $(basename $(kernel))))
+	$(foreach plugin,$(COMPILED_PLUGINS),$(subst /,.,$(basename $(patsubst $(plugin)/%,%,$(filter $(plugin)/%,$(PLUGIN_KERNELS))))))
 
 # The beginning of the file names of records that `make limits` and `make bench-suite` write.
 RECORD = benchmarks/results/$(shell date -u +%F)
@@ -294,7 +294,7 @@ build/.kernels-linted: $(KERNEL_SOURCES) pyproject.toml $(VENV)/.installed
 clean:
 	rm -rf build dist .benchmarks .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	rm -rf $(addsuffix /build,$(COMPILED_PLUGINS))
-	rm -f kframe/*.so kframe/kernels/*.so $(addsuffix /*/*.so,$(COMPILED_PLUGINS))
+	rm -f kframe/*.so kframe/kernels/*.so $(addsuffix /*/*.so,$(COMPILED_PLUGINS)) $(addsuffix /*/kernels/*.so,$(COMPILED_PLUGINS))
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
 # The distributions share one installation of their build requirements, instead of an isolated one each. pip uses one

@@ -26,7 +26,7 @@ from kframe_kafka_wire.records import (
 from kframe_kafka_wire.sasl_server import make_credential, scram_lookup
 from kframe_kafka_wire.server import WireServer
 from kframe_zookeeper.sandbox.sessions import session
-from kframe_zookeeper.store import open_store
+from kframe_zookeeper.store.store import open_store
 
 from kframe.embedded import MemoryEnsemble
 from kframe.plugin import ServerSpec
