@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from kframe_kraft.batches import BatchPosition
-from kframe_kraft.decision_encoding import encode_decision
+from kframe_kraft.encoding.decision import encode_decision
 
 from benchmarks.against_kafka import kafka_classes
 from benchmarks.against_kafka.kraft_replay import arguments, cluster

@@ -18,9 +18,10 @@ from typing import Any, Final
 from uuid import UUID
 
 import numpy as np
-from kframe_kraft.checkpoint_writing import write_checkpoint
 from kframe_kraft.disk import SnapshotId
-from kframe_kraft.sources import image_of, read_source
+from kframe_kraft.encoding.checkpoint import write_checkpoint
+from kframe_kraft.replay.image import image_of
+from kframe_kraft.sources.paths import read_source
 
 from benchmarks.against_kafka import kafka_classes
 from benchmarks.records import LATEST, IncrementalRecord, command_of, table

@@ -25,12 +25,12 @@ from typing import Any, Final
 import kazoo.version
 import numpy as np
 from kazoo.client import KazooClient
-from kframe_zookeeper.acls import OPEN
-from kframe_zookeeper.multiread import PathNames, read_states
-from kframe_zookeeper.multiwrite import Writes, require, write_all
-from kframe_zookeeper.requests import check, create, encode_acl
-from kframe_zookeeper.session import Session
-from kframe_zookeeper.statewrite import NewStates, StateWriter
+from kframe_zookeeper.bulk.state_writes import NewStates, StateWriter
+from kframe_zookeeper.bulk.states import PathNames, read_states
+from kframe_zookeeper.bulk.writes import Writes, require, write_all
+from kframe_zookeeper.session.requests import check, create, encode_acl
+from kframe_zookeeper.session.session import Session
+from kframe_zookeeper.znodes.acls import OPEN
 from kframe_zookeeper.znodes.topics import decode_state, encode_state
 
 from benchmarks.records import command_of, record_of

@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from kazoo.client import KazooClient
-from kframe_zookeeper import paths
-from kframe_zookeeper.requests import check
+from kframe_zookeeper.session.requests import check
+from kframe_zookeeper.znodes import paths
 
 from benchmarks.live.__main__ import KFRAME, spread
 from benchmarks.live.broker import StandInBroker

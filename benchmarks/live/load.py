@@ -21,8 +21,8 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 import numpy as np
-from kframe_zookeeper.settings import settings_of_url
-from kframe_zookeeper.store import ZooKeeperStore
+from kframe_zookeeper.session.settings import settings_of_url
+from kframe_zookeeper.store.store import ZooKeeperStore
 
 from benchmarks.live.bulk_access import BROKERS, PARTITIONS_A_TOPIC, server
 from benchmarks.records import ROOT, command_of, record_of

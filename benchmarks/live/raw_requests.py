@@ -26,12 +26,12 @@ from typing import Final
 
 from kazoo.client import KazooClient
 from kazoo.protocol.serialization import Sync
-from kframe_zookeeper import paths
-from kframe_zookeeper.multiread import read_nodes
-from kframe_zookeeper.multiwrite import Writes, require, write_once
-from kframe_zookeeper.requests import MultiRead, check, get_data, set_data
-from kframe_zookeeper.session import Session
-from kframe_zookeeper.watches import Watched, Watches
+from kframe_zookeeper.bulk.nodes import read_nodes
+from kframe_zookeeper.bulk.writes import Writes, require, write_once
+from kframe_zookeeper.session.requests import MultiRead, check, get_data, set_data
+from kframe_zookeeper.session.session import Session
+from kframe_zookeeper.session.watches import Watched, Watches
+from kframe_zookeeper.znodes import paths
 from kframe_zookeeper.znodes.topics import decode_topic
 
 #: Reads that share a request.

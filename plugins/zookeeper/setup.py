@@ -7,4 +7,4 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from kframe_build import kernels_in, setup_kernels
 
-setup_kernels(kernels_in("kframe_zookeeper"), shared="kframe_zookeeper._cython")
+setup_kernels(kernels_in("kframe_zookeeper/kernels"), shared="kframe_zookeeper._cython")

@@ -17,7 +17,7 @@ PRODUCT: Final = ("kframe", "simulator", "plugins", "examples", "benchmarks")
 KERNELS: Final = [ROOT / "kframe" / "_core.pyx", *sorted((ROOT / "kframe" / "kernels").glob("_*.pyx"))]
 PLUGIN_KERNELS: Final = [
     *(ROOT / "simulator" / "kframe_simulator").glob("_*.pyx"),
-    *sorted((ROOT / "plugins").glob("*/*/_*.pyx")),
+    *sorted((ROOT / "plugins").glob("*/*/**/_*.pyx")),
 ]
 DECLARATIONS: Final = sorted((ROOT / "kframe" / "kernels").glob("*.pxd"))
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 from uuid import UUID
 
 import pytest
-from kframe_kraft.documents import DifferenceRow, LogRow
+from kframe_kraft.commands.documents import DifferenceRow, LogRow
 from kframe_kraft.time_travel.differences import COLUMNS as DIFFERENCE_COLUMNS
 from kframe_kraft.time_travel.entries import COLUMNS as LOG_COLUMNS
 

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, reject
 from hypothesis import strategies as st
 from kframe_kraft.batches import BatchPosition, read_batch
-from kframe_kraft.decision_encoding import encode_decision
+from kframe_kraft.encoding.decision import encode_decision
 
 from kframe.core.kraft.brokers import broker_events
 from kframe.core.kraft.controller_result import RECORDS_MAX, ControllerResult

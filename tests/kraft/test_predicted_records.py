@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 import pytest
 from kframe_kraft.disk import read_history, read_properties
-from kframe_kraft.sources import read_image
+from kframe_kraft.sources.paths import read_image
 
 from kframe import read_snapshot
 from kframe.core.kraft.brokers.broker_events import fence_broker

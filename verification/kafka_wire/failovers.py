@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from kframe_zookeeper import paths
 from kframe_zookeeper.sandbox.sessions import session
+from kframe_zookeeper.znodes import paths
 
 from kframe.testing.waiting import until
 from verification.kafka_wire.instances import InstanceProcess

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from kframe_zookeeper import paths
+from kframe_zookeeper.znodes import paths
 
 from kframe.testing.waiting import PATIENCE_S, until
 from verification.kafka_wire.instances import InstanceProcess

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 from uuid import UUID, uuid4
 
-from kframe_kraft.detection import LOG_DIRECTORY
+from kframe_kraft.sources.detection import LOG_DIRECTORY
 
 from kframe.plugin.kraft import uuid_text
 from kframe.testing.waiting import until, wait_until

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-from kframe_kraft.detection import LOG_DIRECTORY
-from kframe_kraft.sources import MetadataImage, read_image
+from kframe_kraft.replay.image import MetadataImage
+from kframe_kraft.sources.detection import LOG_DIRECTORY
+from kframe_kraft.sources.paths import read_image
 
 from kframe.testing.waiting import wait_until
 from verification.kraft.kafka_nodes import CONTROLLER_ID, KraftCluster, KraftOptions

@@ -7,7 +7,6 @@ from typing import Any
 from uuid import UUID
 
 from kframe_kraft.batches import BatchPosition, encode_control_batch, encode_data_batch
-from kframe_kraft.detection import LOG_DIRECTORY
 from kframe_kraft.disk import (
     CheckpointWriter,
     MetaProperties,
@@ -17,6 +16,7 @@ from kframe_kraft.disk import (
     write_quorum_state,
 )
 from kframe_kraft.records import record_version
+from kframe_kraft.sources.detection import LOG_DIRECTORY
 
 from kframe.plugin.kraft import RecordAndVersion, control, records
 

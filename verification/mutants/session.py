@@ -76,7 +76,7 @@ def copy_tree(commit: str, folder: Path) -> None:
     archive = subprocess.run(["git", "archive", commit], cwd=ROOT, check=True, capture_output=True).stdout
     with tarfile.open(fileobj=BytesIO(archive)) as files:
         files.extractall(folder, filter="data")
-    for pattern in ("kframe/**/*.so", "plugins/*/*/*.so"):
+    for pattern in ("kframe/**/*.so", "plugins/*/*/**/*.so"):
         for kernel in ROOT.glob(pattern):
             shutil.copy2(kernel, folder / kernel.relative_to(ROOT))
 

@@ -7,8 +7,8 @@ from functools import partial
 from operator import methodcaller
 from typing import Any, Final
 
-from kframe_zookeeper import paths
-from kframe_zookeeper.sandbox.zookeeper_fixture import ZooKeeperFixture
+from kframe_zookeeper.sandbox.fixture import ZooKeeperFixture
+from kframe_zookeeper.znodes import paths
 from kframe_zookeeper.znodes.cluster import decode_producer_ids
 from kframe_zookeeper.znodes.configs import decode_config
 from kframe_zookeeper.znodes.topics import decode_state, decode_topic, encode_topics

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, TypeAlias
 
-from kframe_zookeeper.sandbox.zookeeper_fixture import ZooKeeperFixture
+from kframe_zookeeper.sandbox.fixture import ZooKeeperFixture
 
 from kframe.testing.clusters import PartitionSpec, healthy
 from kframe.testing.store_fixture import FIRST_ID, SECOND_ID

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kframe_zookeeper.sandbox.zookeeper_fixture import ZooKeeperFixture
-from kframe_zookeeper.store import ZooKeeperStore
+from kframe_zookeeper.sandbox.fixture import ZooKeeperFixture
+from kframe_zookeeper.store.store import ZooKeeperStore
 
 from kframe.plugin.cluster import NO_STATE, ClusterState
 from kframe.plugin.store import Claim, Event, Load, Prepare

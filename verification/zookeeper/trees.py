@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 from kazoo.protocol.states import ZnodeStat
-from kframe_zookeeper import paths
+from kframe_zookeeper.znodes import paths
 from kframe_zookeeper.znodes.cluster import decode_controller_epoch
 from kframe_zookeeper.znodes.topics import decode_state, decode_topic
 

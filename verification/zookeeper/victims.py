@@ -13,8 +13,8 @@ from multiprocessing.connection import Connection
 from typing import Any, Final
 
 import numpy as np
-from kframe_zookeeper.settings import ConnectSettings
-from kframe_zookeeper.store import ZooKeeperStore
+from kframe_zookeeper.session.settings import ConnectSettings
+from kframe_zookeeper.store.store import ZooKeeperStore
 
 from kframe.embedded import Api, EmbeddedBrokers, Request, VirtualClock
 from kframe.plugin.cluster import ClusterState

@@ -23,8 +23,8 @@ from kframe_kafka_wire.records.store import Records
 from kframe_kafka_wire.requests.transport import WireTransport
 from kframe_kafka_wire.sandbox.fake_broker import FakeBroker
 from kframe_kafka_wire.server.server import WireServer
-from kframe_zookeeper.connect import make_client
-from kframe_zookeeper.settings import settings_of_config
+from kframe_zookeeper.session.client import make_client
+from kframe_zookeeper.session.settings import settings_of_config
 
 from kframe.settings.settings import Settings
 from kframe.testing.waiting import until

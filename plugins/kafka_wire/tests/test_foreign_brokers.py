@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 from kazoo.client import KazooClient
-from kframe_zookeeper import paths
 from kframe_zookeeper.sandbox.sessions import session
+from kframe_zookeeper.znodes import paths
 
 from kframe.testing.waiting import until
 from verification.kafka_wire.clusters import metadata

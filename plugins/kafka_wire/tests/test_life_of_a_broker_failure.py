@@ -6,32 +6,42 @@ import re
 import socket
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
+import pytest
 from kframe_kafka_wire.requests.transport import WireTransport
 from kframe_kafka_wire.sandbox import fake_broker
 from kframe_kafka_wire.sandbox.fake_broker import FakeBroker
+from kframe_zookeeper.sandbox.fixture import ZooKeeperFixture
+from kframe_zookeeper.sandbox.sessions import settings_for
 
 from kframe.core.controller import ControllerCore
 from kframe.core.selectors.leader_selection import Selection
 from kframe.embedded import MemoryEnsemble
+from kframe.model.cluster import ClusterState
 from kframe.model.config import ControllerConfig
 from kframe.runtime.clock import SystemClock
 from kframe.runtime.loop import ControllerLoop
 from kframe.testing.clusters import PartitionSpec, cluster_of
+from kframe.testing.store_fixture import StorageFixture
 from kframe.testing.waiting import until
+from verification.zookeeper.servers import ServerHandle
 
 ROOT: Final = Path(__file__).parents[3]
 PAGE: Final = ROOT / "docs" / "explanation" / "life-of-a-broker-failure.md"
 ROW: Final = re.compile(r"^\| (\d+) \| `([\w.]+)` \| `([\w./]+)` \| (.+\.) \|$", re.MULTILINE)
-#: Functions at which the call stack is recorded. Sending on a socket is another such point.
+#: kazoo calls this method when a packet with a watch event arrives.
+PACKET: Final = "_Connection._read_watch_event"
+#: Functions at which the call stack is recorded. Sending to a broker is another such point.
 RECORDED_AT: Final = {
-    "EventQueue.put", "ask", "elect_builtin", "RequestBatch.close", "Encoder.encode", "Channel.add",
+    PACKET, "Worker.put", "EventQueue.put", "ask", "reread_registrations", "elect_builtin", "StateWriter.write",
+    "RequestBatch.close", "Encoder.encode", "Channel.add",
 }  # fmt: skip
+STORE, TRANSPORT = "plugins/zookeeper/", "plugins/kafka_wire/kframe_kafka_wire/"
 #: Code that replaces ZooKeeper (with the table of its functions) and the brokers, and the tests.
 STAND_INS: Final = (
     "kframe/embedded/", "kframe/ports/", "plugins/kafka_wire/kframe_kafka_wire/sandbox/", "plugins/kafka_wire/tests/",
@@ -68,8 +78,12 @@ class CallStacks:
             return
         entered = event == "call" and frame.f_code.co_qualname in RECORDED_AT
         sends = event == "c_call" and isinstance(getattr(argument, "__self__", None), socket.socket)
-        if entered or (sends and argument.__name__ in ("send", "sendall", "sendmsg")):
+        if entered:
             self.functions |= set(_public(frame))
+        elif sends and argument.__name__ in ("send", "sendall", "sendmsg"):
+            functions = set(_public(frame))
+            if any(file.startswith(TRANSPORT) for file, _ in functions):
+                self.functions |= functions
 
 
 def _public(frame: FrameType | None) -> Iterator[tuple[str, str]]:
@@ -78,21 +92,21 @@ def _public(frame: FrameType | None) -> Iterator[tuple[str, str]]:
         if path.is_relative_to(ROOT) and "site-packages" not in path.parts:
             file = path.relative_to(ROOT).as_posix()
             private = name.rpartition(".")[2].startswith("_") or "<" in name
-            if not private and not file.startswith(STAND_INS):
+            if (name == PACKET or not private) and not file.startswith(STAND_INS):
                 yield file, name
         frame = frame.f_back
 
 
-def functions_of_a_failure() -> set[tuple[str, str]]:
+def functions_of_a_failure(store_cluster: Callable[[ClusterState], StorageFixture]) -> set[tuple[str, str]]:
     """Fail one of three brokers under a running controller, and record until the others have received all requests."""
     stacks = CallStacks()
     fakes = {broker_id: FakeBroker() for broker_id in (FAILING, *SURVIVING)}
     partitions = [PartitionSpec((1, 2, 3)), PartitionSpec((2, 3, 1)), PartitionSpec((3, 1, 2))]
     registrations = [fake.registration(broker_id, broker_id) for broker_id, fake in fakes.items()]
-    ensemble = MemoryEnsemble.from_cluster(cluster_of({"t": partitions}, registrations))
+    storage = store_cluster(cluster_of({"t": partitions}, registrations))
     transport = WireTransport(fake_broker.settings())
     config = ControllerConfig({"auto.leader.rebalance.enable": False})
-    loop = ControllerLoop(ControllerCore(1000, config, Selection({})), ensemble.connect(), transport, SystemClock())
+    loop = ControllerLoop(ControllerCore(1000, config, Selection({})), storage.connect(), transport, SystemClock())
 
     def received() -> int:
         return sum(len(fakes[broker_id].requests) for broker_id in SURVIVING)
@@ -107,7 +121,7 @@ def functions_of_a_failure() -> set[tuple[str, str]]:
             assert until(lambda: loop.status().active and idle())
             before = received()
             stacks.start()
-            ensemble.unregister_brokers([FAILING])
+            storage.unregister_brokers([FAILING])
             # LeaderAndIsr and UpdateMetadata of the elections and of the ISR removals.
             assert until(lambda: received() >= before + 4 * len(SURVIVING) and idle())
         finally:
@@ -117,12 +131,28 @@ def functions_of_a_failure() -> set[tuple[str, str]]:
     return stacks.functions
 
 
-def test_page_lists_functions_of_a_broker_failure() -> None:
+def listed_functions() -> list[tuple[str, str]]:
     rows = ROW.findall(PAGE.read_text())
-    listed = [(file, name) for _, name, file, _ in rows]
     assert [int(step) for step, *_ in rows] == list(range(1, len(rows) + 1))
-    assert len(rows) <= 25
+    assert len(rows) <= 32
+    return [(file, name) for _, name, file, _ in rows]
+
+
+def test_page_lists_functions_of_a_broker_failure() -> None:
+    listed = listed_functions()
     assert len(set(listed)) == len(listed)
-    recorded = functions_of_a_failure()
+    recorded = functions_of_a_failure(MemoryEnsemble.from_cluster)
     assert recorded - set(listed) == set(), "called, but not on the page"
-    assert set(listed) - recorded == set(), "on the page, but not called"
+    assert {function for function in listed if not function[0].startswith(STORE)} - recorded == set(), (
+        "on the page, but not called"
+    )
+
+
+@pytest.mark.smoke
+def test_page_lists_functions_from_watch_event_of_zookeeper(zookeeper: ServerHandle) -> None:
+    with ExitStack() as stack:
+
+        def store_cluster(cluster: ClusterState) -> ZooKeeperFixture:
+            return stack.enter_context(closing(ZooKeeperFixture(settings_for(zookeeper.address), cluster)))
+
+        assert functions_of_a_failure(store_cluster) == set(listed_functions())

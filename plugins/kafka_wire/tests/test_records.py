@@ -26,7 +26,7 @@ from kframe_kafka_wire.records.store import (
 )
 from kframe_kafka_wire.server.server import WireServer
 from kframe_zookeeper.sandbox.sessions import session
-from kframe_zookeeper.store import open_store
+from kframe_zookeeper.store.store import open_store
 
 from kframe.embedded import MemoryEnsemble
 from kframe.plugin import ServerSpec

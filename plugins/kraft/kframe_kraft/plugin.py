@@ -16,11 +16,11 @@ def kframe_snapshot_formats() -> list[SnapshotFormatSpec]:
     return [
         SnapshotFormatSpec(
             "kraft",
-            "kframe_kraft.detection:is_source",
-            "kframe_kraft.formats:read_snapshot",
+            "kframe_kraft.sources.detection:is_source",
+            "kframe_kraft.sources.snapshots:read_snapshot",
             "The directory, a segment or a snapshot of a KRaft node, or the output of kafka-dump-log.",
             ".checkpoint",
-            "kframe_kraft.formats:write_snapshot",
+            "kframe_kraft.sources.snapshots:write_snapshot",
         )
     ]
 
@@ -43,7 +43,7 @@ def kframe_register_commands(cli: click.Group) -> None:
 @hookimpl
 def kframe_documents() -> list[DocumentSpec]:
     """The documents of ``kframe log`` and ``kframe kraft``."""
-    types, broker = "kframe_kraft.documents", "kframe.plugin.snapshot:SnapshotBroker"
+    types, broker = "kframe_kraft.commands.documents", "kframe.plugin.snapshot:SnapshotBroker"
     by = "Differences by {}: `kframe log diff --by {}`."
     return [
         DocumentSpec("kframe.kraft-compare/v1", f"{types}:ReplicaRow", "Logs: `kframe kraft compare`.", rows=True),

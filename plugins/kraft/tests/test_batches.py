@@ -11,7 +11,6 @@ import pytest
 from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
-from kframe_kraft import _record_batches
 from kframe_kraft.batches import (
     BATCH_BYTES_MAX,
     BatchPosition,
@@ -24,6 +23,7 @@ from kframe_kraft.batches import (
 )
 from kframe_kraft.batches.compression import DECOMPRESSED_MAX, compress, decompress
 from kframe_kraft.errors import BatchError, RecordError
+from kframe_kraft.kernels import _record_batches
 from kframe_kraft.records import encode_record
 
 from kframe.plugin.kraft import RecordAndVersion, control, records

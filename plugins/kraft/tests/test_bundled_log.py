@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kframe_kraft.sources import read_image
+from kframe_kraft.sources.paths import read_image
 
 import kframe
 from verification.kraft.record_example import main

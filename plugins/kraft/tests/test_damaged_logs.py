@@ -15,7 +15,7 @@ from kframe_kraft.batches import BatchPosition, encode_data_batch
 from kframe_kraft.batches.reading import read_batches
 from kframe_kraft.disk import SnapshotId
 from kframe_kraft.records import record_version
-from kframe_kraft.sources import read_source
+from kframe_kraft.sources.paths import read_source
 
 from kframe.cli.app import cli
 from kframe.plugin.kraft import RecordAndVersion, records

@@ -17,7 +17,6 @@ from kframe_kraft.disk import (
     MetaProperties,
     QuorumState,
     SnapshotId,
-    TransactionFilter,
     committed_end,
     read_checkpoint,
     read_history,
@@ -29,7 +28,8 @@ from kframe_kraft.disk import (
 from kframe_kraft.disk.names import segments_in, snapshots_in
 from kframe_kraft.disk.segments import read_segments
 from kframe_kraft.errors import BatchError, LogError
-from kframe_kraft.sources import image_of
+from kframe_kraft.replay.image import image_of
+from kframe_kraft.replay.transactions import TransactionFilter
 
 from kframe.plugin.kraft import RecordAndVersion, control, records
 from verification.kraft.written_log import write_snapshot

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from kframe_kraft.detection import LOG_DIRECTORY
 from kframe_kraft.disk import MetaProperties, SnapshotId, write_properties
-from kframe_kraft.sources import read_source
+from kframe_kraft.sources.detection import LOG_DIRECTORY
+from kframe_kraft.sources.paths import read_source
 
 from kframe.cli.app import cli
 from kframe.plugin.kraft import LogError, RecordAndVersion, records

@@ -17,7 +17,7 @@ from kframe_kraft.errors import BatchError, LogError
 from kframe_kraft.live import QuorumObserver, observer
 from kframe_kraft.live.calls import FETCH, FETCH_SNAPSHOT, Address, QuorumNode
 from kframe_kraft.live.followed_log import FollowedLog
-from kframe_kraft.sources import image_of
+from kframe_kraft.replay.image import image_of
 
 from kframe.plugin import StoreError
 from kframe.plugin.kraft import RecordAndVersion

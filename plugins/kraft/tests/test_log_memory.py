@@ -19,7 +19,7 @@ from kframe_kraft.disk import read_history
 from kframe_kraft.disk.segments import OPEN_FILES_MAX
 from kframe_kraft.disk.temporary import TemporaryContent
 from kframe_kraft.records import encode_record
-from kframe_kraft.sources import image_of
+from kframe_kraft.replay.image import image_of
 
 from kframe.plugin.kraft import LogError, to_json
 from verification.kraft.scripted_quorum import ScriptedController, ScriptedState

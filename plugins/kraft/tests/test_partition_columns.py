@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kframe_kraft import _partition_records
 from kframe_kraft.batches import BatchPosition, encode_data_batch, read_batch
+from kframe_kraft.columns.partitions import ID_LISTS, PARTITION, PARTITION_CHANGE, decode_rows, encode_rows
 from kframe_kraft.errors import RecordError
-from kframe_kraft.partition_columns import ID_LISTS, PARTITION, PARTITION_CHANGE, decode_rows, encode_rows
+from kframe_kraft.kernels import _partition_records
 from kframe_kraft.records import encode_record
 
 from kframe.plugin.kraft import TABLES, RecordAndVersion, records

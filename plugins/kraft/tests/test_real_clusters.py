@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from kframe_kraft.checkpoint_writing import write_checkpoint
-from kframe_kraft.detection import LOG_DIRECTORY
 from kframe_kraft.disk import SnapshotId, read_history
-from kframe_kraft.sources import MetadataImage, read_image
+from kframe_kraft.encoding.checkpoint import write_checkpoint
+from kframe_kraft.replay.image import MetadataImage
+from kframe_kraft.sources.detection import LOG_DIRECTORY
+from kframe_kraft.sources.paths import read_image
 
 from verification.kraft.kafka_nodes import CLUSTER_ID, RELEASES, KraftCluster
 from verification.kraft.kafka_tools import KafkaTools, print_snapshot

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import pytest
 from kframe_kraft.disk.names import segments_in, snapshots_in
 from kframe_kraft.live import open_observer
-from kframe_kraft.sources import image_of, read_image
+from kframe_kraft.replay.image import image_of
+from kframe_kraft.sources.paths import read_image
 
 from kframe.testing.waiting import wait_until
 from verification.kraft.kafka_nodes import KraftCluster, KraftNode, KraftOptions

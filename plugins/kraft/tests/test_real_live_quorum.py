@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 from kframe_kraft.live import QuorumObserver, open_observer
-from kframe_kraft.sources import image_of, read_image
+from kframe_kraft.replay.image import image_of
+from kframe_kraft.sources.paths import read_image
 
 from kframe.testing.waiting import wait_until
 from verification.kafka_wire.secured import certificates, tls

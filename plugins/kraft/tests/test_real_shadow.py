@@ -13,7 +13,8 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pytest
-from kframe_kraft.sources import MetadataImage, read_image
+from kframe_kraft.replay.image import MetadataImage
+from kframe_kraft.sources.paths import read_image
 
 from kframe.core.kraft.replication.leader_selection import BuiltinSelection, Candidates
 from kframe.model.columns import Int32, UInt8

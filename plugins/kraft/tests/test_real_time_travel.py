@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from kframe_kraft.disk import read_history
-from kframe_kraft.sources import read_image
+from kframe_kraft.sources.paths import read_image
 
 from kframe.testing.waiting import wait_until
 from verification.kraft.kafka_nodes import KraftCluster, KraftOptions

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 from kframe_kraft.commands.kraft import group
-from kframe_kraft.detection import LOG_DIRECTORY
 from kframe_kraft.disk import (
     MetaProperties,
     SnapshotId,
@@ -20,7 +19,8 @@ from kframe_kraft.disk import (
     read_quorum_state,
     write_properties,
 )
-from kframe_kraft.sources import read_image
+from kframe_kraft.sources.detection import LOG_DIRECTORY
+from kframe_kraft.sources.paths import read_image
 
 from verification.kraft.written_log import (
     WrittenLog,

@@ -9,11 +9,11 @@ from uuid import UUID
 
 import numpy as np
 import pytest
-from kframe_kraft import _id_index
 from kframe_kraft.batches import BatchPosition, encode_data_batch, read_batch
 from kframe_kraft.disk import LogHistory, SnapshotId
 from kframe_kraft.disk.segments import ListedBatches, MetadataLog
-from kframe_kraft.sources import image_of
+from kframe_kraft.kernels import _id_index
+from kframe_kraft.replay.image import image_of
 
 from kframe.plugin.kraft import ClusterMetadata, LogError, RecordAndVersion, records, replay
 from verification.kraft.metadata_facts import metadata_facts

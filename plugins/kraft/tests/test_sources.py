@@ -10,10 +10,10 @@ from uuid import UUID
 import pytest
 from click.testing import CliRunner
 from kframe_kraft.batches import BatchPosition, encode_control_batch, encode_data_batch
-from kframe_kraft.checkpoint_writing import write_checkpoint
-from kframe_kraft.detection import LOG_DIRECTORY
 from kframe_kraft.disk import SnapshotId
-from kframe_kraft.sources import read_image
+from kframe_kraft.encoding.checkpoint import write_checkpoint
+from kframe_kraft.sources.detection import LOG_DIRECTORY
+from kframe_kraft.sources.paths import read_image
 
 from kframe import read_snapshot
 from kframe.cli.app import cli

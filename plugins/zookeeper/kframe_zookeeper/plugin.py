@@ -12,9 +12,9 @@ def kframe_stores() -> list[StoreSpec]:
     return [
         StoreSpec(
             "zookeeper",
-            "kframe_zookeeper.store:open_store",
+            "kframe_zookeeper.store.store:open_store",
             "Kafka's own layout in ZooKeeper 3.5 or later.",
-            "kframe_zookeeper.sandbox.zookeeper_fixture:open_temporary_fixture",
+            "kframe_zookeeper.sandbox.fixture:open_temporary_fixture",
         )
     ]
 
@@ -22,4 +22,4 @@ def kframe_stores() -> list[StoreSpec]:
 @hookimpl
 def kframe_clusters() -> list[ClusterSpec]:
     """Live clusters, for ``kframe snapshot capture`` and ``kframe controller``."""
-    return [ClusterSpec("zookeeper", "kframe_zookeeper.live:open_cluster", "Clusters of Kafka 2.4 to 3.9.")]
+    return [ClusterSpec("zookeeper", "kframe_zookeeper.live.cluster:open_cluster", "Clusters of Kafka 2.4 to 3.9.")]

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 from kazoo.client import KazooClient
+from kframe_zookeeper.sandbox.fixture import FixtureFactory, ZooKeeperFixture, fixture_factory
 from kframe_zookeeper.sandbox.sessions import load_dump, session
-from kframe_zookeeper.sandbox.zookeeper_fixture import FixtureFactory, ZooKeeperFixture, fixture_factory
-from kframe_zookeeper.settings import settings_of_url
+from kframe_zookeeper.session.settings import settings_of_url
 
 from verification.zookeeper.certificates import Authority
 from verification.zookeeper.commands import PASSWORD, ControllerRun, Start

@@ -8,12 +8,14 @@ from functools import partial
 
 import pytest
 from kazoo.security import ACL, ANYONE_ID_UNSAFE, OPEN_ACL_UNSAFE, READ_ACL_UNSAFE, Id, Permissions
-from kframe_zookeeper import acls, paths
-from kframe_zookeeper.acls import CREATOR_AND_READERS, CREATOR_ONLY, OPEN, Exposed, acl_of, audit, find_exposed
-from kframe_zookeeper.connect import ensure_chroot
+from kframe_zookeeper.live import audit as audits
+from kframe_zookeeper.live.audit import Exposed, audit, find_exposed
 from kframe_zookeeper.sandbox.sessions import started
-from kframe_zookeeper.settings import ConnectSettings, SaslLogin, settings_of_url
-from kframe_zookeeper.store import ZooKeeperStore
+from kframe_zookeeper.session.client import ensure_chroot
+from kframe_zookeeper.session.settings import ConnectSettings, SaslLogin, settings_of_url
+from kframe_zookeeper.store.store import ZooKeeperStore
+from kframe_zookeeper.znodes import paths
+from kframe_zookeeper.znodes.acls import CREATOR_AND_READERS, CREATOR_ONLY, OPEN, acl_of
 from kframe_zookeeper.znodes.brokers import encode_broker
 
 from kframe.model.admin import ConfigChange, ConfigOperation, NewTopic
@@ -165,7 +167,7 @@ class TestAudit:
                     client.delete(path)
 
     def test_audit_samples_topics(self, whole: ConnectSettings, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(acls, "TOPICS_MAX", 1)
+        monkeypatch.setattr(audits, "TOPICS_MAX", 1)
         with started(whole) as client:
             for topic in ("kept", "marked"):
                 client.set_acls(f"/brokers/topics/{topic}", [*KAFKAS, ANYONE_WRITES])

@@ -12,20 +12,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from kframe_zookeeper.paths import (
-    BROKER_IDS,
-    CLUSTER_ID,
-    CONFIG_CHANGES,
-    CONTROLLER,
-    CONTROLLER_EPOCH,
-    FEATURE,
-    ISR_CHANGES,
-    LOG_DIR_EVENTS,
-    PREFERRED_ELECTION,
-    PRODUCER_IDS,
-    REASSIGN_PARTITIONS,
-    topic_partition_of,
-)
 from kframe_zookeeper.znodes.brokers import decode_broker, encode_broker
 from kframe_zookeeper.znodes.cluster import (
     decode_cluster_id,
@@ -47,6 +33,20 @@ from kframe_zookeeper.znodes.lists import (
     encode_log_dir_event,
     encode_partitions,
     encode_targets,
+)
+from kframe_zookeeper.znodes.paths import (
+    BROKER_IDS,
+    CLUSTER_ID,
+    CONFIG_CHANGES,
+    CONTROLLER,
+    CONTROLLER_EPOCH,
+    FEATURE,
+    ISR_CHANGES,
+    LOG_DIR_EVENTS,
+    PREFERRED_ELECTION,
+    PRODUCER_IDS,
+    REASSIGN_PARTITIONS,
+    topic_partition_of,
 )
 from kframe_zookeeper.znodes.topics import decode_state, decode_topic, encode_state, encode_topics, table_of
 

@@ -7,10 +7,10 @@ import time
 
 import pytest
 from kazoo.client import KazooClient
-from kframe_zookeeper import paths
-from kframe_zookeeper.capture import PASSES_MAX
-from kframe_zookeeper.live import ZooKeeperCluster, open_cluster
-from kframe_zookeeper.sandbox.zookeeper_fixture import FixtureFactory, ZooKeeperFixture
+from kframe_zookeeper.live.capture import PASSES_MAX
+from kframe_zookeeper.live.cluster import ZooKeeperCluster, open_cluster
+from kframe_zookeeper.sandbox.fixture import FixtureFactory, ZooKeeperFixture
+from kframe_zookeeper.znodes import paths
 
 from kframe.errors import ConfigError, ControllerFenced
 from kframe.plugin.store import Claim, OwnsRole

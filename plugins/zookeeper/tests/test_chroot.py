@@ -11,11 +11,11 @@ from typing import Final
 
 import pytest
 from kazoo.client import KazooClient
-from kframe_zookeeper import paths
-from kframe_zookeeper.chroot import MARKS
+from kframe_zookeeper.loading.chroot import MARKS
 from kframe_zookeeper.sandbox.sessions import session
-from kframe_zookeeper.settings import settings_of_url
-from kframe_zookeeper.store import ZooKeeperStore, open_store
+from kframe_zookeeper.session.settings import settings_of_url
+from kframe_zookeeper.store.store import ZooKeeperStore, open_store
+from kframe_zookeeper.znodes import paths
 
 from kframe.errors import ConfigError
 from kframe.testing.waiting import until

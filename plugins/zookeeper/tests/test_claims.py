@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 from kazoo.client import KazooClient
-from kframe_zookeeper import paths
-from kframe_zookeeper.role import EPOCH_MAX
-from kframe_zookeeper.sandbox.zookeeper_fixture import FixtureFactory
+from kframe_zookeeper.role.election import EPOCH_MAX
+from kframe_zookeeper.sandbox.fixture import FixtureFactory
+from kframe_zookeeper.znodes import paths
 from kframe_zookeeper.znodes.cluster import decode_controller, encode_controller
 
 from kframe.errors import ControllerFenced, StoreError

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from kazoo.client import KazooClient
-from kframe_zookeeper import paths
+from kframe_zookeeper.znodes import paths
 
 from kframe.snapshot import read_snapshot
 from kframe.snapshot.facts import ELR_COLUMNS

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from kframe_zookeeper.fence import TRUSTED_PART, Fence
-from kframe_zookeeper.requests import END, MultiRead, MultiWrite, get_data, set_data
-from kframe_zookeeper.sandbox.zookeeper_fixture import FixtureFactory
+from kframe_zookeeper.sandbox.fixture import FixtureFactory
+from kframe_zookeeper.session.fence import TRUSTED_PART, Fence
+from kframe_zookeeper.session.requests import END, MultiRead, MultiWrite, get_data, set_data
 
 from kframe.model.events import Event
 from kframe.plugin.store import Claim, Load, WriteStates

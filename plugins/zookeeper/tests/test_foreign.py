@@ -6,8 +6,8 @@ import json
 from dataclasses import replace
 
 import pytest
-from kframe_zookeeper import paths
-from kframe_zookeeper.sandbox.zookeeper_fixture import FixtureFactory, ZooKeeperFixture
+from kframe_zookeeper.sandbox.fixture import FixtureFactory, ZooKeeperFixture
+from kframe_zookeeper.znodes import paths
 from kframe_zookeeper.znodes.brokers import encode_broker
 
 from kframe.model.brokers import Endpoint

@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from kframe_zookeeper import _jute_read
-from kframe_zookeeper.multiread import names_in
-from kframe_zookeeper.requests import error_name
+from kframe_zookeeper.bulk.nodes import names_in
+from kframe_zookeeper.kernels import _jute_read
+from kframe_zookeeper.session.requests import error_name
 from kframe_zookeeper.znodes.brokers import decode_broker
 
 from kframe.errors import StoreError, ZnodeError

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from kframe_zookeeper import paths
-from kframe_zookeeper.sandbox.zookeeper_fixture import ZooKeeperFixture, fixture_factory
-from kframe_zookeeper.settings import settings_of_url
+from kframe_zookeeper.sandbox.fixture import ZooKeeperFixture, fixture_factory
+from kframe_zookeeper.session.settings import settings_of_url
+from kframe_zookeeper.znodes import paths
 from kframe_zookeeper.znodes.brokers import decode_broker
 from kframe_zookeeper.znodes.topics import StoredTopic, decode_state, decode_topic
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from kframe_zookeeper.fence import Fence
-from kframe_zookeeper.multiread import RESPONSE_BYTES, read_results
-from kframe_zookeeper.requests import END, MultiResponse
-from kframe_zookeeper.session import Session
+from kframe_zookeeper.bulk.nodes import RESPONSE_BYTES, read_results
+from kframe_zookeeper.session.fence import Fence
+from kframe_zookeeper.session.requests import END, MultiResponse
+from kframe_zookeeper.session.session import Session
 
 from verification.reference import jute as reference_jute
 

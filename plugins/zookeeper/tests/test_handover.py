@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import pytest
-from kframe_zookeeper import paths
+from kframe_zookeeper.znodes import paths
 
 from kframe.testing.waiting import PATIENCE_S, until
 from verification.zookeeper.commands import ControllerRun, kframe_json

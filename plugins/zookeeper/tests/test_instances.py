@@ -15,11 +15,11 @@ from typing import Any, Final
 import pytest
 from kazoo.client import KazooClient
 from kazoo.security import make_acl
-from kframe_zookeeper import paths
-from kframe_zookeeper.instances import read_instances
-from kframe_zookeeper.live import ZooKeeperCluster
-from kframe_zookeeper.sandbox.zookeeper_fixture import FixtureFactory, ZooKeeperFixture
-from kframe_zookeeper.store import ZooKeeperStore
+from kframe_zookeeper.live.cluster import ZooKeeperCluster
+from kframe_zookeeper.role.instances import read_instances
+from kframe_zookeeper.sandbox.fixture import FixtureFactory, ZooKeeperFixture
+from kframe_zookeeper.store.store import ZooKeeperStore
+from kframe_zookeeper.znodes import paths
 from kframe_zookeeper.znodes.brokers import encode_broker
 from kframe_zookeeper.znodes.cluster import encode_controller
 from kframe_zookeeper.znodes.instances import ListenerAddress, RegisteredInstance, decode_instance, encode_instance

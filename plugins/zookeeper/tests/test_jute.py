@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from kframe_zookeeper import _jute_read, _jute_write
+from kframe_zookeeper.kernels import _jute_read, _jute_write
 from kframe_zookeeper.znodes.topics import encode_state
 
 from kframe.model.columns import Ragged

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from kframe_zookeeper import paths
-from kframe_zookeeper.sandbox.zookeeper_fixture import FixtureFactory
+from kframe_zookeeper.sandbox.fixture import FixtureFactory
+from kframe_zookeeper.znodes import paths
 
 from kframe.model.admin import ConfigChange, ConfigOperation, NewPartitions, NewTopic
 from kframe.model.events import AlterConfigsRequested, ElectionType

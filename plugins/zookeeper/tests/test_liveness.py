@@ -11,10 +11,10 @@ from contextlib import ExitStack
 from dataclasses import replace
 
 import pytest
-from kframe_zookeeper import paths
-from kframe_zookeeper.liveness import CONNECTIONS_MAX, TOKEN_BYTES, LivenessListener, LivenessWatch
-from kframe_zookeeper.sandbox.zookeeper_fixture import FixtureFactory, ZooKeeperFixture
-from kframe_zookeeper.store import ZooKeeperStore
+from kframe_zookeeper.role.liveness import CONNECTIONS_MAX, TOKEN_BYTES, LivenessListener, LivenessWatch
+from kframe_zookeeper.sandbox.fixture import FixtureFactory, ZooKeeperFixture
+from kframe_zookeeper.store.store import ZooKeeperStore
+from kframe_zookeeper.znodes import paths
 from kframe_zookeeper.znodes.cluster import decode_controller
 from kframe_zookeeper.znodes.instances import ListenerAddress, RegisteredInstance, decode_instance
 
@@ -216,7 +216,7 @@ def contend(controller: Controller) -> None:
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """A busy machine may take long to connect."""
-    monkeypatch.setattr("kframe_zookeeper.connection.ATTEMPT_S", PATIENCE_S)
+    monkeypatch.setattr("kframe_zookeeper.role.connection.ATTEMPT_S", PATIENCE_S)
 
 
 def activate(active: Victim) -> None:

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from kazoo.client import KazooClient
-from kframe_zookeeper import paths
-from kframe_zookeeper.sandbox.zookeeper_fixture import FixtureFactory
+from kframe_zookeeper.sandbox.fixture import FixtureFactory
+from kframe_zookeeper.znodes import paths
 from kframe_zookeeper.znodes.configs import ConfigNotification, encode_config_change
 
 from kframe.model.columns import Int32

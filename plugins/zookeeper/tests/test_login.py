@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from kazoo.exceptions import AuthFailedError
 from kazoo.handlers.threading import KazooTimeoutError
-from kframe_zookeeper import paths
-from kframe_zookeeper.connect import make_client
-from kframe_zookeeper.settings import ConnectSettings, SaslLogin, settings_of_url
-from kframe_zookeeper.store import ZooKeeperStore
+from kframe_zookeeper.session.client import make_client
+from kframe_zookeeper.session.settings import ConnectSettings, SaslLogin, settings_of_url
+from kframe_zookeeper.store.store import ZooKeeperStore
+from kframe_zookeeper.znodes import paths
 
 from kframe.errors import StoreError
 from kframe.model.events import Event, Reelect, SessionExpired

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from kframe_zookeeper import paths
-from kframe_zookeeper.sandbox.zookeeper_fixture import FixtureFactory
+from kframe_zookeeper.sandbox.fixture import FixtureFactory
+from kframe_zookeeper.znodes import paths
 
 from kframe.core.state.stored_states import apply
 from kframe.model.changes import WriteCode

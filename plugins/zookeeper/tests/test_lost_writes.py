@@ -5,10 +5,10 @@ from __future__ import annotations
 import threading
 
 import pytest
-from kframe_zookeeper import paths
+from kframe_zookeeper.sandbox.fixture import FixtureFactory, ZooKeeperFixture
 from kframe_zookeeper.sandbox.sessions import started
-from kframe_zookeeper.sandbox.zookeeper_fixture import FixtureFactory, ZooKeeperFixture
-from kframe_zookeeper.settings import ConnectSettings, settings_of_url
+from kframe_zookeeper.session.settings import ConnectSettings, settings_of_url
+from kframe_zookeeper.znodes import paths
 from kframe_zookeeper.znodes.configs import decode_config
 from kframe_zookeeper.znodes.topics import encode_state
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from kframe_zookeeper import paths
-from kframe_zookeeper.sandbox.zookeeper_fixture import FixtureFactory, ZooKeeperFixture
+from kframe_zookeeper.sandbox.fixture import FixtureFactory, ZooKeeperFixture
+from kframe_zookeeper.znodes import paths
 from kframe_zookeeper.znodes.topics import decode_state
 
 from kframe.embedded import RecordingTransport

@@ -7,8 +7,8 @@ import re
 from typing import Final
 
 import pytest
-from kframe_zookeeper import paths
-from kframe_zookeeper.sandbox.zookeeper_fixture import FixtureFactory
+from kframe_zookeeper.sandbox.fixture import FixtureFactory
+from kframe_zookeeper.znodes import paths
 
 from kframe.plugin.store import ReadPreferredElection
 from kframe.testing.clusters import cluster_of, healthy

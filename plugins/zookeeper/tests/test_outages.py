@@ -8,10 +8,10 @@ from contextlib import closing, contextmanager
 
 import pytest
 from kazoo.exceptions import NoNodeError
-from kframe_zookeeper import paths
-from kframe_zookeeper.sandbox.zookeeper_fixture import ZooKeeperFixture
-from kframe_zookeeper.settings import settings_of_url
-from kframe_zookeeper.store import ZooKeeperStore
+from kframe_zookeeper.sandbox.fixture import ZooKeeperFixture
+from kframe_zookeeper.session.settings import settings_of_url
+from kframe_zookeeper.store.store import ZooKeeperStore
+from kframe_zookeeper.znodes import paths
 
 from kframe.errors import ErrorCode
 from kframe.model.events import ElectionType

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from kframe_zookeeper import paths
+from kframe_zookeeper.znodes import paths
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
-from kframe_zookeeper import paths
-from kframe_zookeeper.live import ZooKeeperCluster
-from kframe_zookeeper.sandbox.zookeeper_fixture import FixtureFactory, ZooKeeperFixture
-from kframe_zookeeper.store import ZooKeeperStore
+from kframe_zookeeper.live.cluster import ZooKeeperCluster
+from kframe_zookeeper.sandbox.fixture import FixtureFactory, ZooKeeperFixture
+from kframe_zookeeper.store.store import ZooKeeperStore
+from kframe_zookeeper.znodes import paths
 
 from kframe.plugin.store import Claim, ReadBrokers, ReleaseRole
 from kframe.testing.clusters import registration

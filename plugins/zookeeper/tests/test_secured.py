@@ -12,10 +12,10 @@ from kazoo.exceptions import AuthFailedError, NoAuthError
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import KazooState
 from kazoo.security import ACL, Id
-from kframe_zookeeper.acls import CREATOR_ONLY
-from kframe_zookeeper.connect import ensure_chroot, make_client
 from kframe_zookeeper.sandbox.sessions import States, settings_for, started
-from kframe_zookeeper.settings import ConnectSettings, SaslLogin, TlsSettings
+from kframe_zookeeper.session.client import ensure_chroot, make_client
+from kframe_zookeeper.session.settings import ConnectSettings, SaslLogin, TlsSettings
+from kframe_zookeeper.znodes.acls import CREATOR_ONLY
 
 from kframe.errors import ConfigError
 from kframe.testing.waiting import PATIENCE_S

@@ -8,9 +8,9 @@ from contextlib import closing, contextmanager, suppress
 
 import pytest
 from kazoo.exceptions import ConnectionLoss, KazooException
-from kframe_zookeeper import paths
-from kframe_zookeeper.sandbox.zookeeper_fixture import FixtureFactory, ZooKeeperFixture
-from kframe_zookeeper.settings import settings_of_url
+from kframe_zookeeper.sandbox.fixture import FixtureFactory, ZooKeeperFixture
+from kframe_zookeeper.session.settings import settings_of_url
+from kframe_zookeeper.znodes import paths
 from kframe_zookeeper.znodes.topics import decode_state
 
 from kframe.model.cluster import ClusterState

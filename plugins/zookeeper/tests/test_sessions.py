@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 
 import pytest
-from kframe_zookeeper import paths
-from kframe_zookeeper.sandbox.zookeeper_fixture import FixtureFactory
-from kframe_zookeeper.store import ZooKeeperStore
+from kframe_zookeeper.sandbox.fixture import FixtureFactory
+from kframe_zookeeper.store.store import ZooKeeperStore
+from kframe_zookeeper.znodes import paths
 
 from kframe.errors import ControllerFenced, KframeError, StoreError
 from kframe.model.cluster import ClusterState

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kframe_zookeeper.settings import (
+from kframe_zookeeper.session.settings import (
     KEYS,
     ConnectSettings,
     SaslLogin,

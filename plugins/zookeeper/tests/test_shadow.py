@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import pytest
 from kazoo.client import KazooClient
-from kframe_zookeeper import paths
 from kframe_zookeeper.sandbox.sessions import session
+from kframe_zookeeper.znodes import paths
 
 from kframe.testing.waiting import until
 from verification.zookeeper.commands import RunningCommand

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 from kazoo.client import KazooClient
-from kframe_zookeeper import paths
+from kframe_zookeeper.znodes import paths
 from kframe_zookeeper.znodes.cluster import encode_controller
 
 from kframe.testing.waiting import until

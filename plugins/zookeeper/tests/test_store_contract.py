@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from kframe_zookeeper.sandbox.zookeeper_fixture import ZooKeeperFixture, fixture_factory, open_temporary_fixture
-from kframe_zookeeper.settings import ConnectSettings, SaslLogin, TlsSettings, settings_of_url
+from kframe_zookeeper.sandbox.fixture import ZooKeeperFixture, fixture_factory, open_temporary_fixture
+from kframe_zookeeper.session.settings import ConnectSettings, SaslLogin, TlsSettings, settings_of_url
 
 from kframe.testing.store_contract import StorageFactory, StoreContract
 from kframe.testing.store_fixture import StoreSuite

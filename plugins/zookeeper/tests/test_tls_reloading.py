@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from kframe_zookeeper.connect import _Handler, tls_context
-from kframe_zookeeper.settings import TlsSettings
+from kframe_zookeeper.session.client import _Handler, tls_context
+from kframe_zookeeper.session.settings import TlsSettings
 
 from verification.zookeeper.certificates import Authority, Identity
 from verification.zookeeper.servers import HOST

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from kframe_zookeeper import _topic_read
-from kframe_zookeeper.topicread import TopicColumns
+from kframe_zookeeper.kernels import _topic_read
+from kframe_zookeeper.loading.topics import TopicColumns
 from kframe_zookeeper.znodes.topics import decode_topic, encode_topics, table_of
 
 from kframe.errors import ZnodeError

@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 
 import pytest
-from kframe_zookeeper.sandbox.zookeeper_fixture import FixtureFactory, ZooKeeperFixture
-from kframe_zookeeper.store import ZooKeeperStore
+from kframe_zookeeper.sandbox.fixture import FixtureFactory, ZooKeeperFixture
+from kframe_zookeeper.store.store import ZooKeeperStore
 
 from kframe.embedded import RecordingTransport
 from kframe.model.events import BrokersChanged, Event, Reelect

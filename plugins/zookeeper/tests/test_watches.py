@@ -6,10 +6,10 @@ import threading
 
 import pytest
 from kazoo.protocol.states import Callback
-from kframe_zookeeper import paths
-from kframe_zookeeper.sandbox.zookeeper_fixture import FixtureFactory, ZooKeeperFixture
-from kframe_zookeeper.store import ZooKeeperStore
-from kframe_zookeeper.watches import Arming
+from kframe_zookeeper.sandbox.fixture import FixtureFactory, ZooKeeperFixture
+from kframe_zookeeper.session.watches import Arming
+from kframe_zookeeper.store.store import ZooKeeperStore
+from kframe_zookeeper.znodes import paths
 
 from kframe.model.events import (
     BrokerModified,

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 from kazoo.client import KazooClient
 from kframe_kafka_wire.admin.client import ALTER, AdminRequestRefused, open_admin
 from kframe_kafka_wire.protocol.errors import error_of
-from kframe_zookeeper import paths
+from kframe_zookeeper.znodes import paths
 
 from kframe.plugin import ErrorCode, StoreError
 from kframe.plugin.admin import ConfigResource

@@ -14,8 +14,8 @@ from crc32c import crc32c
 from kframe_kraft.batches import BatchPosition, encode_data_batch, read_batch
 from kframe_kraft.batches.header import CHECKED_START
 from kframe_kraft.batches.reading import Frames, RecordBatch
+from kframe_kraft.columns.partitions import PARTITION, PARTITION_CHANGE, decode_rows, encode_rows
 from kframe_kraft.errors import LogError, RecordError
-from kframe_kraft.partition_columns import PARTITION, PARTITION_CHANGE, decode_rows, encode_rows
 from kframe_kraft.records import decode_control, decode_record, encode_control, encode_record
 
 from verification.fuzz import Base, Batch, DecoderTarget, Outcome, bases_of, read_corpus

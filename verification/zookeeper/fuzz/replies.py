@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
-from kframe_zookeeper import _jute_read
-from kframe_zookeeper.multiread import Results, names_in
-from kframe_zookeeper.requests import MultiResponse
+from kframe_zookeeper.bulk.nodes import Results, names_in
+from kframe_zookeeper.kernels import _jute_read
+from kframe_zookeeper.session.requests import MultiResponse
 
 from kframe.plugin import StoreError
 from verification.fuzz import Base, Batch, Outcome

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
-from kframe_zookeeper import _jute_read, _topic_read
-from kframe_zookeeper.topicread import TopicColumns
+from kframe_zookeeper.kernels import _jute_read, _topic_read
+from kframe_zookeeper.loading.topics import TopicColumns
 from kframe_zookeeper.znodes.brokers import decode_broker
 from kframe_zookeeper.znodes.cluster import (
     decode_cluster_id,

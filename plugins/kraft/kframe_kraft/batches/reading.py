@@ -12,10 +12,10 @@ from crc32c import crc32c
 from kframe.plugin import counted
 from kframe.plugin.columns import Int32, Int64, UInt8
 from kframe.plugin.kraft import RecordAndVersion, control
-from kframe_kraft._record_batches import read_frames, split_records
 from kframe_kraft.batches.compression import decompress
 from kframe_kraft.batches.header import CHECKED_START, COMPRESSION_MASK, HEADER_BYTES, BatchHeader, read_header
 from kframe_kraft.errors import BatchError, RecordError
+from kframe_kraft.kernels._record_batches import read_frames, split_records
 from kframe_kraft.records import decode_control, decode_record
 
 #: Smallest record: one byte each for length, attributes, deltas, key and value length, header count.

@@ -10,10 +10,10 @@ from crc32c import crc32c
 
 from kframe.plugin.columns import Int64, UInt8
 from kframe.plugin.kraft import RecordAndVersion, control, records
-from kframe_kraft._record_batches import join_records
 from kframe_kraft.batches.compression import Compression, compress
 from kframe_kraft.batches.header import BATCH_BYTES_MAX, CONTROL, HEADER_BYTES, BatchHeader, pack_checked, pack_header
 from kframe_kraft.errors import BatchError
+from kframe_kraft.kernels._record_batches import join_records
 from kframe_kraft.records import encode_control, encode_record
 from kframe_kraft.records.primitives import write_unsigned_varint
 

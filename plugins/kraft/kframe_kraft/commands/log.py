@@ -38,7 +38,7 @@ from kframe_kraft.commands.log_parameters import QUORUM, LogSource, RecordType, 
 
 if TYPE_CHECKING:
     from kframe_kraft.disk import LogHistory
-    from kframe_kraft.sources import NodeSource
+    from kframe_kraft.sources.paths import NodeSource
     from kframe_kraft.time_travel import LogFollower
 
 _PATH: Final = NamedPath()
@@ -163,9 +163,9 @@ def followed(
         finally:
             observer.close()
         return
-    from kframe_kraft.detection import log_directory
     from kframe_kraft.disk import read_history
     from kframe_kraft.disk.following import DirectoryFollower
+    from kframe_kraft.sources.detection import log_directory
 
     directory = log_directory(source) if source.is_dir() else None
     if directory is None:
@@ -190,7 +190,7 @@ def at(
 ) -> None:  # fmt: skip
     """Summarize the cluster at an offset or time; at the end of the log by default."""
     from kframe.plugin.snapshot import broker_rows, summary_record, write_snapshot
-    from kframe_kraft.formats import snapshot_of
+    from kframe_kraft.sources.snapshots import snapshot_of
     from kframe_kraft.time_travel import end_of, time_text
     from kframe_kraft.time_travel.positions import time_before
 
@@ -232,7 +232,7 @@ def diff(
     limit: int | None, output: str
 ) -> None:  # fmt: skip
     """List what changes from the cluster at A to that at B, which are offsets or times. B may be the earlier one."""
-    from kframe_kraft.sources import Timeline
+    from kframe_kraft.replay.image import Timeline
     from kframe_kraft.time_travel import differences, end_of
     from kframe_kraft.time_travel.differences import COLUMNS, summarize
 
@@ -304,7 +304,7 @@ def _read(source: str | Path, command_config: Path | None) -> NodeSource:
             quorum: NodeSource = _live().read_quorum(source, client_properties(command_config), tick)
             return quorum
     _refuse_client_properties(command_config)
-    from kframe_kraft.sources import read_source
+    from kframe_kraft.sources.paths import read_source
 
     _check_is_log(source)
     with progress("reading", awaited=awaited_stream(source)):

@@ -12,7 +12,6 @@ from kframe_kraft.disk.names import SnapshotId
 from kframe_kraft.disk.properties import MetaProperties, read_properties, write_properties
 from kframe_kraft.disk.quorum_state import QuorumState, read_quorum_state, write_quorum_state
 from kframe_kraft.disk.segments import MetadataLog
-from kframe_kraft.disk.transactions import Rows, TransactionFilter
 
 __all__ = [
     "Checkpoint",
@@ -22,9 +21,7 @@ __all__ = [
     "MetaProperties",
     "MetadataLog",
     "QuorumState",
-    "Rows",
     "SnapshotId",
-    "TransactionFilter",
     "committed_end",
     "read_checkpoint",
     "read_history",

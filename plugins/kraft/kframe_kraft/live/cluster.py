@@ -8,9 +8,9 @@ from typing import NoReturn
 from kframe.plugin import ConfigError
 from kframe.plugin.live import ClusterStatus, CommittedLog, Progress, ignore_progress, listener_addresses
 from kframe.plugin.snapshot import Snapshot
-from kframe_kraft.formats import snapshot_of
 from kframe_kraft.live.committed_log import QuorumLog
 from kframe_kraft.live.opening import open_observer, read_quorum
+from kframe_kraft.sources.snapshots import snapshot_of
 
 
 def open_cluster(url: str, config: Mapping[str, str]) -> QuorumCluster:

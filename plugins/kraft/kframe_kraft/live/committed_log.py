@@ -5,10 +5,10 @@ from __future__ import annotations
 from kframe.plugin.kraft import ClusterMetadata, control
 from kframe.plugin.live import CommittedBatch, CommittedRecord, Progress, ignore_progress
 from kframe_kraft.batches import RecordBatch
-from kframe_kraft.disk import Rows, TransactionFilter
 from kframe_kraft.live.observer import QuorumObserver
 from kframe_kraft.records import decode_record
-from kframe_kraft.sources import Timeline
+from kframe_kraft.replay.image import Timeline
+from kframe_kraft.replay.transactions import Rows, TransactionFilter
 
 
 class QuorumLog:

@@ -18,7 +18,7 @@ from kframe_kraft.disk.temporary import TemporaryContent
 from kframe_kraft.live.calls import FETCH_BYTES, Address, QuorumNode
 from kframe_kraft.live.followed_log import RECORDS
 from kframe_kraft.live.observer import QuorumObserver
-from kframe_kraft.sources import NodeSource
+from kframe_kraft.sources.paths import NodeSource
 
 SCHEME: Final = "kraft"
 #: Time limit of a TCP connection.

@@ -8,9 +8,10 @@ from uuid import UUID, uuid4
 
 from kframe.plugin import counted
 from kframe.plugin.kraft import control, uuid_text
-from kframe_kraft.disk import LogHistory, MetaProperties, TransactionFilter, read_properties
+from kframe_kraft.disk import LogHistory, MetaProperties, read_properties
 from kframe_kraft.errors import LogError
-from kframe_kraft.sources import MetadataImage, image_of
+from kframe_kraft.replay.image import MetadataImage, image_of
+from kframe_kraft.replay.transactions import TransactionFilter
 from kframe_kraft.sources.paths import find_log_directory, read_node
 
 

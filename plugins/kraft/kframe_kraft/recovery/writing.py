@@ -8,12 +8,12 @@ from typing import Final
 
 from kframe.plugin.kraft import control, directory_ids
 from kframe_kraft.batches import BatchPosition, encode_control_batch, read_batch
-from kframe_kraft.detection import LOG_DIRECTORY
 from kframe_kraft.disk import QuorumState, SnapshotId, write_properties, write_quorum_state
 from kframe_kraft.disk.atomic import replace_file, sync_directory
 from kframe_kraft.disk.names import BOOTSTRAP_NAME, segments_in, snapshots_in
 from kframe_kraft.errors import BatchError, LogError
 from kframe_kraft.recovery.plan import RecoveryPlan
+from kframe_kraft.sources.detection import LOG_DIRECTORY
 
 _EPOCHS: Final = "leader-epoch-checkpoint"
 _PARTITION: Final = "partition.metadata"

@@ -1,9 +1,4 @@
-"""The metadata of a cluster from files of a KRaft node: directories, snapshots, segments, and dumps."""
+"""Where a log comes from: a node's directory, a segment, a snapshot or a dump; and the snapshot of kframe it gives.
 
-from __future__ import annotations
-
-from kframe_kraft.sources.dumps import read_dump
-from kframe_kraft.sources.image import MetadataImage, Timeline, image_of
-from kframe_kraft.sources.paths import NodeSource, read_image, read_source
-
-__all__ = ["MetadataImage", "NodeSource", "Timeline", "image_of", "read_dump", "read_image", "read_source"]
+The package imports nothing, because kframe calls ``detection.py`` for every file that it opens.
+"""

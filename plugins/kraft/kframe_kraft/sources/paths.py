@@ -8,16 +8,16 @@ from typing import Final
 
 from kframe.plugin import counted
 from kframe.plugin.kraft import LogError, control
-from kframe_kraft.detection import LOG_DIRECTORY, directory_below, is_dump, log_directory
 from kframe_kraft.disk import LogHistory, MetaProperties, SnapshotId, read_history, read_properties
 from kframe_kraft.disk.batch_files import BatchFile, BatchSource
 from kframe_kraft.disk.checkpoints import checkpoint_of
 from kframe_kraft.disk.names import BOOTSTRAP_ID, BOOTSTRAP_NAME, SNAPSHOT_NAME
 from kframe_kraft.disk.properties import FILE_NAME
 from kframe_kraft.disk.segments import MetadataLog, read_segments
+from kframe_kraft.replay.image import MetadataImage, image_of
 from kframe_kraft.sources.copies import copied_pipe, uncompressed
+from kframe_kraft.sources.detection import LOG_DIRECTORY, directory_below, is_dump, log_directory
 from kframe_kraft.sources.dumps import read_dump
-from kframe_kraft.sources.image import MetadataImage, image_of
 
 _START_BYTES: Final = 1 << 16
 _DIRECTORY: Final = "metadata.log.dir of the node, or without it the first of log.dirs"

@@ -23,10 +23,10 @@ from kframe.plugin.kraft import (
 )
 from kframe_kraft.batches import RecordBatch
 from kframe_kraft.disk import LogHistory
-from kframe_kraft.disk.transactions import ABORT, BEGIN
 from kframe_kraft.errors import LogError
 from kframe_kraft.records import decode_record
-from kframe_kraft.sources import Timeline
+from kframe_kraft.replay.image import Timeline
+from kframe_kraft.replay.transactions import ABORT, BEGIN
 from kframe_kraft.time_travel.positions import time_text
 from kframe_kraft.time_travel.summaries import describe
 

@@ -15,8 +15,8 @@ from kframe.plugin.kraft import control, control_to_json, records, to_json
 from kframe.plugin.snapshot import topic_pattern
 from kframe_kraft.batches import RecordBatch
 from kframe_kraft.disk import Checkpoint, CommittedEnd, LogHistory
-from kframe_kraft.disk.transactions import ABORT, BEGIN, END
 from kframe_kraft.records import decode_record
+from kframe_kraft.replay.transactions import ABORT, BEGIN, END
 from kframe_kraft.time_travel.positions import time_text
 from kframe_kraft.time_travel.summaries import broker_ids, describe, topic_of
 

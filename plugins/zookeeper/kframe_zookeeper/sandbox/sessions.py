@@ -16,8 +16,8 @@ from kazoo.client import KazooClient, TransactionRequest
 from kazoo.exceptions import NoNodeError
 
 from kframe.testing.waiting import PATIENCE_S
-from kframe_zookeeper.connect import make_client
-from kframe_zookeeper.settings import ConnectSettings, settings_of_url
+from kframe_zookeeper.session.client import make_client
+from kframe_zookeeper.session.settings import ConnectSettings, settings_of_url
 
 #: Session timeout of observing clients, long enough for a busy machine.
 SESSION_S: Final = 60.0

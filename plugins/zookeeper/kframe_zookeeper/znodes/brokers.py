@@ -10,7 +10,7 @@ from msgspec import UNSET
 
 from kframe.plugin.cluster import Endpoint, Registration
 from kframe.plugin.znodes import BROKER_DECODER, BrokerZnode, endpoints_of, number_of, rack_of
-from kframe_zookeeper.paths import BROKER_IDS
+from kframe_zookeeper.znodes.paths import BROKER_IDS
 from kframe_zookeeper.znodes.strict import NO_EXTRA, Extra, decode_znode, encode_znode
 
 #: Written by Kafka 2.7 and later.

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Annotated, Final
 
 import msgspec
+from msgspec import UNSET
 
 from kframe.plugin import ZnodeError
 from kframe.plugin.settings import short_repr
@@ -21,13 +22,15 @@ from kframe.plugin.znodes import (
     SchemaVersion,
     number_of,
 )
-from kframe_zookeeper.paths import CLUSTER_ID, CONTROLLER, CONTROLLER_EPOCH, FEATURE, PRODUCER_IDS
+from kframe_zookeeper.znodes.paths import CLUSTER_ID, CONTROLLER, CONTROLLER_EPOCH, FEATURE, PRODUCER_IDS
 from kframe_zookeeper.znodes.strict import decode_znode, encode_znode
 
 #: Written by Kafka 3.4 and later.
 CONTROLLER_VERSION: Final = 2
 #: No KRaft controller has taken over. With a value above 0, Kafka 3.9's brokers would refuse config changes.
 NO_KRAFT_EPOCH: Final = -1
+#: A KRaft controller writes its epoch; any other writes -1 or nothing (3.9 ``KafkaZkClient``, ``kraftEpoch``).
+_KRAFT_EPOCH_MIN: Final = 1
 #: Written by Kafka with inter-broker protocol 3.3 or later.
 FEATURE_VERSION: Final = 2
 FEATURES_ENABLED: Final = 1
@@ -73,6 +76,12 @@ def decode_controller(raw: bytes | None) -> ControllerZnode:
     if raw is not None and raw.strip().isdigit():
         return ControllerZnode(brokerid=_number(raw.strip(), CONTROLLER))
     return decode_znode(CONTROLLER_DECODER, raw, CONTROLLER)[0]
+
+
+def kraft_epoch(record: ControllerZnode) -> int | None:
+    """The epoch of the KRaft controller that owns ``/controller`` during a migration. None for any other controller."""
+    epoch = record.kraft_controller_epoch
+    return None if epoch is UNSET or epoch < _KRAFT_EPOCH_MIN else epoch
 
 
 def encode_controller(controller_id: int, timestamp_ms: int) -> bytes:

@@ -12,8 +12,8 @@ from msgspec import UNSET, UnsetType
 from kframe.plugin import ZnodeError
 from kframe.plugin.settings import short_repr
 from kframe.plugin.znodes import CONFIG_DECODER, ConfigZnode, SchemaVersion
-from kframe_zookeeper.paths import CONFIG_KINDS
 from kframe_zookeeper.znodes.ordering import properties_order
+from kframe_zookeeper.znodes.paths import CONFIG_KINDS
 from kframe_zookeeper.znodes.strict import decode_znode, encode_znode
 
 CONFIG_VERSION: Final = 1

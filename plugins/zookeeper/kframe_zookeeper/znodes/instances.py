@@ -8,7 +8,7 @@ import msgspec
 
 from kframe.plugin.live import Instance
 from kframe.plugin.znodes import Count, SchemaVersion, number_of
-from kframe_zookeeper.paths import INSTANCES
+from kframe_zookeeper.znodes.paths import INSTANCES
 from kframe_zookeeper.znodes.strict import decode_znode, encode_znode
 
 _VERSION: Final = 1

@@ -16,7 +16,7 @@ from kframe.plugin.cluster import Targets, TopicPartition
 from kframe.plugin.columns import Ragged
 from kframe.plugin.snapshot import check_topic_name
 from kframe.plugin.znodes import Count, SchemaVersion
-from kframe_zookeeper.paths import PREFERRED_ELECTION, REASSIGN_PARTITIONS
+from kframe_zookeeper.znodes.paths import PREFERRED_ELECTION, REASSIGN_PARTITIONS
 from kframe_zookeeper.znodes.strict import decode_znode, encode_znode
 
 LIST_VERSION: Final = 1

@@ -18,8 +18,8 @@ from kframe.plugin.cluster import TopicTable, reassignment_flags
 from kframe.plugin.columns import REPLICAS_MAX, Int32, Ragged, offsets_of
 from kframe.plugin.snapshot import check_topic_name
 from kframe.plugin.znodes import STATE_DECODER, TOPIC_DECODER, StateZnode, TopicZnode, topic_id_bytes, topic_id_text
-from kframe_zookeeper.paths import topic_path
 from kframe_zookeeper.znodes.ordering import partition_order, scala_order
+from kframe_zookeeper.znodes.paths import topic_path
 from kframe_zookeeper.znodes.strict import NO_EXTRA, Extra, decode_znode, encode_znode
 
 #: Written by Kafka 2.8 and later.

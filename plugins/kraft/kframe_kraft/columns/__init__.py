@@ -1,0 +1,1 @@
+"""Partition records as columns: a row for each record, and indexes of the UUIDs in them."""
