@@ -298,12 +298,3 @@ def test_0_8_2_selector_elects_first_isr_member_not_shutting_down(case: Election
         for row in range(len(case))
     ]
     assert run_selector(selector.name, selector, batch).tolist() == expected
-
-
-@pytest.mark.parametrize("kind", ElectionKind, ids=lambda kind: kind.name)
-def test_selection_is_deterministic(kind: ElectionKind) -> None:
-    rows, unclean = np.arange(200, dtype=np.int32), np.ones(200, np.uint8)
-    batches = [election_batch(random_cluster(7), kind, rows, unclean) for _ in range(2)]
-    results = [run_selector("x", next(iter(SHIPPED)), batch).tolist() for batch in batches]
-    assert results[0] == results[1]
-    assert batches[0].seed == batches[1].seed
