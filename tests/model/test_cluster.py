@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kframe.core.state.stored_states import apply, reload
 from kframe.errors import InputError, ShapeError
-from kframe.model.brokers import Brokers, Endpoint, Registration
+from kframe.model.brokers import Brokers
 from kframe.model.changes import StoredStates
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import BROKERS_MAX, Int32, Ragged
@@ -59,21 +59,6 @@ def test_broker_lookup_by_id(ids: tuple[int, ...], times: int) -> None:
         indices.get(broker_id, -1) for broker_id in broker_ids * times
     ]
     assert len(brokers) == len(ids)
-
-
-def test_register_and_unregister() -> None:
-    brokers = Brokers()
-    first, second = Registration(7, 100, (Endpoint("PLAINTEXT", "a", 1),), "r1"), Registration(3, 101)
-    indexes = brokers.register([first, second])
-    assert brokers.ids_of(indexes) == [7, 3]
-    assert brokers.registered_ids() == [3, 7]
-    brokers.shutting_down[indexes[:1]] = 1
-    assert brokers.ids[brokers.live != 0].tolist() == [3]
-    brokers.unregister(indexes[:1])
-    assert brokers.registered_ids() == [3]
-    assert brokers.registrations[indexes[0]] is first
-    brokers.register([Registration(7, 200)])
-    assert (brokers.broker_epoch[indexes[0]], brokers.live[indexes[0]]) == (200, 1)
 
 
 # -- topics

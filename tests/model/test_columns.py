@@ -40,14 +40,6 @@ def two_rows() -> Partitions:
 # -- ragged lists
 
 
-@given(LISTS)
-def test_packed_lists_round_trip(lists: list[list[int]]) -> None:
-    packed = Ragged.of(lists)
-    assert len(packed) == len(lists)
-    assert unpacked(packed) == lists
-    assert packed.counts.tolist() == [len(values) for values in lists]
-
-
 @given(LISTS, st.data())
 def test_take_returns_lists_in_requested_order(lists: list[list[int]], data: st.DataObject) -> None:
     chosen = data.draw(st.lists(st.integers(0, len(lists) - 1))) if lists else []
@@ -211,17 +203,6 @@ def test_relocated_row_keeps_contents() -> None:
     assert p.replica_flags[5:7].tolist() == [7, 0]
     assert p.replica_state[5:7].tolist() == [4, 5]
     assert (p.replicas_of(0).tolist(), p.isr_of(0).tolist()) == ([0, 1, 2], [2])
-
-
-def test_copy_is_independent_without_extra_capacity() -> None:
-    p = two_rows()
-    p.append(int32_array(1), int32_array(0), Ragged.of([[5]]))
-    copied = p.copy()
-    p.leader[0] = 9
-    p.replica[0] = 9
-    assert (copied.leader[0], copied.replica[0]) == (2, 0)
-    assert copied.nbytes <= p.nbytes
-    assert copied.nbytes == sum(getattr(copied, column.name).nbytes for column in COLUMNS)
 
 
 def test_partition_at_rf_3_takes_at_most_100_bytes() -> None:
