@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import kframe
 from tests.architecture.source import DECLARATIONS, KERNELS, ROOT, definitions, module_name, tracked_files
 
 #: Optional or slow modules. They are imported on first use, not by ``import kframe``.
@@ -28,15 +29,42 @@ EXTERN = re.compile(r"^\s*cdef\s+extern\s+from\s+(?P<header>\*|\S+)", re.MULTILI
 
 
 def loaded_after(statement: str) -> set[str]:
-    """Return the module names in a new interpreter after ``statement``."""
-    code = f"import sys\n{statement}\nprint(*sys.modules)"
+    """Return the module names in a new interpreter after ``statement``, without those that Python loads itself."""
+    code = f"import sys\nbefore = set(sys.modules)\n{statement}\nprint(*set(sys.modules) - before)"
     completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     return set(completed.stdout.split())
 
 
-def test_importing_kframe_loads_nothing_optional() -> None:
-    assert "kframe" in loaded_after("import kframe")
-    assert optional_packages("import kframe") == set()
+@pytest.mark.parametrize("statement", ["import kframe", "import kframe; dir(kframe)"])
+def test_importing_kframe_loads_two_modules_and_typing(statement: str) -> None:
+    loaded = loaded_after(statement)
+    assert {name for name in loaded if name.partition(".")[0] == "kframe"} == {"kframe", "kframe.lazy"}
+    assert loaded - {"kframe", "kframe.lazy", "__future__"} <= loaded_after("import typing")
+
+
+def test_controller_needs_no_plugins_or_optional_dependencies() -> None:
+    loaded = {name.partition(".")[0] for name in loaded_after("import kframe; kframe.ControllerBuilder; kframe.events")}
+    assert "numpy" in loaded
+    assert loaded & (LAZY_PACKAGES | {"kframe_rack_spread"}) == set()
+
+
+def test_each_public_name_loads_independently() -> None:
+    """Each in a fork of an interpreter that has imported NumPy, but nothing of kframe."""
+    code = """
+import os, sys, numpy
+for name in sys.argv[1:]:
+    child = os.fork()
+    if child == 0:
+        import kframe
+        sys.exit(getattr(kframe, name) is None)
+    if os.waitpid(child, 0)[1] != 0:
+        print(name)
+"""
+    names = sorted(kframe._PUBLIC)
+    completed = subprocess.run(
+        [sys.executable, "-c", code, *names, "_no_such"], capture_output=True, text=True, cwd=ROOT, check=True
+    )
+    assert completed.stdout.split() == ["_no_such"], completed.stderr
 
 
 def test_importing_kframe_loads_no_plugin() -> None:

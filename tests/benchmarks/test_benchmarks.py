@@ -14,15 +14,7 @@ from benchmarks.__main__ import main
 from benchmarks.limits import growth
 from benchmarks.report.targets import TARGETS
 from benchmarks.suite import timed
-from benchmarks.suite.conftest import counted_runs
-from kframe.bench import BENCHES
 from tests.architecture.source import ROOT
-
-
-def test_power_law_exponent_is_fitted() -> None:
-    sizes = [10, 100, 1_000, 5_000]
-    assert growth.exponent(sizes, [3.0 * size**1.25 for size in sizes]) == pytest.approx(1.25)
-    assert growth.exponent([10, 20], [4.0, 4.0]) == pytest.approx(0.0)
 
 
 def failure(bench: str, choose: float, decide: float, brokers: int = 100) -> dict[str, Any]:
@@ -58,24 +50,6 @@ def test_tiers_are_compared_with_built_in_rule_of_same_size() -> None:
         "broker-failure/1000/100 seconds": (9.0, True, True),
         "broker-failure/1000/100 resident": (0.5, True, True),
     }
-
-
-def test_largest_clusters_are_measured_per_bench() -> None:
-    assert timed.parts([1_000, 2_000], [10], [9_000], ["batching", "broker-failure", "topic-deletion"]) == [
-        (1_000, 10, ("batching", "broker-failure", "topic-deletion"), None),
-        (2_000, 10, ("batching", "broker-failure", "topic-deletion"), None),
-        (9_000, timed.LARGEST_BROKERS, ("broker-failure",), timed.LARGEST_RUNS),
-        (9_000, timed.LARGEST_BROKERS, ("batching",), timed.LARGEST_RUNS),
-    ]
-    assert [part.runs for part in timed.parts([1_000], [10], [9_000], ["batching"], runs=7)] == [7, 7]
-    assert set(timed.LARGEST) <= set(BENCHES)
-
-
-@pytest.mark.parametrize(
-    "first, seconds, runs", [(0.5, None, 5), (0.5, 2.0, 4), (0.1, 2.0, 5), (1.1, 2.0, 1), (9.0, 2.0, 1)]
-)
-def test_large_clusters_get_fewer_runs(first: float, seconds: float | None, runs: int) -> None:
-    assert counted_runs(5, first, seconds) == runs
 
 
 #: All kinds of decisions, writes and requests. The storm reaches rows whose slots exceed 16 bits.
@@ -129,13 +103,3 @@ def test_suite_runs_all_benches(tmp_path: Path, capsys: pytest.CaptureFixture[st
         "suite, 1,000 partitions, 10 brokers", "requests", "alter-partition", "sweep, 6 brokers",
     ]  # fmt: skip
     assert record["failed"] == []
-
-
-def test_suite_runs_selected_benches(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["--only", "alter-partition", "--clusters", "100", "--brokers", "5", "--runs", "1"]
-    assert main([*words, "--out", str(tmp_path / "record.json")]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0].split() == ["milliseconds", "at", "100", "ratio", "at", "most"]
-    assert lines[1].split()[0] == "alter-partition"
-    assert lines[1].split()[2:] == ["1.00", "2.0"]
-    assert sum(target.text in line for target in TARGETS.values() for line in lines) == len(TARGETS)

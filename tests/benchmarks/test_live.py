@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from kframe_kafka_wire.connections.broker import BrokerConnection, Target
 from kframe_kafka_wire.requests.probes import cluster_id_of, serves_a_controller
 
@@ -41,16 +40,6 @@ def test_each_run_is_compared_with_the_raw_requests_before_it() -> None:
     assert live.spread([1.25]) == "1.25"
 
 
-def test_compiler_seconds_of_all_our_runs_are_reported() -> None:
-    assert [row["compiler"] for row in live.rows(MEASURED)] == [[0.75, 0.5, 0.25, 0.0]] * 2
-
-
-@pytest.mark.parametrize("runs, first", [(1, []), (2, [30.0])])
-def test_few_runs_use_last_run(runs: int, first: list[float]) -> None:
-    (failover, _) = live.rows([event for event in KFRAME if event["life"] < runs])
-    assert (len(failover["kframe"]), len(failover["times_raw"]), failover["first_lives"]) == (1, 1, first)
-
-
 def test_cold_server_runs_are_compared_by_pair() -> None:
     measured = [
         {"bench": bench, "controller": side, "partitions": 1_000, "brokers": 10, "seconds": seconds * factor,
@@ -67,23 +56,6 @@ def test_cold_server_runs_are_compared_by_pair() -> None:
     assert [(ratio.name, ratio.value) for ratio in cold_server.ratios(rows)] == [
         ("cold server failover/1000/10 beside raw", 1.0), ("cold server broker-failure/1000/10 beside raw", 1.0)
     ]  # fmt: skip
-
-
-def test_single_controller_has_no_ratio() -> None:
-    (failover, _) = live.rows(KFRAME)
-    assert failover["ratio"] is None
-    assert live.line(failover)[4:6] == ("-", "-")
-    assert [ratio.name for ratio in live.ratios([failover])] == [
-        f"live failover/1000/10 {end}" for end in ("beside raw", "beside raw at once", "seconds")
-    ]
-
-
-def test_ratios_are_saved_for_comparison() -> None:
-    by_name = {ratio.name: (ratio.value, ratio.less, ratio.absolute) for ratio in live.ratios(live.rows(MEASURED))}
-    assert by_name["live failover/1000/10 beside kafka"] == (10.0, False, False)
-    assert by_name["live failover/1000/10 beside raw"] == (1.5, True, False)
-    assert by_name["live failover/1000/10 beside raw at once"] == (3.0, True, False)
-    assert by_name["live broker-failure/1000/10 seconds"] == (1.0, True, True)
 
 
 def test_broker_responds_to_first_controller_requests() -> None:

@@ -29,7 +29,6 @@ def test_every_bench_has_a_workload() -> None:
 
 
 EVENTS = [name for name, workload in WORKLOADS.items() if isinstance(workload, EventWorkload)]
-PIECES = [name for name in WORKLOADS if name not in EVENTS]
 
 
 @pytest.mark.parametrize("name", ["broker-failure", "controller-failover", "reassignment-start"])

@@ -7,10 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from kframe.core.operations import purgatory
 from kframe.core.operations.config_changes import ConfigsResponse
 from kframe.core.operations.dispatch import OPERATIONS, REFUSALS
-from kframe.core.operations.topic_requests import TopicsResponse, leaderless_topics
+from kframe.core.operations.topic_requests import TopicsResponse
 from kframe.embedded import Api
 from kframe.errors import ErrorCode
 from kframe.model import events
@@ -122,21 +121,7 @@ def test_request_without_token_gets_no_reply(kind: type[Event]) -> None:
     assert driver.replies == {}
 
 
-def test_topic_requests_can_be_delayed() -> None:
-    """wire 9 to 11: requests for topics."""
-    later = {kind for kind, request in REQUESTS.items() if purgatory.can_be_delayed(request(1))}
-    assert later == {CreateTopicsRequested, CreatePartitionsRequested, DeleteTopicsRequested}
-
-
 # -- creation
-
-
-def test_manual_assignments_are_ordered_by_partition() -> None:
-    """wire 9: assignments by index, in any order."""
-    driver = make_driver()
-    new = NewTopic("new", assignments=((1, (3, 1)), (0, (2, 3))))
-    assert driver.ask(CreateTopicsRequested((new,), 1_000, token=1)).codes == {"new": NONE}
-    assert [driver.stored(f"new-{number}").replicas for number in (0, 1)] == [(2, 3), (3, 1)]
 
 
 @pytest.mark.parametrize(
@@ -173,35 +158,3 @@ def test_topics_of_request_are_created_in_one_write() -> None:
     driver.ask(CreateTopicsRequested(topics, 1_000, token=1))
     assert len([effect for effect in driver.effects if isinstance(effect, store_requests.CreateTopics)]) == 1
     assert len(driver.batches) == 1
-
-
-def test_empty_request_changes_nothing() -> None:
-    """wire 9 to 11: an empty request changes nothing."""
-    driver = make_driver()
-    for token, request in enumerate(
-        (
-            CreateTopicsRequested((), 1_000, token=1),
-            CreatePartitionsRequested((), 1_000, token=2),
-            DeleteTopicsRequested((), 1_000, 3),
-            events.ReassignmentRequested(Targets.of([]), 4),
-            events.ListReassignmentsRequested((), 5),
-        ),
-        1,
-    ):
-        driver.ask(request)
-        assert set(driver.replies) == set(range(1, token + 1))
-    assert (driver.batches, driver.writes()) == ([], [])
-
-
-def test_leaderless_topics_have_partition_without_leader() -> None:
-    """wire 9: a leader other than -1 for every partition."""
-    driver = quiet(
-        {"led": [healthy(1)], "half": [healthy(1), PartitionSpec((2,))], "dead": [PartitionSpec((9,), None, (9,))],
-         "hollow": []}, (1,),
-    )  # fmt: skip
-    assert leaderless_topics(driver.context, ("led", "half", "dead", "hollow", "nowhere")) == {
-        "half",
-        "dead",
-        "hollow",
-        "nowhere",
-    }

@@ -252,30 +252,3 @@ def test_every_requested_partition_is_announced_to_all_brokers() -> None:
         driver.recipients(Api.UPDATE_METADATA, "t-0") == driver.recipients(Api.UPDATE_METADATA, "t-1") == [1, 2, 3, 4]
     )
     assert driver.recipients(Api.UPDATE_METADATA, "t-2") == driver.recipients(Api.UPDATE_METADATA, "u-0") == []
-
-
-def test_stale_version_in_storage_returns_invalid_update_version() -> None:
-    """controller 13.1: conditional set, BADVERSION 95."""
-    driver = make_driver()
-    driver.before(WriteStates, lambda: driver.ensemble.write_state("t", 0, isr=(1,)))
-    response = driver.ask(request([Proposal(), Proposal(partition=1)], 3))
-    assert response.codes.tolist() == [STALE, NONE]
-    assert driver.stored("t-0").isr == (1,)
-
-
-def test_sender_becomes_leader_without_leadership_check() -> None:
-    """controller 13.1: the proposed leader is the requester. Its leadership is not checked."""
-    driver = make_driver()
-    assert driver.ask(request([Proposal((2, 1))], 3, sender=2)).codes.tolist() == [NONE]
-    assert (driver.stored("t-0").leader, driver.stored("t-0").isr) == (2, (2, 1))
-
-
-def test_isr_with_all_targets_completes_reassignment() -> None:
-    """controller 13.1: then, per success under reassignment, the reassignment completes. The response comes first."""
-    moving = PartitionSpec((2, 3, 1), 1, (1, 2), 5, 1, 3, adding_replicas=(3,), removing_replicas=(1,))
-    driver = make_driver(moving)
-    driver.context.cluster.partitions.reassigning[0] = 1
-    assert driver.ask(request([Proposal((1, 2))], 3)).codes.tolist() == [NONE]
-    assert driver.known("t-0").replicas == (2, 3, 1)
-    assert driver.ask(request([Proposal((1, 2, 3))], 3, token=2)).codes.tolist() == [NONE]
-    assert (driver.known("t-0").replicas, driver.known("t-0").leader) == ((2, 3), 2)

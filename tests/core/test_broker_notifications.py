@@ -10,13 +10,12 @@ from kframe.model.events import (
     BrokersChanged,
     IsrChangesNotified,
     LeaderAndIsrResponseReceived,
-    LogDirEventsNotified,
     UpdateMetadataResponseReceived,
 )
 from kframe.model.ids import NO_BROKER_EPOCH, NO_STATE, PartitionState, ReplicaFlag
-from kframe.ports.store_requests import DropNotifications, ReadIsrChanges, ReadLogDirEvents
+from kframe.ports.store_requests import ReadIsrChanges
 from kframe.testing.clusters import PartitionSpec, healthy
-from tests.core.driver import Driver, erase, kinds, quiet, state_of
+from tests.core.driver import Driver, erase, kinds, quiet
 
 NONE, STORAGE = ErrorCode.NONE, ErrorCode.KAFKA_STORAGE_ERROR
 STALE = ErrorCode.STALE_CONTROLLER_EPOCH
@@ -85,42 +84,7 @@ def test_isr_change_notification_of_unknown_partition_is_deleted() -> None:
     assert (driver.batches, driver.store.perform(ReadIsrChanges()).paths) == ([], ())
 
 
-def test_notification_during_processing_causes_another_event() -> None:
-    """controller 13.2: only the read notifications are deleted. A later one causes another event."""
-    driver = make_driver()
-    driver.ensemble.notify_isr_changes([("t", 0)])
-    driver.events.clear()
-    driver.before(DropNotifications, lambda: driver.ensemble.notify_isr_changes([("t", 1)]))
-    driver.handle(IsrChangesNotified())
-    assert driver.events[:1] == [IsrChangesNotified()]
-    assert driver.store.perform(ReadIsrChanges()).items == (("t", 1),)
-
-
 # -- 12
-
-
-def test_log_dir_event_sends_leader_and_isr_to_broker() -> None:
-    """controller 12: all replicas of those brokers to Online: LeaderAndIsr with every partition, same epochs."""
-    driver = make_driver()
-    driver.ensemble.notify_log_dir_event(1)
-    driver.ensemble.notify_log_dir_event(99)
-    driver.follow()
-    (request,) = driver.requests(Api.LEADER_AND_ISR)
-    assert (request["broker"], set(request["partitions"])) == (1, set(NAMES))
-    assert {(entry["leader_epoch"], entry["is_new"]) for entry in request["partitions"].values()} == {(0, False)}
-    assert driver.writes() == []
-    assert driver.store.perform(ReadLogDirEvents()).paths == ()
-
-
-def test_storage_error_takes_replica_offline() -> None:
-    """controller 12: KAFKA_STORAGE_ERROR is offline: leaders are elected and ISRs shrink."""
-    driver = make_driver()
-    respond(driver, 1, *NAMES, failed=("t-0", "t-1"))
-    assert offline(driver) == {"t-0@1", "t-1@1"}
-    assert state_of(driver.stored("t-0")) == (2, (2,), 1)
-    assert state_of(driver.stored("t-1")) == (2, (2,), 1)
-    assert state_of(driver.stored("u-0")) == (1, (1, 3), 0)
-    assert driver.entries(Api.UPDATE_METADATA, "t-0")[3]["offline_replicas"] == [1]
 
 
 def test_repeated_storage_error_has_no_effect() -> None:
@@ -148,7 +112,7 @@ def test_recovered_replica_triggers_no_election() -> None:
 @pytest.mark.parametrize(
     "error, controller_epoch, broker",
     [(STALE, None, 1), (NONE, 0, 1), (NONE, 9, 1), (NONE, None, 77)],
-    ids=["top-level error", "earlier office", "later office", "unknown broker"],
+    ids=["top-level error", "earlier controller epoch", "later controller epoch", "unknown broker"],
 )
 def test_failed_or_stale_response_has_no_effect(error: ErrorCode, controller_epoch: int | None, broker: int) -> None:
     """controller 12: each response without top-level error. Rows of another controller epoch are ignored."""
@@ -191,15 +155,6 @@ def test_registration_clears_offline_log_dirs(cause: str) -> None:
         driver.ensemble.bounce_brokers([1])
     driver.handle(BrokersChanged())
     assert offline(driver) == set()
-
-
-def test_replica_on_offline_log_dir_is_not_elected() -> None:
-    """controller 12: the whole way, from the event to the response to the next election."""
-    driver = make_driver()
-    driver.handle(LogDirEventsNotified())
-    respond(driver, 2, *NAMES[:2], failed=("t-0",))
-    driver.fail_brokers(1)
-    assert [driver.stored(name).leader for name in NAMES] == [-1, 2, 3]
 
 
 # -- UpdateMetadata

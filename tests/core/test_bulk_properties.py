@@ -27,7 +27,7 @@ from kframe.embedded.describe import deletion_responses
 from kframe.errors import ErrorCode
 from kframe.model.admin import NewTopic
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Bool, Int32, Ragged
+from kframe.model.columns import Int32, Ragged
 from kframe.model.config import ControllerConfig
 from kframe.model.events import (
     AlterPartitionRequested,
@@ -213,26 +213,6 @@ def _costs(partitions: int, brokers: int, steps: tuple[str, ...]) -> dict[str, C
         for simulation in (Simulation(10 * TOPICS, brokers), Simulation(partitions, brokers)):
             costs = {step: cost_of(simulation.prepared(step)) for step in steps}
     return costs
-
-
-def test_measures_count_calls_objects_and_elements() -> None:
-    objects, calls, elements = in_fresh_process(_seen)
-    assert objects > LARGE
-    assert calls > LARGE
-    assert elements == LARGE
-
-
-def _seen() -> tuple[int, int, int]:
-    rows = np.arange(LARGE)
-
-    def chosen(mask: Bool) -> Any:
-        return rows[mask]
-
-    return (
-        cost_of(lambda: [str(row) for row in rows.tolist()]).objects,
-        cost_of(lambda: [repr(row) for row in range(LARGE)]).calls,
-        cost_of(lambda: chosen(rows >= 0) is None).elements,
-    )
 
 
 @pytest.mark.extended

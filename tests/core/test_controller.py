@@ -2,35 +2,30 @@
 
 from __future__ import annotations
 
-import logging
-from typing import Any
-
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from kframe.embedded import Api
-from kframe.errors import BrokenInvariant, ControllerFenced, ErrorCode, KframeError, StoreError
+from kframe.errors import BrokenInvariant, KframeError, StoreError
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32
-from kframe.model.effects import CloseChannels, Effect, OpenChannels, Resigned, Send
+from kframe.model.effects import Effect, Resigned, Send
 from kframe.model.events import (
     BrokerModified,
     BrokersChanged,
     ControlledShutdownRequested,
     ControllerChanged,
     Done,
-    EffectResult,
     ElectionRequested,
     ElectionType,
     Event,
-    Failed,
     RebalanceLeaders,
     Reelect,
     ResignRequested,
     SessionExpired,
 )
-from kframe.model.ids import NO_BROKER_EPOCH, PartitionState, ReplicaState
+from kframe.model.ids import NO_BROKER_EPOCH, PartitionState
 from kframe.ports.store_requests import Claim, Load, Prepare, ReadBrokers, ReadController, WriteStates
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
 from tests.cluster_strategies import clusters
@@ -77,21 +72,6 @@ def test_failover_follows_kafkas_order() -> None:
     assert state_of(driver.stored("t-1")) == (2, (2,), 2)
 
 
-def test_startup_brings_replicas_online_or_shrinks_isr() -> None:
-    """state-machines 3.5: initial states.
-    state-machines 3.5: online replicas receive all states.
-    state-machines 3.5: offline replicas leave their ISRs, as since 2.3.
-    state-machines 5: offline replicas at startup go Offline, as since 2.3.
-    """
-    driver = Driver(cluster_of({"t": [PartitionSpec((1, 9), 1, (1, 9), leader_epoch=5), PartitionSpec((9,))]}, (1,)))
-    driver.handle(Reelect())
-    assert driver.known("t-0").replica_states == (ReplicaState.ONLINE, ReplicaState.OFFLINE)
-    assert driver.known("t-1").replica_states == (ReplicaState.OFFLINE,)
-    assert state_of(driver.stored("t-0")) == (1, (1,), 6)
-    first = driver.requests(Api.LEADER_AND_ISR)[0]
-    assert (first["broker"], first["partitions"]["t-0"]["leader_epoch"]) == (1, 5)
-
-
 def test_failover_clears_shutting_down_brokers_and_offline_log_dirs() -> None:
     """controller 3.3: the set of brokers that shut down is cleared, and so are offline log directories."""
     driver = active(healthy(1, 2))
@@ -104,26 +84,6 @@ def test_failover_clears_shutting_down_brokers_and_offline_log_dirs() -> None:
 
 
 # -- order of effects
-
-
-def test_columns_change_after_storage_accepts() -> None:
-    """state-machines 4: memory is updated only after storage has accepted."""
-    driver = active(healthy(1, 2))
-    seen: list[Any] = []
-    driver.before(WriteStates, lambda: seen.append((driver.known("t-0"), driver.stored("t-0"))))
-    driver.fail_brokers(1)
-    ((cached, stored),) = seen
-    assert state_of(cached) == state_of(stored) == (1, (1, 2), 0)
-    assert state_of(driver.known("t-0")) == state_of(driver.stored("t-0")) == (2, (2,), 1)
-
-
-def test_rejected_write_does_not_change_columns() -> None:
-    """state-machines 4: nothing is sent that storage has not accepted."""
-    driver = active(healthy(1, 2))
-    driver.fail(WriteStates, StoreError("connection lost"))
-    driver.fail_brokers(1)
-    assert state_of(driver.stored("t-0")) == (1, (1, 2), 0)
-    assert driver.batches == []
 
 
 class Witness(Driver):
@@ -167,16 +127,6 @@ def test_brokers_receive_stored_states(cluster: ClusterState, data: st.DataObjec
 
 
 # -- brokers
-
-
-def test_bounced_broker_fails_then_starts() -> None:
-    """controller 6.1: bounced is in both with a higher czxid."""
-    driver = active(healthy(1, 2), healthy(2, 1))
-    driver.bounce_brokers(1)
-    channels = [effect for effect in driver.effects if isinstance(effect, OpenChannels | CloseChannels)]
-    assert kinds(channels) == ["CloseChannels", "OpenChannels"]
-    assert state_of(driver.stored("t-0")) == (2, (2,), 1)
-    assert state_of(driver.stored("t-1")) == (2, (2,), 1)
 
 
 def test_unchanged_registrations_have_no_effect() -> None:
@@ -332,20 +282,6 @@ def test_failover_after_failure_sends_no_earlier_requests(fails: type[Effect], l
 # -- inactive controllers, and misuse
 
 
-def test_inactive_controller_refuses_election_request() -> None:
-    """elections 4: not controller."""
-    driver = Driver(cluster_of({"t": [healthy(1)]}, (1,)))
-    driver.handle(ElectionRequested(ElectionType.PREFERRED, (("t", 0), ("t", 1)), token=1))
-    driver.handle(ElectionRequested(ElectionType.UNCLEAN, None, token=2))
-    driver.handle(ControlledShutdownRequested(1, NO_BROKER_EPOCH, token=3))
-    named, all_of_them, shutdown = (driver.replies[token] for token in (1, 2, 3))
-    assert named.error is all_of_them.error is ErrorCode.NOT_CONTROLLER
-    assert named.unknown == ((("t", 0), ErrorCode.NOT_CONTROLLER), (("t", 1), ErrorCode.NOT_CONTROLLER))
-    assert all_of_them.unknown == ()
-    assert shutdown.error is ErrorCode.STALE_CONTROLLER_EPOCH
-    assert kinds(driver.effects) == ["Reply"] * 3
-
-
 @pytest.mark.parametrize(
     "event",
     [
@@ -361,13 +297,6 @@ def test_event_without_effect_is_ignored(event: Event) -> None:
     assert driver.controller.preempt(event) == []
 
 
-@pytest.mark.parametrize("answer", [Done(), Failed(StoreError("down"))], ids=lambda answer: type(answer).__name__)
-def test_unexpected_result_raises(answer: EffectResult) -> None:
-    driver = active(healthy(1))
-    with pytest.raises(BrokenInvariant, match="received while idle"):
-        driver.controller.step(answer)
-
-
 def test_event_during_operation_raises() -> None:
     driver = active(healthy(1))
     (effect,) = driver.controller.step(BrokersChanged())
@@ -377,25 +306,3 @@ def test_event_during_operation_raises() -> None:
         driver.controller.step(BrokersChanged())
     assert driver.controller.step(Done(driver.store.perform(effect))) == []
     assert not driver.controller.busy
-
-
-def test_active_controller_cannot_adopt_cluster() -> None:
-    driver = active(healthy(1))
-    with pytest.raises(BrokenInvariant, match="cannot adopt"):
-        driver.controller.adopt(ClusterState(), 9)
-
-
-def test_inactive_controller_has_no_cluster() -> None:
-    driver = Driver(cluster_of({}, (1,)))
-    assert driver.controller.controller_epoch == -1
-    with pytest.raises(BrokenInvariant, match="not active"):
-        _ = driver.controller.cluster
-
-
-def test_failed_operation_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    driver = active(healthy(1, 2))
-    driver.fail(WriteStates, ControllerFenced("another controller has claimed the role"))
-    driver.fail_brokers(1)
-    messages = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
-    reason = "another controller has claimed the role"
-    assert messages == [f"[Controller id=1000] Error processing event BrokersChanged: {reason}"]

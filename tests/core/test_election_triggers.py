@@ -6,7 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
+from kframe.core.selectors.leader_selection import Selection
 from kframe.model.admin import NewTopic
+from kframe.model.cluster import ClusterState
+from kframe.model.columns import Int32, UInt8
 from kframe.model.events import (
     ControlledShutdownRequested,
     CreateTopicsRequested,
@@ -24,7 +27,21 @@ from kframe.model.tables import Targets
 from kframe.ports.store_requests import ReadPreferredElection
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
 from tests.core.driver import Driver, active
-from tests.core.elections import UNCLEAN, RecordingSelection
+
+UNCLEAN = {"unclean.leader.election.enable": "true"}
+
+
+class RecordingSelection(Selection):
+    """The built-in selectors with a record of their calls. It has the election kind and partitions."""
+
+    def __init__(self) -> None:
+        super().__init__({})
+        self.elections: list[tuple[ElectionKind, list[str], list[int]]] = []
+
+    def choose(self, cluster: ClusterState, kind: ElectionKind, rows: Int32, unclean_allowed: UInt8) -> Int32:
+        if len(rows):
+            self.elections.append((kind, [cluster.name(row) for row in rows.tolist()], unclean_allowed.tolist()))
+        return super().choose(cluster, kind, rows, unclean_allowed)
 
 
 def fail_over(driver: Driver) -> None:
@@ -74,32 +91,6 @@ def new_topic(driver: Driver) -> None:
     driver.handle(CreateTopicsRequested((NewTopic("u", 2, 1),)))
 
 
-@pytest.mark.parametrize(
-    "event, expected",
-    [
-        (is_reassigned, [(ElectionKind.REASSIGN, ["t-2"])]),
-        (allow_unclean, [(ElectionKind.INITIAL, ["t-0"]), (ElectionKind.OFFLINE, ["t-1"])]),
-        (leave_preferred, [(ElectionKind.PREFERRED, ["t-3"])]),
-        (fail_over_with_preferred_left, [(ElectionKind.INITIAL, ["t-0"]), (ElectionKind.OFFLINE, ["t-1"]),
-                                         (ElectionKind.PREFERRED, ["t-3"])]),
-        (new_topic, [(ElectionKind.INITIAL, ["u-0", "u-1"])]),
-    ],
-    ids=["reassignment", "unclean enabled", "preferred left", "preferred left for a failover", "new topic"],
-)  # fmt: skip
-def test_internal_event_elects_by_strategy(
-    event: Callable[[Driver], None], expected: list[tuple[ElectionKind, list[str]]]
-) -> None:
-    """controller 11.3: failover resume.
-
-
-    elections 6: reassignment calls Reassign for those whose leader must move.
-    elections 6: unclean election enabled calls Offline for the topic.
-    elections 6: preferred elections left in storage call Preferred, also at failover.
-    elections 6: new topics call the initial rule.
-    """
-    test_request_elects_by_strategy(event, expected)
-
-
 @pytest.mark.parametrize("partitions", [(("t", 3),), (), (("nowhere", 9),), (("t", 0),)])
 def test_stored_preferred_election_is_always_deleted(partitions: tuple[TopicPartition, ...]) -> None:
     """controller 11.1: the record of a zk election is deleted in every case.
@@ -126,13 +117,20 @@ def test_stored_preferred_election_is_always_deleted(partitions: tuple[TopicPart
         (ask_for(ElectionType.UNCLEAN), [(ElectionKind.OFFLINE, ["t-1"])]),
         (two_shuts_down, [(ElectionKind.CONTROLLED_SHUTDOWN, ["t-3"])]),
         (time_to_rebalance, [(ElectionKind.PREFERRED, ["t-3"])]),
+        (is_reassigned, [(ElectionKind.REASSIGN, ["t-2"])]),
+        (allow_unclean, [(ElectionKind.INITIAL, ["t-0"]), (ElectionKind.OFFLINE, ["t-1"])]),
+        (leave_preferred, [(ElectionKind.PREFERRED, ["t-3"])]),
+        (fail_over_with_preferred_left, [(ElectionKind.INITIAL, ["t-0"]), (ElectionKind.OFFLINE, ["t-1"]),
+                                         (ElectionKind.PREFERRED, ["t-3"])]),
+        (new_topic, [(ElectionKind.INITIAL, ["u-0", "u-1"])]),
     ],
-    ids=["failover", "broker start", "broker failure", "preferred", "unclean", "controlled shutdown", "rebalance"],
+    ids=["failover", "broker start", "broker failure", "preferred", "unclean", "controlled shutdown", "rebalance",
+         "reassignment", "unclean enabled", "preferred left", "preferred left for a failover", "new topic"],
 )  # fmt: skip
-def test_request_elects_by_strategy(
+def test_event_elects_by_strategy(
     event: Callable[[Driver], None], expected: list[tuple[ElectionKind, list[str]]]
 ) -> None:
-    """controller 11.2: PREFERRED and UNCLEAN.
+    """controller 11.2: PREFERRED and UNCLEAN. 11.3: failover resume.
     elections 6: callers.
     """
     recording = RecordingSelection()
@@ -145,25 +143,17 @@ def test_request_elects_by_strategy(
     assert [(kind, names) for kind, names, _ in recording.elections] == expected
 
 
+@pytest.mark.parametrize("deleting, flags", [(0, {0}), (1, set())], ids=["topic", "deleting topic"])
 @pytest.mark.parametrize("event", [fail_over, a_broker_starts, a_broker_fails])
-def test_only_operator_request_allows_unclean_election(event: Callable[[Driver], None]) -> None:
-    """elections 6: only the operator sets allowUnclean."""
+def test_broker_events_elect_cleanly_and_not_for_deleting_topic(
+    event: Callable[[Driver], None], deleting: int, flags: set[int]
+) -> None:
+    """elections 6: only the operator sets allowUnclean; topic not being deleted."""
     recording = RecordingSelection()
-    driver = Driver(cluster_of({"t": [PartitionSpec((1, 2, 9), 9, (9,)), healthy(1)]}, (1, 2)), selection=recording)
-    if event is not fail_over:
-        driver.adopt()
-    event(driver)
-    assert {flag for _, _, allowed in recording.elections for flag in allowed} == {0}
-
-
-@pytest.mark.parametrize("event", [fail_over, a_broker_starts, a_broker_fails])
-def test_deleting_topic_elects_no_leader(event: Callable[[Driver], None]) -> None:
-    """elections 6: topic not being deleted."""
-    recording = RecordingSelection()
-    cluster = cluster_of({"t": [PartitionSpec((1, 2)), PartitionSpec((1, 2), 9, (2,))]}, (1, 2))
-    cluster.topics.deleting[0] = 1
+    cluster = cluster_of({"t": [PartitionSpec((1, 2)), PartitionSpec((1, 2, 9), 9, (9,)), healthy(1, 2)]}, (1, 2))
+    cluster.topics.deleting[0] = deleting
     driver = Driver(cluster, selection=recording)
     if event is not fail_over:
         driver.adopt()
     event(driver)
-    assert recording.elections == []
+    assert {flag for _, _, allowed in recording.elections for flag in allowed} == flags

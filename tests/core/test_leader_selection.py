@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kframe.core.selectors.kafka_selectors import FirstInSync, take_first
+from kframe.core.selectors.kafka_selectors import take_first
 from kframe.core.selectors.lazy_view import election_batch, lazy_batch
-from kframe.core.selectors.leader_selection import FaultKind, Selection, find_faults
+from kframe.core.selectors.leader_selection import FaultKind, Selection
 from kframe.errors import ShapeError
 from kframe.model.brokers import Registration
 from kframe.model.cluster import ClusterState
@@ -87,29 +87,6 @@ def test_batch_equals_columns() -> None:
     assert batch.broker_shutting_down.tolist() == [0, 1, 0, 0]
 
 
-def test_unclean_leader_requires_permission_and_offline_isr() -> None:
-    cluster = small_cluster()
-    cluster.partitions.isr_count[[1, 2]] = 0
-    unclean_allowed = np.array([1, 1, 0, 0], np.uint8)
-    assert election_batch(cluster, OFFLINE, ROWS, unclean_allowed).unclean_allowed.tolist() == [0, 1, 0, 0]
-    for kind in set(ElectionKind) - {OFFLINE}:
-        assert not election_batch(cluster, kind, ROWS, unclean_allowed).unclean_allowed.any()
-
-
-def test_reassignment_candidates_exclude_removing_replicas() -> None:
-    cluster = small_cluster()
-    cluster.flag_replicas(1, np.array([0, 2]), ReplicaFlag.REMOVING)
-    batch = election_batch(cluster, ElectionKind.REASSIGN, ROWS, NONE_UNCLEAN)
-    assert [batch.candidates[index].tolist() for index in range(4)] == [[0, 1, 2], [1], [0, 1, 2], [0, 1, 2]]
-    assert batch.in_sync.tolist() == [1, 1, 0, 1, 1, 1, 0, 1, 1, 0]
-
-
-def test_initial_election_isr_is_eligible_candidates() -> None:
-    batch = election_batch(small_cluster(), ElectionKind.INITIAL, ROWS, NONE_UNCLEAN)
-    assert batch.isr[0].tolist() == [0, 1, 2]
-    assert batch.in_sync.tolist() == batch.eligible.tolist() == [1] * 12
-
-
 @pytest.mark.parametrize("kind", ElectionKind, ids=lambda kind: kind.name)
 def test_batch_arrays_are_read_only(kind: ElectionKind) -> None:
     cluster = random_cluster(1)
@@ -179,17 +156,6 @@ def test_rows_may_have_more_replicas_than_first_row() -> None:
         assert batch.may_lead.tolist() == [1] * len(batch.candidates.values)
 
 
-def test_take_first_returns_first_masked_value() -> None:
-    lists = Ragged.of([[5, 6], [], [7, 8, 9]])
-    for dtype in (np.bool_, np.uint8, np.int64):
-        out = np.full(3, NO_LEADER, np.int32)
-        take_first(lists, np.array([0, 1, 0, 1, 1], dtype), out)
-        assert out.tolist() == [6, NO_LEADER, 8]
-    spread = np.full((3, 2), NO_LEADER, np.int32)
-    take_first(lists, np.ones(10, np.uint8)[::2], spread[:, 1])
-    assert spread.tolist() == [[-1, 5], [-1, -1], [-1, 7]]
-
-
 @pytest.mark.parametrize(
     "lists, mask, out",
     [
@@ -210,34 +176,6 @@ def test_batch_seed_depends_on_content_only() -> None:
     assert len(set(seeds)) == 4
     assert random_election(1, OFFLINE).seed == seeds[0]
     assert all(0 <= seed < 2**32 for seed in seeds)
-
-
-def test_built_in_rule_is_used_without_selector() -> None:
-    calls: list[Int32] = []
-
-    def fallback(cluster: ClusterState, kind: ElectionKind, rows: Int32, allowed: UInt8) -> Int32:
-        calls.append(rows)
-        return rows
-
-    selection = Selection({ElectionKind.PREFERRED: FirstInSync("x")}, fallback)
-    assert selection.choose(small_cluster(), OFFLINE, ROWS, NONE_UNCLEAN) is ROWS
-    assert calls == [ROWS]
-
-
-def test_selector_is_not_called_without_rows() -> None:
-    selection = electing({OFFLINE: Sly(lambda batch, leader: pytest.fail("asked"))})
-    empty = np.empty(0, np.int32)
-    assert len(selection.choose(small_cluster(), OFFLINE, empty, np.empty(0, np.uint8))) == 0
-
-
-def test_eligible_choice_is_elected() -> None:
-    def second(batch: ElectionBatch, leader: Int32) -> None:
-        leader[:] = [1, NO_LEADER, 1, 0]
-
-    selection = electing({OFFLINE: Sly(second)})
-    assert choose(selection) == [1, NO_LEADER, 1, 0]
-    assert not selection.faults
-    assert selection.last_fault is None
 
 
 def test_out_of_sync_choice_is_elected_if_unclean_allowed() -> None:
@@ -277,23 +215,6 @@ def test_only_ineligible_choices_are_replaced(
     selection = electing({kind: Sly(write)})
     assert choose(selection, kind) == leaders
     assert selection.faults == {("sly", fault): count for fault, count in faults.items()}
-
-
-@pytest.mark.parametrize("kind", ElectionKind, ids=lambda kind: kind.name)
-@pytest.mark.parametrize("cause", ["shutting down", "unregistered", "offline dir"])
-def test_ineligible_broker_is_not_elected(kind: ElectionKind, cause: str) -> None:
-    cluster = small_cluster()
-    if cause == "shutting down":
-        cluster.brokers.shutting_down[0] = 1
-    elif cause == "unregistered":
-        cluster.brokers.unregister(np.array([0], np.int32))
-    else:
-        for row in range(4):
-            cluster.flag_replicas(row, np.array([0]), ReplicaFlag.OFFLINE_DIR)
-    selection = electing({kind: Sly(lambda batch, leader: leader.fill(0))}, 1)
-    leader = selection.choose(cluster, kind, ROWS, NONE_UNCLEAN)
-    assert leader.tolist() == [1, 1, 1, 1]
-    assert selection.faults == {("sly", FaultKind.NOT_ELIGIBLE): 4}
 
 
 def raise_it(batch: ElectionBatch, leader: Int32) -> None:
@@ -395,13 +316,3 @@ def test_selector_cannot_write_to_columns() -> None:
 def test_rows_and_unclean_allowed_must_have_equal_length() -> None:
     with pytest.raises(ShapeError, match="4 rows, 3 unclean_allowed"):
         electing({}).choose(small_cluster(), OFFLINE, ROWS, np.zeros(3, np.uint8))
-
-
-def test_fault_names_first_violated_rule() -> None:
-    batch = random_election(4, OFFLINE)
-    dead_and_out_of_sync = np.flatnonzero((batch.eligible == 0) & (batch.in_sync == 0))[0]
-    index = int(np.searchsorted(batch.candidates.offsets, dead_and_out_of_sync, side="right")) - 1
-    leader = np.full(len(batch), NO_LEADER, np.int32)
-    leader[index] = batch.candidates.values[dead_and_out_of_sync]
-    faults = find_faults(batch, leader)
-    assert {fault: positions.tolist() for fault, positions in faults.items()} == {FaultKind.NOT_ELIGIBLE: [index]}

@@ -14,7 +14,7 @@ from kframe.model.events import BrokerModified
 from kframe.model.ids import ReplicaState
 from kframe.ports.store_requests import WriteStates
 from kframe.testing.clusters import PartitionSpec, healthy, registration
-from tests.core.driver import Driver, assigned, kinds, quiet, state_of
+from tests.core.driver import Driver, assigned, kinds, quiet
 from tests.core.reassignments import store_reassignments
 
 
@@ -48,15 +48,6 @@ def test_new_broker_receives_all_metadata_and_others_endpoints() -> None:
     assert driver.recipients(Api.LEADER_AND_ISR, "t-0")[0] == 4
 
 
-def test_unregistered_broker_is_not_leader_or_recipient() -> None:
-    """controller 6.3: all partitions without an online leader are elected, then replicas go offline."""
-    stranded = PartitionSpec((1, 2), 9, (1, 2))
-    driver = quiet({"t": [healthy(3, 1), stranded]}, (1, 2, 3))
-    driver.fail_brokers(3)
-    assert [state_of(driver.stored(f"t-{n}"))[0] for n in range(2)] == [1, 1]
-    assert driver.recipients(Api.STOP_REPLICA, "t-0") == []
-
-
 @pytest.mark.parametrize(
     ("topics", "dead", "settings", "prefetched"),
     [
@@ -84,14 +75,6 @@ def test_isr_removals_are_pipelined_with_elections(
     following = None if first.following is None else first.following.rows.tolist()
     assert following == (None if prefetched is None else driver.rows(*prefetched).tolist())
     assert not any(broker in driver.stored(f"t-{row}").isr for row in range(1, len(topics)) for broker in dead)
-
-
-def test_failure_of_broker_without_replicas_sends_update_metadata() -> None:
-    """controller 6.3: if nothing else was sent, UpdateMetadata without partitions to all."""
-    driver = quiet({"t": [healthy(1, 2)]}, (1, 2, 3))
-    driver.fail_brokers(3)
-    assert kinds(driver.effects) == ["ReadBrokers", "CloseChannels", "Send"]
-    assert metadata_sent(driver) == [(1, []), (2, [])]
 
 
 MOVED = (Endpoint("PLAINTEXT", "elsewhere", 1),)

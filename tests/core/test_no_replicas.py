@@ -30,7 +30,7 @@ from kframe.snapshot import Snapshot
 from kframe.snapshot.summary import conditions_of, loads_of
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
 from kframe.whatif import WhatIf
-from tests.core.driver import Driver, assigned, elected, quiet, refusals, state_of
+from tests.core.driver import Driver, assigned, elected, quiet, state_of
 
 #: Partitions without replicas: without a state; with an unassigned leader; and with a state but without a leader.
 BARE: Final = (PartitionSpec(()), PartitionSpec((), 1, (1, 2)), PartitionSpec((), None, (2,)))
@@ -122,13 +122,6 @@ def test_stored_empty_target_is_removed() -> None:
     assert (assigned(driver.known("t-0")), driver.known("t-0").isr) == (halfway, (1, 2))
 
 
-def test_empty_target_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    driver = quiet({"t": [healthy(1, 2), PartitionSpec((3,))]})
-    driver.ensemble.request_reassignments(Targets.of([(("t", 0), ()), (("t", 1), ())]))
-    driver.handle(ReassignmentsStored())
-    assert any("t-0" in line and "its target is empty" in line for line in refusals(caplog))
-
-
 def test_cancellation_completes_reassignment_to_no_replicas() -> None:
     driver = quiet({"t": [healthy(1, 2)]})
     driver.ensemble.request_reassignments(Targets.of([(("t", 0), ())]))
@@ -181,11 +174,6 @@ def test_deletion_of_partitions_without_replicas() -> None:
 # -- columns, what-ifs
 
 
-def test_preferred_replica_of_rows() -> None:
-    p = cluster_of(TOPICS, (1, 2)).partitions
-    assert p.preferred_of(np.arange(8)).tolist() == [-1, -1, -1, 0, 1, -1, -1, -1]
-
-
 def study() -> WhatIf:
     return WhatIf(Snapshot.from_cluster(cluster_of(TOPICS, (1, 2, 3)), controller_id=1000, controller_epoch=1))
 
@@ -195,29 +183,6 @@ def test_what_if_of_broker_failure() -> None:
     outcome = whatif.fail([1])
     assert [view.leader for view in whatif.cluster] == [None, 1, -1, 2, 2, None, 1, -1]
     assert [health.counts()["offline"] for health in (outcome.before, outcome.after)] == [4, 6]
-
-
-@pytest.mark.parametrize(
-    "number, before, after",
-    [
-        (
-            0,
-            "no partition state yet; the controller elects by this rule once a replica is live",
-            ["no replica can lead: no replica is assigned"],
-        ),
-        (
-            1,
-            "broker 1 was elected earlier; an election now would elect no replica",
-            ["no replica can lead: no replica is assigned"],
-        ),
-        (2, "it has no leader: no replica is assigned", ["no replica can lead: no replica is assigned"]),
-        (7, "it has no leader: no replica is assigned", ["no replica can lead: no replica is assigned"]),
-    ],
-)
-def test_explanation_of_partition_without_replicas(number: int, before: str, after: list[str]) -> None:
-    explanation = study().explain("t", number, fail=[1])
-    assert (explanation.before.text, [election.text for election in explanation.elections]) == (before, after)
-    assert explanation.before.candidates == ()
 
 
 def test_summary_of_a_snapshot() -> None:

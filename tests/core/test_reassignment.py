@@ -7,27 +7,21 @@ from dataclasses import replace
 
 import pytest
 
-from kframe.embedded import Api
 from kframe.errors import ErrorCode
 from kframe.model.events import (
     ListReassignmentsRequested,
-    Reelect,
     StopReplicaResponseReceived,
 )
 from kframe.model.ids import ReplicaFlag, ReplicaState
-from kframe.model.tables import Targets
 from kframe.ports.store_requests import WriteAssignments, WriteStates
 from kframe.testing.clusters import PartitionSpec, healthy
-from tests.core.driver import Driver, assigned, elected, quiet, refusals, standby, state_of
+from tests.core.driver import Driver, assigned, elected, quiet, refusals, state_of
 from tests.core.reassignments import (
     ALL,
-    IDLE,
-    INVALID,
     LEADERSHIP,
     NONE,
     NOT_REASSIGNING,
     REASSIGNING,
-    UNKNOWN,
     TargetLists,
     catch_up,
     reassign,
@@ -39,55 +33,12 @@ from tests.core.reassignments import (
 # -- phases
 
 
-def test_phases_u_and_a_store_assignment_and_start_replicas() -> None:
-    """controller 7.1: U1 and U2, then A1 and A2, for 1,2,3 to 4,5,6."""
-    driver = quiet({"t": [NOT_REASSIGNING]})
-    assert reassign(driver, 4, 5, 6) == [NONE]
-    lists = ((4, 5, 6, 1, 2, 3), (4, 5, 6), (1, 2, 3))
-    assert assigned(driver.known("t-0")) == assigned(driver.stored("t-0")) == lists
-    assert state_of(driver.stored("t-0")) == (1, (1, 2, 3), 6)
-    recipients = driver.entries(LEADERSHIP, "t-0")
-    assert {broker: entry["is_new"] for broker, entry in recipients.items()} == {
-        1: False, 2: False, 3: False, 4: True, 5: True, 6: True
-    }  # fmt: skip
-    fields = ("replicas", "adding_replicas", "removing_replicas", "leader_epoch", "isr")
-    assert {tuple(tuple(e[f]) if f != "leader_epoch" else e[f] for f in fields) for e in recipients.values()} == {
-        (*lists, 6, (1, 2, 3))
-    }
-    assert set(driver.recipients(Api.UPDATE_METADATA, "t-0")) == set(ALL)
-    assert driver.known("t-0").replica_states == (ReplicaState.NEW,) * 3 + (ReplicaState.ONLINE,) * 3
-    assert (len(driver.performed(WriteAssignments)), stops(driver)) == (1, [])
-
-
 def test_assignment_is_stored_before_requests_are_sent() -> None:
     """controller 7.1: U1 comes before A1."""
     driver = quiet({"t": [NOT_REASSIGNING]})
     reassign(driver, 4, 5, 6)
     order = [type(effect).__name__ for effect in driver.effects]
     assert order.index("WriteAssignments") < order.index("WriteStates") < order.index("Send")
-
-
-def test_phase_b_completes_reassignment() -> None:
-    """
-    controller 7.1: B1 to B8, once the whole target is in sync.
-    state-machines 3.2: NonExistent takes the replica out of the assignment.
-    """
-    driver = quiet({"t": [NOT_REASSIGNING]})
-    reassign(driver, 4, 5, 6)
-    driver.forget()
-    catch_up(driver, (1, 2, 3, 4))
-    assert len(driver.performed(WriteAssignments)) == len(driver.performed(WriteStates)) == 0
-    driver.forget()
-    catch_up(driver, (1, 2, 3, 4, 5, 6))
-    assert assigned(driver.stored("t-0")) == assigned(driver.known("t-0")) == ((4, 5, 6), (), ())
-    assert [tuple(change.leader_epoch.tolist()) for change in driver.writes()] == [(7,), (8,), (9,), (10,)]
-    assert state_of(driver.stored("t-0")) == (4, (4, 5, 6), 10)
-    assert driver.known("t-0").replica_states == (ReplicaState.ONLINE,) * 3
-    assert not driver.cluster.partitions.reassigning.any()
-    last = driver.batches[-1]
-    assert {request["api"] for request in last} == {Api.UPDATE_METADATA}
-    assert {request["broker"] for request in last} == set(ALL)
-    assert last[0]["partitions"]["t-0"]["replicas"] == [4, 5, 6]
 
 
 def test_removed_replicas_are_deleted_without_waiting_for_their_brokers() -> None:
@@ -140,15 +91,6 @@ def test_leader_receives_target_after_isr_shrinks_to_it(leader: int, strict: boo
     assert assigned(driver.stored("t-0")) == ((4, 5, 6), (), ())
 
 
-def test_completed_reassignment_to_dead_target_has_no_leader(caplog: pytest.LogCaptureFixture) -> None:
-    """controller 7.1: B3 finds no leader, which is only logged. B4 then removes the old leader."""
-    driver = quiet({"t": [REASSIGNING]}, (1, 2, 3))
-    driver.cluster.partitions.reassigning[0] = 1
-    catch_up(driver, (1, 4, 5, 6))
-    assert (driver.stored("t-0").leader, driver.stored("t-0").replicas) == (-1, (4, 5, 6))
-    assert any("no leader could be elected under REASSIGN" in line for line in refusals(caplog))
-
-
 #: (case, target, number of assignment writes, number of state writes).
 UNMOVED = [("order only", (2, 1, 3), 2), ("identical", (1, 2, 3), 1)]
 
@@ -166,15 +108,6 @@ def test_reassignment_to_same_replicas_runs_phase_b(target: tuple[int, ...], wri
     assert not driver.cluster.partitions.reassigning.any()
 
 
-def test_override_stops_replicas_outside_new_target() -> None:
-    """controller 7.1: U3, replicas of the current list are stopped. Those in the new list are not."""
-    driver = quiet({"t": [REASSIGNING]})
-    assert reassign(driver, 3, 4, 2) == [NONE]
-    assert assigned(driver.stored("t-0")) == ((3, 4, 2, 1), (4,), (1,))
-    assert stops(driver) == [(5, False), (6, False), (5, True), (6, True)]
-    assert driver.cluster.partitions.reassigning[0]
-
-
 @pytest.mark.parametrize("strict", [False, True])
 def test_override_sends_first_request_of_added_replica_as_new(strict: bool) -> None:
     """Found by the simulator, seed 200001: the removal of a replica sent the added one without ``is_new``. A broker
@@ -186,16 +119,6 @@ def test_override_sends_first_request_of_added_replica_as_new(strict: bool) -> N
     for request in driver.requests(LEADERSHIP):
         first.setdefault(request["broker"], request["partitions"]["t-0"]["is_new"])
     assert first == {1: False, 2: False, 3: strict}
-
-
-def test_cancellation_restores_origin() -> None:
-    """controller 7.5: null replicas cancel. The origin is a complete assignment, so phase B follows at once."""
-    driver = quiet({"t": [REASSIGNING]})
-    assert submit(driver, [(("t", 0), None)]) == [NONE]
-    assert assigned(driver.stored("t-0")) == ((1, 2, 3), (), ())
-    assert driver.stored("t-0").leader == 1
-    assert {broker for broker, _ in stops(driver)} == {4, 5, 6}
-    assert submit(driver, [(("t", 0), None)]) == [IDLE]
 
 
 @pytest.mark.parametrize("live", [ALL, (1, 2, 3, 4, 5)], ids=["all", "but one"])
@@ -219,22 +142,6 @@ def test_stale_leader_epoch_write_is_retried() -> None:
     assert {tuple(entry["isr"]) for entry in driver.entries(LEADERSHIP, "t-0").values()} == {(1, 3)}
 
 
-def test_partitions_are_reassigned_independently() -> None:
-    """controller 7.5: one request may succeed partially."""
-    driver = quiet({"t": [NOT_REASSIGNING, NOT_REASSIGNING, NOT_REASSIGNING], "u": [REASSIGNING]})
-    codes = submit(
-        driver,
-        [(("t", 2), (4, 5, 6)), (("nowhere", 0), (1,)), (("u", 0), None), (("t", 0), (1, 9)), (("t", 1), (3, 2, 1))],
-    )
-    assert codes == [NONE, UNKNOWN, NONE, INVALID, NONE]
-    lists = {view.topic + str(view.partition): assigned(driver.stored(f"{view.topic}-{view.partition}"))
-             for view in driver.cluster}  # fmt: skip
-    assert lists == {
-        "t0": ((1, 2, 3), (), ()), "t1": ((3, 2, 1), (), ()), "t2": ((4, 5, 6, 1, 2, 3), (4, 5, 6), (1, 2, 3)),
-        "u0": ((1, 2, 3), (), ()),
-    }  # fmt: skip
-
-
 @pytest.mark.parametrize("source", ["api", "storage"])
 def test_last_target_of_repeated_partition_is_used(source: str) -> None:
     """controller 7.5: one target a partition, the last one named."""
@@ -251,42 +158,12 @@ def test_last_target_of_repeated_partition_is_used(source: str) -> None:
 # -- 7.4 progress, 7.7 list
 
 
-def test_target_broker_startup_resumes_reassignment() -> None:
-    """controller 7.4: broker startup of a target broker (6.2 step 6)."""
-    driver = quiet({"t": [REASSIGNING, NOT_REASSIGNING]}, (1, 2, 3))
-    driver.cluster.partitions.reassigning[0] = 1
-    driver.start_brokers(5)
-    entry = driver.entries(LEADERSHIP, "t-0")[5]
-    assert (entry["leader_epoch"], entry["is_new"]) == (6, True)
-    assert state_of(driver.stored("t-1"))[2] == 5
-
-
 def test_startup_of_other_broker_does_not_resume_reassignment() -> None:
     """controller 6.2: only reassignments whose target contains a new broker."""
     driver = quiet({"t": [REASSIGNING]}, (1, 2))
     driver.cluster.partitions.reassigning[0] = 1
     driver.start_brokers(3)
     assert state_of(driver.stored("t-0"))[2] == 5
-
-
-@pytest.mark.parametrize("isr, reached", [((1, 2, 3), False), ((1, 4, 5, 6), True)], ids=["behind", "in sync"])
-def test_failover_resumes_reassignment(isr: tuple[int, ...], reached: bool, caplog: pytest.LogCaptureFixture) -> None:
-    """controller 3.2: step 8, resume reassignments: storage keeps adding and removing until B6."""
-    driver = elected({"t": [replace(REASSIGNING, isr=isr), NOT_REASSIGNING]}, ALL)
-    assert assigned(driver.stored("t-0")) == (((4, 5, 6), (), ()) if reached else assigned(driver.known("t-0")))
-    assert bool(driver.cluster.partitions.reassigning[0]) is not reached
-    assert driver.stored("t-0").leader_epoch > 5
-    assert driver.stored("t-1").leader_epoch == 5
-    assert refusals(caplog) == []
-
-
-def test_failover_starts_stored_reassignment() -> None:
-    """controller 3.2: step 8, the stored reassignment first."""
-    driver = standby({"t": [NOT_REASSIGNING, NOT_REASSIGNING]}, ALL)
-    driver.ensemble.request_reassignments(Targets.of([(("t", 1), (4, 5, 6))]))
-    driver.handle(Reelect())
-    assert [assigned(driver.stored(name))[1] for name in ("t-0", "t-1")] == [(), (4, 5, 6)]
-    assert driver.stored("t-1").leader_epoch == 6, "begun once"
 
 
 def test_list_reassignments() -> None:
@@ -303,21 +180,6 @@ def test_list_reassignments() -> None:
     assert listed() == ["t-1", "u-0"]
     assert listed(("u", 0), ("t", 0), ("nowhere", 3), ("t", 99)) == ["u-0"]
     assert listed(("t", 0)) == []
-
-
-# -- deletion
-
-
-def test_reassignment_halts_deletion() -> None:
-    """controller 7.1: phase 0 marks the topic ineligible for deletion, which matters once it is queued; 10.5."""
-    driver = standby({"t": [REASSIGNING]}, ALL)
-    driver.ensemble.mark_for_deletion(["t"])
-    driver.handle(Reelect())
-    topics = driver.cluster.topics
-    assert (topics.deleting.tolist(), topics.deletion_started.tolist()) == ([1], [0])
-    assert topics.deletion_halted.tolist() == [1]
-    catch_up(driver, (1, 4, 5, 6))
-    assert (driver.known("t-0").replicas, topics.deletion_started.tolist()) == ((4, 5, 6), [1])
 
 
 # -- targets that cannot lead

@@ -1,4 +1,4 @@
-"""Reassignment requested by AlterPartitionReassignments (``controller.md`` section 7.5)."""
+"""Reassignment requested by AlterPartitionReassignments, or stored by an operator (``controller.md`` 7.5 and 7.6)."""
 
 from __future__ import annotations
 
@@ -7,15 +7,18 @@ import pytest
 from kframe.errors import ErrorCode
 from kframe.model.tables import Targets
 from kframe.ports.store_requests import ReadReassignments
-from kframe.testing.clusters import PartitionSpec
 from tests.core.driver import assigned, quiet
 from tests.core.reassignments import (
     IDLE,
     INVALID,
     NONE,
     NOT_REASSIGNING,
+    REASSIGNING,
     UNKNOWN,
+    catch_up,
     reassign,
+    store_reassignments,
+    stored_targets,
     submit,
 )
 
@@ -59,13 +62,6 @@ def test_unknown_partition_returns_error(topic: str, partition: int) -> None:
     assert submit(driver, [((topic, partition), (4, 5))]) == [UNKNOWN]
 
 
-def test_partition_without_state_returns_unknown_server_error() -> None:
-    """controller 7.5: an error of the reassignment itself is an unknown server error. The controller continues."""
-    driver = quiet({"t": [PartitionSpec((1, 2)), NOT_REASSIGNING]})
-    assert submit(driver, [(("t", 0), (3, 4)), (("t", 1), (4, 5, 6))]) == [ErrorCode.UNKNOWN_SERVER_ERROR, NONE]
-    assert driver.controller.active
-
-
 def test_request_overrides_stored_reassignment() -> None:
     """controller 7.5: entries of accepted partitions are removed from the stored reassignment."""
     driver = quiet({"t": [NOT_REASSIGNING, NOT_REASSIGNING]})
@@ -74,3 +70,22 @@ def test_request_overrides_stored_reassignment() -> None:
     remaining = driver.store.perform(ReadReassignments())
     assert remaining is not None
     assert (remaining.names, remaining.partition.tolist()) == (("t",), [1])
+
+
+def test_stored_target_is_not_validated() -> None:
+    """controller 7.6: reassignTo(target) without validating liveness. The record stays until the target is reached."""
+    driver = quiet({"t": [NOT_REASSIGNING, NOT_REASSIGNING]})
+    store_reassignments(driver, [(("t", 0), (99, 1)), (("t", 1), (4, 5, 6))])
+    assert assigned(driver.stored("t-0")) == ((99, 1, 2, 3), (99,), (2, 3))
+    assert assigned(driver.stored("t-1")) == ((4, 5, 6, 1, 2, 3), (4, 5, 6), (1, 2, 3))
+    assert stored_targets(driver).keys() == {"t-0", "t-1"}
+
+
+def test_other_stored_target_is_retained() -> None:
+    """controller 7.1: B7, a record with another target is not removed."""
+    driver = quiet({"t": [REASSIGNING]})
+    driver.cluster.partitions.reassigning[0] = 1
+    driver.ensemble.request_reassignments(Targets.of([(("t", 0), (4, 6))]))
+    catch_up(driver, (1, 4, 5, 6))
+    assert driver.known("t-0").replicas == (4, 5, 6)
+    assert stored_targets(driver).keys() == {"t-0"}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -13,8 +11,6 @@ from kframe.core.topics.replica_assignment import (
     Assignments,
     assign,
     current,
-    is_complete,
-    is_reassigning,
     reassigned_to,
 )
 from kframe.model.columns import Ragged
@@ -65,49 +61,11 @@ def test_reassigned_to_lists_target_then_origin(start: PartitionSpec, target: tu
     assert as_lists(driver, reassigned_to(driver.context, driver.rows("t-0"), target_lists(driver, target))) == expected
 
 
-def test_bulk_assignment_equals_single_assignments() -> None:
-    """controller 4: reassignTo of many partitions."""
-    driver = quiet({"t": [start for _, start, _, _ in TABLE]}, ALL)
-    rows = np.arange(len(TABLE), dtype=np.int32)
-    together = reassigned_to(driver.context, rows, target_lists(driver, *(target for _, _, target, _ in TABLE)))
-    assert [as_lists(driver, together, i) for i in range(len(TABLE))] == [expected for *_, expected in TABLE]
-
-
 def test_repeated_broker_counts_once() -> None:
     """controller 4: reassignTo makes distinct any broker that storage lists twice (7.6: storage is not validated)."""
     driver = quiet({"t": [RESTED]}, ALL)
     changed = reassigned_to(driver.context, driver.rows("t-0"), target_lists(driver, (4, 4, 1)))
     assert as_lists(driver, changed) == ((4, 1, 2, 3), (4,), (2, 3))
-
-
-@pytest.mark.parametrize(
-    "spec, origin, target, moving",
-    [
-        (RESTED, (1, 2, 3), (1, 2, 3), False),
-        (MOVING, (1, 2, 3), (4, 5, 6), True),
-        (OVERLAP, (3, 2, 1), (3, 4, 2), True),
-    ],
-    ids=["rested", "moving", "overlap"],
-)
-def test_origin_and_target(spec: PartitionSpec, origin: tuple[int, ...], target: tuple[int, ...], moving: bool) -> None:
-    """controller 4: origin is replicas minus adding, target is replicas minus removing, in the order of replicas."""
-    driver = quiet({"t": [spec]}, ALL)
-    rows = driver.rows("t-0")
-    now = current(driver.cluster.partitions, rows)
-    assert as_lists(driver, now.origin())[0] == origin
-    assert as_lists(driver, now.target())[0] == target
-    assert as_lists(driver, now.reached()) == (target, (), ())
-    assert is_reassigning(driver.context, rows).tolist() == [moving]
-
-
-@pytest.mark.parametrize(
-    "isr, complete",
-    [((1, 2, 3), False), ((1, 4, 5, 6), True), ((6, 5, 4), True), ((4, 5), False), ((), False)],
-)
-def test_is_complete_requires_whole_target_in_isr(isr: tuple[int, ...], complete: bool) -> None:
-    """controller 7.1: complete if the target is a subset of the ISR; 7.4: its brokers need not be live."""
-    driver = quiet({"t": [replace(MOVING, isr=isr)]}, (1, 2))
-    assert is_complete(driver.context, driver.rows("t-0")).tolist() == [complete]
 
 
 distinct = st.lists(st.sampled_from(ALL), min_size=1, max_size=6, unique=True).map(tuple)

@@ -16,8 +16,6 @@ from kframe.model.ids import EPOCH_DURING_DELETE, NO_EPOCH, NO_LEADER
 from kframe.model.requests import BrokerRows, ControlRequests
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
 
-NO_INDEXES = np.empty(0, np.int32)
-
 
 def three_topics() -> ClusterState:
     """Brokers 1, 2 and 3 are registered; broker 4 is not. Topic ``a`` has two partitions with a leader, ``b`` has one.
@@ -59,24 +57,6 @@ def table(cluster: ClusterState, rows: BrokerRows) -> dict[int, list[str]]:
 
 def requests_to(cluster: ClusterState, requests: ControlRequests, api: Api) -> list[Request]:
     return [request for request in describe_requests(cluster, requests) if request["api"] == api]
-
-
-def test_empty_batch_has_no_requests() -> None:
-    requests = close(RequestBatch(three_topics()))
-    assert requests.empty
-    assert (requests.controller_id, requests.controller_epoch) == (1000, 7)
-
-
-def test_leader_and_isr_adds_metadata_for_all_brokers() -> None:
-    """Every LeaderAndIsr also sends UpdateMetadata to every registered broker, even without any leader or replica."""
-    cluster = three_topics()
-    batch = RequestBatch(cluster)
-    batch.add_leader_and_isr(brokers(cluster, 1), row_array(0), row_array(0), is_new=False)
-    batch.add_leader_and_isr(NO_INDEXES, NO_INDEXES, row_array(2), is_new=False)
-    requests = close(batch)
-    assert table(cluster, requests.leader_and_isr) == {1: ["a-0"]}
-    assert cluster.brokers.ids_of(requests.metadata_brokers) == [1, 2, 3]
-    assert requests.metadata_rows.tolist() == [0, 2]
 
 
 def test_is_new_stays_set() -> None:
@@ -126,55 +106,6 @@ def test_only_registered_brokers_receive_requests() -> None:
     assert table(cluster, requests.stop_replica) == {2: ["a-1"]}
     assert requests.stop_leader_epoch.tolist() == [5]
     assert cluster.brokers.ids_of(requests.metadata_brokers) == [2, 3]
-
-
-def test_batch_for_dead_brokers_is_empty() -> None:
-    cluster = three_topics()
-    batch = RequestBatch(cluster)
-    batch.add_stop_replica(brokers(cluster, 4), row_array(0), delete=True)
-    assert close(batch).empty
-
-
-def test_shutting_down_brokers_receive_requests() -> None:
-    cluster = three_topics()
-    cluster.brokers.shutting_down[brokers(cluster, 2)] = 1
-    batch = RequestBatch(cluster)
-    batch.add_leader_and_isr(brokers(cluster, 2), row_array(0), row_array(0), is_new=False)
-    requests = close(batch)
-    assert table(cluster, requests.leader_and_isr) == {2: ["a-0"]}
-    assert cluster.brokers.ids_of(requests.metadata_brokers) == [1, 2, 3]
-
-
-def test_metadata_has_each_partition_with_state_once() -> None:
-    cluster = three_topics()
-    batch = RequestBatch(cluster)
-    batch.add_metadata(brokers(cluster, 3), row_array(2, 3))
-    batch.add_metadata(brokers(cluster, 1), row_array(0, 2))
-    requests = close(batch)
-    assert cluster.brokers.ids_of(requests.metadata_brokers) == [1, 3]
-    assert requests.metadata_rows.tolist() == [0, 2]
-
-
-def test_metadata_without_partitions_has_registered_brokers() -> None:
-    cluster = three_topics()
-    batch = RequestBatch(cluster)
-    batch.add_metadata(brokers(cluster, 2), NO_INDEXES)
-    requests = close(batch)
-    assert not requests.empty
-    (request,) = requests_to(cluster, requests, Api.UPDATE_METADATA)
-    assert (request["broker"], request["live_brokers"], request["partitions"]) == (2, [1, 2, 3], {})
-
-
-def test_all_brokers_receive_same_metadata() -> None:
-    cluster = three_topics()
-    batch = RequestBatch(cluster)
-    batch.add_metadata(brokers(cluster, 1), row_array(0))
-    batch.add_metadata(brokers(cluster, 2), row_array(2))
-    recipients = requests_to(cluster, close(batch), Api.UPDATE_METADATA)
-    assert [(request["broker"], list(request["partitions"])) for request in recipients] == [
-        (1, ["a-0", "b-0"]),
-        (2, ["a-0", "b-0"]),
-    ]
 
 
 def test_columns_are_read_when_batch_is_sent() -> None:

@@ -4,29 +4,25 @@ from __future__ import annotations
 
 import pytest
 
-from kframe.embedded import Api
 from kframe.errors import ErrorCode
 from kframe.model.events import (
     BrokersChanged,
+    DeletionsMarked,
     Reelect,
-    TopicsChanged,
 )
-from kframe.model.ids import EPOCH_DURING_DELETE, LEADER_DURING_DELETE, NO_BROKER_EPOCH, PartitionState, ReplicaState
+from kframe.model.ids import NO_BROKER_EPOCH, ReplicaState
 from kframe.ports.store_requests import (
-    CreateTopics,
     DeleteTopics,
-    DropDeletions,
     QueueDeletions,
     ReadDeletions,
     ReadTopicNames,
 )
-from kframe.testing.clusters import PartitionSpec, healthy, small_table
+from kframe.testing.clusters import PartitionSpec, healthy
 from tests.core.deletion import (
     ALL,
     BEGUN,
     DONE,
     HALTED,
-    INELIGIBLE,
     NONE,
     QUEUED,
     STARTED,
@@ -38,21 +34,10 @@ from tests.core.deletion import (
     states,
     stops,
 )
-from tests.core.driver import quiet, standby, state_of
+from tests.core.driver import quiet, standby
 from tests.core.reassignments import reassign
 
 # -- from the mark to completion
-
-
-def test_partitions_become_non_existent_and_are_announced() -> None:
-    """controller 10.3: partitions Offline, then NonExistent. UpdateMetadata with leader -2 to all brokers."""
-    driver = make_driver()
-    mark(driver, "t")
-    assert [driver.known(name).state for name in ("t-0", "t-1")] == [PartitionState.NON_EXISTENT] * 2
-    assert flags(driver) == {QUEUED, BEGUN}
-    metadata = driver.entries(Api.UPDATE_METADATA, "t-0")
-    assert {broker: entry["leader"] for broker, entry in metadata.items()} == dict.fromkeys(ALL, LEADER_DURING_DELETE)
-    assert [sorted({request["api"] for request in batch}) for batch in driver.batches[:1]] == [[Api.UPDATE_METADATA]]
 
 
 def test_partitions_of_deleted_topics_do_not_count_as_offline() -> None:
@@ -62,68 +47,6 @@ def test_partitions_of_deleted_topics_do_not_count_as_offline() -> None:
     assert driver.controller.gauges()["OfflinePartitionsCount"] == 2
     mark(driver, "t")
     assert driver.controller.gauges()["OfflinePartitionsCount"] == 1
-
-
-def test_replicas_are_stopped_then_deleted() -> None:
-    """controller 10.3: StopReplica without delete, then with it and leader epoch -2, in separate batches."""
-    driver = make_driver()
-    mark(driver, "t")
-    assert stops(driver, "t-0") == [
-        (1, False, EPOCH_DURING_DELETE), (2, False, EPOCH_DURING_DELETE),
-        (1, True, EPOCH_DURING_DELETE), (2, True, EPOCH_DURING_DELETE),
-    ]  # fmt: skip
-    assert states(driver, "t-0") == {1: STARTED, 2: STARTED}
-    assert driver.recipients(Api.LEADER_AND_ISR, "t-0") == [], "no LeaderAndIsr for a topic that is queued"
-    assert stops(driver, "kept-0") == []
-
-
-def test_deletion_shrinks_isr_in_storage() -> None:
-    """controller 10.3: retry list to OfflineReplica, ISR shrunk in storage, the last member stays."""
-    driver = make_driver()
-    mark(driver, "t")
-    assert state_of(driver.stored("t-0")) == (-1, (2,), 2)
-
-
-def test_topic_is_deleted_after_all_replicas_confirm() -> None:
-    """controller 10.4: completion, replicas NonExistent. Topic, settings and mark deleted from storage, then memory."""
-    driver = make_driver()
-    mark(driver, "t")
-    driver.forget()
-    confirm(driver, 1, "t-0", "t-1")
-    assert states(driver, "t-0") == {1: DONE, 2: STARTED}
-    confirm(driver, 2, "t-1")
-    assert not is_deleted(driver)
-    assert (driver.batches, len(driver.performed(DeleteTopics))) == ([], 0)
-    confirm(driver, 2, "t-0")
-    assert is_deleted(driver)
-    assert driver.batches == [], "no final UpdateMetadata is needed"
-    assert len(driver.performed(DeleteTopics)) == 1
-    assert driver.cluster.row("t", 0) is None
-    assert [view.topic for view in driver.cluster] == ["kept"]
-
-
-def test_deleted_topic_can_be_created_again() -> None:
-    """controller 4: removeTopic drops the topic from every structure."""
-    driver = make_driver()
-    mark(driver, "t")
-    for broker in (1, 2):
-        confirm(driver, broker, "t-0", "t-1")
-    driver.store.perform(CreateTopics(small_table({"t": [(3,)]}), ({},)))
-    driver.handle(TopicsChanged())
-    assert (driver.known("t-0").replicas, driver.known("t-0").leader, flags(driver)) == ((3,), 3, set())
-
-
-def test_topics_are_deleted_together() -> None:
-    """controller 10.2: batched, one announcement and one round of requests for all."""
-    driver = quiet({"a": [healthy(1, 2)], "b": [healthy(2, 1)], "c": [healthy(3)]})
-    mark(driver, "a", "b")
-    (first, *_) = driver.batches
-    assert {name for request in first for name in request["partitions"]} == {"a-0", "b-0"}
-    confirm(driver, 1, "a-0", "b-0")
-    confirm(driver, 2, "a-0", "b-0")
-    assert is_deleted(driver, "a")
-    assert is_deleted(driver, "b")
-    assert not is_deleted(driver, "c")
 
 
 def test_topic_without_partitions_is_deleted_immediately() -> None:
@@ -143,14 +66,6 @@ def test_deletion_marks_of_unknown_topics_are_removed() -> None:
     assert (driver.store.perform(ReadDeletions()), driver.batches) == (frozenset(), [])
 
 
-def test_disabled_deletion_removes_marks() -> None:
-    """controller 10.1: delete.topic.enable=false, the marks go and the topics stay."""
-    driver = make_driver(delete_topic_enable=False)
-    mark(driver, "t", "nowhere")
-    assert (driver.store.perform(ReadDeletions()), driver.batches, flags(driver)) == (frozenset(), [], set())
-    assert driver.performed(DropDeletions)
-
-
 def test_reassignment_does_not_halt_newly_marked_topic() -> None:
     """controller 10.1: ineligible only affects topics already queued. On the first event it is a no-op."""
     moving = PartitionSpec((3, 1), 1, (1,), adding_replicas=(3,), removing_replicas=(1,))
@@ -161,30 +76,6 @@ def test_reassignment_does_not_halt_newly_marked_topic() -> None:
 
 
 # -- halted and resumed deletions
-
-
-def test_dead_broker_halts_topic_while_others_delete() -> None:
-    """controller 10.3: offline replicas DeletionIneligible, the topic is halted. Online replicas are deleted."""
-    driver = make_driver((1, 3))
-    mark(driver, "t")
-    assert states(driver, "t-0") == {1: STARTED, 2: INELIGIBLE}
-    assert flags(driver) == {QUEUED, BEGUN, HALTED}
-    confirm(driver, 1, "t-0", "t-1")
-    assert states(driver, "t-0")[1] is DONE
-    assert not is_deleted(driver)
-
-
-def test_broker_startup_resumes_deletion() -> None:
-    """controller 10.5: broker start with a replica of the topic resumes it. Deleted replicas are not deleted again."""
-    driver = make_driver((1, 3))
-    mark(driver, "t")
-    confirm(driver, 1, "t-0", "t-1")
-    driver.forget()
-    driver.start_brokers(2)
-    assert states(driver, "t-0") == {1: DONE, 2: STARTED}
-    assert {broker for broker, delete, _ in stops(driver, "t-0") if delete} == {2}
-    confirm(driver, 2, "t-0", "t-1")
-    assert is_deleted(driver)
 
 
 def test_startup_of_other_broker_does_not_resume_deletion() -> None:
@@ -218,22 +109,6 @@ def test_stop_replica_error_halts_deletion(
     driver.forget()
     driver.bounce_brokers(1)
     confirm(driver, 1, *(name for name, state in replica_states.items() if state is not DONE))
-    assert is_deleted(driver)
-
-
-def test_broker_failure_during_deletion_halts_topic() -> None:
-    """controller 6.3: step 4, replicas of queued topics that go offline have failed."""
-    driver = make_driver()
-    mark(driver, "t")
-    driver.forget()
-    driver.fail_brokers(2)
-    assert flags(driver) == {QUEUED, BEGUN, HALTED}
-    assert states(driver, "t-0") == {1: STARTED, 2: INELIGIBLE}
-    assert {request["api"] for batch in driver.batches for request in batch if "t-0" in request["partitions"]} == set()
-    confirm(driver, 1, "t-0", "t-1")
-    assert states(driver, "t-0")[1] is DONE
-    driver.start_brokers(2)
-    confirm(driver, 2, "t-0", "t-1")
     assert is_deleted(driver)
 
 
@@ -281,11 +156,15 @@ def test_failover_completes_deletion_of_empty_topic() -> None:
     assert driver.store.perform(ReadTopicNames()) == {"kept"}
 
 
-def test_failover_with_deletion_disabled_removes_marks() -> None:
-    """controller 10.1: delete.topic.enable=false, at failover too."""
+@pytest.mark.parametrize("at_failover", [False, True])
+def test_disabled_deletion_removes_marks(at_failover: bool) -> None:
+    """controller 10.1: delete.topic.enable=false, the marks go and the topics stay."""
     driver = standby({"t": [healthy(1)]}, ALL, delete_topic_enable=False)
+    if not at_failover:
+        driver.handle(Reelect())
+        driver.forget()
     driver.ensemble.mark_for_deletion(["t"])
-    driver.handle(Reelect())
+    driver.handle(Reelect() if at_failover else DeletionsMarked())
     assert (flags(driver), driver.store.perform(ReadDeletions())) == (set(), frozenset())
 
 

@@ -19,11 +19,10 @@ from kframe.model.events import (
     ElectionType,
     ReassignmentRequested,
     RebalanceLeaders,
-    TopicModified,
 )
 from kframe.model.tables import Targets
-from kframe.ports.store_requests import ReadDeletions, ReadTopics, WriteStates
-from kframe.testing.clusters import PartitionSpec, healthy, small_table
+from kframe.ports.store_requests import ReadDeletions, WriteStates
+from kframe.testing.clusters import PartitionSpec, healthy
 from tests.core.deletion import (
     ALL,
     NONE,
@@ -78,15 +77,6 @@ def test_broker_failure_does_not_elect_for_deleting_topic() -> None:
     driver.fail_brokers(2)
     assert (driver.stored("t-0").leader, driver.stored("kept-0").leader) == (2, 1)
     assert driver.recipients(Api.LEADER_AND_ISR, "t-0") == []
-
-
-def test_added_partitions_of_deleting_topic_are_reverted() -> None:
-    """controller 9.3: topic queued for deletion. The record is written back without the added partitions."""
-    driver = queued()
-    driver.write_topics(small_table({"t": [(1, 2), (3,)]}))
-    driver.handle(TopicModified("t"))
-    assert driver.store.perform(ReadTopics(("t",))).partition_counts.tolist() == [1]
-    assert driver.cluster.row("t", 1) is None
 
 
 # -- DeleteTopics

@@ -23,7 +23,6 @@ from kframe.ports.store_requests import (
     CreateTopics,
     DeleteTopics,
     ReadTopics,
-    WriteAssignments,
     WriteStates,
 )
 from kframe.testing.clusters import PartitionSpec, healthy, small_table
@@ -63,14 +62,6 @@ def test_new_topics_come_online() -> None:
     assert {broker: entry["is_new"] for broker, entry in recipients.items()} == {1: True, 2: True}
     assert driver.recipients(Api.UPDATE_METADATA, "new-0") == [1, 2, 3]
     assert driver.recipients(Api.LEADER_AND_ISR, "t-0") == []
-
-
-def test_new_partitions_are_sent_in_one_batch() -> None:
-    """controller 9.2: four bulk calls. Only the transition of partitions to Online sends requests."""
-    driver = quiet({}, (1, 2, 3))
-    create(driver, {"new": [(1, 2), (2, 3)], "more": [(3,)]})
-    assert len(driver.batches) == 1
-    assert sorted(driver.written()[0]) == ["more-0", "new-0", "new-1"]
 
 
 def test_offline_replicas_of_new_partitions_become_online() -> None:
@@ -122,15 +113,6 @@ def test_topic_recreated_between_reads_is_unchanged() -> None:
     driver.create_topics({"u": [(2,)]})
     driver.follow()
     assert {view.topic for view in driver.cluster} == {"u", "kept"}
-
-
-def test_unchanged_topics_have_no_effect() -> None:
-    """controller 9.1: the watch is armed again, nothing else."""
-    driver = quiet({"t": [healthy(1)]}, (1,))
-    driver.handle(TopicsChanged())
-    assert (driver.batches, driver.writes()) == ([], [])
-    create(driver, {"u": [(1,)]})
-    assert driver.stored("u-0").leader == 1
 
 
 def test_topic_created_with_reassignment_is_reassigning() -> None:
@@ -307,12 +289,3 @@ def test_storage_failure_during_topic_creation_resigns() -> None:
     driver.handle(TopicsChanged())
     assert not driver.controller.active
     assert driver.requests(Api.LEADER_AND_ISR) == []
-
-
-def test_create_partitions_writes_topic_once() -> None:
-    """wire 11: one conditional write of the whole topic."""
-    driver = quiet({"t": [healthy(1, 2)]}, (1, 2, 3))
-    driver.ask(CreatePartitionsRequested((NewPartitions("t", 4),), 1_000, token=1))
-    assert len(driver.performed(WriteAssignments)) == 1
-    driver.follow()
-    assert len(driver.batches) == 1, "the watch on our own write finds nothing new"

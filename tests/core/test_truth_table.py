@@ -1,4 +1,4 @@
-"""The truth table of the elections (``elections.md`` section 5) through the whole engine, row by row.
+"""The truth table of the elections (``elections.md`` section 5) and further rows through the whole engine.
 
 Each row is a cluster before an election, with the event that triggers it. Where no event exists, the operation runs
 directly. Broker 9 has no replicas: its start makes the controller elect leaders of offline partitions.
@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from inspect import isroutine
 from typing import Final, TypeAlias
 
-import numpy as np
 import pytest
 
 from kframe import kernels
 from kframe.core.selectors.kafka_selectors import ControlledShutdown082
 from kframe.core.selectors.leader_selection import FaultKind, Selection
 from kframe.core.state_machines import leader_election, partition_state_machine
+from kframe.core.state_machines.leader_election import Strategy
 from kframe.embedded import Api
 from kframe.errors import ErrorCode
 from kframe.model.events import (
@@ -25,8 +25,9 @@ from kframe.model.events import (
     ElectionType,
 )
 from kframe.model.ids import NO_BROKER_EPOCH, ElectionKind, PartitionState, ReplicaFlag
-from kframe.testing.clusters import PartitionSpec, cluster_of
-from tests.core.driver import Driver, state_of
+from kframe.ports.store_requests import WriteStates
+from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
+from tests.core.driver import Driver, active, state_of
 from verification import reference
 
 Brokers: TypeAlias = tuple[int, ...]
@@ -87,6 +88,16 @@ TABLE: Final = (
     Row(24, "shutdown of 2", (2, 4), (2,), (2, 4), None, leader=2),
     Row(25, "shutdown of 2", (2, 4), (2, 4), (2, 4), None, leader=2, shutting_down=(4,)),
     Row(26, "shutdown of 2", (2, 4, 6), (6, 2, 4), (2, 6), (6, (6, 4), 5), (2, 6), leader=2),
+    # Combinations of rules that the table of the page does not have.
+    Row(28, "initial", (2, 4), None, (2, 4), (4, (4,), 0), (4,), offline_dir=(2,)),
+    Row(29, "offline", (2, 4, 6), (), (4, 6), (4, (4,), 5), (4, 6), recovery=(0, 1), config=UNCLEAN, unclean=1),
+    Row(30, "offline", (2, 4), (2,), (2, 4), (4, (4,), 5), (4,), offline_dir=(2,), recovery=(0, 1), config=UNCLEAN,
+        unclean=1),
+    Row(31, "offline", (2, 4), (2, 4), (4,), (4, (4,), 5), (4,), config=UNCLEAN),
+    Row(32, "admin unclean", (2, 4), (2,), (4,), (4, (4,), 5), (4,), recovery=(0, 1), unclean=1),
+    Row(33, "reassign", (2, 4), (2, 4), (4,), (4, (2, 4), 5), (4,), recovery=(1, 1)),
+    Row(34, "preferred", (2, 4), (2, 4), (2, 4), (2, (2, 4), 5), (2, 4), leader=4, recovery=(1, 1)),
+    Row(35, "shutdown of 2", (2, 4), (2, 4), (2, 4), (4, (4,), 5), (2, 4), leader=2, recovery=(1, 1)),
 )  # fmt: skip
 
 
@@ -115,12 +126,13 @@ def hold(driver: Driver, strategy: str) -> None:
         case "shutdown of 2":
             driver.handle(ControlledShutdownRequested(2, NO_BROKER_EPOCH, token=1))
         case "reassign":
-            rows = driver.rows("t-0")
-            driver.run(
-                partition_state_machine.transition(
-                    driver.context, rows, PartitionState.ONLINE, leader_election.REASSIGN
-                )
-            )
+            elect(driver, leader_election.REASSIGN)
+
+
+def elect(driver: Driver, strategy: Strategy) -> None:
+    """Elect a leader of t-0 outside of any event."""
+    rows = driver.rows("t-0")
+    driver.run(partition_state_machine.transition(driver.context, rows, PartitionState.ONLINE, strategy))
 
 
 @pytest.fixture(params=["compiled", "reference"])
@@ -151,56 +163,49 @@ def test_election_equals_truth_table(row: Row) -> None:
         row.strategy == "initial"
     ] * len(row.recipients)
     assert driver.context.counters["UncleanLeaderElectionsPerSec"] == row.unclean
+    if row.strategy == "preferred":
+        code = ErrorCode.NONE if row.elected else ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
+        assert driver.replies[1].codes.tolist() == [code]
+    if row.strategy == "shutdown of 2":
+        assert driver.replies[1].remaining.tolist() == ([] if row.elected else [0])
 
 
-def test_row_27_violates_safety_rules_and_is_replaced() -> None:
+@pytest.mark.parametrize(
+    "row, faults",
+    [
+        (Row(27, "shutdown of 2", (2, 4, 6), (4, 2, 6), (2, 6), (6, (4, 6), 5), (2, 6), leader=2), 1),
+        (Row(0, "shutdown of 2", (2, 4, 6), (6, 2, 4), (2, 4, 6), (6, (6, 4), 5), (2, 4, 6), leader=2), 0),
+    ],
+    ids=["row 27: the head of the ISR is dead", "the head of the ISR is live"],
+)
+def test_0_8_2_rule_elects_head_of_isr_unless_dead(row: Row, faults: int) -> None:
     """elections 5: row 27, where the 0.8.2 rule elects a dead broker.
+    elections 3.1: controlled shutdown by the head of the new ISR.
 
-    The built-in rule replaces the choice of that selector, and the fault is counted.
+    The built-in rule replaces the choice of a dead broker, and the fault is counted.
     """
     selection = Selection({ElectionKind.CONTROLLED_SHUTDOWN: ControlledShutdown082()})
-    row = Row(27, "shutdown of 2", (2, 4, 6), (4, 2, 6), (2, 6), (6, (4, 6), 5), (2, 6), leader=2)
     driver = driver_of(row, selection)
     hold(driver, row.strategy)
     assert state_of(driver.stored("t-0")) == row.elected
     assert driver.recipients(Api.LEADER_AND_ISR, "t-0") == list(row.recipients)
-    assert selection.faults == {("controlled-shutdown-0.8.2", FaultKind.NOT_ELIGIBLE): 1}
+    assert selection.faults[("controlled-shutdown-0.8.2", FaultKind.NOT_ELIGIBLE)] == faults
 
 
-def test_0_8_2_rule_elects_in_isr_order() -> None:
-    """elections 3.1: controlled shutdown by the head of the new ISR."""
-    selection = Selection({ElectionKind.CONTROLLED_SHUTDOWN: ControlledShutdown082()})
-    row = Row(0, "shutdown of 2", (2, 4, 6), (6, 2, 4), (2, 4, 6), (6, (6, 4), 5), leader=2)
-    driver = driver_of(row, selection)
-    hold(driver, row.strategy)
-    assert state_of(driver.stored("t-0")) == row.elected
-    assert not selection.faults
+def test_rejected_unclean_election_is_counted_on_retry() -> None:
+    """elections 3: the meter is marked before the write succeeds."""
+    driver = active(PartitionSpec((1, 9), 9, (9,)), config=UNCLEAN)
+    driver.before(WriteStates, lambda: driver.ensemble.write_state("t", 0, leader_epoch=3))
+    elect(driver, leader_election.OFFLINE)
+    assert state_of(driver.stored("t-0")) == (1, (1,), 4)
+    assert driver.context.counters["UncleanLeaderElectionsPerSec"] == 2
 
 
 @pytest.mark.parametrize(
-    "row, code",
-    [(row, ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE if row.elected is None else ErrorCode.NONE)
-     for row in TABLE if row.strategy == "preferred"],
-    ids=lambda value: f"row {value.number}" if isinstance(value, Row) else value.name,
-)  # fmt: skip
-def test_election_response_has_code_of_truth_table(row: Row, code: ErrorCode) -> None:
-    """elections 4: no eligible replica."""
-    driver = driver_of(row)
-    hold(driver, row.strategy)
-    response = driver.replies[1]
-    assert (response.rows.tolist(), response.codes.tolist(), response.unknown) == ([0], [code], ())
-
-
-@pytest.mark.parametrize("row", [row for row in TABLE if row.strategy == "shutdown of 2"], ids=lambda row: row.number)
-def test_controlled_shutdown_response_has_remaining_leaders(row: Row) -> None:
-    """elections 4: leaders that remain."""
-    driver = driver_of(row)
-    hold(driver, row.strategy)
-    response = driver.replies[1]
-    remaining = np.array([] if row.elected else [0], np.int32)
-    assert response.error is ErrorCode.NONE
-    assert response.remaining.tolist() == remaining.tolist()
-
-
-def test_truth_table_is_complete() -> None:
-    assert [row.number for row in TABLE] == list(range(1, 27))
+    "strategy", [leader_election.PREFERRED, leader_election.REASSIGN], ids=["preferred", "reassign"]
+)
+def test_strategy_elects_without_checking_current_leader(strategy: Strategy) -> None:
+    """elections 3: preferred and reassign do not check the present leader."""
+    driver = active(healthy(1, 2, leader_epoch=5))
+    elect(driver, strategy)
+    assert state_of(driver.stored("t-0")) == (1, (1, 2), 6)

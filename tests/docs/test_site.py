@@ -10,8 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from docs.generate.links import SOURCE, site_links
-from docs.generate.navigation import add_navigation
+from docs.generate.links import SOURCE
 from tests.architecture.source import ROOT, tracked_files
 from tests.docs.site import SitePage, read_site
 
@@ -57,31 +56,3 @@ def test_every_link_resolves(site: dict[Path, SitePage]) -> None:
     assert len(links) > 1000
     problems = [(page.name, target, problem(page, target, site)) for page, target in links]
     assert [entry for entry in problems if entry[2]] == []
-
-
-@pytest.mark.parametrize(
-    "text, expected",
-    [
-        ("[a](../../README.md)", f"[a]({SOURCE}/blob/main/README.md)"),
-        ("[a](../../deploy/)", f"[a]({SOURCE}/tree/main/deploy)"),
-        ("[a](../../README.md#performance)", f"[a]({SOURCE}/blob/main/README.md#performance)"),
-        ("[a](../README.md)", "[a](../index.md)"),
-        ("[a](live.md#options)", "[a](live.md#options)"),
-        ("[a](#options)", "[a](#options)"),
-        ("[live.md](live.md)", "[](live.md)"),
-        ("([live.md](live.md#options))", "([](live.md#options))"),
-        ("[CONTRIBUTING.md](../../CONTRIBUTING.md)", f"[CONTRIBUTING.md]({SOURCE}/blob/main/CONTRIBUTING.md)"),
-        ("[a](no-such-page.md)", "[a](no-such-page.md)"),
-        ("`[a](../../README.md)`", "`[a](../../README.md)`"),
-        ("```text\n[a](../../README.md)\n```\n", "```text\n[a](../../README.md)\n```\n"),
-    ],
-)
-def test_links_of_site(text: str, expected: str) -> None:
-    assert site_links(text, DOCS / "howto", DOCS) == expected
-
-
-def test_navigation_lists_pages_linked_by_readme() -> None:
-    text = "# Rules\n\n[a](wire.md), [b](elections.md), [c](../glossary.md)\n"
-    assert add_navigation(text, "reference/controller/README", DOCS).endswith(
-        "\n```{toctree}\n:hidden:\n\nwire\nelections\n```\n"
-    )

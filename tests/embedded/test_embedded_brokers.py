@@ -7,10 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from kframe.core.state.stored_states import apply
 from kframe.embedded import SILENT, Api, EmbeddedBrokers, VirtualClock
 from kframe.errors import ErrorCode, InputError
-from kframe.model.cluster import ClusterState
 from kframe.model.events import (
     Event,
     LeaderAndIsrResponseReceived,
@@ -18,7 +16,7 @@ from kframe.model.events import (
     TopicPartition,
     UpdateMetadataResponseReceived,
 )
-from kframe.testing.clusters import StateSpec, change_of, cluster_of, healthy, requests_of
+from kframe.testing.clusters import cluster_of, healthy, requests_of
 
 NO_INDEXES = np.empty(0, np.int32)
 NONE, STORAGE, STALE = ErrorCode.NONE, ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.STALE_CONTROLLER_EPOCH
@@ -119,20 +117,6 @@ def test_configured_responses(
         UpdateMetadataResponseReceived(2, metadata),
         led(1, NONE),
     ]
-
-
-def test_dead_log_dir_returns_storage_error_to_leader_and_isr(harness: Harness) -> None:
-    harness.brokers.fail_log_dir(3, ["t-1"])
-    harness.lead(3, *BOTH)
-    harness.update(3)
-    assert harness.notified == [led(3, NONE, ((("t", 1), STORAGE),)), UpdateMetadataResponseReceived(3, NONE)]
-
-
-def test_leader_and_isr_response_has_rows_of_the_request(harness: Harness) -> None:
-    harness.lead(2, "t-1", controller_epoch=3)
-    (response,) = harness.notified
-    assert isinstance(response, LeaderAndIsrResponseReceived)
-    assert (response.controller_epoch, response.rows.tolist()) == (3, [1])
 
 
 @pytest.mark.parametrize(
@@ -279,13 +263,6 @@ def test_new_registration_drops_requests_of_the_old_registration(harness: Harnes
     )
 
 
-def test_configured_responses_survive_reregistration(harness: Harness) -> None:
-    harness.brokers.respond_with(2, SILENT)
-    harness.connect(2)
-    harness.update(2)
-    assert (harness.received(), harness.notified) == ([(2, "UpdateMetadata", 1)], [])
-
-
 def test_close_drops_all_queues_and_timers(harness: Harness) -> None:
     harness.brokers.respond_with(2, SILENT)
     harness.update(2)
@@ -340,42 +317,3 @@ def test_batch_has_columns_at_time_of_send(harness: Harness) -> None:
     batch = requests_of(harness.cluster, leader_and_isr={1: ["t-0"], 2: ["t-0"]}, metadata=([2], ["t-0"]))
     harness.brokers.send(harness.cluster, batch)
     assert [request["partitions"]["t-0"]["leader"] for request in harness.brokers.take()] == [1, 1, 1]
-
-
-def test_requests_of_kafkas_own_controller_in_silent_broker_timeout() -> None:
-    """The requests of Apache Kafka 3.9.1's controller to broker 2 in the scenario silent-broker-timeout."""
-    harness = Harness()
-    cluster, brokers = harness.cluster, harness.brokers
-    brokers.respond_with(2, SILENT, Api.LEADER_AND_ISR)
-    brokers.disconnect(cluster, (2,))
-    cluster.brokers.unregister(cluster.brokers.index_of([3]))
-    store(cluster, {"t-0": StateSpec(1, (1, 2), 1, 0)})
-    batch = requests_of(cluster, leader_and_isr={1: ["t-0"], 2: ["t-0"]}, metadata=([1, 2], ["t-0"]))
-    brokers.send(cluster, batch)
-    to_lead = {
-        "broker": 2, "api": "LeaderAndIsr", "controller_epoch": 1, "live_leaders": [1],
-        "partitions": {"t-0": {
-            "leader": 1, "leader_epoch": 1, "isr": [1, 2], "partition_epoch": 1, "replicas": [1, 2, 3],
-            "adding_replicas": [], "removing_replicas": [], "is_new": False, "leader_recovery_state": 0}},
-    }  # fmt: skip
-    assert [request for request in brokers.take() if request["broker"] == 2] == [to_lead]
-    store(cluster, {"t-0": StateSpec(1, (1,), 1, 1)})
-    brokers.send(cluster, requests_of(cluster, metadata=([1, 2], ["t-0"])))
-    assert [request for request in brokers.take() if request["broker"] == 2] == []
-    harness.clock.advance(33)
-    assert brokers.take() == [to_lead]
-    brokers.respond_with(2, "NONE", Api.LEADER_AND_ISR)
-    assert brokers.take() == [
-        {
-            "broker": 2, "api": "UpdateMetadata", "controller_epoch": 1, "live_brokers": [1, 2],
-            "partitions": {"t-0": {"leader": 1, "leader_epoch": 1, "isr": isr, "partition_epoch": partition_epoch,
-                                   "replicas": [1, 2, 3], "offline_replicas": [3]}},
-        }
-        for isr, partition_epoch in (([1, 2], 1), ([1], 2))
-    ]  # fmt: skip
-
-
-def store(cluster: ClusterState, states: dict[str, StateSpec]) -> None:
-    """Store states in memory as after a successful write."""
-    change = change_of(cluster, states, 1)
-    apply(cluster, change, change.expected + 1)

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
 import pytest
 
 from kframe.embedded import MemoryEnsemble, MemoryStore
 from kframe.errors import ControllerFenced, InputError, StoreError
-from kframe.model.brokers import Registration
-from kframe.model.cluster import ClusterState
 from kframe.model.events import BrokersChanged, ControllerChanged, Event, Reelect, SessionExpired
 from kframe.model.ids import NO_BROKER_EPOCH
 from kframe.ports.store_requests import Claim, Load, Prepare, ReadBrokers, ReadController
@@ -45,13 +42,6 @@ def test_brokers_registered_together_share_the_zxid(ensemble: MemoryEnsemble) ->
     assert first == second == ensemble.records.zxid
 
 
-def test_registered_broker_without_registration_keeps_its_epoch() -> None:
-    cluster = ClusterState()
-    cluster.brokers.register([registration(4, broker_epoch=44)])
-    cluster.brokers.registrations[0] = None
-    assert MemoryEnsemble.from_cluster(cluster).registrations() == (Registration(4, 44),)
-
-
 Act = Callable[[MemoryEnsemble], object]
 #: The operation, and the location and cause in its error message.
 IMPOSSIBLE: list[tuple[str, Act, tuple[str, str]]] = [
@@ -82,11 +72,6 @@ def test_invalid_operations_report_path_and_change_nothing(
     assert notified == []
 
 
-def test_first_claim_follows_the_last_controller_epoch_of_a_snapshot() -> None:
-    ensemble = MemoryEnsemble.from_cluster(cluster_of({}, registered=[1]), controller_epoch=41)
-    assert opened(ensemble).perform(Claim(1000)) == 42
-
-
 def test_prepare_settles_features_and_drops_notifications(ensemble: MemoryEnsemble) -> None:
     """controller 3.2: step 0 and step 3.
     controller 14: at failover the feature record is created where it is missing.
@@ -114,16 +99,6 @@ def test_prepare_is_fenced(ensemble: MemoryEnsemble) -> None:
     with pytest.raises(ControllerFenced):
         store.perform(Prepare())
     assert ensemble.records.exists(ensemble.records.open_session(lambda _event: None), "/feature") is None
-
-
-def test_prepare_keeps_features_that_are_there(ensemble: MemoryEnsemble) -> None:
-    records = ensemble.records
-    operator = records.open_session(lambda _event: None)
-    records.create(operator, "/feature", b"kept")
-    store = opened(ensemble)
-    store.perform(Claim(1000))
-    store.perform(Prepare())
-    assert records.get(operator, "/feature")[0] == b"kept"
 
 
 def test_order_of_events_when_the_controller_expires(ensemble: MemoryEnsemble) -> None:
@@ -161,13 +136,6 @@ def test_store_is_opened_once(ensemble: MemoryEnsemble) -> None:
     store.close()
     store.open(lambda _event: None)
     assert store.perform(Claim(5)) == 1
-
-
-def test_loaded_brokers_are_numbered_as_stored(ensemble: MemoryEnsemble) -> None:
-    ensemble.register_brokers([registration(12), registration(11)])
-    loaded = opened(ensemble).perform(Load())
-    assert np.array_equal(loaded.brokers.ids, ensemble.states.cluster.brokers.ids)
-    assert loaded.brokers.registered_ids() == [1, 2, 11, 12]
 
 
 def test_load_returns_registered_and_unregistered_brokers() -> None:

@@ -83,19 +83,6 @@ def test_refusals(tree: Tree, operation: Operation, code: RecordCode, path: str)
         assert tree.content() == before
 
 
-def test_stat_has_zxids_version_owner_and_children(tree: Tree) -> None:
-    data, stat = tree.get(1, "/a")
-    assert (data, stat.czxid, stat.mzxid, stat.version, stat.owner, stat.children) == (b"data", 1, 2, 1, 0, 1)
-    ephemeral = tree.exists(1, "/a/e")
-    assert ephemeral is not None
-    assert (ephemeral.czxid, ephemeral.version, ephemeral.owner) == (3, 0, 2)
-    assert tree.exists(1, "/x") is None
-    with pytest.raises(StoredRecordError):
-        tree.get(1, "/x")
-    with pytest.raises(StoredRecordError):
-        tree.children(1, "/x")
-
-
 def test_multi_takes_one_zxid_and_gives_each_result(tree: Tree) -> None:
     results = tree.multi(1, [Create("/b"), SetData("/b", b"x"), CheckVersion("/b", 1), Delete("/a/e")])
     assert results == ["/b", "1", "/b", "/a/e"]
@@ -143,12 +130,6 @@ def test_restored_record_keeps_czxid_and_raises_zxid(tree: Tree) -> None:
     assert tree.get(1, "/d")[1].czxid == 701
 
 
-def test_ensure_makes_parents_once(tree: Tree) -> None:
-    tree.ensure(1, "/brokers/ids")
-    tree.ensure(1, "/brokers/ids")
-    assert tree.children(1, "/brokers") == ["ids"]
-
-
 CREATED, DELETED, DATA, CHILDREN = Change.CREATED, Change.DELETED, Change.DATA, Change.CHILDREN
 EXISTS, GET, LIST = Tree.exists, Tree.get, Tree.children
 
@@ -186,14 +167,6 @@ def test_watches(
     for part in [operations] if in_one_multi else [[operation] for operation in operations]:
         tree.multi(1, part)
     assert [(event.change, event.path) for event in tree.notified] == notified
-
-
-def test_reads_without_watch_arm_nothing(tree: Tree) -> None:
-    tree.get(2, "/a")
-    tree.exists(2, "/a")
-    tree.children(2, "/a")
-    tree.multi(1, [SetData("/a", b""), Create("/a/c")])
-    assert tree.notified == []
 
 
 @pytest.mark.parametrize("read", [GET, LIST])

@@ -1,25 +1,17 @@
-"""Stored states in columns are equivalent to a dictionary of versioned records, without an object per partition."""
+"""Stored states in columns are equivalent to a dictionary of versioned records."""
 
 from __future__ import annotations
 
-import sys
-import tracemalloc
-from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kframe.core.state.stored_states import reload
 from kframe.embedded.describe import describe_partition
 from kframe.embedded.states import StateColumns
-from kframe.errors import InputError
-from kframe.model.brokers import Registration
-from kframe.model.changes import StateChange, WriteCode
+from kframe.model.changes import WriteCode
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Ragged
 from kframe.model.ids import NO_BROKER_EPOCH, NO_STATE, PartitionState, ReplicaFlag, ReplicaState
 from kframe.testing.clusters import PartitionSpec, StateSpec, change_of, cluster_of, described, healthy, rows_of
 
@@ -103,19 +95,6 @@ def test_controller_state_is_not_stored() -> None:
     assert cluster.partitions.state.tolist() == [PartitionState.ONLINE], "the caller's columns are left alone"
 
 
-def test_topic_that_storage_has_added_since_is_read() -> None:
-    controller = cluster_of({"t": [healthy(1)]}, registered=[1])
-    columns = StateColumns(controller)
-    state = {"t-0": StateSpec(1, (1,), 1, 0)}
-    assert columns.write(controller, change_of(controller, state, 1)).codes.tolist() == [WriteCode.OK]
-    columns.cluster.add_topics(["other", "u"], np.array([1, 1]), Ragged.of([[0], [0]]))
-    controller.add_topics(["u"], np.array([1]), Ragged.of([[0]]))
-    states = {"u-0": StateSpec(1, (1,), 0, NO_STATE), "t-0": StateSpec(-1, (1,), 2, 1)}
-    assert columns.write(controller, change_of(controller, states, 1)).codes.tolist() == [WriteCode.OK] * 2
-    stored = described(columns.cluster)
-    assert (stored["u-0"]["leader"], stored["other-0"]["leader"], stored["t-0"]["leader"]) == (1, None, -1)
-
-
 def test_row_of_a_dropped_topic_is_missing() -> None:
     controller = cluster_of({"t": [healthy(1)], "u": [healthy(1)]}, registered=[1])
     columns = StateColumns(controller)
@@ -136,88 +115,3 @@ def test_overwrite_keeps_omitted_fields() -> None:
     assert describe_partition(columns.cluster.view(0)) == before | {
         "leader": -1, "leader_epoch": 9, "controller_epoch": 6, "leader_recovery_state": 1, "partition_epoch": 2,
     }  # fmt: skip
-
-
-def test_overwrite_creates_missing_state() -> None:
-    columns = StateColumns(cluster_of({"t": [PartitionSpec((2, 3))]}, registered=[2, 3]))
-    assert columns.overwrite("t", 0, leader=2, isr=[2, 8]) == 0
-    assert describe_partition(columns.cluster.view(0)) == {
-        "replicas": [2, 3], "adding_replicas": [], "removing_replicas": [], "leader": 2, "isr": [2, 8],
-        "leader_epoch": 0, "controller_epoch": 0, "leader_recovery_state": 0, "partition_epoch": 0,
-    }  # fmt: skip
-    with pytest.raises(InputError, match="t-1"):
-        columns.overwrite("t", 1, isr=[2])
-
-
-def wide_cluster(partitions: int) -> ClusterState:
-    """Return ``partitions`` healthy partitions of RF 3 in 100 topics on 20 brokers."""
-    cluster = ClusterState()
-    cluster.brokers.register([Registration(broker_id, broker_id) for broker_id in range(20)])
-    first = np.arange(partitions, dtype=np.int32) % 20
-    replicas = Ragged(
-        np.arange(0, 3 * partitions + 1, 3, dtype=np.int32),
-        np.stack([first, (first + 1) % 20, (first + 2) % 20], axis=1).astype(np.int32).ravel(),
-    )
-    # Large and distinct numbers, since Python caches small integers.
-    epochs = np.arange(1_000, 1_000 + partitions, dtype=np.int32)
-    values = dict.fromkeys(("leader_epoch", "controller_epoch", "partition_epoch"), epochs)
-    counts = np.full(100, partitions // 100, np.int32)
-    cluster.add_topics([f"topic-{n}" for n in range(100)], counts, replicas, replicas, {"leader": first, **values})
-    return cluster
-
-
-def bulk_change(cluster: ClusterState) -> StateChange:
-    """Write every row; every third write is refused."""
-    rows = np.arange(len(cluster), dtype=np.int32)
-    partitions = cluster.partitions
-    expected = np.where(rows % 3 == 0, 5, partitions.partition_epoch).astype(np.int32)
-    isr = partitions.lists("isr", rows)
-    return StateChange(rows, partitions.leaders_of(rows), partitions.leader_epoch + 1, partitions.recovery.copy(), isr,
-                       expected, 1)  # fmt: skip
-
-
-@pytest.mark.parametrize("alike", [True, False], ids=["numbered alike", "numbered differently"])
-@pytest.mark.parametrize("does", ["write", "read"])
-def test_bulk_makes_no_object_per_row(alike: bool, does: str) -> None:
-    rows = 200_000
-    cluster = wide_cluster(rows)
-    columns = StateColumns(cluster)
-    if not alike:
-        cluster.brokers.index_of([1_000])
-        columns.cluster.topics.add(["only-stored"])
-        columns.name_brokers([2_000])
-    change = bulk_change(cluster)
-    call: Callable[[], object]
-    call = (lambda: columns.write(cluster, change)) if does == "write" else lambda: columns.read(cluster, change.rows)
-    steps, objects = steps_and_objects(call)
-    assert steps < rows // 20, "a step for each row"
-    assert objects < rows // 20, "an object for each row"
-    tracemalloc.start()
-    try:
-        call()
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert peak < 200 * rows, "columns that are in use at once"
-
-
-def steps_and_objects(call: Callable[[], object]) -> tuple[int, int]:
-    """Return the lines and calls of ``call``, and the peak of small objects above the start."""
-    steps, blocks_max = 0, sys.getallocatedblocks()
-    before = blocks_max
-
-    def count_step(_frame: object, _event: str, _argument: object) -> Any:
-        nonlocal steps, blocks_max
-        steps += 1
-        blocks_max = max(blocks_max, sys.getallocatedblocks())
-        return count_step
-
-    tracer = sys.gettrace()
-    sys.setprofile(count_step)
-    sys.settrace(count_step)
-    try:
-        call()
-    finally:
-        sys.settrace(tracer)
-        sys.setprofile(None)
-    return steps, blocks_max - before

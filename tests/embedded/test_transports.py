@@ -5,17 +5,13 @@ from __future__ import annotations
 import json
 import logging
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kframe.embedded import Api, CountingTransport, RecordingTransport
-from kframe.embedded.describe import describe_partition
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Ragged
-from kframe.model.requests import BrokerRows, ControlRequests
-from kframe.testing.clusters import PartitionSpec, cluster_of, healthy, registration, requests_of
+from kframe.testing.clusters import cluster_of, healthy, requests_of
 from kframe.testing.transport_contract import Counts, counts_of
 
 NAMES = ("t-0", "t-1", "u-0")
@@ -35,16 +31,6 @@ def counted(transport: CountingTransport) -> Counts:
     return counts
 
 
-def test_partition_without_a_state_is_described_with_nulls() -> None:
-    described = describe_partition(
-        cluster_of({"t": [PartitionSpec((2, 1), removing_replicas=(1,))]}, registered=[1]).view(0)
-    )
-    assert described == {
-        "replicas": [2, 1], "adding_replicas": [], "removing_replicas": [1], "leader": None, "isr": None,
-        "leader_epoch": None, "controller_epoch": None, "leader_recovery_state": None, "partition_epoch": None,
-    }  # fmt: skip
-
-
 def test_take_returns_requests_once_by_broker_in_order() -> None:
     transport, cluster_state = RecordingTransport(), cluster()
     transport.connect(cluster_state, (0, 1, 2))
@@ -59,19 +45,6 @@ def test_take_returns_requests_once_by_broker_in_order() -> None:
         (2, "UpdateMetadata"), (3, "LeaderAndIsr"), (3, "UpdateMetadata"),
     ]  # fmt: skip
     assert transport.take() == []
-
-
-def test_brokers_are_sorted_by_id() -> None:
-    cluster_state = cluster_of({"t": [healthy(9), healthy(1), healthy(5)]}, registered=[9])
-    cluster_state.brokers.register([registration(5), registration(1)])
-    assert cluster_state.brokers.ids.tolist() == [9, 1, 5]
-    transport = RecordingTransport()
-    transport.connect(cluster_state, (0,))
-    transport.send(
-        cluster_state, requests_of(cluster_state, leader_and_isr={9: ["t-0", "t-1", "t-2"]}, metadata=([9], []))
-    )
-    to_lead, metadata = transport.take()
-    assert (to_lead["live_leaders"], metadata["live_brokers"]) == ([1, 5, 9], [1, 5, 9])
 
 
 def test_recorded_partitions_are_sorted_by_topic_and_number() -> None:
@@ -123,26 +96,3 @@ def test_counting_and_recording_transports_agree(
             batch = requests_of(cluster_state, leader_and_isr=to_lead, metadata=(brokers, names), stop_replica=to_stop)
             transport.send(cluster_state, batch)
     assert counted(counting) == counts_of(recording.take())
-
-
-def test_counts_are_int64() -> None:
-    """A hundred brokers receive requests for a million partitions a thousand times."""
-    cluster_state = ClusterState()
-    brokers = cluster_state.brokers.index_of(range(100))
-    rows = np.zeros(1_000_000, np.int32)
-    cluster_state.add_topics(["t"], np.array([1]), Ragged.of([[0]]))
-    offsets = np.arange(0, 1_000_001, 10_000, dtype=np.int32)
-    batch = ControlRequests(
-        controller_id=0, controller_epoch=1, leader_and_isr=BrokerRows(brokers, offsets, rows),
-        is_new=np.zeros(1_000_000, np.uint8), metadata_brokers=brokers, metadata_rows=rows,
-        stop_replica=BrokerRows.none(), stop_leader_epoch=np.empty(0, np.int32), stop_delete=np.empty(0, np.uint8),
-    )  # fmt: skip
-    transport = CountingTransport()
-    transport.connect(cluster_state, tuple(range(100)))
-    for _ in range(3_000):
-        transport.send(cluster_state, batch)
-    assert transport.sent(Api.UPDATE_METADATA).partitions.tolist() == [3_000_000_000] * 100
-    assert transport.sent(Api.LEADER_AND_ISR).partitions.tolist() == [30_000_000] * 100
-    assert transport.sent(Api.LEADER_AND_ISR).requests.tolist() == [3_000] * 100
-    transport.reset()
-    assert not transport.sent(Api.UPDATE_METADATA).requests.any()

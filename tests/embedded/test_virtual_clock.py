@@ -9,19 +9,6 @@ import pytest
 
 from kframe.embedded import VirtualClock
 from kframe.errors import InputError
-from kframe.ports.clock import Clock
-
-
-def test_virtual_clock_implements_clock() -> None:
-    assert isinstance(VirtualClock(), Clock)
-
-
-def test_clock_advances_only_on_request() -> None:
-    clock = VirtualClock()
-    assert clock.now_ms() == 0.0
-    clock.advance(33)
-    clock.advance(0.5)
-    assert clock.now_ms() == 33_500.0
 
 
 def test_timers_fire_by_time_then_creation_order() -> None:
@@ -39,16 +26,6 @@ def test_timers_fire_by_time_then_creation_order() -> None:
     clock.advance(1)
     assert fired == [("now", 100.0), ("first", 110.0), ("same-a", 600.0), ("same-b", 600.0), ("late", 1000.0)]
     assert (clock.now_ms(), clock.pending) == (1100.0, {"beyond": 1101.0})
-
-
-def test_timer_fires_once_at_exact_time() -> None:
-    clock, fired = VirtualClock(), list[float]()
-    clock.schedule("edge", 1000, lambda: fired.append(clock.now_ms()))
-    clock.advance(0.999)
-    assert fired == []
-    clock.advance(0.001)
-    clock.advance(5)
-    assert fired == [1000.0]
 
 
 def test_timer_with_same_name_is_replaced_and_cancel_removes_it() -> None:

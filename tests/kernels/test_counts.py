@@ -77,14 +77,3 @@ def test_counts_of_blocks_and_single_rows_equal_reference(
     for fault, row in faults:
         rows[row % count] = with_fault(fault, lists[row % count])
     assert counted(kernels, rows) == counted(reference, rows)
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("row", [0, 1, RUN - 1, RUN, 2 * RUN - 1])
-def test_single_faulty_row_is_counted(fault: str, row: int) -> None:
-    lists = [[(row + k) % BROKERS for k in range(3)] for row in range(2 * RUN)]
-    rows = [(replicas, replicas, replicas[0], 0) for replicas in lists]
-    healthy = counted(reference, rows)
-    rows[row] = with_fault(fault, lists[row])
-    assert counted(kernels, rows) == counted(reference, rows)
-    assert (counted(kernels, rows) == healthy) is (fault in {"reordered", "gap"})

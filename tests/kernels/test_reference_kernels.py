@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kframe import _core, kernels
+from kframe import kernels
 from kframe.kernels import _selectors
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import COLUMNS, Int32, Ragged
@@ -285,34 +285,3 @@ def test_group_by_broker_without_origin(fixture: KernelFixture) -> None:
         without_origin = call(module, "group_by_broker", value_of, {**sizes, "origin": 0}, BYTES)
         assert without_origin[0] == with_origin[0]
         assert all((without_origin[1][name] == with_origin[1][name]).all() for name in ("offsets", "grouped"))
-
-
-@pytest.mark.parametrize("module", [kernels, reference], ids=["core", "reference"])
-@pytest.mark.parametrize("name", CASES)
-def test_empty_cluster_yields_zero(module: ModuleType, name: str) -> None:
-    nothing = np.empty(0, np.int32)
-    extra = {
-        "kind": 0, "recovery_supported": True, "removed_brokers": nothing, "chosen": np.empty(0, np.uint8),
-        "allowed_brokers": np.empty(0, np.uint8), "skip_flags": 0, "state_mask": 0xFF, "chosen_leader": nothing,
-        "unclean_allowed": np.empty(0, np.uint8), "pair_brokers": nothing, "pair_rows": nothing,
-        "sorted_pair_rows": nothing,
-        "new_flags": 0, "target_offsets": np.zeros(1, np.int32), "targets": nothing, "targets_or_unknown": nothing,
-        "rows_or_unknown": nothing, "list_offsets": np.zeros(1, np.int32), "list_values": nothing,
-        "list_flags": np.empty(0, np.uint8),
-    }  # fmt: skip
-    count, _ = call(module, name, *arguments_of(name, KernelFixture(ClusterState(), nothing, extra)), BYTES)
-    assert count == 0
-
-
-@pytest.mark.skipif(_core.DEBUG, reason="a wrong dtype is refused before any check of bounds")
-@pytest.mark.parametrize("dtype", [np.int64, np.float64, np.uint32])
-def test_wrong_dtype_raises_value_error(dtype: Any) -> None:
-    with pytest.raises(ValueError, match="Buffer dtype mismatch"):
-        _core.check_transitions(np.zeros(1, dtype), np.zeros(1, np.uint8), 1, np.zeros(1, np.uint8))
-
-
-def test_read_only_out_array_raises_value_error() -> None:
-    locked = np.zeros(1, np.uint8)
-    locked.flags.writeable = False
-    with pytest.raises(ValueError, match="read-only"):
-        _core.check_transitions(np.zeros(1, np.int32), np.zeros(1, np.uint8), 1, locked)

@@ -1,21 +1,30 @@
-"""Limits of batches and requests, and the order of records in batches."""
+"""Limits of batches and requests, and rules for which the oracle has no state."""
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from uuid import UUID
 
 import numpy as np
 import pytest
 
 from kframe.core.kraft.brokers import broker_events, registration
+from kframe.core.kraft.brokers.heartbeats import Heartbeats
+from kframe.core.kraft.context import KraftContext, KraftSettings
 from kframe.core.kraft.controller_result import RECORDS_MAX, RequestRefused
-from kframe.core.kraft.random_source import JavaRandom, shuffle
+from kframe.core.kraft.features import feature_updates
+from kframe.core.kraft.random_source import JavaRandom
 from kframe.core.kraft.replication import elections, reassignment
 from kframe.core.kraft.topics import topic_requests
 from kframe.errors import ErrorCode
-from kframe.model.kraft.ids import KraftElection
-from kframe.model.kraft.records import BrokerRegistrationChangeRecord, PartitionChangeRecord
+from kframe.model.kraft.ids import METADATA_VERSION, KraftElection, MetadataLevel
+from kframe.model.kraft.metadata import ClusterMetadata
+from kframe.model.kraft.records import (
+    BrokerRegistrationChangeRecord,
+    FeatureLevelRecord,
+    FencingChange,
+    PartitionChangeRecord,
+    RegisterControllerRecord,
+)
 from tests.kraft.large import large_cluster
 
 PARTITIONS = 12_000
@@ -58,6 +67,18 @@ def test_balance_task_elects_1000_leaders_per_pass() -> None:
     assert (context.metadata.partitions.leader == context.metadata.partitions.preferred_of(np.arange(PARTITIONS))).all()
 
 
+def test_balance_task_elects_1000_leaders_if_some_are_unavailable() -> None:
+    context = large_cluster(3, 3_000)
+    partitions = context.metadata.partitions
+    partitions.leader[:] = (partitions.leader + 1) % 3
+    partitions.leader[partitions.leader == 2] = 0
+    change = BrokerRegistrationChangeRecord(broker_id=2, broker_epoch=2, fenced=FencingChange.FENCE)
+    context.replay(change, 0)
+    decision = elections.balance_leaders(context)
+    assert len(decision.records) == 1_000
+    assert decision.response
+
+
 def test_create_topic_is_limited_to_9999_partitions() -> None:
     context = large_cluster(3, 3)
     largest = topic_requests.CreatableTopic("largest", 9_999, 1)
@@ -81,25 +102,6 @@ def test_reassignments_beyond_records_max_fail() -> None:
     ]  # fmt: skip
 
 
-def test_random_placement_uses_distinct_brokers() -> None:
-    context = large_cluster(5, 5)
-    context.random = SimpleNamespace(next_int=lambda bound: bound - 1)
-    decision = topic_requests.create_topics(
-        context, [topic_requests.CreatableTopic("t", 40, 3)], lambda name: UUID(int=1)
-    )
-    replicas = [record.replicas for record, _ in decision.records[1:]]  # type: ignore[attr-defined]
-    assert all(len(set(brokers)) == 3 for brokers in replicas)
-    assert {brokers[0] for brokers in replicas} == set(range(5))
-
-
-def test_java_random_equals_java() -> None:
-    random = JavaRandom(42)
-    assert [random.next_int(10) for _ in range(6)] == [0, 3, 8, 4, 0, 5]
-    values = list(range(5))
-    shuffle(values, JavaRandom(42))
-    assert values == [1, 2, 3, 4, 0]
-
-
 def test_decision_does_not_change_metadata() -> None:
     context = large_cluster(3, 30, elr=True)
     before = context.metadata.copy()
@@ -107,3 +109,26 @@ def test_decision_does_not_change_metadata() -> None:
     for column in context.metadata.partitions.table:
         values = getattr(context.metadata.partitions, column.name)
         assert np.array_equal(values, getattr(before.partitions, column.name)), column.name
+
+
+@pytest.mark.parametrize("quorum, registered, problem", [
+    ((1,), (), None),
+    ((1, 2), (), "controller 2 has not registered"),
+    ((1, 2), (2,), "Controller 2 does not support"),
+])  # fmt: skip
+def test_feature_update_requires_all_controllers(
+    quorum: tuple[int, ...], registered: tuple[int, ...], problem: str | None
+) -> None:
+    context = KraftContext(ClusterMetadata(), Heartbeats(1), KraftSettings(node_id=1, quorum_ids=quorum), JavaRandom(0))
+    context.replay(FeatureLevelRecord(name=METADATA_VERSION, feature_level=MetadataLevel.LATEST), 0)
+    for controller in registered:
+        record = RegisterControllerRecord(
+            controller_id=controller, incarnation_id=UUID(int=1), zk_migration_ready=False, end_points=(), features=()
+        )
+        context.replay(record, 0)
+    updates = {"group.version": (1, feature_updates.UpgradeType.UPGRADE)}
+    if problem is None:
+        assert len(feature_updates.update_features(context, updates).records) == 1
+        return
+    with pytest.raises(RequestRefused, match=problem):
+        feature_updates.update_features(context, updates)

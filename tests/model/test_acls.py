@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pytest
 
-from kframe.model.acls import ANY, AclFilter, PatternType
+from kframe.model.acls import AclFilter, PatternType
 
 LITERAL, PREFIXED, MATCH = PatternType.LITERAL, PatternType.PREFIXED, PatternType.MATCH
 TOPIC, GROUP = 2, 3
@@ -83,7 +83,3 @@ ENTRIES: Final[tuple[tuple[dict[str, Any], tuple[str, str, int, int], bool], ...
 @pytest.mark.parametrize("fields, entry, selected", ENTRIES)
 def test_access_control_entry_filter(fields: dict[str, Any], entry: tuple[str, str, int, int], selected: bool) -> None:
     assert AclFilter(**fields).matches_entry(*entry) is selected
-
-
-def test_filter_without_fields_matches_everything() -> None:
-    assert AclFilter() == AclFilter(ANY, None, PatternType.ANY, None, None, ANY, ANY)

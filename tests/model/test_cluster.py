@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from kframe.core.state.stored_states import apply, reload
 from kframe.errors import InputError, ShapeError
-from kframe.model.brokers import Brokers, Endpoint, Registration
-from kframe.model.changes import StateChange, StoredStates
+from kframe.model.brokers import Brokers
+from kframe.model.changes import StoredStates
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import BROKERS_MAX, Int32, Ragged
-from kframe.model.ids import NO_BROKER_EPOCH, NO_STATE, PartitionState, RecoveryState, ReplicaFlag, ReplicaState
-from kframe.model.topics import UNSET, ZERO_TOPIC_ID, Topics, topic_name_problem
+from kframe.model.ids import NO_STATE, PartitionState, RecoveryState, ReplicaState
+from kframe.model.topics import Topics, topic_name_problem
 from kframe.testing.clusters import PartitionSpec, StateSpec, change_of, cluster_of, described, healthy
 from tests.cluster_strategies import clusters
 
@@ -61,37 +61,6 @@ def test_broker_lookup_by_id(ids: tuple[int, ...], times: int) -> None:
     assert len(brokers) == len(ids)
 
 
-def test_new_broker_id_is_not_registered() -> None:
-    brokers = Brokers()
-    brokers.index_of([1])
-    assert (brokers.registered.tolist(), brokers.broker_epoch.tolist()) == ([0], [NO_BROKER_EPOCH])
-    assert brokers.registered_ids() == []
-
-
-def test_register_and_unregister() -> None:
-    brokers = Brokers()
-    first, second = Registration(7, 100, (Endpoint("PLAINTEXT", "a", 1),), "r1"), Registration(3, 101)
-    indexes = brokers.register([first, second])
-    assert brokers.ids_of(indexes) == [7, 3]
-    assert brokers.registered_ids() == [3, 7]
-    brokers.shutting_down[indexes[:1]] = 1
-    assert brokers.ids[brokers.live != 0].tolist() == [3]
-    brokers.unregister(indexes[:1])
-    assert brokers.registered_ids() == [3]
-    assert brokers.registrations[indexes[0]] is first
-    brokers.register([Registration(7, 200)])
-    assert (brokers.broker_epoch[indexes[0]], brokers.live[indexes[0]]) == (200, 1)
-
-
-def test_copy_of_brokers_is_independent() -> None:
-    brokers = Brokers()
-    brokers.register([Registration(1, 5)])
-    copied = brokers.copy()
-    copied.register([Registration(2, 6)])
-    copied.unregister(int32_array(0))
-    assert (brokers.registered_ids(), len(brokers), brokers.find(2)) == ([1], 1, None)
-
-
 # -- topics
 
 
@@ -103,17 +72,6 @@ def test_topic_names(name: str) -> None:
 @pytest.mark.parametrize("name", ["", ".", "..", "a" * 250, "a b", "ä", "a/b", "a\n", "\u0663"])
 def test_invalid_topic_names(name: str) -> None:
     assert "1 to 249" in (topic_name_problem(name) or "")
-
-
-def test_new_topic_has_no_settings_or_partitions() -> None:
-    topics = Topics()
-    assert topics.add(["a", "b"], [bytes(range(16)), None]).tolist() == [0, 1]
-    assert (topics.find("b"), topics.find("c"), "a" in topics, len(topics)) == (1, None, True, 2)
-    assert topics.ids.tolist() == [list(range(16)), list(ZERO_TOPIC_ID)]
-    for column in (topics.unclean, topics.min_insync):
-        assert column.tolist() == [UNSET, UNSET]
-    assert topics.rows_of(0).tolist() == []
-    assert topics.row_of(0, 0) is None
 
 
 def test_rows_are_located_after_each_expansion() -> None:
@@ -185,22 +143,6 @@ def test_unknown_partition_raises(key: tuple[str, int]) -> None:
         _ = cluster[key]
 
 
-def test_topics_without_partitions_can_be_added() -> None:
-    cluster = ClusterState()
-    assert cluster.add_topics([], np.empty(0, np.int32), Ragged.empty(0)).tolist() == []
-    assert cluster.add_topics(["a", "b"], int32_array(0, 1), Ragged.of([[0]])).tolist() == [0]
-    cluster.brokers.index_of([1])
-    assert cluster.row("a", 0) is None
-    assert cluster["b", 0].replicas == (1,)
-
-
-def test_flags_are_added_to_existing_flags() -> None:
-    cluster = cluster_of({"a": [PartitionSpec((1, 2))]}, (1, 2))
-    cluster.flag_replicas(0, int32_array(0, 1), ReplicaFlag.ADDING)
-    cluster.flag_replicas(0, int32_array(1), ReplicaFlag.OFFLINE_DIR)
-    assert cluster.partitions.replica_flags.tolist() == [1, 5]
-
-
 def test_isr_can_be_longer_than_assignment() -> None:
     cluster = cluster_of({"a": [healthy(1), healthy(2)]}, (1, 2, 3))
     change = change_of(cluster, {"a-0": StateSpec(2, (3, 2, 1), 1, 0)}, controller_epoch=7)
@@ -232,34 +174,6 @@ def test_applied_state_equals_change(cluster: ClusterState, data: st.DataObject)
     wiped.partitions.partition_epoch[rows] = 99
     reload(wiped, stored)
     assert described(wiped) == described(cluster)
-
-
-def test_deleted_state_is_removed_on_reload() -> None:
-    cluster = cluster_of({"a": [healthy(1, 2)]}, (1, 2))
-    nothing = StoredStates(
-        int32_array(0),
-        np.zeros(1, np.bool_),
-        int32_array(-1),
-        int32_array(-1),
-        int32_array(-1),
-        int32_array(NO_STATE),
-        np.zeros(1, np.uint8),
-        Ragged.empty(1),
-    )
-    reload(cluster, nothing)
-    assert (cluster["a", 0].leader, cluster["a", 0].isr, cluster["a", 0].partition_epoch) == (None, (), NO_STATE)
-
-
-def test_take_selects_rows_of_change() -> None:
-    cluster = cluster_of({"a": [healthy(1), healthy(2), healthy(1, 2)]}, (1, 2))
-    states = {f"a-{number}": StateSpec(1, (1, 2)[: number % 2 + 1], number, number) for number in range(3)}
-    change = change_of(cluster, states, controller_epoch=7)
-    for chosen in (np.array([False, True, True]), np.array([1, 2])):
-        part: StateChange = change.take(chosen)
-        assert len(part) == 2
-        assert (part.rows.tolist(), part.leader_epoch.tolist(), part.expected.tolist()) == ([1, 2], [1, 2], [1, 2])
-        assert [part.isr[index].tolist() for index in range(2)] == [[0, 1], [0]]
-        assert part.controller_epoch == 7
 
 
 @given(clusters())

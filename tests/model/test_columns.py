@@ -11,7 +11,6 @@ from kframe.errors import ShapeError
 from kframe.model import columns
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import COLUMNS, REPLICAS_MAX, Int32, Partitions, Ragged, ragged_positions
-from kframe.model.ids import ReplicaFlag
 from kframe.model.lists import SHORT, distinct, distinct_rows, last_of_equal, members, repeated, same_lists
 
 LISTS = st.lists(st.lists(st.integers(0, 9), max_size=5), max_size=8)
@@ -41,30 +40,11 @@ def two_rows() -> Partitions:
 # -- ragged lists
 
 
-@given(LISTS)
-def test_packed_lists_round_trip(lists: list[list[int]]) -> None:
-    packed = Ragged.of(lists)
-    assert len(packed) == len(lists)
-    assert unpacked(packed) == lists
-    assert packed.counts.tolist() == [len(values) for values in lists]
-
-
 @given(LISTS, st.data())
 def test_take_returns_lists_in_requested_order(lists: list[list[int]], data: st.DataObject) -> None:
     chosen = data.draw(st.lists(st.integers(0, len(lists) - 1))) if lists else []
     taken = Ragged.of(lists).take(np.array(chosen, np.int64))
     assert unpacked(taken) == [lists[index] for index in chosen]
-
-
-@given(LISTS, st.data())
-def test_masks_select_lists_and_values(lists: list[list[int]], data: st.DataObject) -> None:
-    packed = Ragged.of(lists)
-    mask = np.array(data.draw(st.lists(st.booleans(), min_size=len(lists), max_size=len(lists))), np.bool_)
-    assert unpacked(packed.select(mask)) == [
-        values for values, is_selected in zip(lists, mask, strict=True) if is_selected
-    ]
-    assert unpacked(packed.keep(packed.values > 4)) == [[value for value in values if value > 4] for values in lists]
-    assert packed.count(packed.values > 4).tolist() == [sum(value > 4 for value in values) for values in lists]
 
 
 @given(LISTS, LISTS)
@@ -88,26 +68,6 @@ def test_last_of_equal(keys: list[int]) -> None:
     for given_keys in (keys, sorted(set(keys))):
         last = {key: index for index, key in enumerate(given_keys)}
         assert last_of_equal(np.array(given_keys, np.int64)).tolist() == [last[key] for key in given_keys]
-
-
-#: (case, lists, mask of their values, number of masked values per list, remaining values).
-MASKS = [
-    ("no lists", [], [], [], []),
-    ("only empty lists", [[], []], [], [0, 0], [[], []]),
-    ("nothing is hit", [[4, 5], [6]], [0, 0, 0], [0, 0], [[], []]),
-    ("everything is hit", [[4, 5], [6]], [1, 1, 1], [2, 1], [[4, 5], [6]]),
-    ("first and last", [[4, 5], [6, 7]], [1, 0, 0, 1], [1, 1], [[4], [7]]),
-    ("empty lists before, between and behind", [[], [4, 5], [], [6], []], [0, 1, 1], [0, 1, 0, 1, 0],
-     [[], [5], [], [6], []]),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("lists, mask, counts, selected", [row[1:] for row in MASKS], ids=[row[0] for row in MASKS])
-def test_masks(lists: list[list[int]], mask: list[int], counts: list[int], selected: list[list[int]]) -> None:
-    packed, hit = Ragged.of(lists), np.array(mask, np.bool_)
-    assert packed.count(hit).tolist() == counts
-    assert packed.any(hit).tolist() == [count > 0 for count in counts]
-    assert unpacked(packed.keep(hit)) == selected
 
 
 @given(LISTS, st.data())
@@ -144,11 +104,6 @@ def test_lists_compare_element_by_element(left: list[list[int]], right: list[lis
 def test_distinct_rows(count: int, rows: list[int]) -> None:
     """A few rows among many are sorted. Many rows use a mask."""
     assert distinct_rows(np.array(rows, np.int32), count).tolist() == sorted(set(rows))
-
-
-def test_empty_lists() -> None:
-    assert [len(Ragged.empty(3)), len(Ragged.empty(0)), len(Ragged.of([]))] == [3, 0, 0]
-    assert Ragged.empty(3).counts.tolist() == [0, 0, 0]
 
 
 def test_ragged_positions() -> None:
@@ -248,38 +203,6 @@ def test_relocated_row_keeps_contents() -> None:
     assert p.replica_flags[5:7].tolist() == [7, 0]
     assert p.replica_state[5:7].tolist() == [4, 5]
     assert (p.replicas_of(0).tolist(), p.isr_of(0).tolist()) == ([0, 1, 2], [2])
-
-
-def test_row_with_capacity_is_not_relocated() -> None:
-    p = two_rows()
-    p.ensure_capacity(int32_array(0, 1), int32_array(3, 1))
-    assert (p.slot_start.tolist(), p.slot_count) == ([0, 3], 5)
-
-
-def test_flagged_replicas_and_slots() -> None:
-    p = two_rows()
-    p.replica_flags[:3] = [ReplicaFlag.ADDING, ReplicaFlag.REMOVING | ReplicaFlag.OFFLINE_DIR, 0]
-    assert p.flagged_replicas(0, ReplicaFlag.ADDING).tolist() == [0]
-    assert p.flagged_replicas(0, ReplicaFlag.OFFLINE_DIR).tolist() == [1]
-    assert p.flagged_replicas(1, ReplicaFlag.ADDING).tolist() == []
-    assert p.slots_of(int32_array(1, 0)).tolist() == [3, 0, 1, 2]
-
-
-def test_copy_is_independent_without_extra_capacity() -> None:
-    p = two_rows()
-    p.append(int32_array(1), int32_array(0), Ragged.of([[5]]))
-    copied = p.copy()
-    p.leader[0] = 9
-    p.replica[0] = 9
-    assert (copied.leader[0], copied.replica[0]) == (2, 0)
-    assert copied.nbytes <= p.nbytes
-    assert copied.nbytes == sum(getattr(copied, column.name).nbytes for column in COLUMNS)
-
-
-def test_lists_are_copies() -> None:
-    p = two_rows()
-    p.lists("isr", int32_array(0)).values[0] = 9
-    assert p.isr_of(0).tolist() == [2]
 
 
 def test_partition_at_rf_3_takes_at_most_100_bytes() -> None:

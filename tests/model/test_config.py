@@ -106,11 +106,6 @@ def test_invalid_values_raise(key: str, value: object, expected: str) -> None:
     assert expected in caught.value.expected
 
 
-def test_error_names_source() -> None:
-    with pytest.raises(ConfigError, match=r"server\.properties key min\.insync\.replicas: found 'x', expected a whole"):
-        ControllerConfig({"min.insync.replicas": "x"}, source="server.properties")
-
-
 @pytest.mark.parametrize(
     "key, hint",
     [("unclean.leader.elections.enable", repr(UNCLEAN)), ("frobnicate", "one of auto.leader.rebalance.enable")],

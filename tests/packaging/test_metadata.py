@@ -85,17 +85,6 @@ def test_hints_name_an_extra_that_installs_the_plugin(plugin: KnownPlugin) -> No
     assert plugin.distribution in plugins_of(plugin.extra)
 
 
-@pytest.mark.parametrize("folder", FOLDERS)
-def test_urls_and_classifiers_are_complete(folder: str) -> None:
-    table = project(folder)
-    assert set(table["urls"]) == {"Homepage", "Documentation", "Source", "Issues", "Changelog"}
-    assert all(url.startswith("https://github.com/kframe/kframe") for url in table["urls"].values())
-    versions = [text.rpartition(" ")[2] for text in table["classifiers"] if re.search(r"Python :: 3\.\d", text)]
-    assert tuple(versions) == PYTHONS
-    assert table["license"] == "Apache-2.0"
-    assert not any(text.startswith("License ::") for text in table["classifiers"]), "PEP 639: the expression says it"
-
-
 def test_citation_has_version() -> None:
     assert yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"] == kframe.__version__
 

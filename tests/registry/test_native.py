@@ -18,7 +18,7 @@ from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32, Ragged, UInt8
 from kframe.model.elections import ElectionBatch
 from kframe.model.ids import NO_LEADER, ElectionKind
-from kframe.registry.native import SIGNATURE, NativeFunction, NativeSelector, normal_signature
+from kframe.registry.native import SIGNATURE, NativeFunction, NativeSelector
 from kframe.testing.random_elections import random_cluster, random_election
 from kframe.testing.selector_contract import SelectorContract
 from tests.core.equal_rows import OFFLINE_BROKERS, even_cluster, even_rows
@@ -132,35 +132,6 @@ def test_bulk_choice_equals_batch_choice(
         assert np.delete(leader, wrong).tolist() == np.delete(expected, wrong).tolist()
 
 
-@KINDS
-@pytest.mark.parametrize("seed", range(4))
-def test_native_choice_reads_same_values_as_batch(compiled: Compiled, kind: ElectionKind, seed: int) -> None:
-    rows = np.random.default_rng(seed).permutation(200)[:150].astype(np.int32)
-    allowed, cluster = (rows % 3 == 0).astype(np.uint8), random_cluster(seed)
-    batch = election_batch(cluster, kind, rows, allowed)
-    sums = [ctypes.c_uint64(0), ctypes.c_uint64(0)]
-    calls = [NativeSelector("x", compiled.function("from_everything", ctypes.addressof(total))) for total in sums]
-    leader, violations = np.full(150, 77, np.int32), np.full(150, 77, np.int32)
-    calls[0].elect(batch, leader)
-    count = choose_natively(calls[1].native, cluster, kind, rows, allowed, violations)
-    assert sums[0].value == sums[1].value
-    assert count == sum(len(positions) for positions in find_faults(batch, leader).values()) > 0
-
-
-@pytest.mark.parametrize("lists", [[], [[]], [[], [1], []]], ids=repr)
-def test_compiled_loop_equals_reference_on_empty_lists(compiled: Compiled, lists: list[list[int]]) -> None:
-    batch = random_election(0, ElectionKind.OFFLINE, partitions=len(lists) or 1, brokers=2)
-    ragged = Ragged.of(lists)
-    flags = np.ones(len(ragged.values), np.uint8)
-    rows = {name: getattr(batch, name)[: len(lists)] for name in
-            ("rows", "topic", "partition", "leader", "leader_epoch", "unclean_allowed")}  # fmt: skip
-    batch = replace(batch, candidates=ragged, isr=ragged, eligible=flags, in_sync=flags, may_lead=flags, **rows)
-    leaders = [np.zeros(len(lists), np.int32) for _ in range(2)]
-    for module, leader in zip((_selectors, native_reference), leaders, strict=True):
-        module.elect(compiled.address("from_everything"), 0, batch, leader)
-    assert leaders[0].tolist() == leaders[1].tolist()
-
-
 @pytest.mark.parametrize(
     "spelling",
     [
@@ -229,17 +200,6 @@ def test_ctypes_callback_is_accepted() -> None:
     assert leader.tolist() == [batch.candidates[index][-1] for index in range(len(batch))]
 
 
-def test_cffi_function_is_accepted(compiled: Compiled) -> None:
-    cffi = pytest.importorskip("cffi")
-    ffi = cffi.FFI()
-    ffi.cdef("typedef struct kframe_election kframe_election; int32_t last_in_sync(const kframe_election *, void *);")
-    function = ffi.dlopen(str(compiled.path)).last_in_sync
-    source = NativeFunction(int(ffi.cast("uintptr_t", function)), SIGNATURE, owner=function)
-    batch = random_election(6, ElectionKind.OFFLINE)
-    reference = NativeSelector("x", compiled.function("last_in_sync"))
-    assert elect(NativeSelector("x", source), batch).tolist() == elect(reference, batch).tolist()
-
-
 @pytest.mark.parametrize(
     "field",
     [
@@ -298,8 +258,3 @@ def test_write_through_const_cannot_make_a_choice_eligible(compiled: Compiled) -
     assert selection.faults.total() > 0
     assert find_faults(batch, leader) == {}
     assert np.array_equal(before.partitions.replica, cluster.partitions.replica)
-
-
-@pytest.mark.parametrize("signature, normal", [("void f", None), ("int32_t ()", None), ("a (b c)", "a(b c)")])
-def test_normal_signature(signature: str, normal: str | None) -> None:
-    assert normal_signature(signature) == normal

@@ -17,7 +17,6 @@ from kframe.model.columns import Int64
 from kframe.model.lists import same_lists
 from kframe.model.placements import COST_MAX, FORBIDDEN, GoalTotals, PlacementBatch
 from kframe.plans.generate import plan
-from kframe.plugin import hookimpl
 from kframe.registry.native import SIGNATURE, NativeFunction
 from kframe.registry.placements import (
     PLACEMENT_SIGNATURE,
@@ -27,7 +26,6 @@ from kframe.registry.placements import (
     make_cost_term,
     make_goal,
 )
-from kframe.registry.registry import build_registry
 from kframe.registry.specs import CostTermSpec, GoalSpec, Tier
 from kframe.snapshot.generate import generate
 from kframe.testing.placement_checks import run_placement_checks
@@ -270,19 +268,6 @@ def test_placement_batch_is_read_only_and_has_scope() -> None:
     arrays = (batch.topic, batch.partition, batch.weight, batch.replicas.values, batch.replicas.offsets,
               batch.broker_ids, batch.broker_rack, batch.broker_receives)  # fmt: skip
     assert not any(array.flags.writeable for array in arrays)
-
-
-def test_two_offers_of_a_name_clash() -> None:
-    class First:
-        @hookimpl
-        def kframe_goals(self) -> list[GoalSpec]:
-            return [GoalSpec("same", Tier.BULK, lambda: bulk_weight, "")]
-
-    class Second(First):
-        """The same offer of another plugin."""
-
-    with pytest.raises(PluginError, match="goal 'same' is offered by"):
-        build_registry(extra=[First(), Second()])
 
 
 PLUGIN = """

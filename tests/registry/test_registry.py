@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import zlib
 from collections.abc import Callable
@@ -11,12 +10,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import click
-import numpy as np
 import pytest
 
 from kframe.core.selectors.kafka_selectors import SHIPPED, FirstInSync
-from kframe.core.selectors.lazy_view import election_batch
-from kframe.core.selectors.leader_selection import Selection
 from kframe.errors import ConfigError, PluginError
 from kframe.model.ids import ElectionKind
 from kframe.plugin import hookimpl
@@ -27,7 +23,6 @@ from kframe.registry.registry import Registry, build_registry
 from kframe.registry.scalar import ScalarSelector
 from kframe.registry.sources import MODULE_PREFIX, PluginSource
 from kframe.registry.specs import ClusterSpec, ObserverSpec, Option, SelectorSpec, StoreSpec, Tier, TransportSpec
-from kframe.testing.random_elections import random_cluster
 
 OFFLINE = (ElectionKind.OFFLINE,)
 
@@ -279,17 +274,6 @@ def test_selectors_are_keyed_by_election_kind() -> None:
         registry.selectors_for(["more", "first-in-sync"])
 
 
-def test_registry_selectors_are_accepted_by_selection() -> None:
-    cluster, rows = random_cluster(3), np.arange(200, dtype=np.int32)
-    selectors = build().selectors_for(["first-in-sync", "preferred"])
-    selection = Selection(selectors, lambda *election: pytest.fail("not needed"))
-    unclean = np.ones(200, np.uint8)
-    leader = selection.choose(cluster, ElectionKind.OFFLINE, rows, unclean)
-    expected = np.full(200, -1, np.int32)
-    FirstInSync("x").elect(election_batch(cluster, ElectionKind.OFFLINE, rows, unclean), expected)
-    assert leader.tolist() == expected.tolist()
-
-
 def test_options_reach_factory() -> None:
     calls: list[dict[str, Any]] = []
 
@@ -356,38 +340,3 @@ def test_existing_command_cannot_be_replaced(plugins: list[type], message: str) 
     with pytest.raises(PluginError, match=message):
         build(*plugins).register_commands(cli)
     assert cli.commands["whatif"] is whatif
-
-
-def test_observers() -> None:
-    registry = build(plugin("Watch", kframe_observers=lambda: [observer_spec("watch")]))
-    assert registry.observer("watch") is not registry.observer("watch")
-    with pytest.raises(PluginError, match="no observer 'wach'; did you mean 'watch'"):
-        registry.observer("wach")
-
-
-def test_trace_lists_loaded_plugins_and_offers() -> None:
-    lines: list[str] = []
-    registry = build(
-        selectors("Small", selector_spec("small")), commands("Cmd"), disabled=["builtin"], trace=lines.append
-    )
-    registry.register_commands(click.Group())
-    assert lines == [
-        "Small (extra Small): load",
-        "Small: kframe_leader_selectors -> small",
-        "Cmd (extra Cmd): load",
-        "Cmd: kframe_register_commands",
-    ]
-
-
-def test_registry_import_loads_no_plugins_or_heavy_modules() -> None:
-    code = "import sys, kframe.registry.registry; print(*sys.modules)"
-    completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    loaded = set(completed.stdout.split())
-    assert not loaded & {"click", "rich", "pyarrow", "kframe.embedded", "kframe_rack_spread"}
-    assert "pluggy" in loaded
-
-
-def test_registry_builds_are_independent() -> None:
-    first = build(selectors("Once", selector_spec("once")))
-    assert "once" in first.selectors
-    assert "once" not in build().selectors

@@ -69,8 +69,3 @@ def test_existing_files_are_not_replaced(tmp_path: Path, existing: str) -> None:
     with pytest.raises(ConfigError, match="expected a new or empty directory"):
         new_plugin(folder, "near")
     assert sorted(tmp_path.rglob("*")) == before
-
-
-def test_empty_folder_is_accepted(tmp_path: Path) -> None:
-    (tmp_path / "new").mkdir()
-    assert all(file.is_file() for file in new_plugin(tmp_path / "new", "near"))

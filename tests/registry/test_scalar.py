@@ -72,14 +72,6 @@ def test_function_sees_broker_ids() -> None:
     assert {election.leader is None for election in elections} == {True, False}
 
 
-def test_partition_election_is_immutable() -> None:
-    def change(election: PartitionElection) -> None:
-        election.isr = ()  # type: ignore[misc]  # that is the test
-
-    with pytest.raises(AttributeError):
-        elect(change, random_election(1, OFFLINE))
-
-
 @pytest.mark.parametrize("returned", ["1", 1.0, True, [1]], ids=repr)
 def test_invalid_broker_id_error_names_partition(returned: Any) -> None:
     with pytest.raises(TypeError, match="expected a broker id or None") as caught:

@@ -16,7 +16,6 @@ from kframe.model.elections import ElectionBatch, LeaderSelector
 from kframe.model.ids import ElectionKind
 from kframe.testing.isolated_checks import check_isolated
 from kframe.testing.selector_checks import CHECKS, Finding, check_name, run_checks
-from kframe.testing.selector_contract import SelectorContract
 from tests.registry.conftest import Compiled
 
 OFFLINE = (ElectionKind.OFFLINE,)
@@ -91,11 +90,6 @@ def test_shipped_selectors_pass(selector: LeaderSelector) -> None:
 )
 def test_each_check_finds_its_violation(make: Callable[[], LeaderSelector], check: str, expected: str) -> None:
     assert expected in find(make)[check]
-
-
-def test_contract_requires_a_factory() -> None:
-    with pytest.raises(NotImplementedError):
-        SelectorContract().make_selector()
 
 
 PLUGIN = """

@@ -26,11 +26,6 @@ GOOD: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("name", ["a", "rack-spread", "controlled-shutdown-0.8.2"])
-def test_names(name: str) -> None:
-    assert SelectorSpec(**GOOD | {"name": name}).name == name
-
-
 @pytest.mark.parametrize("name", ["", "A", "two words", "under_score", "-a", "a-", "a--b", "1a", "ä", "a\n", None, 3])
 @pytest.mark.parametrize(
     "make", [lambda name: SelectorSpec(**GOOD | {"name": name}), lambda name: ObserverSpec(name, make_nothing, "")]
@@ -100,11 +95,6 @@ def test_bad_options(values: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         SelectorSpec(**GOOD, options=OPTIONS).values(values)
     assert str(caught.value) == message
-
-
-def test_option_of_selector_without_options_is_refused() -> None:
-    with pytest.raises(ConfigError, match="found option 'x', expected no options"):
-        SelectorSpec(**GOOD).values({"x": 1})
 
 
 def test_named_factory_is_imported_when_selected() -> None:

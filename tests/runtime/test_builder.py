@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from types import ModuleType
 from typing import Any, ClassVar
 
 import pytest
 
-import kframe
 from kframe.embedded import CountingTransport, MemoryEnsemble, MemoryStore, RecordingTransport
 from kframe.errors import ConfigError, PluginError
 from kframe.model.cluster import ClusterState
@@ -82,11 +80,6 @@ def leader_after_1_dies(builder: ControllerBuilder, storage: MemoryEnsemble) -> 
     return leader
 
 
-def test_builtin_selector_is_the_default() -> None:
-    storage = ensemble()
-    assert leader_after_1_dies(ControllerBuilder(9, storage.connect(), RecordingTransport()), storage) == 2
-
-
 @pytest.mark.parametrize(
     "selectors",
     [["last"], {ElectionKind.OFFLINE: "last"}, {ElectionKind.OFFLINE: Last()}],
@@ -105,13 +98,6 @@ def test_ports_are_objects_or_urls(registry: Registry) -> None:
     store, transport = ensemble().connect(), RecordingTransport()
     built = ControllerBuilder(9, store=store, transport=transport).build()
     assert (built.store, built.transport) == (store, transport)
-
-
-def test_url_creates_new_port_for_each_controller(registry: Registry) -> None:
-    builder = ControllerBuilder(9, store="memory:", transport="recording:", registry=registry)
-    first, second = builder.build(), builder.build()
-    assert first.store is not second.store
-    assert first.transport is not second.transport
 
 
 @pytest.mark.parametrize("as_object", [False, True])
@@ -160,16 +146,6 @@ def test_invalid_arguments_are_refused(
         ControllerBuilder(9, **parts | arguments).build()
 
 
-def test_plugins_are_loaded_only_for_urls_and_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse() -> Registry:
-        raise AssertionError("plugins were loaded")
-
-    monkeypatch.setattr("kframe.runtime.builder.build_registry", refuse)
-    ControllerBuilder(9, ensemble().connect(), RecordingTransport(), selectors={ElectionKind.OFFLINE: Last()}).build()
-    with pytest.raises(AssertionError):
-        ControllerBuilder(9, "memory:", RecordingTransport()).build()
-
-
 def test_building_starts_nothing() -> None:
     storage = ensemble()
     store = storage.connect()
@@ -194,12 +170,3 @@ def test_two_controllers_of_one_process_share_nothing() -> None:
         controller.metrics()["kafka_controller_kafkacontroller_activecontrollercount"] for controller in controllers
     ] == [0, 1]
     controllers[1].stop()
-
-
-def test_public_names_are_those_of_their_modules() -> None:
-    assert kframe.ControllerBuilder is ControllerBuilder
-    assert isinstance(kframe.events, ModuleType)
-    assert kframe.events.ElectionRequested.__module__ == "kframe.model.events"
-    assert {"Controller", "ClusterState", "events", "__version__"} <= set(dir(kframe))
-    with pytest.raises(AttributeError, match="NoSuchThing"):
-        _ = kframe.NoSuchThing  # type: ignore[attr-defined]  # that is the point

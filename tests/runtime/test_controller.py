@@ -14,7 +14,6 @@ import pytest
 import kframe
 from kframe.embedded import EmbeddedBrokers, MemoryEnsemble, VirtualClock
 from kframe.errors import ErrorCode
-from kframe.model import events
 from kframe.model.admin import ConfigChange, ConfigOperation, FeatureUpdate, NewPartitions, NewTopic
 from kframe.model.effects import Effect
 from kframe.model.events import ControllerState, EffectResult, ElectionType, Event
@@ -85,10 +84,6 @@ def test_election_results_are_by_partition(harness: Harness) -> None:
     assert harness.ensemble.states.cluster["a", 0].leader == 1
 
 
-def test_election_of_all_returns_partitions_that_needed_it(harness: Harness) -> None:
-    assert harness.get(harness.controller.elect_leaders()).by_partition() == {("a", 0): ErrorCode.NONE}
-
-
 def test_topics_are_created_grown_and_deleted(harness: Harness) -> None:
     controller = harness.controller
     codes = harness.get(controller.create_topics([NewTopic("c", 2, 3), NewTopic("a", 1, 1)]))
@@ -98,15 +93,6 @@ def test_topics_are_created_grown_and_deleted(harness: Harness) -> None:
     codes = harness.get(controller.delete_topics(["c", "nosuch"]))
     assert codes == {"c": ErrorCode.NONE, "nosuch": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
     assert controller.status().gauges["GlobalTopicCount"] == 2
-
-
-@pytest.mark.parametrize("validate_only", [False, True])
-def test_requested_placement_is_used(harness: Harness, validate_only: bool) -> None:
-    topic = NewTopic("c", 2, 2)
-    harness.get(harness.controller.create_topics([topic], start_index=1, shift=0, validate_only=validate_only))
-    stored = harness.ensemble.states.cluster
-    replicas = [] if stored.topics.find("c") is None else [stored["c", 0].replicas, stored["c", 1].replicas]
-    assert replicas == ([] if validate_only else [(2, 3), (3, 1)])
 
 
 def test_reassignment_is_started_listed_and_cancelled(harness: Harness) -> None:
@@ -148,12 +134,6 @@ def test_controlled_shutdown_returns_remaining_partitions(harness: Harness) -> N
     remaining = harness.get(harness.controller.controlled_shutdown(3))
     assert (remaining.error, list(remaining.partitions)) == (ErrorCode.NONE, [("a", 1)])
     assert harness.get(harness.controller.controlled_shutdown(77)).error is ErrorCode.BROKER_NOT_AVAILABLE
-
-
-def test_submit_accepts_any_event(harness: Harness) -> None:
-    epoch = harness.broker_epoch(1)
-    response = harness.get(harness.controller.submit(lambda token: events.ProducerIdsRequested(1, epoch, token)))
-    assert response.error is ErrorCode.NONE
 
 
 def test_resign_releases_the_role_and_contends_again(harness: Harness) -> None:

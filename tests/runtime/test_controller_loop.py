@@ -13,7 +13,7 @@ import pytest
 
 from kframe.core.controller import ControllerCore
 from kframe.core.selectors.leader_selection import Selection
-from kframe.embedded import Api, MemoryEnsemble, MemoryStore, RecordingTransport, VirtualClock
+from kframe.embedded import MemoryEnsemble, MemoryStore, RecordingTransport, VirtualClock
 from kframe.errors import ErrorCode, ShapeError, StoreError
 from kframe.model.admin import NewTopic
 from kframe.model.brokers import Registration
@@ -28,7 +28,6 @@ from kframe.model.events import (
     ElectionType,
     InspectionRequested,
     ListReassignmentsRequested,
-    ResignRequested,
 )
 from kframe.model.ids import NO_BROKER_EPOCH
 from kframe.model.requests import ControlRequests
@@ -118,30 +117,6 @@ def fail_with(error: Exception) -> Callable[[], object]:
     return act
 
 
-def test_open_contends_for_the_role(harness: Harness) -> None:
-    loop = harness.open()
-    assert loop.controller.active
-    assert loop.state is ControllerState.IDLE
-    assert [request["api"] for request in harness.transport.take()][:1] == [Api.UPDATE_METADATA]
-
-
-def test_store_events_are_handled(harness: Harness) -> None:
-    loop = harness.open()
-    harness.ensemble.unregister_brokers([2])
-    assert len(loop.queue) == 1
-    assert loop.run_until_idle() == 1
-    assert harness.ensemble.states.cluster["t", 0].leader == 1
-
-
-def test_future_completes_with_the_response(harness: Harness) -> None:
-    loop = harness.open()
-    future = loop.submit(prefer)
-    assert not future.done()
-    loop.run_until_idle()
-    assert future.result(0).codes.tolist() == [ErrorCode.NONE]
-    assert harness.ensemble.states.cluster["t", 0].leader == 1
-
-
 def test_each_future_gets_its_own_response(harness: Harness) -> None:
     loop = harness.open()
     futures = [loop.submit(prefer), loop.submit(prefer), loop.submit(shut_down)]
@@ -165,28 +140,6 @@ def test_events_are_handled_sequentially(harness: Harness) -> None:
     assert loop.run_until_idle() == 2
     assert observed == [(ControllerState.MANUAL_LEADER_BALANCE, True, 1)]
     assert future.result(0).codes.tolist() == [ErrorCode.NONE]
-
-
-def test_session_expiry_completes_pending_futures(harness: Harness) -> None:
-    loop = harness.open()
-    elected, shutdown = loop.submit(prefer), loop.submit(shut_down)
-    harness.ensemble.expire(harness.store)
-    assert elected.result(0).error is ErrorCode.NOT_CONTROLLER
-    assert shutdown.result(0).error is ErrorCode.STALE_CONTROLLER_EPOCH
-    assert loop.controller.active
-    loop.run_until_idle()
-    assert loop.controller.controller_epoch == 2
-    assert harness.ensemble.states.cluster["t", 0].leader == 2
-
-
-def test_controller_is_elected_again_after_resignation(harness: Harness) -> None:
-    loop = harness.open()
-    loop.queue.put(ResignRequested())
-    loop.run_until_idle()
-    future = loop.submit(prefer)
-    loop.run_until_idle()
-    assert future.result(0).codes.tolist() == [ErrorCode.NONE], "it is elected again, as there is no other"
-    assert loop.controller.controller_epoch == 2
 
 
 @pytest.mark.parametrize("request_of", [prefer, shut_down], ids=["election", "controlled shutdown"])
@@ -318,15 +271,6 @@ def test_transport_receives_may_act(harness: Harness, monkeypatch: pytest.Monkey
     assert [ask() for ask in checks] == [True, True], "it was opened again, and the role won again"
 
 
-@pytest.mark.parametrize("kind", [StoreError, type("OfAPlugin", (StoreError,), {})])
-def test_subclass_of_store_error_is_handled(harness: Harness, kind: type[StoreError]) -> None:
-    loop = harness.open()
-    harness.store.before_write.append(fail_with(kind("connection lost")))
-    future = loop.submit(prefer)
-    loop.run_until_idle()
-    assert future.result(0).error is ErrorCode.NOT_CONTROLLER
-
-
 @pytest.mark.parametrize("error", [ShapeError("a defect"), ZeroDivisionError("a defect")])
 def test_unexpected_failure_is_reported_to_callers_and_ends_the_term(harness: Harness, error: Exception) -> None:
     """controller 1: errors, which cost kframe the role."""
@@ -395,28 +339,7 @@ def test_stop_completes_futures_and_releases_the_role(harness: Harness) -> None:
     assert watcher.perform(Claim(7)) == 2, "a stopped controller does not contend"
 
 
-def test_inactive_controller_completes_requests_with_errors(harness: Harness) -> None:
-    rival = harness.connect()
-    rival.perform(Claim(7))
-    loop = harness.open()
-    elected, shutdown = loop.submit(prefer), loop.submit(shut_down)
-    loop.run_until_idle()
-    assert elected.result(0).error is ErrorCode.NOT_CONTROLLER
-    assert shutdown.result(0).error is ErrorCode.STALE_CONTROLLER_EPOCH
-
-
 # -- in a thread
-
-
-def test_loop_thread_handles_submitted_events(harness: Harness) -> None:
-    loop = harness.loop
-    loop.open()
-    loop.start()
-    futures = [loop.submit(prefer) for _ in range(20)]
-    codes = [future.result(RESPONSE_S).codes.tolist() for future in futures]
-    loop.stop()
-    assert codes == [[ErrorCode.NONE]] + [[ErrorCode.ELECTION_NOT_NEEDED]] * 19
-    assert not loop.controller.active
 
 
 class Gate(RecordingTransport):

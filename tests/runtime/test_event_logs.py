@@ -9,8 +9,6 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import pytest
 
-from kframe.core.event_log import EventLog, spaced
-from kframe.core.reassignment import partition_reassignment
 from kframe.model import events
 from kframe.model.admin import NewPartitions, NewTopic
 from kframe.model.columns import Ragged
@@ -28,14 +26,13 @@ from kframe.model.events import (
     Reelect,
     ResignRequested,
 )
-from kframe.model.log_entries import LogEntry, Message
+from kframe.model.log_entries import Message
 from kframe.model.tables import RequestedPartitions, Targets
 from kframe.ports.store_requests import Claim, ReleaseRole
 from kframe.runtime import controller_log, state_change_log
 from kframe.runtime.controller_log import EVENT_NAMES
 from kframe.runtime.event_logs import CONTROLLER_LOGGER, EVENTS_PER_SECOND, LINES_PER_SECOND, STATE_CHANGE_LOGGER
-from kframe.runtime.rate_limit import RateLimit
-from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
+from kframe.testing.clusters import cluster_of, healthy
 from tests.core.driver import Driver, elected
 
 PREFIX = "[Controller id=1000] "
@@ -102,11 +99,6 @@ def bounce_broker(driver: Driver) -> None:
     driver.start_brokers(2)
 
 
-def return_broker(driver: Driver) -> None:
-    lose_broker(driver)
-    driver.start_brokers(1)
-
-
 def shut_down_broker(driver: Driver) -> None:
     driver.handle(ControlledShutdownRequested(1, -1, token=3))
     lose_broker(driver)
@@ -117,14 +109,6 @@ LOGGED_EVENTS: Mapping[str, tuple[Callable[[Driver], None], list[str]]] = {
         f"{PREFIX}Newly added brokers: , deleted brokers: 1, bounced brokers: , all live brokers: 2",
         f"{PREFIX}Broker failure callback for 1",
         f"{PREFIX}Updated broker epochs cache: Map(2 -> EPOCH)",
-    ]),
-    "return": (return_broker, [
-        f"{PREFIX}Newly added brokers: , deleted brokers: 1, bounced brokers: , all live brokers: 2",
-        f"{PREFIX}Broker failure callback for 1",
-        f"{PREFIX}Updated broker epochs cache: Map(2 -> EPOCH)",
-        f"{PREFIX}Newly added brokers: 1, deleted brokers: , bounced brokers: , all live brokers: 1,2",
-        f"{PREFIX}New broker startup callback for 1",
-        f"{PREFIX}Updated broker epochs cache: Map(1 -> EPOCH, 2 -> EPOCH)",
     ]),
     "bounce": (bounce_broker, [
         f"{PREFIX}Newly added brokers: , deleted brokers: , bounced brokers: 2, all live brokers: 1,2",
@@ -252,35 +236,6 @@ def test_reassignment_logs_assignment_and_epochs(caplog: pytest.LogCaptureFixtur
     ) in change_lines(caplog)
 
 
-def test_automatic_preferred_election_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    off_preferred = PartitionSpec((1, 2), leader=2, isr=(2, 1), leader_epoch=3)
-    driver = elected({"t": [off_preferred]}, (1, 2))
-    caplog.clear()
-    driver.handle(RebalanceLeaders())
-    assert controller_lines(caplog) == [
-        f"{PREFIX}Processing automatic preferred replica leader election",
-        f"{PREFIX}Starting replica leader election (PREFERRED) for partitions t-0 triggered by AutoTriggered",
-        f"{PREFIX}Partition t-0 completed preferred replica leader election. New leader is 1",
-    ]
-
-
-def test_reassignment_logs_targets_in_sync(caplog: pytest.LogCaptureFixture) -> None:
-    driver = start(1, caplog, brokers=(1, 2, 3))
-    driver.handle(ReassignmentRequested(Targets.of([(("t", 0), (1, 3))]), token=6))
-    caplog.clear()
-    driver.ensemble.write_state("t", 0, leader=1, isr=(1, 2, 3), leader_epoch=1)
-    driver.run(driver.context.refresh(driver.rows("t-0")))
-    driver.run(partition_reassignment.complete_where_in_sync(driver.context, driver.rows("t-0")))
-    logged = controller_lines(caplog)
-    assert (
-        f"{PREFIX}Target replicas List(1, 3) have all caught up with the leader for reassigning partition t-0" in logged
-    )
-    assert (
-        f"{PREFIX}Successfully updated assignment of partition t-0 to "
-        "ReplicaAssignment(replicas=1,3, addingReplicas=, removingReplicas=)"
-    ) in logged
-
-
 def test_isr_change_of_leader_is_logged(driver: Driver, caplog: pytest.LogCaptureFixture) -> None:
     brokers = driver.cluster.brokers
     epoch = int(brokers.broker_epoch[brokers.find(1)])
@@ -369,57 +324,8 @@ def test_partitions_are_sampled_evenly_and_others_counted(caplog: pytest.LogCapt
         assert max(np.diff(numbers)) - min(np.diff(numbers)) <= 4
 
 
-def test_rate_limit_refills_with_time(caplog: pytest.LogCaptureFixture) -> None:
-    driver = start(LINES_PER_SECOND, caplog)
-    driver.clock.advance(1000)
-    lose_broker(driver)
-    caplog.clear()
-    driver.start_brokers(1)
-    logged = lines(caplog, STATE_CHANGE_LOGGER)
-    assert any(line.endswith("lines on requests") for line in logged)
-    assert len(logged) <= 5
-
-
-@pytest.mark.parametrize(
-    ("level", "is_sampled"), [(logging.INFO, True), (logging.ERROR, False), (logging.CRITICAL, False)]
-)
-def test_partitions_are_not_sampled_for_disabled_log(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, level: int, is_sampled: bool
-) -> None:
-    driver = start(2, caplog)
-    caplog.set_level(level, "kframe")
-    logged_entries: list[LogEntry] = []
-    take = EventLog.take
-
-    def watch(self: EventLog) -> list[LogEntry]:
-        entries = take(self)
-        logged_entries.extend(entries)
-        return entries
-
-    monkeypatch.setattr(EventLog, "take", watch)
-    lose_broker(driver)
-    assert any("sample" in entry.values for entry in logged_entries) is is_sampled
-
-
 def test_every_message_has_one_template_and_every_event_a_name() -> None:
     named = [*controller_log.TEMPLATES, *state_change_log.TEMPLATES]
     assert sorted(named, key=lambda message: message.value) == list(Message)
     kinds = {kind for kind in vars(events).values() if isinstance(kind, type) and issubclass(kind, events.Event)}
     assert EVENT_NAMES.keys() == kinds - {events.Event}
-
-
-@pytest.mark.parametrize("count", [0, 1, 9, 10, 11, 1000])
-def test_positions_are_spaced_evenly(count: int) -> None:
-    chosen = np.arange(count)[spaced(count, 10)]
-    assert len(chosen) == min(count, 10)
-    assert len(set(chosen.tolist())) == len(chosen)
-    assert count == 0 or chosen[0] == 0
-
-
-def test_rate_limit_counts_suppressed_lines() -> None:
-    now = [0.0]
-    limit = RateLimit(2, lambda: now[0])
-    assert [limit.take() for _ in range(4)] == [True, True, False, False]
-    assert (limit.take_suppressed(), limit.take_suppressed()) == (2, 0)
-    now[0] = 500.0
-    assert [limit.take() for _ in range(2)] == [True, False]

@@ -56,10 +56,6 @@ def test_waiting_returns_queued_events_without_removing_them(queue: EventQueue) 
     assert queue.waiting() == (SECOND,)
 
 
-def test_take_from_empty_queue_returns_none(queue: EventQueue) -> None:
-    assert queue.take() is None
-
-
 def test_clear_and_put_drains_queue_and_adds_event(queue: EventQueue) -> None:
     """controller 1: clearAndPut."""
     for event in (FIRST, SECOND):
@@ -114,16 +110,6 @@ def test_queue_times_are_forgotten_after_five_idle_minutes(
     queue.put(SECOND)
     queue.take()
     assert queue.times.quantile(1.0) == pytest.approx(remembered)
-
-
-def test_long_operation_does_not_reset_queue_times(queue: EventQueue, clock: VirtualClock) -> None:
-    queue.put(FIRST)
-    queue.put(SECOND)
-    clock.advance(0.05)
-    queue.take()
-    clock.advance(400.0)
-    queue.take()
-    assert queue.times.quantile(0.0) == pytest.approx(50.0)
 
 
 def test_only_the_last_queue_times_are_retained(queue: EventQueue, clock: VirtualClock) -> None:

@@ -14,7 +14,6 @@ from kframe.embedded.brokers import SILENT
 from kframe.errors import ErrorCode
 from kframe.model.config import ControllerConfig
 from kframe.model.events import (
-    ControllerState,
     ElectionRequested,
     ElectionType,
     ResignRequested,
@@ -23,8 +22,7 @@ from kframe.model.events import (
 from kframe.ports.store_requests import Reply, StoreRequest, WriteStates
 from kframe.ports.transport import Transport
 from kframe.runtime.loop import ControllerLoop
-from kframe.runtime.metrics import QUANTILES, TIMERS, exposition
-from kframe.runtime.samples import SAMPLES_MAX, Samples
+from kframe.runtime.metrics import TIMERS, exposition
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
 
 GAUGES = [
@@ -116,12 +114,6 @@ def test_timer_counts_only_events_of_its_state() -> None:
     assert {metric.partition("{")[0].removesuffix("_count") for metric in changed_names} == {name}
 
 
-@pytest.mark.parametrize("state", [ControllerState.IDLE, ControllerState.UPDATE_METADATA_RESPONSE_RECEIVED])
-def test_two_states_have_no_timer(state: ControllerState) -> None:
-    """controller 2: state codes, two of them without a timer."""
-    assert state not in TIMERS
-
-
 def test_event_without_timer_is_handled() -> None:
     loop = Harness().loop
     before = {name: value for name, value in loop.metrics().items() if name.startswith(STATS)}
@@ -202,11 +194,6 @@ def test_queues_are_dropped_on_unregistration_and_resignation() -> None:
     assert harness.loop.metrics()[f"{CHANNELS}totalqueuesize"] == 0
 
 
-def test_transport_without_queues_has_total_queue_size() -> None:
-    channels = {name: value for name, value in Harness().loop.metrics().items() if name.startswith(CHANNELS)}
-    assert channels == {f"{CHANNELS}totalqueuesize": 0}
-
-
 def test_gauges_are_zero_after_resignation() -> None:
     """controller 16: all 0 when not active."""
     harness = Harness()
@@ -269,17 +256,6 @@ def test_labels_are_escaped() -> None:
 
 
 # -- samples
-
-
-def test_quantiles_of_no_more_than_the_last() -> None:
-    samples = Samples()
-    assert samples.quantiles(QUANTILES) == [0.0] * len(QUANTILES)
-    for number in range(SAMPLES_MAX + 10):
-        samples.add(float(number))
-    assert samples.count == SAMPLES_MAX + 10
-    assert (samples.quantile(0.0), samples.quantile(1.0)) == (10.0, SAMPLES_MAX + 9.0)
-    samples.forget()
-    assert (samples.count, samples.quantile(1.0)) == (0, 0.0)
 
 
 def test_quarantined_znodes_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from kframe.wire import BYTE_LIMIT, ControlVersions, Encoder
 from kframe.wire.apis import LEADER_AND_ISR
 from kframe.wire.brokers import live_leaders
 from kframe.wire.leader_and_isr import LiveLeaders
-from kframe.wire.sections import Lists, SectionWriter, require_as_measured
+from kframe.wire.sections import Lists, SectionWriter
 from tests.wire.cases import LISTENER, Case, broker, build, case_of, partition, topic
 from tests.wire.content import kio_class, kio_decode
 from tests.wire.encoding import body, encoded
@@ -48,10 +48,6 @@ def test_requests_ordered_by_api_and_brokers_without_rows_skipped() -> None:
     assert [(request.api_key, request.broker) for request in requests] == [(4, 0), (6, 1), (6, 0), (5, 1)]
 
 
-def test_empty_batch_yields_no_requests() -> None:
-    assert list(Encoder(NEWEST).encode(*build(case_of([broker(1)], [])))) == []
-
-
 def test_chunks_are_read_only() -> None:
     case = announce(partition([1]), brokers=[broker(1)])
     chunks = [memoryview(chunk) for request in Encoder(NEWEST).encode(*build(case)) for chunk in request.chunks]
@@ -59,106 +55,10 @@ def test_chunks_are_read_only() -> None:
     assert all(chunk.readonly for chunk in chunks)
 
 
-LEADERS = [
-    # Leaders of the partitions, unregistered brokers, live leaders in the request.
-    ([3, 1, 3], [], [1, 3]),
-    ([3, 1, 3], [3], [1]),
-    ([-1, -1], [], []),
-    ([2], [2], []),
-]
-
-
-@pytest.mark.parametrize(("leaders", "unregistered", "expected"), LEADERS)
-def test_live_leaders_are_registered_leaders_of_request(
-    leaders: list[int], unregistered: list[int], expected: list[int]
-) -> None:
-    brokers = [broker(broker_id, registered=broker_id not in unregistered) for broker_id in (3, 1, 2)]
-    [request] = decoded(
-        announce(*(partition([1, 2, 3], leader=broker_id) for broker_id in leaders), brokers=brokers), "LeaderAndIsr", 7
-    )
-    assert [(leader.broker_id, leader.host_name, leader.port) for leader in request.live_leaders] == [
-        (broker_id, f"host-{broker_id}", 9092) for broker_id in expected
-    ]
-
-
 def test_live_leaders_include_leader_in_controlled_shutdown() -> None:
     case = announce(partition([1]), brokers=[broker(1, shuttingDown=True)])
     [request] = decoded(case, "LeaderAndIsr", 7)
     assert [leader.broker_id for leader in request.live_leaders] == [1]
-
-
-def test_live_leaders_differ_by_request() -> None:
-    case = case_of(
-        [broker(1), broker(2)], [topic("t", partition([1, 2]), partition([2, 1]))],
-        leaderAndIsr={"1": [[0, 0, 0]], "2": [[0, 1, 0]]},
-    )  # fmt: skip
-    assert [[leader.broker_id for leader in request.live_leaders] for request in decoded(case, "LeaderAndIsr", 4)] == [
-        [1],
-        [2],
-    ]
-
-
-OFFLINE = [
-    # Whether broker 2 is registered, whether it is shutting down, brokers with an offline directory, replicas listed as
-    # offline.
-    (True, False, [], []),
-    (True, False, [2], [2]),
-    (True, True, [], [2]),
-    (False, False, [], [2]),
-    (False, False, [2, 1], [1, 2]),
-]
-
-
-@pytest.mark.parametrize(("registered", "shutting_down", "offline_dir", "offline"), OFFLINE)
-def test_offline_replicas(registered: bool, shutting_down: bool, offline_dir: list[int], offline: list[int]) -> None:
-    brokers = [broker(1), broker(2, registered=registered, shuttingDown=shutting_down)]
-    case = announce(partition([1, 2], isr=[1], offlineDir=offline_dir), brokers=brokers)
-    [request] = decoded(case, "UpdateMetadata", 4)
-    assert list(request.ungrouped_partition_states[0].offline_replicas) == offline
-
-
-def test_deleting_topic_has_leader_minus_two_in_metadata_only() -> None:
-    case = announce(partition([2, 1], isr=[1]), brokers=[broker(1), broker(2)], deleting=True)
-    [metadata] = decoded(case, "UpdateMetadata", 8)
-    [state] = metadata.topic_states[0].partition_states
-    assert (state.leader, state.leader_epoch, state.zk_version, state.isr) == (-2, 0, 0, (1,))
-    assert state.controller_epoch == 8
-    [request] = decoded(case, "LeaderAndIsr", 7)
-    [state] = request.topic_states[0].partition_states
-    assert (state.leader, state.leader_epoch, state.partition_epoch, state.isr) == (2, 7, 9, (1,))
-
-
-STOPS = [[0, 0, 4, 0], [0, 1, 5, 1], [1, 0, -2, 1], [1, 1, -1, 0]]
-
-
-def stop_case(stops: list[list[int]]) -> Case:
-    topics = [topic(name, partition([1]), partition([1])) for name in ("a", "b")]
-    return case_of([broker(1)], topics, stopReplica={"1": stops})
-
-
-@pytest.mark.parametrize("version", [1, 2])
-def test_stop_replica_before_version_3_splits_deletions_first(version: int) -> None:
-    content = [
-        (request.delete_partitions, [(group.name, group.partition_indexes) for group in request.topics])
-        for request in decoded(stop_case(STOPS), "StopReplica", version)
-    ]
-    assert content == [(True, [("a", (1,)), ("b", (0,))]), (False, [("a", (0,)), ("b", (1,))])]
-
-
-@pytest.mark.parametrize(("stops", "flag"), [(STOPS[1:3], True), (STOPS[::3], False)])
-def test_stop_replica_without_mixed_deletions_is_a_single_request(stops: list[list[int]], flag: bool) -> None:
-    assert [request.delete_partitions for request in decoded(stop_case(stops), "StopReplica", 0)] == [flag]
-
-
-@pytest.mark.parametrize("version", [3, 4])
-def test_stop_replica_version_3_has_delete_flag_per_partition(version: int) -> None:
-    [request] = decoded(stop_case(STOPS), "StopReplica", version)
-    content = [
-        [group.topic_name == "b", state.partition_index, state.leader_epoch, state.delete_partition]
-        for group in request.topic_states
-        for state in group.partition_states
-    ]
-    assert content == STOPS
 
 
 def test_leader_without_inter_broker_listener_raises_before_first_request() -> None:
@@ -241,19 +141,6 @@ def test_unsupported_endpoint_raises_config_error(version: int, endpoint: tuple[
         encoded(*build(case), "UpdateMetadata", version)
 
 
-@pytest.mark.parametrize("version", range(3, 9))
-def test_custom_listeners_are_encoded_from_version_3(version: int) -> None:
-    endpoints = [["INTERNAL", "in", 1, "SASL_SSL"], ["PLAINTEXT", "out", 2, "PLAINTEXT"]]
-    case = case_of([broker(1, endpoints=endpoints)], [], updateMetadata=[[1], []])
-    [request] = decoded(case, "UpdateMetadata", version)
-    assert [
-        (endpoint.listener, endpoint.host, endpoint.port, endpoint.security_protocol)
-        for endpoint in request.live_brokers[0].endpoints
-    ] == [
-        ("INTERNAL", "in", 1, 3), ("PLAINTEXT", "out", 2, 0),
-    ]  # fmt: skip
-
-
 @pytest.mark.parametrize("byte_limit", [0, -1, 2**31])
 def test_byte_limit_out_of_range_raises_config_error(byte_limit: int) -> None:
     with pytest.raises(ConfigError, match=str(byte_limit)):
@@ -315,8 +202,3 @@ def test_leader_change_during_encoding_raises_broken_invariant(version: int) -> 
     cluster.partitions.leader[1] = cluster.partitions.leader[0]
     with pytest.raises(BrokenInvariant, match="columns changed while it was encoded"):
         leaders.write(group, tail_length, frame)
-
-
-def test_size_differing_from_measure_raises_broken_invariant() -> None:
-    with pytest.raises(BrokenInvariant, match="measured as 5 and written as 4"):
-        require_as_measured(4, 5)

@@ -170,16 +170,3 @@ def test_debug_build_raises_index_error_on_overrun(monkeypatch: pytest.MonkeyPat
     assert set(noticed) == {IndexError}
     with pytest.raises(IndexError):
         frame(kernels, entry_offset=1)
-
-
-WRONG = [
-    (np.zeros(1, np.int64), "dtype mismatch"),
-    (np.zeros((1, 1), np.int32), "dimensions"),
-    (np.zeros(4, np.int32)[::2], "contiguous"),
-]
-
-
-@pytest.mark.parametrize(("rows", "error"), WRONG, ids=[row[1] for row in WRONG])
-def test_wrong_array_type_raises_value_error(rows: np.ndarray[Any, Any], error: str) -> None:
-    with pytest.raises(ValueError, match=error):
-        kernels.size_leader_and_isr(rows, 0, *SHAPE, P.replica_flags, np.zeros(4, np.int32))
