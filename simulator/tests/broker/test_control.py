@@ -17,7 +17,7 @@ from kframe_simulator.broker.messages import (
     UpdateMetadata,
 )
 from kframe_simulator.broker.outgoing import CloseSession
-from verification.simulator.broker_cluster import CONTROLLER_ID, TOPIC_ID, P, live, order, response_error, state, stop
+from verification.simulator.broker_requests import CONTROLLER_ID, TOPIC_ID, P, live, order, response_error, state, stop
 
 OTHER_ID = bytes([7] * 16)
 LEADER_2 = state(2, (1, 2, 3), leader_epoch=5, partition_epoch=3)

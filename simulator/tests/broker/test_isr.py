@@ -11,7 +11,7 @@ from kframe_simulator.broker.messages import Fetch, FetchPartition, FetchRespons
 from kframe_simulator.broker.outgoing import AlteredPartition, AlterPartition, AlterPartitionResponseData, Outgoing
 from kframe_simulator.broker.partition import Partition
 from kframe_simulator.broker.replica import NEVER, Replica
-from verification.simulator.broker_cluster import P, live, order, state
+from verification.simulator.broker_requests import P, live, order, state
 
 LAG_MS = 10_000.0
 CONFIG = BrokerConfig(replica_lag_time_max_ms=LAG_MS, min_insync_replicas=2)

@@ -9,7 +9,7 @@ from kframe_simulator.broker.broker import Broker
 from kframe_simulator.broker.config import BrokerConfig
 from kframe_simulator.broker.messages import EndTransaction, Fetch, FetchPartition, Produce, ProduceResponse
 from kframe_simulator.broker.outgoing import Peer
-from verification.simulator.broker_cluster import P, live, order, produce, state, stop
+from verification.simulator.broker_requests import P, live, order, produce, state, stop
 
 NONE = ErrorCode.NONE
 
