@@ -90,8 +90,7 @@ def topic(simulation: Simulation, before: dict[int, Row] | None = None, after: d
 
 
 def ended(simulation: Simulation, event: Any = None, **changes: Any) -> EventCompleted:
-    defaults: dict[str, Any] = {"written": (), "topics": {}, "repeated": False}
-    return EventCompleted(simulation.controllers[0], event or BrokersChanged(), **(defaults | changes))
+    return EventCompleted(simulation.controllers[0], event or BrokersChanged(), **changes)
 
 
 def edit(simulation: Simulation, **changes: Any) -> Simulation:

@@ -32,8 +32,8 @@ from kframe.ports.store_requests import (
     WriteReassignments,
     WriteStates,
 )
+from kframe_simulator.simulation.controller_memory import digest
 from kframe_simulator.simulation.controllers import ControllerProcess
-from kframe_simulator.simulation.notes import digest
 from kframe_simulator.simulation.observations import EventCompleted, EventStarted, RequestCompleted, StateWritten
 from kframe_simulator.simulation.observed import Observed
 from kframe_simulator.simulation.watch import Watch

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kframe.model.events import AlterPartitionRequested, ElectionRequested, ElectionType
 from kframe.model.protocol import InterBrokerProtocol
 from kframe.model.topics import UNSET
-from kframe_simulator.simulation.notes import lost_dirs_known
+from kframe_simulator.simulation.controller_memory import lost_dirs_known
 from kframe_simulator.simulation.observations import EventCompleted, StateWritten, WriteRefused
 from kframe_simulator.simulation.watch import Watch
 
