@@ -237,7 +237,7 @@ def new_assignments_are_sent(watch: Watch, ended: EventCompleted) -> str | None:
     """I12: after an event that changes an assignment, every live remaining replica is sent the stored leader epoch.
     Exempt is an assignment that an earlier event has sent, and this event stored because its record was unreadable."""
     process, rows = ended.process, watch.simulation.ensemble.rows
-    if ended.failed or not watch.observed.in_term(process):
+    if not ended.succeeded:
         return None
     live, marked = watch.observed.live(process), watch.observed.marked()
     for name, before in ended.topics.items():
@@ -265,7 +265,7 @@ def removed_replicas_are_deleted(watch: Watch, ended: EventCompleted) -> str | N
     assignment that an earlier event has sent, and this event stored because its record was unreadable: the removed
     brokers may not have been registered then."""
     process, rows = ended.process, watch.simulation.ensemble.rows
-    if ended.failed or not watch.observed.in_term(process):
+    if not ended.succeeded:
         return None
     registered = watch.observed.registered(process)
     for name, before in ended.topics.items():
@@ -283,7 +283,7 @@ def removed_replicas_are_deleted(watch: Watch, ended: EventCompleted) -> str | N
 
 def broker_changes_are_sent(watch: Watch, ended: EventCompleted) -> str | None:
     """I12: when registrations come or go, all registered brokers receive UpdateMetadata in the same event."""
-    if not isinstance(ended.event, BrokersChanged) or ended.failed or not watch.observed.in_term(ended.process):
+    if not isinstance(ended.event, BrokersChanged) or not ended.succeeded:
         return None
     return f"brokers {ended.unaware} are not sent the registered brokers" if ended.unaware else None
 

@@ -160,6 +160,10 @@ class EventCompleted:
 
     failed: bool = False
     """Whether the event failed, or the store refused a write."""
+    succeeded: bool = True
+    """Whether the event did not fail, and its controller owns the role in storage."""
+    columns: bytes = b""
+    """The controller's memory after the event. Empty if it is not active."""
     repeated: bool = False
     """Whether the event is a repetition, with no other event in between."""
     warnings: tuple[str, ...] = ()

@@ -310,13 +310,11 @@ class Recorder:
         registered = self.watch.observed.registered(process)
         ended.repeated, ended.warnings = repeated, tuple(self._errors.warnings)
         ended.failed = failures_of(process) > ended.failures
+        ended.succeeded = not ended.failed and self.watch.observed.in_term(process)
+        ended.columns = digest(process.loop.controller.cluster) if process.active else b""
         ended.complete(registered, self.ensemble.rows)
         self.watch.check(ended)
-        if (
-            (registered != ended.registered or ended.requests.get(Load))
-            and not ended.failed
-            and self.watch.observed.in_term(process)
-        ):
+        if ended.succeeded and (registered != ended.registered or ended.requests.get(Load)):
             self.watch.reassignments.leaders_elected(event)
 
     def unexplained_failure(self, process: ControllerProcess) -> str | None:

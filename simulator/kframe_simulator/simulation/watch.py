@@ -71,8 +71,6 @@ class Watch:
     def __init__(self, simulation: SimulatedCluster, invariants: tuple[Invariant, ...]) -> None:
         self.simulation = simulation
         self.violations: list[Violation] = []
-        self.looks: Counter[str] = Counter()
-        """How often each invariant was checked."""
         self.epoch_owner: dict[int, tuple[int, int]] = {}
         """(controller id, incarnation) by controller epoch."""
         self.memory: defaultdict[int, BrokerMemory] = defaultdict(BrokerMemory)
@@ -98,10 +96,14 @@ class Watch:
         """Kinds of requests so far, by (controller, incarnation, controller epoch, broker, broker epoch)."""
         self.open_requests = 0
         self.recounts: dict[int, tuple[bytes, dict[str, int]]] = {}
-        """By controller: a digest of its columns, and the recounted gauges."""
+        """By controller: its columns, and their recounted gauges."""
+        self.fitting_states: dict[int, bytes] = {}
+        self.fitting_replica_states: dict[int, bytes] = {}
+        """By controller: the last columns whose states fit. Equal columns are not checked again."""
         self.record_history = RecordHistory(simulation, self.mismatched_topics)
         self.reassignments = LastReassignments()
         self.observed = Observed(simulation)
+        self._observations: Counter[type[Any]] = Counter()
         self._by_trigger: defaultdict[type[Any], list[Invariant]] = defaultdict(list)
         for invariant in invariants:
             self._by_trigger[invariant.trigger].append(invariant)
@@ -111,10 +113,20 @@ class Watch:
         """Whether there are enough violations to end the run."""
         return len(self.violations) >= VIOLATIONS_MAX
 
+    @property
+    def looks(self) -> Counter[str]:
+        """How often each invariant was checked."""
+        looks: Counter[str] = Counter()
+        for trigger, count in self._observations.items():
+            for invariant in self._by_trigger[trigger]:
+                looks[invariant.number] += count
+        return looks
+
     def check(self, observation: Any) -> None:
         """Check the invariants of this type of observation."""
-        for invariant in self._by_trigger[type(observation)]:
-            self.looks[invariant.number] += 1
+        trigger = type(observation)
+        self._observations[trigger] += 1
+        for invariant in self._by_trigger[trigger]:
             problem = invariant.check(self, observation)
             if problem is not None:
                 self.report(invariant.number, problem)
