@@ -10,12 +10,10 @@ from typing import Any, Final, NamedTuple
 from kframe.errors import ErrorCode
 from kframe.model.brokers import Endpoint
 from kframe.model.events import TopicPartition
-from kframe.model.ids import LEADER_DURING_DELETE
 from kframe_simulator.broker.messages import (
     ControlResponse,
     LeaderAndIsr,
     LeaderState,
-    PartitionMetadata,
     StopReplica,
     UpdateMetadata,
 )
@@ -54,12 +52,10 @@ class Violation:
 
 @dataclass(slots=True)
 class BrokerMemory:
-    """The requests that one process of a broker has accepted."""
+    """What invariants need of the requests that one process of a broker has accepted, beside its model."""
 
     controller_epoch: int = -1
     states: dict[TopicPartition, LeaderState] = field(default_factory=dict)
-    metadata: dict[TopicPartition, PartitionMetadata] = field(default_factory=dict)
-    live_brokers: tuple[int, ...] = ()
     addresses: Mapping[int, tuple[Endpoint, ...]] = field(default_factory=dict)
     """The listeners of brokers in UpdateMetadata."""
     topic_ids: dict[str, bytes] = field(default_factory=dict)
@@ -148,7 +144,6 @@ class Watch:
         if isinstance(message, LeaderAndIsr):
             self._remember_states(broker, memory, message, response)
         elif isinstance(message, UpdateMetadata):
-            _remember_metadata(memory, message)
             memory.addresses = request.addresses
         else:
             self._remember_stops(broker.broker_id, memory, message, response)
@@ -181,12 +176,3 @@ class Watch:
             if response.errors.get(key, ErrorCode.NONE) is ErrorCode.NONE and stop.delete:
                 memory.states.pop(key, None)
                 self.confirmed.add((key, broker_id))
-
-
-def _remember_metadata(memory: BrokerMemory, message: UpdateMetadata) -> None:
-    memory.live_brokers = message.live_brokers
-    for key, metadata in message.partitions.items():
-        if metadata.leader == LEADER_DURING_DELETE:
-            memory.metadata.pop(key, None)
-        else:
-            memory.metadata[key] = metadata

@@ -78,7 +78,7 @@ def _forgets_version(simulation: Simulation) -> Any:
 
 
 def _old_metadata(simulation: Simulation) -> Any:
-    del simulation.watch.memory[4].metadata[KEY]
+    del simulation.brokers[4].model.metadata.partitions[KEY]
     return Rested()
 
 
