@@ -9,7 +9,6 @@ from kframe_simulator.broker.broker import Broker
 from kframe_simulator.broker.config import BrokerConfig
 from kframe_simulator.broker.messages import Fetch, FetchPartition, FetchResponse, Produce
 from kframe_simulator.broker.outgoing import AlteredPartition, AlterPartition, AlterPartitionResponseData, Outgoing
-from kframe_simulator.broker.partition import Partition
 from kframe_simulator.broker.replica import NEVER, Replica
 from verification.simulator.broker_requests import P, live, order, state
 
@@ -294,9 +293,3 @@ def test_response_after_new_leader_epoch_is_ignored() -> None:
     broker.handle(order(state(1, (1, 2), 6, 5)), 12_000.0)
     respond(broker, out, 12_000.0, isr=(1, 2, 3), partition_epoch=6, leader_epoch=6)
     assert (broker.partitions[P].isr, broker.partitions[P].partition_epoch) == ((1, 2), 5)
-
-
-def test_partition_properties() -> None:
-    partition: Partition = start_leader((1, 2)).partitions[P]
-    assert (partition.is_leader, partition.leader, partition.leader_epoch, partition.partition_epoch) == (True, 1, 5, 3)
-    assert (partition.under_min_isr, partition.effective_min_isr) == (False, 2)
