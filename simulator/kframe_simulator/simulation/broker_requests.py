@@ -15,7 +15,8 @@ from kframe_simulator.broker.outgoing import (
     Reply,
     WriteState,
 )
-from kframe_simulator.simulation.broker_messages import BrokerHost, BrokerPeer, about, write_state
+from kframe_simulator.simulation.broker_messages import BrokerHost, about, write_state
+from kframe_simulator.simulation.cluster import BrokerView
 from kframe_simulator.simulation.controller_requests import ControllerRequests
 from kframe_simulator.simulation.network import ENSEMBLE
 
@@ -23,7 +24,7 @@ from kframe_simulator.simulation.network import ENSEMBLE
 LOST_MS: Final = 2_000.0
 
 
-class Sender(BrokerPeer, Protocol):
+class Sender(BrokerView, Protocol):
     """The broker process that sends a message."""
 
     @property
