@@ -90,6 +90,12 @@ def topic(simulation: Simulation, before: dict[int, Row] | None = None, after: d
     return TopicWritten("t", *chosen, known, simulation.controllers[0])
 
 
+def assigned(simulation: Simulation, **changes: Any) -> TopicWritten:
+    """A controller's write of another assignment of the partition."""
+    now = simulation.ensemble.topic_partitions("t")
+    return topic(simulation, after=now | {0: now[0]._replace(**changes)})
+
+
 def ended(simulation: Simulation, event: Any = None, **changes: Any) -> EventCompleted:
     process = simulation.controllers[0]
     succeeded, columns = simulation.watch.observed.in_term(process), digest(process.loop.controller.cluster)

@@ -26,7 +26,7 @@ from kframe_simulator.simulation.observations import (
 )
 from kframe_simulator.simulation.watch import Watch
 from verification.simulator.at_rest import KEY, ViolationCase, edit, ended, metadata, request, sent, state
-from verification.simulator.broken import VIOLATIONS_OF_OBSERVATIONS
+from verification.simulator.broken import VIOLATIONS_OF_OBSERVATIONS, lose_role
 from verification.simulator.broken_records import VIOLATIONS_OF_RECORDS
 from verification.simulator.broken_requests import VIOLATIONS_OF_REQUESTS
 
@@ -46,16 +46,6 @@ def _accepts_older_controller_epoch(simulation: Simulation) -> Any:
 
 def _unfenced(simulation: Simulation) -> Any:
     simulation.controllers[0].store.claimed_epoch = 5
-    return StoreWritten(simulation.controllers[0], Prepare())
-
-
-def _sends_after_loss(simulation: Simulation) -> Any:
-    simulation.controllers[0].store.lost_role = True
-    return sent(simulation, metadata(simulation))
-
-
-def _writes_after_loss(simulation: Simulation) -> Any:
-    simulation.controllers[0].store.lost_role = True
     return StoreWritten(simulation.controllers[0], Prepare())
 
 
@@ -135,8 +125,8 @@ BROKEN: list[ViolationCase] = [
     (roles.request_has_own_epoch, lambda simulation: sent(simulation, metadata(simulation, 7))),
     (roles.accepted_controller_epochs_increase, _accepts_older_controller_epoch),
     (roles.writes_are_fenced, _unfenced),
-    (roles.sends_end_with_the_role, _sends_after_loss),
-    (roles.writes_end_with_the_role, _writes_after_loss),
+    (roles.sends_end_with_the_role, lambda simulation: sent(lose_role(simulation), metadata(simulation))),
+    (roles.writes_end_with_the_role, lambda simulation: StoreWritten(lose_role(simulation).controllers[0], Prepare())),
     (states.leader_is_valid, lambda simulation: state(simulation, isr=(2, 3))),
     (states.leader_is_valid, _elects_unregistered_leader),
     (states.leader_is_valid, lambda simulation: state(simulation, leader=4, isr=(4, 2))),
