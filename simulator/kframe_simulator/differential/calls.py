@@ -156,10 +156,7 @@ def _described(targets: Targets | None) -> Any:
     """The target replicas, in order."""
     if targets is None:
         return None
-    return [
-        (targets.names[targets.topic[i]], int(targets.partition[i]), targets.replicas[i].tolist())
-        for i in range(len(targets))
-    ]
+    return [(*key, targets.replicas[index].tolist()) for index, key in enumerate(targets.partitions())]
 
 
 def _notified(session: OpenStore, request: StoreRequest[Any]) -> Any:

@@ -20,7 +20,6 @@ from kframe.model.events import (
     RebalanceLeaders,
     Reelect,
     StopReplicaResponseReceived,
-    TopicPartition,
     UpdateMetadataResponseReceived,
 )
 from kframe.model.ids import NO_BROKER_EPOCH, NO_STATE, PartitionState, ReplicaState
@@ -215,13 +214,8 @@ def stored_reassignments_stay(watch: Watch, ended: EventCompleted) -> str | None
         return None
     ensemble, marked, term = watch.simulation.ensemble, watch.observed.marked(), watch.observed.of_term(ended.process)
     before, now = ended.reassignments, ensemble.stored_reassignments()
-    requested: set[TopicPartition] = set()
-    if isinstance(ended.event, ReassignmentRequested):
-        targets = ended.event.targets
-        requested = {
-            (targets.names[targets.topic[index]], int(targets.partition[index])) for index in range(len(targets))
-        }
-    for key in before.keys() - now.keys() - requested:
+    requested = ended.event.targets.partitions() if isinstance(ended.event, ReassignmentRequested) else ()
+    for key in (before.keys() - now.keys()).difference(requested):
         row = ensemble.rows.get(key)
         if row is None or not (row.adding or row.removing) or key[0] in marked or row.partition_epoch == NO_STATE:
             continue

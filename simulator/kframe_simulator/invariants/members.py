@@ -162,11 +162,9 @@ def reassigned_partitions_have_leaders(watch: Watch, ended: EventCompleted) -> s
     if not isinstance(event, ReassignmentRequested) or not ended.succeeded:
         return None
     live = with_all_log_dirs(watch, watch.observed.live(process))
-    targets, rows = event.targets, watch.simulation.ensemble.rows
-    for position in range(len(targets)):
-        name, number = targets.names[targets.topic[position]], int(targets.partition[position])
-        row = rows.get((name, number))
-        if row is None or name not in ended.topics or name in watch.observed.marked():
+    for key in event.targets.partitions():
+        row = watch.simulation.ensemble.rows.get(key)
+        if row is None or key[0] not in ended.topics or key[0] in watch.observed.marked():
             continue
         if row.partition_epoch == NO_STATE and row.replicas and set(row.replicas) <= live:
             return f"{row.key}: replicas {row.replicas} are live, and none was elected"

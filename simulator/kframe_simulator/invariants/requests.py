@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from kframe.errors import ErrorCode
 from kframe.model.events import BrokersChanged, ControlledShutdownRequested, IsrChangesNotified
 from kframe.model.ids import EPOCH_DURING_DELETE, LEADER_DURING_DELETE, NO_BROKER_EPOCH, NO_STATE
@@ -14,6 +16,7 @@ from kframe_simulator.simulation.observations import (
     RequestQueued,
     RequestSent,
 )
+from kframe_simulator.simulation.observed import partitions_of
 from kframe_simulator.simulation.watch import Watch
 
 
@@ -313,11 +316,7 @@ def shutdown_response_lists_led_partitions(watch: Watch, shutdown: ControlledShu
     cluster, broker_id = shutdown.process.loop.controller.cluster, shutdown.request.broker_id
     p, index = cluster.partitions, cluster.brokers.find(broker_id)
     rows = ((p.leader == index) & (p.replica_count > 1) & (p.partition_epoch != NO_STATE) & (p.topic >= 0)).nonzero()[0]
-    led = {
-        (cluster.topics.names[p.topic[row]], int(p.partition[row]))
-        for row in rows.tolist()
-        if not cluster.topics.deleting[p.topic[row]]
-    }
+    led = set(partitions_of(cluster, rows[cluster.topics.deleting[p.topic[rows]] == 0].astype(np.int32)))
     named = set(shutdown.response.remaining)
     return f"broker {broker_id} leads {sorted(led)}, and was sent {sorted(named)}" if led != named else None
 
