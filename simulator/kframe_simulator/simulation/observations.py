@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -200,17 +200,19 @@ class EventCompleted:
             self.unaware = tuple(broker for broker in live if self.sent_live_brokers.get(broker) != live)
         self.not_sent_as_new = self._not_sent_as_new(rows)
 
+    def written_rows(self, rows: Mapping[TopicPartition, Row]) -> Iterator[tuple[Row, Row]]:
+        """The partitions of written topics that existed before the event and are in ``rows``: before the event, and
+        in ``rows``."""
+        before = (row for partitions in self.topics.values() for row in partitions.values())
+        return ((row, rows[row.key]) for row in before if row.key in rows)
+
     def _not_sent_as_new(self, rows: Mapping[TopicPartition, Row]) -> tuple[tuple[TopicPartition, int], ...]:
         """Replicas that the event has created, or added to ``rows``, and whose first request does not mark them as new.
         A broker with a failed log directory then takes the replica offline, and refuses later requests for it. Created
         are the members of a first ISR. As in Kafka, a replica that is not live at the creation of its partition is
         never new (3.9 ``ZkReplicaStateMachine``, OnlineReplica)."""
         added = {
-            (previous.key, broker)
-            for name, before in self.topics.items()
-            for number, previous in before.items()
-            if (name, number) in rows
-            for broker in set(rows[name, number].adding) - set(previous.replicas)
+            (row.key, broker) for was, row in self.written_rows(rows) for broker in set(row.adding) - set(was.replicas)
         }
         new = {entry for entry in self.sent_epochs if entry[1] in self.created.get(entry[0], ()) or entry in added}
         return tuple(sorted(new - self.first_sent_as_new))
