@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from kframe.errors import ErrorCode
 from kframe.model.events import TopicPartition
 from kframe_simulator.broker.broker import Broker
+from kframe_simulator.broker.config import BrokerConfig
+from kframe_simulator.broker.log import Log
 from kframe_simulator.broker.messages import (
     ControlResponse,
     LeaderAndIsr,
@@ -60,6 +62,19 @@ def stop(leader_epoch: int, delete: bool, key: TopicPartition = P, **others: int
 def produce(value: object, acks: int = -1, correlation: int = 0, **others: object) -> Produce:
     """A record for partition P."""
     return Produce(P, value, acks, correlation=correlation, **others)  # type: ignore[arg-type]
+
+
+def start_broker(
+    *requests: Request, broker_id: int = 1, config: BrokerConfig | None = None, log: Log | None = None
+) -> Broker:
+    """A broker of broker epoch 50 with this log of P, after these requests. It knows the live brokers 1, 2 and 3."""
+    broker = Broker(broker_id, config)
+    if log is not None:
+        broker.disks.logs[P] = log
+    broker.start(50, 0.0)
+    for request in (live(1, 2, 3), *requests):
+        assert broker.handle(request, 0.0) is not None
+    return broker
 
 
 def exchange(leader: Broker, follower: Broker, now: float, rounds: int = 50) -> None:

@@ -10,7 +10,7 @@ from kframe_simulator.broker.config import BrokerConfig
 from kframe_simulator.broker.messages import Fetch, FetchPartition, FetchResponse, Produce
 from kframe_simulator.broker.outgoing import AlteredPartition, AlterPartition, AlterPartitionResponseData, Outgoing
 from kframe_simulator.broker.replica import NEVER, Replica
-from verification.simulator.broker_requests import P, live, order, state
+from verification.simulator.broker_requests import P, live, order, start_broker, state
 
 LAG_MS = 10_000.0
 CONFIG = BrokerConfig(replica_lag_time_max_ms=LAG_MS, min_insync_replicas=2)
@@ -20,10 +20,7 @@ def start_leader(
     isr: tuple[int, ...] = (1, 2, 3), records: int = 10, config: BrokerConfig = CONFIG, **changes: object
 ) -> Broker:
     """Broker 1 leads P at leader epoch 5 with records 0 to ``records`` - 1. No follower has fetched."""
-    broker = Broker(1, config)
-    broker.start(50, 0.0)
-    broker.handle(live(1, 2, 3, 4), 0.0)
-    broker.handle(order(state(1, isr, 5, 3, is_new=True, **changes)), 0.0)  # type: ignore[arg-type]
+    broker = start_broker(order(state(1, isr, 5, 3, is_new=True, **changes)), config=config)  # type: ignore[arg-type]
     for number in range(records):
         broker.handle(Produce(P, number, 1), 0.0)
     return broker

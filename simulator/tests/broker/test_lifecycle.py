@@ -21,7 +21,7 @@ from kframe_simulator.broker.outgoing import (
     WriteState,
     WriteStateResponse,
 )
-from verification.simulator.broker_requests import CONTROLLER_ID, TOPIC_ID, P, live, order, state
+from verification.simulator.broker_requests import CONTROLLER_ID, TOPIC_ID, P, live, order, start_broker, state
 
 Q: TopicPartition = ("t", 1)
 OLD = BrokerConfig(protocol=InterBrokerProtocol.parse("2.7-IV1"))
@@ -29,11 +29,8 @@ OLD = BrokerConfig(protocol=InterBrokerProtocol.parse("2.7-IV1"))
 
 def start_leader(config: BrokerConfig | None = None) -> Broker:
     """Broker 1 leads P and Q alone; broker 2 follows."""
-    broker = Broker(1, config)
-    broker.start(50, 0.0)
-    broker.handle(live(1, 2), 0.0)
-    for key in (P, Q):
-        broker.handle(order(state(1, (1,), 5, 3, replicas=(1, 2), is_new=True), key), 0.0)
+    led = state(1, (1,), 5, 3, replicas=(1, 2), is_new=True)
+    broker = start_broker(order(led, P), order(led, Q), config=config)
     broker.tick(0.0)
     return broker
 

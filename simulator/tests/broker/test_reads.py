@@ -29,7 +29,15 @@ from kframe_simulator.broker.messages import (
     Record,
     UpdateMetadata,
 )
-from verification.simulator.broker_requests import CONTROLLER_ID, TOPIC_ID, P, exchange, live, order, state
+from verification.simulator.broker_requests import (
+    CONTROLLER_ID,
+    TOPIC_ID,
+    P,
+    exchange,
+    order,
+    start_broker,
+    state,
+)
 
 FENCED, UNKNOWN, NOT_LEADER = (
     ErrorCode.FENCED_LEADER_EPOCH,
@@ -40,9 +48,7 @@ FENCED, UNKNOWN, NOT_LEADER = (
 
 def start_leader() -> Broker:
     """Broker 1 with epochs 3 (records 0 to 3) and 5 (4 to 9). Follower 2 has all records, follower 3 none."""
-    broker = Broker(1)
-    broker.start(50, 0.0)
-    broker.handle(live(1, 2, 3), 0.0)
+    broker = start_broker()
     for leader_epoch, records in ((3, 4), (5, 6)):
         broker.handle(order(state(1, (1, 2), leader_epoch, leader_epoch, is_new=True)), 0.0)
         for number in range(records):
@@ -206,8 +212,7 @@ def test_record_replaces_an_epoch_start_without_records() -> None:
 
 
 def test_read_committed_waits_for_end_of_transaction() -> None:
-    broker = started(1)
-    broker.handle(order(state(1, (1,), replicas=(1,), is_new=True)), 0.0)
+    broker = start_broker(order(state(1, (1,), replicas=(1,), is_new=True)))
     for number in range(2):
         broker.handle(Produce(P, number, 1, producer_id=7, producer_epoch=0, sequence=number, transactional=True), 0.0)
 
@@ -224,17 +229,6 @@ def test_read_committed_waits_for_end_of_transaction() -> None:
 # -- Followers.
 
 
-def started(broker_id: int, log: Log | None = None, protocol: str = "3.9") -> Broker:
-    """A broker with this log. It knows the live brokers 1 and 2."""
-    config = BrokerConfig(protocol=InterBrokerProtocol.parse(protocol), fetch_records_max=4)
-    broker = Broker(broker_id, config)
-    if log is not None:
-        broker.disks.logs[P] = log
-    broker.start(50, 0.0)
-    broker.handle(live(1, 2), 0.0)
-    return broker
-
-
 @pytest.mark.parametrize(
     "leader, follower",
     [((1, 1, 1, 2), (1, 1, 1, 1)), ((1, 3, 3, 5), (1, 2, 2, 4, 4)), ((1, 1, 1, 1, 3), (1, 1, 2)), ((1, 2), ())],
@@ -245,9 +239,12 @@ def test_follower_truncates_to_last_common_epoch(
     leader: tuple[int, ...], follower: tuple[int, ...], protocol: str
 ) -> None:
     """Through Fetch since 2.7-IV1, through OffsetsForLeaderEpoch before. The tuples are the epochs of records."""
-    brokers = started(1, log_of(*leader), protocol), started(2, log_of(*follower), protocol)
-    for broker in brokers:
-        broker.handle(order(state(1, (1,), 6, replicas=(1, 2))), 0.0)
+    config = BrokerConfig(protocol=InterBrokerProtocol.parse(protocol), fetch_records_max=1)
+    led = order(state(1, (1,), 6, replicas=(1, 2)))
+    brokers = (
+        start_broker(led, config=config, log=log_of(*leader)),
+        start_broker(led, broker_id=2, config=config, log=log_of(*follower)),
+    )
     exchange(*brokers, 0.0)
     assert [broker.disks.logs[P].records for broker in brokers] == [log_of(*leader).records] * 2
 
@@ -256,7 +253,7 @@ def test_follower_truncates_to_last_common_epoch(
 def test_follower_that_missed_a_leader_epoch_waits_for_it(behind: int, follows: int | None) -> None:
     """A follower that a leader fences sends no Fetch until it receives the leader epoch. It retries if the leader is
     behind."""
-    brokers = started(1), started(2)
+    brokers = start_broker(), start_broker(broker_id=2)
     for leader_epoch in (1, 2):
         for broker in brokers:
             if (broker.broker_id, leader_epoch) != (behind, 2):
@@ -269,11 +266,7 @@ def test_follower_that_missed_a_leader_epoch_waits_for_it(behind: int, follows: 
 
 @pytest.mark.parametrize("leader_end, end", [(1, 1), (5, 3)])
 def test_follower_out_of_range_truncates_to_the_end_of_the_leader(leader_end: int, end: int) -> None:
-    broker = Broker(2)
-    broker.start(50, 0.0)
-    broker.disks.logs[P] = log_of(1, 1, 1)
-    broker.handle(live(1, 2), 0.0)
-    broker.handle(order(state(1, (1,), 5)), 0.0)
+    broker = start_broker(order(state(1, (1,), 5)), broker_id=2, log=log_of(1, 1, 1))
     (out,) = broker.tick(0.0)
     fetched = Fetched(ErrorCode.OFFSET_OUT_OF_RANGE, leader_end, leader_end)
     broker.on_response(out.number, FetchResponse({P: fetched}), 1.0)
