@@ -73,7 +73,10 @@ def _response_callback(simulation: BrokerHost, process: Sender, source: int, num
 
 
 def _send_to_broker(simulation: BrokerHost, process: Sender, out: Outgoing) -> None:
-    other, respond = simulation.broker(out.peer_id), _response_callback(simulation, process, out.peer_id, out.number)
+    other, respond = (
+        simulation.brokers.get(out.peer_id),
+        _response_callback(simulation, process, out.peer_id, out.number),
+    )
     message: Any = out.message
     if other is None or not simulation.network.deliver(
         process.broker_id, out.peer_id, lambda: other.ask(message, respond)

@@ -101,7 +101,7 @@ class ControllerRequests:
         for key, proposed in message.partitions.items():
             for member in proposed.isr:
                 if key in rows and member not in rows[key].isr:
-                    return self._simulation.broker(member)
+                    return self._simulation.brokers.get(member)
         return None
 
     def _hold(
@@ -138,7 +138,9 @@ class ControllerRequests:
     def _epochs(self, message: AlterPartition) -> list[int]:
         """The current broker epochs of all proposed members."""
         brokers = [
-            self._simulation.broker(member) for partition in message.partitions.values() for member in partition.isr
+            self._simulation.brokers.get(member)
+            for partition in message.partitions.values()
+            for member in partition.isr
         ]
         return [-1 if broker is None else broker.registration.broker_epoch for broker in brokers]
 

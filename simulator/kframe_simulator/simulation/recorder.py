@@ -96,10 +96,6 @@ class Recorder:
 
     # -- Processes.
 
-    def broker(self, broker_id: int) -> BrokerProcess | None:
-        """A broker process. None if the id is unknown."""
-        return self.brokers.get(broker_id)
-
     def controller(self, controller_id: int) -> ControllerProcess | None:
         """A controller process. -1 selects the process that owns the role in storage."""
         process_id = self.ensemble.controller_id() if controller_id == -1 else controller_id
