@@ -22,12 +22,16 @@ def lost_dirs_known(cluster: ClusterState, row: int | None) -> set[int]:
 
 
 def digest(cluster: ClusterState) -> bytes:
-    """The known partitions, topics under deletion and registrations, as comparable bytes."""
+    """The known partitions, topics under deletion and registrations, as comparable bytes.
+
+    They begin with the lengths of the columns, so that equal bytes are equal columns.
+    """
     p, topics = cluster.partitions, cluster.topics
     columns: tuple[NDArray[Any], ...] = (
+        np.array([len(p.topic), len(p.replica), len(topics.deleting), topics.known_count]),
         p.topic, p.partition_epoch, p.state, p.leader, p.slot_start, p.replica_count, p.isr_count, p.replica, p.isr,
         p.replica_flags, p.replica_state, topics.deleting, topics.deletion_started, topics.deletion_halted,
-        np.array(topics.known_count), cluster.brokers.registered,
+        cluster.brokers.registered,
     )  # fmt: skip
     return b"".join([column.tobytes() for column in columns])
 
