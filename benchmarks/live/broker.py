@@ -30,7 +30,11 @@ HIGHEST = {LEADER_AND_ISR: 7, STOP_REPLICA: 4, UPDATE_METADATA: 8, API_VERSIONS:
 
 
 class StandInBroker:
-    """Accepts control requests and responds with success; records how many bytes arrived, and when the last did."""
+    """A measuring sink, not a broker model: it discards the bytes of control requests and responds with success.
+
+    It records how many bytes arrived, and when the last did. The model of the wire, ``FakeBroker``, decodes every
+    request, and the benchmark would then measure that.
+    """
 
     def __init__(self, broker_id: int) -> None:
         self.broker_id = broker_id

@@ -113,7 +113,7 @@ def replay(source: str, target: Path | None, scenario: Path | None, output: str)
     A recorded run must leave the same trace; otherwise the exit code is 1, too.
     """
     from kframe_simulator import Simulation
-    from kframe_simulator.simulation.files import scenario_text, write_run
+    from kframe_simulator.simulation.files import run_document, scenario_text, write_run
 
     options, plan, expected = _read(source)
     simulation = Simulation(options, plan)
@@ -124,7 +124,7 @@ def replay(source: str, target: Path | None, scenario: Path | None, output: str)
     if scenario is not None:
         with writing_to(scenario):
             scenario.write_text(scenario_text(options, simulation.played_steps, result.simulated_ms), encoding="utf-8")
-    _show(result, output)
+    emit_record("kframe.sim-run/v1", run_document(result), output)
     if expected not in (None, result.trace):
         click.echo(
             f"{source}: the trace is {result.trace}, not {expected}: this is not the build that wrote it", err=True
@@ -144,7 +144,7 @@ def replay(source: str, target: Path | None, scenario: Path | None, output: str)
 def shrink_command(source: str, invariant: str | None, target: Path | None, tries: int, output: str) -> None:
     """Leave actions out of a run as long as it breaks the same invariant."""
     from kframe_simulator import INVARIANTS, play, shrink
-    from kframe_simulator.simulation.files import write_run
+    from kframe_simulator.simulation.files import run_document, write_run
 
     known = [rule.number for rule in INVARIANTS]
     if invariant not in (None, *known):
@@ -161,7 +161,7 @@ def shrink_command(source: str, invariant: str | None, target: Path | None, trie
     if target is not None:
         with writing_to(target):
             write_run(target, result)
-    _show(result, output)
+    emit_record("kframe.sim-run/v1", run_document(result), output)
 
 
 def _play(chunks: list[range], jobs: int, keep: Path | None, parts: Path | None) -> Iterator[Result]:
@@ -195,13 +195,6 @@ def _read(source: str) -> tuple[Options, tuple[Action, ...], str | None]:
     if seed is not None:
         return *plan_of(seed), None
     return read_run(Path(source))
-
-
-def _show(result: Result, output: str) -> None:
-    from kframe_simulator.simulation.files import run_document
-
-    record = {key: value for key, value in run_document(result).items() if key != "schema"}
-    emit_record("kframe.sim-run/v1", record, output)
 
 
 def _complain(result: Result) -> None:

@@ -396,7 +396,7 @@ class EarlyReportingStore(MemoryStore):
 
 
 class ExpectingTransport(RecordingTransport):
-    """A transport that records the expected and the connected brokers."""
+    """No broker model: it records the order of ``expect`` and ``connect``."""
 
     def __init__(self) -> None:
         super().__init__()

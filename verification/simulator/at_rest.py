@@ -14,6 +14,7 @@ from kframe_simulator import Options, Simulation
 from kframe_simulator.broker.log import Log
 from kframe_simulator.broker.messages import Record, Stop, StopReplica, UpdateMetadata
 from kframe_simulator.replication.control_requests import ControlRequest, Row
+from kframe_simulator.simulation.controller_memory import digest
 from kframe_simulator.simulation.observations import (
     EventCompleted,
     RequestQueued,
@@ -89,9 +90,16 @@ def topic(simulation: Simulation, before: dict[int, Row] | None = None, after: d
     return TopicWritten("t", *chosen, known, simulation.controllers[0])
 
 
+def assigned(simulation: Simulation, **changes: Any) -> TopicWritten:
+    """A controller's write of another assignment of the partition."""
+    now = simulation.ensemble.topic_partitions("t")
+    return topic(simulation, after=now | {0: now[0]._replace(**changes)})
+
+
 def ended(simulation: Simulation, event: Any = None, **changes: Any) -> EventCompleted:
-    defaults: dict[str, Any] = {"written": (), "topics": {}, "repeated": False}
-    return EventCompleted(simulation.controllers[0], event or BrokersChanged(), **(defaults | changes))
+    process = simulation.controllers[0]
+    succeeded, columns = simulation.watch.observed.in_term(process), digest(process.loop.controller.cluster)
+    return EventCompleted(process, event or BrokersChanged(), succeeded=succeeded, columns=columns, **changes)
 
 
 def edit(simulation: Simulation, **changes: Any) -> Simulation:

@@ -41,11 +41,13 @@ from kframe_simulator.simulation.observations import (
     Quiescent,
     Rested,
     RoleClaimed,
+    StateWritten,
     WriteRefused,
 )
 from verification.simulator.at_rest import (
     KEY,
     ViolationCase,
+    assigned,
     edit,
     ended,
     metadata,
@@ -53,7 +55,6 @@ from verification.simulator.at_rest import (
     request,
     state,
     stop,
-    topic,
 )
 
 
@@ -80,6 +81,30 @@ def close_channel(simulation: Simulation, broker_id: int) -> Simulation:
     return simulation
 
 
+def lose_role(simulation: Simulation) -> Simulation:
+    """The controller notices that it lost the role. Returns the simulation."""
+    simulation.controllers[0].store.lost_role = True
+    return simulation
+
+
+def in_event(simulation: Simulation, event: Any) -> Simulation:
+    """The controller handles an event. Returns the simulation."""
+    simulation.controllers[0].event = event
+    return simulation
+
+
+def with_options(simulation: Simulation, **changes: Any) -> Simulation:
+    """Change options. Returns the simulation."""
+    simulation.options = replace(simulation.options, **changes)
+    return simulation
+
+
+def accepted(simulation: Simulation, isr: tuple[int, ...], broker_id: int = 1, **changes: Any) -> StateWritten:
+    """The controller stores an ISR that a broker has proposed."""
+    in_event(simulation, proposal(simulation, isr, broker_id, **changes))
+    return state(simulation, isr=isr, leader_epoch=simulation.ensemble.rows[KEY].leader_epoch)
+
+
 def leader_and_isr_response(event: Any = None, error: ErrorCode = ErrorCode.NONE) -> LeaderAndIsrResponseReceived:
     return LeaderAndIsrResponseReceived(1, error, (), 0, np.empty(0, np.int32))
 
@@ -94,32 +119,9 @@ def metadata_of(leader: int) -> dict[Any, PartitionMetadata]:
     return {KEY: PartitionMetadata(leader, 0, (1, 2, 3), 0, (1, 2, 3))}
 
 
-def _sends_without_certainty(simulation: Simulation) -> Any:
-    simulation.controllers[0].store.lost_role = True
-    return queued(simulation, metadata(simulation))
-
-
 def _begins_before_the_expiry(simulation: Simulation) -> Any:
     simulation.controllers[0].store.expiries += 1
     return EventStarted(simulation.controllers[0], BrokersChanged())
-
-
-def _accepts_dead_members(simulation: Simulation) -> Any:
-    close_channel(simulation, 3)
-    simulation.controllers[0].event = proposal(simulation, (1, 3))
-    return state(simulation, isr=(1, 3), leader_epoch=simulation.ensemble.rows[KEY].leader_epoch)
-
-
-def _accepts_earlier_registrations(simulation: Simulation) -> Any:
-    event = proposal(simulation, (1, 3), isr_epochs=np.array([-1, 1], np.int64))
-    simulation.controllers[0].event = event
-    return state(simulation, isr=(1, 3), leader_epoch=simulation.ensemble.rows[KEY].leader_epoch)
-
-
-def _accepts_another_sender(simulation: Simulation) -> Any:
-    simulation.options = replace(simulation.options, strict=True)
-    simulation.controllers[0].event = proposal(simulation, (1, 2), broker_id=2)
-    return state(simulation, isr=(1, 2), leader_epoch=simulation.ensemble.rows[KEY].leader_epoch)
 
 
 def _old_replicas(simulation: Simulation) -> Any:
@@ -157,26 +159,9 @@ def _no_id(simulation: Simulation) -> Any:
     return Rested()
 
 
-def _adds_dead_replica(simulation: Simulation) -> Any:
-    close_channel(simulation, 4)
-    simulation.controllers[0].event = ReassignmentRequested(Targets.of([(KEY, (1, 2, 4))]))
-    now = simulation.ensemble.topic_partitions("t")
-    return topic(simulation, after=now | {0: now[0]._replace(replicas=(1, 2, 3, 4), adding=(4,))})
-
-
-def _names_broker_twice(simulation: Simulation) -> Any:
-    now = simulation.ensemble.topic_partitions("t")
-    return topic(simulation, after=now | {0: now[0]._replace(replicas=(1, 1, 2))})
-
-
 def _forgets_read_states(simulation: Simulation) -> Any:
     simulation.watch.observed.states_read(simulation.controllers[0], {KEY: 99})
     return ended(simulation, requests={ReadStates: 1})
-
-
-def _elects_current_leader(simulation: Simulation) -> Any:
-    simulation.controllers[0].event = RebalanceLeaders()
-    return state(simulation)
 
 
 def _fails_in_a_row(simulation: Simulation) -> Any:
@@ -185,11 +170,6 @@ def _fails_in_a_row(simulation: Simulation) -> Any:
         process.loop.controller.failures += 1
         simulation.watch.observed.event_ended(process, Reelect())
     return RoleClaimed(process, 2)
-
-
-def _sends_other_partitions(simulation: Simulation) -> Any:
-    simulation.controllers[0].event = IsrChangesNotified()
-    return queued(simulation, metadata(simulation, partitions=metadata_of(1)))
 
 
 def _notified_twice(simulation: Simulation) -> Any:
@@ -211,8 +191,8 @@ def _setting_without_election(simulation: Simulation) -> Any:
 
 
 def _unbalanced(simulation: Simulation) -> Any:
-    simulation.options, simulation.changed_ms = replace(simulation.options, rebalance=True), -1e9
-    edit(simulation, leader=2)
+    simulation.changed_ms = -1e9
+    edit(with_options(simulation, rebalance=True), leader=2)
     return Rested()
 
 
@@ -236,8 +216,7 @@ def _refused_after_own_write(simulation: Simulation) -> Any:
 
 
 def _elects_without_consent(simulation: Simulation) -> Any:
-    simulation.options = replace(simulation.options, hold_last=True)
-    simulation.brokers[2].bounce()
+    with_options(simulation, hold_last=True).brokers[2].bounce()
     edit(simulation, isr=(2,), leader=-1)
     return state(simulation, leader=2, isr=(2,))
 
@@ -268,11 +247,6 @@ def _sends_unassigned_replicas(simulation: Simulation) -> Any:
     return queued(simulation, LeaderAndIsr(1000, 1, 1, {KEY: state}))
 
 
-def _last_in_sync_log_is_deleted(simulation: Simulation) -> Any:
-    edit(simulation, removing=(1,), leader=-1, isr=(2,))
-    return queued(simulation, stop(simulation))
-
-
 def _replica_has_no_state(simulation: Simulation) -> Any:
     p = simulation.controllers[0].loop.controller.cluster.partitions
     p.replica_state[p.slots_of(np.zeros(1, np.int32))[0]] = ReplicaState.NON_EXISTENT
@@ -288,15 +262,21 @@ def _assignment_not_sent(simulation: Simulation) -> Any:
 
 #: The invariant that must fail, and the function that breaks it.
 VIOLATIONS_OF_OBSERVATIONS: list[ViolationCase] = [
-    (requests.only_controllers_send, _sends_without_certainty),
+    (requests.only_controllers_send, lambda simulation: queued(lose_role(simulation), metadata(simulation))),
     (roles.expiry_is_handled_first, _begins_before_the_expiry),
     (roles.expiry_ends_the_role, lambda simulation: ended(simulation, SessionExpired())),
     (roles.failed_failovers_are_spaced, _fails_in_a_row),
     (members.leaders_are_live, lambda simulation: state(close_channel(simulation, 2), leader=2, isr=(2, 3))),
     (members.leaders_are_live, lambda simulation: state(close_channel(simulation, 1), leader=2, isr=(2, 1))),
-    (members.proposed_members_are_live, _accepts_dead_members),
-    (members.proposed_members_are_live, _accepts_earlier_registrations),
-    (members.strict_proposals_are_valid, _accepts_another_sender),
+    (members.proposed_members_are_live, lambda simulation: accepted(close_channel(simulation, 3), (1, 3))),
+    (
+        members.proposed_members_are_live,
+        lambda simulation: accepted(simulation, (1, 3), isr_epochs=np.array([-1, 1], np.int64)),
+    ),
+    (
+        members.strict_proposals_are_valid,
+        lambda simulation: accepted(with_options(simulation, strict=True), (1, 2), broker_id=2),
+    ),
     (members.failed_brokers_leave_isrs, lambda simulation: ended(close_channel(simulation, 3), BrokersChanged())),
     (members.in_sync_partitions_have_leaders, lambda simulation: ended(edit(simulation, leader=-1), BrokersChanged())),
     (
@@ -319,7 +299,12 @@ VIOLATIONS_OF_OBSERVATIONS: list[ViolationCase] = [
     (requests.broker_changes_are_sent, lambda simulation: ended(simulation, BrokersChanged(), unaware=(1,))),
     (requests.deletions_repeat_only_after_events, _repeats_deletion_without_event),
     (requests.removed_replicas_are_deleted, _removed_replica_is_not_deleted),
-    (requests.isr_changes_are_sent_alone, _sends_other_partitions),
+    (
+        requests.isr_changes_are_sent_alone,
+        lambda simulation: queued(
+            in_event(simulation, IsrChangesNotified()), metadata(simulation, partitions=metadata_of(1))
+        ),
+    ),
     (rest.leaders_know_their_replicas, _old_replicas),
     (rest.topics_have_ids, _no_id),
     (rest.unclean_partitions_have_leaders, _unclean_is_not_elected),
@@ -336,13 +321,20 @@ VIOLATIONS_OF_OBSERVATIONS: list[ViolationCase] = [
         proposals.proposals_get_valid_codes,
         lambda simulation: code(simulation, ErrorCode.INVALID_UPDATE_VERSION, leader_epoch=np.array([-1], np.int32)),
     ),
-    (topics.requests_add_live_replicas, _adds_dead_replica),
-    (topics.replica_lists_are_valid, _names_broker_twice),
+    (
+        topics.requests_add_live_replicas,
+        lambda simulation: assigned(
+            in_event(close_channel(simulation, 4), ReassignmentRequested(Targets.of([(KEY, (1, 2, 4))]))),
+            replicas=(1, 2, 3, 4),
+            adding=(4,),
+        ),
+    ),
+    (topics.replica_lists_are_valid, lambda simulation: assigned(simulation, replicas=(1, 1, 2))),
     (
         events.earlier_responses_write_nothing,
         lambda simulation: ended(simulation, leader_and_isr_response(), requests={WriteStates: 1}),
     ),
-    (events.elections_change_leaders, _elects_current_leader),
+    (events.elections_change_leaders, lambda simulation: state(in_event(simulation, RebalanceLeaders()))),
     (
         events.balancing_elects_eligible_replicas,
         lambda simulation: ended(simulation, RebalanceLeaders(), requests={ReadStates: 1}),
@@ -376,7 +368,10 @@ VIOLATIONS_OF_OBSERVATIONS: list[ViolationCase] = [
         lambda simulation: ended(simulation, leader_and_isr_response(error=ErrorCode.STALE_BROKER_EPOCH)),
     ),
     (requests.only_assigned_replicas_are_sent, _sends_unassigned_replicas),
-    (requests.last_in_sync_logs_stay, _last_in_sync_log_is_deleted),
+    (
+        requests.last_in_sync_logs_stay,
+        lambda simulation: queued(edit(simulation, removing=(1,), leader=-1, isr=(2,)), stop(simulation)),
+    ),
     (
         proposals.proposals_get_valid_codes,
         lambda simulation: code(simulation, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, partitions=((b"x" * 16, 0),)),

@@ -13,7 +13,7 @@ from kframe_simulator.broker.messages import LeaderAndIsr
 from kframe_simulator.broker.outgoing import ControlledShutdown, ControlledShutdownResponseData
 from kframe_simulator.invariants import requests, topics
 from kframe_simulator.simulation.observations import ChannelOpened, ControlledShutdownCompleted
-from verification.simulator.at_rest import KEY, ViolationCase, ended, metadata, queued, sent, stop, topic
+from verification.simulator.at_rest import KEY, ViolationCase, assigned, ended, metadata, queued, sent, stop, topic
 
 
 def shutdown(simulation: Simulation, broker_epoch: int, *remaining: tuple[str, int]) -> ControlledShutdownCompleted:
@@ -31,21 +31,6 @@ def _sends_to_dead_broker(simulation: Simulation) -> Any:
     brokers = simulation.controllers[0].loop.controller.cluster.brokers
     brokers.unregister(np.array([brokers.find(1)], np.int32))
     return queued(simulation, metadata(simulation))
-
-
-def _unknown_id(simulation: Simulation) -> Any:
-    message = LeaderAndIsr(1000, 1, 1, {}, {"t": b"x" * 16})
-    return queued(simulation, message)
-
-
-def _unrequested_reassignment(simulation: Simulation) -> Any:
-    now = simulation.ensemble.topic_partitions("t")
-    return topic(simulation, after=now | {0: now[0]._replace(replicas=(4, 2, 3))})
-
-
-def _lost_partition(simulation: Simulation) -> Any:
-    now = simulation.ensemble.topic_partitions("t")
-    return topic(simulation, after={0: now[0]})
 
 
 def _added_partitions_with_reassignment(simulation: Simulation) -> Any:
@@ -78,9 +63,12 @@ VIOLATIONS_OF_REQUESTS: list[ViolationCase] = [
     (requests.deletions_keep_target_and_isr, lambda simulation: queued(simulation, stop(simulation))),
     (topics.deletion_was_confirmed, lambda simulation: topic(simulation, after={})),
     (topics.topic_id_is_constant, lambda simulation: topic(simulation, topic_id=b"x" * 16)),
-    (topics.requests_name_the_topic, _unknown_id),
-    (topics.reassignments_were_requested, _unrequested_reassignment),
+    (
+        topics.requests_name_the_topic,
+        lambda simulation: queued(simulation, LeaderAndIsr(1000, 1, 1, {}, {"t": b"x" * 16})),
+    ),
+    (topics.reassignments_were_requested, lambda simulation: assigned(simulation, replicas=(4, 2, 3))),
     (requests.original_replicas_wait_for_target, _original_stopped),
-    (topics.partitions_stay, _lost_partition),
+    (topics.partitions_stay, lambda simulation: topic(simulation, after={0: simulation.ensemble.rows[KEY]})),
     (topics.added_partitions_keep_replicas, _added_partitions_with_reassignment),
 ]

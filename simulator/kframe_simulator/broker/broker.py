@@ -123,7 +123,8 @@ class Broker:
 
     def crash(self, now: float) -> None:
         """End the process as kill -9 does."""
-        self._end(now)
+        self.state, self.wakes_at = BrokerState.DOWN, NEVER
+        self._begin(self.broker_epoch, now, self._node.next_number)
 
     def shut_down(self, now: float) -> None:
         """Begin a controlled shutdown. The broker is down when it sends CloseSession. Raises InputError unless it
@@ -147,7 +148,7 @@ class Broker:
         if not self.running:
             self.disks.fail(log_dir)
         elif self.disks.alive[log_dir] and not self.replicas.fail_log_dir(log_dir, now):
-            self._end(now)
+            self.crash(now)
             self._node.send(Peer.STORE, 0, CloseSession(self.broker_id, in_order=False))
 
     def fail_log(self, key: TopicPartition, now: float) -> None:
@@ -243,12 +244,8 @@ class Broker:
     def _stop(self, now: float) -> None:
         """Stop cleanly. Write high watermark checkpoints and close the session."""
         self.disks.checkpoint()
-        self._end(now)
+        self.crash(now)
         self._node.send(Peer.STORE, 0, CloseSession(self.broker_id))
-
-    def _end(self, now: float) -> None:
-        self.state, self.wakes_at = BrokerState.DOWN, NEVER
-        self._begin(self.broker_epoch, now, self._node.next_number)
 
     def _require(self, state: BrokerState) -> None:
         if self.state is not state:

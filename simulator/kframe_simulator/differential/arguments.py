@@ -156,11 +156,6 @@ def _without_id(history: ArgumentState, number: int) -> Arguments:
     return (tuple(result),) if result else None
 
 
-def _draw_topic_or_all(history: ArgumentState, number: int) -> Arguments:
-    known = [*history.topics(), None]
-    return (history.random.choice(known),)
-
-
 def _new_config(history: ArgumentState, number: int) -> Arguments:
     topic = history.random.choice([*history.topics(), None])
     return topic, _config(history)
@@ -222,18 +217,6 @@ def _stored_targets(history: ArgumentState) -> Arguments:
     return (targets,) if targets and history.below(REASSIGN_PARTITIONS) is None else None
 
 
-def _stored_election(history: ArgumentState) -> Arguments:
-    return ((("a", 0), ("d_e", 1)),) if history.below(PREFERRED_ELECTION) is None else None
-
-
-def _named(history: ArgumentState) -> tuple[Any, ...]:
-    return ((("a", history.random.randrange(3)), ("b.c", 0)),)
-
-
-def _draw_broker(history: ArgumentState) -> tuple[Any, ...]:
-    return (history.random.choice(BROKERS),)
-
-
 def _role_record(history: ArgumentState) -> Arguments:
     exists = history.below(CONTROLLER) is not None
     return () if exists and history.random.random() < 0.4 else None
@@ -256,7 +239,7 @@ OF_CALLS: Final[Mapping[str, Callable[[ArgumentState, int], Arguments]]] = {
     "queue_deletions": _some_known_topics,
     "drop_deletions": _some_topics,
     "delete_topics": _draw_known_topic,
-    "read_configs": _draw_topic_or_all,
+    "read_configs": lambda history, number: (history.random.choice([*history.topics(), None]),),
     "write_configs": _new_config,
     "write_reassignments": _targets,
 }
@@ -270,9 +253,11 @@ FROM_OUTSIDE: Final[Mapping[str, Callable[[ArgumentState], Arguments]]] = {
     "configure_topic": _settings,
     "mark_for_deletion": _unmarked,
     "request_reassignments": _stored_targets,
-    "request_preferred_election": _stored_election,
-    "notify_isr_changes": _named,
-    "notify_log_dir_event": _draw_broker,
+    "request_preferred_election": lambda history: (
+        ((("a", 0), ("d_e", 1)),) if history.below(PREFERRED_ELECTION) is None else None
+    ),
+    "notify_isr_changes": lambda history: ((("a", history.random.randrange(3)), ("b.c", 0)),),
+    "notify_log_dir_event": lambda history: (history.random.choice(BROKERS),),
     "drop_controller": _role_record,
     "expire": _draw_session,
 }

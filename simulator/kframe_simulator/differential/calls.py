@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -48,16 +48,8 @@ from kframe_simulator.differential.storages import OpenStore, Side
 
 #: Replicas, those being added, and those being removed.
 Assignment = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
-
-
-def claim(side: Side, session: OpenStore) -> Any:
-    """The new controller epoch."""
-    return session.store.perform(Claim(session.controller_id))
-
-
-def take_over(side: Side, session: OpenStore) -> Any:
-    """The new controller epoch."""
-    return session.store.perform(Claim(session.controller_id, takeover=True))
+#: Performs a call of a session with its arguments. Returns the result in comparable form.
+Call: TypeAlias = Callable[..., Any]
 
 
 def load(side: Side, session: OpenStore) -> Any:
@@ -75,11 +67,6 @@ def load(side: Side, session: OpenStore) -> Any:
     registrations = [cluster.brokers.registrations[index] for index in np.flatnonzero(cluster.brokers.registered)]
     brokers = sorted(side.registration(registration) for registration in registrations if registration is not None)
     return {"partitions": described(cluster), "topics": settings, "brokers": brokers}
-
-
-def read_brokers(side: Side, session: OpenStore) -> Any:
-    """All registrations."""
-    return sorted(side.registration(broker) for broker in session.store.perform(ReadBrokers()))
 
 
 def write_states(side: Side, session: OpenStore, states: Mapping[str, StateSpec], controller_epoch: int) -> Any:
@@ -155,61 +142,26 @@ def delete_topics(side: Side, session: OpenStore, names: tuple[str, ...]) -> Any
         session.cluster.drop_topics(np.array(deleted, np.int32))
 
 
-def read_topic_settings(side: Side, session: OpenStore, names: tuple[str, ...]) -> Any:
-    """The topic settings that a controller uses."""
-    return [(settings.unclean, settings.min_insync) for settings in session.store.perform(ReadTopicSettings(names))]
+def _request(kind: Callable[..., StoreRequest[Any]], convert: Callable[[Side, Any], Any] | None = None) -> Call:
+    """A call of one request. ``convert`` makes its reply comparable."""
 
-
-def write_reassignments(side: Side, session: OpenStore, targets: Sequence[Any]) -> Any:
-    """Nothing."""
-    session.store.perform(WriteReassignments(Targets.of(targets)))
-
-
-def read_reassignments(side: Side, session: OpenStore) -> Any:
-    """The target replicas, in order."""
-    targets = session.store.perform(ReadReassignments())
-    if targets is None:
-        return None
-    return [
-        (targets.names[targets.topic[i]], int(targets.partition[i]), targets.replicas[i].tolist())
-        for i in range(len(targets))
-    ]
-
-
-def read_isr_changes(side: Side, session: OpenStore) -> Any:
-    """The partitions in the notifications."""
-    return _notified(session, session.store.perform(ReadIsrChanges()))
-
-
-def read_log_dir_events(side: Side, session: OpenStore) -> Any:
-    """The brokers in the notifications."""
-    return _notified(session, session.store.perform(ReadLogDirEvents()))
-
-
-def drop_notifications(side: Side, session: OpenStore) -> Any:
-    """Nothing; deletes the notifications that were read last."""
-    session.store.perform(DropNotifications(session.paths))
-
-
-def allocate_producer_ids(side: Side, session: OpenStore) -> Any:
-    """The order number of the block."""
-    return side.ordinal("producer ids", session.store.perform(AllocateProducerIds(session.controller_id)))
-
-
-def write_configs(side: Side, session: OpenStore, topic: str | None, config: Mapping[str, str]) -> Any:
-    """Nothing."""
-    session.store.perform(WriteConfigs(topic, config))
-
-
-def _request(kind: Callable[..., StoreRequest[Any]], convert: Callable[[Any], Any] | None = None) -> Callable[..., Any]:
     def call(side: Side, session: OpenStore, *arguments: Any) -> Any:
         reply = session.store.perform(kind(*arguments))
-        return reply if convert is None else convert(reply)
+        return reply if convert is None else convert(side, reply)
 
     return call
 
 
-def _notified(session: OpenStore, notifications: Any) -> Any:
+def _described(targets: Targets | None) -> Any:
+    """The target replicas, in order."""
+    if targets is None:
+        return None
+    return [(*key, targets.replicas[index].tolist()) for index, key in enumerate(targets.partitions())]
+
+
+def _notified(session: OpenStore, request: StoreRequest[Any]) -> Any:
+    """The number of notifications, and the partitions or brokers in them. The session can delete them later."""
+    notifications = session.store.perform(request)
     session.paths = notifications.paths
     return len(notifications.paths), list(notifications.items)
 
@@ -220,42 +172,42 @@ def _cluster(session: OpenStore) -> ClusterState:
 
 
 #: The function of each port call.
-CALLS: Final[Mapping[str, Callable[..., Any]]] = {
-    item.__name__: item
-    for item in (
-        claim,
-        take_over,
-        load,
-        read_brokers,
-        write_states,
-        read_states,
-        read_topics,
-        create_topics,
-        write_assignments,
-        assign_topic_ids,
-        delete_topics,
-        read_topic_settings,
-        write_reassignments,
-        read_reassignments,
-        read_isr_changes,
-        read_log_dir_events,
-        drop_notifications,
-        allocate_producer_ids,
-        write_configs,
-    )
-} | {
+CALLS: Final[Mapping[str, Call]] = {
+    "claim": lambda side, session: session.store.perform(Claim(session.controller_id)),
+    "take_over": lambda side, session: session.store.perform(Claim(session.controller_id, takeover=True)),
+    "controller": _request(ReadController, lambda side, holder: holder.controller_id),
+    "owns_role": _request(OwnsRole),
     "may_act": lambda side, session: session.store.may_act(),
     "connected": lambda side, session: session.store.connected(),
     "quarantined": lambda side, session: session.store.quarantined(),
-    "controller": _request(ReadController, lambda holder: holder.controller_id),
-    "owns_role": _request(OwnsRole),
     "prepare": _request(Prepare),
     "release": _request(ReleaseRole),
+    "load": load,
+    "read_brokers": _request(ReadBrokers, lambda side, brokers: sorted(map(side.registration, brokers))),
+    "write_states": write_states,
+    "read_states": read_states,
+    "read_topics": read_topics,
+    "read_topic_names": _request(ReadTopicNames, lambda side, names: sorted(names)),
+    "read_topic_settings": _request(
+        ReadTopicSettings, lambda side, topics: [(settings.unclean, settings.min_insync) for settings in topics]
+    ),
+    "create_topics": create_topics,
+    "write_assignments": write_assignments,
+    "assign_topic_ids": assign_topic_ids,
+    "delete_topics": delete_topics,
     "queue_deletions": _request(QueueDeletions),
+    "read_deletions": _request(ReadDeletions, lambda side, names: sorted(names)),
     "drop_deletions": _request(DropDeletions),
+    "write_reassignments": _request(lambda targets: WriteReassignments(Targets.of(targets))),
+    "read_reassignments": _request(ReadReassignments, lambda side, targets: _described(targets)),
     "read_preferred_election": _request(ReadPreferredElection),
     "drop_preferred_election": _request(DropPreferredElection),
-    "read_topic_names": _request(ReadTopicNames, sorted),
-    "read_deletions": _request(ReadDeletions, sorted),
-    "read_configs": _request(ReadConfigs, dict),
+    "read_isr_changes": lambda side, session: _notified(session, ReadIsrChanges()),
+    "read_log_dir_events": lambda side, session: _notified(session, ReadLogDirEvents()),
+    "drop_notifications": lambda side, session: session.store.perform(DropNotifications(session.paths)),
+    "allocate_producer_ids": lambda side, session: side.ordinal(
+        "producer ids", session.store.perform(AllocateProducerIds(session.controller_id))
+    ),
+    "read_configs": _request(ReadConfigs, lambda side, config: dict(config)),
+    "write_configs": _request(WriteConfigs),
 }

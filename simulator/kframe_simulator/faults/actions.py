@@ -67,12 +67,9 @@ def _pause(simulation: SimulationState, process: BrokerProcess | ControllerProce
     return True
 
 
-def _crash_controller(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
-    process = choices.controller(simulation, arguments)
-    if not process.running:
-        return False
+@choices.on_controller
+def _crash_controller(simulation: SimulationState, process: ControllerProcess, arguments: Mapping[str, Any]) -> None:
     process.stop_after = arguments["effects"]
-    return True
 
 
 def _start_controller(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
@@ -85,17 +82,14 @@ def _start_controller(simulation: SimulationState, arguments: Mapping[str, Any])
     return True
 
 
-def _pause_within(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
-    process = choices.controller(simulation, arguments)
+@choices.on_controller
+def _pause_within(simulation: SimulationState, process: ControllerProcess, arguments: Mapping[str, Any]) -> None:
     process.pause_after = arguments["effects"], arguments["for_ms"]
-    return process.running
 
 
-def _expire_controller(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
-    process = choices.controller(simulation, arguments)
-    if process.running:
-        process.store.expire()
-    return process.running
+@choices.on_controller
+def _expire_controller(simulation: SimulationState, process: ControllerProcess, arguments: Mapping[str, Any]) -> None:
+    process.store.expire()
 
 
 def _expire_broker(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
@@ -104,22 +98,18 @@ def _expire_broker(simulation: SimulationState, arguments: Mapping[str, Any]) ->
     return not broker.registered and broker.running
 
 
-def _jump(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
-    process = choices.controller(simulation, arguments)
-    if process.running and not process.paused:
+@choices.on_controller
+def _jump(simulation: SimulationState, process: ControllerProcess, arguments: Mapping[str, Any]) -> None:
+    if not process.paused:
         process.clock.jump(arguments["for_ms"])
-    return process.running
 
 
 # -- Storage.
 
 
-def _lose_connection(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
-    process = choices.controller(simulation, arguments)
-    if not process.running:
-        return False
+@choices.on_controller
+def _lose_connection(simulation: SimulationState, process: ControllerProcess, arguments: Mapping[str, Any]) -> None:
     process.store.faults.extend([""] * arguments["writes"] + [arguments["when"]])
-    return True
 
 
 def _lag(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
@@ -127,10 +117,8 @@ def _lag(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     return process.running and process.store.lag(arguments["for_ms"])
 
 
-def _watch(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
-    process = choices.controller(simulation, arguments)
-    if not process.running:
-        return False
+@choices.on_controller
+def _watch(simulation: SimulationState, process: ControllerProcess, arguments: Mapping[str, Any]) -> None:
     store = process.store
     store.watch_delay_ms, store.repeats_watches = arguments["delay_ms"], arguments["repeat"]
 
@@ -138,7 +126,6 @@ def _watch(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
         store.watch_delay_ms, store.repeats_watches = 0.0, False
 
     simulation.scheduler.after(arguments["for_ms"], end)
-    return True
 
 
 def _write_topic(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
@@ -210,18 +197,14 @@ def _cut_reply(simulation: SimulationState, arguments: Mapping[str, Any]) -> boo
     return True
 
 
-def _repeat_reply(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
-    process = choices.controller(simulation, arguments)
-    if process.running:
-        process.transport.repeated.add(choices.broker(simulation, arguments).broker_id)
-    return process.running
+@choices.on_controller
+def _repeat_reply(simulation: SimulationState, process: ControllerProcess, arguments: Mapping[str, Any]) -> None:
+    process.transport.repeated.add(choices.broker(simulation, arguments).broker_id)
 
 
-def _corrupt_response(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
-    process = choices.controller(simulation, arguments)
-    if process.running:
-        process.transport.corrupted.add(choices.broker(simulation, arguments).broker_id)
-    return process.running
+@choices.on_controller
+def _corrupt_response(simulation: SimulationState, process: ControllerProcess, arguments: Mapping[str, Any]) -> None:
+    process.transport.corrupted.add(choices.broker(simulation, arguments).broker_id)
 
 
 def _half_apply(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:

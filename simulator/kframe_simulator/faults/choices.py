@@ -22,6 +22,19 @@ def by_kind(*functions: Perform) -> dict[str, Perform]:
     return {function.__name__.removeprefix("_"): function for function in functions}
 
 
+def on_controller(act: Callable[[SimulationState, ControllerProcess, Mapping[str, Any]], None]) -> Perform:
+    """An action on the controller process that its arguments name. It has an effect if the process runs."""
+
+    def perform(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
+        process = controller(simulation, arguments)
+        if process.running:
+            act(simulation, process, arguments)
+        return process.running
+
+    perform.__name__ = act.__name__
+    return perform
+
+
 def record_step(simulation: SimulationState, kind: str, argument: Any) -> None:
     """Record the current action as a scenario step."""
     simulation.played_steps[-1] = simulation.played_steps[-1]._replace(step={kind: argument})

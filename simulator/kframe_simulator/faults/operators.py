@@ -45,11 +45,7 @@ def _targets(simulation: SimulationState, arguments: Mapping[str, Any]) -> Targe
 
 
 def _targets_step(targets: Targets) -> dict[str, list[int]]:
-    indexes = range(len(targets))
-    return {
-        f"{targets.names[targets.topic[index]]}-{int(targets.partition[index])}": targets.replicas[index].tolist()
-        for index in indexes
-    }
+    return {choices.name(key): targets.replicas[index].tolist() for index, key in enumerate(targets.partitions())}
 
 
 def _reassign(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
@@ -200,7 +196,7 @@ def _bad_record(simulation: SimulationState, arguments: Mapping[str, Any]) -> bo
     targets = _targets(simulation, {**arguments, "count": 1})
     if targets is None:
         return False
-    moved_key = (targets.names[targets.topic[0]], int(targets.partition[0]))
+    moved_key = targets.partitions()[0]
     others = [key for key in sorted(simulation.ensemble.rows) if key != moved_key]
     empty = choices.choose(others, arguments["pick"] // 2)
     if empty is None:

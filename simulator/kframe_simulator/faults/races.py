@@ -46,12 +46,10 @@ CRASH_EVENTS: Final[tuple[tuple[type[Event], ...], ...]] = (
 PARTITIONS_MAX: Final = 5
 
 
-def _race_write(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
+@choices.on_controller
+def _race_write(simulation: SimulationState, process: ControllerProcess, arguments: Mapping[str, Any]) -> None:
     """Another client writes the same path just before a controller's write."""
-    process = choices.controller(simulation, arguments)
-    if process.running:
-        process.store.races += arguments["writes"]
-    return process.running
+    process.store.races += arguments["writes"]
 
 
 def race(simulation: SimulationState, request: WriteStates | WriteAssignments) -> None:
@@ -164,12 +162,10 @@ def _topic_id(simulation: SimulationState, key: tuple[str, int]) -> bytes:
     return simulation.ensemble.topic_ids.get(key[0], NO_ID) if simulation.topic_ids_used else NO_ID
 
 
-def _delay_reply(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
+@choices.on_controller
+def _delay_reply(simulation: SimulationState, process: ControllerProcess, arguments: Mapping[str, Any]) -> None:
     """The controller handles the next response of a broker late, even if the channel has closed since."""
-    process = choices.controller(simulation, arguments)
-    if process.running:
-        process.transport.delayed[choices.broker(simulation, arguments).broker_id] = arguments["for_ms"]
-    return process.running
+    process.transport.delayed[choices.broker(simulation, arguments).broker_id] = arguments["for_ms"]
 
 
 def _deliver_late(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:

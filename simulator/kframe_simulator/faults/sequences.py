@@ -21,8 +21,8 @@ from kframe.ports.store_requests import WriteAssignments
 from kframe_simulator.faults import choices, races
 from kframe_simulator.replication.control_requests import Row
 from kframe_simulator.simulation.brokers import BrokerProcess
+from kframe_simulator.simulation.controller_memory import lost_dirs_known
 from kframe_simulator.simulation.controllers import ControllerProcess
-from kframe_simulator.simulation.notes import lost_dirs_known
 from kframe_simulator.simulation.state import SimulationState
 
 #: How long the controller has for one step, even with slow messages.

@@ -20,7 +20,6 @@ from kframe.model.events import (
     RebalanceLeaders,
     Reelect,
     StopReplicaResponseReceived,
-    TopicPartition,
     UpdateMetadataResponseReceived,
 )
 from kframe.model.ids import NO_BROKER_EPOCH, NO_STATE, PartitionState, ReplicaState
@@ -33,7 +32,6 @@ from kframe.ports.store_requests import (
     WriteStates,
 )
 from kframe_simulator.simulation.controllers import ControllerProcess
-from kframe_simulator.simulation.notes import digest
 from kframe_simulator.simulation.observations import EventCompleted, EventStarted, RequestCompleted, StateWritten
 from kframe_simulator.simulation.observed import Observed
 from kframe_simulator.simulation.watch import Watch
@@ -53,12 +51,10 @@ def gauges_equal_recount(watch: Watch, ended: EventCompleted) -> str | None:
     if not controller.active:
         nonzero = {name: value for name, value in gauges.items() if value}
         return f"gauges of a process that is not controller: {nonzero}" if nonzero else None
-    cluster = controller.cluster
-    counted = digest(cluster)
     known, recount = watch.recounts.get(ended.process.controller_id, (b"", {}))
-    if known != counted:
-        recount = Gauges(cluster).values()
-        watch.recounts[ended.process.controller_id] = counted, recount
+    if known != ended.columns:
+        recount = Gauges(controller.cluster).values()
+        watch.recounts[ended.process.controller_id] = ended.columns, recount
     differing = {name: (gauges[name], value) for name, value in recount.items() if gauges[name] != value}
     return f"gauges (shown, recounted): {differing}" if differing else None
 
@@ -66,36 +62,37 @@ def gauges_equal_recount(watch: Watch, ended: EventCompleted) -> str | None:
 def states_fit_columns(watch: Watch, ended: EventCompleted) -> str | None:
     """I25: the partition states match the columns. A deposed controller that has not noticed its successor is exempt:
     it may have read the successor's writes."""
-    controller = ended.process.loop.controller
+    controller, controller_id = ended.process.loop.controller, ended.process.controller_id
     if not ended.process.active or controller.controller_epoch < watch.simulation.ensemble.controller_epoch():
         return None
-    cluster = ended.process.loop.controller.cluster
-    p = cluster.partitions
+    if watch.fitting_states.get(controller_id) == ended.columns:
+        return None
+    p = controller.cluster.partitions
     rows = (p.topic >= 0).nonzero()[0]
     state, leader, stated = p.state[rows], p.leader[rows], p.partition_epoch[rows] != NO_STATE
     inconsistent = ((state == PartitionState.ONLINE) & ~(stated & (leader >= 0))) | (
         (state == PartitionState.NEW) & stated
     )
     for row in rows[inconsistent].tolist():
-        return f"{cluster.name(row)}: {PartitionState(int(p.state[row])).name}, leader {p.leader[row]}"
+        return f"{controller.cluster.name(row)}: {PartitionState(int(p.state[row])).name}, leader {p.leader[row]}"
+    watch.fitting_states[controller_id] = ended.columns
     return None
 
 
 def replica_states_fit_columns(watch: Watch, ended: EventCompleted) -> str | None:
     """I25: each replica of a partition with a state has a replica state, unless its topic is being deleted or the event
     failed."""
-    controller = ended.process.loop.controller
-    if ended.failed or not watch.observed.in_term(ended.process):
+    controller_id = ended.process.controller_id
+    if not ended.succeeded or watch.fitting_replica_states.get(controller_id) == ended.columns:
         return None
-    p, deleting = controller.cluster.partitions, controller.cluster.topics.deleting
+    cluster = ended.process.loop.controller.cluster
+    p = cluster.partitions
     rows = ((p.topic >= 0) & (p.partition_epoch != NO_STATE)).nonzero()[0].astype(np.int32)
-    rows = rows[deleting[p.topic[rows]] == 0]
-    if not (p.replica_state[p.slots_of(rows)] == ReplicaState.NON_EXISTENT).any():
-        return None
-    for row in rows.tolist():
+    for row in rows[cluster.topics.deleting[p.topic[rows]] == 0].tolist():
         states = p.replica_state[p.slots_of(np.array([row], np.int32))]
         if (states == ReplicaState.NON_EXISTENT).any():
-            return f"{controller.cluster.name(row)}: replica states {states.tolist()}"
+            return f"{cluster.name(row)}: replica states {states.tolist()}"
+    watch.fitting_replica_states[controller_id] = ended.columns
     return None
 
 
@@ -135,7 +132,7 @@ def stale_responses_change_nothing(watch: Watch, ended: EventCompleted) -> str |
     controller."""
     if not ended.process.active or not _is_void(ended.process, ended.event):
         return None
-    if ended.knowledge in (b"", digest(ended.process.loop.controller.cluster)):
+    if ended.knowledge in (b"", ended.columns):
         return None
     response = ended.event
     return (
@@ -166,7 +163,7 @@ def failing_brokers_are_logged(watch: Watch, ended: EventCompleted) -> str | Non
 
 def deletion_marks_stay_with_topics(watch: Watch, ended: EventCompleted) -> str | None:
     """I19: the deletion mark of a topic is not removed while the topic exists."""
-    if not ended.requests.get(DropDeletions) or ended.failed or not watch.observed.in_term(ended.process):
+    if not ended.requests.get(DropDeletions) or not ended.succeeded:
         return None
     dropped = (
         watch.observed.of_process(ended.process).marks_before - watch.observed.marked()
@@ -197,7 +194,7 @@ def balancing_elects_eligible_replicas(watch: Watch, ended: EventCompleted) -> s
 def read_states_are_applied(watch: Watch, ended: EventCompleted) -> str | None:
     """I24: the columns contain the last version of each state that the controller has read or written."""
     process = ended.process
-    if not ended.requests.get(ReadStates) or ended.failed or not watch.observed.in_term(process):
+    if not ended.requests.get(ReadStates) or not ended.succeeded:
         return None
     cluster = process.loop.controller.cluster
     for key, version in watch.observed.of_process(process).last_read.items():
@@ -217,13 +214,8 @@ def stored_reassignments_stay(watch: Watch, ended: EventCompleted) -> str | None
         return None
     ensemble, marked, term = watch.simulation.ensemble, watch.observed.marked(), watch.observed.of_term(ended.process)
     before, now = ended.reassignments, ensemble.stored_reassignments()
-    requested: set[TopicPartition] = set()
-    if isinstance(ended.event, ReassignmentRequested):
-        targets = ended.event.targets
-        requested = {
-            (targets.names[targets.topic[index]], int(targets.partition[index])) for index in range(len(targets))
-        }
-    for key in before.keys() - now.keys() - requested:
+    requested = ended.event.targets.partitions() if isinstance(ended.event, ReassignmentRequested) else ()
+    for key in (before.keys() - now.keys()).difference(requested):
         row = ensemble.rows.get(key)
         if row is None or not (row.adding or row.removing) or key[0] in marked or row.partition_epoch == NO_STATE:
             continue

@@ -124,7 +124,7 @@ def failed_brokers_leave_isrs(watch: Watch, ended: EventCompleted) -> str | None
     failure, and removes it again. A failover removes it, too.
     """
     process, event = ended.process, ended.event
-    if not isinstance(event, _CHANGES_BROKERS) or ended.failed or not watch.observed.in_term(process):
+    if not isinstance(event, _CHANGES_BROKERS) or not ended.succeeded:
         return None
     present = set(watch.observed.registered(process))
     if isinstance(event, ControlledShutdownRequested):
@@ -146,7 +146,7 @@ def unassigned_leave_at_failover(watch: Watch, ended: EventCompleted) -> str | N
     """I5: after a failover, no ISR with an assigned live leader contains an unassigned replica. Leaders that write ISRs
     themselves may write another one meanwhile."""
     process = ended.process
-    took_over = ended.requests.get(Load) and not ended.failed and watch.observed.in_term(process)
+    took_over = ended.requests.get(Load) and ended.succeeded
     if not took_over or not watch.simulation.controllers_store_isrs:
         return None
     live = watch.observed.live(process)
@@ -159,14 +159,12 @@ def unassigned_leave_at_failover(watch: Watch, ended: EventCompleted) -> str | N
 def reassigned_partitions_have_leaders(watch: Watch, ended: EventCompleted) -> str | None:
     """L1: a partition that never had a leader has one after its reassignment to live brokers."""
     process, event = ended.process, ended.event
-    if not isinstance(event, ReassignmentRequested) or ended.failed or not watch.observed.in_term(process):
+    if not isinstance(event, ReassignmentRequested) or not ended.succeeded:
         return None
     live = with_all_log_dirs(watch, watch.observed.live(process))
-    targets, rows = event.targets, watch.simulation.ensemble.rows
-    for position in range(len(targets)):
-        name, number = targets.names[targets.topic[position]], int(targets.partition[position])
-        row = rows.get((name, number))
-        if row is None or name not in ended.topics or name in watch.observed.marked():
+    for key in event.targets.partitions():
+        row = watch.simulation.ensemble.rows.get(key)
+        if row is None or key[0] not in ended.topics or key[0] in watch.observed.marked():
             continue
         if row.partition_epoch == NO_STATE and row.replicas and set(row.replicas) <= live:
             return f"{row.key}: replicas {row.replicas} are live, and none was elected"
@@ -177,7 +175,7 @@ def deletions_begin_at_once(watch: Watch, ended: EventCompleted) -> str | None:
     """L3: after a failover, deletion has begun for each topic whose replicas are all live, under reassignment or not
     (``kframe.reassignment.strict``). Excluded are topics that the failover could not read."""
     process, ensemble = ended.process, watch.simulation.ensemble
-    if not ended.requests.get(Load) or ended.failed or not watch.observed.in_term(process):
+    if not ended.requests.get(Load) or not ended.succeeded:
         return None
     live = with_all_log_dirs(watch, watch.observed.live(process))
     waiting = watch.observed.of_process(process).marks_before & watch.observed.marked() & ensemble.topic_ids.keys()
@@ -195,7 +193,7 @@ def settings_elect_at_once(watch: Watch, ended: EventCompleted) -> str | None:
     """L1: after a controller has handled that a topic allows unclean election, each partition with a live replica has a
     registered leader. A leader that is shutting down leads on (Kafka 3.9 ``triggerOnlinePartitionStateChange``)."""
     process, event, simulation = ended.process, ended.event, watch.simulation
-    if not isinstance(event, TopicSettingsChanged) or ended.failed or not watch.observed.in_term(process):
+    if not isinstance(event, TopicSettingsChanged) or not ended.succeeded:
         return None
     changed_again = event in process.loop.queue.waiting()
     if changed_again or event.topic not in simulation.ensemble.topic_ids or not allows_unclean(watch, event.topic):
@@ -217,7 +215,7 @@ def stored_elections_are_performed(watch: Watch, ended: EventCompleted) -> str |
     """L3: after the znode of a preferred election is deleted, each partition in it has its preferred leader, if that
     replica is live and in sync."""
     process = ended.process
-    if not ended.requests.get(DropPreferredElection) or ended.failed or not watch.observed.in_term(process):
+    if not ended.requests.get(DropPreferredElection) or not ended.succeeded:
         return None
     live = watch.observed.live(process)
     usable = _running(watch, with_all_log_dirs(watch, live))
@@ -237,7 +235,7 @@ def reassignments_end_after_broker_startup(watch: Watch, ended: EventCompleted) 
     process = ended.process
     if not watch.simulation.controllers_store_isrs:
         return None
-    if not isinstance(ended.event, BrokersChanged) or ended.failed or not watch.observed.in_term(process):
+    if not isinstance(ended.event, BrokersChanged) or not ended.succeeded:
         return None
     live = watch.observed.live(process)
     usable = _running(watch, with_all_log_dirs(watch, live))
@@ -257,7 +255,7 @@ def in_sync_partitions_have_leaders(watch: Watch, ended: EventCompleted) -> str 
     leader. The broker that shuts down does not lead it. Partitions of other brokers that are shutting down wait for the
     next request of their leader (Kafka 3.9 ``doControlledShutdown``)."""
     process, event = ended.process, ended.event
-    if not isinstance(event, _CHANGES_BROKERS) or ended.failed or not watch.observed.in_term(process):
+    if not isinstance(event, _CHANGES_BROKERS) or not ended.succeeded:
         return None
     usable = _running(watch, with_all_log_dirs(watch, watch.observed.live(process)))
     present = set(watch.observed.registered(process))

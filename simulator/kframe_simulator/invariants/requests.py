@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+import numpy as np
+
 from kframe.errors import ErrorCode
-from kframe.model.events import BrokersChanged, ControlledShutdownRequested, IsrChangesNotified
+from kframe.model.events import BrokersChanged, ControlledShutdownRequested, IsrChangesNotified, TopicPartition
 from kframe.model.ids import EPOCH_DURING_DELETE, LEADER_DURING_DELETE, NO_BROKER_EPOCH, NO_STATE
-from kframe_simulator.broker.messages import LeaderAndIsr, StopReplica, UpdateMetadata
+from kframe_simulator.broker.messages import LeaderAndIsr, Stop, StopReplica, UpdateMetadata
 from kframe_simulator.replication.control_requests import read_row
 from kframe_simulator.simulation.observations import (
     ChannelOpened,
@@ -14,6 +18,7 @@ from kframe_simulator.simulation.observations import (
     RequestQueued,
     RequestSent,
 )
+from kframe_simulator.simulation.observed import partitions_of
 from kframe_simulator.simulation.watch import Watch
 
 
@@ -101,12 +106,16 @@ def requests_go_to_registered_brokers(watch: Watch, queued: RequestQueued) -> st
     return None
 
 
+def _stops(queued: RequestQueued) -> Iterable[tuple[TopicPartition, Stop]]:
+    """The partitions of a StopReplica request. Other requests have none."""
+    message = queued.request.message
+    return message.partitions.items() if isinstance(message, StopReplica) else ()
+
+
 def deletions_keep_target_and_isr(watch: Watch, queued: RequestQueued) -> str | None:
     """I18, I22: only replicas of topics under deletion, or outside the target, are deleted, and no ISR member."""
-    message, cluster = queued.request.message, queued.process.loop.controller.cluster
-    if not isinstance(message, StopReplica):
-        return None
-    for key, stop in message.partitions.items():
+    cluster = queued.process.loop.controller.cluster
+    for key, stop in _stops(queued):
         row = cluster.row(*key)
         if not stop.delete or row is None or cluster.topics.deleting[cluster.partitions.topic[row]]:
             continue
@@ -121,11 +130,8 @@ def stop_replica_has_leader_epoch(watch: Watch, queued: RequestQueued) -> str | 
     """I18: StopReplica has the current leader epoch, so that a broker refuses a late request. It has -1 if there never
     was a leader, and -2, which is never refused, if the topic is being deleted. A deposed controller may not know that
     its topic was deleted and created again."""
-    message, stored = queued.request.message, watch.observed.stored
-    if not isinstance(message, StopReplica):
-        return None
-    deleting = watch.observed.deleting(queued.process)
-    for key, stop in message.partitions.items():
+    stored, deleting = watch.observed.stored, watch.observed.deleting(queued.process)
+    for key, stop in _stops(queued):
         known = {leader_epoch for _, leader_epoch, _, _ in stored.get(key, ())}
         earlier = {leader_epoch for _, leader_epoch, _, _ in watch.observed.deleted_states(queued.process, key)}
         of_earlier_topic = bool(earlier) and stop.leader_epoch in {EPOCH_DURING_DELETE, *earlier}
@@ -142,11 +148,8 @@ def stop_replica_has_leader_epoch(watch: Watch, queued: RequestQueued) -> str | 
 
 def deletions_repeat_only_after_events(watch: Watch, queued: RequestQueued) -> str | None:
     """I19: StopReplica with deletion is repeated only after an event that lets the deletion continue."""
-    message = queued.request.message
-    if not isinstance(message, StopReplica):
-        return None
     deleting = watch.observed.deleting(queued.process)
-    for key, stop in message.partitions.items():
+    for key, stop in _stops(queued):
         repeated = stop.delete and watch.observed.repeats_deletion(queued.process, key, queued.request.broker_id)
         if repeated and key[0] in deleting:
             return f"{key}: broker {queued.request.broker_id} is sent the same deletion again, and nothing has changed"
@@ -187,12 +190,12 @@ def only_assigned_replicas_are_sent(watch: Watch, queued: RequestQueued) -> str 
 
 def last_in_sync_logs_stay(watch: Watch, queued: RequestQueued) -> str | None:
     """I22: a reassignment deletes no replica before a live target replica leads."""
-    message, observed = queued.request.message, watch.observed
-    if not isinstance(message, StopReplica) or not observed.in_term(queued.process):
-        return None
-    for key, stop in message.partitions.items():
+    observed = watch.observed
+    for key, stop in _stops(queued):
         row = watch.simulation.ensemble.rows.get(key)
-        if row is None or not stop.delete or key[0] in observed.deleting(queued.process) | observed.marked():
+        if row is None or not stop.delete or not observed.in_term(queued.process):
+            continue
+        if key[0] in observed.deleting(queued.process) | observed.marked():
             continue
         target = set(row.target)
         if queued.request.broker_id in row.removing and row.leader not in target & observed.live(queued.process):
@@ -222,10 +225,8 @@ def isr_changes_are_sent_alone(watch: Watch, queued: RequestQueued) -> str | Non
 
 def original_replicas_wait_for_target(watch: Watch, queued: RequestQueued) -> str | None:
     """I22: a reassignment stops no original replica before all target replicas were in sync."""
-    message, cluster = queued.request.message, queued.process.loop.controller.cluster
-    if not isinstance(message, StopReplica):
-        return None
-    for key, stop in message.partitions.items():
+    cluster = queued.process.loop.controller.cluster
+    for key, stop in _stops(queued):
         row = cluster.row(*key)
         saved = row is not None and not cluster.topics.deleting[cluster.partitions.topic[row]]
         if saved and stop.delete and not watch.reassignments.may_stop(key, queued.request.broker_id):
@@ -236,20 +237,18 @@ def original_replicas_wait_for_target(watch: Watch, queued: RequestQueued) -> st
 def new_assignments_are_sent(watch: Watch, ended: EventCompleted) -> str | None:
     """I12: after an event that changes an assignment, every live remaining replica is sent the stored leader epoch.
     Exempt is an assignment that an earlier event has sent, and this event stored because its record was unreadable."""
-    process, rows = ended.process, watch.simulation.ensemble.rows
-    if ended.failed or not watch.observed.in_term(process):
+    process = ended.process
+    if not ended.succeeded:
         return None
     live, marked = watch.observed.live(process), watch.observed.marked()
-    for name, before in ended.topics.items():
-        for number, was in before.items():
-            row = rows.get((name, number))
-            if row is None or row.partition_epoch == NO_STATE or name in marked or row[7:10] == was[7:10]:
-                continue
-            if watch.observed.sent_before(process, row, ended.event):
-                continue
-            for broker in live.intersection(row.replicas) - set(row.removing):
-                if ended.sent_epochs.get((row.key, broker)) != row.leader_epoch:
-                    return f"{row.key}: broker {broker} is not sent replicas {row.replicas}, which were {was.replicas}"
+    for was, row in ended.written_rows(watch.simulation.ensemble.rows):
+        if row.partition_epoch == NO_STATE or row.key[0] in marked or row[7:10] == was[7:10]:
+            continue
+        if watch.observed.sent_before(process, row, ended.event):
+            continue
+        for broker in live.intersection(row.replicas) - set(row.removing):
+            if ended.sent_epochs.get((row.key, broker)) != row.leader_epoch:
+                return f"{row.key}: broker {broker} is not sent replicas {row.replicas}, which were {was.replicas}"
     return None
 
 
@@ -264,26 +263,24 @@ def removed_replicas_are_deleted(watch: Watch, ended: EventCompleted) -> str | N
     """I18, I21: a broker that an event removes from an assignment is sent StopReplica with deletion. Exempt is an
     assignment that an earlier event has sent, and this event stored because its record was unreadable: the removed
     brokers may not have been registered then."""
-    process, rows = ended.process, watch.simulation.ensemble.rows
-    if ended.failed or not watch.observed.in_term(process):
+    process, ensemble = ended.process, watch.simulation.ensemble
+    if not ended.succeeded:
         return None
     registered = watch.observed.registered(process)
-    for name, before in ended.topics.items():
-        for number, was in before.items():
-            row = rows.get((name, number))
-            if row is None or row.partition_epoch == NO_STATE or not watch.simulation.ensemble.readable([name]):
-                continue
-            if watch.observed.sent_before(process, row, ended.event):
-                continue
-            for broker in set(was.replicas) - set(row.replicas):
-                if broker in registered and (row.key, broker) not in watch.observed.of_term(process).sent_deletions:
-                    return f"{row.key}: broker {broker} left the assignment, and is not sent a deletion"
+    for was, row in ended.written_rows(ensemble.rows):
+        if row.partition_epoch == NO_STATE or not ensemble.readable([row.key[0]]):
+            continue
+        if watch.observed.sent_before(process, row, ended.event):
+            continue
+        for broker in set(was.replicas) - set(row.replicas):
+            if broker in registered and (row.key, broker) not in watch.observed.of_term(process).sent_deletions:
+                return f"{row.key}: broker {broker} left the assignment, and is not sent a deletion"
     return None
 
 
 def broker_changes_are_sent(watch: Watch, ended: EventCompleted) -> str | None:
     """I12: when registrations come or go, all registered brokers receive UpdateMetadata in the same event."""
-    if not isinstance(ended.event, BrokersChanged) or ended.failed or not watch.observed.in_term(ended.process):
+    if not isinstance(ended.event, BrokersChanged) or not ended.succeeded:
         return None
     return f"brokers {ended.unaware} are not sent the registered brokers" if ended.unaware else None
 
@@ -313,11 +310,7 @@ def shutdown_response_lists_led_partitions(watch: Watch, shutdown: ControlledShu
     cluster, broker_id = shutdown.process.loop.controller.cluster, shutdown.request.broker_id
     p, index = cluster.partitions, cluster.brokers.find(broker_id)
     rows = ((p.leader == index) & (p.replica_count > 1) & (p.partition_epoch != NO_STATE) & (p.topic >= 0)).nonzero()[0]
-    led = {
-        (cluster.topics.names[p.topic[row]], int(p.partition[row]))
-        for row in rows.tolist()
-        if not cluster.topics.deleting[p.topic[row]]
-    }
+    led = set(partitions_of(cluster, rows[cluster.topics.deleting[p.topic[rows]] == 0].astype(np.int32)))
     named = set(shutdown.response.remaining)
     return f"broker {broker_id} leads {sorted(led)}, and was sent {sorted(named)}" if led != named else None
 

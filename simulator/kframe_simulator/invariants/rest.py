@@ -56,13 +56,13 @@ def brokers_know_the_cluster(watch: Watch, _: object) -> str | None:
     alive, deleting = _registered(watch), watch.observed.marked()
     addresses = {registration.broker_id: registration.endpoints for registration in ensemble.registrations()}
     for broker_id in alive:
-        memory = watch.memory[broker_id]
-        if memory.live_brokers != alive:
-            return f"broker {broker_id} knows the brokers {memory.live_brokers}, there are {alive}"
-        if memory.addresses != addresses:
-            return f"broker {broker_id} knows others at {memory.addresses}, they listen at {addresses}"
+        cache, known_addresses = watch.simulation.brokers[broker_id].model.metadata, watch.memory[broker_id].addresses
+        if cache.live_brokers != set(alive):
+            return f"broker {broker_id} knows the brokers {sorted(cache.live_brokers)}, there are {alive}"
+        if known_addresses != addresses:
+            return f"broker {broker_id} knows others at {known_addresses}, they listen at {addresses}"
         for key, row in ensemble.rows.items():
-            metadata = memory.metadata.get(key)
+            metadata = cache.partitions.get(key)
             if row.partition_epoch == NO_STATE or key in watch.rewritten or key[0] in deleting:
                 continue
             known = (

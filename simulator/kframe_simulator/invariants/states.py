@@ -5,7 +5,7 @@ from __future__ import annotations
 from kframe.model.events import AlterPartitionRequested, ElectionRequested, ElectionType
 from kframe.model.protocol import InterBrokerProtocol
 from kframe.model.topics import UNSET
-from kframe_simulator.simulation.notes import lost_dirs_known
+from kframe_simulator.simulation.controller_memory import lost_dirs_known
 from kframe_simulator.simulation.observations import EventCompleted, StateWritten, WriteRefused
 from kframe_simulator.simulation.watch import Watch
 
@@ -62,13 +62,10 @@ def isr_is_assigned(watch: Watch, ended: EventCompleted) -> str | None:
     leader removes the replica."""
     if not ended.process.active:
         return None
-    rows = watch.simulation.ensemble.rows
-    for name, before in ended.topics.items():
-        for number, previous in before.items():
-            row = rows.get((name, number))
-            unassigned = set() if row is None else (set(row.isr) - set(row.replicas)) & set(previous.replicas)
-            if row is not None and row.partition_epoch >= 0 and unassigned:
-                return f"{row.key}: isr {row.isr} of replicas {row.replicas}, which were {previous.replicas}"
+    for was, row in ended.written_rows(watch.simulation.ensemble.rows):
+        unassigned = (set(row.isr) - set(row.replicas)) & set(was.replicas)
+        if row.partition_epoch >= 0 and unassigned:
+            return f"{row.key}: isr {row.isr} of replicas {row.replicas}, which were {was.replicas}"
     return None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
@@ -18,7 +18,6 @@ from kframe_simulator.broker.messages import (
     OffsetsForLeaderEpochResponse,
     Produce,
     Request,
-    Response,
 )
 from kframe_simulator.broker.outgoing import (
     AlterPartition,
@@ -37,27 +36,14 @@ from kframe_simulator.simulation.ensemble import SimEnsemble
 from kframe_simulator.simulation.watch import Watch
 
 
-class BrokerPeer(BrokerView, Protocol):
-    """A broker process as its requests and other brokers see it."""
-
-    def kill(self) -> None: ...
-    def shut_down(self) -> None: ...
-    def bounce(self) -> None: ...
-    def expire(self) -> None: ...
-    def ask(self, request: Request, respond: Callable[[Response | None], None]) -> None: ...
-
-
 class BrokerHost(SimulatedCluster, Protocol):
     """The simulation of a broker process, and what the process and the clients report to it."""
 
-    @property
-    def brokers(self) -> Mapping[int, BrokerPeer]: ...
     @property
     def watch(self) -> Watch: ...
     @property
     def session_timeout_ms(self) -> float: ...
 
-    def broker(self, broker_id: int) -> BrokerPeer | None: ...
     def controller(self, controller_id: int) -> ControllerProcess | None: ...
     def record_step(self, kind: str, argument: Any) -> None: ...
     def delays_isr_write(self, key: TopicPartition, isr: tuple[int, ...], store: Callable[[], None]) -> bool: ...

@@ -15,7 +15,8 @@ from kframe_simulator.broker.outgoing import (
     Reply,
     WriteState,
 )
-from kframe_simulator.simulation.broker_messages import BrokerHost, BrokerPeer, about, write_state
+from kframe_simulator.simulation.broker_messages import BrokerHost, about, write_state
+from kframe_simulator.simulation.cluster import BrokerView
 from kframe_simulator.simulation.controller_requests import ControllerRequests
 from kframe_simulator.simulation.network import ENSEMBLE
 
@@ -23,7 +24,7 @@ from kframe_simulator.simulation.network import ENSEMBLE
 LOST_MS: Final = 2_000.0
 
 
-class Sender(BrokerPeer, Protocol):
+class Sender(BrokerView, Protocol):
     """The broker process that sends a message."""
 
     @property
@@ -72,7 +73,10 @@ def _response_callback(simulation: BrokerHost, process: Sender, source: int, num
 
 
 def _send_to_broker(simulation: BrokerHost, process: Sender, out: Outgoing) -> None:
-    other, respond = simulation.broker(out.peer_id), _response_callback(simulation, process, out.peer_id, out.number)
+    other, respond = (
+        simulation.brokers.get(out.peer_id),
+        _response_callback(simulation, process, out.peer_id, out.number),
+    )
     message: Any = out.message
     if other is None or not simulation.network.deliver(
         process.broker_id, out.peer_id, lambda: other.ask(message, respond)

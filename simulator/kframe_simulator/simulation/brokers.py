@@ -19,7 +19,7 @@ from kframe_simulator.simulation.observations import ResponseSent
 
 
 class BrokerProcess:
-    """One broker across its restarts."""
+    """The process, session and disk of one simulated ``Broker``, across its restarts."""
 
     def __init__(self, simulation: BrokerHost, model: Broker, registration: Registration) -> None:
         self.model = model

@@ -66,7 +66,6 @@ class Producer:
         self._waiting: deque[Write] = deque()
         self._written = self._transaction = 0
         self._tries = self._attempt = 0
-        self._leader: int | None = None
 
     @property
     def idle(self) -> bool:
@@ -89,8 +88,8 @@ class Producer:
             self._begin()
 
     def _begin(self) -> None:
-        """Begin the next task at the last known leader."""
-        self._tries, self._leader = 0, None
+        """Begin the next task."""
+        self._tries = 0
         if self._waiting:
             self._try()
 

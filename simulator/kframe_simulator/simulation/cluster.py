@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from kframe.model.brokers import Registration
 from kframe.model.events import TopicPartition
 from kframe_simulator.broker.broker import Broker
+from kframe_simulator.broker.messages import Request, Response
 from kframe_simulator.replication.control_requests import ControlRequest, Row
 from kframe_simulator.simulation.controllers import ControllerHost, ControllerProcess
 from kframe_simulator.simulation.options import Options
 
 
 class BrokerView(Protocol):
-    """A broker process."""
+    """A broker process as invariants, requests and other brokers see it."""
 
     @property
     def broker_id(self) -> int: ...
@@ -33,6 +34,12 @@ class BrokerView(Protocol):
     def restarted_after_crash(self) -> bool: ...
     @property
     def dead_dirs(self) -> set[str]: ...
+
+    def kill(self) -> None: ...
+    def shut_down(self) -> None: ...
+    def bounce(self) -> None: ...
+    def expire(self) -> None: ...
+    def ask(self, request: Request, respond: Callable[[Response | None], None]) -> None: ...
 
 
 class SimulatedCluster(ControllerHost, Protocol):

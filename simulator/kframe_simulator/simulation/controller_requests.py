@@ -12,7 +12,8 @@ from functools import partial
 from typing import Any, Final
 
 from kframe_simulator.broker.outgoing import AlterPartition, ControlledShutdown, Outgoing
-from kframe_simulator.simulation.broker_messages import BrokerHost, BrokerPeer, ask_controller
+from kframe_simulator.simulation.broker_messages import BrokerHost, ask_controller
+from kframe_simulator.simulation.cluster import BrokerView
 from kframe_simulator.simulation.network import ENSEMBLE
 
 #: The delay before a missing response counts as lost, and before a leader looks up an unknown controller again.
@@ -30,7 +31,7 @@ ResponseCallback = Callable[[Any], None]
 class ControllerRequests:
     """The requests of one broker, across its restarts."""
 
-    def __init__(self, simulation: BrokerHost, broker: BrokerPeer) -> None:
+    def __init__(self, simulation: BrokerHost, broker: BrokerView) -> None:
         self.past_proposals: deque[AlterPartition] = deque(maxlen=24)
         """Earlier AlterPartition requests that can be repeated."""
         self.past_shutdowns: deque[ControlledShutdown] = deque(maxlen=2)
@@ -94,17 +95,17 @@ class ControllerRequests:
         """Lose a response. The leader times out."""
         self._simulation.scheduler.after(LOST_MS, partial(respond, None))
 
-    def _joining(self, message: AlterPartition) -> BrokerPeer | None:
+    def _joining(self, message: AlterPartition) -> BrokerView | None:
         """The broker that a proposal adds to an ISR."""
         rows = self._simulation.ensemble.rows
         for key, proposed in message.partitions.items():
             for member in proposed.isr:
                 if key in rows and member not in rows[key].isr:
-                    return self._simulation.broker(member)
+                    return self._simulation.brokers.get(member)
         return None
 
     def _hold(
-        self, joining: BrokerPeer, controller_id: int, message: AlterPartition, respond: ResponseCallback
+        self, joining: BrokerView, controller_id: int, message: AlterPartition, respond: ResponseCallback
     ) -> None:
         """Delay a proposal until the controller has handled the fault of the added broker."""
         fault, self.fault_of_joining = self.fault_of_joining, None
@@ -137,7 +138,9 @@ class ControllerRequests:
     def _epochs(self, message: AlterPartition) -> list[int]:
         """The current broker epochs of all proposed members."""
         brokers = [
-            self._simulation.broker(member) for partition in message.partitions.values() for member in partition.isr
+            self._simulation.brokers.get(member)
+            for partition in message.partitions.values()
+            for member in partition.isr
         ]
         return [-1 if broker is None else broker.registration.broker_epoch for broker in brokers]
 

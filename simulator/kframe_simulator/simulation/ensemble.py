@@ -104,8 +104,7 @@ class SimEnsemble(MemoryEnsemble):
         if not self.has_record(REASSIGN_PARTITIONS):
             return {}
         targets = decode_targets(self.records.get(self._operator, REASSIGN_PARTITIONS)[0])
-        keys = ((targets.names[targets.topic[index]], int(targets.partition[index])) for index in range(len(targets)))
-        return {key: tuple(targets.replicas[index].tolist()) for index, key in enumerate(keys)}
+        return {key: tuple(targets.replicas[index].tolist()) for index, key in enumerate(targets.partitions())}
 
     def configure_topic(self, name: str, config: Mapping[str, str]) -> None:
         """Change topic settings as an operator."""

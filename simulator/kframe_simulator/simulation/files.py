@@ -28,9 +28,8 @@ BROKERS_CONFIG: Final[dict[str, object]] = {
 
 
 def run_document(result: Result) -> dict[str, Any]:
-    """A run as plain values."""
+    """A run as plain values, without the schema."""
     return {
-        "schema": SCHEMA,
         "seed": result.options.seed,
         "options": result.options.to_dict(),
         "plan": [action.to_dict() for action in result.plan],
@@ -51,7 +50,7 @@ def run_document(result: Result) -> dict[str, Any]:
 
 def write_run(path: Path, result: Result) -> None:
     """Save a run."""
-    path.write_text(f"{json.dumps(run_document(result), indent=1)}\n", encoding="utf-8")
+    path.write_text(f"{json.dumps({'schema': SCHEMA, **run_document(result)}, indent=1)}\n", encoding="utf-8")
 
 
 class _SavedRun(msgspec.Struct):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from kframe.core.operations.alter_partition import AlterPartitionResponse
@@ -10,7 +12,7 @@ from kframe.model.cluster import ClusterState
 from kframe.model.events import AlterPartitionRequested, Event, TopicPartition
 from kframe.ports.store_requests import StoreRequest
 from kframe_simulator.broker.log import Log
-from kframe_simulator.broker.messages import ControlResponse, Fetched
+from kframe_simulator.broker.messages import ControlResponse, Fetched, LeaderAndIsr
 from kframe_simulator.broker.outgoing import ControlledShutdown, ControlledShutdownResponseData
 from kframe_simulator.replication.control_requests import ControlRequest, Row
 from kframe_simulator.simulation.cluster import BrokerView
@@ -113,46 +115,107 @@ class AlterPartitionCompleted(NamedTuple):
     written: frozenset[TopicPartition]
 
 
-class EventCompleted(NamedTuple):
-    """A completed event, with its writes."""
+@dataclass(slots=True)
+class EventCompleted:
+    """A controller event. Its effects are recorded from its start on, and checked when it has ended."""
 
     process: ControllerProcess
     event: Any
-    written: tuple[TopicPartition, ...]
-    topics: Mapping[str, Mapping[int, Row]]
-    """Written topics, before the event."""
-    repeated: bool
-    """Whether the event is a repetition, with no other event in between."""
-    unsent: tuple[tuple[TopicPartition, int], ...] = ()
-    """Partitions with a new leader whose previous leader was sent no LeaderAndIsr, and that leader."""
-    requests: Mapping[type[StoreRequest[Any]], int] = {}
-    """The number of store requests by class. Failed writes count."""
-    failed: bool = False
-    """Whether the event failed, or the store refused a write."""
-    warnings: tuple[str, ...] = ()
-    """The controller's log messages of level warning and above."""
-    reassignments: Mapping[TopicPartition, tuple[int, ...]] = {}
-    """The content of ``/admin/reassign_partitions`` before the event first wrote it."""
-    not_sent_as_new: tuple[tuple[TopicPartition, int], ...] = ()
-    """New replicas (partition, broker) whose LeaderAndIsr requests do not mark them as new."""
-    unaware: tuple[int, ...] = ()
-    """Registered brokers that were not sent an UpdateMetadata after the live brokers changed."""
-    elections: frozenset[TopicPartition] = frozenset()
-    """Partitions of the preferred election that the event has read."""
-    arrived: frozenset[int] = frozenset()
-    """Brokers whose new registration the event has handled."""
-    overwritten: frozenset[TopicPartition] = frozenset()
-    """Partitions whose states other clients have written during the event."""
-    departed: frozenset[int] = frozenset()
-    """Brokers whose failure the event has handled, without a new registration."""
+    registered: Mapping[int, int] = field(default_factory=dict)
+    """Broker epoch by broker of the channels before the event."""
     knowledge: bytes = b""
     """The controller's memory before a broker's response. Empty for other events."""
-    sent_epochs: Mapping[tuple[TopicPartition, int], int] = {}
-    """The highest leader epoch of LeaderAndIsr requests, by partition and broker."""
-    unread: frozenset[str] = frozenset()
+    failures: int = 0
+    """Failed operations and calls before the event."""
+
+    # -- Effects.
+
+    written: list[TopicPartition] = field(default_factory=list)
+    topics: dict[str, Mapping[int, Row]] = field(default_factory=dict)
+    """Written topics, before the event."""
+    created: dict[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
+    """Partitions that got their first state: its ISR."""
+    deposed: list[tuple[TopicPartition, int]] = field(default_factory=list)
+    """Partitions with a new leader, and the previous leader."""
+    overwritten: set[TopicPartition] = field(default_factory=set)
+    """Partitions whose states other clients have written during the event."""
+    requests: Counter[type[StoreRequest[Any]]] = field(default_factory=Counter)
+    """The number of store requests by class. Failed writes count."""
+    reassignments: Mapping[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
+    """The content of ``/admin/reassign_partitions`` before the event first wrote it."""
+    elections: set[TopicPartition] = field(default_factory=set)
+    """Partitions of the preferred election that the event has read."""
+    noticed: set[TopicPartition] = field(default_factory=set)
+    """Partitions of the ISR change notifications that the event has read."""
+    unread: set[str] = field(default_factory=set)
     """Topics whose record was unreadable when the event read it."""
+    sent_epochs: dict[tuple[TopicPartition, int], int] = field(default_factory=dict)
+    """The highest leader epoch of LeaderAndIsr requests, by partition and broker."""
+    first_sent_as_new: set[tuple[TopicPartition, int]] = field(default_factory=set)
+    """The subset of ``sent_epochs`` whose first request marks the replica as new."""
+    sent_live_brokers: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    """The live brokers in the last UpdateMetadata of each broker."""
+
+    # -- Results.
+
+    failed: bool = False
+    """Whether the event failed, or the store refused a write."""
+    succeeded: bool = True
+    """Whether the event did not fail, and its controller owns the role in storage."""
+    columns: bytes = b""
+    """The controller's memory after the event. Empty if it is not active."""
+    repeated: bool = False
+    """Whether the event is a repetition, with no other event in between."""
+    warnings: tuple[str, ...] = ()
+    """The controller's log messages of level warning and above."""
+    arrived: frozenset[int] = frozenset()
+    """Brokers whose new registration the event has handled."""
     bounced: frozenset[int] = frozenset()
     """The subset of ``arrived`` whose earlier registration the controller knew."""
+    departed: frozenset[int] = frozenset()
+    """Brokers whose failure the event has handled, without a new registration."""
+    unsent: tuple[tuple[TopicPartition, int], ...] = ()
+    """Partitions with a new leader whose previous leader was sent no LeaderAndIsr, and that leader."""
+    unaware: tuple[int, ...] = ()
+    """Registered brokers that were not sent an UpdateMetadata after the live brokers changed."""
+    not_sent_as_new: tuple[tuple[TopicPartition, int], ...] = ()
+    """New replicas (partition, broker) whose LeaderAndIsr requests do not mark them as new."""
+
+    def leader_and_isr(self, broker_id: int, message: LeaderAndIsr) -> None:
+        """A LeaderAndIsr request was queued for a broker."""
+        for key, state in message.partitions.items():
+            entry = key, broker_id
+            if state.is_new and entry not in self.sent_epochs:
+                self.first_sent_as_new.add(entry)
+            self.sent_epochs[entry] = max(state.leader_epoch, self.sent_epochs.get(entry, state.leader_epoch))
+
+    def complete(self, registered: Mapping[int, int], rows: Mapping[TopicPartition, Row]) -> None:
+        """Set the results that follow from the channels and the stored states after the event."""
+        self.arrived = frozenset(dict(registered.items() - self.registered.items()))
+        self.bounced = self.arrived & self.registered.keys()
+        self.departed = frozenset(self.registered.keys() - registered.keys())
+        self.unsent = tuple(deposed for deposed in self.deposed if deposed not in self.sent_epochs)
+        if self.registered.keys() != registered.keys():
+            live = tuple(sorted(registered))
+            self.unaware = tuple(broker for broker in live if self.sent_live_brokers.get(broker) != live)
+        self.not_sent_as_new = self._not_sent_as_new(rows)
+
+    def written_rows(self, rows: Mapping[TopicPartition, Row]) -> Iterator[tuple[Row, Row]]:
+        """The partitions of written topics that existed before the event and are in ``rows``: before the event, and
+        in ``rows``."""
+        before = (row for partitions in self.topics.values() for row in partitions.values())
+        return ((row, rows[row.key]) for row in before if row.key in rows)
+
+    def _not_sent_as_new(self, rows: Mapping[TopicPartition, Row]) -> tuple[tuple[TopicPartition, int], ...]:
+        """Replicas that the event has created, or added to ``rows``, and whose first request does not mark them as new.
+        A broker with a failed log directory then takes the replica offline, and refuses later requests for it. Created
+        are the members of a first ISR. As in Kafka, a replica that is not live at the creation of its partition is
+        never new (3.9 ``ZkReplicaStateMachine``, OnlineReplica)."""
+        added = {
+            (row.key, broker) for was, row in self.written_rows(rows) for broker in set(row.adding) - set(was.replicas)
+        }
+        new = {entry for entry in self.sent_epochs if entry[1] in self.created.get(entry[0], ()) or entry in added}
+        return tuple(sorted(new - self.first_sent_as_new))
 
 
 class ControlledShutdownCompleted(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections import Counter, defaultdict, deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 from random import Random
 from typing import Any, NamedTuple
@@ -32,10 +32,10 @@ from kframe_simulator.replication.control_requests import ControlRequest, Row
 from kframe_simulator.simulation.brokers import BrokerProcess
 from kframe_simulator.simulation.clients import Clients
 from kframe_simulator.simulation.cluster import BrokerView
+from kframe_simulator.simulation.controller_memory import ErrorCatcher, digest, failures_of
 from kframe_simulator.simulation.controllers import FIRST_ID, ControllerProcess
 from kframe_simulator.simulation.ensemble import SimEnsemble
 from kframe_simulator.simulation.network import Network
-from kframe_simulator.simulation.notes import ErrorCatcher, Notes, digest, failures_of
 from kframe_simulator.simulation.observations import (
     AlterPartitionCompleted,
     ChannelOpened,
@@ -87,17 +87,14 @@ class Recorder:
         """All played actions, and the scenario steps of those that have one."""
         self._trace = hashlib.blake2b(digest_size=16)
         self._encoder = Encoder(ControlVersions.of(InterBrokerProtocol.parse(options.protocol)))
-        self._notes: defaultdict[int, Notes] = defaultdict(Notes)
+        self._events: dict[int, EventCompleted] = {}
+        """By controller id: the event in progress."""
         self._last_ended: tuple[Event | None, int] = (None, 0)
         self._failures: dict[int, tuple[int, int]] = {}
         self._errors = ErrorCatcher()
         self._logs: dict[tuple[int, TopicPartition], tuple[int, int, object]] = {}
 
     # -- Processes.
-
-    def broker(self, broker_id: int) -> BrokerProcess | None:
-        """A broker process. None if the id is unknown."""
-        return self.brokers.get(broker_id)
 
     def controller(self, controller_id: int) -> ControllerProcess | None:
         """A controller process. -1 selects the process that owns the role in storage."""
@@ -108,6 +105,12 @@ class Recorder:
     def process_of(self, controller_id: int | None) -> ControllerProcess | None:
         """The process of a controller id. None for another client."""
         return None if controller_id is None else self.controllers[controller_id - FIRST_ID]
+
+    def _event_of(self, controller_id: int) -> EventCompleted:
+        """The current event of a controller. Effects between two events have no event."""
+        if controller_id not in self._events:
+            self._events[controller_id] = EventCompleted(self.controllers[controller_id - FIRST_ID], None)
+        return self._events[controller_id]
 
     def record_step(self, kind: str, argument: Any) -> None:
         """Record a scenario step. Steps before the first controller belong to the initial state."""
@@ -124,15 +127,15 @@ class Recorder:
         process = self.process_of(writer)
         self.watch.last_writer[key] = process
         if process is None:
-            for notes in self._notes.values():
-                notes.overwritten.add(key)
+            for current in self._events.values():
+                current.overwritten.add(key)
         else:
-            notes = self._notes[process.controller_id]
-            notes.written.append(key)
+            current = self._event_of(process.controller_id)
+            current.written.append(key)
             if before is None or before.partition_epoch == NO_STATE:
-                notes.created[key] = after.isr
+                current.created[key] = after.isr
             if before is not None and before.leader not in (-1, after.leader):
-                notes.deposed.append((key, before.leader))
+                current.deposed.append((key, before.leader))
         if before is not None and before.leader_epoch != after.leader_epoch:
             self.watch.rewritten.discard(key)
             if self.ensemble.readable([key[0]]):
@@ -150,7 +153,7 @@ class Recorder:
         self._note(b"topic", repr((name, topic_id, [row[7:10] for row in after.values()])).encode())
         process = self.process_of(writer)
         if process is not None:
-            self._notes[process.controller_id].topics.setdefault(name, before)
+            self._event_of(process.controller_id).topics.setdefault(name, before)
         written = TopicWritten(name, before, after, topic_id, process)
         if process is not None and not before:
             lists = [list(after[number].replicas) for number in sorted(after)]
@@ -183,14 +186,14 @@ class Recorder:
 
     def called(self, caller: int, request: StoreRequest[Any]) -> None:
         """A controller makes a request to the store."""
-        notes = self._notes[caller]
+        current = self._event_of(caller)
         kind = type(request)
-        notes.requests[kind] += 1
+        current.requests[kind] += 1
         caller_process = self.controllers[caller - FIRST_ID]
         if kind is caller_process.stop_after_request:
             caller_process.stop_after = 0
-        if kind is WriteReassignments and notes.requests[kind] == 1:
-            notes.reassignments = self.ensemble.stored_reassignments()
+        if kind is WriteReassignments and current.requests[kind] == 1:
+            current.reassignments = self.ensemble.stored_reassignments()
         if kind is Load:
             process = self.process_of(caller)
             assert process is not None
@@ -204,20 +207,20 @@ class Recorder:
 
     def elections_read(self, reader: int, partitions: Iterable[TopicPartition]) -> None:
         """A controller has read the partitions of an operator's preferred election."""
-        self._notes[reader].elections.update(partitions)
+        self._event_of(reader).elections.update(partitions)
 
     def isr_changes_read(self, reader: int, partitions: Iterable[TopicPartition]) -> None:
         """A controller has read ISR change notifications."""
-        self._notes[reader].noticed.update(partitions)
+        self._event_of(reader).noticed.update(partitions)
 
     def noticed_now(self, process: ControllerProcess) -> set[TopicPartition]:
         """Partitions whose ISR change a controller's current event has read or written."""
-        notes = self._notes[process.controller_id]
-        return notes.noticed.union(notes.written)
+        current = self._event_of(process.controller_id)
+        return current.noticed.union(current.written)
 
     def topic_unread(self, reader: int, name: str) -> None:
         """A controller has read a topic whose record is unreadable."""
-        self._notes[reader].unread.add(name)
+        self._event_of(reader).unread.add(name)
 
     def states_read(self, reader: int, cluster: ClusterState, rows: Int32, states: StoredStates) -> None:
         """A controller has read states."""
@@ -248,11 +251,10 @@ class Recorder:
             control_request
         )
         if isinstance(control_request.message, LeaderAndIsr):
-            self._notes[controller_id].leader_and_isr(control_request.broker_id, control_request.message)
+            self._event_of(controller_id).leader_and_isr(control_request.broker_id, control_request.message)
         elif isinstance(control_request.message, UpdateMetadata):
-            self._notes[controller_id].sent_live_brokers[control_request.broker_id] = (
-                control_request.message.live_brokers
-            )
+            live_brokers = control_request.message.live_brokers
+            self._event_of(controller_id).sent_live_brokers[control_request.broker_id] = live_brokers
         self.watch.check(RequestQueued(process, control_request))
         self.watch.observed.queued(process, control_request)
 
@@ -281,10 +283,10 @@ class Recorder:
     def event_begins(self, process: ControllerProcess, event: Event) -> None:
         """The loop takes an event."""
         is_response = process.active and isinstance(event, (LeaderAndIsrResponseReceived, StopReplicaResponseReceived))
-        self._notes[process.controller_id] = Notes(
-            failures=failures_of(process), registered=self.watch.observed.registered(process),
-            knowledge=digest(process.loop.controller.cluster) if is_response else b"",
-        )  # fmt: skip
+        knowledge = digest(process.loop.controller.cluster) if is_response else b""
+        self._events[process.controller_id] = EventCompleted(
+            process, event, self.watch.observed.registered(process), knowledge, failures_of(process)
+        )
         self._errors.warnings.clear()
         self.watch.observed.event_begins(process, event)
         self.watch.check(EventStarted(process, event))
@@ -299,25 +301,16 @@ class Recorder:
         if repeated:
             repeated_events.clear()
         self._last_ended = event, self.ensemble.changes
-        notes = self._notes.pop(process.controller_id)
-        unsent = [deposed_leader for deposed_leader in notes.deposed if deposed_leader not in notes.notified]
+        ended = self._events.pop(process.controller_id)
         self.watch.observed.event_ended(process, event)
         registered = self.watch.observed.registered(process)
-        arrived = frozenset(dict(registered.items() - notes.registered.items()))
-        ended = EventCompleted(
-            process, event, tuple(notes.written), notes.topics, repeated, tuple(unsent), notes.requests,
-            failures_of(process) > notes.failures, tuple(self._errors.warnings), notes.reassignments,
-            notes.not_sent_as_new(self.ensemble.rows), notes.unaware(process.transport.channels),
-            frozenset(notes.elections), arrived, frozenset(notes.overwritten),
-            frozenset(notes.registered.keys() - registered.keys()), notes.knowledge, notes.last_epochs,
-            frozenset(notes.unread), arrived & notes.registered.keys(),
-        )  # fmt: skip
+        ended.repeated, ended.warnings = repeated, tuple(self._errors.warnings)
+        ended.failed = failures_of(process) > ended.failures
+        ended.succeeded = not ended.failed and self.watch.observed.in_term(process)
+        ended.columns = digest(process.loop.controller.cluster) if process.active else b""
+        ended.complete(registered, self.ensemble.rows)
         self.watch.check(ended)
-        if (
-            (registered != notes.registered or ended.requests.get(Load))
-            and not ended.failed
-            and self.watch.observed.in_term(process)
-        ):
+        if ended.succeeded and (registered != ended.registered or ended.requests.get(Load)):
             self.watch.reassignments.leaders_elected(event)
 
     def unexplained_failure(self, process: ControllerProcess) -> str | None:
@@ -346,7 +339,7 @@ class Recorder:
         """A controller has responded to a leader's AlterPartition."""
         if response.error is ErrorCode.NONE:
             self.watch.record_history.refused_proposals.refused(event, response.codes, self.watch.ids_used)
-        written = frozenset(self._notes[process.controller_id].written)
+        written = frozenset(self._event_of(process.controller_id).written)
         self.watch.check(AlterPartitionCompleted(process, event, response, written))
 
     def logs_touched(self, process: BrokerView, keys: Iterable[TopicPartition]) -> None:

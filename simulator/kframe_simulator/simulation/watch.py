@@ -10,12 +10,10 @@ from typing import Any, Final, NamedTuple
 from kframe.errors import ErrorCode
 from kframe.model.brokers import Endpoint
 from kframe.model.events import TopicPartition
-from kframe.model.ids import LEADER_DURING_DELETE
 from kframe_simulator.broker.messages import (
     ControlResponse,
     LeaderAndIsr,
     LeaderState,
-    PartitionMetadata,
     StopReplica,
     UpdateMetadata,
 )
@@ -54,12 +52,10 @@ class Violation:
 
 @dataclass(slots=True)
 class BrokerMemory:
-    """The requests that one process of a broker has accepted."""
+    """What invariants need of the requests that one process of a broker has accepted, beside its model."""
 
     controller_epoch: int = -1
     states: dict[TopicPartition, LeaderState] = field(default_factory=dict)
-    metadata: dict[TopicPartition, PartitionMetadata] = field(default_factory=dict)
-    live_brokers: tuple[int, ...] = ()
     addresses: Mapping[int, tuple[Endpoint, ...]] = field(default_factory=dict)
     """The listeners of brokers in UpdateMetadata."""
     topic_ids: dict[str, bytes] = field(default_factory=dict)
@@ -71,8 +67,6 @@ class Watch:
     def __init__(self, simulation: SimulatedCluster, invariants: tuple[Invariant, ...]) -> None:
         self.simulation = simulation
         self.violations: list[Violation] = []
-        self.looks: Counter[str] = Counter()
-        """How often each invariant was checked."""
         self.epoch_owner: dict[int, tuple[int, int]] = {}
         """(controller id, incarnation) by controller epoch."""
         self.memory: defaultdict[int, BrokerMemory] = defaultdict(BrokerMemory)
@@ -98,10 +92,14 @@ class Watch:
         """Kinds of requests so far, by (controller, incarnation, controller epoch, broker, broker epoch)."""
         self.open_requests = 0
         self.recounts: dict[int, tuple[bytes, dict[str, int]]] = {}
-        """By controller: a digest of its columns, and the recounted gauges."""
+        """By controller: its columns, and their recounted gauges."""
+        self.fitting_states: dict[int, bytes] = {}
+        self.fitting_replica_states: dict[int, bytes] = {}
+        """By controller: the last columns whose states fit. Equal columns are not checked again."""
         self.record_history = RecordHistory(simulation, self.mismatched_topics)
         self.reassignments = LastReassignments()
         self.observed = Observed(simulation)
+        self._observations: Counter[type[Any]] = Counter()
         self._by_trigger: defaultdict[type[Any], list[Invariant]] = defaultdict(list)
         for invariant in invariants:
             self._by_trigger[invariant.trigger].append(invariant)
@@ -111,10 +109,20 @@ class Watch:
         """Whether there are enough violations to end the run."""
         return len(self.violations) >= VIOLATIONS_MAX
 
+    @property
+    def looks(self) -> Counter[str]:
+        """How often each invariant was checked."""
+        looks: Counter[str] = Counter()
+        for trigger, count in self._observations.items():
+            for invariant in self._by_trigger[trigger]:
+                looks[invariant.number] += count
+        return looks
+
     def check(self, observation: Any) -> None:
         """Check the invariants of this type of observation."""
-        for invariant in self._by_trigger[type(observation)]:
-            self.looks[invariant.number] += 1
+        trigger = type(observation)
+        self._observations[trigger] += 1
+        for invariant in self._by_trigger[trigger]:
             problem = invariant.check(self, observation)
             if problem is not None:
                 self.report(invariant.number, problem)
@@ -136,7 +144,6 @@ class Watch:
         if isinstance(message, LeaderAndIsr):
             self._remember_states(broker, memory, message, response)
         elif isinstance(message, UpdateMetadata):
-            _remember_metadata(memory, message)
             memory.addresses = request.addresses
         else:
             self._remember_stops(broker.broker_id, memory, message, response)
@@ -169,12 +176,3 @@ class Watch:
             if response.errors.get(key, ErrorCode.NONE) is ErrorCode.NONE and stop.delete:
                 memory.states.pop(key, None)
                 self.confirmed.add((key, broker_id))
-
-
-def _remember_metadata(memory: BrokerMemory, message: UpdateMetadata) -> None:
-    memory.live_brokers = message.live_brokers
-    for key, metadata in message.partitions.items():
-        if metadata.leader == LEADER_DURING_DELETE:
-            memory.metadata.pop(key, None)
-        else:
-            memory.metadata[key] = metadata

@@ -6,7 +6,6 @@ import pytest
 
 from kframe.errors import ErrorCode
 from kframe.model.ids import LEADER_DURING_DELETE
-from kframe_simulator.broker.broker import Broker
 from kframe_simulator.broker.config import BrokerConfig
 from kframe_simulator.broker.messages import (
     ControlResponse,
@@ -17,20 +16,21 @@ from kframe_simulator.broker.messages import (
     UpdateMetadata,
 )
 from kframe_simulator.broker.outgoing import CloseSession
-from verification.simulator.broker_cluster import CONTROLLER_ID, TOPIC_ID, P, live, order, response_error, state, stop
+from verification.simulator.broker_requests import (
+    CONTROLLER_ID,
+    TOPIC_ID,
+    P,
+    live,
+    order,
+    response_error,
+    start_broker,
+    state,
+    stop,
+)
 
 OTHER_ID = bytes([7] * 16)
 LEADER_2 = state(2, (1, 2, 3), leader_epoch=5, partition_epoch=3)
 NONE = ErrorCode.NONE
-
-
-def start_broker(*requests: object, config: BrokerConfig | None = None, broker_epoch: int = 50) -> Broker:
-    """Broker 1 after these requests. It knows the live brokers 1, 2 and 3."""
-    broker = Broker(1, config)
-    broker.start(broker_epoch, 0.0)
-    for request in (live(1, 2, 3), *requests):
-        assert broker.handle(request, 0.0) is not None  # type: ignore[arg-type]
-    return broker
 
 
 def after(leader_epoch: int, **others: object) -> LeaderAndIsr:

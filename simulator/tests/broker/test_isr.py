@@ -9,9 +9,8 @@ from kframe_simulator.broker.broker import Broker
 from kframe_simulator.broker.config import BrokerConfig
 from kframe_simulator.broker.messages import Fetch, FetchPartition, FetchResponse, Produce
 from kframe_simulator.broker.outgoing import AlteredPartition, AlterPartition, AlterPartitionResponseData, Outgoing
-from kframe_simulator.broker.partition import Partition
 from kframe_simulator.broker.replica import NEVER, Replica
-from verification.simulator.broker_cluster import P, live, order, state
+from verification.simulator.broker_requests import P, live, order, start_broker, state
 
 LAG_MS = 10_000.0
 CONFIG = BrokerConfig(replica_lag_time_max_ms=LAG_MS, min_insync_replicas=2)
@@ -21,10 +20,7 @@ def start_leader(
     isr: tuple[int, ...] = (1, 2, 3), records: int = 10, config: BrokerConfig = CONFIG, **changes: object
 ) -> Broker:
     """Broker 1 leads P at leader epoch 5 with records 0 to ``records`` - 1. No follower has fetched."""
-    broker = Broker(1, config)
-    broker.start(50, 0.0)
-    broker.handle(live(1, 2, 3, 4), 0.0)
-    broker.handle(order(state(1, isr, 5, 3, is_new=True, **changes)), 0.0)  # type: ignore[arg-type]
+    broker = start_broker(order(state(1, isr, 5, 3, is_new=True, **changes)), config=config)  # type: ignore[arg-type]
     for number in range(records):
         broker.handle(Produce(P, number, 1), 0.0)
     return broker
@@ -294,9 +290,3 @@ def test_response_after_new_leader_epoch_is_ignored() -> None:
     broker.handle(order(state(1, (1, 2), 6, 5)), 12_000.0)
     respond(broker, out, 12_000.0, isr=(1, 2, 3), partition_epoch=6, leader_epoch=6)
     assert (broker.partitions[P].isr, broker.partitions[P].partition_epoch) == ((1, 2), 5)
-
-
-def test_partition_properties() -> None:
-    partition: Partition = start_leader((1, 2)).partitions[P]
-    assert (partition.is_leader, partition.leader, partition.leader_epoch, partition.partition_epoch) == (True, 1, 5, 3)
-    assert (partition.under_min_isr, partition.effective_min_isr) == (False, 2)

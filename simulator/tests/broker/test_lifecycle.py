@@ -21,7 +21,7 @@ from kframe_simulator.broker.outgoing import (
     WriteState,
     WriteStateResponse,
 )
-from verification.simulator.broker_cluster import CONTROLLER_ID, TOPIC_ID, BrokerCluster, P, live, order, state
+from verification.simulator.broker_requests import CONTROLLER_ID, TOPIC_ID, P, live, order, start_broker, state
 
 Q: TopicPartition = ("t", 1)
 OLD = BrokerConfig(protocol=InterBrokerProtocol.parse("2.7-IV1"))
@@ -29,11 +29,8 @@ OLD = BrokerConfig(protocol=InterBrokerProtocol.parse("2.7-IV1"))
 
 def start_leader(config: BrokerConfig | None = None) -> Broker:
     """Broker 1 leads P and Q alone; broker 2 follows."""
-    broker = Broker(1, config)
-    broker.start(50, 0.0)
-    broker.handle(live(1, 2), 0.0)
-    for key in (P, Q):
-        broker.handle(order(state(1, (1,), 5, 3, replicas=(1, 2), is_new=True), key), 0.0)
+    led = state(1, (1,), 5, 3, replicas=(1, 2), is_new=True)
+    broker = start_broker(order(led, P), order(led, Q), config=config)
     broker.tick(0.0)
     return broker
 
@@ -262,22 +259,3 @@ def test_reregistered_broker_sends_new_broker_epoch() -> None:
 def test_invalid_calls_are_refused(act: object) -> None:
     with pytest.raises(InputError, match="broker 1"):
         act(start_leader())  # type: ignore[operator]
-
-
-# -- A whole cluster.
-
-
-def test_crashed_follower_leaves_and_rejoins_isr() -> None:
-    cluster = BrokerCluster(config=BrokerConfig(replica_lag_time_max_ms=10_000, min_insync_replicas=2))
-    cluster.lead(1, (1, 2, 3), is_new=True)
-    cluster.advance(1_000)
-    cluster[3].crash(cluster.now)
-    assert cluster.produce("a", correlation=1) is None
-    cluster.advance(16_000)
-    assert cluster.states[P].isr == (1, 2)
-    assert cluster.acked[1].error is ErrorCode.NONE
-    cluster[3].start(99, cluster.now)
-    cluster.lead(1, (1, 2))
-    cluster.advance(1_000)
-    assert cluster.states[P].isr == (1, 2, 3)
-    assert cluster[3].disks.logs[P].records == cluster[1].disks.logs[P].records

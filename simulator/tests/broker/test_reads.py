@@ -29,7 +29,15 @@ from kframe_simulator.broker.messages import (
     Record,
     UpdateMetadata,
 )
-from verification.simulator.broker_cluster import CONTROLLER_ID, TOPIC_ID, BrokerCluster, P, live, order, state
+from verification.simulator.broker_requests import (
+    CONTROLLER_ID,
+    TOPIC_ID,
+    P,
+    exchange,
+    order,
+    start_broker,
+    state,
+)
 
 FENCED, UNKNOWN, NOT_LEADER = (
     ErrorCode.FENCED_LEADER_EPOCH,
@@ -40,9 +48,7 @@ FENCED, UNKNOWN, NOT_LEADER = (
 
 def start_leader() -> Broker:
     """Broker 1 with epochs 3 (records 0 to 3) and 5 (4 to 9). Follower 2 has all records, follower 3 none."""
-    broker = Broker(1)
-    broker.start(50, 0.0)
-    broker.handle(live(1, 2, 3), 0.0)
+    broker = start_broker()
     for leader_epoch, records in ((3, 4), (5, 6)):
         broker.handle(order(state(1, (1, 2), leader_epoch, leader_epoch, is_new=True)), 0.0)
         for number in range(records):
@@ -206,97 +212,62 @@ def test_record_replaces_an_epoch_start_without_records() -> None:
 
 
 def test_read_committed_waits_for_end_of_transaction() -> None:
-    cluster = BrokerCluster()
-    cluster.lead(1, (1, 2, 3), is_new=True)
-    broker = cluster.brokers[1]
+    broker = start_broker(order(state(1, (1,), replicas=(1,), is_new=True)))
     for number in range(2):
         broker.handle(Produce(P, number, 1, producer_id=7, producer_epoch=0, sequence=number, transactional=True), 0.0)
 
     def read(committed: bool) -> int:
-        cluster.advance(2_000)
-        response = broker.handle(Fetch(CONSUMER, {P: FetchPartition(0)}, committed), cluster.now)
+        response = broker.handle(Fetch(CONSUMER, {P: FetchPartition(0)}, committed), 0.0)
         assert isinstance(response, FetchResponse)
         return len(response.partitions[P].records)
 
     assert (read(False), read(True)) == (2, 0)
-    broker.handle(EndTransaction(P, 7, 0, committed=True), cluster.now)
+    broker.handle(EndTransaction(P, 7, 0, committed=True), 0.0)
     assert (read(False), read(True)) == (3, 3)
 
 
 # -- Followers.
 
 
-@pytest.mark.parametrize("protocol", ["3.9", "2.7-IV0"])
-def test_deposed_leader_truncates_uncommitted_records(protocol: str) -> None:
-    """Through Fetch since 2.7-IV1, through OffsetsForLeaderEpoch before."""
-    cluster = BrokerCluster(config=BrokerConfig(protocol=InterBrokerProtocol.parse(protocol), fetch_records_max=1))
-    cluster.lead(1, (1, 2, 3), is_new=True)
-    for number in range(3):
-        cluster.produce(number, acks=1)
-    cluster.advance(2_000)
-    cluster.unreachable = {1}
-    for number in range(3):
-        cluster.produce(f"lost {number}", acks=1)
-    cluster.lead(2, (2, 3), only=(2, 3))
-    cluster.produce("kept", leader=2, acks=1)
-    cluster.unreachable = set()
-    cluster.lead(2, (2, 3))
-    cluster.advance(5_000)
-    logs = [[record.value for record in broker.disks.logs[P].records] for broker in cluster.brokers.values()]
-    assert logs == [[0, 1, 2, "kept"]] * 3
-    assert all(broker.disks.logs[P].high_watermark == 4 for broker in cluster.brokers.values())
+@pytest.mark.parametrize(
+    "leader, follower",
+    [((1, 1, 1, 2), (1, 1, 1, 1)), ((1, 3, 3, 5), (1, 2, 2, 4, 4)), ((1, 1, 1, 1, 3), (1, 1, 2)), ((1, 2), ())],
+    ids=["deposed-leader", "KIP-279", "epoch-unknown-to-the-leader", "empty-disk"],
+)
+@pytest.mark.parametrize("protocol", ["3.9", "2.7-IV0"], ids=["Fetch", "OffsetsForLeaderEpoch"])
+def test_follower_truncates_to_last_common_epoch(
+    leader: tuple[int, ...], follower: tuple[int, ...], protocol: str
+) -> None:
+    """Through Fetch since 2.7-IV1, through OffsetsForLeaderEpoch before. The tuples are the epochs of records."""
+    config = BrokerConfig(protocol=InterBrokerProtocol.parse(protocol), fetch_records_max=1)
+    led = order(state(1, (1,), 6, replicas=(1, 2)))
+    brokers = (
+        start_broker(led, config=config, log=log_of(*leader)),
+        start_broker(led, broker_id=2, config=config, log=log_of(*follower)),
+    )
+    exchange(*brokers, 0.0)
+    assert [broker.disks.logs[P].records for broker in brokers] == [log_of(*leader).records] * 2
 
 
-def test_follower_truncates_to_last_common_epoch() -> None:
-    """KIP-279: the follower's log has epochs 1 2 2 4 4, the leader's 1 3 3 5."""
-    cluster = BrokerCluster((1, 2))
-    for broker_id, epochs in ((1, (1, 3, 3, 5)), (2, (1, 2, 2, 4, 4))):
-        cluster[broker_id].disks.logs[P] = log_of(*epochs)
-    cluster.states[P] = state(1, (1,), 5, 8, replicas=(1, 2))
-    cluster.lead(1, (1,))
-    cluster.advance(3_000)
-    assert cluster[1].disks.logs[P].records == cluster[2].disks.logs[P].records == log_of(1, 3, 3, 5).records
-
-
-@pytest.mark.parametrize("protocol", ["3.9", "2.7-IV0"])
-def test_follower_truncates_epoch_unknown_to_leader(protocol: str) -> None:
-    """Epoch 1 ends later on the leader than on the follower, which has epoch 2 at that offset."""
-    cluster = BrokerCluster((1, 2), BrokerConfig(protocol=InterBrokerProtocol.parse(protocol)))
-    cluster[1].disks.logs[P] = log_of(1, 1, 1, 1, 3)
-    cluster[2].disks.logs[P] = log_of(1, 1, 2)
-    cluster.states[P] = state(1, (1,), 3, 4, replicas=(1, 2))
-    cluster.lead(1, (1,))
-    cluster.advance(3_000)
-    assert cluster[2].disks.logs[P].records == log_of(1, 1, 1, 1, 3).records
+@pytest.mark.parametrize("behind, follows", [(2, None), (1, 1)], ids=["follower", "leader"])
+def test_follower_that_missed_a_leader_epoch_waits_for_it(behind: int, follows: int | None) -> None:
+    """A follower that a leader fences sends no Fetch until it receives the leader epoch. It retries if the leader is
+    behind."""
+    brokers = start_broker(), start_broker(broker_id=2)
+    for leader_epoch in (1, 2):
+        for broker in brokers:
+            if (broker.broker_id, leader_epoch) != (behind, 2):
+                broker.handle(order(state(1, (1, 2), leader_epoch, replicas=(1, 2), is_new=True)), 0.0)
+    exchange(*brokers, 0.0)
+    assert brokers[1].replicas.fetcher.follows(P) == follows
+    brokers[1].handle(order(state(1, (1, 2), 3, replicas=(1, 2))), 5_000.0)
+    assert brokers[1].replicas.fetcher.follows(P) == 1
 
 
 @pytest.mark.parametrize("leader_end, end", [(1, 1), (5, 3)])
 def test_follower_out_of_range_truncates_to_the_end_of_the_leader(leader_end: int, end: int) -> None:
-    broker = Broker(2)
-    broker.start(50, 0.0)
-    broker.disks.logs[P] = log_of(1, 1, 1)
-    broker.handle(live(1, 2), 0.0)
-    broker.handle(order(state(1, (1,), 5)), 0.0)
+    broker = start_broker(order(state(1, (1,), 5)), broker_id=2, log=log_of(1, 1, 1))
     (out,) = broker.tick(0.0)
     fetched = Fetched(ErrorCode.OFFSET_OUT_OF_RANGE, leader_end, leader_end)
     broker.on_response(out.number, FetchResponse({P: fetched}), 1.0)
     assert broker.disks.logs[P].end == end
-
-
-def test_fenced_follower_waits_for_leader_and_isr() -> None:
-    """A follower that missed a leader epoch sends no Fetch until it receives that epoch."""
-    cluster = BrokerCluster()
-    cluster.lead(1, (1, 2, 3), is_new=True)
-    cluster.lead(1, (1, 2, 3), only=(1, 2))
-    cluster.advance(1_000)
-    assert cluster[3].replicas.fetcher.follows(P) is None
-    cluster.lead(1, (1, 2, 3))
-    assert cluster[3].replicas.fetcher.follows(P) == 1
-
-
-def test_follower_with_newer_epoch_retries_fetch() -> None:
-    cluster = BrokerCluster()
-    cluster.lead(1, (1, 2, 3), is_new=True)
-    cluster.lead(1, (1, 2, 3), only=(2, 3))
-    cluster.advance(5_000)
-    assert cluster[3].replicas.fetcher.follows(P) == 1

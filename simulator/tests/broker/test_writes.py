@@ -9,18 +9,15 @@ from kframe_simulator.broker.broker import Broker
 from kframe_simulator.broker.config import BrokerConfig
 from kframe_simulator.broker.messages import EndTransaction, Fetch, FetchPartition, Produce, ProduceResponse
 from kframe_simulator.broker.outgoing import Peer
-from verification.simulator.broker_cluster import P, live, order, produce, state, stop
+from verification.simulator.broker_requests import P, order, produce, start_broker, state, stop
 
 NONE = ErrorCode.NONE
 
 
 def start_leader(isr: tuple[int, ...] = (1, 2), min_insync: int = 1, config: BrokerConfig | None = None) -> Broker:
     """Broker 1 leads P, replicas 1 and 2, at leader epoch 5."""
-    broker = Broker(1, config)
+    broker = start_broker(order(state(1, isr, 5, 0, replicas=(1, 2), is_new=True)), config=config)
     broker.configure_topic("t", min_insync)
-    broker.start(50, 0.0)
-    broker.handle(live(1, 2), 0.0)
-    broker.handle(order(state(1, isr, 5, 0, replicas=(1, 2), is_new=True)), 0.0)
     return broker
 
 

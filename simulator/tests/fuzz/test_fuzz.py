@@ -7,8 +7,6 @@ from pathlib import Path
 import pytest
 
 from verification.fuzz import (
-    Base,
-    Batch,
     Cases,
     CorpusEntry,
     TargetTotals,
@@ -17,7 +15,6 @@ from verification.fuzz import (
     problems,
     read_corpus,
     run,
-    signature,
 )
 from verification.fuzz.command import PEAK_BYTES_MAX
 from verification.fuzz.corpus import new_entries, write_corpus
@@ -108,28 +105,3 @@ def test_keep_updates_outcomes_of_corpus(tmp_path: Path) -> None:
     assert main("m", fuzz_targets.all_valid, corpus, ["--keep", "--cases", "2"]) == 0
     assert {entry.outcome for entry in read_corpus(corpus) if entry.raw == b"!"} == {"# bytes with a mark in them"}
     assert [entry.target for entry in read_corpus(corpus) if entry.raw == b"x"] == ["gone"]
-
-
-@pytest.mark.parametrize(
-    "outcome, expected",
-    [
-        (None, "decoded"),
-        ("/x/state field isr: found 'a, b', expected int <= 5", "/x/state field isr: found #, expected int <= #"),
-        ("7 elements claimed at byte 12, 3 bytes left", "# elements claimed at byte #, # bytes left"),
-    ],
-)
-def test_signature_replaces_values_of_outcome(outcome: str | None, expected: str) -> None:
-    assert signature(outcome) == expected
-
-
-def test_batch_returns_its_messages() -> None:
-    batch = Batch.of([Base("a", b"one"), Base("b", b"three"), Base("a", b"2")])
-    part = batch.part(1, 3)
-    assert [part[i] for i in range(len(part))] == [b"three", b"2"]
-    assert (part.kinds, part.data.tobytes()) == (["b", "a"], b"three2")
-
-
-def test_corpus_roundtrip_with_any_bytes(tmp_path: Path) -> None:
-    saved = CorpusEntry("t", "k", "decoded", bytes(range(256)) + b"\t\n'\"\\")
-    write_corpus(tmp_path / "corpus", [saved])
-    assert read_corpus(tmp_path / "corpus") == [saved]

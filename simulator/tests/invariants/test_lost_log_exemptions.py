@@ -22,6 +22,27 @@ def register_again(simulation: Simulation, broker_id: int, known: bool = True) -
         channel.broker_epoch = broker.registration.broker_epoch
 
 
+def lose_log(simulation: Simulation, broker_id: int) -> None:
+    """The log of a broker is lost."""
+    del simulation.brokers[broker_id].model.disks.logs[KEY]
+    simulation.watch.record_history.logs_lost(broker_id, (KEY,))
+
+
+def leads(simulation: Simulation, broker_id: int, leader_epoch: int) -> bool:
+    """Whether a broker may lead without the promised record."""
+    led = BecameLeader(simulation.brokers[broker_id], KEY, leader_epoch)
+    return records.leaders_have_acknowledged_records(simulation.watch, led) is None
+
+
+@pytest.fixture
+def promised(simulation: Simulation) -> Simulation:
+    """A simulation at rest with a promised record on all replicas, after the last write of the state."""
+    write(simulation, 1, 2, 3)
+    promise(simulation)
+    simulation.watch.record_history.state_written(state(simulation))
+    return simulation
+
+
 @pytest.mark.parametrize(("believed", "had_it", "exempt"), [(1, True, True), (0, True, False), (1, False, False)])
 def test_log_lost_after_a_complete_fetch_is_exempt(
     simulation: Simulation, believed: int, had_it: bool, exempt: bool
@@ -53,48 +74,38 @@ def test_log_lost_after_a_fetch_is_exempt_before_the_isr_is_stored(
 @pytest.mark.parametrize("written", [True, False], ids=["state-written", "nothing-written"])
 @pytest.mark.parametrize(("anew", "exempt"), [((1, 2), True), ((1,), False)], ids=["all", "all-but-one"])
 def test_lost_log_is_exempt_if_all_isr_members_reregistered(
-    simulation: Simulation, anew: tuple[int, ...], exempt: bool, written: bool
+    promised: Simulation, anew: tuple[int, ...], exempt: bool, written: bool
 ) -> None:
     """Seeds 341 and 485: before a failover the leader restarted without its log, and the other member registered again.
     The controller removes members that registered again only if another member did not."""
-    write(simulation, 1, 2, 3)
-    promise(simulation)
-    simulation.watch.record_history.state_written(state(simulation))
-    edit(simulation, isr=(1, 2), leader_epoch=simulation.ensemble.rows[KEY].leader_epoch + 1)
-    del simulation.brokers[1].model.disks.logs[KEY]
-    simulation.watch.record_history.logs_lost(1, (KEY,))
+    edit(promised, isr=(1, 2), leader_epoch=promised.ensemble.rows[KEY].leader_epoch + 1)
+    lose_log(promised, 1)
     for broker_id in anew:
-        register_again(simulation, broker_id)
+        register_again(promised, broker_id)
     if written:
-        simulation.watch.record_history.state_written(state(simulation, isr=(1, 2)))
-    simulation.watch.record_history.became_leader(KEY, 1)
-    led = BecameLeader(simulation.brokers[1], KEY, simulation.ensemble.rows[KEY].leader_epoch + 1)
-    assert (records.leaders_have_acknowledged_records(simulation.watch, led) is None) is exempt
+        promised.watch.record_history.state_written(state(promised, isr=(1, 2)))
+    promised.watch.record_history.became_leader(KEY, 1)
+    assert leads(promised, 1, promised.ensemble.rows[KEY].leader_epoch + 1) is exempt
 
 
 @pytest.mark.parametrize(
     ("unknown", "exempt"), [((2,), True), ((), False)], ids=["the-other-is-unknown", "the-other-is-registered"]
 )
 def test_lost_log_is_exempt_if_all_registered_isr_members_reregistered(
-    simulation: Simulation, unknown: tuple[int, ...], exempt: bool
+    promised: Simulation, unknown: tuple[int, ...], exempt: bool
 ) -> None:
     """Seeds 349281303 and 341: the leader restarted without its log, another member registered again. The third had
     failed, or its registration was unreadable. The controller raised the leader epoch, and removed the third after
     that."""
-    write(simulation, 1, 2, 3)
-    promise(simulation)
-    history = simulation.watch.record_history
-    history.state_written(state(simulation))
-    del simulation.brokers[1].model.disks.logs[KEY]
-    history.logs_lost(1, (KEY,))
+    history = promised.watch.record_history
+    lose_log(promised, 1)
     for broker_id in (1, 3):
-        register_again(simulation, broker_id)
+        register_again(promised, broker_id)
     for broker_id in unknown:
-        close_channel(simulation, broker_id)
-    raised = state(simulation)
+        close_channel(promised, broker_id)
+    raised = state(promised)
     history.state_written(raised)
-    led = BecameLeader(simulation.brokers[1], KEY, raised.after.leader_epoch)
-    assert (records.leaders_have_acknowledged_records(simulation.watch, led) is None) is exempt
+    assert leads(promised, 1, raised.after.leader_epoch) is exempt
 
 
 @pytest.mark.parametrize(
@@ -113,8 +124,7 @@ def test_lost_log_is_exempt_if_a_state_without_a_leader_comes_first(
     for broker_id in earlier:
         register_again(simulation, broker_id)
     history.state_written(state(simulation))
-    del simulation.brokers[2].model.disks.logs[KEY]
-    history.logs_lost(2, (KEY,))
+    lose_log(simulation, 2)
     for broker_id in anew:
         register_again(simulation, broker_id)
     close_channel(simulation, 1)
@@ -123,8 +133,7 @@ def test_lost_log_is_exempt_if_a_state_without_a_leader_comes_first(
     simulation.ensemble.rows[KEY] = removed.after
     elected = state(simulation, leader=2)
     history.state_written(elected)
-    led = BecameLeader(simulation.brokers[2], KEY, elected.after.leader_epoch)
-    assert (records.leaders_have_acknowledged_records(simulation.watch, led) is None) is exempt
+    assert leads(simulation, 2, elected.after.leader_epoch) is exempt
 
 
 @pytest.mark.parametrize(
@@ -132,52 +141,43 @@ def test_lost_log_is_exempt_if_a_state_without_a_leader_comes_first(
     [("unchanged", True), ("isr", True), ("never", False), ("again", False), ("before-the-loss", False)],
 )
 def test_lost_log_is_exempt_if_a_rewritten_state_masks_the_registration(
-    simulation: Simulation, rewritten: str, exempt: bool
+    promised: Simulation, rewritten: str, exempt: bool
 ) -> None:
     """Seed 40002255: the leader restarted without its log, and another client rewrote the state. No controller ran.
     Before 2.7-IV2 the other client may be a leader that writes an ISR."""
-    history = simulation.watch.record_history
-    write(simulation, 1, 2, 3)
-    promise(simulation)
-    history.state_written(state(simulation))
-    del simulation.brokers[1].model.disks.logs[KEY]
+    history = promised.watch.record_history
+    del promised.brokers[1].model.disks.logs[KEY]
     if rewritten != "before-the-loss":
         history.logs_lost(1, (KEY,))
-    register_again(simulation, 1)
-    row = simulation.ensemble.rows[KEY]
+    register_again(promised, 1)
+    row = promised.ensemble.rows[KEY]
     if rewritten != "never":
         changes = {"isr": (1, 2)} if rewritten == "isr" else {}
-        history.state_written(state(simulation, leader_epoch=row.leader_epoch, **changes)._replace(process=None))
+        history.state_written(state(promised, leader_epoch=row.leader_epoch, **changes)._replace(process=None))
     if rewritten == "again":
-        register_again(simulation, 1)
+        register_again(promised, 1)
     if rewritten == "before-the-loss":
         history.logs_lost(1, (KEY,))
     history.became_leader(KEY, 1)
-    led = BecameLeader(simulation.brokers[1], KEY, row.leader_epoch)
-    assert (records.leaders_have_acknowledged_records(simulation.watch, led) is None) is exempt
+    assert leads(promised, 1, row.leader_epoch) is exempt
     assert history.watched(KEY) is not exempt
 
 
 @pytest.mark.parametrize(("known", "exempt"), [(False, True), (True, False)], ids=["not-known", "known"])
 def test_lost_log_is_exempt_if_a_controller_wrote_the_state_without_the_registration(
-    simulation: Simulation, known: bool, exempt: bool
+    promised: Simulation, known: bool, exempt: bool
 ) -> None:
     """The neighbour of seed 40002255: a controller wrote the state before it handled the registration, and crashed. Its
     write has a new leader epoch, so that logs are compared further."""
-    history = simulation.watch.record_history
-    write(simulation, 1, 2, 3)
-    promise(simulation)
-    history.state_written(state(simulation))
-    del simulation.brokers[1].model.disks.logs[KEY]
-    history.logs_lost(1, (KEY,))
-    register_again(simulation, 1, known)
-    written = state(simulation)
+    history = promised.watch.record_history
+    lose_log(promised, 1)
+    register_again(promised, 1, known)
+    written = state(promised)
     history.state_written(written)
     assert history.promises[KEY]
-    simulation.ensemble.rows[KEY] = written.after
+    promised.ensemble.rows[KEY] = written.after
     history.became_leader(KEY, 1)
-    led = BecameLeader(simulation.brokers[1], KEY, written.after.leader_epoch)
-    assert (records.leaders_have_acknowledged_records(simulation.watch, led) is None) is exempt
+    assert leads(promised, 1, written.after.leader_epoch) is exempt
     assert history.watched(KEY)
 
 
@@ -187,25 +187,20 @@ def test_lost_log_is_exempt_if_a_controller_wrote_the_state_without_the_registra
     ids=["all", "all-but-one", "once-more"],
 )
 def test_lost_log_is_exempt_if_its_broker_leads_after_the_first_leader(
-    simulation: Simulation, anew: tuple[int, ...], later: tuple[int, ...], exempt: bool
+    promised: Simulation, anew: tuple[int, ...], later: tuple[int, ...], exempt: bool
 ) -> None:
     """The neighbour of seed 349281303: all ISR members had registered again, a follower with an empty disk. The leader
     got a new leader epoch, and failed before the follower had caught up."""
-    history = simulation.watch.record_history
-    write(simulation, 1, 2, 3)
-    promise(simulation)
-    history.state_written(state(simulation))
-    del simulation.brokers[2].model.disks.logs[KEY]
-    history.logs_lost(2, (KEY,))
+    history = promised.watch.record_history
+    lose_log(promised, 2)
     for broker_id in anew:
-        register_again(simulation, broker_id)
-    raised = state(simulation)
+        register_again(promised, broker_id)
+    raised = state(promised)
     history.state_written(raised)
     assert history.promises[KEY]
-    simulation.ensemble.rows[KEY] = raised.after
+    promised.ensemble.rows[KEY] = raised.after
     for broker_id in later:
-        register_again(simulation, broker_id)
-    elected = state(simulation, leader=2, isr=(2, 3))
+        register_again(promised, broker_id)
+    elected = state(promised, leader=2, isr=(2, 3))
     history.state_written(elected)
-    led = BecameLeader(simulation.brokers[2], KEY, elected.after.leader_epoch)
-    assert (records.leaders_have_acknowledged_records(simulation.watch, led) is None) is exempt
+    assert leads(promised, 2, elected.after.leader_epoch) is exempt

@@ -19,7 +19,6 @@ from kframe.ports.store_requests import DeleteTopics, Load
 from kframe_simulator import Simulation
 from kframe_simulator.broker.messages import ControlResponse, LeaderAndIsr, LeaderState
 from kframe_simulator.invariants import members, proposals, requests, rest, topics
-from kframe_simulator.simulation.notes import Notes
 from kframe_simulator.simulation.observations import ResponseSent
 from verification.simulator.at_rest import KEY, edit, ended, metadata, queued, request, state, stop, topic
 from verification.simulator.broken import code, metadata_of
@@ -83,21 +82,22 @@ def test_added_replica_is_new_in_its_first_request(
 ) -> None:
     """Seeds 8200191 and 8200404: after the first request, a preferred election or the end of a reassignment followed in
     the same event."""
-    row, notes = simulation.ensemble.rows[KEY], Notes()
-    notes.topics["t"] = {0: row}
+    row = simulation.ensemble.rows[KEY]
+    adding = ended(simulation, topics={"t": {0: row}})
     for leader_epoch, is_new in sent:
         leadership = LeaderState(1, 1, leader_epoch, (1, 2, 3), 5, (4, 1, 2, 3), adding_replicas=(4,), is_new=is_new)
-        notes.leader_and_isr(4, LeaderAndIsr(1000, 1, 9, {KEY: leadership}))
-    added = row._replace(replicas=(4, *row.replicas), adding=(4,))
-    assert notes.not_sent_as_new({KEY: added}) == (() if exempt else ((KEY, 4),))
+        adding.leader_and_isr(4, LeaderAndIsr(1000, 1, 9, {KEY: leadership}))
+    adding.complete({}, {KEY: row._replace(replicas=(4, *row.replicas), adding=(4,))})
+    assert (requests.new_replicas_are_sent_as_new(simulation.watch, adding) is None) is exempt
 
 
 @pytest.mark.parametrize(("isr", "exempt"), [((1, 2), True), ((1, 2, 3), False)])
 def test_replica_outside_of_first_isr_is_not_new(simulation: Simulation, isr: tuple[int, ...], exempt: bool) -> None:
     """Seed 40000897: a reassignment initialised a partition. One of its replicas was on a broker that shut down."""
-    notes = Notes(created={KEY: isr})
-    notes.leader_and_isr(3, LeaderAndIsr(1000, 1, 9, {KEY: LeaderState(1, 1, 1, isr, 1, (1, 2, 3))}))
-    assert notes.not_sent_as_new(simulation.ensemble.rows) == (() if exempt else ((KEY, 3),))
+    created = ended(simulation, created={KEY: isr})
+    created.leader_and_isr(3, LeaderAndIsr(1000, 1, 9, {KEY: LeaderState(1, 1, 1, isr, 1, (1, 2, 3))}))
+    created.complete({}, simulation.ensemble.rows)
+    assert (requests.new_replicas_are_sent_as_new(simulation.watch, created) is None) is exempt
 
 
 @pytest.mark.parametrize(("partition_epoch", "exempt"), [(-1, True), (0, False)])

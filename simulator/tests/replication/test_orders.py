@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import pytest
 import yaml
 
 from kframe.errors import ErrorCode
+from kframe.model.events import Event, TopicPartition
 from kframe.scenario.format import parse_scenario
 from kframe.scenario.runner import ScenarioRunner
 from kframe_simulator.broker.messages import NO_ID
 from kframe_simulator.broker.outgoing import (
+    AlteredPartition,
     AlterPartition,
     AlterPartitionResponseData,
     ControlledShutdown,
@@ -25,7 +29,7 @@ from kframe_simulator.replication.conversion import (
     controlled_shutdown_reply,
 )
 
-P = ("t", 0)
+P, Q = ("t", 0), ("t", 9)
 
 
 def started_runner() -> ScenarioRunner:
@@ -37,68 +41,54 @@ def started_runner() -> ScenarioRunner:
         ]}],
         "steps": [{"elect": {}}],
     }  # fmt: skip
-    scenario_runner = ScenarioRunner(parse_scenario(yaml.safe_dump(scenario), "s.yaml"))
-    scenario_runner.play()
-    return scenario_runner
+    runner = ScenarioRunner(parse_scenario(yaml.safe_dump(scenario), "s.yaml"))
+    runner.play()
+    return runner
 
 
-def propose(
-    scenario_runner: ScenarioRunner, isr: tuple[int, ...], by_id: bool, broker_epoch: int | None = None
-) -> object:
-    topic_id = scenario_runner.topic_id("t") if by_id else NO_ID
-    epoch = scenario_runner.registrations[1].broker_epoch if broker_epoch is None else broker_epoch
-    others = {} if by_id else {("t", 9): ProposedIsr(0, 0, (1,))}
-    message = AlterPartition(1, epoch, {P: ProposedIsr(0, 0, isr, 0, topic_id), **others})
-    future = scenario_runner.loop.submit(
-        partial(alter_partition_event, message),
-        lambda response: alter_partition_reply(scenario_runner.loop.controller.cluster, message, response),
-    )
-    scenario_runner.run_until_idle()
+def submit(runner: ScenarioRunner, event: Callable[[int], Event], read: Callable[[Any], object]) -> object:
+    """The response to a broker's request."""
+    future = runner.loop.submit(event, read)
+    runner.run_until_idle()
     return future.result(timeout=0)
 
 
-@pytest.mark.parametrize("by_id", [True, False])
-def test_alter_partition_roundtrip(by_id: bool) -> None:
-    reply = propose(started_runner(), (1,), by_id)
-    assert isinstance(reply, AlterPartitionResponseData)
-    partition = reply.partitions[P]
-    assert (partition.error, partition.leader, partition.leader_epoch, partition.isr, partition.partition_epoch) == (
-        ErrorCode.NONE,
-        1,
-        0,
-        (1,),
-        1,
-    )
-    others = {} if by_id else {("t", 9): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
-    assert {key: item.error for key, item in reply.partitions.items() if key != P} == others
+ACCEPTED = AlteredPartition(ErrorCode.NONE, 1, 0, (1,), 0, 1)
+INELIGIBLE = AlteredPartition(ErrorCode.INELIGIBLE_REPLICA)
+UNKNOWN = AlteredPartition(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 
 @pytest.mark.parametrize(
-    "isr, broker_epoch, expected",
-    [((1, 7), None, (ErrorCode.NONE, ErrorCode.INELIGIBLE_REPLICA)), ((1,), 0, (ErrorCode.STALE_BROKER_EPOCH, None))],
+    "by_id, epochs_behind, proposals, expected",
+    [
+        (True, 0, {P: (1,)}, AlterPartitionResponseData(ErrorCode.NONE, {P: ACCEPTED})),
+        (False, 0, {P: (1,), Q: (1,)}, AlterPartitionResponseData(ErrorCode.NONE, {P: ACCEPTED, Q: UNKNOWN})),
+        (True, 0, {P: (1, 7)}, AlterPartitionResponseData(ErrorCode.NONE, {P: INELIGIBLE})),
+        (True, 1, {P: (1,)}, AlterPartitionResponseData(ErrorCode.STALE_BROKER_EPOCH)),
+    ],
+    ids=["by-topic-id", "by-name", "ineligible", "earlier-registration"],
 )
-def test_refused_alter_partition_response(
-    isr: tuple[int, ...], broker_epoch: int | None, expected: tuple[ErrorCode, ErrorCode | None]
+def test_alter_partition_roundtrip(
+    by_id: bool, epochs_behind: int, proposals: dict[TopicPartition, tuple[int, ...]], expected: object
 ) -> None:
-    reply = propose(started_runner(), isr, True, broker_epoch)
-    assert isinstance(reply, AlterPartitionResponseData)
-    assert (reply.error, reply.partitions[P].error if reply.partitions else None) == expected
+    runner = started_runner()
+    topic_id, epoch = runner.topic_id("t") if by_id else NO_ID, runner.registrations[1].broker_epoch - epochs_behind
+    partitions = {key: ProposedIsr(0, 0, isr, 0, topic_id) for key, isr in proposals.items()}
+    message = AlterPartition(1, epoch, partitions)
+    read = partial(alter_partition_reply, runner.loop.controller.cluster, message)
+    assert submit(runner, partial(alter_partition_event, message), read) == expected
 
 
 @pytest.mark.parametrize(
-    "epoch, expected",
+    "epochs_behind, expected",
     [
         (0, ControlledShutdownResponseData(ErrorCode.NONE, (("t", 1),))),
-        (-1, ControlledShutdownResponseData(ErrorCode.STALE_BROKER_EPOCH)),
+        (1, ControlledShutdownResponseData(ErrorCode.STALE_BROKER_EPOCH)),
     ],
 )
-def test_controlled_shutdown_roundtrip(epoch: int, expected: ControlledShutdownResponseData) -> None:
+def test_controlled_shutdown_roundtrip(epochs_behind: int, expected: ControlledShutdownResponseData) -> None:
     """The ISR of t-1 has no other member, so its leader stays."""
-    scenario = started_runner()
-    message = ControlledShutdown(1, max(scenario.registrations[1].broker_epoch + epoch, 0))
-    future = scenario.loop.submit(
-        partial(controlled_shutdown_event, message),
-        lambda response: controlled_shutdown_reply(scenario.loop.controller.cluster, response),
-    )
-    scenario.run_until_idle()
-    assert future.result(timeout=0) == expected
+    runner = started_runner()
+    message = ControlledShutdown(1, runner.registrations[1].broker_epoch - epochs_behind)
+    read = partial(controlled_shutdown_reply, runner.loop.controller.cluster)
+    assert submit(runner, partial(controlled_shutdown_event, message), read) == expected

@@ -37,6 +37,8 @@ def test_seeds_keep_every_invariant() -> None:
     assert totals.events_least >= EVENTS_MIN
     checked = {name for name, times in totals.looks.items() if times}
     assert checked == {invariant.number for invariant in INVARIANTS}
+    clients = ("acknowledged, acks=-1", "acknowledged, acks=1", "records read")
+    assert min(totals.counts[name] for name in clients) > 5
 
 
 def test_every_fault_class_is_sampled() -> None:
