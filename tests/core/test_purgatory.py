@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from kframe.embedded import Api, RecordingTransport
+from kframe.embedded import Api, EmbeddedBrokers, VirtualClock
+from kframe.embedded.brokers import SILENT
 from kframe.errors import ErrorCode
 from kframe.model.admin import NewPartitions, NewTopic
 from kframe.model.effects import CancelTimer, SetTimer
@@ -41,18 +42,13 @@ KINDS = ["create topics", "create partitions", "delete topics"]
 each_request = pytest.mark.parametrize(("event", "topic"), requests(TIMEOUT_MS), ids=KINDS)
 
 
-class SilentBrokers(RecordingTransport):
-    """Each response names its batch. The test sends the responses."""
-
-    @property
-    def acknowledges(self) -> bool:
-        return True
-
-
 @pytest.fixture
 def driver() -> Driver:
-    config = {"auto.leader.rebalance.enable": False}
-    driver = Driver(cluster_of({"t": [healthy(1, 2)]}, (1, 2, 3)), config, transport=SilentBrokers())
+    """A controller whose brokers are silent. The test sends the responses."""
+    config, brokers = {"auto.leader.rebalance.enable": False}, EmbeddedBrokers(VirtualClock())
+    for broker_id in (1, 2, 3, 5):
+        brokers.respond_with(broker_id, SILENT)
+    driver = Driver(cluster_of({"t": [healthy(1, 2)]}, (1, 2, 3)), config, transport=brokers)
     driver.adopt()
     driver.forget()
     return driver
