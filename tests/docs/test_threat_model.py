@@ -1,4 +1,4 @@
-"""docs/explanation/threat-model.md names an existing test in each row of its tables."""
+"""Each threat in docs/explanation/threat-model.md and docs/howto/zookeeper.md has an existing test."""
 
 from __future__ import annotations
 
@@ -19,7 +19,13 @@ ROWS: Final = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("row", ROWS)
+#: Rows of the threats to ZooKeeper.
+ZOOKEEPER_ROWS: Final = re.findall(
+    r"^\| S[0-9]+ \|.*", (ROOT / "docs" / "howto" / "zookeeper.md").read_text(), re.MULTILINE
+)
+
+
+@pytest.mark.parametrize("row", [*ROWS, *ZOOKEEPER_ROWS])
 def test_each_row_names_existing_tests(row: str) -> None:
     names = re.findall(r"`(test_\w+)`", row.rstrip(" |").rpartition("|")[2])
     assert names

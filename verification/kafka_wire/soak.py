@@ -24,8 +24,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from kframe_zookeeper.sandbox.sessions import session
-
 from kframe.testing.waiting import until
 from verification.kafka_wire import soak_page
 from verification.kafka_wire.churn import AdminChurn, BrokerChurn, pause
@@ -38,6 +36,7 @@ from verification.zookeeper import java
 from verification.zookeeper.handover import ALL, ClusterFixture
 from verification.zookeeper.kafka import Cluster, KafkaClients
 from verification.zookeeper.servers import ServerHandle, ServerOptions, running
+from verification.zookeeper.sessions import session
 
 TOPIC: Final = "records"
 _CONTROLLER_ID: Final = 1000

@@ -57,7 +57,7 @@ from kframe_zookeeper.store.topics import TOPIC_HANDLERS, TopicCalls
 from kframe_zookeeper.store.worker import Worker
 from kframe_zookeeper.znodes import paths
 from kframe_zookeeper.znodes.acls import acl_of
-from kframe_zookeeper.znodes.cluster import decode_controller_epoch, encode_features
+from kframe_zookeeper.znodes.cluster import NO_FEATURES, decode_controller_epoch
 
 _log = logging.getLogger("kframe.zookeeper")
 
@@ -155,7 +155,7 @@ class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls):
         if writes:
             connection.write(writes, NO_NODE)
         if feature is None:
-            connection.write([[connection.create(paths.FEATURE, encode_features({}))]])
+            connection.write([[connection.create(paths.FEATURE, NO_FEATURES)]])
 
     def _load(self, request: Load) -> ClusterState:
         """Read the cluster and arm the watches. Malformed znodes are left out; see ``quarantined``."""
