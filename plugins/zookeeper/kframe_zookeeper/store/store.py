@@ -9,7 +9,6 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Final
@@ -80,7 +79,7 @@ class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls):
         self._creates = creates
         self._notify: Notify = _ignore
         self._changing = threading.Lock()
-        self._on_brokers_loaded: BrokersLoaded = _ignore_registrations
+        self._on_brokers_loaded: BrokersLoaded = _ignore
         self._cluster_checked = True
         """Whether the chroot is known to hold a cluster."""
 
@@ -310,9 +309,5 @@ def open_store(url: str) -> ZooKeeperStore:
     return ZooKeeperStore(settings_of_url(url))
 
 
-def _ignore(_event: object) -> None:
-    """The callback while the store is closed."""
-
-
-def _ignore_registrations(registrations: Sequence[Registration]) -> None:
-    """The default callback for registered brokers."""
+def _ignore(_: object) -> None:
+    """The default callback, and that of a closed store."""
