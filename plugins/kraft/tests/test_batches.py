@@ -20,11 +20,12 @@ from kframe_kraft.batches import (
     read_batch,
     read_batches,
 )
-from kframe_kraft.batches.compression import DECOMPRESSED_MAX, compress, decompress
+from kframe_kraft.batches.compression import DECOMPRESSED_MAX, decompress
 from kframe_kraft.errors import BatchError, RecordError
 from kframe_kraft.kernels import _record_batches
 
 from kframe.plugin.kraft import RecordAndVersion, control, records
+from verification.kraft.compressed_batches import compress, compressed
 from verification.kraft.record_strategies import control_records, versioned_records
 from verification.reference import record_batches as reference_batches
 
@@ -50,7 +51,7 @@ def test_layout_is_kafkas() -> None:
 
 @given(st.lists(versioned_records(), min_size=1, max_size=5), st.sampled_from(Compression))
 def test_data_round_trip(versioned: list[RecordAndVersion], compression: Compression) -> None:
-    encoded = encode_data_batch(versioned, POSITION, compression)
+    encoded = compressed(encode_data_batch(versioned, POSITION), compression)
     batch = read_batch(encoded)
     assert batch.records() == versioned
     assert not batch.header.is_control
