@@ -14,13 +14,13 @@ from kazoo.client import KazooClient
 from kframe_kafka_wire import plugin
 from kframe_kafka_wire.sandbox.fake_broker import CONTROLLER_ID
 from kframe_zookeeper import plugin as zookeeper_plugin
-from kframe_zookeeper.sandbox.sessions import SESSION_S
 
 import kframe
 from kframe.testing.waiting import until
 from verification.kafka_wire.client import Client
 from verification.zookeeper.kafka import VERSION, Cluster, KafkaProcess
 from verification.zookeeper.servers import HOST, free_ports
+from verification.zookeeper.sessions import SESSION_S
 
 #: Leader, ISR and replicas of a partition in a broker's metadata.
 PartitionMetadata = tuple[int, list[int], list[int]]

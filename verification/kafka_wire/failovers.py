@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from kframe_zookeeper.sandbox.sessions import session
 from kframe_zookeeper.znodes import paths
 
 from kframe.testing.waiting import until
@@ -22,6 +21,7 @@ from verification.zookeeper.commands import READY
 from verification.zookeeper.handover import ClusterFixture
 from verification.zookeeper.kafka import Cluster, KafkaClients
 from verification.zookeeper.servers import ServerHandle, ServerOptions, running
+from verification.zookeeper.sessions import session
 
 #: Ids of the instances: an active instance, two standbys, and a restarting instance.
 INSTANCES: Final = (1000, 1001, 1002, 1003)

@@ -13,12 +13,12 @@ from typing import Any, Final, Self
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
-from kframe_zookeeper.sandbox.sessions import SESSION_S
 
 from kframe.testing.waiting import until
 from verification.kafka_wire.clusters import metadata
 from verification.kafka_wire.instances import InstanceProcess
 from verification.zookeeper.kafka import Cluster
+from verification.zookeeper.sessions import SESSION_S
 
 CONTROLLER_ID: Final = 1000
 INTERNAL: Final = 6

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Final
 
 from kframe_kafka_wire.admin.client import open_admin
-from kframe_zookeeper.sandbox.sessions import end_session_of
 
 from kframe.plugin import ErrorCode
 from kframe.plugin.cluster import Targets
@@ -20,6 +19,7 @@ from verification.kafka_wire.clusters import create, metadata
 from verification.kafka_wire.kafka_python import KafkaPython
 from verification.kafka_wire.real_cluster import RealCluster
 from verification.zookeeper.kafka import KafkaProcess
+from verification.zookeeper.sessions import end_session_of
 
 #: Log lines of a leader for each new leader epoch, 2.8 and 3.9: ISR, adding and removing replicas.
 _LEADS: Final = (

@@ -18,7 +18,7 @@ from kframe_kafka_wire.protocol.codec import decode_header, decode_request, enco
 from kframe_kraft.batches import read_batches
 from kframe_kraft.disk import SnapshotId
 from kframe_kraft.disk.names import BOOTSTRAP_ID
-from kframe_kraft.live.calls import DESCRIBE_QUORUM, FETCH, FETCH_SNAPSHOT, TOPIC, TOPIC_ID, Address, QuorumNode
+from kframe_kraft.live.calls import DESCRIBE_QUORUM, FETCH, FETCH_SNAPSHOT, TOPIC, TOPIC_ID, Address
 
 from kframe.plugin import ErrorCode
 
@@ -27,7 +27,7 @@ _API_VERSIONS: Final = 18
 _CONTROLLER_APIS: Final[tuple[tuple[int, int], ...]] = ((FETCH, 17), (FETCH_SNAPSHOT, 1), (DESCRIBE_QUORUM, 2))
 
 
-def connect(address: Address, *, reply_bytes_max: int = 2**22) -> QuorumNode:
+def connect(address: Address, *, reply_bytes_max: int = 2**22) -> NodeConnection:
     """A connection without security."""
     return NodeConnection(Target(*address, None, None, CLIENT_ID), reply_bytes_max=reply_bytes_max)
 

@@ -167,7 +167,7 @@ def split_reads(
         return -1
 
 
-def split_results(reply: UInt8, start: int, code: Int32, version: Int32, mzxid: Int64) -> int:
+def split_results(reply: UInt8, start: int, code: Int32, version: Int32) -> int:
     """Locate the results of a multi."""
     try:
         reader, count = _Reader(reply, start), 0
@@ -177,10 +177,10 @@ def split_results(reply: UInt8, start: int, code: Int32, version: Int32, mzxid: 
                 return count
             if count == len(code):
                 return -1
-            code[count], version[count], mzxid[count] = 0, 0, -1
+            code[count] = version[count] = 0
             if operation == SET_DATA:
                 stat = reader.take(STAT)
-                mzxid[count], version[count] = stat[1], stat[4]
+                version[count] = stat[4]
             elif operation == ERROR:
                 code[count] = reader.take_int32()
             elif operation == CREATE:

@@ -13,12 +13,12 @@ from typing import Any, Final
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
-from kframe_zookeeper.sandbox.sessions import session
 from kframe_zookeeper.znodes import paths
 
 from kframe.testing.waiting import until
 from verification.zookeeper.commands import READY, ControllerRun
 from verification.zookeeper.kafka import VERSION, Cluster, KafkaClients, KafkaError
+from verification.zookeeper.sessions import session
 from verification.zookeeper.trees import read_tree
 
 OURS: Final = 1001

@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from kazoo.client import KazooClient
-from kframe_zookeeper.sandbox.sessions import end_session_of
 
 from kframe.testing.waiting import until
 from verification.zookeeper.java import JVM, compiled, fetched, sharing
 from verification.zookeeper.machine import LOCAL, Machine
 from verification.zookeeper.process import Process
 from verification.zookeeper.servers import ServerHandle, ServerOptions, free_ports
+from verification.zookeeper.sessions import end_session_of
 
 VERSION: Final = "3.9.1"
 #: The logs of a broker and their loggers, as in Kafka's config/log4j.properties.

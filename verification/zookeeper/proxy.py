@@ -1,10 +1,9 @@
 """A TCP proxy between clients and one ZooKeeper server that breaks connections on request.
 
-Manual faults are ``delay``, ``freeze``, ``drop``, ``cut``, ``half_close`` and ``refuse``. A script of Breaks acts at
-the n-th request of a kind: before or after the request is forwarded, or when its response arrives. By default a Break
-cuts the connection.
+Manual faults are ``freeze``, ``drop``, ``cut`` and ``refuse``. A script of Breaks acts at the n-th request of a kind:
+before or after the request is forwarded, or when its response arrives. By default a Break cuts the connection.
 
-Scripts parse ZooKeeper's frames and so need clear text. Manual faults also work over TLS (``framed=False``).
+The proxy parses ZooKeeper's frames and so needs clear text.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from __future__ import annotations
 import socket
 import struct
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -130,12 +128,6 @@ class Link:
         with suppress(OSError):
             self.sockets[0].shutdown(socket.SHUT_RDWR)
 
-    def half_close(self, direction: Direction) -> None:
-        """Send an end of stream in one direction, and nothing after it. The other direction continues."""
-        self._muted.add(direction)
-        with suppress(OSError):
-            self._ends(direction)[1].shutdown(socket.SHUT_WR)
-
     def mute(self, direction: Direction) -> None:
         """Discard bytes in one direction from now on."""
         self._muted.add(direction)
@@ -150,7 +142,9 @@ class Link:
         try:
             for piece in self._pieces(source):
                 self._pass_on(direction, sink, piece)
-            self.half_close(direction)
+            self._muted.add(direction)
+            with suppress(OSError):
+                sink.shutdown(socket.SHUT_WR)
         except OSError:  # One side has closed, so close the other.
             self.cut(gently=True)
         self._ended.add(direction)
@@ -158,12 +152,9 @@ class Link:
             self.cut(gently=True)
 
     def _pieces(self, source: socket.socket) -> Iterator[bytes]:
-        """Whole frames, or unframed chunks."""
+        """Whole frames."""
         waiting = bytearray()
         while chunk := source.recv(_CHUNK):
-            if not self._proxy.framed:
-                yield chunk
-                continue
             waiting += chunk
             while len(waiting) >= _LENGTH.size:
                 end = _LENGTH.size + max(_LENGTH.unpack_from(waiting)[0], 0)
@@ -174,14 +165,13 @@ class Link:
 
     def _pass_on(self, direction: Direction, sink: socket.socket, piece: bytes) -> None:
         proxy = self._proxy
-        time.sleep(proxy.delay_s[direction])
         scheduled = self._find_break(direction, piece)
         break_point = None if scheduled is None else scheduled.break_point
         if scheduled is not None and break_point in (BreakPoint.BEFORE_REQUEST, BreakPoint.BEFORE_RESPONSE):
             scheduled.do(self)
         if scheduled is not None and break_point is BreakPoint.AFTER_REQUEST and scheduled.action is None:
             self.mute(Direction.TO_CLIENT)  # The response may be faster than the cut.
-        proxy.flowing[direction].wait()
+        proxy.flowing.wait()
         if direction not in self._muted and direction not in proxy.dropping and not self.closed:
             sink.sendall(piece)
         if scheduled is not None and break_point in (BreakPoint.AFTER_REQUEST, BreakPoint.AFTER_RESPONSE):
@@ -189,8 +179,6 @@ class Link:
 
     def _find_break(self, direction: Direction, piece: bytes) -> Break | None:
         """The Break that this frame triggers. The first frame in each direction opens the session and has no number."""
-        if not self._proxy.framed:
-            return None
         if not self._session_opened[direction] or len(piece) < _REQUEST.size:
             if (
                 direction is Direction.TO_CLIENT
@@ -211,11 +199,9 @@ class Link:
 class Proxy:
     """Listens on loopback and forwards to ``upstream`` ("host:port"). A context manager that closes everything."""
 
-    def __init__(self, upstream: str, *, framed: bool = True) -> None:
+    def __init__(self, upstream: str) -> None:
         self.forward_to(upstream)
-        self.framed = framed
-        self.delay_s = dict.fromkeys(BOTH, 0.0)
-        self.flowing = {direction: threading.Event() for direction in BOTH}
+        self.flowing = threading.Event()
         self.dropping: set[Direction] = set()
         self._refusing = False
         self._closed = threading.Event()
@@ -253,20 +239,13 @@ class Proxy:
         with self._lock:
             self._breaks = list(breaks)
 
-    def delay(self, seconds: float, *directions: Direction) -> None:
-        """Delay each frame by ``seconds``. 0 ends the delay."""
-        for direction in directions or BOTH:
-            self.delay_s[direction] = seconds
-
-    def freeze(self, *directions: Direction) -> None:
+    def freeze(self) -> None:
         """Forward nothing until ``thaw``. Bytes are kept."""
-        for direction in directions or BOTH:
-            self.flowing[direction].clear()
+        self.flowing.clear()
 
     def thaw(self) -> None:
         """End ``freeze``."""
-        for event in self.flowing.values():
-            event.set()
+        self.flowing.set()
 
     def drop(self, *directions: Direction) -> None:
         """Discard bytes from now on. Without a direction, forward again."""
@@ -276,11 +255,6 @@ class Proxy:
         """Reset every connection."""
         for link in self.links:
             link.cut()
-
-    def half_close(self, direction: Direction) -> None:
-        """Half-close every connection."""
-        for link in self.links:
-            link.half_close(direction)
 
     def refuse(self, refusing: bool = True) -> None:
         """Close new connections at once. Open connections continue."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
@@ -12,6 +13,8 @@ from kframe_zookeeper.znodes import paths
 from kframe_zookeeper.znodes.cluster import decode_controller_epoch
 from kframe_zookeeper.znodes.topics import decode_state, decode_topic
 
+#: The path of a partition's state.
+STATE_PATH: Final = re.compile(r"/brokers/topics/[^/]+/partitions/[0-9]+/state")
 #: Parents that are empty after all requests have completed.
 _TRANSIENT: Final = (paths.DELETE_TOPICS, paths.ISR_CHANGES, paths.LOG_DIR_EVENTS)
 _REQUEST_NODES: Final = (paths.REASSIGN_PARTITIONS, paths.PREFERRED_ELECTION)
@@ -136,7 +139,7 @@ def _unfenced(tree: Tree) -> Iterator[str]:
     record = tree[paths.CONTROLLER_EPOCH]
     now = decode_controller_epoch(record.data)
     for path, node in tree.items():
-        if paths.topic_partition_of(path) is not None:
+        if STATE_PATH.fullmatch(path):
             epoch, since = decode_state(node.data, path).controller_epoch, node.stat.mzxid > record.stat.mzxid
             if epoch > now or since != (epoch == now):
                 yield f"{path} bears epoch {epoch}, written {'after' if since else 'before'} the election of {now}"

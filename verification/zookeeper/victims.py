@@ -5,27 +5,31 @@ A fork server has all modules imported, so a process starts in 10 ms.
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
+from concurrent.futures import Future
+from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any, Final
 
-import numpy as np
 from kframe_zookeeper.session.settings import ConnectSettings
 from kframe_zookeeper.store.store import ZooKeeperStore
 
-from kframe.embedded import Api, EmbeddedBrokers, Request, VirtualClock
+from kframe.embedded import VirtualClock
 from kframe.plugin.cluster import ClusterState
-from kframe.plugin.columns import Ragged
 from kframe.plugin.server import Controller
-from kframe.plugin.transport import AlterPartitionRequested, ControlRequests, RequestedPartitions
+from kframe.plugin.transport import ControlRequests
 from kframe.testing.waiting import PATIENCE_S
+from kframe_simulator.broker.broker import Broker
+from kframe_simulator.broker.config import BrokerConfig
+from kframe_simulator.broker.outgoing import AlterPartition, AlterPartitionResponseData, Peer
+from kframe_simulator.replication.conversion import alter_partition_event, alter_partition_reply
+from kframe_simulator.replication.transport import ReplicatingBrokers
 from verification.support.controllers import ControllerLoop, controller_loop
 
-#: The last version of AlterPartition with topic names instead of ids.
-_BY_NAME: Final = 1
 #: An event may cause a second one, and that a third: broker answers, proposals, completed reassignments.
 _ROUNDS: Final = 4
 _context = multiprocessing.get_context("forkserver")
@@ -35,50 +39,58 @@ _context.set_forkserver_preload([__name__])
 Task = Callable[[Controller], Any]
 
 
-class RespondingBrokers(EmbeddedBrokers):
-    """Embedded brokers that answer at once, and whose replicas join the ISR, as a reassignment needs.
+class ModelledBrokers(ReplicatingBrokers):
+    """The simulator's brokers, which respond and replicate at once. ``slow`` brokers respond, but fetch nothing.
 
-    Each leader that learns of its partition proposes an ISR: all live replicas except new ones on ``slow`` brokers.
+    So replicas on slow brokers do not join ISRs. The models of a process begin with empty logs.
     """
 
     def __init__(self, slow: Collection[int] = ()) -> None:
-        super().__init__(VirtualClock())
+        super().__init__(VirtualClock(), BrokerConfig(replica_lag_time_max_ms=math.inf))
         self._slow = frozenset(slow)
+        self.loop: ControllerLoop | None = None
+        """The controller that receives the leaders' proposals."""
         self.received = 0
         """The number of requests that brokers have received."""
 
+    def awake(self) -> list[Broker]:
+        """The running models but the slow ones."""
+        return [model for model in super().awake() if model.broker_id not in self._slow]
+
     def send(self, cluster: ClusterState, requests: ControlRequests) -> None:
-        """Answer a batch, and send the proposals of the leaders."""
+        """Respond to a batch, and deliver the messages that it causes."""
+        registered, registrations = cluster.brokers.registered, cluster.brokers.registrations
+        self.follow(entry for index, entry in enumerate(registrations) if entry is not None and registered[index])
         super().send(cluster, requests)
-        live = cluster.brokers.ids_of(np.flatnonzero(cluster.brokers.live))
-        for request in self.take():
-            self.received += 1
-            if request["api"] != Api.STOP_REPLICA and request["broker"] in live:
-                self._propose(cluster, request, [broker for broker in live if broker not in self._slow])
+        self.received += len(self.take())
+        self._deliver_messages()
 
-    def _propose(self, cluster: ClusterState, request: Request, ready: Collection[int]) -> None:
-        led = {name: state for name, state in request["partitions"].items() if state["leader"] == request["broker"]}
-        proposed = {name: _in_sync(state, ready) for name, state in led.items()}
-        names = [name for name, isr in proposed.items() if isr != tuple(led[name]["isr"])]
-        if not names or self._notify is None:
-            return
-        split = [name.rpartition("-") for name in names]
-        index = cluster.brokers.find(request["broker"])
-        self._notify(
-            AlterPartitionRequested(
-                request["broker"], int(cluster.brokers.broker_epoch[index]), _BY_NAME,
-                RequestedPartitions.of((topic, int(number)) for topic, _, number in split),
-                np.array([led[name]["leader_epoch"] for name in names], np.int32),
-                np.array([led[name]["partition_epoch"] for name in names], np.int32),
-                np.zeros(len(names), np.uint8), Ragged.of([proposed[name] for name in names]),
-            )
-        )  # fmt: skip
+    def _deliver_messages(self) -> None:
+        """Deliver the messages of the models until there are none. A second passes, so that followers fetch again."""
+        self._clock.advance(1.0)
+        while messages := [(model, out) for model in self.awake() for out in model.tick(self._clock.now_ms())]:
+            for model, out in messages:
+                if isinstance(out.message, AlterPartition):
+                    self._propose(model, out.number, out.message)
+                elif out.peer is Peer.BROKER:
+                    response = self.models[out.peer_id].handle(out.message, self._clock.now_ms())  # type: ignore[arg-type]
+                    model.on_response(out.number, response, self._clock.now_ms())  # type: ignore[arg-type]
 
+    def _propose(self, leader: Broker, number: int, message: AlterPartition) -> None:
+        """Submit proposals. A request that fails gets no response: the next LeaderAndIsr names the state."""
+        loop = self.loop
+        assert loop is not None
 
-def _in_sync(state: Mapping[str, Any], ready: Collection[int]) -> tuple[int, ...]:
-    """The assigned members of the ISR, then the replicas that are ready to join."""
-    isr = tuple(replica for replica in state["isr"] if replica in state["replicas"])
-    return isr + tuple(replica for replica in state["replicas"] if replica in ready and replica not in isr)
+        def respond(future: Future[AlterPartitionResponseData]) -> None:
+            if future.exception() is None:
+                leader.on_response(number, future.result(), self._clock.now_ms())
+                self._deliver_messages()
+
+        future = loop.submit(
+            partial(alter_partition_event, message),
+            lambda response: alter_partition_reply(loop.controller.cluster, message, response),
+        )
+        future.add_done_callback(respond)
 
 
 def build(controller_id: int, store: ZooKeeperStore, slow: tuple[int, ...] = ()) -> tuple[Controller, ControllerLoop]:
@@ -87,7 +99,8 @@ def build(controller_id: int, store: ZooKeeperStore, slow: tuple[int, ...] = ())
     Automatic leader rebalancing is off, because it would run at an arbitrary time of a test.
     """
     config = {"auto.leader.rebalance.enable": "false"}
-    loop = controller_loop(controller_id, store, RespondingBrokers(slow), config=config)
+    brokers = ModelledBrokers(slow)
+    loop = brokers.loop = controller_loop(controller_id, store, brokers, config=config)
     return Controller(loop), loop
 
 
@@ -101,7 +114,7 @@ def settle(controller: Controller) -> bool:
 def requests_received(controller: Controller) -> int:
     """The number of requests that its brokers have received."""
     transport = controller.transport
-    assert isinstance(transport, RespondingBrokers)
+    assert isinstance(transport, ModelledBrokers)
     return transport.received
 
 

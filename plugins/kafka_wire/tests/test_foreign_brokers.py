@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 from kazoo.client import KazooClient
-from kframe_zookeeper.sandbox.sessions import session
 from kframe_zookeeper.znodes import paths
 
 from kframe.testing.waiting import until
@@ -20,6 +19,7 @@ from verification.kafka_wire.instances import InstanceProcess
 from verification.zookeeper.java import JVM
 from verification.zookeeper.kafka import VERSION, KafkaProcess, jars, mapped
 from verification.zookeeper.servers import HOST, ServerHandle
+from verification.zookeeper.sessions import session
 
 _ID = 4
 _CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from kframe_zookeeper.sandbox.sessions import session
 
 from kframe.testing.waiting import until
 from verification.kafka_wire.clusters import create
@@ -27,6 +26,7 @@ from verification.kafka_wire.instances import InstanceProcess
 from verification.zookeeper.handover import ClusterFixture
 from verification.zookeeper.kafka import Cluster, KafkaClients
 from verification.zookeeper.servers import ServerHandle
+from verification.zookeeper.sessions import session
 
 LOGS: Final = ("controller", "state-change")
 QUIET_S: Final = 1.0

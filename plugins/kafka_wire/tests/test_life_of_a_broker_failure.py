@@ -17,7 +17,6 @@ from kframe_kafka_wire.requests.transport import WireTransport
 from kframe_kafka_wire.sandbox import fake_broker
 from kframe_kafka_wire.sandbox.fake_broker import FakeBroker
 from kframe_zookeeper.sandbox.fixture import ZooKeeperFixture
-from kframe_zookeeper.sandbox.sessions import settings_for
 
 from kframe.core.controller import ControllerCore
 from kframe.core.selectors.leader_selection import Selection
@@ -30,6 +29,7 @@ from kframe.testing.clusters import PartitionSpec, cluster_of
 from kframe.testing.store_fixture import StorageFixture
 from kframe.testing.waiting import until
 from verification.zookeeper.servers import ServerHandle
+from verification.zookeeper.sessions import settings_for
 
 ROOT: Final = Path(__file__).parents[3]
 PAGE: Final = ROOT / "docs" / "explanation" / "life-of-a-broker-failure.md"

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 from kframe_kafka_wire.admin.client import open_admin
-from kframe_zookeeper.sandbox.sessions import session
 
 from kframe.errors import ErrorCode
 from kframe.model.events import ElectionType
@@ -21,6 +20,7 @@ from kframe.testing.waiting import until
 from verification.zookeeper.commands import RunningCommand, invoke
 from verification.zookeeper.handover import ClusterFixture
 from verification.zookeeper.kafka import Cluster
+from verification.zookeeper.sessions import session
 
 _numbers = itertools.count()
 

@@ -25,7 +25,6 @@ from kframe_kafka_wire.records.store import (
     settings_of_user,
 )
 from kframe_kafka_wire.server.server import WireServer
-from kframe_zookeeper.sandbox.sessions import session
 from kframe_zookeeper.store.store import open_store
 
 from kframe.embedded import MemoryEnsemble
@@ -35,6 +34,7 @@ from kframe.registry.registry import build_registry
 from kframe.testing.clusters import cluster_of, healthy
 from verification.kafka_wire.served import CONTROLLER_ID, PLAIN, user_record
 from verification.zookeeper.servers import ServerHandle
+from verification.zookeeper.sessions import session
 
 
 def test_records_in_memory() -> None:

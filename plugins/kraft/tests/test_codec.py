@@ -36,11 +36,6 @@ def test_partition_change_has_kafkas_bytes() -> None:
     assert decode_record(CHANGE_BYTES) == (CHANGE, 0)
 
 
-def test_feature_level_has_kafkas_bytes() -> None:
-    record = records.FeatureLevelRecord(name="metadata.version", feature_level=25)
-    assert encode_record(record, 0) == b"\x01\x0c\x00\x11metadata.version\x00\x19\x00"
-
-
 @given(versioned_records())
 def test_round_trip(versioned: RecordAndVersion) -> None:
     encoded = encode_record(*versioned)

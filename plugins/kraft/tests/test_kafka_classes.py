@@ -18,6 +18,7 @@ from kframe_kraft.records import decode_control, encode_control, encode_record, 
 
 from kframe.plugin.kraft import CONTROL_TABLES, TABLES, Kind, Table, control
 from verification.kraft.compare_records import compare_record
+from verification.kraft.compressed_batches import compressed
 from verification.kraft.kafka_records import KafkaRecords, metadata_jars
 from verification.kraft.random_records import random_record
 from verification.kraft.record_strategies import control_records
@@ -53,7 +54,10 @@ def test_batches_round_trip_with_kafka(kafka: KafkaRecords, codec: Compression) 
     versioned = [random_record(number, random) for number in range(300)]
     values = [encode_record(*record) for record in versioned]
     position = BatchPosition(base_offset=17, leader_epoch=3, timestamp=1234)
-    encoded, kafka_encoded = encode_data_batch(versioned, position, codec), kafka.encode_batch(values, codec)
+    encoded, kafka_encoded = (
+        compressed(encode_data_batch(versioned, position), codec),
+        kafka.encode_batch(values, codec),
+    )
     assert kafka.read_batches(encoded) == values
     batch = read_batch(kafka_encoded)
     assert batch.records() == versioned

@@ -9,20 +9,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from kframe_kafka_wire.connections.node import NodeConnection
 from kframe_kafka_wire.protocol.codec import encode_response
 from kframe_kafka_wire.protocol.errors import PermanentFailure
 from kframe_kraft.batches import read_batches
 from kframe_kraft.disk import SnapshotId
 from kframe_kraft.errors import BatchError, LogError
 from kframe_kraft.live import QuorumObserver, observer
-from kframe_kraft.live.calls import FETCH, FETCH_SNAPSHOT, Address, QuorumNode
+from kframe_kraft.live.calls import FETCH, FETCH_SNAPSHOT, Address
 from kframe_kraft.live.followed_log import FollowedLog
 from kframe_kraft.replay.image import image_of
 
 from kframe.plugin import StoreError
 from kframe.plugin.kraft import RecordAndVersion
 from verification.kraft.scripted_quorum import ScriptedController, ScriptedState, connect
-from verification.kraft.written_log import batch, register, small_cluster, write_snapshot
+from verification.kraft.written_log import batch, register, write_snapshot
 
 Start = Callable[..., ScriptedController]
 
@@ -243,13 +244,6 @@ class TestFollowedLog:
             assert log.end == 0
         assert 0 <= log.end <= 3
 
-    def test_followed_log_has_metadata_of_directory(self, tmp_path: Path) -> None:
-        written = small_cluster(tmp_path)
-        log = FollowedLog()
-        log.append(written.data, 1)
-        log.commit(log.end)
-        assert len(image_of(log.history(1, 1)).metadata.partitions) == 2
-
     def test_diverging_epoch_at_log_end_is_refused(self) -> None:
         log = FollowedLog()
         log.append(batch(0), 1)
@@ -260,7 +254,7 @@ class TestFollowedLog:
 def test_permanent_failure_is_not_retried() -> None:
     calls = []
 
-    def connect(address: Address) -> QuorumNode:
+    def connect(address: Address) -> NodeConnection:
         calls.append(address)
         raise PermanentFailure("the broker refuses the login")
 

@@ -13,7 +13,8 @@ import pytest
 from click.testing import CliRunner
 from kframe_kraft.commands.log import group
 from kframe_kraft.disk import SnapshotId, read_history
-from kframe_kraft.time_travel import LeaderCause, end_of, leader_cause
+from kframe_kraft.time_travel.causes import LeaderCause, leader_cause
+from kframe_kraft.time_travel.positions import end_of
 
 from kframe.plugin.kraft import LogError, RecordAndVersion, records, uuid_text
 from verification.kraft.written_log import (

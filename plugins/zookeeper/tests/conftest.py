@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 from kazoo.client import KazooClient
-from kframe_zookeeper.sandbox.fixture import FixtureFactory, ZooKeeperFixture, fixture_factory
-from kframe_zookeeper.sandbox.sessions import load_dump, session
+from kframe_zookeeper.sandbox.fixture import ZooKeeperFixture
 from kframe_zookeeper.session.settings import settings_of_url
 
 from verification.zookeeper.certificates import Authority
 from verification.zookeeper.commands import PASSWORD, ControllerRun, Start
 from verification.zookeeper.proxy import Proxy
 from verification.zookeeper.servers import HOST, Ensemble, ServerHandle, ServerOptions, missing, running
+from verification.zookeeper.sessions import FixtureFactory, fixture_factory, load_dump, session
 
 EXAMPLE_DUMP = Path(__file__).parents[3] / "examples/clusters/kafka-3.9.1-six-brokers/healthy.zookeeper.jsonl.gz"
 USERS = {"kafka": "its secret", "other": "another"}

@@ -10,7 +10,6 @@ import pytest
 from kazoo.security import ACL, ANYONE_ID_UNSAFE, OPEN_ACL_UNSAFE, READ_ACL_UNSAFE, Id, Permissions
 from kframe_zookeeper.live import audit as audits
 from kframe_zookeeper.live.audit import Exposed, audit, find_exposed
-from kframe_zookeeper.sandbox.sessions import started
 from kframe_zookeeper.session.client import ensure_chroot
 from kframe_zookeeper.session.settings import ConnectSettings, SaslLogin, settings_of_url
 from kframe_zookeeper.store.store import ZooKeeperStore
@@ -25,6 +24,7 @@ from kframe.testing.clusters import registration
 from kframe.testing.store_fixture import FIRST_ID
 from kframe.testing.waiting import wait_until
 from verification.zookeeper.servers import ServerHandle
+from verification.zookeeper.sessions import started
 from verification.zookeeper.trees import read_tree
 from verification.zookeeper.victims import build, settle
 

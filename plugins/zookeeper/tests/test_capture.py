@@ -9,12 +9,13 @@ import pytest
 from kazoo.client import KazooClient
 from kframe_zookeeper.live.capture import PASSES_MAX
 from kframe_zookeeper.live.cluster import ZooKeeperCluster, open_cluster
-from kframe_zookeeper.sandbox.fixture import FixtureFactory, ZooKeeperFixture
+from kframe_zookeeper.sandbox.fixture import ZooKeeperFixture
 from kframe_zookeeper.znodes import paths
 
 from kframe.errors import ConfigError, ControllerFenced
 from kframe.plugin.store import Claim, OwnsRole
 from kframe.testing.store_fixture import FIRST_ID, opened, small_cluster
+from verification.zookeeper.sessions import FixtureFactory
 
 STATE = paths.state_path("orders", 0)
 

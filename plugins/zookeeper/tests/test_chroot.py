@@ -12,7 +12,6 @@ from typing import Final
 import pytest
 from kazoo.client import KazooClient
 from kframe_zookeeper.loading.chroot import MARKS
-from kframe_zookeeper.sandbox.sessions import session
 from kframe_zookeeper.session.settings import settings_of_url
 from kframe_zookeeper.store.store import ZooKeeperStore, open_store
 from kframe_zookeeper.znodes import paths
@@ -21,6 +20,7 @@ from kframe.errors import ConfigError
 from kframe.testing.waiting import until
 from verification.zookeeper.commands import ControllerRun, invoke
 from verification.zookeeper.servers import ServerHandle
+from verification.zookeeper.sessions import session
 
 _numbers = itertools.count()
 #: Every command that connects to a cluster, without the connect string.

@@ -8,7 +8,6 @@ from collections.abc import Callable
 import pytest
 from kazoo.client import KazooClient
 from kframe_zookeeper.role.election import EPOCH_MAX
-from kframe_zookeeper.sandbox.fixture import FixtureFactory
 from kframe_zookeeper.znodes import paths
 from kframe_zookeeper.znodes.cluster import decode_controller, encode_controller
 
@@ -19,6 +18,7 @@ from kframe.testing.clusters import StateSpec, change_of, registration
 from kframe.testing.store_fixture import FIRST_ID, SECOND_ID, small_cluster
 from kframe.testing.waiting import wait_until
 from verification.zookeeper.proxy import MULTI, Break, BreakPoint, Link, Proxy
+from verification.zookeeper.sessions import FixtureFactory
 from verification.zookeeper.stores import opened
 from verification.zookeeper.victims import build
 

@@ -14,13 +14,13 @@ import pytest
 from kazoo.exceptions import ConnectionClosedError, ConnectionDropped, ConnectionLoss
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import KazooState
-from kframe_zookeeper.sandbox.sessions import States, settings_for, started
 from kframe_zookeeper.session.client import ensure_chroot, make_client
 from kframe_zookeeper.session.settings import REPLY_BYTES_MAX
 
 from kframe.testing.waiting import PATIENCE_S
 from verification.zookeeper.proxy import HOST, Direction, Proxy
 from verification.zookeeper.servers import ServerHandle
+from verification.zookeeper.sessions import States, settings_for, started
 
 
 def test_chroot_is_created(zookeeper: ServerHandle) -> None:

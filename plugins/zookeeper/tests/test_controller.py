@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 from kframe_zookeeper import plugin
-from kframe_zookeeper.sandbox.fixture import FixtureFactory, ZooKeeperFixture
+from kframe_zookeeper.sandbox.fixture import ZooKeeperFixture
 from kframe_zookeeper.store.store import ZooKeeperStore
 from kframe_zookeeper.znodes import paths
 from kframe_zookeeper.znodes.topics import decode_state
@@ -17,6 +17,7 @@ from kframe.testing.clusters import cluster_of, healthy
 from kframe.testing.store_fixture import FIRST_ID, SECOND_ID
 from kframe.testing.waiting import wait_until
 from verification.support.controllers import ControllerLoop, controller_loop
+from verification.zookeeper.sessions import FixtureFactory
 
 
 @pytest.fixture

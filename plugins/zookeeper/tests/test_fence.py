@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from kframe_zookeeper.sandbox.fixture import FixtureFactory
 from kframe_zookeeper.session.fence import TRUSTED_PART, Fence
 from kframe_zookeeper.session.requests import END, MultiRead, MultiWrite, get_data, set_data
 
@@ -11,6 +10,7 @@ from kframe.model.events import Event
 from kframe.plugin.store import Claim, Load, WriteStates
 from kframe.testing.clusters import StateSpec, change_of
 from kframe.testing.store_fixture import FIRST_ID, codes, small_cluster
+from verification.zookeeper.sessions import FixtureFactory
 from verification.zookeeper.stores import opened
 
 

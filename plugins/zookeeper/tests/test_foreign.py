@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from kframe_zookeeper.sandbox.fixture import FixtureFactory, ZooKeeperFixture
+from kframe_zookeeper.sandbox.fixture import ZooKeeperFixture
 from kframe_zookeeper.znodes import paths
 from kframe_zookeeper.znodes.brokers import encode_broker
 
@@ -14,6 +14,7 @@ from kframe.model.brokers import Endpoint
 from kframe.plugin.store import Claim, Load, ReadBrokers, ReadController
 from kframe.testing.clusters import registration
 from kframe.testing.store_fixture import FIRST_ID, small_cluster
+from verification.zookeeper.sessions import FixtureFactory
 from verification.zookeeper.stores import opened
 
 ADDRESS = Endpoint("PLAINTEXT", "127.0.0.9", 9092, "PLAINTEXT")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from kframe_zookeeper.sandbox.fixture import ZooKeeperFixture, fixture_factory
+from kframe_zookeeper.sandbox.fixture import ZooKeeperFixture
 from kframe_zookeeper.session.settings import settings_of_url
 from kframe_zookeeper.znodes import paths
 from kframe_zookeeper.znodes.brokers import decode_broker
@@ -22,6 +22,7 @@ from kframe.scenario.runner import ScenarioRunner
 from kframe.testing.clusters import PartitionSpec, cluster_of
 from verification.support.sampling import every_nth
 from verification.zookeeper.servers import ServerHandle
+from verification.zookeeper.sessions import fixture_factory
 
 GOLDEN = Path(__file__).parents[3] / "tests" / "golden"
 #: ``tests/scenario/test_golden.py`` plays all of them in memory, and the contract tests compare both stores.

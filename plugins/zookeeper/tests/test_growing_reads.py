@@ -58,12 +58,3 @@ def test_requests_grow_with_the_known_size_of_nodes(probe_first: bool, first_bat
     numbers = [first + index for first, results in parts for index in range(len(results.code))]
     assert session.sent == sent
     assert numbers == list(range(COUNT))
-
-
-@pytest.mark.parametrize("probe_first", [False, True])
-def test_responses_arrive_in_order(probe_first: bool) -> None:
-    session = Scripted()
-    parts = read_results(session, [f"/{number}" for number in range(COUNT)], 16, probe_first=probe_first)
-    versions = [int(version) for _, results in parts for version in results.version]
-    assert versions == list(range(COUNT))
-    assert list(read_results(session, [], probe_first=probe_first)) == []

@@ -17,7 +17,7 @@ from kazoo.client import KazooClient
 from kazoo.security import make_acl
 from kframe_zookeeper.live.cluster import ZooKeeperCluster
 from kframe_zookeeper.role.instances import read_instances
-from kframe_zookeeper.sandbox.fixture import FixtureFactory, ZooKeeperFixture
+from kframe_zookeeper.sandbox.fixture import ZooKeeperFixture
 from kframe_zookeeper.store.store import ZooKeeperStore
 from kframe_zookeeper.znodes import paths
 from kframe_zookeeper.znodes.brokers import encode_broker
@@ -32,6 +32,7 @@ from kframe.testing.clusters import registration
 from kframe.testing.store_fixture import FIRST_ID, small_cluster
 from kframe.testing.waiting import until
 from verification.zookeeper.commands import Start, kframe
+from verification.zookeeper.sessions import FixtureFactory
 
 RECORD_PATH: Final = paths.instance_path(FIRST_ID)
 #: Timeout of sessions that tests let expire.

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from kframe_zookeeper.sandbox.fixture import FixtureFactory
 from kframe_zookeeper.znodes import paths
 
 from kframe.model.admin import ConfigChange, ConfigOperation, NewPartitions, NewTopic
@@ -63,6 +62,7 @@ from verification.zookeeper.killing import (
     check_takeover,
 )
 from verification.zookeeper.proxy import Proxy
+from verification.zookeeper.sessions import FixtureFactory
 
 RETENTION: Final = ConfigChange("orders", ((ConfigOperation.SET, "retention.ms", "5"),))
 MOVE: Final = reassigns({("moving", 0): (3, 4)})
@@ -139,8 +139,8 @@ STATES: Final = (
     Case(10, "failure", WRITTEN, state("orders-1"), fails(1), reached=has_isr("orders-1", 2, 3)),
     Case(10, "shutdown", WRITTEN, state("orders-1"), STOP, repair=fails(1), reached=has_isr("orders-1", 2, 3)),
     Case(11, "reassignment begun", WRITTEN, state("moving-0"), MOVE, reached=MOVED),
-    Case(11, "reassignment done", WRITTEN, state("moving-0"), MOVE, nth=3, reached=MOVED),
-    Case(11, "reassignment ended", WRITTEN, state("moving-0"), MOVE, nth=4, reached=MOVED),
+    Case(11, "reassignment done", WRITTEN, state("moving-0"), MOVE, nth=4, reached=MOVED),
+    Case(11, "reassignment ended", WRITTEN, state("moving-0"), MOVE, nth=5, reached=MOVED),
     Case(12, "election", WRITTEN, state("behind-0"), topics=BEHIND, reached=has_isr("behind-0", 1, 2)),
     Case(12, "reassignment", WRITTEN, state("moving-0"), MOVE, nth=2, reached=MOVED),
 )  # fmt: skip

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import pytest
 from kframe_zookeeper.role.liveness import CONNECTIONS_MAX, TOKEN_BYTES, LivenessListener, LivenessWatch
-from kframe_zookeeper.sandbox.fixture import FixtureFactory, ZooKeeperFixture
+from kframe_zookeeper.sandbox.fixture import ZooKeeperFixture
 from kframe_zookeeper.store.store import ZooKeeperStore
 from kframe_zookeeper.znodes import paths
 from kframe_zookeeper.znodes.cluster import decode_controller
@@ -25,6 +25,7 @@ from kframe.snapshot.instances import Instance
 from kframe.testing.store_fixture import FIRST_ID, SECOND_ID, small_cluster
 from kframe.testing.waiting import PATIENCE_S, wait_until
 from verification.support.descriptors import exhausted_descriptors
+from verification.zookeeper.sessions import FixtureFactory
 from verification.zookeeper.stores import opened
 from verification.zookeeper.victims import Victim
 

@@ -8,7 +8,6 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from kazoo.client import KazooClient
-from kframe_zookeeper.sandbox.fixture import FixtureFactory
 from kframe_zookeeper.znodes import paths
 from kframe_zookeeper.znodes.configs import ConfigNotification, encode_config_change
 
@@ -27,6 +26,7 @@ from kframe.testing.clusters import described, rows_of
 from kframe.testing.store_fixture import FIRST_ID, small_cluster
 from kframe.testing.waiting import wait_until
 from verification.zookeeper.proxy import GET_CHILDREN, MULTI_READ, Break, BreakPoint, Link, Proxy
+from verification.zookeeper.sessions import FixtureFactory
 from verification.zookeeper.stores import BREAK_POINTS, big_cluster, controller, opened
 
 

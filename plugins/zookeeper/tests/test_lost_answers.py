@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from kframe_zookeeper.sandbox.fixture import FixtureFactory
 from kframe_zookeeper.znodes import paths
 
 from kframe.core.state.stored_states import apply
@@ -27,6 +26,7 @@ from kframe.testing.clusters import StateSpec, change_of, described
 from kframe.testing.store_fixture import FIRST_ID, SECOND_ID, codes, small_cluster
 from kframe.testing.waiting import PATIENCE_S
 from verification.zookeeper.proxy import MULTI, Break, BreakPoint, Link, Proxy
+from verification.zookeeper.sessions import FixtureFactory
 from verification.zookeeper.stores import BREAK_POINTS, big_cluster, controller, every_row, opened
 
 

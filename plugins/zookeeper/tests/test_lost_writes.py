@@ -5,8 +5,7 @@ from __future__ import annotations
 import threading
 
 import pytest
-from kframe_zookeeper.sandbox.fixture import FixtureFactory, ZooKeeperFixture
-from kframe_zookeeper.sandbox.sessions import started
+from kframe_zookeeper.sandbox.fixture import ZooKeeperFixture
 from kframe_zookeeper.session.settings import ConnectSettings, settings_of_url
 from kframe_zookeeper.znodes import paths
 from kframe_zookeeper.znodes.configs import decode_config
@@ -20,6 +19,7 @@ from kframe.testing.store_fixture import codes, small_cluster
 from kframe.testing.waiting import PATIENCE_S, wait_until
 from verification.zookeeper.proxy import MULTI, Break, BreakPoint, Link, Proxy
 from verification.zookeeper.servers import Ensemble, ServerHandle
+from verification.zookeeper.sessions import FixtureFactory, started
 from verification.zookeeper.stores import BREAK_POINTS, controller, opened
 from verification.zookeeper.trees import Tree, changes, read_tree
 

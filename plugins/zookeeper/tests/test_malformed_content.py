@@ -36,7 +36,6 @@ KINDS: Final = (
          b'{"version":5,"host":"h","port":9092,"jmx_port":-1,"timestamp":"1","endpoints":["PLAINTEXT://h:9092"],'
          b'"features":{},"listener_security_protocol_map":{"PLAINTEXT":"PLAINTEXT"}}', b'"version":5'),
     Kind("controller", b'{"version":2,"brokerid":1,"timestamp":"17"}', b'"brokerid":1'),
-    Kind("features", b'{"version":2,"status":1,"features":{"f":{"max_version_level":3}}}', b'"max_version_level":3'),
     Kind("producer ids", b'{"version":1,"broker":1,"block_start":"0","block_end":"999"}', b'"broker":1'),
     Kind("cluster id", b'{"version":"1","id":"x"}', b""),
     Kind("config", b'{"version":1,"config":{"a":"1"}}', b'"version":1'),

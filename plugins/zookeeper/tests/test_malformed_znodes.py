@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from kframe_zookeeper.sandbox.fixture import FixtureFactory, ZooKeeperFixture
+from kframe_zookeeper.sandbox.fixture import ZooKeeperFixture
 from kframe_zookeeper.znodes import paths
 from kframe_zookeeper.znodes.topics import decode_state
 
@@ -16,6 +16,7 @@ from kframe.testing.waiting import wait_until
 from verification.fuzz import Cases
 from verification.support.controllers import controller_loop
 from verification.zookeeper.fuzz import targets
+from verification.zookeeper.sessions import FixtureFactory
 
 SEED = 8
 TOPICS = 40

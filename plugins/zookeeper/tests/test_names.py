@@ -7,13 +7,13 @@ import re
 from typing import Final
 
 import pytest
-from kframe_zookeeper.sandbox.fixture import FixtureFactory
 from kframe_zookeeper.znodes import paths
 
 from kframe.plugin.store import ReadPreferredElection
 from kframe.testing.clusters import cluster_of, healthy
 from kframe.testing.store_fixture import FIRST_ID
 from kframe.testing.waiting import wait_until
+from verification.zookeeper.sessions import FixtureFactory
 from verification.zookeeper.trees import read_tree
 from verification.zookeeper.victims import build, settle
 

@@ -12,6 +12,7 @@ from kframe_zookeeper.sandbox.fixture import ZooKeeperFixture
 from kframe_zookeeper.session.settings import settings_of_url
 from kframe_zookeeper.store.store import ZooKeeperStore
 from kframe_zookeeper.znodes import paths
+from kframe_zookeeper.znodes.topics import decode_state
 
 from kframe.errors import ErrorCode
 from kframe.model.events import ElectionType
@@ -65,6 +66,12 @@ def leads(fixture: ZooKeeperFixture, leader: int) -> bool:
     return all(b'"leader":%d,' % leader in fixture.operator.get(paths.state_path(name, 0))[0] for name in TOPICS)
 
 
+def in_sync(fixture: ZooKeeperFixture, broker: int) -> bool:
+    """Whether ``broker`` is in the ISR of each partition 0."""
+    states = [paths.state_path(name, 0) for name in TOPICS]
+    return all(broker in decode_state(fixture.operator.get(path)[0], path).isr for path in states)
+
+
 def uncertain(store: ZooKeeperStore) -> bool:
     """Whether the session may have ended by the controller's own clock."""
     assert store._connection is not None
@@ -109,7 +116,7 @@ def test_requests_during_an_outage_are_done_after_it(own_zookeeper: ServerHandle
         fixture.unregister_brokers([1])
         wait_until(lambda: leads(fixture, 2))
         fixture.register_brokers([registration(1)])
-        fixture.settle()
+        wait_until(lambda: in_sync(fixture, 1))
         settle(controller)
         before, requests = role(fixture), requests_received(controller)
         own_zookeeper.kill()

@@ -6,7 +6,7 @@ import json
 
 import pytest
 from kframe_zookeeper.live.cluster import ZooKeeperCluster
-from kframe_zookeeper.sandbox.fixture import FixtureFactory, ZooKeeperFixture
+from kframe_zookeeper.sandbox.fixture import ZooKeeperFixture
 from kframe_zookeeper.store.store import ZooKeeperStore
 from kframe_zookeeper.znodes import paths
 
@@ -14,6 +14,7 @@ from kframe.plugin.store import Claim, ReadBrokers, ReleaseRole
 from kframe.testing.clusters import registration
 from kframe.testing.store_fixture import FIRST_ID, SECOND_ID, small_cluster
 from kframe.testing.waiting import wait_until
+from verification.zookeeper.sessions import FixtureFactory
 from verification.zookeeper.stores import opened
 
 OURS = paths.broker_path(FIRST_ID)

@@ -12,7 +12,6 @@ from kazoo.exceptions import AuthFailedError, NoAuthError
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import KazooState
 from kazoo.security import ACL, Id
-from kframe_zookeeper.sandbox.sessions import States, settings_for, started
 from kframe_zookeeper.session.client import ensure_chroot, make_client
 from kframe_zookeeper.session.settings import ConnectSettings, SaslLogin, TlsSettings
 from kframe_zookeeper.znodes.acls import CREATOR_ONLY
@@ -22,6 +21,7 @@ from kframe.testing.waiting import PATIENCE_S
 from verification.zookeeper.certificates import Authority
 from verification.zookeeper.proxy import HOST, Break, BreakPoint, Proxy
 from verification.zookeeper.servers import Ensemble, ServerHandle, ServerOptions, running
+from verification.zookeeper.sessions import States, settings_for, started
 
 SASL = 102
 USERS = {"kafka": "its secret"}

@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager, suppress
 
 import pytest
 from kazoo.exceptions import ConnectionLoss, KazooException
-from kframe_zookeeper.sandbox.fixture import FixtureFactory, ZooKeeperFixture
+from kframe_zookeeper.sandbox.fixture import ZooKeeperFixture
 from kframe_zookeeper.session.settings import settings_of_url
 from kframe_zookeeper.znodes import paths
 from kframe_zookeeper.znodes.topics import decode_state
@@ -20,7 +20,8 @@ from kframe.testing.store_fixture import FIRST_ID, SECOND_ID
 from kframe.testing.waiting import PATIENCE_S, wait_until
 from verification.zookeeper.proxy import MULTI, Break, BreakPoint, Link, Proxy
 from verification.zookeeper.servers import Ensemble, ServerHandle
-from verification.zookeeper.trees import Tree, changes, faults, read_tree
+from verification.zookeeper.sessions import FixtureFactory
+from verification.zookeeper.trees import STATE_PATH, Tree, changes, faults, read_tree
 from verification.zookeeper.victims import Victim, build, settle
 
 #: Each takes some seconds. The one with an unknown outcome is not extended: a request is executed, its response lost.
@@ -62,9 +63,7 @@ def active_controller(fixture: ZooKeeperFixture, proxy: Proxy) -> Iterator[Contr
 def leaders(tree: Tree) -> Counter[tuple[int, int, int]]:
     """The number of states by (leader, leader epoch, version)."""
     states = (
-        (decode_state(node.data, path), node.stat.version)
-        for path, node in tree.items()
-        if paths.topic_partition_of(path) is not None
+        (decode_state(node.data, path), node.stat.version) for path, node in tree.items() if STATE_PATH.fullmatch(path)
     )
     return Counter((state.leader, state.leader_epoch, version) for state, version in states)
 

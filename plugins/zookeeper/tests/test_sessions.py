@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 
 import pytest
-from kframe_zookeeper.sandbox.fixture import FixtureFactory
 from kframe_zookeeper.store.store import ZooKeeperStore
 from kframe_zookeeper.znodes import paths
 
@@ -17,6 +16,7 @@ from kframe.testing.clusters import StateSpec, change_of, described
 from kframe.testing.store_fixture import SECOND_ID, codes, small_cluster
 from kframe.testing.waiting import PATIENCE_S, wait_until
 from verification.zookeeper.proxy import MULTI, Break, BreakPoint, Direction, Link, Proxy
+from verification.zookeeper.sessions import FixtureFactory
 from verification.zookeeper.stores import BREAK_POINTS, big_cluster, controller, every_row
 
 

@@ -13,13 +13,13 @@ from typing import Any, Final
 
 import pytest
 from kazoo.client import KazooClient
-from kframe_zookeeper.sandbox.sessions import session
 from kframe_zookeeper.znodes import paths
 
 from kframe.testing.waiting import until
 from verification.zookeeper.commands import RunningCommand
 from verification.zookeeper.kafka import Cluster, KafkaClients
 from verification.zookeeper.servers import ServerHandle
+from verification.zookeeper.sessions import session
 from verification.zookeeper.trees import read_tree
 
 STATE: Final = "/brokers/topics/t/partitions/0/state"

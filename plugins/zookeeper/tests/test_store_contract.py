@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from kframe_zookeeper.sandbox.fixture import ZooKeeperFixture, fixture_factory, open_temporary_fixture
+from kframe_zookeeper.sandbox.fixture import ZooKeeperFixture, open_temporary_fixture
 from kframe_zookeeper.session.settings import ConnectSettings, SaslLogin, TlsSettings, settings_of_url
 
 from kframe.testing.store_contract import StorageFactory, StoreContract
@@ -20,6 +20,7 @@ from kframe_simulator.differential import play_history
 from verification.support.sampling import every_nth
 from verification.zookeeper.certificates import Authority
 from verification.zookeeper.servers import Ensemble, ServerHandle
+from verification.zookeeper.sessions import fixture_factory
 
 
 def settings_at(address: str) -> ConnectSettings:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 import pytest
-from kframe_zookeeper.sandbox.fixture import FixtureFactory, ZooKeeperFixture
+from kframe_zookeeper.sandbox.fixture import ZooKeeperFixture
 from kframe_zookeeper.store.store import ZooKeeperStore
 
 from kframe.embedded import RecordingTransport
@@ -16,6 +16,7 @@ from kframe.testing.store_fixture import FIRST_ID, SECOND_ID
 from kframe.testing.waiting import PATIENCE_S, wait_until
 from verification.support.controllers import controller_loop
 from verification.zookeeper.proxy import MULTI, Break, BreakPoint, Link, Proxy
+from verification.zookeeper.sessions import FixtureFactory
 from verification.zookeeper.trees import changes, read_tree
 from verification.zookeeper.victims import Victim, build, requests_received, settle
 

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 from kazoo.protocol.states import Callback
-from kframe_zookeeper.sandbox.fixture import FixtureFactory, ZooKeeperFixture
+from kframe_zookeeper.sandbox.fixture import ZooKeeperFixture
 from kframe_zookeeper.session.watches import Arming
 from kframe_zookeeper.store.store import ZooKeeperStore
 from kframe_zookeeper.znodes import paths
@@ -26,6 +26,7 @@ from kframe.testing.clusters import registration
 from kframe.testing.store_fixture import FIRST_ID, SECOND_ID, small_cluster
 from kframe.testing.waiting import wait_until
 from verification.zookeeper.proxy import Proxy
+from verification.zookeeper.sessions import FixtureFactory
 from verification.zookeeper.stores import controller, opened
 
 

@@ -18,7 +18,6 @@ from typing import Final, TypeAlias
 from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException
 from kazoo.handlers.threading import KazooTimeoutError
-from kframe_zookeeper.sandbox.sessions import SESSION_S
 
 from kframe.testing.waiting import PATIENCE_S, until
 from verification.kafka_wire.instances import InstanceProcess
@@ -28,6 +27,7 @@ from verification.zookeeper.kafka import Cluster, KafkaClients, KafkaProcess
 from verification.zookeeper.machine import Machine
 from verification.zookeeper.network import VirtualNetwork
 from verification.zookeeper.servers import Ensemble, ServerHandle, ServerOptions
+from verification.zookeeper.sessions import SESSION_S
 
 #: Names of machines.
 SERVERS: Final = ("zookeeper-1", "zookeeper-2", "zookeeper-3")

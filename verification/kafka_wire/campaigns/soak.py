@@ -17,8 +17,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from kframe_zookeeper.sandbox.sessions import session
-
 from kframe.testing.waiting import until
 from verification.kafka_wire.campaigns.churn import AdminChurn, BrokerChurn, pause
 from verification.kafka_wire.campaigns.runbook import RUNBOOK, Runbook, Warnings, unexplained
@@ -30,6 +28,7 @@ from verification.zookeeper.handover import ALL, ClusterFixture
 from verification.zookeeper.java import missing
 from verification.zookeeper.kafka import Cluster, KafkaClients
 from verification.zookeeper.servers import ServerHandle, ServerOptions, running
+from verification.zookeeper.sessions import session
 
 __all__ = ["add_options", "missing", "page", "run", "running_soak"]
 

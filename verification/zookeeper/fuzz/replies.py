@@ -72,11 +72,11 @@ def _columns(results: Results) -> tuple[Any, ...]:
 def _writes(raw: bytes, count: int) -> Outcome:
     results = []
     for module in (_jute_read, reference_jute):
-        code, version, mzxid = np.zeros(count, np.int32), np.zeros(count, np.int32), np.zeros(count, np.int64)
-        result_count = module.split_results(np.frombuffer(raw, np.uint8), 0, code, version, mzxid)
+        code, version = np.zeros(count, np.int32), np.zeros(count, np.int32)
+        result_count = module.split_results(np.frombuffer(raw, np.uint8), 0, code, version)
         # Columns of a truncated response are undefined.
         known = max(result_count, 0)
-        results.append((result_count, code[:known].tolist(), version[:known].tolist(), mzxid[:known].tolist()))
+        results.append((result_count, code[:known].tolist(), version[:known].tolist()))
     assert results[0] == results[1]
     return None if results[0][0] == count else f"a response to {count} writes with {results[0][0]} results"
 

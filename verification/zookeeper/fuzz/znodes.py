@@ -13,7 +13,6 @@ from kframe_zookeeper.znodes.cluster import (
     decode_cluster_id,
     decode_controller,
     decode_controller_epoch,
-    decode_features,
     decode_producer_ids,
 )
 from kframe_zookeeper.znodes.configs import decode_config, decode_config_change
@@ -33,7 +32,6 @@ DECODERS: Final[Mapping[str, Callable[[bytes], Any]]] = {
     "config change": lambda raw: decode_config_change(raw, "/config/changes/x"),
     "controller": decode_controller,
     "controller epoch": decode_controller_epoch,
-    "features": decode_features,
     "log dir event": lambda raw: decode_log_dir_event(raw, "/x"),
     "partitions": decode_partitions,
     "producer ids": decode_producer_ids,

@@ -16,15 +16,10 @@ from kframe_kraft.errors import BatchError
 
 #: Most bytes that the records of one batch may take; eight times the largest batch of a leader.
 DECOMPRESSED_MAX: Final = 64 * 1024 * 1024
-#: The frame that Java's ``SnappyOutputStream`` writes around raw blocks: magic, version, lowest compatible version.
-_SNAPPY_HEADER: Final = b"\x82SNAPPY\x00" + struct.pack(">ii", 1, 1)
-_SNAPPY_MAGIC: Final = _SNAPPY_HEADER[:8]
-_SNAPPY_BLOCK: Final = 32 * 1024
+#: The frame that Java's ``SnappyOutputStream`` writes around raw blocks begins with this magic, and is so long.
+_SNAPPY_MAGIC: Final = b"\x82SNAPPY\x00"
+_SNAPPY_HEADER_BYTES: Final = 16
 _GZIP_WINDOW: Final = 31
-#: The header of an LZ4 frame with independent blocks of 64 KiB and no checksums: Kafka reads no dependent blocks.
-_LZ4_HEADER: Final = bytes.fromhex("04224d18604082")
-_LZ4_BLOCK: Final = 64 * 1024
-_LZ4_UNCOMPRESSED: Final = 0x80000000
 
 
 class Compression(IntEnum):
@@ -35,26 +30,6 @@ class Compression(IntEnum):
     SNAPPY = 2
     LZ4 = 3
     ZSTD = 4
-
-
-def compress(codec: Compression, data: bytes) -> bytes:
-    """Return the compressed data. Raises ImportError where the codec needs a library that is not installed."""
-    match codec:
-        case Compression.NONE:
-            return data
-        case Compression.GZIP:
-            packer = zlib.compressobj(wbits=_GZIP_WINDOW)
-            return packer.compress(data) + packer.flush()
-        case Compression.SNAPPY:
-            blocks = [
-                _snappy_block(data[start : start + _SNAPPY_BLOCK]) for start in range(0, len(data), _SNAPPY_BLOCK)
-            ]
-            return _SNAPPY_HEADER + b"".join(blocks)
-        case Compression.LZ4:
-            blocks = [_lz4_block(data[start : start + _LZ4_BLOCK]) for start in range(0, len(data), _LZ4_BLOCK)]
-            return _LZ4_HEADER + b"".join(blocks) + bytes(4)
-        case _:
-            return bytes(_arrow().Codec("zstd").compress(data, asbytes=True))
 
 
 def decompress(codec: int, data: bytes, where: str) -> bytes:
@@ -90,22 +65,10 @@ def _decompress(codec: Compression, data: bytes) -> bytes:
                 return bytes(stream.read(DECOMPRESSED_MAX + 1))
 
 
-def _lz4_block(data: bytes) -> bytes:
-    block = bytes(_arrow().Codec("lz4_raw").compress(data, asbytes=True))
-    if len(block) < len(data):
-        return struct.pack("<I", len(block)) + block
-    return struct.pack("<I", len(data) | _LZ4_UNCOMPRESSED) + data
-
-
-def _snappy_block(data: bytes) -> bytes:
-    block = bytes(_arrow().Codec("snappy").compress(data, asbytes=True))
-    return struct.pack(">i", len(block)) + block
-
-
 def _snappy_blocks(data: bytes) -> list[bytes]:
     if not data.startswith(_SNAPPY_MAGIC):
         return [_snappy_raw(data, DECOMPRESSED_MAX)]
-    blocks, position, remaining = [], len(_SNAPPY_HEADER), DECOMPRESSED_MAX
+    blocks, position, remaining = [], _SNAPPY_HEADER_BYTES, DECOMPRESSED_MAX
     while position < len(data):
         (size,) = struct.unpack_from(">i", data, position)
         position += 4

@@ -26,8 +26,6 @@ BATCH_BYTES_MAX: Final = 8 * 1024 * 1024
 READ_BYTES_MAX: Final = 8 * BATCH_BYTES_MAX
 
 COMPRESSION_MASK: Final = 0x07
-#: Timestamps are append times instead of create times.
-LOG_APPEND_TIME: Final = 0x08
 TRANSACTIONAL: Final = 0x10
 CONTROL: Final = 0x20
 

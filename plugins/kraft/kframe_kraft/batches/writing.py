@@ -10,7 +10,6 @@ from crc32c import crc32c
 
 from kframe.plugin.columns import Int64, UInt8
 from kframe.plugin.kraft import RecordAndVersion, control, records
-from kframe_kraft.batches.compression import Compression, compress
 from kframe_kraft.batches.header import BATCH_BYTES_MAX, CONTROL, HEADER_BYTES, BatchHeader, pack_checked, pack_header
 from kframe_kraft.errors import BatchError
 from kframe_kraft.kernels._record_batches import join_records
@@ -27,11 +26,9 @@ class BatchPosition:
     timestamp: int
 
 
-def encode_data_batch(
-    versioned: Sequence[RecordAndVersion], position: BatchPosition, compression: Compression = Compression.NONE
-) -> bytes:
+def encode_data_batch(versioned: Sequence[RecordAndVersion], position: BatchPosition) -> bytes:
     """Return a batch of metadata records. Raises BatchError if it is empty or above BATCH_BYTES_MAX."""
-    return encode_values(*join_values(versioned), position, compression)
+    return encode_values(*join_values(versioned), position)
 
 
 def join_values(versioned: Iterable[tuple[records.MetadataRecord, int]]) -> tuple[UInt8, Int64]:
@@ -42,18 +39,16 @@ def join_values(versioned: Iterable[tuple[records.MetadataRecord, int]]) -> tupl
     return np.frombuffer(b"".join(values), np.uint8), value_start
 
 
-def encode_values(
-    values: UInt8, value_start: Int64, position: BatchPosition, compression: Compression = Compression.NONE
-) -> bytes:
+def encode_values(values: UInt8, value_start: Int64, position: BatchPosition) -> bytes:
     """Return a batch of the values ``values[value_start[i]:value_start[i + 1]]``. Raises as encode_data_batch."""
     count = len(value_start) - 1
     out = np.empty(len(values) + 20 * count, np.uint8)
     size = join_records(values, value_start, np.empty(count + 1, np.int64), out)
-    return _batch(out[:size].tobytes(), count, position, 0, compression)
+    return _batch(out[:size].tobytes(), count, position, 0)
 
 
 def encode_control_batch(records: Sequence[control.ControlRecord], position: BatchPosition) -> bytes:
-    """Return a batch of control records, which is never compressed. Raises BatchError if it is empty."""
+    """Return a batch of control records. Raises BatchError if it is empty."""
     payload = bytearray()
     for number, record in enumerate(records):
         key, value = encode_control(record)
@@ -65,18 +60,17 @@ def encode_control_batch(records: Sequence[control.ControlRecord], position: Bat
         body.append(0)
         write_unsigned_varint(payload, 2 * len(body))
         payload += body
-    return _batch(bytes(payload), len(records), position, CONTROL, Compression.NONE)
+    return _batch(bytes(payload), len(records), position, CONTROL)
 
 
-def _batch(payload: bytes, count: int, position: BatchPosition, attributes: int, compression: Compression) -> bytes:
+def _batch(payload: bytes, count: int, position: BatchPosition, attributes: int) -> bytes:
     if not count:
         raise BatchError("batch", "no records", "at least one")
-    payload = compress(compression, payload)
     size = HEADER_BYTES + len(payload)
     if size > BATCH_BYTES_MAX:
         raise BatchError("batch", f"{size} bytes", f"at most {BATCH_BYTES_MAX}")
     header = BatchHeader(
-        position.base_offset, size, position.leader_epoch, 0, attributes | compression, count - 1, position.timestamp,
+        position.base_offset, size, position.leader_epoch, 0, attributes, count - 1, position.timestamp,
         position.timestamp, -1, -1, -1, count,
     )  # fmt: skip
     crc = crc32c(payload, crc32c(pack_checked(header)))

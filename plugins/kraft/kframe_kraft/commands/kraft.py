@@ -23,7 +23,7 @@ from kframe.plugin.commands import (
 
 if TYPE_CHECKING:
     from kframe.plugin.kraft import control
-    from kframe_kraft.recovery import DamagedReplica, QuorumComparison
+    from kframe_kraft.recovery.comparison import DamagedReplica, QuorumComparison
 
 #: The exit code for logs that diverge or are damaged; the table of ``kframe --help`` has it.
 _DIVERGED: Final = 3
@@ -53,7 +53,7 @@ def compare(directories: tuple[Path, ...], limit: int | None, output: str) -> No
     there is such a log, or if one diverges in another way: then it has undetected damage, or belongs to another
     cluster.
     """
-    from kframe_kraft.recovery import DamagedReplica, ReplicaLog, compare_replicas, read_replica
+    from kframe_kraft.recovery.comparison import DamagedReplica, ReplicaLog, compare_replicas, read_replica
 
     if len(directories) < 2:
         raise click.UsageError("found one directory, expected at least two")
@@ -128,8 +128,9 @@ def recover(
     A broker has the log too: --node-id then names the controller that starts from the copy.
     Stop the other controllers for good first: a second quorum of the same cluster loses data.
     """
-    from kframe_kraft.recovery import plan_recovery, write_recovery
-    from kframe_kraft.time_travel import time_text
+    from kframe_kraft.recovery.plan import plan_recovery
+    from kframe_kraft.recovery.writing import write_recovery
+    from kframe_kraft.time_travel.positions import time_text
 
     endpoints = tuple(map(_endpoint, listeners))
     names = [endpoint.name.upper() for endpoint in endpoints]

@@ -39,7 +39,7 @@ from kframe_kraft.commands.log_parameters import QUORUM, LogSource, RecordType, 
 if TYPE_CHECKING:
     from kframe_kraft.disk import LogHistory
     from kframe_kraft.sources.paths import NodeSource
-    from kframe_kraft.time_travel import LogFollower
+    from kframe_kraft.time_travel.following import LogFollower
 
 _PATH: Final = NamedPath()
 _SCOPES: Final = ("topic", "broker", "rack")
@@ -100,7 +100,10 @@ def show(
     limit: int | None, output: str,
 ) -> None:  # fmt: skip
     """List the records of the log in SOURCE."""
-    from kframe_kraft.time_travel import EntryFilter, check_mentioned, end_of, entries, followed_entries, start_of
+    from kframe_kraft.time_travel.entries import EntryFilter, entries
+    from kframe_kraft.time_travel.following import followed_entries
+    from kframe_kraft.time_travel.mentions import check_mentioned
+    from kframe_kraft.time_travel.positions import end_of, start_of
 
     def selection(history: LogHistory) -> EntryFilter:
         first = 0 if start is None else start_of(history, start)
@@ -191,8 +194,7 @@ def at(
     """Summarize the cluster at an offset or time; at the end of the log by default."""
     from kframe.plugin.snapshot import broker_rows, summary_record, write_snapshot
     from kframe_kraft.sources.snapshots import snapshot_of
-    from kframe_kraft.time_travel import end_of, time_text
-    from kframe_kraft.time_travel.positions import time_before
+    from kframe_kraft.time_travel.positions import end_of, time_before, time_text
 
     node = _read(source, command_config)
     end = end_of(node.history, position)
@@ -233,8 +235,8 @@ def diff(
 ) -> None:  # fmt: skip
     """List what changes from the cluster at A to that at B, which are offsets or times. B may be the earlier one."""
     from kframe_kraft.replay.image import Timeline
-    from kframe_kraft.time_travel import differences, end_of
-    from kframe_kraft.time_travel.differences import COLUMNS, summarize
+    from kframe_kraft.time_travel.differences import COLUMNS, differences, summarize
+    from kframe_kraft.time_travel.positions import end_of
 
     history = _read(source, command_config).history
     ends = [end_of(history, position) for position in (first, second)]
@@ -245,7 +247,9 @@ def diff(
     if ends[0] > ends[1]:
         changes = (difference.reversed() for difference in changes)
     if scope is None:
-        rows: Iterator[dict[str, Any]] = (_difference_row(asdict(difference)) for difference in changes)
+        rows: Iterator[dict[str, Any]] = (
+            asdict(difference) | {"brokers": list(difference.brokers)} for difference in changes
+        )
         emit_rows(OutputTable("kframe.log-diff/v1", (*COLUMNS, "topic", "brokers"), rows,
                               frozenset({"topic", "brokers"}), limit), output)  # fmt: skip
         _exit_if_damaged(history)
@@ -257,10 +261,6 @@ def diff(
         OutputTable(f"kframe.log-diff-{scope}/v1", columns, summarize(changes, scope, racks), limit=limit), output
     )
     _exit_if_damaged(history)
-
-
-def _difference_row(row: dict[str, Any]) -> dict[str, Any]:
-    return row | {"brokers": list(row["brokers"])}
 
 
 @group.command()
@@ -277,7 +277,8 @@ def why(
     The rules of KRaft decide every event that the records beside the change allow. An event is named if the rules
     write this change for it; other events for which they do are listed too.
     """
-    from kframe_kraft.time_travel import end_of, leader_cause
+    from kframe_kraft.time_travel.causes import leader_cause
+    from kframe_kraft.time_travel.positions import end_of
 
     history = _read(source, command_config).history
     cause = leader_cause(history, partition, end_of(history, position))

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, TypeAlias
 
+from kframe_kafka_wire.connections.node import NodeConnection
 from kframe_kafka_wire.protocol.errors import WireError, error_of
 
 from kframe.plugin import counted
@@ -28,19 +29,6 @@ SNAPSHOT_PART_BYTES: Final = 2**20
 _NO_REPLICA: Final = -1
 _CONTROLLERS: Final = 2
 Address: TypeAlias = tuple[str, int]
-
-
-class QuorumNode(Protocol):
-    """A connection to a node (``kframe_kafka_wire.connections.node.NodeConnection``)."""
-
-    def ask(self, api_key: int, fields: Mapping[str, Any], /) -> dict[str, Any]:
-        """The response to a request."""
-
-    def version(self, api_key: int, /) -> int | None:
-        """The newest version of an API that both know, or None."""
-
-    def close(self) -> None:
-        """Disconnect."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +71,7 @@ class SnapshotPart:
     content: bytes
 
 
-def fetch(node: QuorumNode, leader_epoch: int, offset: int, last_epoch: int, wait_ms: int) -> FetchResult:
+def fetch(node: NodeConnection, leader_epoch: int, offset: int, last_epoch: int, wait_ms: int) -> FetchResult:
     """Fetch records from ``offset`` on, after a record of ``last_epoch``. Raises WireError for another response."""
     partition = {
         "partition": 0, "current_leader_epoch": leader_epoch, "fetch_offset": offset, "last_fetched_epoch": last_epoch,
@@ -114,7 +102,7 @@ def fetch(node: QuorumNode, leader_epoch: int, offset: int, last_epoch: int, wai
     )
 
 
-def fetch_snapshot(node: QuorumNode, leader_epoch: int, snapshot_id: SnapshotId, position: int) -> SnapshotPart:
+def fetch_snapshot(node: NodeConnection, leader_epoch: int, snapshot_id: SnapshotId, position: int) -> SnapshotPart:
     """Fetch a part of a snapshot from byte ``position`` on. Raises WireError for another response."""
     partition = {
         "partition": 0, "current_leader_epoch": leader_epoch, "position": position,
@@ -137,7 +125,7 @@ def fetch_snapshot(node: QuorumNode, leader_epoch: int, snapshot_id: SnapshotId,
     )  # fmt: skip
 
 
-def describe_quorum(node: QuorumNode) -> QuorumLeader:
+def describe_quorum(node: NodeConnection) -> QuorumLeader:
     """The leader as a broker or controller knows it. Raises WireError for an error response."""
     response = node.ask(DESCRIBE_QUORUM, {"topics": [{"topic_name": TOPIC, "partitions": [{"partition_index": 0}]}]})
     if response["error_code"]:
@@ -153,7 +141,7 @@ def describe_quorum(node: QuorumNode) -> QuorumLeader:
     return QuorumLeader(content["leader_id"], content["leader_epoch"], addresses)
 
 
-def cluster_id(node: QuorumNode) -> str | None:
+def cluster_id(node: NodeConnection) -> str | None:
     """The id of the cluster. None if the node cannot name it."""
     if (version := node.version(DESCRIBE_CLUSTER)) is None or version < 1:
         return None

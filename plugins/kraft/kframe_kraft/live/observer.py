@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final
 
-from kframe_kafka_wire.connections.node import CONNECTION_ERRORS
+from kframe_kafka_wire.connections.node import CONNECTION_ERRORS, NodeConnection
 from kframe_kafka_wire.protocol.errors import PermanentFailure, WireError, error_of
 
 from kframe.plugin import ErrorCode, StoreError, counted
@@ -21,7 +21,6 @@ from kframe_kraft.live.calls import (
     Address,
     FetchResult,
     QuorumLeader,
-    QuorumNode,
     cluster_id,
     describe_quorum,
     fetch,
@@ -60,7 +59,7 @@ class QuorumObserver:
     def __init__(
         self,
         addresses: Sequence[Address],
-        connect: Callable[[Address], QuorumNode],
+        connect: Callable[[Address], NodeConnection],
         pause: Callable[[float], object] = time.sleep,
     ) -> None:
         """``connect`` raises one of CONNECTION_ERRORS, or PermanentFailure. ``pause`` waits between two attempts; if
@@ -73,7 +72,7 @@ class QuorumObserver:
         self._servers = list(addresses)
         self._connect = connect
         self._pause = pause
-        self._node: QuorumNode | None = None
+        self._node: NodeConnection | None = None
         self._address: Address | None = None
         self._next_server = 0
         self._is_described = self._is_reached = False
@@ -157,7 +156,7 @@ class QuorumObserver:
             log.commit(result.high_watermark)
         return result
 
-    def _download(self, node: QuorumNode, snapshot_id: SnapshotId) -> TemporaryContent | None:
+    def _download(self, node: NodeConnection, snapshot_id: SnapshotId) -> TemporaryContent | None:
         """The content of a snapshot, in parts. None if the leader changes or has deleted it."""
         content = TemporaryContent(snapshot_id.file_name)
         while True:
@@ -204,7 +203,7 @@ class QuorumObserver:
             self._address = leader.address
         return False
 
-    def _connected(self) -> QuorumNode:
+    def _connected(self) -> NodeConnection:
         """The connection to the known leader, else to the next bootstrap server."""
         if self._node is None:
             address = self._address or self._servers[self._next_server % len(self._servers)]
@@ -216,7 +215,7 @@ class QuorumObserver:
             self.cluster_id = self.cluster_id or cluster_id(self._node)
         return self._node
 
-    def _add_servers(self, leader: QuorumNode) -> None:
+    def _add_servers(self, leader: NodeConnection) -> None:
         """Add the controllers of DescribeQuorum to the servers to try. The client may not be authorized for it."""
         self._is_described = True
         if leader.version(DESCRIBE_QUORUM) is None:
@@ -226,7 +225,7 @@ class QuorumObserver:
                 if address not in self._servers and len(self._servers) < SERVERS_MAX:
                     self._servers.append(address)
 
-    def _connect_through_broker(self, broker: QuorumNode) -> QuorumNode:
+    def _connect_through_broker(self, broker: NodeConnection) -> NodeConnection:
         """A connection to the leader that a broker names: brokers do not serve the metadata log themselves."""
         where = _text(self._address)
         try:

@@ -15,7 +15,7 @@ from kframe_kraft.batches import BATCH_BYTES_MAX
 from kframe_kraft.disk import LogHistory, MetaProperties, QuorumState
 from kframe_kraft.disk.segments import read_segments
 from kframe_kraft.disk.temporary import TemporaryContent
-from kframe_kraft.live.calls import FETCH_BYTES, Address, QuorumNode
+from kframe_kraft.live.calls import FETCH_BYTES, Address
 from kframe_kraft.live.followed_log import RECORDS
 from kframe_kraft.live.observer import QuorumObserver
 from kframe_kraft.sources.paths import NodeSource
@@ -34,7 +34,7 @@ def open_observer(url: str, config: Mapping[str, str], pause: Callable[[float], 
     security = client_security(config)
     credentials = security.credentials()
 
-    def connect(address: Address) -> QuorumNode:
+    def connect(address: Address) -> NodeConnection:
         target = Target(*address, security.tls, credentials, CLIENT_ID)
         return NodeConnection(target, CONNECT_MS, reply_bytes_max=_REPLY_BYTES_MAX)
 

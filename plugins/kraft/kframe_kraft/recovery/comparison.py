@@ -28,8 +28,6 @@ STALE_TAIL: Final = "stale tail"
 DIVERGED: Final = "diverged"
 #: No offset is in both logs.
 NO_OVERLAP: Final = "no overlap"
-#: A file cannot be read to its end, so the replica is not compared.
-DAMAGED: Final = "damaged"
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,27 +77,25 @@ class WriteOutcomes:
     """The outcomes of ``k`` writes.
 
     ``code``: 0 for success, LOST, UNTRIED, or ZooKeeper's error. ``operation``: index of the refused operation within
-    its write. ``version`` and ``mzxid``: of the last operation if that was a setData (0 and -1 after a create).
+    its write. ``version``: that of the last operation if it was a setData (0 after a create).
     """
 
     code: Int32
     operation: Int32
     version: Int32
-    mzxid: Int64
 
     @staticmethod
     def unknown(count: int) -> WriteOutcomes:
         """``count`` outcomes. All are UNTRIED."""
-        ints = np.full(count, UNTRIED, np.int32), np.zeros(count, np.int32), np.zeros(count, np.int32)
-        return WriteOutcomes(*ints, np.full(count, -1, np.int64))
+        return WriteOutcomes(np.full(count, UNTRIED, np.int32), np.zeros(count, np.int32), np.zeros(count, np.int32))
 
     def take(self, chosen: NDArray[Any]) -> WriteOutcomes:
         """The outcomes of the writes numbered ``chosen``."""
-        return WriteOutcomes(self.code[chosen], self.operation[chosen], self.version[chosen], self.mzxid[chosen])
+        return WriteOutcomes(self.code[chosen], self.operation[chosen], self.version[chosen])
 
     def put(self, rows: NDArray[Any], other: WriteOutcomes) -> None:
         """Replace the outcomes of ``rows`` by ``other``."""
-        for name in ("code", "operation", "version", "mzxid"):
+        for name in ("code", "operation", "version"):
             getattr(self, name)[rows] = getattr(other, name)
 
 
@@ -147,13 +145,13 @@ class Sending:
         results = _results(reply, int(operations.sum()) + fenced, fenced=fenced)
         if results is None:
             return  # The fence was closed, so the request was sent without operations.
-        code, version, mzxid = results
+        code, version = results
         ends = np.cumsum(operations) + fenced
         refused = np.flatnonzero(code)
         if len(refused) == 0:
             outcomes.code[part] = 0
             if len(code):
-                outcomes.version[part], outcomes.mzxid[part] = version[ends - 1], mzxid[ends - 1]
+                outcomes.version[part] = version[ends - 1]
             return
         index = int(refused[0])
         refused_write = int(np.searchsorted(ends, index, side="right"))
@@ -166,13 +164,13 @@ def write_once(session: Session, guard: bytes, writes: Writes) -> WriteOutcomes:
     return Sending(session, guard, writes).finish()
 
 
-def _results(reply: MultiResponse, count: int, *, fenced: bool) -> tuple[Int32, Int32, Int64] | None:
-    """Codes, versions and mzxids of ``count`` operations. The code is 0 unless this operation was the refused one.
+def _results(reply: MultiResponse, count: int, *, fenced: bool) -> tuple[Int32, Int32] | None:
+    """Codes and versions of ``count`` operations. The code is 0 unless this operation was the refused one.
 
     None if the request was sent without operations (``MultiWrite``).
     """
-    code, version, mzxid = np.empty(count, np.int32), np.empty(count, np.int32), np.empty(count, np.int64)
-    results_read = split_results(reply.data, reply.start, code, version, mzxid)
+    code, version = np.empty(count, np.int32), np.empty(count, np.int32)
+    results_read = split_results(reply.data, reply.start, code, version)
     if results_read == 0 and count:
         return None
     if results_read != count:
@@ -184,7 +182,7 @@ def _results(reply: MultiResponse, count: int, *, fenced: bool) -> tuple[Int32, 
         if code[0] == BAD_VERSION:
             raise ControllerFenced("another controller has claimed the role")
         raise StoreError(f"the controller epoch cannot be checked: {error_name(int(code[0]))}")
-    return code, version, mzxid
+    return code, version
 
 
 def write_all(session: Session, guard: bytes, writes: Writes) -> tuple[WriteOutcomes, NDArray[np.bool_]]:

@@ -135,7 +135,6 @@ def split_results(
     Py_ssize_t start,          # IN
     int32_t[::1] code,         # OUT  (k,)  0, or ZooKeeper's error
     int32_t[::1] version,      # OUT  (k,)  version after a setData; 0 where there is none
-    int64_t[::1] mzxid,        # OUT  (k,)  its transaction; -1 where there is none
 ):
     """Locate the results of a multi of ``k`` operations. Return their number, or -1 if the response is malformed."""
     cdef Py_ssize_t count = 0, length = 0, count_max = code.shape[0]
@@ -154,9 +153,7 @@ def split_results(
                 count = -1
                 break
             code[count] = version[count] = 0
-            mzxid[count] = -1
             if operation == SET_DATA and text.end - text.offset >= STAT_BYTES:
-                mzxid[count] = int64_at(text.data + text.offset + 8)
                 version[count] = int32_at(text.data + text.offset + 32)
                 text.offset += STAT_BYTES
             elif operation == ERROR and text.end - text.offset >= 4:

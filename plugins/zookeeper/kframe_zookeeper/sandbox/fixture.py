@@ -8,15 +8,14 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from operator import methodcaller
 from pathlib import PurePosixPath
-from typing import Any, TypeAlias, TypeVar
+from typing import Any
 
 import numpy as np
-from kazoo.client import KazooClient
+from kazoo.client import KazooClient, TransactionRequest
 from kazoo.protocol.states import Callback
 
 from kframe.plugin.cluster import (
@@ -32,7 +31,6 @@ from kframe.plugin.cluster import (
 from kframe.testing.waiting import PATIENCE_S, wait_until
 from kframe_zookeeper.loading.settings import MIN_INSYNC, UNCLEAN
 from kframe_zookeeper.role.connection import Connection
-from kframe_zookeeper.sandbox.sessions import commit
 from kframe_zookeeper.session.client import make_client
 from kframe_zookeeper.session.settings import ConnectSettings, settings_of_url
 from kframe_zookeeper.store.store import ZooKeeperStore
@@ -43,6 +41,8 @@ from kframe_zookeeper.znodes.lists import encode_log_dir_event, encode_partition
 from kframe_zookeeper.znodes.topics import decode_state, encode_state, encode_topics
 
 _numbers = itertools.count()
+#: Operations in one transaction.
+_TOGETHER = 500
 #: How long a client that ends a session tries to connect before another one does.
 _CONNECT_S = 10.0
 
@@ -246,24 +246,6 @@ class ZooKeeperFixture:
         self._synchronize()
 
 
-Fixture = TypeVar("Fixture", bound=ZooKeeperFixture)
-FixtureFactory: TypeAlias = Callable[..., ZooKeeperFixture]
-
-
-@contextmanager
-def fixture_factory(settings: ConnectSettings, kind: type[Fixture]) -> Iterator[Callable[..., Fixture]]:
-    """A function from a cluster, and from settings that replace those given here, to a fixture.
-
-    The fixtures are closed after the block.
-    """
-    with ExitStack() as stack:
-
-        def make(cluster: ClusterState, **overrides: Any) -> Fixture:
-            return stack.enter_context(closing(kind(replace(settings, **overrides), cluster)))
-
-        yield make
-
-
 class _TemporaryFixture(ZooKeeperFixture):
     """Deletes its chroot when it is closed."""
 
@@ -273,6 +255,17 @@ class _TemporaryFixture(ZooKeeperFixture):
             store.close()
         self.operator.delete("/", recursive=True)
         super().close()
+
+
+def commit(client: KazooClient, operations: Sequence[Callable[[TransactionRequest], object]]) -> None:
+    """Add operations to transactions of some hundred each, and commit these. Raises the first error."""
+    for first in range(0, len(operations), _TOGETHER):
+        transaction = client.transaction()
+        for operation in operations[first : first + _TOGETHER]:
+            operation(transaction)
+        for result in transaction.commit():
+            if isinstance(result, Exception):
+                raise result
 
 
 def _seed(client: KazooClient, cluster: ClusterState) -> None:

@@ -9,7 +9,6 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Final
@@ -57,7 +56,7 @@ from kframe_zookeeper.store.topics import TOPIC_HANDLERS, TopicCalls
 from kframe_zookeeper.store.worker import Worker
 from kframe_zookeeper.znodes import paths
 from kframe_zookeeper.znodes.acls import acl_of
-from kframe_zookeeper.znodes.cluster import decode_controller_epoch, encode_features
+from kframe_zookeeper.znodes.cluster import NO_FEATURES, decode_controller_epoch
 
 _log = logging.getLogger("kframe.zookeeper")
 
@@ -80,7 +79,7 @@ class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls):
         self._creates = creates
         self._notify: Notify = _ignore
         self._changing = threading.Lock()
-        self._on_brokers_loaded: BrokersLoaded = _ignore_registrations
+        self._on_brokers_loaded: BrokersLoaded = _ignore
         self._cluster_checked = True
         """Whether the chroot is known to hold a cluster."""
 
@@ -155,7 +154,7 @@ class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls):
         if writes:
             connection.write(writes, NO_NODE)
         if feature is None:
-            connection.write([[connection.create(paths.FEATURE, encode_features({}))]])
+            connection.write([[connection.create(paths.FEATURE, NO_FEATURES)]])
 
     def _load(self, request: Load) -> ClusterState:
         """Read the cluster and arm the watches. Malformed znodes are left out; see ``quarantined``."""
@@ -310,9 +309,5 @@ def open_store(url: str) -> ZooKeeperStore:
     return ZooKeeperStore(settings_of_url(url))
 
 
-def _ignore(_event: object) -> None:
-    """The callback while the store is closed."""
-
-
-def _ignore_registrations(registrations: Sequence[Registration]) -> None:
-    """The default callback for registered brokers."""
+def _ignore(_: object) -> None:
+    """The default callback, and that of a closed store."""

@@ -5,7 +5,6 @@ The reference is ``docs/reference/controller/zookeeper.md``, sections 3.1, 3.2, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Final
 
@@ -17,12 +16,11 @@ from kframe.plugin.settings import short_repr
 from kframe.plugin.znodes import (
     CLUSTER_ID_DECODER,
     CONTROLLER_DECODER,
-    ClusterIdZnode,
     ControllerZnode,
     SchemaVersion,
     number_of,
 )
-from kframe_zookeeper.znodes.paths import CLUSTER_ID, CONTROLLER, CONTROLLER_EPOCH, FEATURE, PRODUCER_IDS
+from kframe_zookeeper.znodes.paths import CLUSTER_ID, CONTROLLER, CONTROLLER_EPOCH, PRODUCER_IDS
 from kframe_zookeeper.znodes.strict import decode_znode, encode_znode
 
 #: Written by Kafka 3.4 and later.
@@ -31,15 +29,13 @@ CONTROLLER_VERSION: Final = 2
 NO_KRAFT_EPOCH: Final = -1
 #: A KRaft controller writes its epoch; any other writes -1 or nothing (3.9 ``KafkaZkClient``, ``kraftEpoch``).
 _KRAFT_EPOCH_MIN: Final = 1
-#: Written by Kafka with inter-broker protocol 3.3 or later.
-FEATURE_VERSION: Final = 2
-FEATURES_ENABLED: Final = 1
+#: ``/feature`` without finalized features, as Kafka writes it with inter-broker protocol 3.3 or later.
+NO_FEATURES: Final = b'{"features":{},"version":2,"status":1}'
 _INT64_MAX: Final = 2**63 - 1
 #: Bytes of the longest valid number, including a sign.
 _NUMBER_BYTES: Final = 20
 
 Int64Text = Annotated[str, msgspec.Meta(pattern=r"^(0|[1-9][0-9]{0,18})\Z")]
-Level = Annotated[int, msgspec.Meta(ge=0, le=2**15 - 1)]
 
 
 class _ProducerIdsZnode(msgspec.Struct):
@@ -49,14 +45,7 @@ class _ProducerIdsZnode(msgspec.Struct):
     block_end: Int64Text
 
 
-class _FeatureZnode(msgspec.Struct, kw_only=True):
-    features: dict[str, dict[str, Level]] = {}
-    version: Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
-    status: Annotated[int, msgspec.Meta(ge=0, le=1)]
-
-
 _PRODUCER_IDS: Final = msgspec.json.Decoder(_ProducerIdsZnode)
-_FEATURE: Final = msgspec.json.Decoder(_FeatureZnode)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +98,6 @@ def decode_cluster_id(raw: bytes | None) -> str:
     return decode_znode(CLUSTER_ID_DECODER, raw, CLUSTER_ID)[0].id
 
 
-def encode_cluster_id(cluster_id: str) -> bytes:
-    """The record of a cluster id. Its version is a string."""
-    return encode_znode(ClusterIdZnode(version="1", id=cluster_id))
-
-
 def decode_producer_ids(raw: bytes | None) -> ProducerIdBlock | None:
     """The last allocated block; None before the first allocation. Raises ZnodeError."""
     if not raw:
@@ -128,23 +112,6 @@ def decode_producer_ids(raw: bytes | None) -> ProducerIdBlock | None:
 def encode_producer_ids(block: ProducerIdBlock) -> bytes:
     """The record of a block."""
     return encode_znode(_ProducerIdsZnode(1, block.broker_id, str(block.first), str(block.last)))
-
-
-def decode_features(raw: bytes | None) -> Mapping[str, int]:
-    """The maximum level of each finalized feature; empty while features are disabled. Raises ZnodeError."""
-    record, _ = decode_znode(_FEATURE, raw, FEATURE)
-    if record.status != FEATURES_ENABLED:
-        return {}
-    for name, levels in record.features.items():
-        if "max_version_level" not in levels:
-            raise ZnodeError(f"{FEATURE} field features.{short_repr(name)}", "no max_version_level", "one")
-    return {name: levels["max_version_level"] for name, levels in record.features.items()}
-
-
-def encode_features(levels: Mapping[str, int]) -> bytes:
-    """Finalized features, with the status enabled."""
-    features = {name: {"max_version_level": level} for name, level in levels.items()}
-    return encode_znode(_FeatureZnode(features=features, version=FEATURE_VERSION, status=FEATURES_ENABLED))
 
 
 def _number(raw: bytes, path: str) -> int:

@@ -79,7 +79,6 @@ SECURED: Final = (
     FEATURE,
 )
 
-_STATE: Final = re.compile(r"/brokers/topics/([^/]+)/partitions/(0|[1-9][0-9]{0,9})/state")
 _SEQUENCE: Final = re.compile(r"-?[0-9]{10}")
 
 
@@ -111,12 +110,6 @@ def partition_path(topic: str, partition: int) -> str:
 def state_path(topic: str, partition: int) -> str:
     """A partition's leadership state."""
     return f"{TOPICS}/{topic}/partitions/{partition}/state"
-
-
-def topic_partition_of(path: str) -> tuple[str, int] | None:
-    """The topic and partition of a state's path. None for any other path."""
-    match = _STATE.fullmatch(path)
-    return None if match is None else (match[1], int(match[2]))
 
 
 def config_path(kind: str, name: str) -> str:

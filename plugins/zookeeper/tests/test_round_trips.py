@@ -1,11 +1,9 @@
-"""Decoders accept any bytes or raise ZnodeError. Accepted records survive a round trip."""
+"""Mutated records that decoders accept survive a round trip, and take the quick check only if they are valid."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 import pytest
@@ -17,7 +15,7 @@ from kframe_zookeeper.znodes.topics import decode_state, decode_topic, encode_st
 
 from kframe.errors import ZnodeError
 from kframe.snapshot.znodes import TOPIC_DECODER
-from verification.zookeeper.fuzz.znodes import DECODERS, PIECES
+from verification.zookeeper.fuzz.znodes import PIECES
 
 VECTORS: Final = [
     line.split("\t", 1)[1].encode()
@@ -35,13 +33,6 @@ def mutated(draw: st.DrawFn) -> bytes:
         piece = draw(st.sampled_from(PIECES) | st.just(raw[begin:end] * 2) | st.binary(max_size=4))
         raw = raw[:begin] + piece + raw[end:]
     return raw
-
-
-@pytest.mark.parametrize("decode", DECODERS.values(), ids=DECODERS)
-@given(raw=mutated() | st.binary(max_size=60))
-def test_decoders_raise_znode_errors_only(decode: Callable[[bytes], Any], raw: bytes) -> None:
-    with suppress(ZnodeError):
-        decode(raw)
 
 
 @given(raw=mutated())

@@ -1,4 +1,4 @@
-"""Sessions of test clients: open, observed by their connection states, used for bulk writes, and ended early."""
+"""Sessions of test clients: open, observed by their connection states, and ended early; and fixtures of tests."""
 
 from __future__ import annotations
 
@@ -6,23 +6,24 @@ import gzip
 import itertools
 import json
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
 from operator import methodcaller
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias, TypeVar
 
-from kazoo.client import KazooClient, TransactionRequest
+from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
-
-from kframe.testing.waiting import PATIENCE_S
+from kframe_zookeeper.sandbox.fixture import ZooKeeperFixture, commit
 from kframe_zookeeper.session.client import make_client
 from kframe_zookeeper.session.settings import ConnectSettings, settings_of_url
 
+from kframe.plugin.cluster import ClusterState
+from kframe.testing.waiting import PATIENCE_S
+
 #: Session timeout of observing clients, long enough for a busy machine.
 SESSION_S: Final = 60.0
-#: Operations in one transaction.
-_TOGETHER: Final = 500
 _NUMBERS: Final = itertools.count()
 _SECRET: Final = 0xB3415C00
 _MULTIPLIER, _MASK = 0x5DEECE66D, 2**48 - 1
@@ -79,17 +80,6 @@ def session(address: str, **options: Any) -> Iterator[KazooClient]:
         client.close()
 
 
-def commit(client: KazooClient, operations: Sequence[Callable[[TransactionRequest], object]]) -> None:
-    """Add operations to transactions of some hundred each, and commit these. Raises the first error."""
-    for first in range(0, len(operations), _TOGETHER):
-        transaction = client.transaction()
-        for operation in operations[first : first + _TOGETHER]:
-            operation(transaction)
-        for result in transaction.commit():
-            if isinstance(result, Exception):
-                raise result
-
-
 def password_of(session_id: int) -> bytes:
     """The password of a session at a ZooKeeper 3.8 server (``ZooKeeperServer.generatePasswd``).
 
@@ -137,3 +127,21 @@ def load_dump(hosts: str, path: Path) -> None:
         client.ensure_path(f"/{chroot}")
     with session(hosts) as client:
         commit(client, operations)
+
+
+Fixture = TypeVar("Fixture", bound=ZooKeeperFixture)
+FixtureFactory: TypeAlias = Callable[..., ZooKeeperFixture]
+
+
+@contextmanager
+def fixture_factory(settings: ConnectSettings, kind: type[Fixture]) -> Iterator[Callable[..., Fixture]]:
+    """A function from a cluster, and from settings that replace those given here, to a fixture.
+
+    The fixtures are closed after the block.
+    """
+    with ExitStack() as stack:
+
+        def make(cluster: ClusterState, **overrides: Any) -> Fixture:
+            return stack.enter_context(closing(kind(replace(settings, **overrides), cluster)))
+
+        yield make
