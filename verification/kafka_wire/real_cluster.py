@@ -16,7 +16,7 @@ from kazoo.exceptions import NoNodeError
 from kframe_zookeeper.sandbox.sessions import SESSION_S
 
 from kframe.testing.waiting import until
-from verification.kafka_wire.clusters import metadata
+from verification.kafka_wire.broker_metadata import metadata
 from verification.kafka_wire.instances import InstanceProcess
 from verification.zookeeper.kafka import Cluster
 

@@ -66,18 +66,6 @@ def send_frame(length: int, content: bytes) -> Action:
     return lambda connection, _reply: connection.sendall(struct.pack(">i", length) + content)
 
 
-def delay_next_response(broker: FakeBroker) -> threading.Event:
-    """Delay the next response of a broker until the event is set."""
-    release = threading.Event()
-
-    def hold(connection: socket.socket, reply: bytes) -> None:
-        release.wait(30)
-        respond(connection, reply)
-
-    broker.script.append(hold)
-    return release
-
-
 def settings(**overrides: str) -> dict[str, str]:
     """Settings of a controller by Kafka's keys, with underscores for dots."""
     defaults = {"broker.id": str(CONTROLLER_ID), "listeners": "PLAINTEXT://127.0.0.1:9999", "broker.rack": "r1"}
@@ -243,16 +231,6 @@ def encode_reply(received: Received, top_level_error: int, errors: dict[tuple[st
     ]
     fields = {"error_code": top_level_error, "partition_errors": partitions, "topics": topics}
     return encode_response(received.api_key, received.api_version, received.correlation_id, fields)[4:]
-
-
-def settings_response(values: Mapping[str, str], code: int = 0) -> Mapping[str, Any]:
-    """The response to DescribeConfigs with these static settings of a broker. A ``code`` other than 0 refuses it."""
-    source = {"config_source": 4, "source": 4}
-    configs = [
-        {"name": key, "value": value, **source, "synonyms": [{"name": key, "value": value, **source}]}
-        for key, value in values.items()
-    ]
-    return {"results": [{"error_code": code, "resource_type": 4, "resource_name": "1", "configs": configs}]}
 
 
 def _partitions(received: Received) -> list[tuple[str, tuple[int, dict[str, Any]]]]:

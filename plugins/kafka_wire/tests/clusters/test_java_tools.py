@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -72,24 +71,3 @@ def test_scram_users_are_created(served: Served, tools: Tools) -> None:
     credential = scram_lookup(store)("SCRAM-SHA-256", "carol")
     assert credential is not None
     assert credential == make_credential("SCRAM-SHA-256", "pencil", credential.salt, 8192)
-
-
-def test_leaders_are_elected(tools: Tools) -> None:
-    output = tools.run("kafka-leader-election", "--election-type", "preferred", "--topic", "old", "--partition", "1")
-    assert "Successfully completed leader election (PREFERRED) for partitions old-1" in output
-    output = tools.run("kafka-leader-election", "--election-type", "preferred", "--topic", "old", "--partition", "0")
-    assert "Valid replica already elected for partitions old-0" in output
-    tools.run("kafka-leader-election", "--election-type", "preferred", "--all-topic-partitions")
-
-
-def test_partitions_are_reassigned_listed_and_cancelled(tools: Tools) -> None:
-    plan = tools.folder / "plan.json"
-    moves = [{"topic": "old", "partition": 0, "replicas": [2, 3]}]
-    plan.write_text(json.dumps({"version": 1, "partitions": moves}))
-    output = tools.run("kafka-reassign-partitions", "--execute", "--reassignment-json-file", str(plan))
-    assert "Successfully started partition reassignment for old-0" in output
-    assert "old-0: replicas: 2,3,1. adding: 3. removing: 1." in tools.run("kafka-reassign-partitions", "--list")
-    # The tool clears throttles broker by broker, but here the controller acts for all brokers and is none.
-    cancel = ("--cancel", "--preserve-throttles", "--reassignment-json-file", str(plan))
-    assert "Successfully cancelled partition reassignment for: old-0" in tools.run("kafka-reassign-partitions", *cancel)
-    assert "No partition reassignments found" in tools.run("kafka-reassign-partitions", "--list")

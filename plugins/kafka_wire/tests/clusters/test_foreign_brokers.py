@@ -15,7 +15,7 @@ from kframe_zookeeper import paths
 from kframe_zookeeper.sandbox.sessions import session
 
 from kframe.testing.waiting import until
-from verification.kafka_wire.clusters import metadata
+from verification.kafka_wire.broker_metadata import metadata
 from verification.kafka_wire.instances import InstanceProcess
 from verification.zookeeper.java import JVM
 from verification.zookeeper.kafka import VERSION, KafkaProcess, jars, mapped

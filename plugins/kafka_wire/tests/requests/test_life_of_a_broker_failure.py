@@ -25,7 +25,7 @@ from kframe.runtime.loop import ControllerLoop
 from kframe.testing.clusters import PartitionSpec, cluster_of
 from kframe.testing.waiting import until
 
-ROOT: Final = Path(__file__).parents[3]
+ROOT: Final = Path(__file__).parents[4]
 PAGE: Final = ROOT / "docs" / "explanation" / "life-of-a-broker-failure.md"
 ROW: Final = re.compile(r"^\| (\d+) \| `([\w.]+)` \| `([\w./]+)` \| (.+\.) \|$", re.MULTILINE)
 #: Functions at which the call stack is recorded. Sending on a socket is another such point.
