@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import socket
+import struct
 import threading
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kframe_kafka_wire.requests.transport import WireTransport
-from kframe_kafka_wire.sandbox.fake_broker import APIS, FakeBroker, respond
+from kframe_kafka_wire.sandbox.fake_broker import APIS, Action, FakeBroker, respond
 
 from kframe.plugin.cluster import Registration
 from kframe.plugin.transport import Event
@@ -76,6 +77,11 @@ class FakeCluster:
     def await_idle(self) -> None:
         """Wait until every request has a response."""
         assert until(lambda: all(channel.idle for channel in self.transport.channels.values()))
+
+
+def send_frame(length: int, content: bytes) -> Action:
+    """An action that sends these bytes."""
+    return lambda connection, _reply: connection.sendall(struct.pack(">i", length) + content)
 
 
 def delay_next_response(broker: FakeBroker) -> threading.Event:

@@ -61,11 +61,6 @@ def closed(connection: socket.socket, _reply: bytes) -> None:
     connection.shutdown(socket.SHUT_RDWR)
 
 
-def send_frame(length: int, content: bytes) -> Action:
-    """An action that sends these bytes."""
-    return lambda connection, _reply: connection.sendall(struct.pack(">i", length) + content)
-
-
 def settings(**overrides: str) -> dict[str, str]:
     """Settings of a controller by Kafka's keys, with underscores for dots."""
     defaults = {"broker.id": str(CONTROLLER_ID), "listeners": "PLAINTEXT://127.0.0.1:9999", "broker.rack": "r1"}
