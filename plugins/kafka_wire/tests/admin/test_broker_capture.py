@@ -38,22 +38,13 @@ class Broker:
     """Broker 1, controller of a cluster with the partitions ``orders-0`` and ``orders-1``."""
 
     def __init__(self, fake: FakeBroker, mode: Mode) -> None:
-        versions, features = mode
         self.fake = fake
+        fake.versions, fake.features = dict(mode[0]), dict(mode[1])
         self.partition: Mapping[str, Any] = HEALTHY
         self.readings = 0
         self.changes = 0
         """Readings of partitions whose leader epoch is another than in the reading before."""
         fake.responses = {
-            VERSIONS: {
-                "api_keys": [
-                    {"api_key": key, "min_version": 0, "max_version": newest} for key, newest in versions.items()
-                ],
-                "finalized_features": [
-                    {"name": name, "max_version_level": level, "min_version_level": level}
-                    for name, level in features.items()
-                ],
-            },
             REASSIGNMENTS: {"topics": []},
             CLUSTER: {
                 "cluster_id": "c", "controller_id": 1,
@@ -138,7 +129,10 @@ def test_controller_that_marks_itself_is_no_broker(
     broker = make()
     broker.partition = {**HEALTHY, "leader_id": 2, "replica_nodes": [2], "isr_nodes": [2]}
     assert "1 is controller and has no replica: taken as a broker" in "".join(capture(broker).assumptions)
-    broker.fake.responses[VERSIONS] = {**broker.fake.responses[VERSIONS], "is_controller_only": True}
+    broker.fake.responses[VERSIONS] = {
+        "api_keys": [{"api_key": key, "max_version": newest} for key, newest in ZOOKEEPER[0].items()],
+        "is_controller_only": True,
+    }
     snapshot = capture(broker)
     assert (snapshot.controllers, snapshot.controller_id) == ((1,), 1)
     assert [facts.broker_id for facts in snapshot.brokers] == [2]
