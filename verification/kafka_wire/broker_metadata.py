@@ -23,9 +23,9 @@ def metadata(address: str) -> Mapping[str, Any]:
         return client.ask(3, 9, topics=None, allow_auto_topic_creation=False)
 
 
-def metadata_of(broker: KafkaProcess) -> tuple[int, list[int], dict[str, PartitionMetadata]]:
-    """The controller, brokers and partitions in a broker's metadata."""
-    response = metadata(broker.address)
+def metadata_of(address: str) -> tuple[int, list[int], dict[str, PartitionMetadata]]:
+    """The controller, brokers and partitions in a node's metadata."""
+    response = metadata(address)
     known = {
         f"{topic['name']}-{partition['partition_index']}": (
             partition["leader_id"], partition["isr_nodes"], partition["replica_nodes"],
@@ -55,7 +55,7 @@ def await_metadata(
     def is_current() -> bool:
         try:
             for node in alive:
-                controller_id, brokers_known, states = metadata_of(node)
+                controller_id, brokers_known, states = metadata_of(node.address)
                 ours = {name: state for name, state in states.items() if name.rpartition("-")[0] in topics}
                 if (controller_id, brokers_known, ours) != (CONTROLLER_ID, sorted([*brokers, CONTROLLER_ID]), known):
                     return False

@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterator, Mapping, Sized
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 import pytest
 
 from kframe.testing.waiting import PATIENCE_S, until
 from verification.kafka_wire.broker_metadata import await_metadata, create, metadata, metadata_of
 from verification.kafka_wire.client import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS, Client, change_topics
-from verification.kafka_wire.clients import AnyClient, JavaClient, Librdkafka
+from verification.kafka_wire.clients import JavaClient, Librdkafka
 from verification.kafka_wire.kafka_python import KafkaPython
 from verification.kafka_wire.messages import NEVER_WHOLE, WAYS, answers, malformed_frames
 from verification.kafka_wire.real_cluster import (
@@ -40,6 +40,7 @@ from verification.support.sampling import every_nth
 from verification.zookeeper.servers import ServerHandle
 from verification.zookeeper.tools import ToolProcess
 
+AnyClient: TypeAlias = JavaClient | Librdkafka | KafkaPython
 #: Client libraries, and the module that each needs.
 MAKES: Final[Mapping[str, tuple[Callable[[Path, str], AnyClient], str]]] = {
     "java": (JavaClient, "kazoo"), "librdkafka": (Librdkafka, "confluent_kafka"), "kafka-python": (KafkaPython, "kafka")
@@ -100,7 +101,7 @@ class TestOnBrokers:
         assert until(lambda: not cluster.assignment("gone"))
         brokers = cluster.kafka.brokers.values()
         partitions = ["t-0", "t-1", "t-2", "t-3"]
-        assert until(lambda: all(sorted(metadata_of(broker)[2]) == partitions for broker in brokers))
+        assert until(lambda: all(sorted(metadata_of(broker.address)[2]) == partitions for broker in brokers))
         assert until(lambda: not any(list((broker.folder / "data").glob("gone-?")) for broker in brokers))
         new = set(cluster.kafka.complaints()) - before
         assert [complaint for complaint in new if complaint.log == "state-change"] == []
@@ -112,7 +113,7 @@ class TestOnBrokers:
 
         def counts(topic: str) -> list[int]:
             """The number of partitions of a topic with a leader, by broker."""
-            shown = [metadata_of(broker)[2].items() for broker in brokers]
+            shown = [metadata_of(broker.address)[2].items() for broker in brokers]
             return [sum(name.rpartition("-")[0] == topic and state[0] >= 0 for name, state in known) for known in shown]
 
         with Client(cluster.kframe.address, patience_s=PATIENCE_S) as client:
