@@ -85,7 +85,7 @@ class Client:
 
 
 def change_topics(
-    client: Client, api_key: int, version: int, counts: Mapping[str, int], **fields: Any
+    client: Client, api_key: int, version: int, counts: Mapping[str, int], timeout_ms: int = 30_000, **fields: Any
 ) -> tuple[list[int], int]:
     """Create, delete or grow topics with these partition counts. Return error codes and the throttle time in ms."""
     results = {CREATE_TOPICS: "topics", DELETE_TOPICS: "responses", CREATE_PARTITIONS: "results"}[api_key]
@@ -94,5 +94,5 @@ def change_topics(
         {"name": name, "num_partitions": count, "replication_factor": 1, "count": count, "assignments": assignments}
         for name, count in counts.items()
     ]
-    body = client.ask(api_key, version, topics=topics, topic_names=list(counts), timeout=30_000, **fields)
+    body = client.ask(api_key, version, topics=topics, topic_names=list(counts), timeout=timeout_ms, **fields)
     return [result["error_code"] for result in body[results]], body["throttle_time"]

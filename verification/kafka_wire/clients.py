@@ -1,6 +1,10 @@
-"""Three client libraries with the same interface: Kafka's Java client, librdkafka and kafka-python.
+"""Kafka's Java client and librdkafka, with the same methods as kafka-python in ``kafka_python``.
 
 Constructors raise ImportError if a library is not installed. Errors of the broker raise the library's own exceptions.
+``produce`` waits until all in-sync replicas have the values. ``transact`` aborts a transaction, then commits another.
+``consume`` returns the next committed values for a member of a group, fewer after a timeout. Each record counts once: a
+member that joins its group again before it has committed reads some records twice. ``reassigns`` is false for
+librdkafka, which has no reassignments.
 """
 
 from __future__ import annotations
@@ -11,7 +15,7 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 from itertools import count as numbers
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from kframe.testing.waiting import PATIENCE_S, until
 from verification.zookeeper.kafka import KafkaClients
@@ -22,55 +26,6 @@ GROUP: Final = {"auto.offset.reset": "earliest", "isolation.level": "read_commit
 Partitions = Mapping[int, tuple[int, list[int], list[int]]]
 #: Partition and offset.
 RecordPosition = tuple[int, int]
-
-
-class AnyClient(Protocol):
-    """Common operations of clients."""
-
-    #: Whether reassignments are supported; librdkafka has none.
-    reassigns: bool
-
-    def create(self, topic: str, partitions: int, factor: int) -> None:
-        """Create a topic whose replicas the controller assigns."""
-
-    def describe(self) -> Mapping[str, Partitions]:
-        """Describe all topics."""
-
-    def produce(self, topic: str, values: Sequence[str]) -> None:
-        """Produce idempotently. Wait until all in-sync replicas have the values."""
-
-    def transact(self, transactional_id: str, topic: str, values: Sequence[str], aborted: Sequence[str]) -> None:
-        """Abort a transaction, then commit another."""
-
-    def consume(self, group: str, topic: str, count: int) -> list[str]:
-        """The next ``count`` committed values for a member of a group. Fewer after a timeout.
-
-        Each record counts once. A member that joins its group again before it has committed reads some records twice.
-        """
-
-    def grow(self, topic: str, partitions: int) -> None:
-        """Add partitions to a topic."""
-
-    def reassign(self, topic: str, partition: int, replicas: Sequence[int]) -> None:
-        """Start the reassignment of a partition."""
-
-    def reassignments(self) -> bool:
-        """Whether any partition has a reassignment."""
-
-    def elect(self, topic: str, partition: int) -> None:
-        """Elect the preferred leader."""
-
-    def configure(self, topic: str, key: str, value: str) -> None:
-        """Change a setting of a topic."""
-
-    def configs(self, topic: str) -> Mapping[str, str]:
-        """The settings of a topic, at least those that differ from defaults."""
-
-    def delete(self, topic: str) -> None:
-        """Delete a topic."""
-
-    def close(self) -> None:
-        """Close the client."""
 
 
 class JavaClient:

@@ -118,6 +118,12 @@ class ProducerLoad(Process):
         failed = [int(line.partition(",")[0]) for line in (self.folder / "failed.csv").read_text().splitlines()]
         return compare_records(self._records("acknowledged"), self._records("consumed"), np.array(failed, np.int64))
 
+    def violations(self) -> list[str]:
+        """Stop producing and consume all records. What is not as acknowledged, if anything."""
+        count, records = self.finish(), self.report()
+        good = records.good and not count.failed and records.acknowledged == count.acknowledged
+        return [] if good else [f"{count}, {records}"]
+
     def close(self) -> None:
         """End the JVM."""
         self.kill()

@@ -6,7 +6,7 @@ import json
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Self
@@ -15,7 +15,7 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
 from kframe.testing.waiting import until
-from verification.kafka_wire.clusters import metadata
+from verification.kafka_wire.broker_metadata import metadata_of
 from verification.kafka_wire.instances import InstanceProcess
 from verification.zookeeper.kafka import Cluster
 from verification.zookeeper.sessions import SESSION_S
@@ -119,13 +119,9 @@ class RealCluster(KframeCluster):
         """Bootstrap servers: kframe and all brokers."""
         return ",".join(self.nodes)
 
-    def await_metadata(self, enough: Callable[[Mapping[str, Any]], bool]) -> None:
-        """Wait until each node's response to Metadata satisfies a condition."""
-        assert until(lambda: all(enough(metadata(node)) for node in self.nodes))
-
     def await_nodes(self) -> None:
         """Wait until each node knows all nodes."""
-        self.await_metadata(lambda response: len(response["brokers"]) == len(self.nodes))
+        assert until(lambda: all(len(metadata_of(node)[1]) == len(self.nodes) for node in self.nodes))
 
 
 class Sampler:
@@ -162,13 +158,5 @@ class Sampler:
 
 def partitions(address: str) -> list[tuple[str, int, bool]]:
     """All partitions in a node's metadata: name, and leader (-1 for none). Also whether all replicas are in sync."""
-    response = metadata(address)
-    return [
-        (
-            f"{topic['name']}-{partition['partition_index']}",
-            -1 if partition["error_code"] else partition["leader_id"],
-            len(partition["isr_nodes"]) == len(partition["replica_nodes"]),
-        )
-        for topic in response["topics"]
-        for partition in topic["partitions"]
-    ]
+    _, _, known = metadata_of(address)
+    return [(name, leader, len(isr) == len(replicas)) for name, (leader, isr, replicas) in known.items()]

@@ -15,7 +15,7 @@ from kframe_kafka_wire.admin.client import open_admin
 from kframe.plugin import ErrorCode
 from kframe.plugin.cluster import Targets
 from kframe.testing.waiting import until
-from verification.kafka_wire.clusters import create, metadata
+from verification.kafka_wire.broker_metadata import create, metadata
 from verification.kafka_wire.kafka_python import KafkaPython
 from verification.kafka_wire.real_cluster import RealCluster
 from verification.zookeeper.kafka import KafkaProcess

@@ -16,7 +16,6 @@ from kframe.plugin.cluster import Endpoint, Registration
 from kframe.plugin.store import Claim
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
 from verification.kafka_wire.client import Client
-from verification.zookeeper.servers import free_ports
 
 CONTROLLER_ID = 1000
 PLAIN = {"listeners": "PLAINTEXT://127.0.0.1:0", "broker.id": str(CONTROLLER_ID)}
@@ -134,14 +133,6 @@ def user_record(mechanism: str, password: str, iterations: int = 4096) -> str:
     """The record of a user as kafka-configs writes it."""
     credential = credential_text(make_credential(mechanism, password, b"some-salt", iterations))
     return config_record(**{mechanism: credential})
-
-
-def shared_address(topics: Mapping[str, Sequence[PartitionSpec]]) -> Served:
-    """Brokers 1 to 3 whose addresses are that of the controller, so that it answers all requests of a client."""
-    (port,) = free_ports(1)
-    endpoint = (Endpoint("PLAINTEXT", "127.0.0.1", port),)
-    brokers = [Registration(broker_id, 100 * broker_id, endpoint) for broker_id in (1, 2, 3)]
-    return Served(topics, brokers, {"listeners": f"PLAINTEXT://127.0.0.1:{port}"})
 
 
 def sample_cluster() -> Served:

@@ -19,7 +19,7 @@ from kframe_kraft.sources.detection import LOG_DIRECTORY
 
 from kframe.plugin.kraft import uuid_text
 from kframe.testing.waiting import until, wait_until
-from verification.kafka_wire.clusters import metadata
+from verification.kafka_wire.broker_metadata import metadata
 from verification.kraft.kafka_tools import KafkaTools, node_jars
 from verification.zookeeper.java import JVM, missing, sharing
 from verification.zookeeper.process import Process

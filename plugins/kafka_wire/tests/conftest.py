@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from kframe_kafka_wire.requests.transport import WireTransport
 from kframe_kafka_wire.sandbox.fake_broker import FakeBroker, settings
-from kframe_kafka_wire.sandbox.fake_cluster import FakeCluster
 
 from verification.kafka_wire.client import Client
+from verification.kafka_wire.fake_cluster import FakeCluster
 from verification.kafka_wire.served import Served, sample_cluster
 from verification.kafka_wire.tools import jars
 from verification.support.properties import load_profile

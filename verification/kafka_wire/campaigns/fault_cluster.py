@@ -158,18 +158,16 @@ class FaultRun:
             during = load.count().acknowledged - before
         recovered_s = self._await_recovered()
         load.await_more(_RECORDS)
-        count, records = load.finish(), load.report()
         violations = [
             *self.violations,
+            *load.violations(),
             *map(str, self.replication.decreased_epochs()),
             *map(str, self._shared_epochs()),
         ]
-        if not records.good or count.failed or records.acknowledged != count.acknowledged:
-            violations.append(f"{count}, {records}")
         violations += [f"instance {instance.number} has ended" for instance in self.instances if instance.pid is None]
         epochs = self.controller_epoch - epoch
         return FaultReport(
-            self._fault.name, self.effect, epochs, count.acknowledged, during, recovered_s, violations
+            self._fault.name, self.effect, epochs, load.count().acknowledged, during, recovered_s, violations
         )  # fmt: skip
 
     def unrecovered(self) -> list[str]:

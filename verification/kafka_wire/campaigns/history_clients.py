@@ -7,7 +7,7 @@ import random
 import threading
 import time
 from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import Final
 
 from kframe_kafka_wire.apis.calls import Fields
 from kframe_kafka_wire.protocol.errors import CodecError, error_of
@@ -16,6 +16,7 @@ from kframe.plugin import ErrorCode
 from kframe.plugin.cluster import ElectionType
 from verification.kafka_wire.campaigns.history_check import HistoryOperation
 from verification.kafka_wire.client import Client
+from verification.kafka_wire.instances import InstanceProcess
 from verification.zookeeper.handover import ALL
 
 #: A response is awaited for so long.
@@ -40,14 +41,6 @@ _METADATA, _CREATE, _DELETE, _GROW = (3, 12), (19, 7), (20, 6), (37, 3)
 _ELECT, _ALTER, _LIST = (43, 2), (45, 0), (46, 0)
 
 
-class AddressedInstance(Protocol):
-    """An instance of a controller. Its address does not change."""
-
-    @property
-    def address(self) -> str:
-        """HOST:PORT."""
-
-
 class SharedHistory:
     """The operations of all clients, and the topics that they use at present."""
 
@@ -55,7 +48,7 @@ class SharedHistory:
         """``topics`` at a time. Each is used for ``topic_s``, so that its history is short."""
         self.operations: list[HistoryOperation] = []
         self.over = threading.Event()
-        self.blocked: AddressedInstance | None = None
+        self.blocked: InstanceProcess | None = None
         """An instance that clients which change topics do not reach."""
         self._topics = topics
         self._topic_s = topic_s
@@ -84,7 +77,7 @@ class HistoryClient:
     """
 
     def __init__(
-        self, number: int, instances: Sequence[AddressedInstance], history: SharedHistory, seed: int, *, reads: bool
+        self, number: int, instances: Sequence[InstanceProcess], history: SharedHistory, seed: int, *, reads: bool
     ) -> None:
         self.failure: Exception | None = None
         """What has ended the client early."""

@@ -138,6 +138,7 @@ WRITING: Final = (
            delete="connection_creation_rate"),
     _alter("--entity-type", "clients", "--entity-name", "added", add="unknown_rate=3", delete="unknown_rate"),
     _alter(*_TOPIC, add="max.message.bytes=54321", delete="max.message.bytes"),
+    _alter("--entity-type", "brokers", "--entity-default", add="log.retention.ms=777", delete="log.retention.ms"),
     call("kafka-topics", "--create", "--topic", "added-{unique}", "--partitions", "1", "--replication-factor", "1",
          after=(call("kafka-topics", "--delete", "--topic", "added-{unique}"),)),
     call("kafka-topics", "--delete", "--topic", "missing"),

@@ -144,16 +144,14 @@ class Soak:
             self._failures.append(f"topics remain: {self._fixture.client.get_children('/brokers/topics')}")
         self._attempt(lambda: self._fixture.await_agreement(TOPIC))
         self._load.await_more(_RECORDS)
-        count, records = self._load.finish(), self._load.report()
-        if not records.good or count.failed or records.acknowledged != count.acknowledged:
-            self._failures.append(f"{count}, {records}")
+        self._failures += self._load.violations()
         lines = f"{self._instance.log}{self._instance.changes}".splitlines()
         warnings = Runbook(RUNBOOK.read_text()).explained(lines)
         self._failures += [f"not in the runbook: {row.example}" for row in unexplained(warnings)]
         return SoakReport(
             round(seconds, 1), [(*key, number) for key, number in sorted(self.admin.counts.items())],
             dict(self.brokers.counts), self.admin.counts["create topic", "NONE"],
-            self._fixture.controller()[1] - self._epoch, count.acknowledged,
+            self._fixture.controller()[1] - self._epoch, self._load.count().acknowledged,
             len(lines), warnings, self.samples, self._failures,
         )  # fmt: skip
 

@@ -59,43 +59,26 @@ class Authorizer(Protocol):
         """Whether the rules are loaded. Until then no request is answered."""
 
 
-class AllowAllAuthorizer:
-    """Allows everything: no authorizer is configured."""
+class FixedAuthorizer:
+    """Decides without ACLs: allows everything if no authorizer is configured, else only super users."""
+
+    def __init__(self, super_users: frozenset[str] | None = None) -> None:
+        """``super_users`` are given if the configured authorizer is not supported."""
+        self.super_users = super_users
 
     def is_ready(self) -> bool:
         """Always true."""
         return True
 
     def allows_any(self, principal: Principal, host: str, operation: AclOperation, kind: AclResourceType) -> bool:
-        """Always true."""
-        return True
+        """Whether the principal may do anything."""
+        return self.super_users is None or str(principal) in self.super_users
 
     def allows(
         self, principal: Principal, host: str, operation: AclOperation, kind: AclResourceType, name: str
     ) -> bool:
-        """Always true."""
-        return True
-
-
-class SuperUserAuthorizer:
-    """Allows super users only: the configured authorizer is not supported."""
-
-    def __init__(self, super_users: frozenset[str]) -> None:
-        self._super_users = super_users
-
-    def is_ready(self) -> bool:
-        """Always true."""
-        return True
-
-    def allows_any(self, principal: Principal, host: str, operation: AclOperation, kind: AclResourceType) -> bool:
-        """Whether the principal is a super user."""
-        return str(principal) in self._super_users
-
-    def allows(
-        self, principal: Principal, host: str, operation: AclOperation, kind: AclResourceType, name: str
-    ) -> bool:
-        """Whether the principal is a super user."""
-        return str(principal) in self._super_users
+        """Whether the principal may do anything."""
+        return self.allows_any(principal, host, operation, kind)
 
 
 class AclAuthorizer:
@@ -214,11 +197,11 @@ def authorizer_of(config: Mapping[str, str], records: Records) -> Authorizer:
     """The authorizer of ``authorizer.class.name``: none, AclAuthorizer, or for other classes ``super.users`` only."""
     name = config.get("authorizer.class.name", "").strip()
     if not name:
-        return AllowAllAuthorizer()
+        return FixedAuthorizer()
     super_users = frozenset(user.strip() for user in config.get("super.users", "").split(";") if user.strip())
     if name != ACL_AUTHORIZER:
         _log.warning("%s is not supported: only super.users are authorized", name)
-        return SuperUserAuthorizer(super_users)
+        return FixedAuthorizer(super_users)
     everyone = config.get("allow.everyone.if.no.acl.found", "false").strip().lower() == "true"
     return AclAuthorizer(
         lambda: read_acls(records), super_users, allow_everyone=everyone, changes=lambda: read_acl_changes(records)

@@ -19,7 +19,7 @@ from kframe.plugin.cluster import TopicPartition
 from kframe.plugin.live import ClusterStatus, Progress, ignore_progress, listener_addresses
 from kframe.plugin.snapshot import CaptureFacts, Snapshot
 from kframe_kafka_wire.admin.broker_requests import DESCRIBE_CONFIGS, values_from
-from kframe_kafka_wire.admin.client import AdminClient, AdminRequestRefused
+from kframe_kafka_wire.admin.client import AdminClient, AdminRequestRefused, described_partition
 from kframe_kafka_wire.connections.node import METADATA, bootstrap_addresses
 from kframe_kafka_wire.listeners.security import ListenerSecurity, client_security
 from kframe_kafka_wire.protocol.errors import error_of
@@ -171,11 +171,7 @@ def _described(topic: str, partition: Mapping[str, Any]) -> DescribedPartition:
     if code not in _USABLE:
         name = f"{topic}-{partition['partition_index']}"
         raise StoreError(f"partition {name}: found {code.name}, expected a leader with this listener or none")
-    return DescribedPartition(
-        topic, partition["partition_index"], partition["leader_id"], partition["leader_epoch"],
-        partition["replica_nodes"], partition["isr_nodes"], partition.get("eligible_leader_replicas") or (),
-        partition.get("last_known_elr") or (),
-    )  # fmt: skip
+    return described_partition(topic, partition)
 
 
 def _describe(client: AdminClient, where: str, protocol: str, partitions: PartitionReading) -> ClusterDescription:

@@ -6,7 +6,7 @@ It learns the controller from a bootstrap broker by Metadata, and again after ea
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -142,10 +142,13 @@ class AdminClient:
             broker["node_id"]: (broker["host"], broker["port"], broker["rack"]) for broker in response["brokers"]
         }
         self._brokers.addresses = {broker_id: (host, port) for broker_id, (host, port, _) in brokers.items()}
+        partitions = tuple(
+            described_partition(topic["name"], each) for topic in response["topics"] for each in topic["partitions"]
+        )
         return ClusterDescription(
-            self._bootstrap.names, response["cluster_id"], response["controller_id"], brokers,
-            tuple(_described(response["topics"])), reassignments, controllers=node.controllers,
-            features=node.features if node.is_kraft else None, fenced=None if node.is_kraft else (),
+            self._bootstrap.names, response["cluster_id"], response["controller_id"], brokers, partitions,
+            reassignments, controllers=node.controllers, features=node.features if node.is_kraft else None,
+            fenced=None if node.is_kraft else (),
         )  # fmt: skip
 
     def read_configs(self, resources: Mapping[ConfigResource, Sequence[str]]) -> dict[ConfigResource, dict[str, str]]:
@@ -259,13 +262,13 @@ def _all_refused(response: Mapping[str, Any]) -> bool:
     return codes == {ErrorCode.NOT_CONTROLLER}
 
 
-def _described(topics: Iterable[Mapping[str, Any]]) -> Iterator[DescribedPartition]:
-    for topic in topics:
-        for partition in topic["partitions"]:
-            yield DescribedPartition(
-                topic["name"], partition["partition_index"], partition["leader_id"], partition["leader_epoch"],
-                partition["replica_nodes"], partition["isr_nodes"],
-            )  # fmt: skip
+def described_partition(topic: str, partition: Mapping[str, Any]) -> DescribedPartition:
+    """A partition in a response to Metadata or DescribeTopicPartitions."""
+    return DescribedPartition(
+        topic, partition["partition_index"], partition["leader_id"], partition["leader_epoch"],
+        partition["replica_nodes"], partition["isr_nodes"], partition.get("eligible_leader_replicas") or (),
+        partition.get("last_known_elr") or (),
+    )  # fmt: skip
 
 
 def _list(lists: Ragged, position: int) -> list[int]:

@@ -8,7 +8,7 @@ from typing import Final
 
 from kframe.plugin import ErrorCode, KframeError
 from kframe.plugin.server import AclFilter, PatternType
-from kframe_kafka_wire.access.authorizer import AclAuthorizer, SuperUserAuthorizer
+from kframe_kafka_wire.access.authorizer import AclAuthorizer, FixedAuthorizer
 from kframe_kafka_wire.apis.calls import Call, Fields, RequestError
 from kframe_kafka_wire.records.acls import (
     CLUSTER,
@@ -115,7 +115,7 @@ def _remove(
 def _authorizer(call: Call, message: str) -> AclAuthorizer:
     """The authorizer with entries in ZooKeeper. Raises RequestError if none or another one is configured."""
     authorizer = call.context.authorizer
-    if isinstance(authorizer, SuperUserAuthorizer):
+    if isinstance(authorizer, FixedAuthorizer) and authorizer.super_users is not None:
         raise RequestError(ErrorCode.SECURITY_DISABLED, "kframe has no access to the ACLs of this authorizer")
     if not isinstance(authorizer, AclAuthorizer):
         raise RequestError(ErrorCode.SECURITY_DISABLED, message)

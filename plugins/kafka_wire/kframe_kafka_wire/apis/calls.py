@@ -13,7 +13,7 @@ from kframe.plugin import ErrorCode, KframeError
 from kframe.plugin.cluster import ClusterState, Endpoint, Registration
 from kframe.plugin.server import Controller, MutationQuotas
 from kframe.plugin.wire import LATEST, InterBrokerProtocol
-from kframe_kafka_wire.access.authorizer import AllowAllAuthorizer, Authorizer
+from kframe_kafka_wire.access.authorizer import Authorizer, FixedAuthorizer
 from kframe_kafka_wire.connections.broker_settings import BrokerSettings
 from kframe_kafka_wire.protocol.codec import API_NAMES, Header
 from kframe_kafka_wire.records.acls import CLUSTER, SUPPORTED, AclOperation, AclResourceType
@@ -52,7 +52,7 @@ class ServerContext:
     node: Registration
     """The controller's own registration, with its advertised endpoints."""
     config: Mapping[str, str] = field(repr=False)
-    authorizer: Authorizer = field(default_factory=AllowAllAuthorizer)
+    authorizer: Authorizer = field(default_factory=FixedAuthorizer)
     records: Records = field(default_factory=NoRecords)
     producer_ids: range = range(0)
     """The unused rest of the block of producer ids for InitProducerId."""

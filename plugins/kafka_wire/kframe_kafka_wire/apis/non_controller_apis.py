@@ -5,23 +5,26 @@ The response makes a client look for the right node. Where a client queries ever
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeAlias
 
 from kframe.plugin import ErrorCode
 from kframe_kafka_wire.apis.calls import Call, Fields, RequestError
 from kframe_kafka_wire.apis.refusals import NO_OFFSET, added, fetched, partitions
 
+Handler: TypeAlias = Callable[[Call], Awaitable[Fields]]
+"""Returns the body of the response to a request. Raises RequestError for an error response."""
+
 _NOT_COORDINATOR: Final = {"error_code": ErrorCode.NOT_COORDINATOR}
 
 
-async def refer_to_leader(call: Call) -> Fields:
-    """NOT_LEADER_OR_FOLLOWER for each partition, so that the client looks for the leaders."""
-    raise RequestError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+def refused(code: ErrorCode, message: str | None = None) -> Handler:
+    """A handler that refuses the whole request, so that a client looks for the leader or coordinator."""
 
+    async def respond(call: Call) -> Fields:
+        raise RequestError(code, message)
 
-async def refer_to_coordinator(call: Call) -> Fields:
-    """NOT_COORDINATOR for each item. The client then looks for the coordinator."""
-    raise RequestError(ErrorCode.NOT_COORDINATOR)
+    return respond
 
 
 async def fetch(call: Call) -> Fields:
@@ -54,19 +57,9 @@ async def add_partitions(call: Call) -> Fields:
     return {"results_by_transaction": results}
 
 
-async def alter_replica_log_dirs(call: Call) -> Fields:
-    """REPLICA_NOT_AVAILABLE for each partition."""
-    raise RequestError(ErrorCode.REPLICA_NOT_AVAILABLE)
-
-
 async def describe_log_dirs(call: Call) -> Fields:
     """An empty log directory. AdminClient would take an empty list for a refusal."""
     return {"results": [{"error_code": 0, "log_dir": "none", "topics": (), "total_bytes": -1, "usable_bytes": -1}]}
-
-
-async def no_login(call: Call) -> Fields:
-    """ILLEGAL_SASL_STATE: the listener has no login."""
-    raise RequestError(ErrorCode.ILLEGAL_SASL_STATE, "no login here")
 
 
 async def empty_response(call: Call) -> Fields:

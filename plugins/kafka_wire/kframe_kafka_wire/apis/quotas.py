@@ -48,9 +48,7 @@ async def describe_quotas(call: Call) -> Fields:
     if not call.is_authorized(AclOperation.DESCRIBE_CONFIGS):
         raise RequestError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed.")
     components, strict = _components(call.body["components"]), call.body["strict"]
-    stored = await call.context.read(
-        lambda records: [*_user_quotas(records, components), *_ip_quotas(records, components)]
-    )
+    stored = await call.context.read(lambda records: list(_stored_quotas(records, components)))
     return {
         "entries": [
             {
@@ -98,25 +96,19 @@ def _selects(components: Mapping[str, Fields], entity: Mapping[str, str | None],
     return True
 
 
-def _user_quotas(records: Records, components: Mapping[str, Fields]) -> Iterator[_StoredQuotas]:
-    """Quotas of users, of clients, and of clients of a user that the filter may match."""
-    if IP in components:
-        return
-    for user in _names(records, "users", components.get(USER)):
-        yield from _read_quotas(records, f"users/{user}", {USER: desanitized(user)}, _USER_QUOTAS)
-        for client in _names(records, f"users/{user}/clients", components.get(CLIENT_ID)):
-            entity = {USER: desanitized(user), CLIENT_ID: desanitized(client)}
-            yield from _read_quotas(records, f"users/{user}/clients/{client}", entity, _USER_QUOTAS)
-    for client in _names(records, "clients", components.get(CLIENT_ID)):
-        yield from _read_quotas(records, f"clients/{client}", {CLIENT_ID: desanitized(client)}, _USER_QUOTAS)
-
-
-def _ip_quotas(records: Records, components: Mapping[str, Fields]) -> Iterator[_StoredQuotas]:
-    """Quotas of IP addresses that the filter may match."""
-    if USER in components or CLIENT_ID in components:
-        return
-    for ip in _names(records, "ips", components.get(IP)):
-        yield from _read_quotas(records, f"ips/{ip}", {IP: desanitized(ip)}, _IP_QUOTAS)
+def _stored_quotas(records: Records, components: Mapping[str, Fields]) -> Iterator[_StoredQuotas]:
+    """Quotas of users, clients, clients of a user, and IP addresses that the filter may match."""
+    if IP not in components:
+        for user in _names(records, "users", components.get(USER)):
+            yield from _read_quotas(records, f"users/{user}", {USER: desanitized(user)}, _USER_QUOTAS)
+            for client in _names(records, f"users/{user}/clients", components.get(CLIENT_ID)):
+                entity = {USER: desanitized(user), CLIENT_ID: desanitized(client)}
+                yield from _read_quotas(records, f"users/{user}/clients/{client}", entity, _USER_QUOTAS)
+        for client in _names(records, "clients", components.get(CLIENT_ID)):
+            yield from _read_quotas(records, f"clients/{client}", {CLIENT_ID: desanitized(client)}, _USER_QUOTAS)
+    if not {USER, CLIENT_ID} & components.keys():
+        for ip in _names(records, "ips", components.get(IP)):
+            yield from _read_quotas(records, f"ips/{ip}", {IP: desanitized(ip)}, _IP_QUOTAS)
 
 
 def _names(records: Records, folder: str, component: Fields | None) -> tuple[str, ...]:

@@ -68,11 +68,7 @@ async def expire_token(call: Call) -> Fields:
 
 async def describe_tokens(call: Call) -> Fields:
     """The tokens of these owners, or all, that the requester may see (``DelegationTokenManager.filterToken``)."""
-    if not _is_allowed(call):
-        raise RequestError(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
-    tokens = call.context.tokens
-    if tokens is None:
-        raise RequestError(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)
+    tokens = _allowed_tokens(call)
     listed = call.body["owners"]
     if listed is not None and not listed:
         return {"tokens": ()}
@@ -126,13 +122,18 @@ def _is_allowed(call: Call) -> bool:
     return not (anonymous or session.principal.by_token)
 
 
-async def _authorized_token(call: Call) -> tuple[Tokens, Token]:
-    """The token of a request, which the requester may renew. Raises RequestError."""
+def _allowed_tokens(call: Call) -> Tokens:
+    """The tokens, for a request that is allowed. Raises RequestError."""
     if not _is_allowed(call):
         raise RequestError(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
-    tokens = call.context.tokens
-    if tokens is None:
+    if call.context.tokens is None:
         raise RequestError(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)
+    return call.context.tokens
+
+
+async def _authorized_token(call: Call) -> tuple[Tokens, Token]:
+    """The token of a request, which the requester may renew. Raises RequestError."""
+    tokens = _allowed_tokens(call)
     token = await call.context.read(lambda records: tokens.find(records, call.body["hmac"]))
     if token is None:
         raise RequestError(ErrorCode.DELEGATION_TOKEN_NOT_FOUND)

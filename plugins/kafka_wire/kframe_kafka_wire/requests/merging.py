@@ -18,8 +18,9 @@ A merged queue has at most two requests of each kind, unless the byte limit spli
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -59,20 +60,22 @@ class _RequestRows:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MergedBatch:
-    """A batch and its cluster. ``origin`` has the true rows and topics if that is a cluster of deleted topics."""
+    """A batch and its cluster.
+
+    ``origin`` has the true rows, topics and topic names if that is a cluster of deleted topics.
+    """
 
     cluster: ClusterState
     requests: ControlRequests
-    names: Sequence[str]
-    origin: tuple[Int32, Int32] | None = None
+    origin: tuple[Int32, Int32, Sequence[str]] | None = None
 
     def original(self, content: RequestContent) -> RequestContent:
         """The content of this batch in rows of the controller's cluster."""
         if self.origin is None:
             return content
-        rows, topic = (column[content.rows] for column in self.origin)
-        batch_topics = BatchTopics(np.empty(0, np.int32), np.empty((0, 16), np.uint8), self.names)
-        return replace(content, rows=rows, topic=topic, names=batch_topics)
+        rows, topic, names = self.origin
+        batch_topics = BatchTopics(np.empty(0, np.int32), np.empty((0, 16), np.uint8), names)
+        return replace(content, rows=rows[content.rows], topic=topic[content.rows], names=batch_topics)
 
 
 def merge(
@@ -98,25 +101,17 @@ def merge(
     brokers = np.array([builder.broker] if has_metadata else [], np.int32)
     batch = max((content.batch for content in waiting if content.api_key == UPDATE_METADATA), default=0)
     nothing = leader_and_isr.where(np.zeros(len(leader_and_isr.rows), np.bool_))
-    last_stops, names = stop_replica.where(~restarted), cluster.topics.names
+    last_stops = stop_replica.where(~restarted)
     parts = [
         MergedBatch(
-            deleted,
-            builder.batch(deleted, nothing, brokers, deleted_rows[0], removed[1], deleted_rows[1]),
-            names,
-            origin,
+            deleted, builder.batch(deleted, nothing, brokers, deleted_rows[0], removed[1], deleted_rows[1]), origin
         ),
-        MergedBatch(
-            cluster,
-            builder.batch(cluster, nothing, brokers[:0], nothing.rows, first_stops, first_stops.rows),
-            names,
-        ),
+        MergedBatch(cluster, builder.batch(cluster, nothing, brokers[:0], nothing.rows, first_stops, first_stops.rows)),
         MergedBatch(
             cluster,
             builder.batch(
                 cluster, leader_and_isr.where(led_last), brokers, metadata, last_stops, last_stops.rows, batch
             ),
-            names,
         ),
     ]
     return [part for part in parts if not part.requests.empty]
@@ -183,24 +178,19 @@ def _request_rows(api_key: int, waiting: Sequence[RequestContent]) -> _RequestRo
     once = {id(content): (number, content) for number, content in enumerate(waiting) if content.api_key == api_key}
     batches = list(once.values())
     empty = np.empty(0, np.int32)
-    rows = np.concatenate([empty, *(content.rows for _, content in batches)])
     counts = [len(content.rows) for _, content in batches]
     number = np.repeat(np.array([number for number, _ in batches], np.int64), counts)
-    zeros = np.zeros(max(counts, default=0), np.int32)
-    flags = np.concatenate(
-        [empty, *(zeros[: len(content.rows)] if content.flags is None else content.flags for _, content in batches)]
-    )
-    epochs = np.concatenate(
-        [
-            empty,
-            *(
-                zeros[: len(content.rows)] if content.leader_epoch is None else content.leader_epoch
-                for _, content in batches
-            ),
-        ]
-    )
-    topic = np.concatenate([empty, *(content.topic for _, content in batches)])
-    partition = np.concatenate([empty, *(content.partition for _, content in batches)])
+
+    def joined(columns: Iterable[Any]) -> Any:
+        """A column of all batches. Those without it have zeros."""
+        pairs = zip(columns, counts, strict=True)
+        return np.concatenate([empty, *(np.zeros(n, np.int32) if values is None else values for values, n in pairs)])
+
+    rows = joined(content.rows for _, content in batches)
+    topic = joined(content.topic for _, content in batches)
+    partition = joined(content.partition for _, content in batches)
+    flags = joined(content.flags for _, content in batches)
+    epochs = joined(content.leader_epoch for _, content in batches)
     order = np.argsort(rows, kind="stable")  # Equal rows stay in the order of the requests.
     ordered = rows[order]
     starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]])) if len(rows) else empty
@@ -223,9 +213,9 @@ def _is_later(request_rows: _RequestRows, others: _RequestRows, *, reverse: bool
 
 def _deleted_topics(
     cluster: ClusterState, removed: Sequence[_RequestRows]
-) -> tuple[ClusterState, list[Int32], tuple[Int32, Int32]]:
-    """A cluster of the deleted topics of ``removed``, and the row in it of each of them. Also their true rows and
-    topics."""
+) -> tuple[ClusterState, list[Int32], tuple[Int32, Int32, Sequence[str]]]:
+    """A cluster of the deleted topics of ``removed``, and the row in it of each of them. Also their true rows, topics
+    and all topic names."""
     true_row = np.concatenate([request_rows.rows for request_rows in removed])
     topic = np.concatenate([request_rows.topic for request_rows in removed])
     partition = np.concatenate([request_rows.partition for request_rows in removed])
@@ -240,7 +230,11 @@ def _deleted_topics(
     deleted.partitions.partition[rows] = partition[order]
     row_of = np.empty(len(topic), np.int32)
     row_of[order] = rows
-    return deleted, [row_of[: len(removed[0].rows)], row_of[len(removed[0].rows) :]], (true_row[order], topic[order])
+    return (
+        deleted,
+        [row_of[: len(removed[0].rows)], row_of[len(removed[0].rows) :]],
+        (true_row[order], topic[order], cluster.topics.names),
+    )
 
 
 def _distinct_by_name(cluster: ClusterState, removed: _RequestRows) -> _RequestRows:

@@ -61,23 +61,6 @@ def closed(connection: socket.socket, _reply: bytes) -> None:
     connection.shutdown(socket.SHUT_RDWR)
 
 
-def send_frame(length: int, content: bytes) -> Action:
-    """An action that sends these bytes."""
-    return lambda connection, _reply: connection.sendall(struct.pack(">i", length) + content)
-
-
-def delay_next_response(broker: FakeBroker) -> threading.Event:
-    """Delay the next response of a broker until the event is set."""
-    release = threading.Event()
-
-    def hold(connection: socket.socket, reply: bytes) -> None:
-        release.wait(30)
-        respond(connection, reply)
-
-    broker.script.append(hold)
-    return release
-
-
 def settings(**overrides: str) -> dict[str, str]:
     """Settings of a controller by Kafka's keys, with underscores for dots."""
     defaults = {"broker.id": str(CONTROLLER_ID), "listeners": "PLAINTEXT://127.0.0.1:9999", "broker.rack": "r1"}
@@ -110,6 +93,10 @@ class FakeBroker:
         self.connections = 0
         self.kraft = False
         """Whether it acts as a KRaft-mode broker, which closes the connection on control requests."""
+        self.versions: dict[int, int] = dict.fromkeys((API_VERSIONS, *APIS), 0)
+        """The newest version of each API that ApiVersions offers."""
+        self.features: dict[str, int] = {}
+        """The finalized levels of features in ApiVersions."""
         self.responses: dict[int, Mapping[str, Any]] = {}
         """Its responses to further APIs by API key. Without one it closes the connection."""
         self.response_functions: dict[int, Callable[[Received], Mapping[str, Any]]] = {}
@@ -180,9 +167,7 @@ class FakeBroker:
 
     def _respond_to_other(self, connection: socket.socket, received: Received) -> None:
         self.others.append(received)
-        served = (API_VERSIONS,) if self.kraft else (API_VERSIONS, *APIS)
-        versions = {"api_keys": [{"api_key": key, "min_version": 0, "max_version": 0} for key in served]}
-        response = {API_VERSIONS: versions, **self.responses}.get(received.api_key)
+        response = {API_VERSIONS: self._api_versions(), **self.responses}.get(received.api_key)
         if response is None and received.api_key in self.response_functions:
             response = self.response_functions[received.api_key](received)
         if response is None:
@@ -191,6 +176,16 @@ class FakeBroker:
             connection.sendall(
                 encode_response(received.api_key, received.api_version, received.correlation_id, response)
             )
+
+    def _api_versions(self) -> Mapping[str, Any]:
+        offered = {key: newest for key, newest in self.versions.items() if not (self.kraft and key in APIS)}
+        return {
+            "api_keys": [{"api_key": key, "min_version": 0, "max_version": newest} for key, newest in offered.items()],
+            "finalized_features": [
+                {"name": name, "max_version_level": level, "min_version_level": level}
+                for name, level in self.features.items()
+            ],
+        }
 
     def _reply(self, received: Received) -> bytes:
         top_level_error = self.top_level_errors.get(received.api_key, 0)
@@ -243,16 +238,6 @@ def encode_reply(received: Received, top_level_error: int, errors: dict[tuple[st
     ]
     fields = {"error_code": top_level_error, "partition_errors": partitions, "topics": topics}
     return encode_response(received.api_key, received.api_version, received.correlation_id, fields)[4:]
-
-
-def settings_response(values: Mapping[str, str], code: int = 0) -> Mapping[str, Any]:
-    """The response to DescribeConfigs with these static settings of a broker. A ``code`` other than 0 refuses it."""
-    source = {"config_source": 4, "source": 4}
-    configs = [
-        {"name": key, "value": value, **source, "synonyms": [{"name": key, "value": value, **source}]}
-        for key, value in values.items()
-    ]
-    return {"results": [{"error_code": code, "resource_type": 4, "resource_name": "1", "configs": configs}]}
 
 
 def _partitions(received: Received) -> list[tuple[str, tuple[int, dict[str, Any]]]]:

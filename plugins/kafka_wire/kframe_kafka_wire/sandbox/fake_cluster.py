@@ -1,82 +1,18 @@
-"""Transports connected to fake brokers, with the cluster that their requests describe."""
+"""The brokers of ``kframe plugins check`` for the transport."""
 
 from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from kframe.embedded.describe import Request
-from kframe.plugin.cluster import ClusterState, Registration
-from kframe.plugin.transport import Event
-from kframe.testing.clusters import cluster_of, healthy, requests_of
+from kframe.plugin.cluster import ClusterState
 from kframe.testing.waiting import until
 from kframe_kafka_wire.requests.channel import Channel
 from kframe_kafka_wire.requests.transport import WireTransport
-from kframe_kafka_wire.sandbox.fake_broker import APIS, CONTROLLER_ID, FakeBroker, closed, respond, settings
-
-
-class FakeCluster:
-    """Partitions ``t-0`` and ``u-0`` with the only replica on broker 1. ``t-1`` is on brokers 1 and 2."""
-
-    def __init__(self, transport: WireTransport, brokers: Mapping[int, FakeBroker]) -> None:
-        """Open the transport. ``brokers`` are by id from 1 on, and not connected yet."""
-        self.transport = transport
-        self.brokers = dict(brokers)
-        self.state = cluster_of({"t": [healthy(1), healthy(1, 2)], "u": [healthy(1)]}, registered=tuple(brokers))
-        self.events: list[Event] = []
-        """The notifications of the transport."""
-        self.has_role = True
-        self.role_checks = 0
-        transport.open(self.events.append, self._may_act)
-
-    def _may_act(self) -> bool:
-        self.role_checks += 1
-        return self.has_role
-
-    @property
-    def broker(self) -> FakeBroker:
-        """Broker 1."""
-        return self.brokers[1]
-
-    @property
-    def received(self) -> list[str]:
-        """Names of the requests that broker 1 has received."""
-        return [APIS[request.api_key] for request in self.broker.requests]
-
-    def registration(self, broker_id: int = 1, broker_epoch: int = 7) -> Registration:
-        """A registration of a broker with the port of its fake."""
-        return self.brokers[broker_id].registration(broker_id, broker_epoch)
-
-    def register(self, *registrations: Registration) -> tuple[int, ...]:
-        """Add registrations to the cluster, by default those of all brokers. Return the broker indexes."""
-        registrations = registrations or tuple(self.registration(broker_id) for broker_id in self.brokers)
-        return tuple(self.state.brokers.register(registrations).tolist())
-
-    def connect(self, *registrations: Registration) -> None:
-        """Register brokers, and connect the transport to them."""
-        self.transport.connect(self.state, self.register(*registrations))
-
-    def send(self, *partitions: str, controller_epoch: int = 1) -> None:
-        """LeaderAndIsr and UpdateMetadata of these partitions to broker 1."""
-        leader_and_isr = {1: partitions} if partitions else None
-        self._send(leader_and_isr=leader_and_isr, metadata=([1], partitions), controller_epoch=controller_epoch)
-
-    def send_metadata(self, brokers: Iterable[int] = (1,), controller_epoch: int = 1) -> None:
-        """UpdateMetadata of ``t-0`` to these brokers."""
-        self._send(metadata=(list(brokers), ["t-0"]), controller_epoch=controller_epoch)
-
-    def stop(self, **deletions: bool) -> None:
-        """StopReplica of partition 0 of these topics to broker 1, with or without deletion."""
-        self._send(stop_replica={1: {f"{topic}-0": (0, delete) for topic, delete in deletions.items()}})
-
-    def _send(self, **requests: object) -> None:
-        self.transport.send(self.state, requests_of(self.state, **requests))  # type: ignore[arg-type]
-
-    def await_idle(self) -> None:
-        """Wait until every request has a response."""
-        assert until(lambda: all(channel.idle for channel in self.transport.channels.values()))
+from kframe_kafka_wire.sandbox.fake_broker import CONTROLLER_ID, FakeBroker, closed, respond, settings
 
 
 def open_fake_brokers(url: str, cluster: ClusterState) -> FakeBrokers:

@@ -13,18 +13,22 @@ import pytest
 from kframe_kafka_wire.connections.broker import BrokerConnection, Target
 from kframe_kafka_wire.listeners.security import Credentials, security_of
 from kframe_kafka_wire.protocol.errors import WireError
-from kframe_kafka_wire.records.credentials import credential_text, make_credential
-from kframe_kafka_wire.records.store import RecordWriter, change_settings, sanitized
+from kframe_kafka_wire.records.store import sanitized
 from kframe_kafka_wire.requests.transport import WireTransport
-from kframe_kafka_wire.sandbox.fake_broker import FakeBroker, settings
+from kframe_kafka_wire.sandbox.fake_broker import CONTROLLER_ID, FakeBroker, settings
 
 from kframe.model.brokers import Endpoint
 from kframe.testing.clusters import cluster_of, healthy, registration, requests_of
 from kframe.testing.waiting import until
-from verification.kafka_wire.clusters import ManagedCluster, await_metadata, create
+from verification.kafka_wire.broker_metadata import await_metadata, create
+from verification.kafka_wire.instances import InstanceProcess
+from verification.kafka_wire.real_cluster import KframeCluster
 from verification.kafka_wire.secured import tls_settings
+from verification.kafka_wire.served import user_record
 from verification.zookeeper.certificates import Authority, Identity
+from verification.zookeeper.kafka import Cluster
 from verification.zookeeper.servers import HOST, ServerHandle
+from verification.zookeeper.sessions import session
 
 USER, PASSWORD = "kframe,=user", 'a "secret"\\ of ours'
 
@@ -125,21 +129,26 @@ def test_control_plane_listener_of_kafka(
         **tls_settings(authority.path, identity.key_and_certificate), "ssl.client.auth": "required",
         "sasl.mechanism.inter.broker.protocol": mechanism, "sasl.enabled.mechanisms": mechanism,
     }  # fmt: skip
-    written = {key: value.replace("\\", "\\\\") for key, value in {**shared, **theirs}.items()}
-    address = f"{zookeeper.address}/{protocol}-{mechanism}"
-    with ManagedCluster(
-        tmp_path, address, broker_ids=(1,), settings=written, kframe_settings={**shared, **ours}
-    ) as live:
-        if mechanism.startswith("SCRAM"):
-            credential = credential_text(make_credential(mechanism, PASSWORD, b"some-salt"))
-            assert isinstance(live.controller.store, RecordWriter)
-            change_settings(live.controller.store, f"users/{sanitized(USER)}", lambda _: {mechanism: credential})
-        create(live.client, "t", [[1]])
-        assert await_metadata(live.cluster, {"t-0": (1, [1], [1])}, (1,))
-        security = security_of(live.config, "CONTROLLER")
+    listeners = {"listeners": "PLAINTEXT://{address},CONTROLLER://{other_address}"}
+    settings = [
+        {key: value.replace("\\", "\\\\") for key, value in {**shared, **own}.items()}
+        for own in (theirs, {**ours, **listeners})
+    ]
+    chroot = f"/{protocol}-{mechanism}"
+    address = f"{zookeeper.address}{chroot}"
+    if mechanism.startswith("SCRAM"):
+        with session(zookeeper.address) as root:
+            user = f"{chroot}/config/users/{sanitized(USER)}"
+            root.create(user, user_record(mechanism, PASSWORD).encode(), makepath=True)
+    kafka = Cluster(tmp_path, address, (1,), settings[0])
+    kframe = InstanceProcess(address, tmp_path / "kframe", CONTROLLER_ID, "--create-chroot", settings=settings[1])
+    with KframeCluster(tmp_path, kafka, kframe) as cluster:
+        create(cluster.client, "t", [[1]])
+        assert await_metadata(kafka, {"t-0": (1, [1], [1])}, (1,))
+        security = security_of({**shared, **ours}, "CONTROLLER")
         assert security.credentials() == Credentials(mechanism, USER, PASSWORD)
         wrong = Credentials(mechanism, USER, "another")
-        connection = BrokerConnection(Target(HOST, live.cluster.brokers[1].other_port, security.tls, wrong, "test"))
+        connection = BrokerConnection(Target(HOST, kafka.brokers[1].other_port, security.tls, wrong, "test"))
         with pytest.raises(WireError, match=f"refuses the login by {mechanism}"):
             connection.open(10_000)
         connection.close()

@@ -67,12 +67,6 @@ def test_client_software_names_are_validated(name: str, code: int, served: Serve
         assert client.ask(18, 4, client_software_name="ok", client_software_version=name)["error_code"] == code
 
 
-def test_api_versions_has_every_api_that_old_clients_require(served: Served) -> None:
-    with served.client() as client:
-        offered = {api["api_key"]: api["max_version"] for api in client.ask(18, 0)["api_keys"]}
-    assert offered == {api_key: api.newest for api_key, api in APIS.items()}
-
-
 @pytest.mark.parametrize("version", range(5))
 def test_api_versions_marks_an_instance_of_kframe(version: int, served: Served) -> None:
     """In a tagged field, which clients that do not know it skip. Older versions have no tagged fields."""

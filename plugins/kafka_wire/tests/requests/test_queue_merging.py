@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kframe_kafka_wire.requests.channel import REQUEST_WEIGHT, Channel, QueuedRequest
+from kframe_kafka_wire.requests.channel import Channel, QueuedRequest
 from kframe_kafka_wire.requests.content import UPDATE_METADATA
 from kframe_kafka_wire.requests.transport import WireTransport
 from kframe_kafka_wire.sandbox import fake_broker
@@ -19,7 +19,7 @@ from kframe_kafka_wire.sandbox.fake_broker import APIS, CONTROLLER_ID, decode
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32, Ragged
 from kframe.model.requests import BrokerRows, ControlRequests
-from kframe.testing.clusters import cluster_of, healthy, registration
+from kframe.testing.clusters import registration
 from kframe.wire import header_version, request_header
 from verification.support.properties import examples
 
@@ -287,29 +287,3 @@ def test_last_update_metadata_of_merged_queue_acknowledges_newest_batch() -> Non
     assert len(metadata) < controller.batch
     assert metadata[-1] == controller.batch
     assert set(metadata[:-1]) <= {0}
-
-
-def test_queue_of_stuck_broker_is_bounded() -> None:
-    """The weight of 3,000 changes is bounded. The bound is twice that of the full state."""
-    many = 40
-    cluster = cluster_of({f"t-{n}": [healthy(1, 2)] * 25 for n in range(many)}, registered=[1, 2])
-    transport = Stuck("3.9", 0)
-    transport.connect(cluster, (0,))
-    rows = np.arange(len(cluster), dtype=np.int32)
-    none = np.empty(0, np.int32)
-    most = 0
-    for number in range(3000):
-        cluster.partitions.leader_epoch[rows] += 1
-        part = rows if number % 100 == 0 else rows[number % 900 : number % 900 + 30]
-        transport.send(cluster, ControlRequests(
-            CONTROLLER_ID, 1, rows_for(part), np.zeros(len(part), np.uint8), np.zeros(1, np.int32), part,
-            BrokerRows.none(), none, np.empty(0, np.uint8),
-        ))  # fmt: skip
-        most = max(most, transport.channel.weight)
-    once = 2 * len(cluster)  # all metadata, and it has a replica of every partition
-    assert once <= most <= 2 * (once + 4 * REQUEST_WEIGHT)
-    assert transport.channel.waiting < 300
-    requests = transport.taken()
-    newest = {request.trace["api"]: request.trace["partitions"]["t-0-0"]["leader_epoch"] for request in requests
-              if "t-0-0" in request.trace["partitions"]}  # fmt: skip
-    assert newest.keys() == {"LeaderAndIsr", "UpdateMetadata"}

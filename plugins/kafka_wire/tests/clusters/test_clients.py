@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterator, Mapping, Sized
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 import pytest
 
-from kframe.testing.waiting import until
-from verification.kafka_wire.clients import AnyClient, JavaClient, Librdkafka
-from verification.kafka_wire.clusters import await_metadata, create, metadata, metadata_of
+from kframe.testing.waiting import PATIENCE_S, until
+from verification.kafka_wire.broker_metadata import await_metadata, create, metadata, metadata_of
+from verification.kafka_wire.client import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS, Client, change_topics
+from verification.kafka_wire.clients import JavaClient, Librdkafka
 from verification.kafka_wire.kafka_python import KafkaPython
 from verification.kafka_wire.messages import NEVER_WHOLE, WAYS, answers, malformed_frames
 from verification.kafka_wire.real_cluster import (
@@ -39,6 +40,7 @@ from verification.support.sampling import every_nth
 from verification.zookeeper.servers import ServerHandle
 from verification.zookeeper.tools import ToolProcess
 
+AnyClient: TypeAlias = JavaClient | Librdkafka | KafkaPython
 #: Client libraries, and the module that each needs.
 MAKES: Final[Mapping[str, tuple[Callable[[Path, str], AnyClient], str]]] = {
     "java": (JavaClient, "kazoo"), "librdkafka": (Librdkafka, "confluent_kafka"), "kafka-python": (KafkaPython, "kafka")
@@ -47,6 +49,10 @@ MAKES: Final[Mapping[str, tuple[Callable[[Path, str], AnyClient], str]]] = {
 SHUT_DOWN: Final = re.compile("Controlled shutdown (?:succeeded|request returned successfully)")
 #: The first is the newest release and protocol; the others are extended.
 CLUSTERS: Final = every_nth(len(SETUPS), SETUPS)
+CREATE, GROW, DELETE = (CREATE_TOPICS, 7), (CREATE_PARTITIONS, 3), (DELETE_TOPICS, 6)
+REQUEST_TIMED_OUT: Final = 7
+#: Brokers need seconds to create that many partitions.
+PARTITIONS: Final = 120
 #: Memory in KiB by which a process may grow through malformed frames.
 GROWTH_KIB: Final = 64 * 1024
 
@@ -95,12 +101,33 @@ class TestOnBrokers:
         assert until(lambda: not cluster.assignment("gone"))
         brokers = cluster.kafka.brokers.values()
         partitions = ["t-0", "t-1", "t-2", "t-3"]
-        assert until(lambda: all(sorted(metadata_of(broker)[2]) == partitions for broker in brokers))
+        assert until(lambda: all(sorted(metadata_of(broker.address)[2]) == partitions for broker in brokers))
         assert until(lambda: not any(list((broker.folder / "data").glob("gone-?")) for broker in brokers))
         new = set(cluster.kafka.complaints()) - before
         assert [complaint for complaint in new if complaint.log == "state-change"] == []
         cluster.client.create("/admin/delete_topics/t")
         assert until(lambda: not cluster.assignment("t"))
+
+    def test_change_is_visible_on_every_broker_after_response(self, cluster: RealCluster) -> None:
+        brokers = cluster.kafka.brokers.values()
+
+        def counts(topic: str) -> list[int]:
+            """The number of partitions of a topic with a leader, by broker."""
+            shown = [metadata_of(broker.address)[2].items() for broker in brokers]
+            return [sum(name.rpartition("-")[0] == topic and state[0] >= 0 for name, state in known) for known in shown]
+
+        with Client(cluster.kframe.address, patience_s=PATIENCE_S) as client:
+            timeout_ms = int(PATIENCE_S * 1000)
+            for (api_key, version), count in ((CREATE, PARTITIONS), (GROW, PARTITIONS + 30), (DELETE, 0)):
+                assert change_topics(client, api_key, version, {"big": count}, timeout_ms)[0] == [0]
+                assert counts("big") == [count] * 3
+            assert until(lambda: not cluster.assignment("big"))
+            # A deletion need not wait for the creation.
+            assert change_topics(client, *CREATE, {"brief": PARTITIONS}, 0)[0] == [REQUEST_TIMED_OUT]
+            assert change_topics(client, *DELETE, {"brief": 0}, timeout_ms)[0] == [0]
+        assert until(lambda: cluster.client.get_children("/admin/delete_topics") == [])
+        assert not cluster.assignment("brief")
+        assert counts("brief") == [0] * 3
 
     @pytest.mark.parametrize(
         "make", [pytest.param(make, marks=pytest.mark.smoke if make == "kafka-python" else ()) for make in MAKES]

@@ -66,20 +66,3 @@ def test_intended_differences_are_listed_separately() -> None:
     assert (done.differences, sum(done.by_design.values())) == ((), 1)
     assert "None." in rendered(done)
     assert len({rule.reason for rule in INTENDED_DIFFERENCES}) == len(INTENDED_DIFFERENCES)
-
-
-def test_calls_repeat_until_tool_run_count_is_reached() -> None:
-    rounds = Rounds(repeat=2, tool_runs=5)
-    assert [rounds.includes(number, 10) for number in range(4)] == [True, True, False, False]
-    assert [rounds.includes(3, runs) for runs in (4, 5)] == [True, False]
-
-
-def test_runs_are_counted_for_each_call_and_client_and_for_each_tool() -> None:
-    often, seldom = Counter({"a": 3}), Counter({"a": 1, "b": 1})
-    outputs = {
-        ("x", "kafka-acls --list"): often,
-        ("y", "kafka-acls --list"): seldom,
-        ("x", "kafka-topics --list"): often,
-    }
-    done = compare("plain", outputs, outputs)
-    assert (done.runs, done.repetitions, done.tool_runs) == (8, 2, 3)

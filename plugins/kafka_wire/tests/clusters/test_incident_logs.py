@@ -21,7 +21,7 @@ from typing import Final
 import pytest
 
 from kframe.testing.waiting import until
-from verification.kafka_wire.clusters import create
+from verification.kafka_wire.broker_metadata import create
 from verification.kafka_wire.instances import InstanceProcess
 from verification.zookeeper.handover import ClusterFixture
 from verification.zookeeper.kafka import Cluster, KafkaClients

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 from kframe_kafka_wire.requests import channel
-from kframe_kafka_wire.sandbox.fake_broker import METADATA, closed, send_frame
-from kframe_kafka_wire.sandbox.fake_cluster import FakeCluster
+from kframe_kafka_wire.sandbox.fake_broker import METADATA, closed
 
 from kframe.errors import StoreError
 from kframe.testing.waiting import until
+from verification.kafka_wire.fake_cluster import FakeCluster, send_frame
 from verification.kafka_wire.served import FakeRecords
 
 LOGGER = "kframe.kafka_wire"

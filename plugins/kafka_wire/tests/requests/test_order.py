@@ -12,9 +12,9 @@ from kframe_kafka_wire.requests.channel import Channel
 from kframe_kafka_wire.requests.transport import WireTransport
 from kframe_kafka_wire.sandbox import fake_broker
 from kframe_kafka_wire.sandbox.fake_broker import FakeBroker
-from kframe_kafka_wire.sandbox.fake_cluster import FakeCluster
 
 from kframe.model.events import UpdateMetadataResponseReceived
+from verification.kafka_wire.fake_cluster import FakeCluster
 from verification.support.properties import examples
 
 BROKERS = (1, 2, 3)

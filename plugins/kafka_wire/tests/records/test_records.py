@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import closing
 
 import pytest
-from kframe_kafka_wire import plugin
 from kframe_kafka_wire.records.acls import (
     Acl,
     AclOperation,
@@ -24,15 +23,12 @@ from kframe_kafka_wire.records.store import (
     decode_record,
     settings_of_user,
 )
-from kframe_kafka_wire.server.server import WireServer
 from kframe_zookeeper.store.store import open_store
 
 from kframe.embedded import MemoryEnsemble
-from kframe.plugin import ServerSpec
 from kframe.plugin.server import PatternType
-from kframe.registry.registry import build_registry
 from kframe.testing.clusters import cluster_of, healthy
-from verification.kafka_wire.served import CONTROLLER_ID, PLAIN, user_record
+from verification.kafka_wire.served import user_record
 from verification.zookeeper.servers import ServerHandle
 from verification.zookeeper.sessions import session
 
@@ -46,12 +42,6 @@ def test_records_in_memory() -> None:
     assert store.read_record("/brokers/ids/1") is not None
     assert store.read_record("/no/such") is None
     assert store.read_record_names("/no/such") == ()
-
-
-def test_records_are_written_in_memory() -> None:
-    ensemble = MemoryEnsemble.from_cluster(cluster_of({"t": [healthy(1)]}, (1,)))
-    store = ensemble.connect()
-    store.open(lambda _event: None)
     _written_and_deleted(store)
 
 
@@ -120,12 +110,3 @@ def test_records_in_zookeeper(zookeeper: ServerHandle) -> None:
 @pytest.mark.parametrize("data", [None, b"", b"[]", b"no json", b"\xff", b"[" * 100_000])
 def test_malformed_record_is_empty(data: bytes | None) -> None:
     assert decode_record(data) == {}
-
-
-def test_plugin_offers_the_server_scheme() -> None:
-    registry = build_registry(extra=[plugin], allowed=())
-    assert isinstance(registry.servers["kafka"], ServerSpec)
-    server = registry.open_server("kafka:", {**PLAIN, "broker.id": str(CONTROLLER_ID)})
-    assert isinstance(server, WireServer)
-    assert server.addresses == {}
-    server.stop()  # The server was never started.

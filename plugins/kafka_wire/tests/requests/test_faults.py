@@ -13,17 +13,7 @@ import numpy as np
 import pytest
 from kframe_kafka_wire.connections.broker import BrokerConnection, Target
 from kframe_kafka_wire.requests.channel import retry_backoff_ms
-from kframe_kafka_wire.sandbox.fake_broker import (
-    APIS,
-    Action,
-    FakeBroker,
-    closed,
-    delay_next_response,
-    respond,
-    send_frame,
-    settings,
-)
-from kframe_kafka_wire.sandbox.fake_cluster import FakeCluster
+from kframe_kafka_wire.sandbox.fake_broker import APIS, Action, FakeBroker, closed, respond, settings
 
 from kframe.errors import ErrorCode
 from kframe.model.events import (
@@ -33,6 +23,7 @@ from kframe.model.events import (
 )
 from kframe.testing.clusters import cluster_of, healthy, requests_of
 from kframe.testing.waiting import until
+from verification.kafka_wire.fake_cluster import FakeCluster, delay_next_response, send_frame
 
 MakeCluster = Callable[..., FakeCluster]
 

@@ -14,7 +14,7 @@ from kazoo.client import KazooClient
 from kframe_zookeeper.znodes import paths
 
 from kframe.testing.waiting import until
-from verification.kafka_wire.clusters import metadata
+from verification.kafka_wire.broker_metadata import metadata
 from verification.kafka_wire.instances import InstanceProcess
 from verification.zookeeper.java import JVM
 from verification.zookeeper.kafka import VERSION, KafkaProcess, jars, mapped

@@ -31,7 +31,7 @@ from kframe.testing.waiting import until
 from verification.zookeeper.servers import ServerHandle
 from verification.zookeeper.sessions import settings_for
 
-ROOT: Final = Path(__file__).parents[3]
+ROOT: Final = Path(__file__).parents[4]
 PAGE: Final = ROOT / "docs" / "explanation" / "life-of-a-broker-failure.md"
 ROW: Final = re.compile(r"^\| (\d+) \| `([\w.]+)` \| `([\w./]+)` \| (.+\.) \|$", re.MULTILINE)
 #: kazoo calls this method when a packet with a watch event arrives.

@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 from kframe_kafka_wire.requests.transport import WireTransport
 from kframe_kafka_wire.sandbox.fake_broker import FakeBroker
-from kframe_kafka_wire.sandbox.fake_cluster import FakeCluster
 
 from kframe.testing.clusters import registration
 from kframe.testing.waiting import until
+from verification.kafka_wire.fake_cluster import FakeCluster
 
 
 @pytest.fixture

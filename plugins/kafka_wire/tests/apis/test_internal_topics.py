@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from kframe_kafka_wire.sandbox.fake_broker import DESCRIBE_CONFIGS, FakeBroker, settings_response
+from kframe_kafka_wire.sandbox.fake_broker import DESCRIBE_CONFIGS, FakeBroker
 
+from verification.kafka_wire.fake_cluster import settings_response
 from verification.kafka_wire.served import Served
 
 

@@ -12,7 +12,7 @@ from tests.docs.run_page import SHELL, Shell, prepare_folder, run_step
 from verification.zookeeper.handover import ClusterFixture
 from verification.zookeeper.servers import HOST, free_ports
 
-PAGE: Final = Path(__file__).parents[3] / "docs" / "tutorial" / "live-controller.md"
+PAGE: Final = Path(__file__).parents[4] / "docs" / "tutorial" / "live-controller.md"
 #: The environment of the tests stays as it is: pip installs into a folder of the test, without network.
 INSTALL: Final = (
     "python -m pip install --quiet --no-deps --no-build-isolation --target installed ./kframe-last-replica && "

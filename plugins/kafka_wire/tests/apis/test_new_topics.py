@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 from kframe_kafka_wire.access.authorizer import ACL_AUTHORIZER
-from kframe_kafka_wire.sandbox.fake_broker import DESCRIBE_CONFIGS, FakeBroker, settings_response
+from kframe_kafka_wire.sandbox.fake_broker import DESCRIBE_CONFIGS, FakeBroker
 
 from kframe.testing.clusters import healthy
 from verification.kafka_wire.client import Client
+from verification.kafka_wire.fake_cluster import settings_response
 from verification.kafka_wire.served import FakeRecords, Served, acl_record
 
 CONFIG = {"log.retention.hours": "9", "num.partitions": "3", "default.replication.factor": "2"}

@@ -7,6 +7,7 @@ from contextlib import closing
 from typing import Any, Final
 
 import pytest
+from kframe_kafka_wire.admin.broker_requests import logs_of
 from kframe_kafka_wire.admin.capture import PASSES_MAX, open_cluster
 from kframe_kafka_wire.admin.client import open_admin
 from kframe_kafka_wire.sandbox.fake_broker import FakeBroker, Received
@@ -16,6 +17,7 @@ from kframe.errors import ConfigError, SnapshotError, StoreError
 from kframe.model.plan import Plan
 from kframe.plans.check.report import PlanReport
 from kframe.plans.check.resolve import resolve_plan
+from kframe.plugin.admin import LogDirReplica
 from verification.zookeeper.servers import free_ports
 
 METADATA, VERSIONS, CONFIGS, REASSIGNMENTS, CLUSTER, PARTITIONS = 3, 18, 32, 46, 60, 75
@@ -36,22 +38,13 @@ class Broker:
     """Broker 1, controller of a cluster with the partitions ``orders-0`` and ``orders-1``."""
 
     def __init__(self, fake: FakeBroker, mode: Mode) -> None:
-        versions, features = mode
         self.fake = fake
+        fake.versions, fake.features = dict(mode[0]), dict(mode[1])
         self.partition: Mapping[str, Any] = HEALTHY
         self.readings = 0
         self.changes = 0
         """Readings of partitions whose leader epoch is another than in the reading before."""
         fake.responses = {
-            VERSIONS: {
-                "api_keys": [
-                    {"api_key": key, "min_version": 0, "max_version": newest} for key, newest in versions.items()
-                ],
-                "finalized_features": [
-                    {"name": name, "max_version_level": level, "min_version_level": level}
-                    for name, level in features.items()
-                ],
-            },
             REASSIGNMENTS: {"topics": []},
             CLUSTER: {
                 "cluster_id": "c", "controller_id": 1,
@@ -136,7 +129,10 @@ def test_controller_that_marks_itself_is_no_broker(
     broker = make()
     broker.partition = {**HEALTHY, "leader_id": 2, "replica_nodes": [2], "isr_nodes": [2]}
     assert "1 is controller and has no replica: taken as a broker" in "".join(capture(broker).assumptions)
-    broker.fake.responses[VERSIONS] = {**broker.fake.responses[VERSIONS], "is_controller_only": True}
+    broker.fake.responses[VERSIONS] = {
+        "api_keys": [{"api_key": key, "max_version": newest} for key, newest in ZOOKEEPER[0].items()],
+        "is_controller_only": True,
+    }
     snapshot = capture(broker)
     assert (snapshot.controllers, snapshot.controller_id) == ((1,), 1)
     assert [facts.broker_id for facts in snapshot.brokers] == [2]
@@ -270,3 +266,31 @@ def test_operations_that_need_zookeeper_are_refused() -> None:
     for call in (cluster.store, cluster.reader, cluster.depose):
         with pytest.raises(ConfigError, match="found kafka://b:9092, expected zookeeper:"):
             call()
+
+
+# -- responses to DescribeLogDirs
+
+
+def directory(name: str, *partitions: tuple[int, int, bool], error_code: int = 0) -> dict[str, Any]:
+    """A log directory with partitions of topic ``t``: number, size, and whether it is a future replica."""
+    keys = ("partition_index", "partition_size", "is_future_key")
+    rows = [dict(zip(keys, partition, strict=True)) for partition in partitions]
+    topics = [{"name": "t", "partitions": rows}] if rows else []
+    return {"log_dir": name, "error_code": error_code, "topics": topics}
+
+
+def test_future_replicas_and_failed_directories_have_no_log() -> None:
+    response = {
+        "results": [
+            directory("/a", (0, 7, False), (1, 3, True)),
+            directory("/b", (1, 9, False)),
+            directory("/failed", error_code=56),
+        ]
+    }
+    assert logs_of(response) == {("t", 0): LogDirReplica(7, "/a"), ("t", 1): LogDirReplica(9, "/b")}
+
+
+@pytest.mark.parametrize("response", [{"results": []}, {"results": [], "error_code": 31}])
+def test_a_refusal_in_any_version_is_an_error(response: dict[str, Any]) -> None:
+    with pytest.raises(StoreError, match="CLUSTER_AUTHORIZATION_FAILED"):
+        logs_of(response)

@@ -17,7 +17,7 @@ from kframe.model.events import ElectionType
 from kframe.model.tables import Targets
 from kframe.snapshot.metadata import PartitionReassignment
 from kframe.testing.waiting import until
-from verification.zookeeper.commands import RunningCommand, invoke
+from verification.zookeeper.commands import invoke
 from verification.zookeeper.handover import ClusterFixture
 from verification.zookeeper.kafka import Cluster
 from verification.zookeeper.sessions import session
@@ -141,49 +141,6 @@ def test_reassignments_of_another_client_are_listed_and_cancelled(
     assert Done(cluster, tmp_path, "reassign", "cancel", "--plan", plan, "--execute").code == 0
     assert Done(cluster, tmp_path, "reassign", "list", "-o", "json").data["rows"] == []
     assert client_capture(cluster)[topic, 0] == (first,)
-
-
-def test_reassignment_that_cannot_complete_is_aborted(
-    cluster: Cluster, frozen: tuple[str, int, int], tmp_path: Path
-) -> None:  # fmt: skip
-    """``plan abort`` asks the process of ``reassign start`` by its journal."""
-    topic, first, second = frozen
-    journal = tmp_path / "journal"
-    command = RunningCommand(
-        tmp_path / "run", "reassign", "start", f"{topic}-0={first},{second}", "--execute", "--journal", journal,
-        "--bootstrap-server", cluster.brokers[first].address,
-    )  # fmt: skip
-    command.start()
-    assert command.logs("1 in flight")
-    aborted = Done(cluster, tmp_path, "plan", "abort", journal, "-o", "json")
-    assert (aborted.code, aborted.data["result"]) == (0, "aborted"), aborted.err
-    assert until(lambda: command.pid is None)
-    assert Done(cluster, tmp_path, "reassign", "list", "-o", "json").data["rows"] == []
-    assert client_capture(cluster)[topic, 0] == (first,)
-
-
-def test_reassign_and_elect(cluster: Cluster, topic: str, tmp_path: Path) -> None:
-    moved = Done(cluster, tmp_path, "reassign", "start", f"{topic}-0=2,1", "--execute")
-    assert moved.code == 0, moved.err
-    admin = open_admin(f"kafka://{cluster.address}", {})
-
-    def leader() -> int | None:
-        return admin.capture().to_cluster()[topic, 0].leader
-
-    assert leader() == 1, "the leader stays while it has a replica"
-    shown = Done(cluster, tmp_path, "elect", "--type", "preferred", "--partition", f"{topic}-0", "-o", "json")
-    assert (shown.code, shown.data["schema"]) == (0, "kframe.whatif/v1"), shown.err
-    assert leader() == 1
-    elected = Done(
-        cluster, tmp_path, "elect", "--type", "preferred", "--partition", f"{topic}-0", "--execute", "-o", "json"
-    )
-    assert (elected.code, [row["error"] for row in elected.data["rows"]]) == (0, ["NONE"]), elected.err
-    assert until(lambda: leader() == 2)
-    unknown = Done(
-        cluster, tmp_path, "elect", "--type", "preferred", "--partition", "nowhere-0", "--execute", "-o", "json"
-    )
-    assert (unknown.code, unknown.data["rows"][0]["error"]) == (1, "UNKNOWN_TOPIC_OR_PARTITION")
-    admin.close()
 
 
 def test_the_client_follows_the_controller(cluster: Cluster, topic: str) -> None:

@@ -85,18 +85,6 @@ def test_log_lines_are_rate_limited_with_suppressed_count(caplog: pytest.LogCapt
     assert drops.metrics()["kframe_frames_refused_total"] == 101
 
 
-@pytest.mark.parametrize(
-    ("reason", "level"),
-    [(DropReason.FRAME_REFUSED, "WARNING"), (DropReason.TOO_MANY, "WARNING"), (DropReason.LOGIN_FAILED, "INFO"),
-     (DropReason.IDLE, "DEBUG"), (DropReason.LOST, "DEBUG"), (DropReason.UNANSWERABLE, "WARNING"),
-     (DropReason.FAILED, "ERROR")],
-)  # fmt: skip
-def test_each_drop_reason_has_its_log_level(reason: DropReason, level: str, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.DEBUG, LOGGER)
-    DroppedConnections().record(reason, "h", "p")
-    assert [record.levelname for record in caplog.records] == [level]
-
-
 @pytest.mark.extended
 def test_server_without_descriptors_retries_once_a_second(caplog: pytest.LogCaptureFixture) -> None:
     """asyncio logs an error for each connection that it cannot accept, and more of them every second."""
