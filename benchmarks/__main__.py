@@ -55,8 +55,10 @@ class Measurements:
     def ratios(self) -> list[Ratio]:
         """The ratios that are compared between records and with targets."""
         growths = [Ratio(f"growth of {request['bench']}", request["exponent"], less=True) for request in self.requests]
-        alter = [Ratio("alter-partition beside a small cluster", result["ratio"], less=True)
-                 for result in self.alter_partition]  # fmt: skip
+        alter = [
+            Ratio("alter-partition beside a small cluster", result["ratio"], less=True)
+            for result in self.alter_partition
+        ]
         return [*timed.ratios(self.suite), *growths, *alter]
 
     def as_record(self) -> dict[str, Any]:
@@ -101,8 +103,11 @@ def _sweep(chosen: argparse.Namespace, results: Measurements, record: Incrementa
 
 
 PARTS: Final[Mapping[str, Callable[[argparse.Namespace, Measurements, IncrementalRecord], None]]] = {
-    "suite": _suite, "requests": _requests, "alter-partition": _alter_partition, "sweep": _sweep,
-}  # fmt: skip
+    "suite": _suite,
+    "requests": _requests,
+    "alter-partition": _alter_partition,
+    "sweep": _sweep,
+}
 
 
 def targets(ratios: Sequence[Ratio]) -> list[TargetResult]:

@@ -46,20 +46,22 @@ class Pair:
 
 
 ELECTION: Final = Pair(
-    "preferred-election", "ready",
+    "preferred-election",
+    "ready",
     ("zk.preferred_election_of_all.state_machines", "zk.preferred_election_of_all.serialise"),
-)  # fmt: skip
+)
 PAIRS: Final[Mapping[str, tuple[Pair, ...]]] = {
     "zk": (
         Pair("broker-failure", "ready", ("zk.broker_failure.state_machines", "zk.broker_failure.serialise")),
         Pair(
-            "controller-failover", "ready",
+            "controller-failover",
+            "ready",
             ("zk.controller_failover.state_machines", "zk.controller_failover.serialise"),
         ),
         ELECTION,
     ),
     "kraft": (Pair("broker-failure", "decide", ("kraft.broker_failure.generate_and_replay",)),),
-}  # fmt: skip
+}
 #: What the peers are called in names of ratios.
 BESIDE: Final = {"zk": "kafka", "kraft": "kraft"}
 
@@ -120,8 +122,16 @@ def row(
     collector = min(theirs, key=lambda name: theirs[name])
     best = theirs[collector]
     ratio = {"least": best / max(ours), "median": best / statistics.median(ours), "most": best / min(ours)}
-    return {"beside": BESIDE[controller], "bench": bench, "phase": phase, **size, "kframe": list(ours),
-            "peer": dict(theirs), "collector": collector, "ratio": ratio}  # fmt: skip
+    return {
+        "beside": BESIDE[controller],
+        "bench": bench,
+        "phase": phase,
+        **size,
+        "kframe": list(ours),
+        "peer": dict(theirs),
+        "collector": collector,
+        "ratio": ratio,
+    }
 
 
 def line(row: Result) -> tuple[str, ...]:
@@ -130,8 +140,7 @@ def line(row: Result) -> tuple[str, ...]:
     name = row["bench"] if row["phase"] == "ready" else f"{row['bench']}: {row['phase']}"
     ours, theirs = statistics.median(row["kframe"]) * unit, row["peer"][row["collector"]] * unit
     ratio = (f"{row['ratio'][name]:.1f}" for name in ("least", "median", "most"))
-    return (row["beside"], name, f"{row['partitions']:,}", f"{ours:,.1f}", f"{theirs:,.1f}", row["collector"],
-            *ratio)  # fmt: skip
+    return (row["beside"], name, f"{row['partitions']:,}", f"{ours:,.1f}", f"{theirs:,.1f}", row["collector"], *ratio)
 
 
 def ratios(rows: Sequence[Result], live_rows: Sequence[Result]) -> list[Ratio]:
@@ -175,8 +184,12 @@ class Measurements:
     def as_record(self) -> dict[str, Any]:
         """The content of a record."""
         live_rows = live.rows(self.controller_runs)
-        return {"ratios": to_record(ratios(self.classes, live_rows)), "classes": self.classes, "live": live_rows,
-                "measured": self.measured + self.controller_runs}  # fmt: skip
+        return {
+            "ratios": to_record(ratios(self.classes, live_rows)),
+            "classes": self.classes,
+            "live": live_rows,
+            "measured": self.measured + self.controller_runs,
+        }
 
 
 def _classes(controller: str, chosen: argparse.Namespace, results: Measurements, record: IncrementalRecord) -> None:

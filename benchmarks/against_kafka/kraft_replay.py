@@ -106,14 +106,25 @@ def main(words: list[str] | None = None) -> int:
         result |= {"runs": runs, "peer": dict(peer), "best": best}
         total_seconds = best["read_seconds"] + best["replay_seconds"]
         rows = [
-            ("replay", f"{best['replay_seconds']:.3f} s", f"{peer['seconds_min']:.3f} s",
-             f"{peer['seconds_min'] / best['replay_seconds']:.1f}"),
-            ("replay with reading the file", f"{total_seconds:.3f} s", f"{peer['seconds_min']:.3f} s",
-             f"{peer['seconds_min'] / total_seconds:.1f}"),
-            ("memory of a partition", f"{best['bytes_per_partition']:.0f} B",
-             f"{peer['heap_bytes_per_partition']:.0f} B",
-             f"{peer['heap_bytes_per_partition'] / best['bytes_per_partition']:.1f}"),
-        ]  # fmt: skip
+            (
+                "replay",
+                f"{best['replay_seconds']:.3f} s",
+                f"{peer['seconds_min']:.3f} s",
+                f"{peer['seconds_min'] / best['replay_seconds']:.1f}",
+            ),
+            (
+                "replay with reading the file",
+                f"{total_seconds:.3f} s",
+                f"{peer['seconds_min']:.3f} s",
+                f"{peer['seconds_min'] / total_seconds:.1f}",
+            ),
+            (
+                "memory of a partition",
+                f"{best['bytes_per_partition']:.0f} B",
+                f"{peer['heap_bytes_per_partition']:.0f} B",
+                f"{peer['heap_bytes_per_partition'] / best['bytes_per_partition']:.1f}",
+            ),
+        ]
         table([("what", "kframe", "Kafka 4.4", "ratio"), *rows], "Best runs. Kafka's classes replay records in memory.")
     return record.end()
 

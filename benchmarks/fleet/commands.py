@@ -55,10 +55,16 @@ def lines(fleet: dict[str, Any]) -> list[tuple[str, ...]]:
     """The runs of one fleet as cells under HEADINGS."""
     target = TARGETS.get(fleet["clusters"])
     return [
-        (str(fleet["clusters"]), "yes" if run["written"] else "no", f"{min(run['loop']):.1f}",
-         f"{min(run['spark']):.1f}", f"{run['ratio']:.2f}", "-" if target is None else f"{target:.1f}")
+        (
+            str(fleet["clusters"]),
+            "yes" if run["written"] else "no",
+            f"{min(run['loop']):.1f}",
+            f"{min(run['spark']):.1f}",
+            f"{run['ratio']:.2f}",
+            "-" if target is None else f"{target:.1f}",
+        )
         for run in fleet["runs"]
-    ]  # fmt: skip
+    ]
 
 
 def _measured(folder: Path, clusters: int, options: argparse.Namespace) -> dict[str, Any]:
@@ -72,9 +78,13 @@ def _measured(folder: Path, clusters: int, options: argparse.Namespace) -> dict[
     failover = ("spark", "failover", fleet, "--brokers", FAILED, "--master", options.master)
     runs = [_alternate(folder / "results", sources, failover, options.rounds, written) for written in (False, True)]
     return {
-        "mode": options.mode, "clusters": clusters, "partitions": clusters * options.partitions, "ingest": ingest,
-        "runs": runs, **_counted(folder / "events", failover),
-    }  # fmt: skip
+        "mode": options.mode,
+        "clusters": clusters,
+        "partitions": clusters * options.partitions,
+        "ingest": ingest,
+        "runs": runs,
+        **_counted(folder / "events", failover),
+    }
 
 
 def generate_cluster(source: Path, partitions: int, seed: int, mode: Mode) -> None:
@@ -87,8 +97,9 @@ def _alternate(
 ) -> dict[str, Any]:
     def loop() -> None:
         for source in sources:
-            run_kframe("whatif", "fail", source, "--brokers", FAILED,
-                    *(("--out", results / source.name) if written else ()))  # fmt: skip
+            run_kframe(
+                "whatif", "fail", source, "--brokers", FAILED, *(("--out", results / source.name) if written else ())
+            )
 
     def spark() -> None:
         run_kframe(*failover, *(("--out", results / "fleet") if written else ()))
@@ -107,17 +118,22 @@ def _counted(events: Path, failover: Sequence[object]) -> dict[str, int]:
     """Jobs, stages and tasks of one run that writes. Spark's event log has them."""
     shutil.rmtree(events, ignore_errors=True)
     (events / "log").mkdir(parents=True)
-    conf = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": str(events / "log"),
-            "spark.eventLog.compress": "false"}  # fmt: skip
+    conf = {
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": str(events / "log"),
+        "spark.eventLog.compress": "false",
+    }
     pairs = [text for key, value in conf.items() for text in ("--conf", f"{key}={value}")]
     run_kframe(*failover, *pairs, "--out", events / "out")
     lines = [line for file in (events / "log").rglob("*") if file.is_file() for line in file.read_bytes().splitlines()]
     kinds = [json.loads(line).get("Event", "") for line in lines if line.startswith(b"{")]
     shutil.rmtree(events)
     return {
-        "jobs": kinds.count("SparkListenerJobStart"), "stages": kinds.count("SparkListenerStageCompleted"),
-        "tasks": kinds.count("SparkListenerTaskEnd"), "largest_event_bytes": max(map(len, lines), default=0),
-    }  # fmt: skip
+        "jobs": kinds.count("SparkListenerJobStart"),
+        "stages": kinds.count("SparkListenerStageCompleted"),
+        "tasks": kinds.count("SparkListenerTaskEnd"),
+        "largest_event_bytes": max(map(len, lines), default=0),
+    }
 
 
 def _seconds(work: Callable[[], object]) -> float:

@@ -53,10 +53,15 @@ def lines(rows: Sequence[dict[str, Any]]) -> list[tuple[str, ...]]:
     """The masters as cells under HEADINGS."""
     work = [min(row["spark"]) - min(row["start"]) for row in rows]
     return [
-        (row["master"], str(row["scenarios"]), f"{min(row['start']):.1f}", f"{min(row['spark']):.1f}",
-         f"{work[0] / seconds:.2f}")
+        (
+            row["master"],
+            str(row["scenarios"]),
+            f"{min(row['start']):.1f}",
+            f"{min(row['spark']):.1f}",
+            f"{work[0] / seconds:.2f}",
+        )
         for row, seconds in zip(rows, work, strict=True)
-    ]  # fmt: skip
+    ]
 
 
 def main() -> None:

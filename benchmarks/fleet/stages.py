@@ -86,8 +86,10 @@ def _alone(stage: Stage, folders: Folders) -> None:
 def _play(stage: Stage, folders: Folders, out: Path) -> None:
     (scenario,) = scenario_rows("fail", brokers=[FAILED]).to_pylist()
     is_played = isinstance(stage, ScenarioStage)
-    units = [Unit(cluster, ({**scenario, "cluster": cluster.cluster} if is_played else None,))
-             for cluster in _inputs(folders)]  # fmt: skip
+    units = [
+        Unit(cluster, ({**scenario, "cluster": cluster.cluster} if is_played else None,))
+        for cluster in _inputs(folders)
+    ]
     name = "fail" if is_played else None
     marks = {part_of(unit.cluster.cluster, name): Mark("") for unit in units}
     for _ in play_units(units, stage, Output(str(out), str(out / "_staged"), marks)):
@@ -148,12 +150,21 @@ def measure(folders: Folders, names: Sequence[str], masters: Mapping[str, str], 
                 command = ("spark", *STAGES[name].arguments(folders), "--master", address)
                 spark[name, master].append(_emptied(folders, partial(run_kframe, *command)))
     return [
-        {"stage": name, "engine": engine[name],
-         "masters": [{"master": master, "start": start[master], "spark": spark[name, master],
-                      "times": min(spark[name, master]) / (min(engine[name]) + min(start[master]))}
-                     for master in masters]}
+        {
+            "stage": name,
+            "engine": engine[name],
+            "masters": [
+                {
+                    "master": master,
+                    "start": start[master],
+                    "spark": spark[name, master],
+                    "times": min(spark[name, master]) / (min(engine[name]) + min(start[master])),
+                }
+                for master in masters
+            ],
+        }
         for name in names
-    ]  # fmt: skip
+    ]
 
 
 def _start(address: str) -> None:
@@ -179,11 +190,17 @@ def ratios(stages: Sequence[Mapping[str, Any]], partitions: int) -> list[Ratio]:
 def lines(stages: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
     """The stages as cells under HEADINGS."""
     return [
-        (stage["stage"], row["master"], f"{min(stage['engine']):.1f}", f"{min(row['start']):.1f}",
-         f"{min(row['spark']):.1f}", f"{row['times']:.2f}")
+        (
+            stage["stage"],
+            row["master"],
+            f"{min(stage['engine']):.1f}",
+            f"{min(row['start']):.1f}",
+            f"{min(row['spark']):.1f}",
+            f"{row['times']:.2f}",
+        )
         for stage in stages
         for row in stage["masters"]
-    ]  # fmt: skip
+    ]
 
 
 @contextmanager
@@ -218,8 +235,13 @@ def main() -> None:
         with addresses(options.masters, Path(scratch)) as masters:
             stages = measure(folders, options.stages, masters, options.rounds)
     total = options.clusters * options.partitions
-    figures = {"ratios": to_record(ratios(stages, total)), "mode": options.mode, "clusters": options.clusters,
-               "partitions": total, "fleet_stages": stages}  # fmt: skip
+    figures = {
+        "ratios": to_record(ratios(stages, total)),
+        "mode": options.mode,
+        "clusters": options.clusters,
+        "partitions": total,
+        "fleet_stages": stages,
+    }
     write_record(options.out, command_of("benchmarks.fleet.stages"), figures)
     table([HEADINGS, *lines(stages)], LEGEND)
 

@@ -42,9 +42,15 @@ def of_pairs(partitions: int, brokers: int, runs: int) -> Result:
         failures = len(swept)
         _timed(seconds["played"], lambda: WhatIf(snapshot).fail([0, 1]))
     medians = {name: statistics.median(values) for name, values in seconds.items()}
-    return {"partitions": partitions, "brokers": brokers, "failures": failures, "seconds": medians,
-            "all": medians["columns"] + medians["count"] + medians["work_out"], "target": SECONDS_MAX,
-            "played_all": medians["played"] * failures}  # fmt: skip
+    return {
+        "partitions": partitions,
+        "brokers": brokers,
+        "failures": failures,
+        "seconds": medians,
+        "all": medians["columns"] + medians["count"] + medians["work_out"],
+        "target": SECONDS_MAX,
+        "played_all": medians["played"] * failures,
+    }
 
 
 def lines(results: Sequence[Result]) -> list[tuple[str, ...]]:

@@ -67,9 +67,14 @@ def failure(partitions: int, brokers: int, hosted: int) -> Record:
     controller.expect_led(partitions)
     best = min(phases_of_runs, key=lambda phases: phases.ready_seconds)
     return {
-        "partitions": partitions, "hosted": hosted, "seconds": min(seconds), "ready": best.ready_seconds,
-        "decide": best.decide_seconds, "encode": best.encode_seconds, "made_bytes": phases_of_runs[0].made_bytes,
-    }  # fmt: skip
+        "partitions": partitions,
+        "hosted": hosted,
+        "seconds": min(seconds),
+        "ready": best.ready_seconds,
+        "decide": best.decide_seconds,
+        "encode": best.encode_seconds,
+        "made_bytes": phases_of_runs[0].made_bytes,
+    }
 
 
 def series(name: str, along: str, points: Sequence[Record]) -> Record:
@@ -87,11 +92,15 @@ def measure(clusters: Sequence[int], hosted: Sequence[int], brokers: int, runs: 
     return [
         series("broker-failure", "partitions", [failure(size, brokers, min(hosted)) for size in clusters]),
         series("broker-failure", "hosted", [failure(largest, brokers, size) for size in hosted]),
-        series("alter-partition", "partitions", [
-            {"partitions": size, "seconds": seconds, "hosted": 1}
-            for size, seconds in zip(clusters, alter["seconds"], strict=True)
-        ]),
-    ]  # fmt: skip
+        series(
+            "alter-partition",
+            "partitions",
+            [
+                {"partitions": size, "seconds": seconds, "hosted": 1}
+                for size, seconds in zip(clusters, alter["seconds"], strict=True)
+            ],
+        ),
+    ]
 
 
 def lines(series_list: Sequence[Record]) -> list[tuple[str, ...]]:
@@ -112,9 +121,12 @@ def main(words: Sequence[str] | None = None) -> int:
     """Measure, print, write."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.limits.failure_cost", description=__doc__)
     parser.add_argument(
-        "--clusters", type=int, nargs="+", default=[10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000],
+        "--clusters",
+        type=int,
+        nargs="+",
+        default=[10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000],
         help="partitions, multiples of 100",
-    )  # fmt: skip
+    )
     parser.add_argument("--hosted", type=int, nargs="+", default=[1_000, 3_000, 10_000, 30_000, 100_000])
     parser.add_argument("--brokers", type=int, default=100)
     parser.add_argument("--runs", type=int, default=3, help="of AlterPartition")

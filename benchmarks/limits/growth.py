@@ -50,5 +50,11 @@ def _measured(name: str, sizes: Sequence[int], brokers: int, runs: int, figure: 
     results = [timing.run_bench(name, size, brokers, runs) for size in sizes]
     seconds = [result["seconds"]["ready"]["min"] for result in results]
     value = exponent(sizes, seconds) if figure == "exponent" else seconds[-1] / seconds[0]
-    return {"bench": name, "partitions": list(sizes), "seconds": seconds, figure: value, "target": target,
-            "kframe": results}  # fmt: skip
+    return {
+        "bench": name,
+        "partitions": list(sizes),
+        "seconds": seconds,
+        figure: value,
+        "target": target,
+        "kframe": results,
+    }

@@ -1,29 +1,20 @@
-"""The arguments of each bulk kernel on a cluster, and the bytes that the kernel must touch.
-
-A kernel must touch each of its arrays once: an array beside the rows as a whole, a column by the 64-byte cache lines
-of its rows. The count comes from the columns' dtypes. Two things are excluded where ``Call`` states it: columns that
-are read for unhealthy rows only, and unused capacity. Tables of brokers and topics stay in the cache and count once.
-"""
+"""The arguments of each bulk kernel on a cluster."""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from types import ModuleType
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.limits.kernel_cluster import Arguments, Call, KernelCluster
 from kframe import kernels
-from kframe.bench.clusters import whole_cluster
-from kframe.model.columns import COLUMNS, Int32
+from kframe.model.columns import Int32
 from kframe.model.ids import ElectionKind
-from verification import reference
 from verification.reference import assignments, describe, kcat_topics, plan_cycles, plans, stages, znode_lines
 
-LINE_BYTES: Final = 64
 #: Versions that Kafka 3.9's controller sends.
 LEADER_AND_ISR, UPDATE_METADATA, STOP_REPLICA = 7, 8, 4
 #: More than any request here is long: all rows go into one section.
@@ -32,8 +23,16 @@ NO_LIMIT: Final = 2**40
 NOT_MEASURED: Final[Mapping[str, str]] = {
     "write_live_leaders": "returns once every leader is listed, after a few hundred rows",
     **dict.fromkeys(
-        ("choose_kraft_leaders", "list_rows_in_directory", "list_rows_with_broker", "mark_acceptable_replicas",
-         "mark_completed_reassignments", "mark_list_changes", "mark_missing_members", "update_elrs"),
+        (
+            "choose_kraft_leaders",
+            "list_rows_in_directory",
+            "list_rows_with_broker",
+            "mark_acceptable_replicas",
+            "mark_completed_reassignments",
+            "mark_list_changes",
+            "mark_missing_members",
+            "update_elrs",
+        ),
         "reads columns of KRaft mode; this cluster is in ZooKeeper mode",
     ),
     **dict.fromkeys(
@@ -48,92 +47,7 @@ NOT_MEASURED: Final[Mapping[str, str]] = {
         (*plan_cycles.__all__, *plans.__all__, *stages.__all__),
         "reads the lists and limits of a plan; this cluster has none",
     ),
-}  # fmt: skip
-PER: Final = {column.name: column.per for column in COLUMNS}
-
-Arguments: TypeAlias = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Call:
-    """A call of a kernel. ``expected``: what it returns on a healthy cluster."""
-
-    extra_arguments: Arguments
-    """The arguments that are neither columns nor what ``KernelCluster`` has under their names."""
-    expected: int
-    unread: tuple[str, ...] = ()
-    """Columns that are read only for rows that are not healthy."""
-    filled: Mapping[str, int] = field(default_factory=dict)
-    """Entries of an array that are touched, where that is not all of them."""
-    addressed: Mapping[str, str] = field(default_factory=dict)
-    """Further arrays that are addressed by row or slot, as columns are."""
-    before: Callable[[], None] = lambda: None
-    """Puts back what the call changes."""
-
-
-class KernelCluster:
-    """A healthy cluster in the layout of the peers' benchmark, and ``rows`` of it: all, or what one broker hosts."""
-
-    def __init__(self, partitions: int, brokers: int, *, scattered: bool = False) -> None:
-        self.cluster = whole_cluster(partitions, brokers)
-        p, topics = self.cluster.partitions, self.cluster.topics
-        self.p, self.n, self.b = p, len(p), brokers
-        p.replica_state[:] = 2
-        p.state[:] = 1
-        everything = np.arange(self.n, dtype=np.int32)
-        self.rows: Int32 = everything
-        if scattered:
-            self.rows = np.unique(np.flatnonzero(p.replica == brokers // 2) // 3).astype(np.int32)
-        self.k = len(self.rows)
-        self.replicas, self.isrs = p.lists("replica", self.rows), p.lists("isr", self.rows)
-        self.m = len(self.replicas.values)
-        name_offsets, names = topics.wire_names()
-        ones = np.ones(brokers, np.uint8)
-        self.shared_arguments: Arguments = {
-            "rows": self.rows, "live": ones, "shutting_down": np.zeros(brokers, np.uint8), "deleting": topics.deleting,
-            "deletion_started": topics.deletion_started, "topic_deleting": topics.deleting, "registered": ones,
-            "old_epoch": p.leader_epoch, "old_recovery": p.recovery, "old_leader": p.leader, "allowed": ones,
-            "chosen": ones, "broker_ids": self.cluster.brokers.ids, "name_offsets": name_offsets,
-            "names": names, "topic_ids": topics.ids.reshape(-1),
-            "rack": (np.arange(brokers) % 4).astype(np.int32), "rack_bit": 1 << np.arange(brokers, dtype=np.int64) % 4,
-            "min_insync": np.full(len(topics), 2, np.int32),
-            "unclean": np.zeros(len(topics), np.uint8), "grouped": True, "compact": True, "with_topic_ids": True,
-        }  # fmt: skip
-
-    def value(self, name: str, call: Call) -> Any:
-        """An argument by its name."""
-        value = call.extra_arguments.get(name, self.shared_arguments.get(name))
-        return getattr(self.p, name) if value is None else value
-
-    def arguments(self, name: str, call: Call) -> Arguments:
-        """All arguments of a kernel, in order."""
-        return {parameter: self.value(parameter, call) for parameter in parameters(name)}
-
-    def bytes_of(self, name: str, call: Call) -> int:
-        """Bytes that the kernel must touch (see the module)."""
-        total = 0
-        for parameter, value in self.arguments(name, call).items():
-            if isinstance(value, np.ndarray) and parameter not in call.unread:
-                per = call.addressed.get(
-                    parameter, PER.get(parameter) if parameter not in call.extra_arguments else None
-                )
-                aliased = {"old_epoch": "row", "old_recovery": "row", "old_leader": "row"}
-                per = aliased.get(parameter, per)
-                total += self._touched(value, per, call.filled.get(parameter))
-        return total
-
-    def _touched(self, array: NDArray[Any], per: str | None, filled: int | None) -> int:
-        if per is None:
-            return int((array.size if filled is None else filled) * array.itemsize)
-        if self.k == self.n:
-            return int(array.nbytes)
-        positions = self.rows if per == "row" else self.p.slots_of(self.rows)
-        return len(np.unique(positions.astype(np.int64) * array.itemsize // LINE_BYTES)) * LINE_BYTES
-
-
-def parameters(name: str) -> list[str]:
-    """The names of a kernel's arguments, as in its reference."""
-    return list(inspect.signature(getattr(reference, name)).parameters)
+}
 
 
 def _u8(count: int, fill: int = 0) -> NDArray[Any]:
@@ -169,15 +83,20 @@ def deciding(g: KernelCluster) -> dict[str, Call]:
             filled=dict.fromkeys((*planned_of, "recovery"), led_rows)
             | {"isr_offsets": led_rows + 1, "isr_values": min(isr_entries, m)},
         ),
-        "check_transitions": Call({"positions": g.rows, "states": g.p.state, "allowed": 0xFF, "valid": _u8(k)}, k,
-                            addressed={"states": "row"}),
+        "check_transitions": Call(
+            {"positions": g.rows, "states": g.p.state, "allowed": 0xFF, "valid": _u8(k)}, k, addressed={"states": "row"}
+        ),
         "list_stop_epochs": Call({"epochs": _i32(k)}, 0),
-        "list_leaderless": Call({"rows": _i32(n)}, 0, filled={"rows": 0},
-                                unread=("topic", "partition_epoch", "slot_start", "replica_count", "replica")),
+        "list_leaderless": Call(
+            {"rows": _i32(n)},
+            0,
+            filled={"rows": 0},
+            unread=("topic", "partition_epoch", "slot_start", "replica_count", "replica"),
+        ),
         "list_in_states": Call({"rows": _i32(n), "state_mask": 0b101}, 0, unread=("topic",), filled={"rows": 0}),
         "initialize_partition_states": Call({}, 0),
         "initialize_replica_states": Call({}, g.p.slot_count),
-    }  # fmt: skip
+    }
 
 
 def _indexing(g: KernelCluster) -> dict[str, Call]:
@@ -238,8 +157,10 @@ def placing(g: KernelCluster) -> dict[str, Call]:
 def storing(g: KernelCluster) -> dict[str, Call]:
     """Kernels of ``_states.pyx``: states written to the columns, and partition counts."""
     k, p, rows = g.k, g.p, g.rows
-    new = {f"new_{name}": getattr(p, name)[rows] for name in
-           ("leader_epoch", "recovery", "partition_epoch", "controller_epoch")}  # fmt: skip
+    new = {
+        f"new_{name}": getattr(p, name)[rows]
+        for name in ("leader_epoch", "recovery", "partition_epoch", "controller_epoch")
+    }
     new["new_leader"] = p.leaders_of(rows)
     counted, totals = _u8(g.n), _i64(3)
 
@@ -271,9 +192,11 @@ def encoding(g: KernelCluster) -> dict[str, Call]:
     cut = _cut(g, calls, size)
     framed = _framed(g, calls, cut)
     calls["copy_entries"] = Call(
-        {"is_new": _u8(k), "is_new_from_end": 3, "pool_offset": pool_offset, "pool": pool} | framed, k,
-        addressed=by_row, filled={"out": total},
-    )  # fmt: skip
+        {"is_new": _u8(k), "is_new_from_end": 3, "pool_offset": pool_offset, "pool": pool} | framed,
+        k,
+        addressed=by_row,
+        filled={"out": total},
+    )
     # One broker more than lead anything may be named, so that no search ends early.
     length = _i64(1)
     leaders = {"leader_size": _i32(g.b, 20), "last_section": _i32(g.b), "section_start": cut["section_start"]}
@@ -288,9 +211,16 @@ def _others(g: KernelCluster) -> dict[str, Call]:
     k, p, size = g.k, g.p, _i32(g.n)
     arguments: Arguments = {"version": UPDATE_METADATA, "entry_size": size}
     total = kernels.size_update_metadata(
-        g.rows, UPDATE_METADATA, p.slot_start, p.replica_count, p.isr_count, p.replica, p.replica_flags,
-        g.shared_arguments["live"], size,
-    )  # fmt: skip
+        g.rows,
+        UPDATE_METADATA,
+        p.slot_start,
+        p.replica_count,
+        p.isr_count,
+        p.replica,
+        p.replica_flags,
+        g.shared_arguments["live"],
+        size,
+    )
     calls = {"size_update_metadata": Call(arguments, total, unread=("replica",), addressed={"entry_size": "row"})}
     row_size = size[g.rows]
     entry_offset = np.append(0, np.cumsum(row_size[:-1], dtype=np.int64))
@@ -305,9 +235,13 @@ def _others(g: KernelCluster) -> dict[str, Call]:
 def _cut(g: KernelCluster, calls: dict[str, Call], size: Int32) -> Arguments:
     k = g.k
     cut: Arguments = {
-        "row_topic": _i32(k), "row_size": _i32(k), "section_list": _i32(1), "section_start": _i32(2),
-        "section_items": _i32(1), "section_length": _i64(1),
-    }  # fmt: skip
+        "row_topic": _i32(k),
+        "row_size": _i32(k),
+        "section_list": _i32(1),
+        "section_start": _i32(2),
+        "section_items": _i32(1),
+        "section_length": _i64(1),
+    }
     limits = {"offsets": np.array([0, k], np.int32), "first": 0, "byte_limit": NO_LIMIT, "group_limit": NO_LIMIT}
     calls["fit_sections"] = Call(limits | {"tail_max": 0, "entry_size": size} | cut, 1, addressed={"entry_size": "row"})
     run(g, "fit_sections", calls["fit_sections"])
@@ -327,13 +261,26 @@ def sweeping(g: KernelCluster) -> dict[str, Call]:
     """Kernels of ``_sweep.pyx``. They compute the outcome of every failure."""
     b, n = g.b, g.n
     rows = {"first": 0, "last": n}
-    tables = {"totals": (2, 9), "brokers": (b, 9), "racks": (4, 9), "leads": (2, b), "broker_leads": (b, b),
-              "rack_leads": (4, b), "successors": (7, b, b),
-              "further_replicas": (7, b), "shared_racks": (7, b)}  # fmt: skip
+    tables = {
+        "totals": (2, 9),
+        "brokers": (b, 9),
+        "racks": (4, 9),
+        "leads": (2, b),
+        "broker_leads": (b, b),
+        "rack_leads": (4, b),
+        "successors": (7, b, b),
+        "further_replicas": (7, b),
+        "shared_racks": (7, b),
+    }
     single = {name: np.zeros(shape, np.int32) for name, shape in tables.items()}
-    pairs = {"scratch": np.zeros((3, 8), np.int32), "pairs": np.zeros((b * (b - 1) // 2, 9), np.int32),
-             "lead_key": _i64(4 * n), "lead_change": np.zeros(4 * n, np.int8), "third_key": _i64(n),
-             "further_pairs": np.zeros((3, b, b), np.int32)}  # fmt: skip
+    pairs = {
+        "scratch": np.zeros((3, 8), np.int32),
+        "pairs": np.zeros((b * (b - 1) // 2, 9), np.int32),
+        "lead_key": _i64(4 * n),
+        "lead_change": np.zeros(4 * n, np.int8),
+        "third_key": _i64(n),
+        "further_pairs": np.zeros((3, b, b), np.int32),
+    }
     return {
         "count_failures": Call(
             rows | single, n, ("broker_leads",), filled={"successors": b * b, "further_replicas": b}
@@ -345,9 +292,16 @@ def sweeping(g: KernelCluster) -> dict[str, Call]:
 #: Those that take rows, which may lie far apart, and those that go through all there is.
 BY_ROWS: Final = (deciding, placing, storing, encoding)
 WHOLE_ONLY: Final = (
-    "list_leaderless", "list_unassigned_isr_members", "list_in_states", "initialize_partition_states",
-    "initialize_replica_states", "size_replica_index", "build_replica_index", "read_replica_index", "count_by_broker",
-)  # fmt: skip
+    "list_leaderless",
+    "list_unassigned_isr_members",
+    "list_in_states",
+    "initialize_partition_states",
+    "initialize_replica_states",
+    "size_replica_index",
+    "build_replica_index",
+    "read_replica_index",
+    "count_by_broker",
+)
 
 
 def calls_of(g: KernelCluster) -> dict[str, Call]:

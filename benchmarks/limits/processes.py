@@ -29,8 +29,10 @@ from kframe.snapshot.content import Mode
 MODES: Final[tuple[Mode, ...]] = ("zookeeper", "kraft")
 #: Commands that print no figures of a cluster, by the name of their line.
 WITHOUT_SNAPSHOT: Final = {
-    "--help": ("--help",), "--version": ("--version",), "whatif fail --help": ("whatif", "fail", "--help"),
-}  # fmt: skip
+    "--help": ("--help",),
+    "--version": ("--version",),
+    "whatif fail --help": ("whatif", "fail", "--help"),
+}
 HEADINGS: Final = ("command", "partitions", "processor s", "elapsed s", "peak MB")
 LEGEND: Final = "The least of all runs, each from exec to exit. MB are 10^6 bytes."
 
@@ -67,10 +69,15 @@ def measure(partitions: int, brokers: int, runs: int, folder: Path) -> list[Resu
             if counted:
                 results[key].append(result)
     return [
-        {"command": name, "partitions": size, "brokers": brokers, "runs": runs,
-         **{figure: min(result[figure] for result in command_results) for figure in command_results[0]}}
+        {
+            "command": name,
+            "partitions": size,
+            "brokers": brokers,
+            "runs": runs,
+            **{figure: min(result[figure] for result in command_results) for figure in command_results[0]},
+        }
         for (name, size), command_results in results.items()
-    ]  # fmt: skip
+    ]
 
 
 def run(command: Sequence[str], bytecode: Path | None = None) -> Result:
@@ -104,11 +111,19 @@ def ratios(results: Sequence[Result]) -> list[Ratio]:
 
 def lines(results: Sequence[Result]) -> list[tuple[str, ...]]:
     """A table with its headings."""
-    return [HEADINGS, *(
-        (result["command"], f"{result['partitions']:,}" if result["partitions"] else "-", f"{result['processor']:.3f}",
-         f"{result['elapsed']:.3f}", f"{result['peak_bytes'] / 1e6:.0f}")
-        for result in results
-    )]  # fmt: skip
+    return [
+        HEADINGS,
+        *(
+            (
+                result["command"],
+                f"{result['partitions']:,}" if result["partitions"] else "-",
+                f"{result['processor']:.3f}",
+                f"{result['elapsed']:.3f}",
+                f"{result['peak_bytes'] / 1e6:.0f}",
+            )
+            for result in results
+        ),
+    ]
 
 
 def in_mode(snapshot: Snapshot, mode: Mode) -> Snapshot:

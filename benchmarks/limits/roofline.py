@@ -1,6 +1,6 @@
 """Compare each bulk kernel with memory bandwidth: ``python -m benchmarks.limits.roofline``.
 
-For each kernel the bytes that it must touch (see ``kernel_calls.py``), its time, and the ratio to a *limit* that
+For each kernel the bytes that it must touch (see ``kernel_cluster.py``), its time, and the ratio to a *limit* that
 NumPy's compiled loops reach in the same run on one core:
 
 - ``copy``: copying a large array, as STREAM does; for kernels that read all rows in order;
@@ -26,7 +26,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from benchmarks.limits.kernel_calls import LINE_BYTES, Call, KernelCluster, calls_of
+from benchmarks.limits.kernel_calls import calls_of
+from benchmarks.limits.kernel_cluster import LINE_BYTES, Call, KernelCluster
 from benchmarks.records import command_of, table, write_record
 from kframe import kernels
 
@@ -49,8 +50,17 @@ NOTES: Final[Mapping[str, str]] = {
     "count_failures": "two counts in memory go up for each row, and two more where racks share a row's replicas",
 }
 HEADINGS: Final = (
-    "kernel", "rows", "bytes a row", "ns a row", "in cache", "all cores", "GB/s", "limit", "GB/s", "times"
-)  # fmt: skip
+    "kernel",
+    "rows",
+    "bytes a row",
+    "ns a row",
+    "in cache",
+    "all cores",
+    "GB/s",
+    "limit",
+    "GB/s",
+    "times",
+)
 LEGEND: Final = "times: the kernel's time over that of its limit, both from this run; * above 3, with a note below."
 
 Record = dict[str, Any]
@@ -110,10 +120,18 @@ def measure(g: KernelCluster, runs: int, copied: int) -> list[Record]:
             call.before()
             seconds.append(seconds_of(work))
         nbytes, fastest = g.bytes_of(name, call), min(seconds)
-        rows.append({
-            "kernel": name, "rows": "one broker's" if scattered else "all", "row_count": g.k, "bytes": nbytes,
-            "seconds": fastest, "limit": limit, "limit_rate": max(rates), "times": fastest * max(rates) / nbytes,
-        })  # fmt: skip
+        rows.append(
+            {
+                "kernel": name,
+                "rows": "one broker's" if scattered else "all",
+                "row_count": g.k,
+                "bytes": nbytes,
+                "seconds": fastest,
+                "limit": limit,
+                "limit_rate": max(rates),
+                "times": fastest * max(rates) / nbytes,
+            }
+        )
     return rows
 
 
@@ -181,11 +199,17 @@ def line(row: Record) -> tuple[str, ...]:
     """A row as cells under HEADINGS."""
     count, seconds = row["row_count"], row["seconds"]
     return (
-        row["kernel"], row["rows"], f"{row['bytes'] / count:.1f}", f"{seconds * 1e9 / count:.1f}",
-        nanoseconds(row, "cached_seconds"), nanoseconds(row, "all_cores_seconds"),
-        f"{row['bytes'] / seconds / 1e9:.1f}", row["limit"], f"{row['limit_rate'] / 1e9:.1f}",
+        row["kernel"],
+        row["rows"],
+        f"{row['bytes'] / count:.1f}",
+        f"{seconds * 1e9 / count:.1f}",
+        nanoseconds(row, "cached_seconds"),
+        nanoseconds(row, "all_cores_seconds"),
+        f"{row['bytes'] / seconds / 1e9:.1f}",
+        row["limit"],
+        f"{row['limit_rate'] / 1e9:.1f}",
         f"{row['times']:.1f}{'*' if row['times'] > TIMES_MAX else ''}",
-    )  # fmt: skip
+    )
 
 
 def nanoseconds(row: Record, figure: str) -> str:
@@ -193,9 +217,7 @@ def nanoseconds(row: Record, figure: str) -> str:
     return f"{row[figure] * 1e9:.1f}" if figure in row else ""
 
 
-def roofline(
-    partitions: int, brokers: int, runs: int, copied: int = COPIED, cached: Sequence[int] = CACHED
-) -> Record:  # fmt: skip
+def roofline(partitions: int, brokers: int, runs: int, copied: int = COPIED, cached: Sequence[int] = CACHED) -> Record:
     """All measurements: the limits, and a row for each kernel. Kernels run on all rows, and on those of one broker."""
     threads = os.cpu_count() or 1
     rows, seconds, together = [], in_cache(brokers, runs, cached), at_once(threads, partitions, brokers, runs)

@@ -41,9 +41,17 @@ WARMING: Final = 2
 #: Of each controller; two that count show how far they are apart.
 RUNS: Final = WARMING + 2
 HEADINGS: Final = (
-    "event", "partitions", "kframe s", "first runs", "Kafka s", "ratio", "raw s", "times raw", "raw at once",
+    "event",
+    "partitions",
+    "kframe s",
+    "first runs",
+    "Kafka s",
+    "ratio",
+    "raw s",
+    "times raw",
+    "raw at once",
     "times that",
-)  # fmt: skip
+)
 LEGEND: Final = (
     f"kframe: its slowest run but the first {WARMING}, which stand beside. Kafka: its best one. raw: the requests "
     "alone right before, each round after a pause, median of the runs that count; at once: round after round. times "
@@ -123,10 +131,17 @@ def line(row: Record) -> tuple[str, ...]:
     kafka, ratio = row["kafka"], row["ratio"]
     first = ", ".join(f"{seconds:.3f}" for seconds in row["first_lives"])
     return (
-        row["event"], f"{row['partitions']:,}", f"{max(row['kframe']):.3f}", first or "-",
-        f"{min(kafka):.1f}" if kafka else "-", f"{ratio:.1f}" if ratio else "-", f"{row['raw']:.3f}",
-        spread(row["times_raw"]), f"{row['raw_at_once']:.3f}", spread(row["times_raw_at_once"]),
-    )  # fmt: skip
+        row["event"],
+        f"{row['partitions']:,}",
+        f"{max(row['kframe']):.3f}",
+        first or "-",
+        f"{min(kafka):.1f}" if kafka else "-",
+        f"{ratio:.1f}" if ratio else "-",
+        f"{row['raw']:.3f}",
+        spread(row["times_raw"]),
+        f"{row['raw_at_once']:.3f}",
+        spread(row["times_raw_at_once"]),
+    )
 
 
 def spread(ratios: Sequence[float]) -> str:

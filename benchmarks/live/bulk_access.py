@@ -72,11 +72,16 @@ class StoredStates:
         first = (np.arange(count, dtype=np.int32) + expected) % BROKERS
         isr = np.stack([first, (first + 1) % BROKERS, (first + 2) % BROKERS], axis=1).astype(np.int32)
         return NewStates(
-            self.names, self.topic, self.partition, first.astype(np.int32),
-            np.full(count, expected + 1, np.int32), np.zeros(count, np.uint8),
-            Ragged(np.arange(count + 1, dtype=np.int32) * 3, isr.ravel()), np.full(count, expected, np.int32),
+            self.names,
+            self.topic,
+            self.partition,
+            first.astype(np.int32),
+            np.full(count, expected + 1, np.int32),
+            np.zeros(count, np.uint8),
+            Ragged(np.arange(count + 1, dtype=np.int32) * 3, isr.ravel()),
+            np.full(count, expected, np.int32),
             CONTROLLER_EPOCH,
-        )  # fmt: skip
+        )
 
     def write(self, expected: int) -> None:
         """In bulk."""
@@ -88,9 +93,7 @@ class StoredStates:
         """By a multi each."""
         states, client, waiting = self.states(expected), self.session.client, deque[Any]()
         for i in range(len(self.topic)):
-            data = encode_state(
-                int(states.leader[i]), expected + 1, states.isr[i].tolist(), CONTROLLER_EPOCH
-            )  # fmt: skip
+            data = encode_state(int(states.leader[i]), expected + 1, states.isr[i].tolist(), CONTROLLER_EPOCH)
             transaction = client.transaction()
             transaction.check(f"{self.chroot}/epoch", 0)
             transaction.set_data(self._path(i), data, expected)

@@ -161,7 +161,7 @@ def compiling(server: int) -> float:
 
 def measurement(
     name: str, about: dict[str, Any], seconds: float, compiled: float, brokers: list[StandInBroker]
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     """One measurement. Resets the counters of the brokers."""
     received = {
         "compiler_seconds": round(max(compiled, 0.0), 2),  # a thread that ends takes its time with it

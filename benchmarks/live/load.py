@@ -123,7 +123,7 @@ def _change(rows: Int32, leader: Int32, leader_epoch: int, isr: Ragged, expected
     count = len(rows)
     return StateChange(
         rows, leader, np.full(count, leader_epoch, np.int32), np.zeros(count, np.uint8), isr, expected, 1
-    )  # fmt: skip
+    )
 
 
 def main() -> None:

@@ -68,9 +68,16 @@ def failover(cluster: ClusterState) -> ControlRequests:
     counts = np.bincount(p.replica[p.slots_of(np.arange(len(p)))], minlength=len(brokers))
     offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
     return ControlRequests(
-        1000, 1, BrokerRows(brokers, offsets, rows[order]), np.zeros(len(rows), np.uint8), brokers,
-        np.arange(len(p), dtype=np.int32), BrokerRows.none(), none, np.empty(0, np.uint8),
-    )  # fmt: skip
+        1000,
+        1,
+        BrokerRows(brokers, offsets, rows[order]),
+        np.zeros(len(rows), np.uint8),
+        brokers,
+        np.arange(len(p), dtype=np.int32),
+        BrokerRows.none(),
+        none,
+        np.empty(0, np.uint8),
+    )
 
 
 def read_response_ms(cluster: ClusterState, requests: ControlRequests) -> float:
@@ -100,16 +107,25 @@ def main() -> None:
     process = multiprocessing.get_context("fork").Process(target=sinks, args=(listeners,), daemon=True)
     process.start()
     cluster = whole_cluster(options.partitions, options.brokers)
-    cluster.brokers.register([
-        Registration(int(broker_id), 1, (Endpoint("PLAINTEXT", "127.0.0.1", listener.getsockname()[1]),))
-        for broker_id, listener in zip(cluster.brokers.ids, listeners, strict=True)
-    ])  # fmt: skip
+    cluster.brokers.register(
+        [
+            Registration(int(broker_id), 1, (Endpoint("PLAINTEXT", "127.0.0.1", listener.getsockname()[1]),))
+            for broker_id, listener in zip(cluster.brokers.ids, listeners, strict=True)
+        ]
+    )
     transport = WireTransport({"broker.id": "1000", "listeners": "PLAINTEXT://127.0.0.1:9"})
     transport.open(lambda _event: None, lambda: True)
     transport.connect(cluster, tuple(range(options.brokers)))
     requests = failover(cluster)
-    transport.send(cluster, replace(requests, leader_and_isr=BrokerRows.none(), is_new=np.empty(0, np.uint8),
-                                    metadata_rows=np.empty(0, np.int32)))  # fmt: skip
+    transport.send(
+        cluster,
+        replace(
+            requests,
+            leader_and_isr=BrokerRows.none(),
+            is_new=np.empty(0, np.uint8),
+            metadata_rows=np.empty(0, np.int32),
+        ),
+    )
     encoder = Encoder(ControlVersions.of(LATEST), others=(transport.node.registration,))
     taken: dict[str, list[float]] = {"encode_ms": [], "send_ms": [], "answered_ms": [], "answer_ms": []}
     nbytes = 0
@@ -123,17 +139,21 @@ def main() -> None:
         await_idle(transport)
         answered = time.perf_counter()
         for name, seconds in (
-            ("encode_ms", encoded - begun), ("send_ms", sent - encoded), ("answered_ms", answered - encoded),
-        ):  # fmt: skip
+            ("encode_ms", encoded - begun),
+            ("send_ms", sent - encoded),
+            ("answered_ms", answered - encoded),
+        ):
             taken[name].append(seconds * 1000)
         taken["answer_ms"].append(read_response_ms(cluster, requests))
     transport.close()
     process.kill()
     result: dict[str, Any] = {name: round(statistics.median(request), 3) for name, request in taken.items()}
     result |= {
-        "partitions": options.partitions, "brokers": options.brokers, "megabytes": round(nbytes / 1e6, 1),
+        "partitions": options.partitions,
+        "brokers": options.brokers,
+        "megabytes": round(nbytes / 1e6, 1),
         "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
-    }  # fmt: skip
+    }
     print(json.dumps(record_of(command_of("benchmarks.live.transport"), result), indent=1))
 
 

@@ -51,8 +51,13 @@ def measure(name: str, path: Path, partitions: int, runs: int) -> dict[str, Any]
             raise RuntimeError(f"{path} has {output[3]} partitions, not {partitions}")
         results.append((float(output[0]), 1024 * int(output[1]), 1024 * int(output[2])))
     size = path.stat().st_size
-    return {"format": name, "bytes": size, "cpu_seconds": round(min(result[0] for result in results), 3),
-            "peak_bytes": max(result[1] for result in results), "bytes_before": results[0][2]}  # fmt: skip
+    return {
+        "format": name,
+        "bytes": size,
+        "cpu_seconds": round(min(result[0] for result in results), 3),
+        "peak_bytes": max(result[1] for result in results),
+        "bytes_before": results[0][2],
+    }
 
 
 def ratios_of(partitions: int, rows: Sequence[dict[str, Any]]) -> list[Ratio]:
@@ -66,8 +71,14 @@ def ratios_of(partitions: int, rows: Sequence[dict[str, Any]]) -> list[Ratio]:
 
 def _line(row: dict[str, Any]) -> tuple[str, ...]:
     size, peak = row["bytes"], row["peak_bytes"]
-    return (row["format"], f"{size / 1e6:.0f}", f"{row['cpu_seconds']:.2f}", f"{peak / 1e6:.0f}", f"{peak / size:.2f}",
-            f"{row['bytes_before'] / 1e6:.0f}")  # fmt: skip
+    return (
+        row["format"],
+        f"{size / 1e6:.0f}",
+        f"{row['cpu_seconds']:.2f}",
+        f"{peak / 1e6:.0f}",
+        f"{peak / size:.2f}",
+        f"{row['bytes_before'] / 1e6:.0f}",
+    )
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -81,10 +92,14 @@ def main(words: Sequence[str] | None = None) -> int:
     rows: list[dict[str, Any]] = []
     command = command_of("benchmarks.loading", words)
     record = IncrementalRecord(
-        chosen.out, command,
-        lambda: {"partitions": chosen.partitions, "loading": rows,
-                 "ratios": to_record(ratios_of(chosen.partitions, rows))},
-    )  # fmt: skip
+        chosen.out,
+        command,
+        lambda: {
+            "partitions": chosen.partitions,
+            "loading": rows,
+            "ratios": to_record(ratios_of(chosen.partitions, rows)),
+        },
+    )
     snapshot = generate(chosen.partitions, BROKERS, 3, seed=1)
     with tempfile.TemporaryDirectory(prefix="loading-") as folder:
         for name in chosen.formats:

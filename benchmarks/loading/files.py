@@ -79,15 +79,24 @@ def reassignment_lines(snapshot: Snapshot) -> Iterator[str]:
 def kcat_lines(snapshot: Snapshot) -> Iterator[str]:
     """The output of ``kcat -L -J``, on one line."""
     brokers = [{"id": broker.broker_id, "name": f"broker-{broker.broker_id}:9092"} for broker in snapshot.brokers]
-    outline = {"originating_broker": {"id": 1, "name": "broker-1:9092/1"}, "query": {"topic": "*"}, "controllerid": 1,
-               "brokers": brokers, "topics": []}  # fmt: skip
+    outline = {
+        "originating_broker": {"id": 1, "name": "broker-1:9092/1"},
+        "query": {"topic": "*"},
+        "controllerid": 1,
+        "brokers": brokers,
+        "topics": [],
+    }
     yield _compact(outline).removesuffix("]}")
     for position, topic in enumerate(topics_of(snapshot)):
         partitions = [
-            {"partition": number, "leader": leader, "replicas": [{"id": broker} for broker in topic.replicas[number]],
-             "isrs": [{"id": broker} for broker in topic.isrs[number]]}
+            {
+                "partition": number,
+                "leader": leader,
+                "replicas": [{"id": broker} for broker in topic.replicas[number]],
+                "isrs": [{"id": broker} for broker in topic.isrs[number]],
+            }
             for number, leader in enumerate(topic.leaders)
-        ]  # fmt: skip
+        ]
         yield ("," if position else "") + _compact({"topic": topic.name, "partitions": partitions})
     yield "]}\n"
 
@@ -98,13 +107,23 @@ def zookeeper_lines(snapshot: Snapshot) -> Iterator[str]:
         yield _znode(path, None)
     yield _znode("/controller_epoch", "1")
     for broker in snapshot.brokers:
-        registration = {"version": 5, "host": "h", "port": 9092, "endpoints": [f"PLAINTEXT://h-{broker.broker_id}:9092"],
-                        "listener_security_protocol_map": {"PLAINTEXT": "PLAINTEXT"}}  # fmt: skip
+        registration = {
+            "version": 5,
+            "host": "h",
+            "port": 9092,
+            "endpoints": [f"PLAINTEXT://h-{broker.broker_id}:9092"],
+            "listener_security_protocol_map": {"PLAINTEXT": "PLAINTEXT"},
+        }
         yield _znode(f"/brokers/ids/{broker.broker_id}", _compact(registration))
     for topic in topics_of(snapshot):
         root = f"/brokers/topics/{topic.name}"
-        assignment = {"partitions": dict(enumerate(topic.replicas)), "topic_id": topic.topic_id, "adding_replicas": {},
-                      "removing_replicas": {}, "version": 3}  # fmt: skip
+        assignment = {
+            "partitions": dict(enumerate(topic.replicas)),
+            "topic_id": topic.topic_id,
+            "adding_replicas": {},
+            "removing_replicas": {},
+            "version": 3,
+        }
         yield _znode(root, _compact(assignment))
         yield _znode(f"{root}/partitions", None)
         for number, leader in enumerate(topic.leaders):

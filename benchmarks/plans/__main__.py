@@ -21,8 +21,19 @@ from benchmarks.records import LATEST, IncrementalRecord, command_of, table
 from kframe.snapshot import write_snapshot
 
 HEADINGS: Final = (
-    "cluster", "goal", "planner", "moves", "GB", "bound", "gap", "balance", "rack viol.", "leaders", "CPU s", "MiB",
-)  # fmt: skip
+    "cluster",
+    "goal",
+    "planner",
+    "moves",
+    "GB",
+    "bound",
+    "gap",
+    "balance",
+    "rack viol.",
+    "leaders",
+    "CPU s",
+    "MiB",
+)
 LEGEND: Final = (
     "bound: what every plan must copy, in replicas or GB; gap: cost above it; balance and leaders: greatest load over "
     "the mean; CPU s and MiB: of the whole process"
@@ -42,8 +53,10 @@ def measured(case: Case, seconds_max: int) -> Iterator[dict[str, Any]]:
         if case.cluster in (EXACT[:1] if case.by_size else EXACT):
             runs.append(lambda: peers.kframe(case, folder, seconds_max, exact=True))
         if not case.by_size:
-            runs += [lambda: peers.kafka(case, folder, seconds_max),
-                     lambda: peers.minimal_movement(case, folder, seconds_max)]  # fmt: skip
+            runs += [
+                lambda: peers.kafka(case, folder, seconds_max),
+                lambda: peers.minimal_movement(case, folder, seconds_max),
+            ]
         if len(case.snapshot) <= _TOOLS_MAX:
             runs.append(lambda: peers.kafka_tools(case, folder, seconds_max))
         for run in runs:
@@ -73,9 +86,16 @@ def line(row: dict[str, Any]) -> tuple[str, ...]:
         bound = f"{row['bound'] / 1e9:,.1f}" if by_size else f"{row['bound']:,}"
         gap = f"{(cost - row['bound']) / max(row['bound'], 1):.3%}" + ("" if row["limits_reached"] else " !")
     return (
-        *names, f"{row['moves']:,}", f"{row['bytes'] / 1e9:,.1f}", bound, gap, f"{row['balance']:.4f}",
-        f"{row['rack_violations']:,}", f"{row['leader_balance']:.3f}", *used,
-    )  # fmt: skip
+        *names,
+        f"{row['moves']:,}",
+        f"{row['bytes'] / 1e9:,.1f}",
+        bound,
+        gap,
+        f"{row['balance']:.4f}",
+        f"{row['rack_violations']:,}",
+        f"{row['leader_balance']:.3f}",
+        *used,
+    )
 
 
 def main(words: Sequence[str] | None = None) -> int:

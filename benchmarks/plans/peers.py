@@ -81,16 +81,22 @@ def execute(command: Sequence[object], seconds_max: int) -> Process:
     ):
         begun = time.monotonic()
         process = subprocess.Popen(
-            [sys.executable, "-SEc", _LAUNCHER, usage.name, str(seconds_max), *map(str, command)], stdout=output,
+            [sys.executable, "-SEc", _LAUNCHER, usage.name, str(seconds_max), *map(str, command)],
+            stdout=output,
             stderr=errors,
-        )  # fmt: skip
+        )
         code = process.wait()
         cpu_seconds, memory = map(float, usage.read().split())
         output.seek(0)
         errors.seek(0)
         return Process(
-            code, output.read(), errors.read(), cpu_seconds, time.monotonic() - begun, int(memory) * 1024,
-        )  # fmt: skip
+            code,
+            output.read(),
+            errors.read(),
+            cpu_seconds,
+            time.monotonic() - begun,
+            int(memory) * 1024,
+        )
 
 
 def prepare() -> None:
@@ -118,8 +124,11 @@ def write_files(case: Case, folder: Path) -> None:
 def kafka(case: Case, folder: Path, seconds_max: int) -> Run:
     """``kafka-reassign-partitions --generate`` of Kafka 4.4, for all topics and the brokers that remain."""
     target = _HERE / "kafka" / "target"
-    lines = [line for line in (folder / "brokers.tsv").read_text().splitlines(keepends=True)
-             if int(line.split("\t")[0]) not in case.removed]  # fmt: skip
+    lines = [
+        line
+        for line in (folder / "brokers.tsv").read_text().splitlines(keepends=True)
+        if int(line.split("\t")[0]) not in case.removed
+    ]
     chosen = folder / "chosen"
     chosen.mkdir(exist_ok=True)
     (chosen / "brokers.tsv").write_text("".join(lines))
@@ -168,15 +177,35 @@ def kframe(case: Case, folder: Path, seconds_max: int, *, exact: bool = False) -
     if case.by_size:
         options += ["--weights", folder / "sizes.csv"]
     out = folder / "plan.json"
-    command = [sys.executable, "-m", "kframe.cli", "plan", "generate", folder / "snapshot", *options,
-               *(["--exact"] if exact else []), "--out", out, "--force", "-o", "json"]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "kframe.cli",
+        "plan",
+        "generate",
+        folder / "snapshot",
+        *options,
+        *(["--exact"] if exact else []),
+        "--out",
+        out,
+        "--force",
+        "-o",
+        "json",
+    ]
     process = execute(command, seconds_max)
     if failed := process.failed(tool):
         return failed
     report: dict[str, Any] = json.loads(process.output)
     plan = json.loads(out.read_text())["partitions"]
     return Run(
-        tool, {(row["topic"], row["partition"]): row["replicas"] for row in plan}, None, None, process.cpu_seconds,
-        process.wall_seconds, process.memory, report["moves"]["bound"], report["moves"]["exact"],
+        tool,
+        {(row["topic"], row["partition"]): row["replicas"] for row in plan},
+        None,
+        None,
+        process.cpu_seconds,
+        process.wall_seconds,
+        process.memory,
+        report["moves"]["bound"],
+        report["moves"]["exact"],
         report["targets_met"],
-    )  # fmt: skip
+    )

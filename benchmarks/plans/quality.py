@@ -19,10 +19,18 @@ def row_of(case: Case, run: Run) -> dict[str, Any]:
     ``rack_violations`` are partitions that span fewer racks than they have replicas, although there are more racks.
     """
     row: dict[str, Any] = {
-        "cluster": case.cluster, "goal": case.goal, "tool": run.tool, "error": run.error, "seconds": run.seconds,
-        "cpu_seconds": round(run.cpu_seconds, 3), "wall_seconds": round(run.wall_seconds, 3), "memory": run.memory,
-        "bound": run.bound, "exact": run.exact, "limits_reached": run.reached,
-    }  # fmt: skip
+        "cluster": case.cluster,
+        "goal": case.goal,
+        "tool": run.tool,
+        "error": run.error,
+        "seconds": run.seconds,
+        "cpu_seconds": round(run.cpu_seconds, 3),
+        "wall_seconds": round(run.wall_seconds, 3),
+        "memory": run.memory,
+        "bound": run.bound,
+        "exact": run.exact,
+        "limits_reached": run.reached,
+    }
     return row if run.result is None else row | measure(case, lists_after(case, run.result))
 
 
@@ -41,9 +49,12 @@ def measure(case: Case, after: Ragged) -> dict[str, Any]:
     ids = np.array(sorted(racks), np.int32)
     labels = sorted({rack for rack in racks.values() if rack is not None})
     numbers = np.array(
-        [labels.index(rack) if (rack := racks[broker]) is not None else len(labels) + index
-         for index, broker in enumerate(ids.tolist())], np.int32,
-    )  # fmt: skip
+        [
+            labels.index(rack) if (rack := racks[broker]) is not None else len(labels) + index
+            for index, broker in enumerate(ids.tolist())
+        ],
+        np.int32,
+    )
     remaining = ~np.isin(ids, case.removed)
     lists = Ragged(after.offsets, np.searchsorted(ids, after.values).astype(np.int32))
     possible = np.minimum(after.counts, len(set(numbers[remaining].tolist())))
@@ -54,13 +65,16 @@ def measure(case: Case, after: Ragged) -> dict[str, Any]:
     leaders = np.bincount(lists.values[lists.first], minlength=len(ids)).astype(np.int64)
     balanced = sizes if case.by_size else replicas
     return {
-        "moves": int(copied.sum()), "bytes": int((copied * case.sizes).sum()),
-        "balance": _over_mean(balanced[remaining]), "deviation": float(balanced[remaining].std()),
+        "moves": int(copied.sum()),
+        "bytes": int((copied * case.sizes).sum()),
+        "balance": _over_mean(balanced[remaining]),
+        "deviation": float(balanced[remaining].std()),
         "rack_violations": int(np.count_nonzero(spanned < possible)),
-        "leader_balance": _over_mean(leaders[remaining]), "leader_deviation": float(leaders[remaining].std()),
+        "leader_balance": _over_mean(leaders[remaining]),
+        "leader_deviation": float(leaders[remaining].std()),
         "left_on_removed": int(replicas[~remaining].sum()),
         "leader_changes": int(np.count_nonzero(after.values[after.first] != before.values[before.first])),
-    }  # fmt: skip
+    }
 
 
 def _loads(lists: Ragged, weight: Int64, brokers: int) -> Int64:

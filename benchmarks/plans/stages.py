@@ -66,8 +66,14 @@ def _best(work: Callable[[], _Result], runs: int) -> tuple[_Result, float]:
 def _row(
     mode: str, step: str, seconds: float, size: int | None, count: int, stages: int | None = None
 ) -> dict[str, Any]:
-    return {"mode": mode, "step": step, "cpu_seconds": round(seconds, 3), "bytes": size, "reassignments": count,
-            "stages": stages}  # fmt: skip
+    return {
+        "mode": mode,
+        "step": step,
+        "cpu_seconds": round(seconds, 3),
+        "bytes": size,
+        "reassignments": count,
+        "stages": stages,
+    }
 
 
 def main(words: Sequence[str] | None = None) -> int:

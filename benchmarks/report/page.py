@@ -80,7 +80,7 @@ def classes(rows: Sequence[Row]) -> str:
     return _table(
         ("beside", "what", "partitions", "kframe", "the peer", "times"),
         [_class(row) for row in rows],
-    )  # fmt: skip
+    )
 
 
 def _class(row: Row) -> tuple[str, ...]:
@@ -88,28 +88,50 @@ def _class(row: Row) -> tuple[str, ...]:
     memory = row["bench"] == "memory"
     text = [f"{value:,.0f} B" if memory else f"{milliseconds(value)} ms" for value in (ours, theirs)]
     spread = f"{row['ratio']['least']:.1f} to {row['ratio']['most']:.1f}"
-    return ({"kafka": "ZooKeeper classes", "kraft": "KRaft classes"}[row["beside"]],
-            f"{row['bench']}, {row['phase']}", f"{row['partitions']:,}", *text, spread)  # fmt: skip
+    return (
+        {"kafka": "ZooKeeper classes", "kraft": "KRaft classes"}[row["beside"]],
+        f"{row['bench']}, {row['phase']}",
+        f"{row['partitions']:,}",
+        *text,
+        spread,
+    )
 
 
 def live(rows: Sequence[Row]) -> str:
     """Whole controllers."""
     return _table(
-        ("event", "partitions", "kframe, slowest", "its first runs", "server's compiler, run by run", "Kafka, best",
-         "times", "requests alone", "kframe in times of them", "back to back", "kframe in times of these"),
+        (
+            "event",
+            "partitions",
+            "kframe, slowest",
+            "its first runs",
+            "server's compiler, run by run",
+            "Kafka, best",
+            "times",
+            "requests alone",
+            "kframe in times of them",
+            "back to back",
+            "kframe in times of these",
+        ),
         [_live(row) for row in rows],
-    )  # fmt: skip
+    )
 
 
 def _live(row: Row) -> tuple[str, ...]:
     first = ", ".join(f"{seconds:.3f} s" for seconds in row.get("first_lives", ()))
     at_once = (f"{row['raw_at_once']:.3f} s", _times(row["times_raw_at_once"])) if "raw_at_once" in row else ("", "")
     return (
-        row["event"], f"{row['partitions']:,}", f"{max(row['kframe']):.3f} s", first,
+        row["event"],
+        f"{row['partitions']:,}",
+        f"{max(row['kframe']):.3f} s",
+        first,
         ", ".join(f"{seconds:.2f} s" for seconds in row.get("compiler", ())),
-        f"{min(row['kafka']):.1f} s" if row["kafka"] else "not run", f"{row['ratio']:.1f}" if row["ratio"] else "",
-        f"{row['raw']:.3f} s", _times(row["times_raw"]), *at_once,
-    )  # fmt: skip
+        f"{min(row['kafka']):.1f} s" if row["kafka"] else "not run",
+        f"{row['ratio']:.1f}" if row["ratio"] else "",
+        f"{row['raw']:.3f} s",
+        _times(row["times_raw"]),
+        *at_once,
+    )
 
 
 def _times(ratios: Sequence[float]) -> str:
@@ -120,14 +142,25 @@ def _times(ratios: Sequence[float]) -> str:
 def cold_server(rows: Sequence[Row]) -> str:
     """First runs on cold servers."""
     return _table(
-        ("event", "partitions", "kframe", "server's compiler", "requests alone", "server's compiler",
-         "kframe in times of them"),
+        (
+            "event",
+            "partitions",
+            "kframe",
+            "server's compiler",
+            "requests alone",
+            "server's compiler",
+            "kframe in times of them",
+        ),
         [
-            (row["event"], f"{row['partitions']:,}",
-             *(_seconds(row[key]) for key in ("kframe", "compiler", "raw", "raw_compiler")), _times(row["times_raw"]))
+            (
+                row["event"],
+                f"{row['partitions']:,}",
+                *(_seconds(row[key]) for key in ("kframe", "compiler", "raw", "raw_compiler")),
+                _times(row["times_raw"]),
+            )
             for row in rows
         ],
-    )  # fmt: skip
+    )
 
 
 def _seconds(values: Sequence[float]) -> str:
@@ -138,9 +171,11 @@ def repeated(events: Sequence[Row]) -> str:
     """The least ratio beside Kafka's classes in every run."""
     return _table(
         ("what", "partitions", "times, least of each run"),
-        [(event["bench"], f"{event['partitions']:,}", ", ".join(f"{ratio:.1f}" for ratio in event["least"]))
-         for event in events],
-    )  # fmt: skip
+        [
+            (event["bench"], f"{event['partitions']:,}", ", ".join(f"{ratio:.1f}" for ratio in event["least"]))
+            for event in events
+        ],
+    )
 
 
 def fleet_stages(stages: Sequence[Row]) -> str:
@@ -159,8 +194,11 @@ def own_work(series: Sequence[Row]) -> str:
     rows = []
     for row in series:
         first, last = row["points"][0], row["points"][-1]
-        name = row["series"] if row["along"] == "hosted" or row["series"] != "broker-failure" else (
-            f"{row['series']}, {first['hosted']:,} hosted")  # fmt: skip
+        name = (
+            row["series"]
+            if row["along"] == "hosted" or row["series"] != "broker-failure"
+            else (f"{row['series']}, {first['hosted']:,} hosted")
+        )
         sizes = [f"{milliseconds(point['seconds'])} ms at {point[row['along']]:,}" for point in (first, last)]
         by = {"hosted": "hosted by the broker", "partitions": "in the cluster"}[row["along"]]
         rows.append((name, by, *sizes, f"{row['exponent']:.2f}"))
@@ -179,14 +217,20 @@ def requests(rows: Sequence[Row]) -> str:
 def roofline(figures: Row) -> str:
     """The kernels beyond their limits, and why. The plot has all of them."""
     slow = [row for row in figures["kernels"] if row["times"] > TIMES_MAX]
-    rows = [(
-        f"`{row['kernel']}`", row["rows"], f"{row['bytes'] / row['row_count']:.0f}",
-        f"{row['seconds'] * 1e9 / row['row_count']:.1f}",
-        nanoseconds(row, "cached_seconds"), nanoseconds(row, "all_cores_seconds"),
-        f"{row['bytes'] / row['seconds'] / 1e9:.1f}",
-        f"{row['limit']}, {row['limit_rate'] / 1e9:.1f}",
-        f"{row['times']:.1f}",
-    ) for row in slow]  # fmt: skip
+    rows = [
+        (
+            f"`{row['kernel']}`",
+            row["rows"],
+            f"{row['bytes'] / row['row_count']:.0f}",
+            f"{row['seconds'] * 1e9 / row['row_count']:.1f}",
+            nanoseconds(row, "cached_seconds"),
+            nanoseconds(row, "all_cores_seconds"),
+            f"{row['bytes'] / row['seconds'] / 1e9:.1f}",
+            f"{row['limit']}, {row['limit_rate'] / 1e9:.1f}",
+            f"{row['times']:.1f}",
+        )
+        for row in slow
+    ]
     notes = "".join(f"- `{row['kernel']}`, {row['rows']}: {why(row)}\n" for row in slow)
     count = f"{len(slow)} of {len(figures['kernels'])} measurements are beyond {TIMES_MAX:g} times the limit"
     size = f"{figures['partitions']:,} partitions, {figures['brokers']:,} brokers; {count}.\n\n"
@@ -199,11 +243,16 @@ def processes(results: Sequence[Row]) -> str:
     return _table(
         ("command", "partitions", "processor", "elapsed", "peak memory"),
         [
-            (row["command"], f"{row['partitions']:,}" if row["partitions"] else "",
-             f"{row['processor']:.3f} s", f"{row['elapsed']:.3f} s", f"{row['peak_bytes'] / 1e6:.0f} MB")
+            (
+                row["command"],
+                f"{row['partitions']:,}" if row["partitions"] else "",
+                f"{row['processor']:.3f} s",
+                f"{row['elapsed']:.3f} s",
+                f"{row['peak_bytes'] / 1e6:.0f} MB",
+            )
             for row in results
         ],
-    )  # fmt: skip
+    )
 
 
 def suite(results: Sequence[Row]) -> str:
@@ -214,10 +263,13 @@ def suite(results: Sequence[Row]) -> str:
     names = [f"{partitions:,} / {brokers:,}" for partitions, brokers in sizes]
     of_middle = names[sizes.index(middle)]
     rows = [
-        (name, *(_median(by_bench.get((name, *size)), "ready") for size in sizes),
-         *(_median(by_bench.get((name, *middle)), phase) for phase in ("decide", "encode")))
+        (
+            name,
+            *(_median(by_bench.get((name, *size)), "ready") for size in sizes),
+            *(_median(by_bench.get((name, *middle)), phase) for phase in ("decide", "encode")),
+        )
         for name in dict.fromkeys(name for name, *_ in by_bench)
-    ]  # fmt: skip
+    ]
     known = sum(result.get("answer_known", False) for result in results)
     table = _table(("ready, ms", *names, f"deciding, {of_middle}", f"encoding, {of_middle}"), rows)
     return f"Partitions / brokers.\n\n{table}\n{known} of these {len(results)} were held to a known answer.\n"

@@ -38,9 +38,18 @@ def bars(panels: Sequence[Any], titles: Mapping[str, str], rows: Mapping[str, Se
                 x = position + (number - (len(visible_bars) - 1) / 2) * 0.29
                 axes.bar(x, seconds, 0.26, color=colour)
                 axes.annotate(duration(seconds), (x, seconds), ha="center", va="bottom", fontsize=8)
-                axes.annotate(label, (x, 0), (0, 5), xycoords=("data", "axes fraction"), textcoords="offset points",
-                              ha="center", va="bottom", rotation=90, fontsize=8,
-                              color="#222222" if colour == RAW else "white")  # fmt: skip
+                axes.annotate(
+                    label,
+                    (x, 0),
+                    (0, 5),
+                    xycoords=("data", "axes fraction"),
+                    textcoords="offset points",
+                    ha="center",
+                    va="bottom",
+                    rotation=90,
+                    fontsize=8,
+                    color="#222222" if colour == RAW else "white",
+                )
         axes.set_title(title, fontsize=10)
         axes.set_yscale("log")
         axes.set_xticks(range(len(rows[key])), [f"{row['partitions']:,}\npartitions" for row in rows[key]])
@@ -118,8 +127,9 @@ def draw_growth(series: Sequence[Row], figure: Any) -> None:
         seconds = [point["seconds"] * 1000 for point in row["points"]]
         axes.plot(sizes, seconds, marker="o", markersize=4, color=colour, linewidth=1.6)
         text = f"{label.format(**row['points'][-1])}\nexponent {row['exponent']:.2f}"
-        axes.annotate(text, (sizes[-1], seconds[-1]), (8, 0), textcoords="offset points", color=colour, fontsize=8,
-                      va="center")  # fmt: skip
+        axes.annotate(
+            text, (sizes[-1], seconds[-1]), (8, 0), textcoords="offset points", color=colour, fontsize=8, va="center"
+        )
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlabel("partitions", fontsize=9)

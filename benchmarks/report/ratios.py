@@ -76,18 +76,31 @@ def lines(results: Iterable[TargetResult]) -> list[tuple[str, ...]]:
     """A table with its headings."""
     reached = {True: "yes", False: "NO", None: "-"}
     rows = (
-        (result.target.text, result.limit_text, result.measured_text or "not measured", reached[result.reached],
-         result.where or "-")
+        (
+            result.target.text,
+            result.limit_text,
+            result.measured_text or "not measured",
+            reached[result.reached],
+            result.where or "-",
+        )
         for result in results
-    )  # fmt: skip
+    )
     return [("target", "wanted", "measured", "reached", "where"), *rows]
 
 
 def as_plain(results: Iterable[TargetResult]) -> list[dict[str, Any]]:
     """The same table as plain data."""
     return [
-        {"target": target.text, "name": target.name, "wanted": target.limit, "unit": target.unit,
-         "at_most": target.at_most, "measured": result.measured, "reached": result.reached, "where": result.where}
+        {
+            "target": target.text,
+            "name": target.name,
+            "wanted": target.limit,
+            "unit": target.unit,
+            "at_most": target.at_most,
+            "measured": result.measured,
+            "reached": result.reached,
+            "where": result.where,
+        }
         for result in results
         for target in [result.target]
-    ]  # fmt: skip
+    ]

@@ -20,8 +20,12 @@ LARGEST_BROKERS: Final = 1_000
 #: Benches whose seconds have targets; those of failures have targets of memory too.
 FAILURES: Final = ("broker-failure", "controller-failover")
 ADMINISTRATION: Final = (
-    "topic-creation", "topic-deletion", "alter-partition-storm", "reassignment-start", "reassignment-completion",
-)  # fmt: skip
+    "topic-creation",
+    "topic-deletion",
+    "alter-partition-storm",
+    "reassignment-start",
+    "reassignment-completion",
+)
 #: Counted runs of each.
 LARGEST_RUNS: Final = 3
 #: Limits of counted runs and seconds for each bench: preparing a run of a large cluster takes seconds. Targets refer to

@@ -42,9 +42,7 @@ class RequestBatch:
             self._leader_and_isr.append((brokers, rows, new))
         self.add_metadata(np.flatnonzero(self._cluster.brokers.registered), changed)
 
-    def add_stop_replica(
-        self, brokers: Int32, rows: Int32, delete: bool, leader_epoch: Int32 | None = None
-    ) -> None:  # fmt: skip
+    def add_stop_replica(self, brokers: Int32, rows: Int32, delete: bool, leader_epoch: Int32 | None = None) -> None:
         """Add StopReplica of ``rows[i]`` for ``brokers[i]``, by default under the present leader epoch.
 
         Pairs of a call differ, and their rows ascend.

@@ -271,10 +271,12 @@ def config_entity(topic: str | None) -> bytes:
 
 def encode_targets(targets: Targets) -> bytes:
     """Encode a reassignment record. Only this process reads it, so the JSON is not Kafka's."""
-    return msgspec.json.encode([
-        (targets.names[targets.topic[i]], int(targets.partition[i]), targets.replicas[i].tolist())
-        for i in range(len(targets))
-    ])  # fmt: skip
+    return msgspec.json.encode(
+        [
+            (targets.names[targets.topic[i]], int(targets.partition[i]), targets.replicas[i].tolist())
+            for i in range(len(targets))
+        ]
+    )
 
 
 def decode_targets(data: bytes) -> Targets:

@@ -92,16 +92,24 @@ class ResponseTable:
         match api:
             case Api.LEADER_AND_ISR:
                 return LeaderAndIsrResponseReceived(
-                    broker_id, top, partition_errors, request["controller_epoch"], delivery.rows,
+                    broker_id,
+                    top,
+                    partition_errors,
+                    request["controller_epoch"],
+                    delivery.rows,
                     delivery.broker_epoch,
-                )  # fmt: skip
+                )
             case Api.UPDATE_METADATA:
                 return UpdateMetadataResponseReceived(broker_id, top, request["controller_epoch"], delivery.batch)
             case Api.STOP_REPLICA if len(delivery.rows):
                 return StopReplicaResponseReceived(
-                    broker_id, top, partition_errors, request["controller_epoch"], delivery.rows,
+                    broker_id,
+                    top,
+                    partition_errors,
+                    request["controller_epoch"],
+                    delivery.rows,
                     delivery.broker_epoch,
-                )  # fmt: skip
+                )
             case Api.STOP_REPLICA:
                 return None
 

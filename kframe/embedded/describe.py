@@ -38,8 +38,14 @@ def describe_partition(view: PartitionView) -> dict[str, Any]:
     """Assignment and stored state of a partition, as in the ``partitions`` of a trace."""
     state = dict.fromkeys(STATE_FIELDS)
     if view.partition_epoch != NO_STATE:
-        values = (view.leader, list(view.isr), view.leader_epoch, view.controller_epoch, int(view.recovery),
-                  view.partition_epoch)  # fmt: skip
+        values = (
+            view.leader,
+            list(view.isr),
+            view.leader_epoch,
+            view.controller_epoch,
+            int(view.recovery),
+            view.partition_epoch,
+        )
         state = dict(zip(STATE_FIELDS, values, strict=True))
     return {
         "replicas": list(view.replicas),
@@ -85,10 +91,13 @@ def _leader_and_isr(cluster: ClusterState, requests: ControlRequests) -> Iterato
         is_new = dict(zip(batch.rows[part].tolist(), requests.is_new[part].tolist(), strict=True))
         rows = _by_name(cluster, is_new)
         yield _request(
-            cluster, broker, Api.LEADER_AND_ISR, requests,
+            cluster,
+            broker,
+            Api.LEADER_AND_ISR,
+            requests,
             live_leaders=sorted(cluster.brokers.ids_of(live_leaders)),
             partitions={cluster.name(row): described[row] | {"is_new": bool(is_new[row])} for row in rows},
-        )  # fmt: skip
+        )
 
 
 def _leader_and_isr_partition(cluster: ClusterState, row: int) -> dict[str, Any]:
@@ -140,12 +149,15 @@ def _stop_replica(cluster: ClusterState, requests: ControlRequests) -> Iterator[
         how = zip(requests.stop_leader_epoch[part].tolist(), requests.stop_delete[part].tolist(), strict=True)
         fields = dict(zip(rows, how, strict=True))
         yield _request(
-            cluster, broker, Api.STOP_REPLICA, requests,
+            cluster,
+            broker,
+            Api.STOP_REPLICA,
+            requests,
             partitions={
                 cluster.name(row): {"leader_epoch": fields[row][0], "delete_partition": bool(fields[row][1])}
                 for row in _by_name(cluster, rows)
             },
-        )  # fmt: skip
+        )
 
 
 def _by_name(cluster: ClusterState, rows: Iterable[int]) -> list[int]:

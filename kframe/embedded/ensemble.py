@@ -190,19 +190,35 @@ class MemoryEnsemble:
         for name in table.names:
             self.records.set(self._operator, topic_path(name), b"")
 
-    def write_state(self, topic: str, partition: int, *, leader: int | None = None, isr: Sequence[int] | None = None,
-                    leader_epoch: int | None = None, controller_epoch: int | None = None,
-                    recovery: int | None = None) -> int:  # fmt: skip
+    def write_state(
+        self,
+        topic: str,
+        partition: int,
+        *,
+        leader: int | None = None,
+        isr: Sequence[int] | None = None,
+        leader_epoch: int | None = None,
+        controller_epoch: int | None = None,
+        recovery: int | None = None,
+    ) -> int:
         """Write a state without the controller, as a broker with an old inter-broker protocol does. Return its new
         version. Brokers are ids; omitted values remain. Raises InputError if there is no such partition."""
         return self.states.overwrite(
-            topic, partition, leader=leader, isr=isr, leader_epoch=leader_epoch, controller_epoch=controller_epoch,
-            recovery=recovery, zxid=self.records.zxid,
-        )  # fmt: skip
+            topic,
+            partition,
+            leader=leader,
+            isr=isr,
+            leader_epoch=leader_epoch,
+            controller_epoch=controller_epoch,
+            recovery=recovery,
+            zxid=self.records.zxid,
+        )
 
 
 def _create(registration: Registration) -> Create:
     return Create(
-        broker_path(registration.broker_id), encode_registration(registration), ephemeral=True,
+        broker_path(registration.broker_id),
+        encode_registration(registration),
+        ephemeral=True,
         czxid=None if registration.broker_epoch == NO_BROKER_EPOCH else registration.broker_epoch,
-    )  # fmt: skip
+    )

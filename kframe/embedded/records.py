@@ -178,8 +178,9 @@ class RecordTree:
         self._require(session)
         return self._commit(session, operations)
 
-    def create(self, session: int, path: str, data: bytes = b"", *, ephemeral: bool = False,
-               sequential: bool = False) -> str:  # fmt: skip
+    def create(
+        self, session: int, path: str, data: bytes = b"", *, ephemeral: bool = False, sequential: bool = False
+    ) -> str:
         """Create one record and return its path."""
         return self.multi(session, [Create(path, data, ephemeral, sequential)])[0]
 

@@ -82,9 +82,14 @@ class StateColumns:
         versions = np.where(accepted, versions + 1, np.int32(NO_STATE))
         table = _broker_table(cluster.brokers, self.cluster.brokers)
         translated = StateChange(
-            rows, _translate(table, change.leader), change.leader_epoch, change.recovery,
-            Ragged(change.isr.offsets, _translate(table, change.isr.values)), change.expected, change.controller_epoch,
-        )  # fmt: skip
+            rows,
+            _translate(table, change.leader),
+            change.leader_epoch,
+            change.recovery,
+            Ragged(change.isr.offsets, _translate(table, change.isr.values)),
+            change.expected,
+            change.controller_epoch,
+        )
         if accepted.all():
             stored_states.apply(self.cluster, translated, versions)
         else:
@@ -117,9 +122,18 @@ class StateColumns:
             zxid=_spread(exists, written_at, UNKNOWN_ZXID),
         )
 
-    def overwrite(self, topic: str, partition: int, *, leader: int | None = None, isr: Sequence[int] | None = None,
-                  leader_epoch: int | None = None, controller_epoch: int | None = None,
-                  recovery: int | None = None, zxid: int = UNKNOWN_ZXID) -> int:  # fmt: skip
+    def overwrite(
+        self,
+        topic: str,
+        partition: int,
+        *,
+        leader: int | None = None,
+        isr: Sequence[int] | None = None,
+        leader_epoch: int | None = None,
+        controller_epoch: int | None = None,
+        recovery: int | None = None,
+        zxid: int = UNKNOWN_ZXID,
+    ) -> int:
         """Write a state without a check of its version, and return the new version. Brokers are ids.
 
         Omitted values remain; a new state starts with leader -1, an empty ISR and zeros. Raises InputError if there is

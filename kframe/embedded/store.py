@@ -153,10 +153,13 @@ class MemoryStore:
         data, stat = self._records.get(session, CONTROLLER_EPOCH)
         controller_epoch = int(data) + 1
         try:
-            _, version = self._records.multi(session, [
-                Create(CONTROLLER, str(request.controller_id).encode(), ephemeral=True),
-                SetData(CONTROLLER_EPOCH, str(controller_epoch).encode(), stat.version),
-            ])  # fmt: skip
+            _, version = self._records.multi(
+                session,
+                [
+                    Create(CONTROLLER, str(request.controller_id).encode(), ephemeral=True),
+                    SetData(CONTROLLER_EPOCH, str(controller_epoch).encode(), stat.version),
+                ],
+            )
         except StoredRecordError:
             return None
         finally:

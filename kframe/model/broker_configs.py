@@ -123,10 +123,18 @@ _PER_BROKER: Final = frozenset(
 _OF_EACH_LISTENER: Final = frozenset(
     f"ssl.{key}"
     for key in (
-        "key.password", "keystore.certificate.chain", "keystore.key", "keystore.location", "keystore.password",
-        "keystore.type", "truststore.certificates", "truststore.location", "truststore.password", "truststore.type",
+        "key.password",
+        "keystore.certificate.chain",
+        "keystore.key",
+        "keystore.location",
+        "keystore.password",
+        "keystore.type",
+        "truststore.certificates",
+        "truststore.location",
+        "truststore.password",
+        "truststore.type",
     )
-)  # fmt: skip
+)
 
 #: Settings that no broker accepts while it runs.
 _STATIC: Final = KAFKA_KEYS - BROKER_CONFIGS.keys() - _PER_BROKER
@@ -143,9 +151,11 @@ def config_problem(config: Mapping[str, str]) -> ConfigProblem | None:
     """
     refusals = (
         ("Cannot update these configs dynamically: Set", _STATIC),
-        ("These security configs can be dynamically updated only per-listener using the listener prefix: HashSet",
-         _OF_EACH_LISTENER),
-    )  # fmt: skip
+        (
+            "These security configs can be dynamically updated only per-listener using the listener prefix: HashSet",
+            _OF_EACH_LISTENER,
+        ),
+    )
     for message, refused in refusals:
         names = [name for name in config if name in refused]
         if names:

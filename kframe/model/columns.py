@@ -331,9 +331,13 @@ class Partitions(SlotColumns):
         return copy
 
     def append(
-        self, topic: Int32, partition: Int32, replicas: Ragged, isr: Ragged | None = None,
+        self,
+        topic: Int32,
+        partition: Int32,
+        replicas: Ragged,
+        isr: Ragged | None = None,
         values: Mapping[str, NDArray[Any]] | None = None,
-    ) -> Int32:  # fmt: skip
+    ) -> Int32:
         """Add rows and return their numbers.
 
         ``replicas`` and ``isr`` hold broker indexes, one list per row. ``values`` gives further row columns by name;
@@ -353,8 +357,13 @@ class Partitions(SlotColumns):
         follows = not (count and first_row) or int(topic[0]) > int(self.topic[first_row - 1])
         if not follows or bool(np.any(topic[1:] < topic[:-1])):
             self.in_topic_order = False
-        fixed = {"topic": topic, "partition": partition, "slot_capacity": capacity,
-                 "replica_count": replica_counts, "isr_count": isr_counts}  # fmt: skip
+        fixed = {
+            "topic": topic,
+            "partition": partition,
+            "slot_capacity": capacity,
+            "replica_count": replica_counts,
+            "isr_count": isr_counts,
+        }
         for name, column in {**(values or {}), **fixed}.items():
             getattr(self, name)[first_row:] = column
         starts = self.slot_start[first_row:]

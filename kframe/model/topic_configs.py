@@ -85,9 +85,13 @@ LIST_CONFIGS: Final[Mapping[str, str]] = {
 
 #: Defaults of the settings that are compared with each other.
 _COMPARED: Final = {
-    "min.compaction.lag.ms": 0, "max.compaction.lag.ms": 2**63 - 1, "retention.ms": 604_800_000, "retention.bytes": -1,
-    "local.retention.ms": -2, "local.retention.bytes": -2,
-}  # fmt: skip
+    "min.compaction.lag.ms": 0,
+    "max.compaction.lag.ms": 2**63 - 1,
+    "retention.ms": 604_800_000,
+    "retention.bytes": -1,
+    "local.retention.ms": -2,
+    "local.retention.bytes": -2,
+}
 _NOT_TIERED: Final = (
     "Tiered Storage functionality is disabled in the broker. Topic cannot be configured with remote log storage."
 )

@@ -64,10 +64,15 @@ class ClusterStatus:
     def of(cls, snapshot: Snapshot, controller_epoch: int | None, kind: ControllerKind | None) -> ClusterStatus:
         """The status of a cluster that was captured whole, without the time of its election."""
         return cls(
-            snapshot.controller_id, controller_epoch, None, snapshot.cluster_id,
-            tuple(broker.broker_id for broker in snapshot.brokers if broker.registered), len(snapshot.topics),
-            len(snapshot), kind=kind,
-        )  # fmt: skip
+            snapshot.controller_id,
+            controller_epoch,
+            None,
+            snapshot.cluster_id,
+            tuple(broker.broker_id for broker in snapshot.brokers if broker.registered),
+            len(snapshot.topics),
+            len(snapshot),
+            kind=kind,
+        )
 
 
 @dataclass(frozen=True, slots=True)

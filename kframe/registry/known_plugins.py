@@ -30,12 +30,16 @@ class KnownPlugin:
 KNOWN_PLUGINS: Final = (
     KnownPlugin("kframe-kafka-wire", "live", schemes=("kafka",)),
     KnownPlugin(
-        "kframe-kraft", "kraft", commands=("kraft", "log"), schemes=("kraft",),
-        directory="metadata.log.dir of a KRaft node", directory_entries=("__cluster_metadata-0", "meta.properties"),
+        "kframe-kraft",
+        "kraft",
+        commands=("kraft", "log"),
+        schemes=("kraft",),
+        directory="metadata.log.dir of a KRaft node",
+        directory_entries=("__cluster_metadata-0", "meta.properties"),
     ),
     KnownPlugin("kframe-simulator", "sim", commands=("sim",)),
     KnownPlugin("kframe-zookeeper", "zookeeper", schemes=("zookeeper",)),
-)  # fmt: skip
+)
 
 
 def plugin_of_command(name: str) -> KnownPlugin | None:

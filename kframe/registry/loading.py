@@ -90,9 +90,12 @@ def load_plugin(discovered: DiscoveredPlugin, trace: Trace) -> Plugin:
 
     has_commands = bool(manager.hook.kframe_register_commands.get_hookimpls())
     return Plugin(
-        discovered.name, discovered.distribution, discovered.source,
-        offers=offers, register_commands=register_commands if has_commands else None,
-    )  # fmt: skip
+        discovered.name,
+        discovered.distribution,
+        discovered.source,
+        offers=offers,
+        register_commands=register_commands if has_commands else None,
+    )
 
 
 def _register(discovered: DiscoveredPlugin) -> pluggy.PluginManager:

@@ -170,9 +170,18 @@ def _native(where: str, source: Any, *, by_broker: bool) -> _Bulk:
     def call_native(batch: PlacementBatch) -> Int64:
         result = np.zeros((len(batch), len(batch.broker_ids) if by_broker else 1), np.int64)
         _placements.call_native(
-            address, user_data, batch.topic, batch.partition, batch.weight, batch.replicas.offsets,
-            batch.replicas.values, batch.broker_ids, batch.broker_rack, by_broker, result,
-        )  # fmt: skip
+            address,
+            user_data,
+            batch.topic,
+            batch.partition,
+            batch.weight,
+            batch.replicas.offsets,
+            batch.replicas.values,
+            batch.broker_ids,
+            batch.broker_rack,
+            by_broker,
+            result,
+        )
         return result if by_broker else result[:, 0]
 
     call_native.source = source  # type: ignore[attr-defined]  # Keeps the function alive.

@@ -212,8 +212,11 @@ class Registry:
         parts += [known.hint()] if known is not None and known.distribution not in installed else []
         parts += [f"did you mean {similar[0]!r}?"] if similar else []
         parts += [f"there are: {', '.join(sorted(offers)) or 'none'}"]
-        parts += [f"plugin {plugin.name} ({plugin.distribution}) is {plugin.state}" for plugin in self.plugins
-                  if plugin.state != "loaded"]  # fmt: skip
+        parts += [
+            f"plugin {plugin.name} ({plugin.distribution}) is {plugin.state}"
+            for plugin in self.plugins
+            if plugin.state != "loaded"
+        ]
         raise PluginError("; ".join(parts))
 
 

@@ -92,10 +92,19 @@ def partition_elections(batch: ElectionBatch) -> Iterator[PartitionElection]:
     if not batch.eligible.all():
         eligible = _tuples(ids, candidates.keep(batch.eligible != 0))
     return map(
-        PartitionElection, repeat(batch.kind), map(batch.topic_names.__getitem__, batch.topic.tolist()),
-        batch.partition.tolist(), replicas, eligible, _tuples(ids, batch.isr), known[batch.leader].tolist(),
-        batch.leader_epoch.tolist(), (batch.unclean_allowed != 0).tolist(), repeat(racks), repeat(batch.seed),
-    )  # fmt: skip
+        PartitionElection,
+        repeat(batch.kind),
+        map(batch.topic_names.__getitem__, batch.topic.tolist()),
+        batch.partition.tolist(),
+        replicas,
+        eligible,
+        _tuples(ids, batch.isr),
+        known[batch.leader].tolist(),
+        batch.leader_epoch.tolist(),
+        (batch.unclean_allowed != 0).tolist(),
+        repeat(racks),
+        repeat(batch.seed),
+    )
 
 
 def _tuples(ids: Int32, lists: Ragged) -> Iterator[tuple[int, ...]]:

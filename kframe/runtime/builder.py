@@ -80,9 +80,7 @@ class ControllerBuilder:
         ]
         observers = [self._observer(observer) for observer in self.observers]
         controller = core.ControllerCore(self.controller_id, config, selection)
-        loop = ControllerLoop(
-            controller, store, transport, self.clock, observers, instances_first=self.instances_first
-        )  # fmt: skip
+        loop = ControllerLoop(controller, store, transport, self.clock, observers, instances_first=self.instances_first)
         return Controller(loop, servers)
 
     def _plugins(self) -> Registry:

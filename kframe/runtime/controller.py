@@ -173,9 +173,14 @@ class Controller:
         return self._ask(lambda token: events.ElectionRequested(election_type, chosen, token), results.read_election)
 
     def create_topics(
-        self, topics: Sequence[NewTopic], *, timeout_ms: int = TOPIC_TIMEOUT_MS, validate_only: bool = False,
-        start_index: int | None = None, shift: int | None = None,
-    ) -> Future[Codes[str]]:  # fmt: skip
+        self,
+        topics: Sequence[NewTopic],
+        *,
+        timeout_ms: int = TOPIC_TIMEOUT_MS,
+        validate_only: bool = False,
+        start_index: int | None = None,
+        shift: int | None = None,
+    ) -> Future[Codes[str]]:
         """Create topics (CreateTopics). The future completes when all partitions have leaders and all live brokers have
         answered the UpdateMetadata of the topics, or after ``timeout_ms``; at once if that is 0 or less.
 
@@ -245,9 +250,12 @@ class Controller:
         )
 
     def alter_partition(
-        self, broker_id: int, broker_epoch: int, proposals: Sequence[IsrProposal],
+        self,
+        broker_id: int,
+        broker_epoch: int,
+        proposals: Sequence[IsrProposal],
         version: int = ALTER_PARTITION_VERSION,
-    ) -> Future[AlteredPartitions]:  # fmt: skip
+    ) -> Future[AlteredPartitions]:
         """Change ISRs as a leader proposes (AlterPartition)."""
         epochs = [(proposal.leader_epoch, proposal.partition_epoch, proposal.recovery) for proposal in proposals]
         leader_epoch, partition_epoch, recovery = np.array(epochs, np.int32).reshape(-1, 3).T

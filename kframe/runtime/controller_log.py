@@ -91,7 +91,8 @@ TEMPLATES: Final[Mapping[Message, Template]] = {
     ),
     Message.AUTO_REBALANCE: Template(INFO, "Processing automatic preferred replica leader election"),
     Message.PREFERRED_COMPLETED: Template(
-        INFO, "Partition {partition} completed preferred replica leader election. New leader is {leader}",
+        INFO,
+        "Partition {partition} completed preferred replica leader election. New leader is {leader}",
         summary="partitions completed preferred replica leader election",
     ),
     Message.PREFERRED_FAILED: Template(
@@ -122,14 +123,16 @@ TEMPLATES: Final[Mapping[Message, Template]] = {
         summary="partitions being reassigned have target replicas that have all caught up",
     ),
     Message.ASSIGNMENT_UPDATED: Template(
-        INFO, "Successfully updated assignment of partition {partition} to {assignment}",
+        INFO,
+        "Successfully updated assignment of partition {partition} to {assignment}",
         summary="assignments updated",
     ),
     Message.LEADER_EPOCH_UPDATED: Template(
-        INFO, "Updated leader epoch for partition {partition} to {leader_epoch}, zkVersion={partition_epoch}",
+        INFO,
+        "Updated leader epoch for partition {partition} to {leader_epoch}, zkVersion={partition_epoch}",
         summary="leader epochs updated",
     ),
-}  # fmt: skip
+}
 
 #: Names of events in the logs: Kafka 3.9's ``ControllerEvent`` where it has one.
 EVENT_NAMES: Final[Mapping[type[events.Event], str]] = {

@@ -43,9 +43,13 @@ RETRY_MAX_MS = 30_000.0
 #: Requests of clients that the controller may answer from its columns alone.
 _READS = (events.InspectionRequested, events.ListReassignmentsRequested)
 _CHANGES = (
-    events.AlterConfigsRequested, events.CreatePartitionsRequested, events.CreateTopicsRequested,
-    events.DeleteTopicsRequested, events.ElectionRequested, events.ReassignmentRequested,
-)  # fmt: skip
+    events.AlterConfigsRequested,
+    events.CreatePartitionsRequested,
+    events.CreateTopicsRequested,
+    events.DeleteTopicsRequested,
+    events.ElectionRequested,
+    events.ReassignmentRequested,
+)
 #: How often a stopping loop checks whether its store is connected.
 _CONNECTED_CHECK_S = 0.5
 

@@ -148,9 +148,12 @@ def read_reassignments(cluster: ClusterState, response: ReassignmentsListed) -> 
     """The current replica lists."""
     rows = response.rows
     return Reassignments(
-        response.error, PartitionList.of_rows(cluster, rows), cluster.replica_ids(rows),
-        cluster.replica_ids(rows, ReplicaFlag.ADDING), cluster.replica_ids(rows, ReplicaFlag.REMOVING),
-    )  # fmt: skip
+        response.error,
+        PartitionList.of_rows(cluster, rows),
+        cluster.replica_ids(rows),
+        cluster.replica_ids(rows, ReplicaFlag.ADDING),
+        cluster.replica_ids(rows, ReplicaFlag.REMOVING),
+    )
 
 
 def read_altered(cluster: ClusterState, response: AlterPartitionResponse) -> AlteredPartitions:
@@ -159,11 +162,23 @@ def read_altered(cluster: ClusterState, response: AlterPartitionResponse) -> Alt
     if states is None:
         nothing = np.empty(0, np.int32)
         return AlteredPartitions(
-            response.error, response.codes, np.empty(0, np.bool_), nothing, nothing, nothing, np.empty(0, np.uint8),
+            response.error,
+            response.codes,
+            np.empty(0, np.bool_),
+            nothing,
+            nothing,
+            nothing,
+            np.empty(0, np.uint8),
             Ragged.empty(0),
-        )  # fmt: skip
+        )
     ids = np.append(cluster.brokers.ids, np.int32(NO_LEADER))
     return AlteredPartitions(
-        response.error, response.codes, states.exists, ids[states.leader], states.leader_epoch, states.partition_epoch,
-        states.recovery, Ragged(states.isr.offsets, ids[states.isr.values]),
-    )  # fmt: skip
+        response.error,
+        response.codes,
+        states.exists,
+        ids[states.leader],
+        states.leader_epoch,
+        states.partition_epoch,
+        states.recovery,
+        Ragged(states.isr.offsets, ids[states.isr.values]),
+    )

@@ -20,42 +20,51 @@ PREFIX: Final = "[Controller id={id} epoch={epoch}] "
 TEMPLATES: Final[Mapping[Message, Template]] = {
     # PartitionStateMachine.doHandleStateChanges, logFailedStateChange
     Message.PARTITION_NEW: Template(
-        INFO, "Changed partition {partition} state from {before} to NewPartition with assigned replicas {replicas}",
-        PREFIX, "partitions changed to NewPartition",
+        INFO,
+        "Changed partition {partition} state from {before} to NewPartition with assigned replicas {replicas}",
+        PREFIX,
+        "partitions changed to NewPartition",
     ),
     Message.PARTITION_INITIALIZED: Template(
-        INFO, "Changed partition {partition} from {before} to OnlinePartition with state {state}",
-        PREFIX, "new partitions changed to OnlinePartition",
+        INFO,
+        "Changed partition {partition} from {before} to OnlinePartition with state {state}",
+        PREFIX,
+        "new partitions changed to OnlinePartition",
     ),
     Message.LEADER_ELECTED: Template(
-        INFO, "Changed partition {partition} from {before} to OnlinePartition with state {state}",
-        PREFIX, "partitions got a leader elected",
+        INFO,
+        "Changed partition {partition} from {before} to OnlinePartition with state {state}",
+        PREFIX,
+        "partitions got a leader elected",
     ),
     Message.PARTITION_FAILED: Template(
         ERROR,
         "Controller {id} epoch {epoch} failed to change state for partition {partition} from {before} to {target}: "
         "{reason}",
-        PREFIX, "partitions failed to change their state",
+        PREFIX,
+        "partitions failed to change their state",
     ),
     # ReplicaStateMachine.doHandleStateChanges
     Message.ISR_SHRUNK: Template(
         INFO,
         "Partition {partition} state changed to {leadership} after removing replica {replica} from the ISR as part of "
         "transition to OfflineReplica",
-        PREFIX, "partitions had a replica removed from their ISR",
+        PREFIX,
+        "partitions had a replica removed from their ISR",
     ),
     # KafkaController.updateLeaderEpochAndSendRequest, processLeaderAndIsrResponseReceived
     Message.REASSIGNMENT_SENT: Template(
         INFO,
         "Sent LeaderAndIsr request {leadership} with new replica assignment {assignment} to leader {leader} for "
         "partition being reassigned {partition}",
-        PREFIX, "partitions being reassigned were sent a new replica assignment",
+        PREFIX,
+        "partitions being reassigned were sent a new replica assignment",
     ),
     Message.REPLICAS_OFFLINE: Template(INFO, "Mark replicas {partitions} on broker {broker} as offline", PREFIX),
     Message.RESPONSE_ERROR: Template(ERROR, "Received error {error} in {api} response from broker {broker}", PREFIX),
     # Refusals that Kafka does not log.
     Message.REFUSED: Template(ERROR, "{kind} {partitions}: {reason}", PREFIX),
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False)

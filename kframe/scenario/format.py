@@ -50,9 +50,7 @@ class ScenarioTopic(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     name: Text
     partitions: Annotated[tuple[ScenarioPartition, ...], expecting("partitions 0 to n - 1, each once")]
-    config: Annotated[
-        dict[str, ConfigValue], expecting("a mapping", extra_json_schema=_CONFIGS)
-    ] | None = None  # fmt: skip
+    config: Annotated[dict[str, ConfigValue], expecting("a mapping", extra_json_schema=_CONFIGS)] | None = None
 
 
 class ScenarioDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -64,10 +62,13 @@ class ScenarioDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         tuple[Annotated[StepEntry, Meta(extra_json_schema=_SINGLE_KEY)], ...],
         expecting("a list that begins with elect: {}", extra_json_schema={"minItems": 1, "prefixItems": [_FIRST_STEP]}),
     ]
-    config: Annotated[
-        dict[str, Any],
-        expecting("a mapping", extra_json_schema={"properties": _KEYS, "additionalProperties": _ANY_VALUE}),
-    ] | None = None  # fmt: skip
+    config: (
+        Annotated[
+            dict[str, Any],
+            expecting("a mapping", extra_json_schema={"properties": _KEYS, "additionalProperties": _ANY_VALUE}),
+        ]
+        | None
+    ) = None
     brokers: Annotated[tuple[BrokerEntry, ...], expecting("a list of brokers")] | None = None
     topics: Annotated[tuple[ScenarioTopic, ...], expecting("a list of topics")] | None = None
     brokers_replicate: Flag | None = None
@@ -131,9 +132,15 @@ def parse_scenario(text: str, source: str) -> Scenario:
     if not steps or steps[0].kind != "elect":
         raise ScenarioError(located(source, "steps"), short_repr(value["steps"]), "a list that begins with elect: {}")
     return Scenario(
-        document.name, source, document.config or {}, brokers, topics, steps,
-        _stored_requests(value.get("admin"), document.admin), bool(document.brokers_replicate),
-    )  # fmt: skip
+        document.name,
+        source,
+        document.config or {},
+        brokers,
+        topics,
+        steps,
+        _stored_requests(value.get("admin"), document.admin),
+        bool(document.brokers_replicate),
+    )
 
 
 def broker_of(entry: BrokerEntry) -> ScenarioBroker:

@@ -121,27 +121,28 @@ class StepEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     broker_bounce: Annotated[BrokerIds, Meta(description="Brokers restart before anyone notices.")] | UnsetType = UNSET
     broker_startup: Annotated[tuple[BrokerEntry, ...], expecting("a list of brokers")] | UnsetType = UNSET
     controlled_shutdown: BrokerId | UnsetType = UNSET
-    alter_partition: Annotated[
-        dict[PartitionName, ScenarioIsr], expecting("a mapping from partitions to ISRs")
-    ] | UnsetType = UNSET  # fmt: skip
+    alter_partition: (
+        Annotated[dict[PartitionName, ScenarioIsr], expecting("a mapping from partitions to ISRs")] | UnsetType
+    ) = UNSET
     elect_leaders: ElectLeadersStep | UnsetType = UNSET
     create_topics: Annotated[tuple[CreatedTopic, ...], expecting("a list of topics")] | UnsetType = UNSET
     create_partitions: CreatePartitionsStep | UnsetType = UNSET
     delete_topics: TopicNames | UnsetType = UNSET
-    reassign: Annotated[
-        dict[PartitionName, RequestedIds | None], expecting("a mapping from partitions to replica lists")
-    ] | UnsetType = UNSET  # fmt: skip
+    reassign: (
+        Annotated[dict[PartitionName, RequestedIds | None], expecting("a mapping from partitions to replica lists")]
+        | UnsetType
+    ) = UNSET
     list_reassignments: Empty | UnsetType = UNSET
     reassign_znode: Targets | UnsetType = UNSET
     preferred_znode: PartitionNames | UnsetType = UNSET
-    isr_znode: Annotated[
-        dict[PartitionName, WrittenIsr], expecting("a mapping from partitions to ISRs")
-    ] | UnsetType = UNSET  # fmt: skip
+    isr_znode: (
+        Annotated[dict[PartitionName, WrittenIsr], expecting("a mapping from partitions to ISRs")] | UnsetType
+    ) = UNSET
     topic_config: Annotated[dict[str, Configs], expecting("a mapping from topics to settings")] | UnsetType = UNSET
     log_dir_failure: LogDirFailureStep | UnsetType = UNSET
-    produce: Annotated[
-        dict[PartitionName, ProducedRecords], expecting("a mapping from partitions to records")
-    ] | UnsetType = UNSET  # fmt: skip
+    produce: (
+        Annotated[dict[PartitionName, ProducedRecords], expecting("a mapping from partitions to records")] | UnsetType
+    ) = UNSET
     answer: ResponseStep | UnsetType = UNSET
     advance: Annotated[float, expecting("seconds, from 0 to a billion", ge=0, le=1e9)] | UnsetType = UNSET
 

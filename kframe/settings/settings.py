@@ -29,9 +29,12 @@ SELECTORS: Final = "kframe.leader.selectors"
 SELECTOR_PREFIX: Final = f"{SELECTORS}."
 #: Keys of Kafka's authorizer, and of kframe's server and store.
 SERVER_KEYS: Final = (
-    "super.users", "allow.everyone.if.no.acl.found", "kframe.register", "kframe.create.chroot",
+    "super.users",
+    "allow.everyone.if.no.acl.found",
+    "kframe.register",
+    "kframe.create.chroot",
     "kframe.unauthenticated.connection.rate",
-)  # fmt: skip
+)
 KNOWN: Final = frozenset({*KEYS, *KAFKA_KEYS, *JVM_KEYS, *SERVER_KEYS, SELECTORS})
 #: Prefixes of keys with names of listeners or plugins of Kafka.
 _OPEN_ENDED: Final = ("listener.name.", "config.providers.", "kafka.metrics.", "metrics.", SELECTOR_PREFIX)

@@ -29,9 +29,13 @@ TIMEOUT_S: Final = 60.0
 
 
 def check_isolated(
-    name: str, disabled: Collection[str] = (), plugins_dir: Path | None = None, timeout_s: float = TIMEOUT_S, *,
+    name: str,
+    disabled: Collection[str] = (),
+    plugins_dir: Path | None = None,
+    timeout_s: float = TIMEOUT_S,
+    *,
     kind: type[CheckedSpec] = SelectorSpec,
-) -> list[Finding]:  # fmt: skip
+) -> list[Finding]:
     """Run all checks on the offer called ``name`` in a child process; return a finding for each.
 
     The offer is a selector (``run_checks``), or by ``kind`` a cost term or goal (``run_placement_checks``). The check

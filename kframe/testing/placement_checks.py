@@ -122,9 +122,13 @@ def _results(instance: CostTerm | PlanGoal, batch: PlacementBatch) -> tuple[Int6
 def _single(batch: PlacementBatch, row: int) -> PlacementBatch:
     rows = np.array([row], np.int32)
     return replace(
-        batch, topic=np.zeros(1, np.int32), partition=batch.partition[rows], weight=batch.weight[rows],
-        replicas=batch.replicas.take(rows), topic_names=(batch.topic_names[batch.topic[row]],),
-    )  # fmt: skip
+        batch,
+        topic=np.zeros(1, np.int32),
+        partition=batch.partition[rows],
+        weight=batch.weight[rows],
+        replicas=batch.replicas.take(rows),
+        topic_names=(batch.topic_names[batch.topic[row]],),
+    )
 
 
 def _require_equal(results: tuple[Int64, ...], expected: tuple[Int64, ...], when: str) -> None:

@@ -58,14 +58,25 @@ from kframe.testing.store_fixture import (
 NOTIFICATIONS: list[
     tuple[Callable[[StorageFixture], None], Callable[[StorageFixture], None], Event, StoreRead[Any]]
 ] = [
-    (lambda storage: storage.mark_for_deletion(["orders"]), lambda storage: storage.mark_for_deletion(["empty.topic"]),
-     DeletionsMarked(), ReadDeletions()),
-    (lambda storage: storage.notify_isr_changes([("orders", 1)]),
-     lambda storage: storage.notify_isr_changes([("orders", 0)]),
-     IsrChangesNotified(), ReadIsrChanges()),
-    (lambda storage: storage.notify_log_dir_event(2), lambda storage: storage.notify_log_dir_event(2),
-     LogDirEventsNotified(), ReadLogDirEvents()),
-]  # fmt: skip
+    (
+        lambda storage: storage.mark_for_deletion(["orders"]),
+        lambda storage: storage.mark_for_deletion(["empty.topic"]),
+        DeletionsMarked(),
+        ReadDeletions(),
+    ),
+    (
+        lambda storage: storage.notify_isr_changes([("orders", 1)]),
+        lambda storage: storage.notify_isr_changes([("orders", 0)]),
+        IsrChangesNotified(),
+        ReadIsrChanges(),
+    ),
+    (
+        lambda storage: storage.notify_log_dir_event(2),
+        lambda storage: storage.notify_log_dir_event(2),
+        LogDirEventsNotified(),
+        ReadLogDirEvents(),
+    ),
+]
 IDS = ["deletions", "isr changes", "log dir events"]
 #: The writes that are reserved for the controller, on a storage with content for each of them.
 FENCED: list[Callable[[Store], None]] = [
@@ -274,11 +285,20 @@ class RequestsContract(StoreSuite):
         store = opened(storage)
         store.close()
         requests: tuple[StoreRequest[Any], ...] = (
-            ReadTopicNames(), ReadDeletions(), ReadReassignments(), ReadPreferredElection(), ReadIsrChanges(),
-            ReadLogDirEvents(), DropPreferredElection(), ReadTopics(("orders",)), ReadTopicSettings(("orders",)),
-            CreateTopics(small_table({"new": [(1,)]}), ({},)), WriteAssignments(small_table({"orders": [(1,)]})),
-            QueueDeletions(("orders",)), AllocateProducerIds(1),
-        )  # fmt: skip
+            ReadTopicNames(),
+            ReadDeletions(),
+            ReadReassignments(),
+            ReadPreferredElection(),
+            ReadIsrChanges(),
+            ReadLogDirEvents(),
+            DropPreferredElection(),
+            ReadTopics(("orders",)),
+            ReadTopicSettings(("orders",)),
+            CreateTopics(small_table({"new": [(1,)]}), ({},)),
+            WriteAssignments(small_table({"orders": [(1,)]})),
+            QueueDeletions(("orders",)),
+            AllocateProducerIds(1),
+        )
         for request in requests:
             with pytest.raises(StoreError):
                 store.perform(request)

@@ -202,9 +202,12 @@ class RoleContract(StoreSuite):
         store.close()
         store.close()
         requests: tuple[StoreRequest[Any], ...] = (
-            Load(), ReadBrokers(), ReadController(), Claim(FIRST_ID),
+            Load(),
+            ReadBrokers(),
+            ReadController(),
+            Claim(FIRST_ID),
             ReadStates(cluster, rows_of(cluster, ["orders-0"])),
-        )  # fmt: skip
+        )
         for request in requests:
             with pytest.raises(StoreError):
                 store.perform(request)

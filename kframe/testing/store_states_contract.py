@@ -122,10 +122,13 @@ class StatesContract(StoreSuite):
                 store.perform(WriteStates(cluster, second)),
             ]
             stored = described(store.perform(Load()))
-            outcomes.append([
-                [codes(result) for result in results], [result.partition_epoch.tolist() for result in results],
-                {name: stored[name] for name in ("orders-0", *requested)},
-            ])  # fmt: skip
+            outcomes.append(
+                [
+                    [codes(result) for result in results],
+                    [result.partition_epoch.tolist() for result in results],
+                    {name: stored[name] for name in ("orders-0", *requested)},
+                ]
+            )
         assert outcomes[0] == outcomes[1]
 
     def test_lost_claim_fences_pipelined_writes(self, storage: StorageFixture) -> None:

@@ -50,20 +50,36 @@ def leader_and_isr_response(broker_id: int, controller_epoch: int = 1) -> Leader
     return LeaderAndIsrResponseReceived(broker_id, ErrorCode.NONE, (), controller_epoch, np.empty(0, np.int32))
 
 
-def leader_and_isr_entry(leader: int, leader_epoch: int, isr: list[int], partition_epoch: int, replicas: list[int],
-         **fields: Any) -> dict[str, Any]:  # fmt: skip
+def leader_and_isr_entry(
+    leader: int, leader_epoch: int, isr: list[int], partition_epoch: int, replicas: list[int], **fields: Any
+) -> dict[str, Any]:
     """A partition of LeaderAndIsr, as in a trace."""
     defaults = {"adding_replicas": [], "removing_replicas": [], "is_new": False, "leader_recovery_state": 0}
     return {
-        "leader": leader, "leader_epoch": leader_epoch, "isr": isr, "partition_epoch": partition_epoch,
-        "replicas": replicas, **defaults, **fields,
-    }  # fmt: skip
+        "leader": leader,
+        "leader_epoch": leader_epoch,
+        "isr": isr,
+        "partition_epoch": partition_epoch,
+        "replicas": replicas,
+        **defaults,
+        **fields,
+    }
 
 
-def metadata_entry(leader: int, leader_epoch: int, isr: list[int], partition_epoch: int, replicas: list[int],
-          offline_replicas: list[int]) -> dict[str, Any]:  # fmt: skip
+def metadata_entry(
+    leader: int,
+    leader_epoch: int,
+    isr: list[int],
+    partition_epoch: int,
+    replicas: list[int],
+    offline_replicas: list[int],
+) -> dict[str, Any]:
     """A partition of UpdateMetadata, as in a trace."""
     return {
-        "leader": leader, "leader_epoch": leader_epoch, "isr": isr, "partition_epoch": partition_epoch,
-        "replicas": replicas, "offline_replicas": offline_replicas,
-    }  # fmt: skip
+        "leader": leader,
+        "leader_epoch": leader_epoch,
+        "isr": isr,
+        "partition_epoch": partition_epoch,
+        "replicas": replicas,
+        "offline_replicas": offline_replicas,
+    }

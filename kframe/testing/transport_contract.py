@@ -16,9 +16,9 @@ requests, ``RecordingContract`` for brokers that record them, and ``RespondingCo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeAlias
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -41,51 +41,7 @@ from kframe.testing.transport_batches import (
     metadata_entry,
     small_cluster,
 )
-
-#: (requests, partitions in them) by broker id and api.
-Counts: TypeAlias = dict[int, dict[str, tuple[int, int]]]
-
-
-class CountingFixture(Protocol):
-    """A transport, and counts of the requests that brokers received."""
-
-    @property
-    def transport(self) -> Transport:
-        """The transport, always the same."""
-
-    def settle(self) -> None:
-        """Return when all requests have a response."""
-
-    def counts(self) -> Counts:
-        """Requests received since the last call, by broker. Brokers without requests are omitted."""
-
-
-class RecordingFixture(CountingFixture, Protocol):
-    """A transport, and the requests that brokers received."""
-
-    def received(self) -> Sequence[Request]:
-        """Requests received since the last call, as in a trace. Those to the same broker are in order."""
-
-
-class RespondingFixture(RecordingFixture, Protocol):
-    """A transport whose brokers respond to every request without error."""
-
-
-@dataclass(slots=True)
-class SenderRole:
-    """Whether the controller that sends may act."""
-
-    owned: bool = True
-
-
-def counts_of(received: Sequence[Request]) -> Counts:
-    """The counts of a RecordingFixture."""
-    counts: Counts = {}
-    for request in received:
-        of_broker = counts.setdefault(request["broker"], {})
-        requests, partitions = of_broker.get(request["api"], (0, 0))
-        of_broker[request["api"]] = requests + 1, partitions + len(request["partitions"])
-    return counts
+from kframe.testing.transport_fixture import CountingFixture, RecordingFixture, RespondingFixture, SenderRole
 
 
 class CountingContract:
@@ -155,8 +111,12 @@ class CountingContract:
         assert fixture.counts() == {}
 
     def test_only_connected_brokers_receive_requests(self, fixture: CountingFixture, cluster: ClusterState) -> None:
-        batch = requests_of(cluster, leader_and_isr={9: ["t-1"], 1: ["t-0"], 2: ["t-0"]}, metadata=([9, 2], []),
-                            stop_replica={9: {"t-2": (0, True)}})  # fmt: skip
+        batch = requests_of(
+            cluster,
+            leader_and_isr={9: ["t-1"], 1: ["t-0"], 2: ["t-0"]},
+            metadata=([9, 2], []),
+            stop_replica={9: {"t-2": (0, True)}},
+        )
         fixture.transport.disconnect(cluster, _indexes(cluster, 1))
         _send(fixture, cluster, batch)
         assert fixture.counts() == {2: {"LeaderAndIsr": (1, 1), "UpdateMetadata": (1, 0)}}
@@ -213,8 +173,11 @@ class RecordingContract(CountingContract):
         _send(fixture, cluster, batch)
         (request,) = fixture.received()
         assert {key: value for key, value in request.items() if key != "partitions"} == {
-            "broker": 3, "api": "LeaderAndIsr", "controller_epoch": 8, "live_leaders": [1, 2],
-        }  # fmt: skip
+            "broker": 3,
+            "api": "LeaderAndIsr",
+            "controller_epoch": 8,
+            "live_leaders": [1, 2],
+        }
         assert request["partitions"] == {
             "gone-0": leader_and_isr_entry(2, 6, [2, 1], 8, [2, 1]),
             "t-0": leader_and_isr_entry(1, 4, [1, 2, 3], 0, [1, 2, 3]),
@@ -255,12 +218,26 @@ class RecordingContract(CountingContract):
         )
         _send(fixture, cluster, batch)
         assert _by_broker(fixture) == {
-            2: [{"broker": 2, "api": "StopReplica", "controller_epoch": 1, "partitions": {
-                "gone-0": {"leader_epoch": -2, "delete_partition": True},
-                "t-1": {"leader_epoch": 7, "delete_partition": False}}}],
-            3: [{"broker": 3, "api": "StopReplica", "controller_epoch": 1, "partitions": {
-                "t-3": {"leader_epoch": -1, "delete_partition": True}}}],
-        }  # fmt: skip
+            2: [
+                {
+                    "broker": 2,
+                    "api": "StopReplica",
+                    "controller_epoch": 1,
+                    "partitions": {
+                        "gone-0": {"leader_epoch": -2, "delete_partition": True},
+                        "t-1": {"leader_epoch": 7, "delete_partition": False},
+                    },
+                }
+            ],
+            3: [
+                {
+                    "broker": 3,
+                    "api": "StopReplica",
+                    "controller_epoch": 1,
+                    "partitions": {"t-3": {"leader_epoch": -1, "delete_partition": True}},
+                }
+            ],
+        }
 
     def test_order_within_a_broker(self, fixture: RecordingFixture, cluster: ClusterState) -> None:
         for controller_epoch in (1, 2):
@@ -324,8 +301,11 @@ class RespondingContract(RecordingContract):
         for batch in (7, 8):
             requests = requests_of(cluster, metadata=([1, 2], ["t-0"]), controller_epoch=3)
             _send(fixture, cluster, replace(requests, batch=batch))
-        responses = [(event.broker_id, event.controller_epoch, event.batch) for event in notified
-                   if isinstance(event, UpdateMetadataResponseReceived)]  # fmt: skip
+        responses = [
+            (event.broker_id, event.controller_epoch, event.batch)
+            for event in notified
+            if isinstance(event, UpdateMetadataResponseReceived)
+        ]
         assert sorted(responses) == [(1, 3, 7), (1, 3, 8), (2, 3, 7), (2, 3, 8)]
 
     def test_only_deletions_of_stop_replica_get_a_response_event(

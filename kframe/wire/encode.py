@@ -37,9 +37,12 @@ class Encoder:
     """
 
     def __init__(
-        self, versions: ControlVersions, listener: str = "PLAINTEXT", byte_limit: int = BYTE_LIMIT,
+        self,
+        versions: ControlVersions,
+        listener: str = "PLAINTEXT",
+        byte_limit: int = BYTE_LIMIT,
         others: Sequence[Registration] = (),
-    ) -> None:  # fmt: skip
+    ) -> None:
         if not 0 < byte_limit <= REQUEST_BYTES_MAX:
             raise ConfigError("byte limit of control requests", str(byte_limit), f"1 to {REQUEST_BYTES_MAX}")
         self._versions = versions

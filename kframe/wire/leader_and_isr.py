@@ -44,18 +44,39 @@ class EntryPool:
         )
         self._pool = np.empty(total, np.uint8)
         written = kernels.write_leader_and_isr(
-            rows, api_version, p.partition, p.leader, p.leader_epoch, p.controller_epoch, p.partition_epoch, p.recovery,
-            p.slot_start, p.replica_count, p.isr_count, p.replica, p.isr, p.replica_flags, cluster.brokers.ids,
-            self.entry_size, self._pool_offset, self._pool,
-        )  # fmt: skip
+            rows,
+            api_version,
+            p.partition,
+            p.leader,
+            p.leader_epoch,
+            p.controller_epoch,
+            p.partition_epoch,
+            p.recovery,
+            p.slot_start,
+            p.replica_count,
+            p.isr_count,
+            p.replica,
+            p.isr,
+            p.replica_flags,
+            cluster.brokers.ids,
+            self.entry_size,
+            self._pool_offset,
+            self._pool,
+        )
         require_as_measured(written, len(rows))
 
     def copy(self, group: Group, is_new: UInt8, frame: Frame) -> None:
         """Copy the entries of ``group``. ``is_new`` is aligned with its rows."""
         kernels.copy_entries(
-            group.rows, is_new, self._is_new_from_end, group.row_size, self._pool_offset, self._pool,
-            frame.entry_offset, frame.out,
-        )  # fmt: skip
+            group.rows,
+            is_new,
+            self._is_new_from_end,
+            group.row_size,
+            self._pool_offset,
+            self._pool,
+            frame.entry_offset,
+            frame.out,
+        )
 
 
 class LiveLeaders:
@@ -89,9 +110,18 @@ class LiveLeaders:
     def write(self, group: Group, tail_length: Int64, frame: Frame) -> None:
         """Write the tails of ``group``."""
         written = kernels.write_live_leaders(
-            group.start, group.rows, self._leader, self._entry_size, self._brokers, self._entries, self._compact,
-            frame.section_offset, tail_length, np.empty_like(self._entry_size), frame.out,
-        )  # fmt: skip
+            group.start,
+            group.rows,
+            self._leader,
+            self._entry_size,
+            self._brokers,
+            self._entries,
+            self._compact,
+            frame.section_offset,
+            tail_length,
+            np.empty_like(self._entry_size),
+            frame.out,
+        )
         require_as_measured(written, len(tail_length))
 
     def _measure(self, start: Int32, rows: Int32, max_leaders: int, last_section: Int32) -> Int64:
@@ -103,9 +133,13 @@ class LiveLeaders:
 
 
 def leader_and_isr_requests(
-    cluster: ClusterState, requests: ControlRequests, api_version: int, broker_entries: EncodedBrokers, byte_limit: int,
+    cluster: ClusterState,
+    requests: ControlRequests,
+    api_version: int,
+    broker_entries: EncodedBrokers,
+    byte_limit: int,
     scratch: Scratch | None = None,
-) -> Iterator[EncodedRequest]:  # fmt: skip
+) -> Iterator[EncodedRequest]:
     """Each broker's LeaderAndIsr. A broker without rows gets none. Raises ConfigError if a leader cannot be encoded."""
     if not len(requests.leader_and_isr.rows):
         return iter(())
@@ -130,9 +164,15 @@ def _encode(
     with scratch.reserve(len(cluster)) as arrays:
         pool = EntryPool(cluster, distinct, api_version, *arrays)
         sections = _Sections(
-            SectionWriter(cluster, layout), pool, leaders, batch.brokers.tolist(), prefixes, requests.is_new,
-            byte_limit - len(prefixes[0]) - leaders.nbytes_max, api_version,
-        )  # fmt: skip
+            SectionWriter(cluster, layout),
+            pool,
+            leaders,
+            batch.brokers.tolist(),
+            prefixes,
+            requests.is_new,
+            byte_limit - len(prefixes[0]) - leaders.nbytes_max,
+            api_version,
+        )
         yield from by_threads(Lists(batch.offsets, batch.rows), sections.encode)
 
 
@@ -160,6 +200,10 @@ class _Sections:
             leaders.write(group, tail_length, frame)
             numbers = group.lists.tolist()
             yield from requests_of(
-                LEADER_AND_ISR.api_key, self.api_version, [self.brokers[number] for number in numbers],
-                [self.prefixes[number] for number in numbers], frame.bodies(), group.partitions(),
-            )  # fmt: skip
+                LEADER_AND_ISR.api_key,
+                self.api_version,
+                [self.brokers[number] for number in numbers],
+                [self.prefixes[number] for number in numbers],
+                frame.bodies(),
+                group.partitions(),
+            )

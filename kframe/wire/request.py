@@ -33,9 +33,13 @@ _MAKE: Final[Callable[[Any], EncodedRequest]] = partial(tuple.__new__, EncodedRe
 
 
 def requests_of(
-    api_key: int, api_version: int, brokers: Iterable[int], prefixes: Iterable[bytes], bodies: Iterable[memoryview],
+    api_key: int,
+    api_version: int,
+    brokers: Iterable[int],
+    prefixes: Iterable[bytes],
+    bodies: Iterable[memoryview],
     partitions: Iterable[int],
-) -> Iterator[EncodedRequest]:  # fmt: skip
+) -> Iterator[EncodedRequest]:
     """One request for each of ``brokers``, from the parallel ``prefixes``, ``bodies`` and ``partitions``."""
     chunks = zip(prefixes, bodies, strict=True)
     # ``brokers`` comes first, so that zip ends with it and not with a repeated value. ``_make`` would do the same, but

@@ -102,15 +102,35 @@ class SectionWriter:
         start, length = np.empty(max_sections + 1, np.int32), np.empty(max_sections, np.int64)
         while first < len(rows):
             count = kernels.fit_sections(
-                lists.offsets, rows, first, byte_limit, GROUP_BYTES, tail_max, entry_size, self._topic,
-                self._name_offsets, *self._layout, row_topic, row_size, section_list, start, items, length,
-            )  # fmt: skip
+                lists.offsets,
+                rows,
+                first,
+                byte_limit,
+                GROUP_BYTES,
+                tail_max,
+                entry_size,
+                self._topic,
+                self._name_offsets,
+                *self._layout,
+                row_topic,
+                row_size,
+                section_list,
+                start,
+                items,
+                length,
+            )
             size = int(start[count])
             batch_slice = slice(lists.first_row + first, lists.first_row + first + size)
             yield Group(
-                batch_slice, rows[first : first + size], row_topic[:size], row_size[:size],
-                section_list[:count] + np.int32(lists.first_list), start[: count + 1], items[:count], length[:count],
-            )  # fmt: skip
+                batch_slice,
+                rows[first : first + size],
+                row_topic[:size],
+                row_size[:size],
+                section_list[:count] + np.int32(lists.first_list),
+                start[: count + 1],
+                items[:count],
+                length[:count],
+            )
             first += size
 
     def frame(self, group: Group, tail: bytes, tail_length: Int64 | int) -> Frame:
@@ -122,9 +142,20 @@ class SectionWriter:
         np.cumsum(group.length + tail_length, out=offsets[1:])
         frame = Frame(offsets, np.empty(len(group.rows), np.int64), np.empty(offsets[-1], np.uint8))
         written = kernels.frame_sections(
-            group.start, group.items, group.length, offsets, group.row_topic, group.row_size, self._name_offsets,
-            self._names, self._topic_ids, *self._layout, tail, frame.entry_offset, frame.out,
-        )  # fmt: skip
+            group.start,
+            group.items,
+            group.length,
+            offsets,
+            group.row_topic,
+            group.row_size,
+            self._name_offsets,
+            self._names,
+            self._topic_ids,
+            *self._layout,
+            tail,
+            frame.entry_offset,
+            frame.out,
+        )
         require_as_measured(written, len(group.length))
         return frame
 

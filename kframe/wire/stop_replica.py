@@ -34,9 +34,12 @@ class _Stops:
 
 
 def stop_replica_requests(
-    cluster: ClusterState, requests: ControlRequests, api_version: int, byte_limit: int,
+    cluster: ClusterState,
+    requests: ControlRequests,
+    api_version: int,
+    byte_limit: int,
     scratch: Scratch | None = None,
-) -> Iterator[EncodedRequest]:  # fmt: skip
+) -> Iterator[EncodedRequest]:
     """Each broker's StopReplica; brokers without rows get none.
 
     Before version 3 a broker may get two requests, deletions first.
@@ -64,22 +67,38 @@ def _encode(
 
 
 def _sections(
-    cluster: ClusterState, stops: _Stops, lists: Lists, api_version: int, writer: SectionWriter, tail: bytes,
-    entry_size: Int32, section_limit: int,
-) -> Iterator[EncodedRequest]:  # fmt: skip
+    cluster: ClusterState,
+    stops: _Stops,
+    lists: Lists,
+    api_version: int,
+    writer: SectionWriter,
+    tail: bytes,
+    entry_size: Int32,
+    section_limit: int,
+) -> Iterator[EncodedRequest]:
     """The requests of some lists."""
     for group in writer.split(lists, entry_size, section_limit, len(tail)):
         frame = writer.frame(group, tail, len(tail))
         written = kernels.write_stop_replica(
-            group.rows, api_version, cluster.partitions.partition, stops.leader_epoch[group.batch_slice],
-            stops.delete[group.batch_slice], group.row_size, frame.entry_offset, frame.out,
-        )  # fmt: skip
+            group.rows,
+            api_version,
+            cluster.partitions.partition,
+            stops.leader_epoch[group.batch_slice],
+            stops.delete[group.batch_slice],
+            group.row_size,
+            frame.entry_offset,
+            frame.out,
+        )
         require_as_measured(written, len(group.rows))
         numbers = group.lists.tolist()
         yield from requests_of(
-            STOP_REPLICA.api_key, api_version, [stops.brokers[number] for number in numbers],
-            [stops.prefixes[number] for number in numbers], frame.bodies(), group.partitions(),
-        )  # fmt: skip
+            STOP_REPLICA.api_key,
+            api_version,
+            [stops.brokers[number] for number in numbers],
+            [stops.prefixes[number] for number in numbers],
+            frame.bodies(),
+            group.partitions(),
+        )
 
 
 def _stops(cluster: ClusterState, requests: ControlRequests, api_version: int) -> _Stops:
@@ -96,5 +115,7 @@ def _stops(cluster: ClusterState, requests: ControlRequests, api_version: int) -
     return _Stops(
         [broker for broker in brokers for _ in range(2)],
         [prefix + boolean(flag) for prefix in prefixes for flag in (True, False)],
-        Lists(offsets, batch.rows[order]), leader_epoch[order], delete[order],
-    )  # fmt: skip
+        Lists(offsets, batch.rows[order]),
+        leader_epoch[order],
+        delete[order],
+    )

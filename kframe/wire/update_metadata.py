@@ -20,9 +20,13 @@ from kframe.wire.sections import Lists, SectionWriter, check_topics, require_as_
 
 
 def update_metadata_requests(
-    cluster: ClusterState, requests: ControlRequests, api_version: int, broker_entries: EncodedBrokers, byte_limit: int,
+    cluster: ClusterState,
+    requests: ControlRequests,
+    api_version: int,
+    broker_entries: EncodedBrokers,
+    byte_limit: int,
     scratch: Scratch | None = None,
-) -> Iterator[EncodedRequest]:  # fmt: skip
+) -> Iterator[EncodedRequest]:
     """Each broker's UpdateMetadata, at least one. Raises ConfigError if a broker cannot be encoded."""
     check_topics(UPDATE_METADATA.name, cluster, requests.metadata_rows)
     if not len(requests.metadata_brokers):
@@ -47,10 +51,13 @@ def _encode(
         bodies = list(_bodies(cluster, requests.metadata_rows, api_version, tail, section_limit, entry_size))
     count = len(bodies)
     yield from requests_of(
-        UPDATE_METADATA.api_key, api_version,
-        np.repeat(brokers, count).tolist(), chain.from_iterable([prefix] * count for prefix in prefixes),
-        [body for body, _ in bodies] * len(prefixes), [partitions for _, partitions in bodies] * len(prefixes),
-    )  # fmt: skip
+        UPDATE_METADATA.api_key,
+        api_version,
+        np.repeat(brokers, count).tolist(),
+        chain.from_iterable([prefix] * count for prefix in prefixes),
+        [body for body, _ in bodies] * len(prefixes),
+        [partitions for _, partitions in bodies] * len(prefixes),
+    )
 
 
 def _bodies(
@@ -69,9 +76,26 @@ def _bodies(
     for group in writer.split(Lists(np.array([0, len(rows)], np.int32), rows), entry_size, byte_limit, len(tail)):
         frame = writer.frame(group, tail, len(tail))
         written = kernels.write_update_metadata(
-            group.rows, api_version, p.topic, p.partition, p.leader, p.leader_epoch, p.controller_epoch,
-            p.partition_epoch, p.slot_start, p.replica_count, p.isr_count, p.replica, p.isr, p.replica_flags,
-            brokers.ids, live, cluster.topics.deleting, group.row_size, frame.entry_offset, frame.out,
-        )  # fmt: skip
+            group.rows,
+            api_version,
+            p.topic,
+            p.partition,
+            p.leader,
+            p.leader_epoch,
+            p.controller_epoch,
+            p.partition_epoch,
+            p.slot_start,
+            p.replica_count,
+            p.isr_count,
+            p.replica,
+            p.isr,
+            p.replica_flags,
+            brokers.ids,
+            live,
+            cluster.topics.deleting,
+            group.row_size,
+            frame.entry_offset,
+            frame.out,
+        )
         require_as_measured(written, len(group.rows))
         yield from zip(frame.bodies(), group.partitions(), strict=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from inspect import isroutine
 
 from benchmarks.limits import roofline
-from benchmarks.limits.kernel_calls import NOT_MEASURED, WHOLE_ONLY, KernelCluster, calls_of
+from benchmarks.limits.kernel_calls import NOT_MEASURED, WHOLE_ONLY, calls_of
+from benchmarks.limits.kernel_cluster import KernelCluster
 from kframe import kernels
 
 PARTITIONS, BROKERS = 1_200, 40

@@ -8,16 +8,8 @@ import pytest
 
 from kframe.embedded import Api, CountingTransport, EmbeddedBrokers, RecordingTransport, Request, VirtualClock
 from kframe.model.cluster import ClusterState
-from kframe.testing.transport_contract import (
-    CountingContract,
-    CountingFixture,
-    Counts,
-    RecordingContract,
-    RecordingFixture,
-    RespondingContract,
-    RespondingFixture,
-    counts_of,
-)
+from kframe.testing.transport_contract import CountingContract, RecordingContract, RespondingContract
+from kframe.testing.transport_fixture import CountingFixture, Counts, RecordingFixture, RespondingFixture, counts_of
 
 
 class CountedFixture:

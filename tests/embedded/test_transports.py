@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kframe.embedded import Api, CountingTransport, RecordingTransport
 from kframe.model.cluster import ClusterState
 from kframe.testing.clusters import cluster_of, healthy, requests_of
-from kframe.testing.transport_contract import Counts, counts_of
+from kframe.testing.transport_fixture import Counts, counts_of
 
 NAMES = ("t-0", "t-1", "u-0")
 

@@ -12,7 +12,8 @@ import kframe
 from kframe.embedded import MemoryEnsemble, Request
 from kframe.model.cluster import ClusterState
 from kframe.testing.clusters import cluster_of, healthy
-from kframe.testing.transport_contract import Counts, RecordingContract, RecordingFixture, counts_of
+from kframe.testing.transport_contract import RecordingContract
+from kframe.testing.transport_fixture import Counts, RecordingFixture, counts_of
 from tests.examples.loading import load
 
 json_lines = load("transports/json_lines.py")

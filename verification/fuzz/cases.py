@@ -98,9 +98,16 @@ class Cases:
         while done < count:
             offsets = np.empty(min(BATCH, count - done) + 1, np.int64)
             mutated = mutate(
-                self._corpus, self._corpus_offsets, self._pieces, self._piece_offsets, self._seed, first + done,
-                self._max_length, offsets, self._out,
-            )  # fmt: skip
+                self._corpus,
+                self._corpus_offsets,
+                self._pieces,
+                self._piece_offsets,
+                self._seed,
+                first + done,
+                self._max_length,
+                offsets,
+                self._out,
+            )
             kinds = [self._kinds[number % len(self._kinds)] for number in range(first + done, first + done + mutated)]
             yield first + done, Batch(kinds, self._out[: offsets[mutated]], offsets[: mutated + 1])
             done += mutated

@@ -16,9 +16,16 @@ _WORD: Final = 2**64
 
 
 def mutate(
-    corpus: UInt8, corpus_offsets: Int64, pieces: UInt8, piece_offsets: Int64, seed: int, first: int, max_length: int,
-    case_offsets: Int64, out: UInt8,
-) -> int:  # fmt: skip
+    corpus: UInt8,
+    corpus_offsets: Int64,
+    pieces: UInt8,
+    piece_offsets: Int64,
+    seed: int,
+    first: int,
+    max_length: int,
+    case_offsets: Int64,
+    out: UInt8,
+) -> int:
     """Fill a batch: case ``first + i`` is message ``(first + i) % c`` of the corpus, mutated one to three times.
 
     Writes the bytes of the cases to ``out`` (bytes,) and their offsets to ``case_offsets`` (cases + 1,). Each has at

@@ -69,12 +69,17 @@ def run(targets: Targets, seed: int, cases: int, jobs: int = 2, only: Sequence[s
     totals_by_target: dict[str, TargetTotals] = {}
     context = multiprocessing.get_context("spawn")
     workers = [
-        _Worker(context, targets, seed, [
-            WorkItem(item, count * job // jobs, count * (job + 1) // jobs - count * job // jobs)
-            for (item, _), count in zip(chosen, counts, strict=True)
-        ])
+        _Worker(
+            context,
+            targets,
+            seed,
+            [
+                WorkItem(item, count * job // jobs, count * (job + 1) // jobs - count * job // jobs)
+                for (item, _), count in zip(chosen, counts, strict=True)
+            ],
+        )
         for job in range(jobs)
-    ]  # fmt: skip
+    ]
     try:
         for part in _received(workers):
             totals_by_target.setdefault(part.target, TargetTotals(part.target)).add(part)

@@ -28,11 +28,13 @@ def metadata_of(address: str) -> tuple[int, list[int], dict[str, PartitionMetada
     response = metadata(address)
     known = {
         f"{topic['name']}-{partition['partition_index']}": (
-            partition["leader_id"], partition["isr_nodes"], partition["replica_nodes"],
+            partition["leader_id"],
+            partition["isr_nodes"],
+            partition["replica_nodes"],
         )
         for topic in response["topics"]
         for partition in topic["partitions"]
-    }  # fmt: skip
+    }
     return response["controller_id"], sorted(node["node_id"] for node in response["brokers"]), known
 
 

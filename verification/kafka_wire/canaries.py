@@ -20,12 +20,28 @@ from verification.zookeeper.servers import HOST
 #: Secrets by the setting or record that has them.
 CANARIES: Final = {
     name: f"canary-{number}-{name}"
-    for number, name in enumerate((
-        "keystore", "key", "truststore", "plain-own", "plain-user", "scram-own", "zookeeper-login",
-        "zookeeper-keystore", "zookeeper-truststore", "token-key", "wrong-password", "scram-salt", "scram-stored",
-        "scram-server", "broker-setting", "salted-password",
-    ), 100)
-}  # fmt: skip
+    for number, name in enumerate(
+        (
+            "keystore",
+            "key",
+            "truststore",
+            "plain-own",
+            "plain-user",
+            "scram-own",
+            "zookeeper-login",
+            "zookeeper-keystore",
+            "zookeeper-truststore",
+            "token-key",
+            "wrong-password",
+            "scram-salt",
+            "scram-stored",
+            "scram-server",
+            "broker-setting",
+            "salted-password",
+        ),
+        100,
+    )
+}
 LISTENERS: Final = {"PLAIN": "SASL_SSL", "SCRAM": "SASL_PLAINTEXT", "INLINE": "SSL"}
 
 
@@ -73,38 +89,45 @@ class Stores:
         return {
             "listeners": "PLAIN://{address},SCRAM://{other_address},INLINE://{third_address}",
             "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in LISTENERS.items()),
-            "inter.broker.listener.name": "PLAIN", "sasl.mechanism.inter.broker.protocol": "PLAIN",
+            "inter.broker.listener.name": "PLAIN",
+            "sasl.mechanism.inter.broker.protocol": "PLAIN",
             "listener.name.plain.sasl.enabled.mechanisms": "PLAIN",
             "listener.name.scram.sasl.enabled.mechanisms": "SCRAM-SHA-256",
-            "listener.name.plain.plain.sasl.jaas.config":
-                f'{PLAIN_MODULE} username="kframe" password="{CANARIES["plain-own"]}"'
-                f' user_alice="{CANARIES["plain-user"]}";',
-            "listener.name.scram.scram-sha-256.sasl.jaas.config":
-                f'{SCRAM_MODULE} username="kframe" password="{CANARIES["scram-own"]}";',
-            "ssl.truststore.type": "PKCS12", "ssl.truststore.location": str(self.trust_store),
+            "listener.name.plain.plain.sasl.jaas.config": f'{PLAIN_MODULE} username="kframe" '
+            f'password="{CANARIES["plain-own"]}"'
+            f' user_alice="{CANARIES["plain-user"]}";',
+            "listener.name.scram.scram-sha-256.sasl.jaas.config": f'{SCRAM_MODULE} username="kframe" '
+            f'password="{CANARIES["scram-own"]}";',
+            "ssl.truststore.type": "PKCS12",
+            "ssl.truststore.location": str(self.trust_store),
             "ssl.truststore.password": CANARIES["truststore"],
             "listener.name.plain.ssl.keystore.type": "PKCS12",
             "listener.name.plain.ssl.keystore.location": str(self.key_store),
             "listener.name.plain.ssl.keystore.password": CANARIES["keystore"],
-            "listener.name.inline.ssl.keystore.type": "PEM", "listener.name.inline.ssl.key.password": CANARIES["key"],
+            "listener.name.inline.ssl.keystore.type": "PEM",
+            "listener.name.inline.ssl.key.password": CANARIES["key"],
             "listener.name.inline.ssl.keystore.key": self.inline_key,
             "listener.name.inline.ssl.keystore.certificate.chain": self.certificate,
             "listener.name.inline.ssl.client.auth": "required",
             "delegation.token.secret.key": CANARIES["token-key"],
             "java.security.auth.login.config": str(self.jaas),
-            "zookeeper.ssl.client.enable": "true", "zookeeper.ssl.keystore.location": str(self.zookeeper_client),
+            "zookeeper.ssl.client.enable": "true",
+            "zookeeper.ssl.keystore.location": str(self.zookeeper_client),
             "zookeeper.ssl.keystore.password": CANARIES["zookeeper-keystore"],
             "zookeeper.ssl.truststore.location": str(self.authority.path),
             "zookeeper.ssl.truststore.password": CANARIES["zookeeper-truststore"],
-            "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer", "super.users": "User:alice",
+            "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
+            "super.users": "User:alice",
             "connection.failed.authentication.delay.ms": "0",
-        }  # fmt: skip
+        }
 
 
 def scram_user() -> str:
     """The record of a SCRAM user, whose salt and keys are canaries."""
-    parts = {name: CANARIES[f"scram-{word}"] for name, word in
-             (("salt", "salt"), ("stored_key", "stored"), ("server_key", "server"))}  # fmt: skip
+    parts = {
+        name: CANARIES[f"scram-{word}"]
+        for name, word in (("salt", "salt"), ("stored_key", "stored"), ("server_key", "server"))
+    }
     credential = ",".join(f"{name}={base64.b64encode(text.encode()).decode()}" for name, text in parts.items())
     return json.dumps({"version": 1, "config": {"SCRAM-SHA-256": f"{credential},iterations=4096"}})
 

@@ -27,8 +27,10 @@ RECORDS_PER_SECOND: Final = 20
 REPLICAS: Final = [[1, 2, 3], [2, 3, 1], [3, 1, 2], [1, 3, 2], [2, 1, 3], [3, 2, 1]]
 _SETTINGS: Final = {"min.insync.replicas": "2", "zookeeper.session.timeout.ms": "6000"}
 _KRAFT_SETTINGS: Final = {
-    "min.insync.replicas": "2", "broker.session.timeout.ms": "6000", "broker.heartbeat.interval.ms": "1000"
-}  # fmt: skip
+    "min.insync.replicas": "2",
+    "broker.session.timeout.ms": "6000",
+    "broker.heartbeat.interval.ms": "1000",
+}
 _RATES: Final = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 #: The settings that are throttles.
 _THROTTLES: Final = {
@@ -115,9 +117,18 @@ class ExecutedCluster:
     def start(self, name: str, plan: Path, *arguments: object) -> RunningCommand:
         """Start ``kframe plan execute`` with the journal ``name``."""
         command = RunningCommand(
-            self.folder / f"run-{name}", "plan", "execute", f"kafka://{self.address}", plan, "--journal",
-            self.journal(name), "--execute", "--interval", "0.5", *arguments,
-        )  # fmt: skip
+            self.folder / f"run-{name}",
+            "plan",
+            "execute",
+            f"kafka://{self.address}",
+            plan,
+            "--journal",
+            self.journal(name),
+            "--execute",
+            "--interval",
+            "0.5",
+            *arguments,
+        )
         command.start()
         return command
 

@@ -143,7 +143,7 @@ class FailoverCluster:
         elected_s = next(at_s for at_s, epoch in self._elections if epoch == after)
         return Failover(
             cause, previous, winner, after - before, round(elected_s - ended_s, 3), round(active_s - ended_s, 3)
-        )  # fmt: skip
+        )
 
     def _start(self, number: int) -> None:
         folder = self._fixture.folder / f"{number}-{next(_numbers)}"

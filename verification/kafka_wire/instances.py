@@ -16,9 +16,15 @@ class InstanceProcess(RunningCommand):
     """A ``kframe controller run`` process. Ids 1000 and 1001 are never replicas."""
 
     def __init__(
-        self, zookeeper: str, folder: Path, number: int, *arguments: str, settings: Mapping[str, str] = {},
-        session_ms: int = 30_000, machine: Machine = LOCAL,
-    ) -> None:  # fmt: skip
+        self,
+        zookeeper: str,
+        folder: Path,
+        number: int,
+        *arguments: str,
+        settings: Mapping[str, str] = {},
+        session_ms: int = 30_000,
+        machine: Machine = LOCAL,
+    ) -> None:
         """Start an instance with id ``number`` at HOST:PORT/CHROOT, with further Kafka ``settings``.
 
         In these, ``{address}`` and ``{other_address}`` are replaced by its own addresses. ``folder`` is created for
@@ -29,16 +35,29 @@ class InstanceProcess(RunningCommand):
         pages, *ports = free_ports(3)
         self.logs_folder = Path(dict(itertools.pairwise(arguments)).get("--log-dir", folder / "logs"))
         super().__init__(
-            folder, "controller", "run", "--config", config, "--metrics-listen", pages, "--log-dir", self.logs_folder,
-            *arguments, machine=machine,
-        )  # fmt: skip
+            folder,
+            "controller",
+            "run",
+            "--config",
+            config,
+            "--metrics-listen",
+            pages,
+            "--log-dir",
+            self.logs_folder,
+            *arguments,
+            machine=machine,
+        )
         self.number = number
         self.pages_address = f"{HOST}:{pages}"
         self.address, self.other_address = (f"{machine.address}:{port}" for port in ports)
         keys = {
-            "zookeeper.connect": zookeeper, "zookeeper.session.timeout.ms": session_ms, "broker.id": number,
-            "listeners": f"PLAINTEXT://{self.address}", "kframe.never.replicas": "1000,1001", **settings,
-        }  # fmt: skip
+            "zookeeper.connect": zookeeper,
+            "zookeeper.session.timeout.ms": session_ms,
+            "broker.id": number,
+            "listeners": f"PLAINTEXT://{self.address}",
+            "kframe.never.replicas": "1000,1001",
+            **settings,
+        }
         lines = "".join(f"{key}={value}\n" for key, value in keys.items())
         config.write_text(lines.replace("{address}", self.address).replace("{other_address}", self.other_address))
         self.start()

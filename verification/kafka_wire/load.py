@@ -82,9 +82,14 @@ class ProducerLoad(Process):
     """A producer in its own JVM, which sends until ``finish``."""
 
     def __init__(
-        self, folder: Path, address: str, topic: str, partitions: int, records_per_second: int,
+        self,
+        folder: Path,
+        address: str,
+        topic: str,
+        partitions: int,
+        records_per_second: int,
         machine: Machine = LOCAL,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Start the producer. ``address`` has the bootstrap servers."""
         super().__init__(machine)
         folder.mkdir(parents=True)

@@ -26,11 +26,15 @@ INTERNAL: Final = 6
 SIZES: Final = {"auto.create.topics.enable": "true", "num.partitions": "4", "default.replication.factor": "3"}
 #: The sizes of internal topics are set on brokers only.
 SETTINGS: Final = {
-    **SIZES, "offsets.topic.num.partitions": str(INTERNAL), "transaction.state.log.num.partitions": str(INTERNAL),
-    "group.initial.rebalance.delay.ms": "0", "zookeeper.session.timeout.ms": "8000",
+    **SIZES,
+    "offsets.topic.num.partitions": str(INTERNAL),
+    "transaction.state.log.num.partitions": str(INTERNAL),
+    "group.initial.rebalance.delay.ms": "0",
+    "zookeeper.session.timeout.ms": "8000",
     # A throttled replica stays out of sync for an hour. Deleted logs are removed at once.
-    "replication.quota.window.num": "3600", "log.segment.delete.delay.ms": "100",
-}  # fmt: skip
+    "replication.quota.window.num": "3600",
+    "log.segment.delete.delay.ms": "100",
+}
 #: The shortest pause between two samples of all nodes, and the pause in relation to a sample's duration.
 _PAUSE_S: Final = 0.2
 _REST: Final = 2.0
@@ -99,9 +103,12 @@ class RealCluster(KframeCluster):
         self.settings = {**SETTINGS, **spoken}
         kafka = Cluster(folder, zookeeper, settings=self.settings, version=version)
         kframe = InstanceProcess(
-            zookeeper, folder / "kframe", CONTROLLER_ID, "--create-chroot",
+            zookeeper,
+            folder / "kframe",
+            CONTROLLER_ID,
+            "--create-chroot",
             settings={**SIZES, **spoken, **OWN.get(version, {})},
-        )  # fmt: skip
+        )
         super().__init__(folder, kafka, kframe)
 
     @property

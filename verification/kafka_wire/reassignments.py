@@ -132,12 +132,14 @@ def _in_sync(cluster: RealCluster, topic: str, lists: Sequence[Sequence[int]]) -
     topics = [[entry for entry in metadata(node)["topics"] if entry["name"] == topic] for node in cluster.nodes]
     expected = [(sorted(replicas), sorted(replicas)) for replicas in lists]
     return all(
-        expected == [
+        expected
+        == [
             (sorted(partition["replica_nodes"]), sorted(partition["isr_nodes"]))
             for partition in sorted(node_topics[0]["partitions"], key=itemgetter("partition_index"))
         ]
-        for node_topics in topics if node_topics
-    ) and all(topics)  # fmt: skip
+        for node_topics in topics
+        if node_topics
+    ) and all(topics)
 
 
 def _leads(broker: KafkaProcess, name: str) -> tuple[list[int], ...]:

@@ -36,9 +36,15 @@ class ReplicationFixture:
     """One topic of a cluster with a steady producer, and the kframe instances of one test."""
 
     def __init__(
-        self, fixture: ClusterFixture, name: str, folder: Path, settings: Mapping[str, str] = {},
-        machines: Mapping[int, Machine] = {}, *, records_per_second: int,
-    ) -> None:  # fmt: skip
+        self,
+        fixture: ClusterFixture,
+        name: str,
+        folder: Path,
+        settings: Mapping[str, str] = {},
+        machines: Mapping[int, Machine] = {},
+        *,
+        records_per_second: int,
+    ) -> None:
         """Create the topic, and record all partition states and controller epochs from now on.
 
         ``settings`` are those of the kframe instances, ``machines`` theirs by id. The producer runs where the clients
@@ -57,9 +63,13 @@ class ReplicationFixture:
             path = f"/brokers/topics/{self.topic}/partitions/{partition}/state"
             fixture.client.DataWatch(path, partial(self._state, path))
         self.load = ProducerLoad(
-            folder / "load", fixture.cluster.address, self.topic, len(REPLICAS), records_per_second,
+            folder / "load",
+            fixture.cluster.address,
+            self.topic,
+            len(REPLICAS),
+            records_per_second,
             fixture.clients.machine,
-        )  # fmt: skip
+        )
 
     def close(self) -> None:
         """Kill the producer and all instances."""

@@ -35,10 +35,13 @@ TOOLS: Final = {
 }
 #: Options for client settings where it is not --command-config.
 _CONFIG_OPTIONS: Final = {
-    "kafka-cluster": "--config", "kafka-leader-election": "--admin.config",
-    "kafka-console-producer": "--producer.config", "kafka-console-consumer": "--consumer.config",
-    "kafka-producer-perf-test": "--producer.config", "kafka-consumer-perf-test": "--consumer.config",
-}  # fmt: skip
+    "kafka-cluster": "--config",
+    "kafka-leader-election": "--admin.config",
+    "kafka-console-producer": "--producer.config",
+    "kafka-console-consumer": "--consumer.config",
+    "kafka-producer-perf-test": "--producer.config",
+    "kafka-consumer-perf-test": "--consumer.config",
+}
 #: Tools that read the bootstrap servers from the settings only.
 _BY_SETTINGS: Final = {"kafka-producer-perf-test"}
 

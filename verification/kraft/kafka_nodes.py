@@ -147,10 +147,19 @@ class KraftNode(Process):
         heap = "-Xmx192m" if "broker" in self.roles else "-Xmx128m"
         self._starts += 1
         self._launch(
-            ["java", *JVM, *options, heap, "-Dorg.slf4j.simpleLogger.showDateTime=true",
-             "-cp", f"{node_jars(self.options.version)}/*", "kafka.Kafka", str(self.config_path)],
+            [
+                "java",
+                *JVM,
+                *options,
+                heap,
+                "-Dorg.slf4j.simpleLogger.showDateTime=true",
+                "-cp",
+                f"{node_jars(self.options.version)}/*",
+                "kafka.Kafka",
+                str(self.config_path),
+            ],
             self.folder,
-        )  # fmt: skip
+        )
 
     def await_started(self) -> None:
         """Return when the node has started; a broker is then unfenced. Raises RuntimeError after 150 s."""

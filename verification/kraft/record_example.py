@@ -66,9 +66,17 @@ def _play(cluster: KraftCluster, tools: KafkaTools) -> None:
     for topic, (partitions, replicas, settings) in _TOPICS.items():
         arguments = [argument for setting in settings for argument in ("--config", setting)]
         cluster.admin(
-            tools, "kafka-topics", "--create", "--topic", topic, "--partitions", partitions,
-            "--replication-factor", replicas, *arguments,
-        )  # fmt: skip
+            tools,
+            "kafka-topics",
+            "--create",
+            "--topic",
+            topic,
+            "--partitions",
+            partitions,
+            "--replication-factor",
+            replicas,
+            *arguments,
+        )
     cluster.nodes[2].stop()
     wait_until(lambda: not _image(cluster).metadata.brokers.is_active(2))
     cluster.nodes[3].kill()

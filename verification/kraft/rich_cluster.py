@@ -25,9 +25,14 @@ _SETTINGS: Final = {
 def rich_options(version: str) -> KraftOptions:
     """Three brokers with two directories each, one of them the controller. ELR from 4.0 on."""
     return KraftOptions(
-        version, brokers=3, log_dirs=2, release=_RELEASE_OF.get(version), settings=_SETTINGS,
-        elr=None if version.startswith("3.") else True, dynamic_quorum=version >= "4.",
-    )  # fmt: skip
+        version,
+        brokers=3,
+        log_dirs=2,
+        release=_RELEASE_OF.get(version),
+        settings=_SETTINGS,
+        elr=None if version.startswith("3.") else True,
+        dynamic_quorum=version >= "4.",
+    )
 
 
 def fill(cluster: KraftCluster, tools: KafkaTools) -> None:
@@ -75,18 +80,38 @@ def _create_settings(cluster: KraftCluster, tools: KafkaTools) -> None:
         ("--entity-type", "brokers", "--entity-default", "--add-config", "log.retention.ms=7000000"),
         ("--entity-type", "users", "--entity-name", "ann", "--add-config", "SCRAM-SHA-256=[password=p]"),
         ("--entity-type", "users", "--entity-name", "ann", "--add-config", "SCRAM-SHA-512=[password=p]"),
-        ("--entity-type", "users", "--entity-name", "ann", "--entity-type", "clients", "--entity-name", "app",
-         "--add-config", "producer_byte_rate=1024,request_percentage=12.5"),
+        (
+            "--entity-type",
+            "users",
+            "--entity-name",
+            "ann",
+            "--entity-type",
+            "clients",
+            "--entity-name",
+            "app",
+            "--add-config",
+            "producer_byte_rate=1024,request_percentage=12.5",
+        ),
         ("--entity-type", "users", "--entity-default", "--add-config", "consumer_byte_rate=2048"),
         ("--entity-type", "ips", "--entity-name", "127.0.0.9", "--add-config", "connection_creation_rate=10"),
         ("--entity-type", "client-metrics", "--entity-name", "m1", "--add-config", "interval.ms=10000"),
-    ]  # fmt: skip
+    ]
     for change in changes:
         cluster.admin(tools, "kafka-configs", "--alter", *change)
     for acl in (
         ("--allow-principal", "User:ann", "--operation", "Read", "--topic", "orders"),
-        ("--deny-principal", "User:*", "--deny-host", "10.0.0.1", "--operation", "All", "--topic", "or",
-         "--resource-pattern-type", "prefixed"),
+        (
+            "--deny-principal",
+            "User:*",
+            "--deny-host",
+            "10.0.0.1",
+            "--operation",
+            "All",
+            "--topic",
+            "or",
+            "--resource-pattern-type",
+            "prefixed",
+        ),
         ("--allow-principal", "User:bob", "--operation", "Alter", "--cluster"),
-    ):  # fmt: skip
+    ):
         cluster.admin(tools, "kafka-acls", "--add", *acl)

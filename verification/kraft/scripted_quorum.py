@@ -118,9 +118,11 @@ class ScriptedController:
         partition = topic["partitions"][0]
         leader = {"leader_id": self._state.leader_id, "leader_epoch": self._state.leader_epoch}
         address = self._state.addresses.get(self._state.leader_id)
-        endpoints = [] if address is None else [
-            {"node_id": self._state.leader_id, "host": address[0], "port": address[1], "rack": None}
-        ]  # fmt: skip
+        endpoints = (
+            []
+            if address is None
+            else [{"node_id": self._state.leader_id, "host": address[0], "port": address[1], "rack": None}]
+        )
         response = {"error_code": self._leader_error(partition["current_leader_epoch"]), "current_leader": leader}
         if api_key == FETCH:
             response |= {"partition_index": 0, "aborted_transactions": None, "records": b""}
@@ -160,16 +162,24 @@ class ScriptedController:
     def _snapshot_part(self, position: int, bytes_max: int) -> dict[str, Any]:
         content, snapshot_id = self._state.snapshot, self._state.snapshot_id
         return {
-            "snapshot_id": {"end_offset": snapshot_id.offset, "epoch": snapshot_id.epoch}, "size": len(content),
-            "position": position, "unaligned_records": content[position : position + bytes_max],
-        }  # fmt: skip
+            "snapshot_id": {"end_offset": snapshot_id.offset, "epoch": snapshot_id.epoch},
+            "size": len(content),
+            "position": position,
+            "unaligned_records": content[position : position + bytes_max],
+        }
 
     def _describe(self) -> dict[str, Any]:
         state = self._state
         quorum = {
-            "partition_index": 0, "error_code": 0, "leader_id": state.leader_id, "leader_epoch": state.leader_epoch,
-            "high_watermark": state.high_watermark, "current_voters": [], "observers": [], "error_message": None,
-        }  # fmt: skip
+            "partition_index": 0,
+            "error_code": 0,
+            "leader_id": state.leader_id,
+            "leader_epoch": state.leader_epoch,
+            "high_watermark": state.high_watermark,
+            "current_voters": [],
+            "observers": [],
+            "error_message": None,
+        }
         nodes = [
             {"node_id": node_id, "listeners": [{"name": "CONTROLLER", "host": host, "port": port}]}
             for node_id, (host, port) in state.addresses.items()

@@ -90,18 +90,31 @@ def register(
 ) -> records.RegisterBrokerRecord:
     """A registration; broker 3 is in rack b, all others in rack a."""
     return records.RegisterBrokerRecord(
-        broker_id=broker_id, incarnation_id=UUID(int=100 * broker_id + incarnation), broker_epoch=epoch, end_points=(),
-        features=(), rack="b" if broker_id == 3 else "a", fenced=fenced, log_dirs=(UUID(int=9000 + broker_id),),
-    )  # fmt: skip
+        broker_id=broker_id,
+        incarnation_id=UUID(int=100 * broker_id + incarnation),
+        broker_epoch=epoch,
+        end_points=(),
+        features=(),
+        rack="b" if broker_id == 3 else "a",
+        fenced=fenced,
+        log_dirs=(UUID(int=9000 + broker_id),),
+    )
 
 
 def partition(number: int, *replicas: int, leader: int | None = None) -> records.PartitionRecord:
     """A partition of ``orders`` with all replicas in the ISR."""
     return records.PartitionRecord(
-        partition_id=number, topic_id=ORDERS, replicas=replicas, isr=replicas, removing_replicas=(),
-        adding_replicas=(), leader=replicas[0] if leader is None else leader, leader_epoch=0, partition_epoch=0,
+        partition_id=number,
+        topic_id=ORDERS,
+        replicas=replicas,
+        isr=replicas,
+        removing_replicas=(),
+        adding_replicas=(),
+        leader=replicas[0] if leader is None else leader,
+        leader_epoch=0,
+        partition_epoch=0,
         directories=tuple(UUID(int=9000 + replica) for replica in replicas),
-    )  # fmt: skip
+    )
 
 
 def change(number: int, **fields: Any) -> records.PartitionChangeRecord:

@@ -65,9 +65,15 @@ def _mutant(item: dict[str, Any], result: dict[str, Any] | None, reasons: Mappin
     if outcome == "survived" and (mutation["module_path"], before, after) in reasons:
         outcome, reason = "equivalent", reasons[mutation["module_path"], before, after]
     return Mutant(
-        mutation["module_path"], mutation["start_pos"][0], mutation["definition_name"] or "",
-        mutation["operator_name"].removeprefix("core/"), before, after, outcome, reason,
-    )  # fmt: skip
+        mutation["module_path"],
+        mutation["start_pos"][0],
+        mutation["definition_name"] or "",
+        mutation["operator_name"].removeprefix("core/"),
+        before,
+        after,
+        outcome,
+        reason,
+    )
 
 
 def counts(sampled: Sequence[Mutant]) -> dict[str, int]:
@@ -133,10 +139,16 @@ def page(document: Mapping[str, Any]) -> str:
     for area in document["areas"]:
         number = Counter(area["outcomes"])
         cells = (
-            f"`{area['package']}`", area["commit"][:8], area["drawn"], number["killed"] + number["timeout"],
-            number["timeout"], number["equivalent"], number["not run"] + number["incompetent"], number["survived"],
+            f"`{area['package']}`",
+            area["commit"][:8],
+            area["drawn"],
+            number["killed"] + number["timeout"],
+            number["timeout"],
+            number["equivalent"],
+            number["not run"] + number["incompetent"],
+            number["survived"],
             "–" if area["rate"] is None else f"{100 * area['rate']:.1f} %",
-        )  # fmt: skip
+        )
         lines.append(f"| {' | '.join(map(str, cells))} |")
     lines += ["", "The rate is the share of the noticed among those that are not equivalent, once all have run.", ""]
     for outcome, title in (("survived", "Missed"), ("equivalent", "Equivalent")):

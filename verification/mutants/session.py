@@ -66,9 +66,20 @@ class Session:
 
     def _tests(self) -> list[str]:
         return [
-            sys.executable, "-m", "pytest", "-c", "pyproject.toml", "-p", "no:cacheprovider", "-q", "-x",
-            "--benchmark-disable", "-m", "not real and not extended", *self.area.tests,
-        ]  # fmt: skip
+            sys.executable,
+            "-m",
+            "pytest",
+            "-c",
+            "pyproject.toml",
+            "-p",
+            "no:cacheprovider",
+            "-q",
+            "-x",
+            "--benchmark-disable",
+            "-m",
+            "not real and not extended",
+            *self.area.tests,
+        ]
 
 
 def copy_tree(commit: str, folder: Path) -> None:
@@ -86,15 +97,17 @@ def _bin() -> Path:
 
 
 def _configuration(package: str, tests: Sequence[str], timeout_s: float) -> str:
-    return "\n".join((
-        "[cosmic-ray]",
-        f"module-path = {json.dumps(package)}",
-        f"timeout = {timeout_s:.1f}",
-        f"test-command = {json.dumps(shlex.join(tests))}",
-        "[cosmic-ray.distributor]",
-        'name = "local"',
-        "",
-    ))  # fmt: skip
+    return "\n".join(
+        (
+            "[cosmic-ray]",
+            f"module-path = {json.dumps(package)}",
+            f"timeout = {timeout_s:.1f}",
+            f"test-command = {json.dumps(shlex.join(tests))}",
+            "[cosmic-ray.distributor]",
+            'name = "local"',
+            "",
+        )
+    )
 
 
 def _baseline(tree: Path, tests: Sequence[str]) -> float:

@@ -14,9 +14,7 @@ SPACE: Final = r"[ \t\r\n]*"
 INTEGER: Final = r"(?:0|[1-9][0-9]{0,9})"
 STRING: Final = r'"[ !#-\[\]-~]*"'
 _INTEGERS, _STRINGS = (rf"\[{SPACE}(?:{item}{SPACE}(?:,{SPACE}{item}{SPACE})*)?\]" for item in (INTEGER, STRING))
-_FORMS: Final = {
-    "topic": r'"[a-zA-Z0-9._-]*"', "partition": INTEGER, "replicas": _INTEGERS, "log_dirs": _STRINGS
-}  # fmt: skip
+_FORMS: Final = {"topic": r'"[a-zA-Z0-9._-]*"', "partition": INTEGER, "replicas": _INTEGERS, "log_dirs": _STRINGS}
 _MEMBER: Final = "(?:" + "|".join(f'"{key}"{SPACE}:{SPACE}{form}' for key, form in _FORMS.items()) + ")"
 _ENTRY: Final = re.compile(
     rf"{SPACE}(\{{{SPACE}{_MEMBER}{SPACE}(?:,{SPACE}{_MEMBER}{SPACE})*\}}){SPACE}([,\]])".encode()
@@ -25,9 +23,15 @@ _TOPIC: Final = re.compile(rf'"topic"{SPACE}:{SPACE}"([^"]*)"'.encode())
 
 
 def read_assignments(
-    text: bytes, start: int, topics: Int32, partition: Int32, counts: Int32, log_dirs: Int32, values: Int32,
+    text: bytes,
+    start: int,
+    topics: Int32,
+    partition: Int32,
+    counts: Int32,
+    log_dirs: Int32,
+    values: Int32,
     result: Int32,
-) -> int:  # fmt: skip
+) -> int:
     """Each entry by a regular expression and Python's decoder."""
     rows = names = used = ended = 0
     name: str | None = None

@@ -26,10 +26,25 @@ DEBUG: Final[bool] = False
 
 
 def plan_elections(
-    kind: int, recovery_supported: bool, rows: Int32, leader: Int32, old_epoch: Int32, old_recovery: UInt8,
-    slot_start: Int32, replica_count: Int16, isr_count: Int16, replica: Int16, isr: Int16, replica_flags: UInt8,
-    live: UInt8, shutting_down: UInt8, leader_epoch: Int32, recovery: UInt8, isr_offsets: Int32, isr_values: Int32,
-) -> int:  # fmt: skip
+    kind: int,
+    recovery_supported: bool,
+    rows: Int32,
+    leader: Int32,
+    old_epoch: Int32,
+    old_recovery: UInt8,
+    slot_start: Int32,
+    replica_count: Int16,
+    isr_count: Int16,
+    replica: Int16,
+    isr: Int16,
+    replica_flags: UInt8,
+    live: UInt8,
+    shutting_down: UInt8,
+    leader_epoch: Int32,
+    recovery: UInt8,
+    isr_offsets: Int32,
+    isr_values: Int32,
+) -> int:
     """The ISR by the kind of election, and the next leader epoch. RECOVERING after an unclean election."""
     unclean = 0
     isr_offsets[0] = 0
@@ -54,10 +69,23 @@ def plan_elections(
 
 
 def plan_removals(
-    brokers: Int32, rows: Int32, old_leader: Int16, old_epoch: Int32, old_recovery: UInt8, partition_epoch: Int32,
-    slot_start: Int32, isr_count: Int16, isr: Int16, changed: Int32, leader: Int32, leader_epoch: Int32,
-    recovery: UInt8, expected: Int32, isr_offsets: Int32, isr_values: Int32,
-) -> int:  # fmt: skip
+    brokers: Int32,
+    rows: Int32,
+    old_leader: Int16,
+    old_epoch: Int32,
+    old_recovery: UInt8,
+    partition_epoch: Int32,
+    slot_start: Int32,
+    isr_count: Int16,
+    isr: Int16,
+    changed: Int32,
+    leader: Int32,
+    leader_epoch: Int32,
+    recovery: UInt8,
+    expected: Int32,
+    isr_offsets: Int32,
+    isr_values: Int32,
+) -> int:
     """Remove each row's broker from its ISR except as the last member. Partitions that it led have no leader."""
     count = 0
     isr_offsets[0] = 0
@@ -94,9 +122,15 @@ def list_in_states(topic: Int32, state: UInt8, state_mask: int, deleting: UInt8,
 
 
 def initialize_partition_states(
-    leader: Int16, partition_epoch: Int32, slot_start: Int32, replica_count: Int16, replica: Int16,
-    replica_flags: UInt8, live: UInt8, state: UInt8,
-) -> int:  # fmt: skip
+    leader: Int16,
+    partition_epoch: Int32,
+    slot_start: Int32,
+    replica_count: Int16,
+    replica: Int16,
+    replica_flags: UInt8,
+    live: UInt8,
+    state: UInt8,
+) -> int:
     """New without leadership, Online with an online leader, else Offline."""
     count = 0
     for row in range(len(leader)):
@@ -112,9 +146,18 @@ def initialize_partition_states(
 
 
 def list_recipients(
-    rows: Int32, slot_start: Int32, replica_count: Int16, replica: Int16, replica_flags: UInt8, allowed: UInt8,
-    skip_flags: int, new_flags: int, brokers: Int32, announced: Int32, is_new: UInt8,
-) -> int:  # fmt: skip
+    rows: Int32,
+    slot_start: Int32,
+    replica_count: Int16,
+    replica: Int16,
+    replica_flags: UInt8,
+    allowed: UInt8,
+    skip_flags: int,
+    new_flags: int,
+    brokers: Int32,
+    announced: Int32,
+    is_new: UInt8,
+) -> int:
     """A pair for each replica on an allowed broker without any of the flags to skip."""
     count = 0
     for row in rows.tolist():

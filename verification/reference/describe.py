@@ -19,9 +19,19 @@ _NO_ELR: Final = 1 << 9
 
 
 def read_describe_lines(
-    text: bytes, start: int, max_line_bytes: int, topic: bytes, headers: Int32, line: Int32, partition: Int32,
-    leader: Int32, masks: Int32, counts: Int32, values: Int32, result: Int32,
-) -> int:  # fmt: skip
+    text: bytes,
+    start: int,
+    max_line_bytes: int,
+    topic: bytes,
+    headers: Int32,
+    line: Int32,
+    partition: Int32,
+    leader: Int32,
+    masks: Int32,
+    counts: Int32,
+    values: Int32,
+    result: Int32,
+) -> int:
     """Each line by a regular expression, and its fields by another."""
     lines = topics = rows = 0
     used = [0] * len(_LISTS)

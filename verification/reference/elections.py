@@ -14,9 +14,18 @@ __all__ = [
 
 
 def choose_leaders(
-    kind: int, rows: Int32, slot_start: Int32, replica_count: Int16, isr_count: Int16, replica: Int16, isr: Int16,
-    replica_flags: UInt8, live: UInt8, unclean_allowed: UInt8, leader: Int32,
-) -> int:  # fmt: skip
+    kind: int,
+    rows: Int32,
+    slot_start: Int32,
+    replica_count: Int16,
+    isr_count: Int16,
+    replica: Int16,
+    isr: Int16,
+    replica_flags: UInt8,
+    live: UInt8,
+    unclean_allowed: UInt8,
+    leader: Int32,
+) -> int:
     """The first candidate that is online and in sync. An unclean OFFLINE election takes the first online one."""
     count = 0
     for i, row in enumerate(rows.tolist()):
@@ -36,9 +45,16 @@ def choose_leaders(
 
 
 def mark_offline_isrs(
-    rows: Int32, slot_start: Int32, replica_count: Int16, isr_count: Int16, replica: Int16, isr: Int16,
-    replica_flags: UInt8, live: UInt8, offline_isr: UInt8,
-) -> int:  # fmt: skip
+    rows: Int32,
+    slot_start: Int32,
+    replica_count: Int16,
+    isr_count: Int16,
+    replica: Int16,
+    isr: Int16,
+    replica_flags: UInt8,
+    live: UInt8,
+    offline_isr: UInt8,
+) -> int:
     """A row is marked if none of its ISR members is online."""
     count = 0
     for i, row in enumerate(rows.tolist()):
@@ -51,9 +67,17 @@ def mark_offline_isrs(
 
 
 def list_leaderless(
-    topic: Int32, leader: Int16, partition_epoch: Int32, slot_start: Int32, replica_count: Int16, replica: Int16,
-    replica_flags: UInt8, live: UInt8, deleting: UInt8, rows: Int32,
-) -> int:  # fmt: skip
+    topic: Int32,
+    leader: Int16,
+    partition_epoch: Int32,
+    slot_start: Int32,
+    replica_count: Int16,
+    replica: Int16,
+    replica_flags: UInt8,
+    live: UInt8,
+    deleting: UInt8,
+    rows: Int32,
+) -> int:
     """Rows with a state whose leader is not online, except for unused rows and topics queued for deletion."""
     count = 0
     for row in range(len(topic)):

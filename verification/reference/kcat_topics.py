@@ -13,9 +13,7 @@ __all__ = ["read_kcat_topics"]
 
 _ID: Final = rf'\{{{SPACE}"id"{SPACE}:{SPACE}{INTEGER}{SPACE}\}}{SPACE}'
 _IDS: Final = rf"\[{SPACE}(?:{_ID}(?:,{SPACE}{_ID})*)?\]"
-_FORMS: Final = {
-    "partition": INTEGER, "leader": f"(?:-1|{INTEGER})", "replicas": _IDS, "isrs": _IDS, "error": STRING
-}  # fmt: skip
+_FORMS: Final = {"partition": INTEGER, "leader": f"(?:-1|{INTEGER})", "replicas": _IDS, "isrs": _IDS, "error": STRING}
 _MEMBER: Final = "(?:" + "|".join(f'"{key}"{SPACE}:{SPACE}{form}' for key, form in _FORMS.items()) + ")"
 _PARTITION: Final = re.compile(
     rf"{SPACE}(\{{{SPACE}{_MEMBER}{SPACE}(?:,{SPACE}{_MEMBER}{SPACE})*\}}){SPACE}([,\]]){SPACE}".encode()
@@ -28,9 +26,16 @@ _TOPIC_END: Final = re.compile(rf"\]{SPACE}\}}{SPACE}(,{SPACE}|(?=\]))".encode()
 
 
 def read_kcat_topics(
-    text: bytes, start: int, state: int, topics: Int32, partition: Int32, leader: Int32, counts: Int32, values: Int32,
+    text: bytes,
+    start: int,
+    state: int,
+    topics: Int32,
+    partition: Int32,
+    leader: Int32,
+    counts: Int32,
+    values: Int32,
     result: Int32,
-) -> int:  # fmt: skip
+) -> int:
     """Each topic and each partition by a regular expression and Python's decoder."""
     rows = names = 0
     used = [0, 0]

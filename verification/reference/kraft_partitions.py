@@ -27,9 +27,19 @@ def _list(offsets: Int32, values: Int32, index: int) -> list[int]:
 
 
 def mark_completed_reassignments(
-    replica_offsets: Int32, replicas: Int32, isr_offsets: Int32, isr: Int32, adding_offsets: Int32, adding: Int32,
-    removing_offsets: Int32, removing: Int32, rule: int, completed: UInt8, keeps_replica: UInt8, keeps_member: UInt8,
-) -> int:  # fmt: skip
+    replica_offsets: Int32,
+    replicas: Int32,
+    isr_offsets: Int32,
+    isr: Int32,
+    adding_offsets: Int32,
+    adding: Int32,
+    removing_offsets: Int32,
+    removing: Int32,
+    rule: int,
+    completed: UInt8,
+    keeps_replica: UInt8,
+    keeps_member: UInt8,
+) -> int:
     """Remove the removing replicas, and compare the rest with the adding replicas and the ISR."""
     keeps_replica[:] = keeps_member[:] = 1
     for i in range(len(completed)):
@@ -51,9 +61,19 @@ def mark_completed_reassignments(
 
 
 def update_elrs(
-    rows: Int32, slot_start: Int32, isr_count: Int16, elr_count: Int16, isr: Int16, member: Int16,
-    target_offsets: Int32, target_isr: Int32, min_isr: Int32, unclean_broker: int, elr_offsets: Int32, elr: Int32,
-) -> int:  # fmt: skip
+    rows: Int32,
+    slot_start: Int32,
+    isr_count: Int16,
+    elr_count: Int16,
+    isr: Int16,
+    member: Int16,
+    target_offsets: Int32,
+    target_isr: Int32,
+    min_isr: Int32,
+    unclean_broker: int,
+    elr_offsets: Int32,
+    elr: Int32,
+) -> int:
     """The union of the stored ELR and ISR, without the target ISR and the unclean broker."""
     count = 0
     elr_offsets[0] = 0
@@ -71,9 +91,16 @@ def update_elrs(
 
 
 def mark_acceptable_replicas(
-    rows: Int32, slot_start: Int32, replica_count: Int16, replica: Int16, directory: Int32, active: UInt8,
-    directory_brokers: Int16, lists_no_directory: UInt8, acceptable: UInt8,
-) -> int:  # fmt: skip
+    rows: Int32,
+    slot_start: Int32,
+    replica_count: Int16,
+    replica: Int16,
+    directory: Int32,
+    active: UInt8,
+    directory_brokers: Int16,
+    lists_no_directory: UInt8,
+    acceptable: UInt8,
+) -> int:
     """A replica is acceptable on an active broker, in a directory that is online."""
     slots = [slot for row in rows.tolist() for slot in slots_of(row, slot_start, replica_count)]
     for i, slot in enumerate(slots):
@@ -85,10 +112,21 @@ def mark_acceptable_replicas(
 
 
 def choose_kraft_leaders(
-    kinds: UInt8, leader: Int32, stored_offsets: Int32, stored: Int32, acceptable: UInt8, replica_offsets: Int32,
-    replicas: Int32, isr_offsets: Int32, isr: Int32, elr_offsets: Int32, elr: Int32, last_known_leader: Int32,
-    new_leader: Int32, unclean: UInt8,
-) -> int:  # fmt: skip
+    kinds: UInt8,
+    leader: Int32,
+    stored_offsets: Int32,
+    stored: Int32,
+    acceptable: UInt8,
+    replica_offsets: Int32,
+    replicas: Int32,
+    isr_offsets: Int32,
+    isr: Int32,
+    elr_offsets: Int32,
+    elr: Int32,
+    last_known_leader: Int32,
+    new_leader: Int32,
+    unclean: UInt8,
+) -> int:
     """The first candidate in the ISR, or in the ELR if the ISR is empty. Else the last-known or an unclean leader."""
     for i in range(len(new_leader)):
         target, present = _list(replica_offsets, replicas, i), int(leader[i])

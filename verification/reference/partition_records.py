@@ -20,19 +20,33 @@ from kframe.plugin.kraft import TABLES, records
 
 #: The lists in the order of the kernel's enum.
 LISTS: Final = (
-    "replicas", "isr", "removing_replicas", "adding_replicas", "eligible_leader_replicas", "last_known_elr",
+    "replicas",
+    "isr",
+    "removing_replicas",
+    "adding_replicas",
+    "eligible_leader_replicas",
+    "last_known_elr",
     "directories",
-)  # fmt: skip
+)
 _DIRECTORIES: Final = 6
 _PARTITION: Final = TABLES[records.PartitionRecord]
 _CHANGE: Final = TABLES[records.PartitionChangeRecord]
 
 
 def parse_partitions(
-    payload: UInt8, body_start: Int64, body_end: Int64, version: Int32, partition: Int32, topic_id: UInt8,
-    leader: Int32, recovery: NDArray[Any], leader_epoch: Int32, partition_epoch: Int32, list_start: Int64,
+    payload: UInt8,
+    body_start: Int64,
+    body_end: Int64,
+    version: Int32,
+    partition: Int32,
+    topic_id: UInt8,
+    leader: Int32,
+    recovery: NDArray[Any],
+    leader_epoch: Int32,
+    partition_epoch: Int32,
+    list_start: Int64,
     list_count: Int32,
-) -> int:  # fmt: skip
+) -> int:
     """Return -1, or the number of the first malformed PartitionRecord."""
     for i in range(len(body_start)):
         record = _parse(_PARTITION, payload, i, body_start, body_end, version, list_start, list_count)
@@ -45,9 +59,17 @@ def parse_partitions(
 
 
 def parse_changes(
-    payload: UInt8, body_start: Int64, body_end: Int64, version: Int32, partition: Int32, topic_id: UInt8,
-    leader: Int32, recovery: NDArray[Any], list_start: Int64, list_count: Int32,
-) -> int:  # fmt: skip
+    payload: UInt8,
+    body_start: Int64,
+    body_end: Int64,
+    version: Int32,
+    partition: Int32,
+    topic_id: UInt8,
+    leader: Int32,
+    recovery: NDArray[Any],
+    list_start: Int64,
+    list_count: Int32,
+) -> int:
     """Return -1, or the number of the first malformed PartitionChangeRecord."""
     for i in range(len(body_start)):
         record = _parse(_CHANGE, payload, i, body_start, body_end, version, list_start, list_count)
@@ -82,10 +104,20 @@ def _copy(payload: UInt8, starts: Int64, offsets: Int32, out: NDArray[Any], size
 
 
 def write_partitions(
-    version: int, partition: Int32, topic_id: UInt8, leader: Int32, recovery: NDArray[Any], leader_epoch: Int32,
-    partition_epoch: Int32, ids: Int32, directories: UInt8, list_start: Int64, list_count: Int32, value_start: Int64,
+    version: int,
+    partition: Int32,
+    topic_id: UInt8,
+    leader: Int32,
+    recovery: NDArray[Any],
+    leader_epoch: Int32,
+    partition_epoch: Int32,
+    ids: Int32,
+    directories: UInt8,
+    list_start: Int64,
+    list_count: Int32,
+    value_start: Int64,
     out: UInt8,
-) -> int:  # fmt: skip
+) -> int:
     """Return the bytes of the PartitionRecords, or -1 if ``out`` is too short or a list is outside its array."""
     written = bytearray()
     for i in range(len(partition)):
@@ -95,19 +127,32 @@ def write_partitions(
         if version < 1:
             lists["directories"] = ()
         record = records.PartitionRecord(
-            partition_id=int(partition[i]), topic_id=UUID(bytes=topic_id[i].tobytes()), leader=int(leader[i]),
-            leader_recovery_state=int(recovery[i]), leader_epoch=int(leader_epoch[i]),
-            partition_epoch=int(partition_epoch[i]), **lists,
-        )  # fmt: skip
+            partition_id=int(partition[i]),
+            topic_id=UUID(bytes=topic_id[i].tobytes()),
+            leader=int(leader[i]),
+            leader_recovery_state=int(recovery[i]),
+            leader_epoch=int(leader_epoch[i]),
+            partition_epoch=int(partition_epoch[i]),
+            **lists,
+        )
         value_start[i] = len(written)
         written += encode_record(record, version)
     return _finish(written, value_start, out)
 
 
 def write_changes(
-    version: int, partition: Int32, topic_id: UInt8, leader: Int32, recovery: NDArray[Any], ids: Int32,
-    directories: UInt8, list_start: Int64, list_count: Int32, value_start: Int64, out: UInt8,
-) -> int:  # fmt: skip
+    version: int,
+    partition: Int32,
+    topic_id: UInt8,
+    leader: Int32,
+    recovery: NDArray[Any],
+    ids: Int32,
+    directories: UInt8,
+    list_start: Int64,
+    list_count: Int32,
+    value_start: Int64,
+    out: UInt8,
+) -> int:
     """Return the bytes of the PartitionChangeRecords, or -1 if ``out`` is too short or a list is outside its array."""
     written = bytearray()
     for i in range(len(partition)):
@@ -115,9 +160,12 @@ def write_changes(
         if lists is None:
             return -1
         record = records.PartitionChangeRecord(
-            partition_id=int(partition[i]), topic_id=UUID(bytes=topic_id[i].tobytes()), leader=int(leader[i]),
-            leader_recovery_state=int(recovery[i]), **lists,
-        )  # fmt: skip
+            partition_id=int(partition[i]),
+            topic_id=UUID(bytes=topic_id[i].tobytes()),
+            leader=int(leader[i]),
+            leader_recovery_state=int(recovery[i]),
+            **lists,
+        )
         value_start[i] = len(written)
         written += encode_record(record, version)
     return _finish(written, value_start, out)
@@ -138,9 +186,15 @@ class _Positions(Reader):
 
 
 def _parse(
-    table: Any, payload: UInt8, i: int, body_start: Int64, body_end: Int64, version: Int32, list_start: Int64,
+    table: Any,
+    payload: UInt8,
+    i: int,
+    body_start: Int64,
+    body_end: Int64,
+    version: Int32,
+    list_start: Int64,
     list_count: Int32,
-) -> Any:  # fmt: skip
+) -> Any:
     start, end = int(body_start[i]), int(body_end[i])
     if not 0 <= start <= end <= len(payload) or not 0 <= version[i] <= table.latest:
         return None

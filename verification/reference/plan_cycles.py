@@ -11,9 +11,16 @@ __all__ = ["assign_at_prices", "collect_transfers", "load_at_prices", "rate_tran
 
 
 def rate_transfers(
-    order: Int32, offsets: Int32, replica: Int16, original_offsets: Int32, original: Int16, rack: Int32, share: Float64,
-    costlier_targets: Int32, rates: UInt8,
-) -> int:  # fmt: skip
+    order: Int32,
+    offsets: Int32,
+    replica: Int16,
+    original_offsets: Int32,
+    original: Int16,
+    rack: Int32,
+    share: Float64,
+    costlier_targets: Int32,
+    rates: UInt8,
+) -> int:
     """Every slot with every broker that could take its replica: first the brokers that had one before the plan."""
     lowered = 0
     for row in order.tolist():
@@ -35,9 +42,21 @@ def rate_transfers(
 
 
 def collect_transfers(
-    slots: Int32, owner: Int32, offsets: Int32, replica: Int16, original_offsets: Int32, original: Int16, rack: Int32,
-    weight: Int64, used: UInt8, source: int, target: int, rate: int, weight_limit: int, chosen: Int32,
-) -> int:  # fmt: skip
+    slots: Int32,
+    owner: Int32,
+    offsets: Int32,
+    replica: Int16,
+    original_offsets: Int32,
+    original: Int16,
+    rack: Int32,
+    weight: Int64,
+    used: UInt8,
+    source: int,
+    target: int,
+    rate: int,
+    weight_limit: int,
+    chosen: Int32,
+) -> int:
     """The slots one after another, each if it is valid and its weight fits into the rest of ``weight_limit``."""
     count = 0
     for index, slot in enumerate(slots.tolist()):
@@ -54,9 +73,19 @@ def collect_transfers(
 
 
 def load_at_prices(
-    order: Int32, original_offsets: Int32, original: Int16, replication_factor: Int32, required_racks: Int32,
-    leaving: UInt8, rack: Int32, weight: Int64, price: Int64, targets: Int32, chosen: Int16, load: Int64,
-) -> int:  # fmt: skip
+    order: Int32,
+    original_offsets: Int32,
+    original: Int16,
+    replication_factor: Int32,
+    required_racks: Int32,
+    leaving: UInt8,
+    rack: Int32,
+    weight: Int64,
+    price: Int64,
+    targets: Int32,
+    chosen: Int16,
+    load: Int64,
+) -> int:
     """The cheapest broker that leaves enough replicas for the required racks; of equals a broker that had a replica."""
     copied = 0
     for row in order.tolist():
@@ -78,10 +107,24 @@ def load_at_prices(
 
 
 def assign_at_prices(
-    order: Int32, offsets: Int32, original_offsets: Int32, original: Int16, replication_factor: Int32,
-    required_racks: Int32, leaving: UInt8, rack: Int32, share: Float64, cap: Int64, weight: Int64, upper: Int64,
-    price: Int64, chosen: Int16, replica: Int16, load: Int64, count: Int64,
-) -> int:  # fmt: skip
+    order: Int32,
+    offsets: Int32,
+    original_offsets: Int32,
+    original: Int16,
+    replication_factor: Int32,
+    required_racks: Int32,
+    leaving: UInt8,
+    rack: Int32,
+    share: Float64,
+    cap: Int64,
+    weight: Int64,
+    upper: Int64,
+    price: Int64,
+    chosen: Int16,
+    replica: Int16,
+    load: Int64,
+    count: Int64,
+) -> int:
     """The broker that is cheapest now, and leaves enough replicas for the required racks."""
     failed = 0
     for row in order.tolist():
@@ -91,15 +134,18 @@ def assign_at_prices(
             racks = {int(rack[broker]) for broker in assigned}
             keys = {
                 broker: (
-                    int(price[broker]) + (broker not in before)
+                    int(price[broker])
+                    + (broker not in before)
                     + bool(share[broker] > 0 and load[broker] + size > upper[broker]),
                     broker not in before,
                     float((load[broker] + size) / share[broker]) if share[broker] > 0 else math.inf,
                 )
                 for broker in range(len(share))
-                if not leaving[broker] and broker not in assigned and (repeats > 0 or int(rack[broker]) not in racks)
+                if not leaving[broker]
+                and broker not in assigned
+                and (repeats > 0 or int(rack[broker]) not in racks)
                 and (broker in before or (share[broker] > 0 and count[broker] < cap[broker]))
-            }  # fmt: skip
+            }
             if not keys:
                 break
             broker = min(keys, key=keys.__getitem__)

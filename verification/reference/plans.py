@@ -18,9 +18,20 @@ __all__ = [
 
 
 def vacate_replicas(
-    order: Int32, offsets: Int32, replication_factor: Int32, in_sync: UInt8, leaving: UInt8, rack: Int32,
-    rack_targets: Int32, spread: bool, share: Float64, weight: Int64, replica: Int16, load: Int64, count: Int64,
-) -> int:  # fmt: skip
+    order: Int32,
+    offsets: Int32,
+    replication_factor: Int32,
+    in_sync: UInt8,
+    leaving: UInt8,
+    rack: Int32,
+    rack_targets: Int32,
+    spread: bool,
+    share: Float64,
+    weight: Int64,
+    replica: Int16,
+    load: Int64,
+    count: Int64,
+) -> int:
     """First the leaving brokers, then the worst replicas of a list too long, then of racks that are crowded."""
     vacated = 0
 
@@ -58,9 +69,17 @@ def vacate_replicas(
 
 
 def fill_vacancies(
-    order: Int32, offsets: Int32, replication_factor: Int32, rack: Int32, share: Float64, cap: Int64, weight: Int64,
-    replica: Int16, load: Int64, count: Int64,
-) -> int:  # fmt: skip
+    order: Int32,
+    offsets: Int32,
+    replication_factor: Int32,
+    rack: Int32,
+    share: Float64,
+    cap: Int64,
+    weight: Int64,
+    replica: Int16,
+    load: Int64,
+    count: Int64,
+) -> int:
     """The emptiest broker of a new rack, or else of any."""
     missing = 0
     for row in order.tolist():
@@ -95,10 +114,22 @@ def fill_vacancies(
 
 
 def transfer_replicas(
-    order: Int32, offsets: Int32, rack: Int32, share: Float64, cap: Int64, weight: Int64, lower: Int64, upper: Int64,
-    over_only: bool, under_only: bool, within_limits: bool, first_slots: bool, replica: Int16, load: Int64,
+    order: Int32,
+    offsets: Int32,
+    rack: Int32,
+    share: Float64,
+    cap: Int64,
+    weight: Int64,
+    lower: Int64,
+    upper: Int64,
+    over_only: bool,
+    under_only: bool,
+    within_limits: bool,
+    first_slots: bool,
+    replica: Int16,
+    load: Int64,
     count: Int64,
-) -> int:  # fmt: skip
+) -> int:
     """From the last slot on, the first replica that any broker can take moves to the broker with most room."""
     moves = 0
     for row in order.tolist():
@@ -111,12 +142,15 @@ def transfer_replicas(
             if over_only and (load[source] <= upper[source] or (within_limits and load[source] - size < upper[source])):
                 continue
             targets = [
-                target for target in range(len(share))
-                if share[target] > 0 and count[target] < cap[target] and load[target] + size <= upper[target]
+                target
+                for target in range(len(share))
+                if share[target] > 0
+                and count[target] < cap[target]
+                and load[target] + size <= upper[target]
                 and not (under_only and load[target] >= lower[target])
                 and not (under_only and within_limits and load[target] + size > lower[target])
                 and _may_move(replica, rack, slots, slot, target)
-            ]  # fmt: skip
+            ]
             if not targets:
                 continue
             target = max(targets, key=lambda target: (lower[target] + upper[target] - 2 * load[target], -target))
@@ -152,9 +186,17 @@ def mark_leaders(
 
 
 def shift_leaders(
-    order: Int32, offsets: Int32, original_offsets: Int32, original: Int16, path: Int32, moved_only: UInt8,
-    max_shifts: int, cursors: Int32, rows: Int32, replica: Int16,
-) -> int:  # fmt: skip
+    order: Int32,
+    offsets: Int32,
+    original_offsets: Int32,
+    original: Int16,
+    path: Int32,
+    moved_only: UInt8,
+    max_shifts: int,
+    cursors: Int32,
+    rows: Int32,
+    replica: Int16,
+) -> int:
     """For each unit and step the next partition that can take it and that the unit does not use yet."""
     steps = list(zip(path[:-1].tolist(), path[1:].tolist(), strict=True))
     cursors[:] = 0
@@ -183,9 +225,16 @@ def shift_leaders(
 
 
 def reorder_leaders(
-    order: Int32, offsets: Int32, share: Float64, lower: Int64, upper: Int64, over_only: bool, under_only: bool,
-    replica: Int16, led: Int64,
-) -> int:  # fmt: skip
+    order: Int32,
+    offsets: Int32,
+    share: Float64,
+    lower: Int64,
+    upper: Int64,
+    over_only: bool,
+    under_only: bool,
+    replica: Int16,
+    led: Int64,
+) -> int:
     """The first replica changes with the one whose broker has most room, if both brokers stay within their limits."""
     changes = 0
     for row in order.tolist():
@@ -196,10 +245,12 @@ def reorder_leaders(
         if led[leader] <= (upper if over_only else lower)[leader]:
             continue
         targets = [
-            slot for slot in slots[1:]
-            if replica[slot] >= 0 and share[replica[slot]] > 0
+            slot
+            for slot in slots[1:]
+            if replica[slot] >= 0
+            and share[replica[slot]] > 0
             and led[replica[slot]] < (lower if under_only else upper)[replica[slot]]
-        ]  # fmt: skip
+        ]
         if targets:
             room = {slot: int((lower + upper - 2 * led)[replica[slot]]) for slot in targets}
             best = max(targets, key=lambda slot: (room[slot], -slot))

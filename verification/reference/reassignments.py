@@ -10,9 +10,16 @@ __all__ = ["list_flagged", "mark_invalid_targets", "mark_reassignment_progress",
 
 
 def mark_invalid_targets(
-    rows: Int32, target_offsets: Int32, targets: Int32, slot_start: Int32, replica_count: Int16, replica: Int16,
-    replica_flags: UInt8, live: UInt8, invalid: UInt8,
-) -> int:  # fmt: skip
+    rows: Int32,
+    target_offsets: Int32,
+    targets: Int32,
+    slot_start: Int32,
+    replica_count: Int16,
+    replica: Int16,
+    replica_flags: UInt8,
+    live: UInt8,
+    invalid: UInt8,
+) -> int:
     """An unknown broker is -1, which no origin has."""
     for i, row in enumerate(rows.tolist()):
         target = targets[target_offsets[i] : target_offsets[i + 1]].tolist()
@@ -24,9 +31,17 @@ def mark_invalid_targets(
 
 
 def plan_reassignments(
-    rows: Int32, target_offsets: Int32, targets: Int32, slot_start: Int32, replica_count: Int16, replica: Int16,
-    replica_flags: UInt8, offsets: Int32, values: Int32, flags: UInt8,
-) -> int:  # fmt: skip
+    rows: Int32,
+    target_offsets: Int32,
+    targets: Int32,
+    slot_start: Int32,
+    replica_count: Int16,
+    replica: Int16,
+    replica_flags: UInt8,
+    offsets: Int32,
+    values: Int32,
+    flags: UInt8,
+) -> int:
     """The target, then the rest of the origin. Adding is target - origin, removing origin - target."""
     filled = offsets[0] = 0
     for i, row in enumerate(rows.tolist()):
@@ -48,9 +63,16 @@ def _origin(row: int, slot_start: Int32, replica_count: Int16, replica: Int16, r
 
 
 def mark_reassignment_progress(
-    rows: Int32, slot_start: Int32, replica_count: Int16, isr_count: Int16, replica: Int16, isr: Int16,
-    replica_flags: UInt8, running: UInt8, reached: UInt8,
-) -> int:  # fmt: skip
+    rows: Int32,
+    slot_start: Int32,
+    replica_count: Int16,
+    isr_count: Int16,
+    replica: Int16,
+    isr: Int16,
+    replica_flags: UInt8,
+    running: UInt8,
+    reached: UInt8,
+) -> int:
     """A replica in the ISR is in sync, live or not."""
     for i, row in enumerate(rows.tolist()):
         slots = slots_of(row, slot_start, replica_count)
@@ -61,9 +83,14 @@ def mark_reassignment_progress(
 
 
 def list_flagged(
-    rows: Int32, flags: int, slot_start: Int32, replica_count: Int16, replica_flags: UInt8, replica_row: Int32,
+    rows: Int32,
+    flags: int,
+    slot_start: Int32,
+    replica_count: Int16,
+    replica_flags: UInt8,
+    replica_row: Int32,
     positions: Int32,
-) -> int:  # fmt: skip
+) -> int:
     """Row and position of every replica with one of the flags, row by row."""
     count = 0
     for row in rows.tolist():

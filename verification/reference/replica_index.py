@@ -73,10 +73,20 @@ def read_replica_index(deltas: UInt8, rows: Int32) -> int:
 
 
 def assign_replicas(
-    rows: Int32, offsets: Int32, values: Int32, flags: UInt8, slot_start: Int32, replica_count: Int16, replica: Int16,
-    replica_state: UInt8, replica_flags: UInt8, old_replica: Int32, old_state: UInt8, old_flags: UInt8,
+    rows: Int32,
+    offsets: Int32,
+    values: Int32,
+    flags: UInt8,
+    slot_start: Int32,
+    replica_count: Int16,
+    replica: Int16,
+    replica_state: UInt8,
+    replica_flags: UInt8,
+    old_replica: Int32,
+    old_state: UInt8,
+    old_flags: UInt8,
     removed_counts: Int32,
-) -> int:  # fmt: skip
+) -> int:
     """The new list first, then the removed replicas. Replicas keep their states."""
     for i, row in enumerate(rows.tolist()):
         start, old = int(slot_start[row]), int(replica_count[row])
@@ -133,9 +143,17 @@ def number_by_rank(rows: Int32, brokers: Int32, rank: Int32, numbers: Int32) -> 
 
 
 def copy_assignments(
-    rows: Int32, slot_start: Int32, replica_count: Int16, replica: Int16, replica_flags: UInt8, broker_ids: Int32,
-    flag_mask: int, offsets: Int32, values: Int32, flags: UInt8,
-) -> int:  # fmt: skip
+    rows: Int32,
+    slot_start: Int32,
+    replica_count: Int16,
+    replica: Int16,
+    replica_flags: UInt8,
+    broker_ids: Int32,
+    flag_mask: int,
+    offsets: Int32,
+    values: Int32,
+    flags: UInt8,
+) -> int:
     """The lists, row by row, as broker ids with the requested flags."""
     copied = offsets[0] = 0
     for i, row in enumerate(rows.tolist()):
@@ -148,9 +166,17 @@ def copy_assignments(
 
 
 def mark_reassigned(
-    rows: Int32, offsets: Int32, values: Int32, flags: UInt8, compared_flags: int, slot_start: Int32,
-    replica_count: Int16, replica: Int16, replica_flags: UInt8, differs: UInt8,
-) -> int:  # fmt: skip
+    rows: Int32,
+    offsets: Int32,
+    values: Int32,
+    flags: UInt8,
+    compared_flags: int,
+    slot_start: Int32,
+    replica_count: Int16,
+    replica: Int16,
+    replica_flags: UInt8,
+    differs: UInt8,
+) -> int:
     """A row differs by its brokers, their order, or a compared flag."""
     for i, row in enumerate(rows.tolist()):
         replicas = [(int(values[j]), int(flags[j]) & compared_flags) for j in range(offsets[i], offsets[i + 1])]
@@ -160,9 +186,16 @@ def mark_reassigned(
 
 
 def list_unassigned_isr_members(
-    topic: Int32, partition_epoch: Int32, slot_start: Int32, replica_count: Int16, isr_count: Int16, replica: Int16,
-    isr: Int16, deleting: UInt8, rows: Int32,
-) -> int:  # fmt: skip
+    topic: Int32,
+    partition_epoch: Int32,
+    slot_start: Int32,
+    replica_count: Int16,
+    isr_count: Int16,
+    replica: Int16,
+    isr: Int16,
+    deleting: UInt8,
+    rows: Int32,
+) -> int:
     """Rows with a state and an unassigned ISR member, except for unused rows and topics queued for deletion."""
     count = 0
     for row in range(len(topic)):
@@ -176,9 +209,17 @@ def list_unassigned_isr_members(
 
 
 def count_by_broker(
-    leader: Int16, slot_start: Int32, replica_count: Int16, isr_count: Int16, replica: Int16, isr: Int16,
-    leads: Int32, preferred: Int32, replicas: Int32, in_sync: Int32,
-) -> int:  # fmt: skip
+    leader: Int16,
+    slot_start: Int32,
+    replica_count: Int16,
+    isr_count: Int16,
+    replica: Int16,
+    isr: Int16,
+    leads: Int32,
+    preferred: Int32,
+    replicas: Int32,
+    in_sync: Int32,
+) -> int:
     """Per broker: leaders, preferred leaders, replicas and ISR memberships."""
     for counts in (leads, preferred, replicas, in_sync):
         counts[:] = 0

@@ -11,35 +11,22 @@ import numpy as np
 from kframe.model.columns import Int16, Int32, Int64, UInt8
 from kframe.model.ids import LEADER_DURING_DELETE, NO_LEADER, ReplicaFlag
 from verification.reference.columns import is_slot_online, slots_of
+from verification.reference.primitives import end_bytes, ints_bytes, length_bytes, name_bytes
 
 __all__ = [
-    "copy_entries", "fit_sections", "frame_sections", "measure_live_leaders", "size_leader_and_isr",
-    "size_update_metadata", "write_leader_and_isr", "write_live_leaders", "write_stop_replica", "write_update_metadata",
-]  # fmt: skip
+    "copy_entries",
+    "fit_sections",
+    "frame_sections",
+    "measure_live_leaders",
+    "size_leader_and_isr",
+    "size_update_metadata",
+    "write_leader_and_isr",
+    "write_live_leaders",
+    "write_stop_replica",
+    "write_update_metadata",
+]
 
 TOPIC_ID_BYTES = 16
-
-
-def _varint(value: int) -> bytes:
-    if value < 0x80:
-        return bytes([value])
-    return bytes([value & 0x7F | 0x80]) + _varint(value >> 7)
-
-
-def _length(count: int, compact: bool) -> bytes:
-    return _varint(count + 1) if compact else struct.pack(">i", count)
-
-
-def _name(text: bytes, compact: bool) -> bytes:
-    return (_varint(len(text) + 1) if compact else struct.pack(">h", len(text))) + text
-
-
-def _ints(values: list[int], compact: bool) -> bytes:
-    return _length(len(values), compact) + struct.pack(f">{len(values)}i", *values)
-
-
-def _end(compact: bool) -> bytes:
-    return b"\x00" if compact else b""
 
 
 def _put(out: UInt8, offset: int, data: bytes) -> int:
@@ -80,11 +67,11 @@ def fit_sections(
 
     def measure(section_rows: Int32) -> tuple[int, int]:
         items = list(_runs(topic[section_rows], grouped))
-        total = len(_length(len(items), compact)) + int(entry_size[section_rows].sum())
+        total = len(length_bytes(len(items), compact)) + int(entry_size[section_rows].sum())
         for index, begin, end in items:
-            total += len(_name(bytes(int(name_offsets[index + 1] - name_offsets[index])), compact))
+            total += len(name_bytes(bytes(int(name_offsets[index + 1] - name_offsets[index])), compact))
             if grouped:
-                total += TOPIC_ID_BYTES * with_topic_ids + len(_length(end - begin, compact) + _end(compact))
+                total += TOPIC_ID_BYTES * with_topic_ids + len(length_bytes(end - begin, compact) + end_bytes(compact))
         return len(items), total
 
     start, used, count = first, 0, 0
@@ -125,16 +112,16 @@ def frame_sections(
     """Write everything but the entries of sections. Return how many sections have the computed length."""
     for section, items in enumerate(section_items):
         first, end = section_start[section : section + 2].tolist()
-        offset = _put(out, int(section_offset[section]), _length(int(items), compact))
+        offset = _put(out, int(section_offset[section]), length_bytes(int(items), compact))
         for index, start, stop in _runs(row_topic[first:end], grouped):
-            offset = _put(out, offset, _name(names[name_offsets[index] : name_offsets[index + 1]], compact))
+            offset = _put(out, offset, name_bytes(names[name_offsets[index] : name_offsets[index + 1]], compact))
             if grouped and with_topic_ids:
                 offset = _put(out, offset, topic_ids[TOPIC_ID_BYTES * index :][:TOPIC_ID_BYTES].tobytes())
-            offset = _put(out, offset, _length(stop - start, compact)) if grouped else offset
+            offset = _put(out, offset, length_bytes(stop - start, compact)) if grouped else offset
             for position in range(first + start, first + stop):
                 entry_offset[position] = offset
                 offset += int(row_size[position])
-            offset = _put(out, offset, _end(compact))
+            offset = _put(out, offset, end_bytes(compact))
         if offset - section_offset[section] != section_length[section]:
             return section
         _put(out, offset, tail)
@@ -165,7 +152,7 @@ def measure_live_leaders(
     last_section[:] = -1
     for section, (start, stop) in enumerate(pairwise(section_start.tolist())):
         leads = _name_leaders(section, rows[start:stop], leader, leader_size, max_leaders, last_section)
-        tail_length[section] = len(_length(len(leads), compact) + _end(compact)) + leader_size[leads].sum()
+        tail_length[section] = len(length_bytes(len(leads), compact) + end_bytes(compact)) + leader_size[leads].sum()
     return int(tail_length.sum())
 
 
@@ -191,9 +178,11 @@ def write_live_leaders(
     }
     for section, (start, stop) in enumerate(pairwise(section_start.tolist())):
         leads = _name_leaders(section, rows[start:stop], leader, leader_size, len(leader_brokers), last_section)
-        tail = _length(len(leads), compact) + b"".join(entries[broker] for broker in leader_brokers if broker in leads)
+        tail = length_bytes(len(leads), compact) + b"".join(
+            entries[broker] for broker in leader_brokers if broker in leads
+        )
         offset = int(section_offset[section + 1])
-        if _put(out, offset - int(tail_length[section]), tail + _end(compact)) != offset:
+        if _put(out, offset - int(tail_length[section]), tail + end_bytes(compact)) != offset:
             return section
     return len(tail_length)
 
@@ -237,7 +226,7 @@ def size_leader_and_isr(
         if version >= 3:
             for flag in (ReplicaFlag.ADDING, ReplicaFlag.REMOVING):
                 counts.append(len(_flagged(row, slot_start, replica_count, replica_flags, flag)))
-        arrays = sum(len(_ints([0] * count, compact)) for count in counts)
+        arrays = sum(len(ints_bytes([0] * count, compact)) for count in counts)
         entry_size[row] = 20 + arrays + (version >= 1) + (version >= 6) + compact
     return sum(int(entry_size[row]) for row in rows)
 
@@ -268,15 +257,15 @@ def write_leader_and_isr(
     def entry(row: int) -> bytes:
         leader_id = NO_LEADER if leader[row] < 0 else broker_ids[leader[row]]
         data = struct.pack(">4i", partition[row], controller_epoch[row], leader_id, leader_epoch[row])
-        data += _ints([broker_ids[isr[slot]] for slot in slots_of(row, slot_start, isr_count)], compact)
+        data += ints_bytes([broker_ids[isr[slot]] for slot in slots_of(row, slot_start, isr_count)], compact)
         data += struct.pack(">i", partition_epoch[row])
-        data += _ints([broker_ids[replica[slot]] for slot in slots_of(row, slot_start, replica_count)], compact)
+        data += ints_bytes([broker_ids[replica[slot]] for slot in slots_of(row, slot_start, replica_count)], compact)
         for flag in (ReplicaFlag.ADDING, ReplicaFlag.REMOVING) if version >= 3 else ():
             slots = _flagged(row, slot_start, replica_count, replica_flags, flag)
-            data += _ints([broker_ids[replica[slot]] for slot in slots], compact)
+            data += ints_bytes([broker_ids[replica[slot]] for slot in slots], compact)
         data += b"\x00" if version >= 1 else b""
         data += bytes([recovery[row]]) if version >= 6 else b""
-        return data + _end(compact)
+        return data + end_bytes(compact)
 
     offset = 0
     for position, row in enumerate(rows.tolist()):
@@ -326,7 +315,7 @@ def size_update_metadata(
         counts = [int(isr_count[row]), int(replica_count[row])]
         if version >= 4:
             counts.append(len(_offline(row, slot_start, replica_count, replica, replica_flags, live)))
-        entry_size[row] = 20 + sum(len(_ints([0] * count, compact)) for count in counts) + compact
+        entry_size[row] = 20 + sum(len(ints_bytes([0] * count, compact)) for count in counts) + compact
     return sum(int(entry_size[row]) for row in rows)
 
 
@@ -362,13 +351,13 @@ def write_update_metadata(
         if topic_deleting[topic[row]]:
             leader_fields = LEADER_DURING_DELETE, 0, 0
         data = struct.pack(">4i", partition[row], controller_epoch[row], leader_fields[0], leader_fields[1])
-        data += _ints([broker_ids[isr[slot]] for slot in slots_of(row, slot_start, isr_count)], compact)
+        data += ints_bytes([broker_ids[isr[slot]] for slot in slots_of(row, slot_start, isr_count)], compact)
         data += struct.pack(">i", leader_fields[2])
-        data += _ints([broker_ids[replica[slot]] for slot in slots_of(row, slot_start, replica_count)], compact)
+        data += ints_bytes([broker_ids[replica[slot]] for slot in slots_of(row, slot_start, replica_count)], compact)
         if version >= 4:
             slots = _offline(row, slot_start, replica_count, replica, replica_flags, live)
-            data += _ints([broker_ids[replica[slot]] for slot in slots], compact)
-        return data + _end(compact)
+            data += ints_bytes([broker_ids[replica[slot]] for slot in slots], compact)
+        return data + end_bytes(compact)
 
     return _fill(entry, row_size, entry_offset, out)
 
@@ -389,6 +378,6 @@ def write_stop_replica(
         data = struct.pack(">i", partition[rows[position]])
         if version < 3:
             return data
-        return data + struct.pack(">i?", leader_epoch[position], delete[position]) + _end(compact=True)
+        return data + struct.pack(">i?", leader_epoch[position], delete[position]) + end_bytes(compact=True)
 
     return _fill(entry, row_size, entry_offset, out)

@@ -15,9 +15,10 @@ def candidates_of(kind: int, row: int, p: Partitions, live: UInt8, allowed: bool
     """The candidates of a row."""
     start, isr = int(p.slot_start[row]), p.isr_of(row).tolist()
     slots = [
-        slot for slot in range(start, start + int(p.replica_count[row]))
+        slot
+        for slot in range(start, start + int(p.replica_count[row]))
         if not (kind == ElectionKind.REASSIGN and p.replica_flags[slot] & ReplicaFlag.REMOVING)
-    ]  # fmt: skip
+    ]
     candidates = []
     for slot in slots:
         broker = int(p.replica[slot])
@@ -69,7 +70,7 @@ def mark_candidates(kind: int, rows: Int32, p: Partitions, live: UInt8, eligible
 
 def count_violations(
     kind: int, rows: Int32, p: Partitions, live: UInt8, allowed: UInt8, first: Int16, leader: Int32
-) -> int:  # fmt: skip
+) -> int:
     """See ``kframe.kernels._selectors.count_violations``."""
     count = 0
     for row, unclean, chosen in zip(rows.tolist(), allowed.tolist(), leader.tolist(), strict=True):

@@ -63,19 +63,39 @@ class _StageDraft:
 
 
 def schedule_stages(
-    group_offsets: Int32, rank: UInt8, add_offsets: Int32, adding: Int32, remove_offsets: Int32, removing: Int32,
-    source: Int32, size: Int64, limits: Int64, members: Int32, heads: Int32, queue: Int32, scratch: Int32,
-    starts: Int32, staged: Int32, total: Int64, load: Int64, pending: Int64, pressure: Float64, free: Int64,
+    group_offsets: Int32,
+    rank: UInt8,
+    add_offsets: Int32,
+    adding: Int32,
+    remove_offsets: Int32,
+    removing: Int32,
+    source: Int32,
+    size: Int64,
+    limits: Int64,
+    members: Int32,
+    heads: Int32,
+    queue: Int32,
+    scratch: Int32,
+    starts: Int32,
+    staged: Int32,
+    total: Int64,
+    load: Int64,
+    pending: Int64,
+    pressure: Float64,
+    free: Int64,
     stage: Int32,
-) -> int:  # fmt: skip
+) -> int:
     """Every group is sorted again for each stage."""
     copies = [
         _Copy(
-            row, adding[add_offsets[row] : add_offsets[row + 1]].tolist(),
-            removing[remove_offsets[row] : remove_offsets[row + 1]].tolist(), int(source[row]), int(size[row]),
+            row,
+            adding[add_offsets[row] : add_offsets[row + 1]].tolist(),
+            removing[remove_offsets[row] : remove_offsets[row + 1]].tolist(),
+            int(source[row]),
+            int(size[row]),
         )
         for row in range(len(size))
-    ]  # fmt: skip
+    ]
     groups = [
         [copies[row] for row in members[heads[group] : group_offsets[group + 1]].tolist()] for group in range(len(rank))
     ]
@@ -145,10 +165,26 @@ def _sort_key(copy: _Copy, rank: int, pressures: list[float]) -> tuple[int, int]
 
 
 def count_harmed(
-    group: Int32, leader: Int16, slot_start: Int32, replica_count: Int16, isr_count: Int16, replica: Int16, isr: Int16,
-    min_isr: Int32, new_leader: Int16, new_slot_start: Int32, new_replica_count: Int16, new_isr_count: Int16,
-    new_replica: Int16, new_isr: Int16, new_min_isr: Int32, unclean: UInt8, registered: UInt8, rack: Int32, harm: Int32,
-) -> int:  # fmt: skip
+    group: Int32,
+    leader: Int16,
+    slot_start: Int32,
+    replica_count: Int16,
+    isr_count: Int16,
+    replica: Int16,
+    isr: Int16,
+    min_isr: Int32,
+    new_leader: Int16,
+    new_slot_start: Int32,
+    new_replica_count: Int16,
+    new_isr_count: Int16,
+    new_replica: Int16,
+    new_isr: Int16,
+    new_min_isr: Int32,
+    unclean: UInt8,
+    registered: UInt8,
+    rack: Int32,
+    harm: Int32,
+) -> int:
     """Sets of columns before and after, for each broker that either names."""
     up = frozenset(broker for broker, is_registered in enumerate(registered.tolist()) if is_registered)
     harmed = 0
@@ -156,14 +192,18 @@ def count_harmed(
         before, after = (
             FailedRow(
                 replicas[start[number] : start[number] + count[number]].tolist(),
-                in_sync[start[number] : start[number] + isr_count_[number]].tolist(), int(leaders[number]),
-                int(min_isrs[number]), True, bool(unclean[number]), up,
+                in_sync[start[number] : start[number] + isr_count_[number]].tolist(),
+                int(leaders[number]),
+                int(min_isrs[number]),
+                True,
+                bool(unclean[number]),
+                up,
             )
             for leaders, start, count, isr_count_, replicas, in_sync, min_isrs in (
                 (leader, slot_start, replica_count, isr_count, replica, isr, min_isr),
                 (new_leader, new_slot_start, new_replica_count, new_isr_count, new_replica, new_isr, new_min_isr),
             )
-        )  # fmt: skip
+        )
         baseline = _harm(before, after, set())
         _count(harm, int(group[number]), len(registered), baseline)
         harmed += bool(baseline)

@@ -17,10 +17,23 @@ __all__ = [
 
 
 def store_states(
-    rows: Int32, new_leader: Int32, new_leader_epoch: Int32, new_recovery: UInt8, new_partition_epoch: Int32,
-    new_controller_epoch: Int32, isr_offsets: Int32, isr_values: Int32, slot_start: Int32, leader: Int16,
-    leader_epoch: Int32, recovery: UInt8, partition_epoch: Int32, controller_epoch: Int32, isr_count: Int16, isr: Int16,
-) -> int:  # fmt: skip
+    rows: Int32,
+    new_leader: Int32,
+    new_leader_epoch: Int32,
+    new_recovery: UInt8,
+    new_partition_epoch: Int32,
+    new_controller_epoch: Int32,
+    isr_offsets: Int32,
+    isr_values: Int32,
+    slot_start: Int32,
+    leader: Int16,
+    leader_epoch: Int32,
+    recovery: UInt8,
+    partition_epoch: Int32,
+    controller_epoch: Int32,
+    isr_count: Int16,
+    isr: Int16,
+) -> int:
     """Write the values at each position to its row."""
     for i, row in enumerate(rows.tolist()):
         leader[row], leader_epoch[row], recovery[row] = new_leader[i], new_leader_epoch[i], new_recovery[i]
@@ -34,7 +47,7 @@ def store_states(
 
 def list_stop_epochs(
     rows: Int32, topic: Int32, deleting: UInt8, partition_epoch: Int32, leader_epoch: Int32, epochs: Int32
-) -> int:  # fmt: skip
+) -> int:
     """A row of a deleting topic has EPOCH_DURING_DELETE, another without a state NO_EPOCH."""
     matches = 0
     for i, row in enumerate(rows.tolist()):
@@ -46,9 +59,15 @@ def list_stop_epochs(
 
 
 def set_replica_states(
-    rows: Int32, slots: Int32, target: int, topic: Int32, is_counted: UInt8, replica_state: UInt8, counts: Int32,
+    rows: Int32,
+    slots: Int32,
+    target: int,
+    topic: Int32,
+    is_counted: UInt8,
+    replica_state: UInt8,
+    counts: Int32,
     totals: Int64,
-) -> int:  # fmt: skip
+) -> int:
     """A counted replica leaves the count of its state and enters that of ``target``."""
     by_state, changes = counts.reshape(-1, len(is_counted)) if len(is_counted) else counts, 0
     for row, slot in zip(rows.tolist(), slots.tolist(), strict=True):
@@ -76,10 +95,22 @@ def count_replica_states(
 
 
 def update_partition_counts(
-    rows: Int32, topic: Int32, partition_epoch: Int32, state: UInt8, leader: Int16, slot_start: Int32,
-    replica_count: Int16, isr_count: Int16, replica: Int16, isr: Int16, replica_flags: UInt8, deleting: UInt8,
-    deletion_started: UInt8, counted: UInt8, totals: Int64,
-) -> int:  # fmt: skip
+    rows: Int32,
+    topic: Int32,
+    partition_epoch: Int32,
+    state: UInt8,
+    leader: Int16,
+    slot_start: Int32,
+    replica_count: Int16,
+    isr_count: Int16,
+    replica: Int16,
+    isr: Int16,
+    replica_flags: UInt8,
+    deleting: UInt8,
+    deletion_started: UInt8,
+    counted: UInt8,
+    totals: Int64,
+) -> int:
     """A row is counted as led, offline or imbalanced. These are bits 0 to 2. Each total is the number of rows with its
     bit."""
     changes = 0

@@ -106,9 +106,20 @@ def count_failures(
     """Outcomes without a failure, and the differences for one broker and one rack. Healthy rows by their brokers."""
     counted = 0
     for row, partition in _partitions(
-        first, last, topic, leader, partition_epoch, slot_start, replica_count, isr_count, replica, isr, registered,
-        min_insync, unclean,
-    ):  # fmt: skip
+        first,
+        last,
+        topic,
+        leader,
+        partition_epoch,
+        slot_start,
+        replica_count,
+        isr_count,
+        replica,
+        isr,
+        registered,
+        min_insync,
+        unclean,
+    ):
         counted += not deleting[topic[row]]
         if partition.healthy and not deleting[topic[row]]:
             _count_healthy(partition, rack, racks, rack_leads, successors, further_replicas, shared_racks)
@@ -167,19 +178,48 @@ def _racks_of(partition: FailedRow, rack: Int32) -> list[int]:
 
 
 def count_pair_failures(
-    first: int, last: int, topic: Int32, leader: Int16, partition_epoch: Int32, slot_start: Int32,
-    replica_count: Int16, isr_count: Int16, replica: Int16, isr: Int16, registered: UInt8, rack: Int32,
-    rack_bit: Int64, deleting: UInt8, min_insync: Int32, unclean: UInt8, scratch: Int32, pairs: Int32, lead_key: Int64,
-    lead_change: Int8, third_key: Int64, further_pairs: Int32,
-) -> int:  # fmt: skip
+    first: int,
+    last: int,
+    topic: Int32,
+    leader: Int16,
+    partition_epoch: Int32,
+    slot_start: Int32,
+    replica_count: Int16,
+    isr_count: Int16,
+    replica: Int16,
+    isr: Int16,
+    registered: UInt8,
+    rack: Int32,
+    rack_bit: Int64,
+    deleting: UInt8,
+    min_insync: Int32,
+    unclean: UInt8,
+    scratch: Int32,
+    pairs: Int32,
+    lead_key: Int64,
+    lead_change: Int8,
+    third_key: Int64,
+    further_pairs: Int32,
+) -> int:
     """Outcomes of two failures beyond the sum of each. Healthy rows by their brokers."""
     filled, brokers = 0, len(registered)
     order = {pair: number for number, pair in enumerate(combinations(range(brokers), 2))}
     third_key[: last - first] = -1
     for row, partition in _partitions(
-        first, last, topic, leader, partition_epoch, slot_start, replica_count, isr_count, replica, isr, registered,
-        min_insync, unclean,
-    ):  # fmt: skip
+        first,
+        last,
+        topic,
+        leader,
+        partition_epoch,
+        slot_start,
+        replica_count,
+        isr_count,
+        replica,
+        isr,
+        registered,
+        min_insync,
+        unclean,
+    ):
         if deleting[topic[row]]:
             continue
         if partition.healthy:
@@ -212,10 +252,20 @@ def _third_of(partition: FailedRow, brokers: int, further_pairs: Int32) -> int:
 
 
 def _partitions(
-    first: int, last: int, topic: Int32, leader: Int16, partition_epoch: Int32, slot_start: Int32,
-    replica_count: Int16, isr_count: Int16, replica: Int16, isr: Int16, registered: UInt8, min_insync: Int32,
+    first: int,
+    last: int,
+    topic: Int32,
+    leader: Int16,
+    partition_epoch: Int32,
+    slot_start: Int32,
+    replica_count: Int16,
+    isr_count: Int16,
+    replica: Int16,
+    isr: Int16,
+    registered: UInt8,
+    min_insync: Int32,
     unclean: UInt8,
-) -> Iterator[tuple[int, FailedRow]]:  # fmt: skip
+) -> Iterator[tuple[int, FailedRow]]:
     up = frozenset(broker for broker, is_registered in enumerate(registered.tolist()) if is_registered)
     for row in range(first, last):
         topic_index = int(topic[row])
@@ -225,10 +275,18 @@ def _partitions(
         replicas = replica[start : start + int(replica_count[row])].tolist()
         members = isr[start : start + int(isr_count[row])].tolist() if has_state else []
         min_isr = min(int(min_insync[topic_index]), len(replicas))
-        yield row, FailedRow(
-            replicas, members, int(leader[row]) if has_state else NO_LEADER, min_isr,
-            has_state, bool(unclean[topic_index]), up,
-        )  # fmt: skip
+        yield (
+            row,
+            FailedRow(
+                replicas,
+                members,
+                int(leader[row]) if has_state else NO_LEADER,
+                min_isr,
+                has_state,
+                bool(unclean[topic_index]),
+                up,
+            ),
+        )
 
 
 def _count(counts: Int32, line: int, plus: frozenset[int], minus: frozenset[int]) -> None:

@@ -14,7 +14,7 @@ __all__ = ["read_znode_lines"]
 _S: Final = r"[ \t\r]*"
 _PATH: Final = re.compile(
     r"/brokers/topics/([a-zA-Z0-9._-]+)(?:(/partitions)(?:/(0|[1-9][0-9]{0,9})(/state)?)?)?", re.ASCII
-)  # fmt: skip
+)
 _INTEGERS: Final = rf"\[ *(?:{INTEGER} *(?:, *{INTEGER} *)*)?\]"
 _STATE_FIELD: Final = rf'(?:\\"isr\\" *: *{_INTEGERS}|\\"leader\\" *: *-1|\\"(?!isr\\)[a-z_]+\\" *: *{INTEGER})'
 _PARTITION: Final = rf'\\"{INTEGER}\\" *: *{_INTEGERS} *'
@@ -45,9 +45,18 @@ class _DumpLine(NamedTuple):
 
 
 def read_znode_lines(
-    text: bytes, start: int, max_line_bytes: int, groups: Int32, assigned: Int32, replicas: Int32, line: Int32,
-    numbers: Int32, counts: Int32, values: Int32, result: Int32,
-) -> int:  # fmt: skip
+    text: bytes,
+    start: int,
+    max_line_bytes: int,
+    groups: Int32,
+    assigned: Int32,
+    replicas: Int32,
+    line: Int32,
+    numbers: Int32,
+    counts: Int32,
+    values: Int32,
+    result: Int32,
+) -> int:
     """Each line by a regular expression and Python's decoder."""
     lines = group_count = rows = used = partitions = replica_count = 0
     topic_of_states = b""

@@ -72,8 +72,9 @@ def sent(simulation: Simulation, message: Any) -> RequestSent:
 
 def metadata(simulation: Simulation, controller_epoch: int = 1, **changes: Any) -> UpdateMetadata:
     defaults: dict[str, Any] = {
-        "broker_epoch": simulation.brokers[1].registration.broker_epoch, "live_brokers": (1, 2, 3, 4),
-    }  # fmt: skip
+        "broker_epoch": simulation.brokers[1].registration.broker_epoch,
+        "live_brokers": (1, 2, 3, 4),
+    }
     return UpdateMetadata(1000, controller_epoch, **(defaults | changes))
 
 
@@ -82,8 +83,12 @@ def stop(simulation: Simulation, leader_epoch: int = 0) -> StopReplica:
     return StopReplica(1000, 1, epoch, {KEY: Stop(leader_epoch, True)})
 
 
-def topic(simulation: Simulation, before: dict[int, Row] | None = None, after: dict[int, Row] | None = None,
-          topic_id: bytes | None = None) -> TopicWritten:  # fmt: skip
+def topic(
+    simulation: Simulation,
+    before: dict[int, Row] | None = None,
+    after: dict[int, Row] | None = None,
+    topic_id: bytes | None = None,
+) -> TopicWritten:
     now = simulation.ensemble.topic_partitions("t")
     known = simulation.ensemble.topic_ids["t"] if topic_id is None else topic_id
     chosen = (now if before is None else before, now if after is None else after)

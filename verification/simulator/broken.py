@@ -70,9 +70,12 @@ def proposal(
         "partition_epoch": np.array([row.partition_epoch], np.int32),
     }
     return AlterPartitionRequested(
-        broker_id, version=1, recovery=np.zeros(1, np.uint8), isr=Ragged.of([isr]),
+        broker_id,
+        version=1,
+        recovery=np.zeros(1, np.uint8),
+        isr=Ragged.of([isr]),
         **(defaults | changes),
-    )  # fmt: skip
+    )
 
 
 def close_channel(simulation: Simulation, broker_id: int) -> Simulation:

@@ -39,16 +39,25 @@ def live(*brokers: int, controller_epoch: int = 1, broker_epoch: int = -1) -> Up
 
 
 def order(
-    state: LeaderState, key: TopicPartition = P, topic_id: bytes | None = TOPIC_ID, controller_epoch: int = 1,
+    state: LeaderState,
+    key: TopicPartition = P,
+    topic_id: bytes | None = TOPIC_ID,
+    controller_epoch: int = 1,
     broker_epoch: int = -1,
-) -> LeaderAndIsr:  # fmt: skip
+) -> LeaderAndIsr:
     """LeaderAndIsr for one partition."""
     ids = {} if topic_id is None else {key[0]: topic_id}
     return LeaderAndIsr(CONTROLLER_ID, controller_epoch, broker_epoch, {key: state}, ids)
 
 
-def state(leader: int, isr: Iterable[int], leader_epoch: int = 1, partition_epoch: int = 0,
-          replicas: tuple[int, ...] = (1, 2, 3), **others: object) -> LeaderState:  # fmt: skip
+def state(
+    leader: int,
+    isr: Iterable[int],
+    leader_epoch: int = 1,
+    partition_epoch: int = 0,
+    replicas: tuple[int, ...] = (1, 2, 3),
+    **others: object,
+) -> LeaderState:
     """A partition's state, of controller epoch 1."""
     return LeaderState(1, leader, leader_epoch, tuple(isr), partition_epoch, replicas, **others)  # type: ignore[arg-type]
 

@@ -109,9 +109,15 @@ def play_long(seed: int, days: float, *, controller_faults: bool) -> LongRun:
         simulation.scheduler.at(hour * _HOUR_MS, sample)
     result = simulation.run()
     return LongRun(
-        seed, controller_faults, round(result.simulated_ms / 1000 / _DAY_S, 2), len(plan), result.events,
-        result.counts["claims"], list(map(str, result.violations)), samples,
-    )  # fmt: skip
+        seed,
+        controller_faults,
+        round(result.simulated_ms / 1000 / _DAY_S, 2),
+        len(plan),
+        result.events,
+        result.counts["claims"],
+        list(map(str, result.violations)),
+        samples,
+    )
 
 
 def sample_of(controller: ControllerCore, seconds: float) -> ControllerSample:
@@ -122,7 +128,7 @@ def sample_of(controller: ControllerCore, seconds: float) -> ControllerSample:
     size = sum(size_of(part) for part in columns)
     return ControllerSample(
         seconds, size, size_of(controller, without=columns), len(cluster.topics.names), len(cluster)
-    )  # fmt: skip
+    )
 
 
 def size_of(root: object, without: Sequence[object] = ()) -> int:

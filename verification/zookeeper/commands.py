@@ -29,16 +29,23 @@ PASSWORD: Final = "correct horse battery staple"
 _METRICS: Final = re.compile(r"METRICS on (\S+:\d+)", re.IGNORECASE)
 #: Users do not have Hypothesis, which kio would import in each process, for half a second.
 _COMMAND: Final = (
-    sys.executable, "-c", "import sys; sys.modules['hypothesis'] = None; from kframe.cli.app import main; main()"
-)  # fmt: skip
+    sys.executable,
+    "-c",
+    "import sys; sys.modules['hypothesis'] = None; from kframe.cli.app import main; main()",
+)
 
 
 def kframe(*arguments: object, folder: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run ``kframe ARGUMENTS`` in ``folder``, to its end."""
     return subprocess.run(
         [*_COMMAND, *map(str, arguments)],
-        capture_output=True, text=True, check=False, timeout=PATIENCE_S, cwd=folder, env={**os.environ, **environment},
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE_S,
+        cwd=folder,
+        env={**os.environ, **environment},
+    )
 
 
 def invoke(*arguments: object, folder: Path = Path(), **environment: str) -> subprocess.CompletedProcess[str]:
@@ -124,9 +131,17 @@ class ControllerRun(RunningCommand):
         """``connect_string`` is HOST:PORT/CHROOT. ``folder`` is created for the configuration and the log."""
         config = folder / "server.properties"
         super().__init__(
-            folder, "controller", "run", "--zookeeper", connect_string, "--config", config, "--transport", "recording:",
+            folder,
+            "controller",
+            "run",
+            "--zookeeper",
+            connect_string,
+            "--config",
+            config,
+            "--transport",
+            "recording:",
             *arguments,
-        )  # fmt: skip
+        )
         config.write_text(
             f"zookeeper.session.timeout.ms={timeout_ms}\nbroker.id={controller_id}\nssl.key.password={PASSWORD}\n"
         )

@@ -93,9 +93,14 @@ class KafkaProcess(Process):
     """A broker process that can be stopped, killed, frozen, and restarted on the same data and port."""
 
     def __init__(
-        self, folder: Path, zookeeper: str, broker_id: int, settings: Mapping[str, str], version: str = VERSION,
+        self,
+        folder: Path,
+        zookeeper: str,
+        broker_id: int,
+        settings: Mapping[str, str],
+        version: str = VERSION,
         machine: Machine = LOCAL,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """In ``settings``, ``{port}`` and ``{other_port}`` are replaced by two free ports."""
         super().__init__(machine)
         self.id = broker_id
@@ -128,10 +133,19 @@ class KafkaProcess(Process):
         options = mapped(self.version) if options is None else options
         self._starts += 1
         self._launch(
-            ["java", *JVM, *options, "-Xmx256m", f"-Dlog4j.configuration=file:{self.folder / 'log4j.properties'}",
-             "-cp", f"{jars(self.version)}/*", "kafka.Kafka", str(self.folder / "server.properties")],
+            [
+                "java",
+                *JVM,
+                *options,
+                "-Xmx256m",
+                f"-Dlog4j.configuration=file:{self.folder / 'log4j.properties'}",
+                "-cp",
+                f"{jars(self.version)}/*",
+                "kafka.Kafka",
+                str(self.folder / "server.properties"),
+            ],
             self.folder,
-        )  # fmt: skip
+        )
 
     def await_started(self) -> None:
         """Return when the broker logs that it has started. Raises RuntimeError after 150 s."""
@@ -154,9 +168,14 @@ class Cluster:
     """Brokers on one ZooKeeper."""
 
     def __init__(
-        self, folder: Path, zookeeper: str, broker_ids: Sequence[int] = (1, 2, 3), settings: Mapping[str, str] = {},
-        version: str = VERSION, machines: Mapping[int, Machine] = {},
-    ) -> None:  # fmt: skip
+        self,
+        folder: Path,
+        zookeeper: str,
+        broker_ids: Sequence[int] = (1, 2, 3),
+        settings: Mapping[str, str] = {},
+        version: str = VERSION,
+        machines: Mapping[int, Machine] = {},
+    ) -> None:
         """``machines`` are those of brokers by id."""
         self.zookeeper = zookeeper
         self.brokers = {

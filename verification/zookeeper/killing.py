@@ -47,7 +47,7 @@ BREAK_POINTS: Final = {
     Interruption.UNANSWERED: BreakPoint.BEFORE_RESPONSE,
     Interruption.ANSWERED: BreakPoint.AFTER_RESPONSE,
     Interruption.OVERTAKEN: BreakPoint.BEFORE_REQUEST,
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class StoppedController:
         script = (Break(BREAK_POINTS[interruption], case.nth, MULTI, self._interrupt, frame), self._answered)
         self.victim: ControllerProcess = victim or Victim(
             FIRST_ID, fixture.settings(proxy.address), slow=case.slow, takeover=case.takeover
-        )  # fmt: skip
+        )
         if case.cause is no_action:
             proxy.script(*script)
             self.victim.start()

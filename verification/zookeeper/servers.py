@@ -97,9 +97,13 @@ class ServerHandle(Process):
     """A server process. It can be stopped, killed, frozen, and restarted on the same data and ports."""
 
     def __init__(
-        self, folder: Path, options: ServerOptions, members: Mapping[int, str] | None = None, number: int = 1,
+        self,
+        folder: Path,
+        options: ServerOptions,
+        members: Mapping[int, str] | None = None,
+        number: int = 1,
         machine: Machine = LOCAL,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """``members`` are the addresses of an ensemble by number. Without members, the server is standalone."""
         super().__init__(machine)
         self.folder = folder
@@ -132,10 +136,20 @@ class ServerHandle(Process):
         main = "quorum.QuorumPeerMain" if self._members else "ZooKeeperServerMain"
         self._starts = self.log.count(_STARTED) + 1
         self._launch(
-            ["java", *JVM, *options, "-Xmx768m", *self._properties(), *self.options.jvm, "-cp", f"{jars()}/*",
-             f"org.apache.zookeeper.server.{main}", str(self.folder / "zoo.cfg")],
+            [
+                "java",
+                *JVM,
+                *options,
+                "-Xmx768m",
+                *self._properties(),
+                *self.options.jvm,
+                "-cp",
+                f"{jars()}/*",
+                f"org.apache.zookeeper.server.{main}",
+                str(self.folder / "zoo.cfg"),
+            ],
             self.folder,
-        )  # fmt: skip
+        )
         if wait:
             self.await_serving()
 

@@ -128,7 +128,7 @@ class Victim:
         self._connection, theirs = _context.Pipe()
         self._process = _context.Process(
             target=_run, args=(theirs, controller_id, settings, slow, takeover), daemon=True
-        )  # fmt: skip
+        )
         self._process.start()
         theirs.close()
         self._receive()

@@ -84,10 +84,14 @@ def alter_partitions(context: Context, request: AlterPartitionRequested) -> Oper
     if np.isin(codes, _UNKNOWN).any():
         yield from context.confirm_role()
     change = StateChange(
-        rows[accepted], np.full(len(accepted), sender, np.int32), request.leader_epoch[accepted],
-        request.recovery[accepted], isr if len(accepted) == len(isr) else isr.take(accepted),
-        request.partition_epoch[accepted], context.controller_epoch,
-    )  # fmt: skip
+        rows[accepted],
+        np.full(len(accepted), sender, np.int32),
+        request.leader_epoch[accepted],
+        request.recovery[accepted],
+        isr if len(accepted) == len(isr) else isr.take(accepted),
+        request.partition_epoch[accepted],
+        context.controller_epoch,
+    )
     result = yield from context.write(change)
     codes[accepted[stale(result)]] = ErrorCode.INVALID_UPDATE_VERSION
     codes[accepted[~result.accepted & ~stale(result)]] = ErrorCode.UNKNOWN_SERVER_ERROR
@@ -197,6 +201,12 @@ def _is_malformed(context: Context, sender: int, rows: Int32, isr: Ragged) -> Bo
 def _states(context: Context, rows: Int32, known: Bool) -> StoredStates:
     p = context.cluster.partitions
     return StoredStates(
-        rows, known, p.leaders_of(rows), p.leader_epoch[rows], p.controller_epoch[rows], p.partition_epoch[rows],
-        p.recovery[rows], p.lists("isr", rows),
-    )  # fmt: skip
+        rows,
+        known,
+        p.leaders_of(rows),
+        p.leader_epoch[rows],
+        p.controller_epoch[rows],
+        p.partition_epoch[rows],
+        p.recovery[rows],
+        p.lists("isr", rows),
+    )

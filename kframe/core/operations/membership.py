@@ -127,9 +127,17 @@ def _rows_without_leader(context: Context) -> Int32:
     cluster, p = context.cluster, context.cluster.partitions
     rows = np.empty(len(cluster), np.int32)
     count = kernels.list_leaderless(
-        p.topic, p.leader, p.partition_epoch, p.slot_start, p.replica_count, p.replica, p.replica_flags,
-        cluster.brokers.live, cluster.topics.deleting, rows,
-    )  # fmt: skip
+        p.topic,
+        p.leader,
+        p.partition_epoch,
+        p.slot_start,
+        p.replica_count,
+        p.replica,
+        p.replica_flags,
+        cluster.brokers.live,
+        cluster.topics.deleting,
+        rows,
+    )
     return rows[:count].copy()
 
 

@@ -283,9 +283,12 @@ def _grown(context: Context, topic: int, count: int) -> Ragged:
 def _extended(table: TopicTable, added: Ragged) -> TopicTable:
     """A table of one topic with added partitions."""
     return TopicTable(
-        table.names, table.topic_ids, (table.partition_counts + len(added)).astype(np.int32),
-        Ragged.chain([table.replicas, added]), np.append(table.flags, np.zeros(len(added.values), np.uint8)),
-    )  # fmt: skip
+        table.names,
+        table.topic_ids,
+        (table.partition_counts + len(added)).astype(np.int32),
+        Ragged.chain([table.replicas, added]),
+        np.append(table.flags, np.zeros(len(added.values), np.uint8)),
+    )
 
 
 def _invalid(context: Context, targets: Targets, rows: Int32, requested: Ragged) -> Bool:

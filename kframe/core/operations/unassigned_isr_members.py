@@ -27,9 +27,16 @@ def remove_all(context: Context) -> Operation[None]:
     cluster, p = context.cluster, context.cluster.partitions
     rows = np.empty(len(cluster), np.int32)
     count = kernels.list_unassigned_isr_members(
-        p.topic, p.partition_epoch, p.slot_start, p.replica_count, p.isr_count, p.replica, p.isr,
-        cluster.topics.deleting, rows,
-    )  # fmt: skip
+        p.topic,
+        p.partition_epoch,
+        p.slot_start,
+        p.replica_count,
+        p.isr_count,
+        p.replica,
+        p.isr,
+        cluster.topics.deleting,
+        rows,
+    )
     yield from _remove_unassigned(context, rows[:count].copy())
     if context.config[STRICT_REASSIGNMENT]:
         yield from _keep_leaders(context, rows[:count].copy())

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from kframe import kernels
 from kframe.core.context import ATTEMPTS_MAX, Context, Operation, ask, stale
 from kframe.core.reassignment import offline_log_dirs
+from kframe.core.reassignment.moving_replicas import flagged_replicas, new_replicas, removed_replicas
 from kframe.core.state_machines import leader_election, partition_state_machine, replica_state_machine
 from kframe.core.state_machines.leader_election import queue_leader_and_isr
 from kframe.core.state_machines.replica_state_machine import PartitionReplicas
@@ -26,7 +26,7 @@ from kframe.core.topics.replica_assignment import (
 )
 from kframe.core.topics.stored_reassignments import forget_stored, locate, remove_stored
 from kframe.model.changes import StateChange
-from kframe.model.columns import Bool, Int32, Ragged, ragged_positions
+from kframe.model.columns import Bool, Int32, Ragged
 from kframe.model.config import STRICT_REASSIGNMENT
 from kframe.model.ids import NO_LEADER, NO_STATE, PartitionState, ReplicaFlag, ReplicaState
 from kframe.model.lists import distinct_rows, distinct_values, members, without_values
@@ -129,8 +129,8 @@ def on_leaders_initialised(context: Context, rows: Int32) -> Operation[None]:
     """
     reassigning = rows[context.cluster.partitions.reassigning[rows] != 0]
     if len(reassigning) and context.config[STRICT_REASSIGNMENT]:
-        replica_state_machine.set_new(context, _new_replicas(context, reassigning))
-        adding = _flagged(context, reassigning, ReplicaFlag.ADDING)
+        replica_state_machine.set_new(context, new_replicas(context, reassigning))
+        adding = flagged_replicas(context, reassigning, ReplicaFlag.ADDING)
         yield from replica_state_machine.transition(context, adding, ReplicaState.ONLINE)
         yield from complete_where_in_sync(context, reassigning)
 
@@ -199,12 +199,6 @@ def _elect_where_leader_removed(context: Context, rows: Int32) -> Operation[None
     yield from partition_state_machine.transition(context, result.failed, PartitionState.OFFLINE)
 
 
-def removed_replicas(context: Context, rows: Int32, counts: Int32) -> PartitionReplicas:
-    """The replicas (``counts`` for each of ``rows``) that have just left the lists. Their slots follow the list."""
-    p = context.cluster.partitions
-    return PartitionReplicas(np.repeat(rows, counts), ragged_positions(p.replica_count[rows], counts).astype(np.int32))
-
-
 def stop_replicas(context: Context, replicas: PartitionReplicas) -> Operation[None]:
     """Stop and delete replicas that left an assignment, without waiting for the brokers' confirmation."""
     for target in (
@@ -221,7 +215,7 @@ def _begin(context: Context, rows: Int32) -> Operation[Int32]:
     if len(rows) == 0:
         return rows
     raised = yield from announce(context, rows)
-    yield from replica_state_machine.transition(context, _new_replicas(context, raised), ReplicaState.NEW)
+    yield from replica_state_machine.transition(context, new_replicas(context, raised), ReplicaState.NEW)
     return _without(rows, raised) if len(raised) < len(rows) else rows[:0]
 
 
@@ -243,7 +237,7 @@ def _complete(context: Context, rows: Int32) -> Operation[Int32]:
     rows = rows[~empty]
     if len(rows) == 0:
         return emptied
-    adding = _flagged(context, rows, ReplicaFlag.ADDING)
+    adding = flagged_replicas(context, rows, ReplicaFlag.ADDING)
     yield from replica_state_machine.transition(context, adding, ReplicaState.ONLINE)
     if context.config[STRICT_REASSIGNMENT]:
         yield from _move_leader_to_target(context, rows)
@@ -278,7 +272,7 @@ def _move_leader_to_target(context: Context, rows: Int32) -> Operation[None]:
     rows = rows[p.partition_epoch[rows] != NO_STATE]
     pending = rows[~is_led_by_target(context, rows, _INELIGIBLE)]
     yield from partition_state_machine.transition(context, pending, PartitionState.ONLINE, leader_election.REASSIGN)
-    removing = _flagged(context, rows[is_led_by_target(context, rows, _INELIGIBLE)], ReplicaFlag.REMOVING)
+    removing = flagged_replicas(context, rows[is_led_by_target(context, rows, _INELIGIBLE)], ReplicaFlag.REMOVING)
     brokers = p.brokers_of(removing.slots(p))
     for broker in distinct_values(brokers).tolist():
         removed = brokers == broker
@@ -289,7 +283,7 @@ def _keep_where_target_cannot_lead(context: Context, rows: Int32) -> Operation[I
     """``rows`` without those that would lose replicas while no replica of their target leads. Those are announced."""
     p = context.cluster.partitions
     waiting = rows[(p.partition_epoch[rows] != NO_STATE) & ~is_led_by_target(context, rows, _INELIGIBLE)]
-    waiting = distinct_values(_flagged(context, waiting, ReplicaFlag.REMOVING).rows)
+    waiting = distinct_values(flagged_replicas(context, waiting, ReplicaFlag.REMOVING).rows)
     context.log_refused("Partition", waiting, "keeps its replicas: no replica of its target can lead yet")
     if len(waiting) == 0:
         return rows
@@ -356,9 +350,14 @@ def raise_epochs(context: Context, rows: Int32) -> Operation[Int32]:
         if len(remaining) == 0:
             break
         change = StateChange(
-            remaining, p.leaders_of(remaining), p.leader_epoch[remaining] + np.int32(1), p.recovery[remaining],
-            _assigned_isrs(context, remaining), p.partition_epoch[remaining], context.controller_epoch,
-        )  # fmt: skip
+            remaining,
+            p.leaders_of(remaining),
+            p.leader_epoch[remaining] + np.int32(1),
+            p.recovery[remaining],
+            _assigned_isrs(context, remaining),
+            p.partition_epoch[remaining],
+            context.controller_epoch,
+        )
         result = yield from context.write(change)
         raised.append(remaining[result.accepted])
         remaining, _ = yield from context.refresh(remaining[stale(result)])
@@ -378,20 +377,6 @@ def _assigned_isrs(context: Context, rows: Int32) -> Ragged:
         return isr
     stays = members(isr, p.lists("replica", rows)) | (isr.values == p.leaders_of(rows)[isr.owners])
     return isr if stays.all() else isr.keep(stays | ~isr.any(stays)[isr.owners])
-
-
-def _new_replicas(context: Context, rows: Int32) -> PartitionReplicas:
-    """Added replicas that do not exist yet. In a resumed reassignment they do; Kafka logs an illegal transition."""
-    p, adding = context.cluster.partitions, _flagged(context, rows, ReplicaFlag.ADDING)
-    return adding.where(p.replica_state[adding.slots(p)] == ReplicaState.NON_EXISTENT)
-
-
-def _flagged(context: Context, rows: Int32, flag: ReplicaFlag) -> PartitionReplicas:
-    p = context.cluster.partitions
-    capacity = int(values_at(p.replica_count, rows).sum())
-    owners, positions = np.empty(capacity, np.int32), np.empty(capacity, np.int32)
-    count = kernels.list_flagged(rows, int(flag), p.slot_start, p.replica_count, p.replica_flags, owners, positions)
-    return PartitionReplicas(owners[:count], positions[:count])
 
 
 def _without(rows: Int32, removed: Int32) -> Int32:

@@ -10,10 +10,10 @@ from __future__ import annotations
 import numpy as np
 
 from kframe.core.context import Context, Operation, ask
+from kframe.core.reassignment.moving_replicas import removed_replicas
 from kframe.core.reassignment.partition_reassignment import (
     elect_in_target,
     notify_raised_epochs,
-    removed_replicas,
     stop_replicas,
 )
 from kframe.core.state_machines import replica_state_machine

@@ -25,7 +25,16 @@ def elect_builtin(cluster: ClusterState, kind: ElectionKind, rows: Int32, unclea
     p = cluster.partitions
     leader = np.empty(len(rows), np.int32)
     kernels.choose_leaders(
-        int(kind), rows, p.slot_start, p.replica_count, p.isr_count, p.replica, p.isr, p.replica_flags,
-        cluster.brokers.live, unclean_allowed, leader,
-    )  # fmt: skip
+        int(kind),
+        rows,
+        p.slot_start,
+        p.replica_count,
+        p.isr_count,
+        p.replica,
+        p.isr,
+        p.replica_flags,
+        cluster.brokers.live,
+        unclean_allowed,
+        leader,
+    )
     return leader

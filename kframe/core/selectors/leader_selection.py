@@ -132,10 +132,17 @@ def choose_natively(
     is_computed = kind in _COMPUTED_LISTS
     scratch = (np.empty(REPLICAS_MAX, np.int16), np.empty(REPLICAS_MAX, np.uint8)) if is_computed else None
     return _selectors.choose_leaders_native(
-        call.function, call.user_data, int(kind), cluster.partitions, live,
-        (brokers.ids, brokers.racks()[1], live.copy(), brokers.shutting_down), rows, unclean_allowed,
-        scratch, leader,
-    )  # fmt: skip
+        call.function,
+        call.user_data,
+        int(kind),
+        cluster.partitions,
+        live,
+        (brokers.ids, brokers.racks()[1], live.copy(), brokers.shutting_down),
+        rows,
+        unclean_allowed,
+        scratch,
+        leader,
+    )
 
 
 def run_selector(name: str, selector: LeaderSelector, batch: ElectionBatch) -> Int32:

@@ -83,8 +83,13 @@ class DeletingReplicas:
         p, rows = self._cluster.partitions, self._cluster.topics.rows_of_all(topics)
         self._counts[:, topics], self._is_counted[topics] = 0, 1
         kernels.count_replica_states(
-            rows, p.topic, p.slot_start, p.replica_count, p.replica_state, len(self._is_counted),
+            rows,
+            p.topic,
+            p.slot_start,
+            p.replica_count,
+            p.replica_state,
+            len(self._is_counted),
             self._counts.reshape(-1),
-        )  # fmt: skip
+        )
         self._sizes[topics] = self._counts[:, topics].sum(axis=0)
         self._totals += self._counts[:, topics].sum(axis=1)

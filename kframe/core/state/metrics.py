@@ -83,9 +83,22 @@ class RowCounts:
     def _count(self, rows: Int32) -> None:
         p, topics = self._cluster.partitions, self._cluster.topics
         kernels.update_partition_counts(
-            rows, p.topic, p.partition_epoch, p.state, p.leader, p.slot_start, p.replica_count, p.isr_count, p.replica,
-            p.isr, p.replica_flags, topics.deleting, topics.deletion_started, self._counted, self.totals,
-        )  # fmt: skip
+            rows,
+            p.topic,
+            p.partition_epoch,
+            p.state,
+            p.leader,
+            p.slot_start,
+            p.replica_count,
+            p.isr_count,
+            p.replica,
+            p.isr,
+            p.replica_flags,
+            topics.deleting,
+            topics.deletion_started,
+            self._counted,
+            self.totals,
+        )
         self.visited += len(rows)
 
 

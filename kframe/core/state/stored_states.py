@@ -15,9 +15,15 @@ from kframe.model.row_views import values_at
 def apply(cluster: ClusterState, change: StateChange, partition_epoch: Int32) -> None:
     """Apply a change that storage has accepted. Each row is now at ``partition_epoch``."""
     _store(
-        cluster, change.rows, change.leader, change.leader_epoch, change.recovery, change.isr, partition_epoch,
+        cluster,
+        change.rows,
+        change.leader,
+        change.leader_epoch,
+        change.recovery,
+        change.isr,
+        partition_epoch,
         np.full(len(change), change.controller_epoch, np.int32),
-    )  # fmt: skip
+    )
 
 
 def reload(cluster: ClusterState, stored: StoredStates) -> None:
@@ -29,19 +35,45 @@ def reload(cluster: ClusterState, stored: StoredStates) -> None:
         cluster.partitions.isr_count[missing] = 0
         stored = stored.take(exists)
     _store(
-        cluster, stored.rows, stored.leader, stored.leader_epoch, stored.recovery, stored.isr, stored.partition_epoch,
+        cluster,
+        stored.rows,
+        stored.leader,
+        stored.leader_epoch,
+        stored.recovery,
+        stored.isr,
+        stored.partition_epoch,
         stored.controller_epoch,
-    )  # fmt: skip
+    )
 
 
 def _store(
-    cluster: ClusterState, rows: Int32, leader: Int32, leader_epoch: Int32, recovery: UInt8, isr: Ragged,
-    partition_epoch: Int32, controller_epoch: Int32,
-) -> None:  # fmt: skip
+    cluster: ClusterState,
+    rows: Int32,
+    leader: Int32,
+    leader_epoch: Int32,
+    recovery: UInt8,
+    isr: Ragged,
+    partition_epoch: Int32,
+    controller_epoch: Int32,
+) -> None:
     p = cluster.partitions
     if not (isr.counts <= values_at(p.isr_count, rows)).all():
         p.ensure_capacity(rows, isr.counts)
     kernels.store_states(
-        rows, leader, leader_epoch, recovery, partition_epoch, controller_epoch, isr.offsets, isr.values,
-        p.slot_start, p.leader, p.leader_epoch, p.recovery, p.partition_epoch, p.controller_epoch, p.isr_count, p.isr,
-    )  # fmt: skip
+        rows,
+        leader,
+        leader_epoch,
+        recovery,
+        partition_epoch,
+        controller_epoch,
+        isr.offsets,
+        isr.values,
+        p.slot_start,
+        p.leader,
+        p.leader_epoch,
+        p.recovery,
+        p.partition_epoch,
+        p.controller_epoch,
+        p.isr_count,
+        p.isr,
+    )

@@ -72,7 +72,8 @@ def hold_unverified(context: Context, rows: Int32, leader: Int32, unclean_permit
     last[is_whole_isr] = p.isr[p.slot_start[rows[is_whole_isr]]]
     postponed = (leader == last) & np.isin(leader, list(context.term.unverified_logs))
     context.log_refused(
-        "Partition", rows[postponed],
+        "Partition",
+        rows[postponed],
         "stays offline: its last in-sync replica may have lost records in a crash; an unclean election lets it lead",
-    )  # fmt: skip
+    )
     return np.where(postponed, NO_LEADER, leader).astype(np.int32)

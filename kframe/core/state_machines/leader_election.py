@@ -117,9 +117,16 @@ def unclean_allowed(context: Context, rows: Int32, strategy: Strategy) -> UInt8:
     if strategy.kind is not ElectionKind.OFFLINE:
         return offline_isr
     kernels.mark_offline_isrs(
-        rows, p.slot_start, p.replica_count, p.isr_count, p.replica, p.isr, p.replica_flags, cluster.brokers.live,
+        rows,
+        p.slot_start,
+        p.replica_count,
+        p.isr_count,
+        p.replica,
+        p.isr,
+        p.replica_flags,
+        cluster.brokers.live,
         offline_isr,
-    )  # fmt: skip
+    )
     return offline_isr & _unclean_permitted(context, rows, strategy) if offline_isr.any() else offline_isr
 
 
@@ -145,9 +152,15 @@ def queue_election(context: Context, batch: RequestBatch, kind: ElectionKind, ro
 
 
 def queue_leader_and_isr(
-    context: Context, batch: RequestBatch, rows: Int32, allowed: NDArray[Any], skip_flags: int, is_new: bool,
-    new_flags: int = 0, excluded: Int32 | None = None,
-) -> None:  # fmt: skip
+    context: Context,
+    batch: RequestBatch,
+    rows: Int32,
+    allowed: NDArray[Any],
+    skip_flags: int,
+    is_new: bool,
+    new_flags: int = 0,
+    excluded: Int32 | None = None,
+) -> None:
     """Add LeaderAndIsr of ``rows`` for their replicas on ``allowed`` brokers that carry none of ``skip_flags``.
 
     A replica that carries one of ``new_flags`` is new. ``excluded``: a broker for each row that receives none, or -1.
@@ -159,9 +172,18 @@ def queue_leader_and_isr(
     recipients, recipient_rows = np.empty(capacity, np.int32), np.empty(capacity, np.int32)
     new = np.empty(capacity, np.uint8)
     count = kernels.list_recipients(
-        rows, p.slot_start, p.replica_count, p.replica, p.replica_flags, allowed, skip_flags, new_flags, recipients,
-        recipient_rows, new,
-    )  # fmt: skip
+        rows,
+        p.slot_start,
+        p.replica_count,
+        p.replica,
+        p.replica_flags,
+        allowed,
+        skip_flags,
+        new_flags,
+        recipients,
+        recipient_rows,
+        new,
+    )
     recipients, recipient_rows, new = recipients[:count], recipient_rows[:count], new[:count]
     if excluded is not None:
         stays = recipients != excluded[np.searchsorted(rows, recipient_rows)]
@@ -188,10 +210,25 @@ def _plan(context: Context, kind: ElectionKind, rows: Int32, leader: Int32) -> t
     leader_epoch, recovery = np.empty(count, np.int32), np.empty(count, np.uint8)
     isr = Ragged(np.empty(count + 1, np.int32), np.empty(capacity, np.int32))
     unclean = kernels.plan_elections(
-        int(kind), context.config.protocol.recovery_state, rows, leader, p.leader_epoch, p.recovery, p.slot_start,
-        p.replica_count, p.isr_count, p.replica, p.isr, p.replica_flags, cluster.brokers.live,
-        cluster.brokers.shutting_down, leader_epoch, recovery, isr.offsets, isr.values,
-    )  # fmt: skip
+        int(kind),
+        context.config.protocol.recovery_state,
+        rows,
+        leader,
+        p.leader_epoch,
+        p.recovery,
+        p.slot_start,
+        p.replica_count,
+        p.isr_count,
+        p.replica,
+        p.isr,
+        p.replica_flags,
+        cluster.brokers.live,
+        cluster.brokers.shutting_down,
+        leader_epoch,
+        recovery,
+        isr.offsets,
+        isr.values,
+    )
     isr = Ragged(isr.offsets, isr.values[: isr.offsets[-1]])
     expected = np.full(count, NO_STATE, np.int32) if kind is ElectionKind.INITIAL else p.partition_epoch[rows]
     return StateChange(rows, leader, leader_epoch, recovery, isr, expected, context.controller_epoch), unclean

@@ -155,7 +155,7 @@ def _set_states(context: Context, replicas: PartitionReplicas, target: ReplicaSt
 
 def _queue_states(
     context: Context, batch: RequestBatch, replicas: PartitionReplicas, brokers: Int32, is_new: bool
-) -> None:  # fmt: skip
+) -> None:
     """Add LeaderAndIsr for the broker of each replica whose partition has a state, and metadata for all brokers."""
     has_state = context.cluster.partitions.partition_epoch[replicas.rows] != NO_STATE
     rows, brokers = (replicas.rows, brokers) if has_state.all() else (replicas.rows[has_state], brokers[has_state])
@@ -361,11 +361,30 @@ def _plan_removals(context: Context, brokers: Int32, rows: Int32) -> StateChange
     recovery = np.empty(len(rows), np.uint8)
     offsets, values = np.empty(len(rows) + 1, np.int32), np.empty(int(values_at(p.isr_count, rows).sum()), np.int32)
     count = kernels.plan_removals(
-        brokers, rows, p.leader, p.leader_epoch, p.recovery, p.partition_epoch, p.slot_start, p.isr_count, p.isr,
-        changed, leader, leader_epoch, recovery, expected, offsets, values,
-    )  # fmt: skip
+        brokers,
+        rows,
+        p.leader,
+        p.leader_epoch,
+        p.recovery,
+        p.partition_epoch,
+        p.slot_start,
+        p.isr_count,
+        p.isr,
+        changed,
+        leader,
+        leader_epoch,
+        recovery,
+        expected,
+        offsets,
+        values,
+    )
     isr = Ragged(offsets[: count + 1], values[: offsets[count]])
     return StateChange(
-        changed[:count], leader[:count], leader_epoch[:count], recovery[:count], isr, expected[:count],
+        changed[:count],
+        leader[:count],
+        leader_epoch[:count],
+        recovery[:count],
+        isr,
+        expected[:count],
         context.controller_epoch,
-    )  # fmt: skip
+    )

@@ -76,10 +76,20 @@ def assign(partitions: Partitions, rows: Int32, assignments: Assignments) -> Int
     partitions.ensure_capacity(rows, lists.counts + before)
     longest, removed = int(before.max(initial=0)), np.empty(len(rows), np.int32)
     kernels.assign_replicas(
-        rows, lists.offsets, lists.values, assignments.flags, partitions.slot_start, partitions.replica_count,
-        partitions.replica, partitions.replica_state, partitions.replica_flags, np.empty(longest, np.int32),
-        np.empty(longest, np.uint8), np.empty(longest, np.uint8), removed,
-    )  # fmt: skip
+        rows,
+        lists.offsets,
+        lists.values,
+        assignments.flags,
+        partitions.slot_start,
+        partitions.replica_count,
+        partitions.replica,
+        partitions.replica_state,
+        partitions.replica_flags,
+        np.empty(longest, np.int32),
+        np.empty(longest, np.uint8),
+        np.empty(longest, np.uint8),
+        removed,
+    )
     return removed
 
 
@@ -99,9 +109,17 @@ def _copied(p: Partitions, rows: Int32, names: Int32) -> Assignments:
     count = int(values_at(p.replica_count, rows).sum())
     lists, flags = Ragged(np.empty(len(rows) + 1, np.int32), np.empty(count, np.int32)), np.empty(count, np.uint8)
     kernels.copy_assignments(
-        rows, p.slot_start, p.replica_count, p.replica, p.replica_flags, names, int(_REASSIGNING),
-        lists.offsets, lists.values, flags,
-    )  # fmt: skip
+        rows,
+        p.slot_start,
+        p.replica_count,
+        p.replica,
+        p.replica_flags,
+        names,
+        int(_REASSIGNING),
+        lists.offsets,
+        lists.values,
+        flags,
+    )
     return Assignments(lists, flags)
 
 
@@ -109,9 +127,17 @@ def reassigns(partitions: Partitions, rows: Int32, assignments: Assignments) -> 
     """Positions of the ``rows`` whose list or flags differ from ``assignments``."""
     lists, differs = assignments.replicas, np.empty(len(rows), np.uint8)
     kernels.mark_reassigned(
-        rows, lists.offsets, lists.values, assignments.flags, int(_REASSIGNING), partitions.slot_start,
-        partitions.replica_count, partitions.replica, partitions.replica_flags, differs,
-    )  # fmt: skip
+        rows,
+        lists.offsets,
+        lists.values,
+        assignments.flags,
+        int(_REASSIGNING),
+        partitions.slot_start,
+        partitions.replica_count,
+        partitions.replica,
+        partitions.replica_flags,
+        differs,
+    )
     return np.flatnonzero(differs).astype(np.int32)
 
 
@@ -187,9 +213,17 @@ def reassigned_to(context: Context, rows: Int32, targets: Ragged) -> Assignments
     capacity = len(targets.values) + int(values_at(p.replica_count, rows).sum())
     lists, flags = Ragged(np.empty(len(rows) + 1, np.int32), np.empty(capacity, np.int32)), np.empty(capacity, np.uint8)
     count = kernels.plan_reassignments(
-        rows, targets.offsets, targets.values, p.slot_start, p.replica_count, p.replica, p.replica_flags,
-        lists.offsets, lists.values, flags,
-    )  # fmt: skip
+        rows,
+        targets.offsets,
+        targets.values,
+        p.slot_start,
+        p.replica_count,
+        p.replica,
+        p.replica_flags,
+        lists.offsets,
+        lists.values,
+        flags,
+    )
     return Assignments(Ragged(lists.offsets, lists.values[:count]), flags[:count])
 
 
@@ -210,7 +244,14 @@ def invalid_targets(cluster: ClusterState, rows: Int32, targets: Ragged) -> Bool
     """
     p, invalid = cluster.partitions, np.empty(len(rows), np.uint8)
     kernels.mark_invalid_targets(
-        rows, targets.offsets, targets.values, p.slot_start, p.replica_count, p.replica, p.replica_flags,
-        cluster.brokers.live, invalid,
-    )  # fmt: skip
+        rows,
+        targets.offsets,
+        targets.values,
+        p.slot_start,
+        p.replica_count,
+        p.replica,
+        p.replica_flags,
+        cluster.brokers.live,
+        invalid,
+    )
     return invalid.view(np.bool_)

@@ -33,8 +33,12 @@ class Kind(Enum):
 
 
 _KINDS: Final = {
-    bool: Kind.BOOL, float: Kind.FLOAT64, UUID: Kind.UUID, str: Kind.STRING, bytes: Kind.BYTES,
-}  # fmt: skip
+    bool: Kind.BOOL,
+    float: Kind.FLOAT64,
+    UUID: Kind.UUID,
+    str: Kind.STRING,
+    bytes: Kind.BYTES,
+}
 Int8: TypeAlias = Annotated[int, Kind.INT8]
 Int16: TypeAlias = Annotated[int, Kind.INT16]
 UInt16: TypeAlias = Annotated[int, Kind.UINT16]

@@ -23,9 +23,12 @@ _WORD: Final = re.compile(r"(?<!^)(?=[A-Z])")
 TYPE_NAMES: Final = {record: _WORD.sub("_", record.__name__).upper() for record in records.RECORD_TYPES.values()}
 _RECORDS: Final = {name: record for record, name in TYPE_NAMES.items()}
 _RANGES: Final = {
-    Kind.INT8: (-(2**7), 2**7), Kind.INT16: (-(2**15), 2**15), Kind.UINT16: (0, 2**16), Kind.INT32: (-(2**31), 2**31),
+    Kind.INT8: (-(2**7), 2**7),
+    Kind.INT16: (-(2**15), 2**15),
+    Kind.UINT16: (0, 2**16),
+    Kind.INT32: (-(2**31), 2**31),
     Kind.INT64: (-(2**63), 2**63),
-}  # fmt: skip
+}
 
 
 def to_json(record: records.MetadataRecord, version: int) -> dict[str, Any]:

@@ -50,9 +50,11 @@ def create_topics(run: KraftRun, argument: list[CreatedTopicEntry] | CreateTopic
 
 
 def _submit_topics(
-    run: KraftRun, decide: Callable[[KraftContext], ControllerResult[Any]], names: Sequence[str],
+    run: KraftRun,
+    decide: Callable[[KraftContext], ControllerResult[Any]],
+    names: Sequence[str],
     symbols: Mapping[UUID, str] | None = None,
-) -> dict[str, str]:  # fmt: skip
+) -> dict[str, str]:
     """The error of each topic; a refused request refuses all ``names``. ``symbols`` name the ids of the request."""
     error, results = run.submit("error", decide)
     if results is None:
@@ -153,13 +155,16 @@ def _submit_partitions(run: KraftRun, decide: Any) -> dict[str, str]:
 def list_reassignments(run: KraftRun, argument: Empty) -> dict[str, Any]:
     """ListPartitionReassignments of all partitions."""
     ongoing = reassignment.list_reassignments(run.quorum.context, None)
-    return by_partition({
-        f"{item.topic}-{item.partition}": {
-            "replicas": list(item.replicas), "adding_replicas": list(item.adding),
-            "removing_replicas": list(item.removing),
+    return by_partition(
+        {
+            f"{item.topic}-{item.partition}": {
+                "replicas": list(item.replicas),
+                "adding_replicas": list(item.adding),
+                "removing_replicas": list(item.removing),
+            }
+            for item in ongoing
         }
-        for item in ongoing
-    })  # fmt: skip
+    )
 
 
 # --- configurations and features
@@ -194,9 +199,11 @@ def _alter_configs(
 
 def _resource(run: KraftRun, item: ResourceConfigs) -> tuple[int, str]:
     named = {
-        ResourceType.TOPIC: item.topic, ResourceType.BROKER: item.broker, ResourceType.GROUP: item.group,
+        ResourceType.TOPIC: item.topic,
+        ResourceType.BROKER: item.broker,
+        ResourceType.GROUP: item.group,
         ResourceType.CLIENT_METRICS: item.client_metrics,
-    }  # fmt: skip
+    }
     selected = [(int(kind), str(name)) for kind, name in named.items() if name is not None]
     if len(selected) != 1:
         expected = "one of topic, broker, group, client-metrics"

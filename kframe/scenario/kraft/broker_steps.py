@@ -209,10 +209,12 @@ def assign(run: KraftRun, argument: DirectoryAssignments) -> dict[str, Any]:
     )
     if results is None:
         return {"error": error}
-    return by_partition({
-        f"{run.names.topic(result.assignment.topic_id)}-{result.assignment.partition}": result.error.name
-        for result in results
-    })  # fmt: skip
+    return by_partition(
+        {
+            f"{run.names.topic(result.assignment.topic_id)}-{result.assignment.partition}": result.error.name
+            for result in results
+        }
+    )
 
 
 def topic_id_of(run: KraftRun, name: str) -> UUID:

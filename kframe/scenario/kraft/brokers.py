@@ -113,9 +113,12 @@ class ScenarioBrokers:
         self._names.note_incarnation(broker.incarnation, f"{broker.broker_id}.{broker.incarnations}")
 
     def register(
-        self, broker: HeartbeatingBroker, cluster_id: str | None = None, previous_epoch: int | None = None,
+        self,
+        broker: HeartbeatingBroker,
+        cluster_id: str | None = None,
+        previous_epoch: int | None = None,
         directories: Sequence[UUID] | None = None,
-    ) -> str:  # fmt: skip
+    ) -> str:
         """Send one BrokerRegistration. Returns the name of the error."""
         online = [name for name in broker.directories if name not in broker.offline]
         assert broker.incarnation is not None

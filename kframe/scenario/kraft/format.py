@@ -19,12 +19,23 @@ from kframe.scenario.kraft.arguments import KraftBrokerEntry, KraftStepEntry, Kr
 
 PARTITION: Final = re.compile(r".+-[0-9]{1,10}", re.DOTALL)
 #: Settings of the controller that change what it decides or writes, or that recorded scenarios name.
-CONFIGS: Final = frozenset({
-    "authorizer.class.name", "auto.leader.rebalance.enable", "broker.heartbeat.interval.ms",
-    "broker.session.timeout.ms", "default.replication.factor", "leader.imbalance.check.interval.seconds",
-    "metadata.log.max.record.bytes.between.snapshots", "metadata.max.idle.interval.ms", "min.insync.replicas",
-    "num.partitions", "super.users", "unclean.leader.election.enable", "unclean.leader.election.interval.ms",
-})  # fmt: skip
+CONFIGS: Final = frozenset(
+    {
+        "authorizer.class.name",
+        "auto.leader.rebalance.enable",
+        "broker.heartbeat.interval.ms",
+        "broker.session.timeout.ms",
+        "default.replication.factor",
+        "leader.imbalance.check.interval.seconds",
+        "metadata.log.max.record.bytes.between.snapshots",
+        "metadata.max.idle.interval.ms",
+        "min.insync.replicas",
+        "num.partitions",
+        "super.users",
+        "unclean.leader.election.enable",
+        "unclean.leader.election.interval.ms",
+    }
+)
 
 
 class KraftScenarioDocument(Struct, forbid_unknown_fields=True, kw_only=True):

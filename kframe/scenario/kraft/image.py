@@ -11,9 +11,11 @@ from kframe.model.kraft.views import partition_record
 from kframe.scenario.kraft.names import SymbolicNames
 
 RESOURCES: Final = {
-    ResourceType.TOPIC: "topic", ResourceType.BROKER: "broker", ResourceType.CLIENT_METRICS: "client-metrics",
+    ResourceType.TOPIC: "topic",
+    ResourceType.BROKER: "broker",
+    ResourceType.CLIENT_METRICS: "client-metrics",
     ResourceType.GROUP: "group",
-}  # fmt: skip
+}
 
 
 def image_of(metadata: ClusterMetadata, names: SymbolicNames) -> dict[str, Any]:

@@ -178,8 +178,12 @@ def _in_order(run: list[dict[str, Any]]) -> list[dict[str, Any]]:
     keys = _RUN_KEYS.get(run[0]["type"]) if run else None
     if keys is None:
         return run
-    return sorted(run, key=lambda record: tuple(str(record["data"][key]) if isinstance(record["data"][key], list)
-                                                else record["data"][key] for key in keys))  # fmt: skip
+    return sorted(
+        run,
+        key=lambda record: tuple(
+            str(record["data"][key]) if isinstance(record["data"][key], list) else record["data"][key] for key in keys
+        ),
+    )
 
 
 #: The fields by which a run of each type of record is sorted.

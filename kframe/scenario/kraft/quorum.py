@@ -153,9 +153,10 @@ class Quorum:
         """Write the voters into the log (``kraft.version`` 1)."""
         self.kraft_version = 1
         voter = Voter(
-            voter_id=NODE_ID, voter_directory_id=ZERO_UUID,
+            voter_id=NODE_ID,
+            voter_directory_id=ZERO_UUID,
             k_raft_version_feature=KRaftVersionFeature(min_supported_version=0, max_supported_version=1),
-        )  # fmt: skip
+        )
         self._append_control(KRaftVersionRecord(k_raft_version=1), VotersRecord(voters=(voter,)))
 
     def run_periodic_tasks(self) -> None:
@@ -209,9 +210,12 @@ class Quorum:
             for name, (low, high) in sorted(SUPPORTED_FEATURES.items())
         )
         record = RegisterControllerRecord(
-            controller_id=NODE_ID, incarnation_id=controller_incarnation(self._registrations),
-            zk_migration_ready=False, end_points=(), features=features,
-        )  # fmt: skip
+            controller_id=NODE_ID,
+            incarnation_id=controller_incarnation(self._registrations),
+            zk_migration_ready=False,
+            end_points=(),
+            features=features,
+        )
         self._append([RecordAndVersion(record, 0)])
 
 

@@ -42,11 +42,16 @@ def sort_structs(value: Any) -> Any:
 def _create_acls(run: KraftRun, body: dict[str, Any]) -> dict[str, Any]:
     entries = [
         AclEntry(
-            item["resourceType"], item["resourceName"], item.get("resourcePatternType", PatternType.LITERAL),
-            item["principal"], item["host"], item["operation"], item["permissionType"],
+            item["resourceType"],
+            item["resourceName"],
+            item.get("resourcePatternType", PatternType.LITERAL),
+            item["principal"],
+            item["host"],
+            item["operation"],
+            item["permissionType"],
         )
         for item in body["creations"]
-    ]  # fmt: skip
+    ]
     if not run.has_authorizer:
         return {"results": [_error(ErrorCode.SECURITY_DISABLED, acls.NO_AUTHORIZER) for _ in entries]}
     results = run.quorum.submit(lambda context: acls.create_acls(context, entries, run.names.new_id))
@@ -56,11 +61,16 @@ def _create_acls(run: KraftRun, body: dict[str, Any]) -> dict[str, Any]:
 def _delete_acls(run: KraftRun, body: dict[str, Any]) -> dict[str, Any]:
     filters = [
         AclFilter(
-            item["resourceTypeFilter"], item["resourceNameFilter"], item.get("patternTypeFilter", PatternType.LITERAL),
-            item["principalFilter"], item["hostFilter"], item["operation"], item["permissionType"],
+            item["resourceTypeFilter"],
+            item["resourceNameFilter"],
+            item.get("patternTypeFilter", PatternType.LITERAL),
+            item["principalFilter"],
+            item["hostFilter"],
+            item["operation"],
+            item["permissionType"],
         )
         for item in body["filters"]
-    ]  # fmt: skip
+    ]
     if not run.has_authorizer:
         refused = _error(ErrorCode.SECURITY_DISABLED, acls.NO_AUTHORIZER)
         return {"filterResults": [{**refused, "matchingAcls": []} for _ in filters]}
@@ -115,11 +125,14 @@ def _alter_credentials(run: KraftRun, body: dict[str, Any]) -> dict[str, Any]:
     deletions = [scram.ScramDeletion(item["name"], item["mechanism"]) for item in body.get("deletions", [])]
     upsertions = [
         scram.ScramUpsertion(
-            item["name"], item["mechanism"], item["iterations"], base64.b64decode(item["salt"], validate=True),
+            item["name"],
+            item["mechanism"],
+            item["iterations"],
+            base64.b64decode(item["salt"], validate=True),
             base64.b64decode(item["saltedPassword"], validate=True),
         )
         for item in body.get("upsertions", [])
-    ]  # fmt: skip
+    ]
     results = run.quorum.submit(lambda context: scram.alter_credentials(context, deletions, upsertions))
     return {"results": [{"user": result.user, **_error(result.error, result.message)} for result in results]}
 

@@ -43,9 +43,12 @@ SCHEMA: Final = "kframe.trace-kraft/v1"
 #: Most topics of a request that creates the topics of the start.
 TOPICS_MAX: Final = 50
 _CONTROL_NAMES: Final = {
-    LeaderChangeMessage: "LeaderChange", KRaftVersionRecord: "KRaftVersion", VotersRecord: "KRaftVoters",
-    SnapshotHeaderRecord: "SnapshotHeader", SnapshotFooterRecord: "SnapshotFooter",
-}  # fmt: skip
+    LeaderChangeMessage: "LeaderChange",
+    KRaftVersionRecord: "KRaftVersion",
+    VotersRecord: "KRaftVoters",
+    SnapshotHeaderRecord: "SnapshotHeader",
+    SnapshotFooterRecord: "SnapshotFooter",
+}
 
 
 class KraftScenarioRunner:

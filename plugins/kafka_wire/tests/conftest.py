@@ -89,9 +89,11 @@ def kafka(zookeeper: ServerHandle, tmp_path_factory: pytest.TempPathFactory) -> 
     A frozen broker stays registered, even if commands start slowly on a busy machine.
     """
     settings = {
-        "zookeeper.session.timeout.ms": "110000", "auto.create.topics.enable": "true", "num.partitions": "6",
+        "zookeeper.session.timeout.ms": "110000",
+        "auto.create.topics.enable": "true",
+        "num.partitions": "6",
         "default.replication.factor": "2",
-    }  # fmt: skip
+    }
     with running_fixture(f"{zookeeper.address}/kafka", tmp_path_factory.mktemp("kafka"), settings) as fixture:
         yield fixture
 

@@ -52,10 +52,14 @@ def kframe_documents() -> list[DocumentSpec]:
         DocumentSpec("kframe.log-cluster/v1", f"{types}:LogClusterDocument", "The cluster: `kframe log at`."),
         DocumentSpec("kframe.log-diff/v1", f"{types}:DifferenceRow", "A difference: `kframe log diff`.", rows=True),
         *(
-            DocumentSpec(f"kframe.log-diff-{scope}/v1", f"{types}:{scope.capitalize()}Differences",
-                         by.format(scope, scope), rows=True)
+            DocumentSpec(
+                f"kframe.log-diff-{scope}/v1",
+                f"{types}:{scope.capitalize()}Differences",
+                by.format(scope, scope),
+                rows=True,
+            )
             for scope in ("topic", "broker", "rack")
         ),
         DocumentSpec("kframe.log-records/v1", f"{types}:LogRow", "A record: `kframe log show`.", rows=True),
         DocumentSpec("kframe.log-why/v1", f"{types}:LeaderCauseDocument", "Cause of a leader: `kframe log why`."),
-    ]  # fmt: skip
+    ]

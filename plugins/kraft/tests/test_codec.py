@@ -74,7 +74,7 @@ def test_control_round_trip(record: control.ControlRecord) -> None:
         (b"\x01\x17\x00\x01\x00\x03\x02a", "size|2 bytes left"),
         (b"\x01\x17\x00\x01\x00\x03\x02ab", "2 bytes of field name"),
     ],
-)  # fmt: skip
+)
 def test_malformed_record_is_refused(data: bytes, reason: str) -> None:
     with pytest.raises(RecordError, match=reason) as caught:
         decode_record(data, "record at offset 17")

@@ -157,9 +157,13 @@ class TestQuorumLog:
     @pytest.mark.parametrize("opened_inside", [False, True])
     @pytest.mark.parametrize("marker, offsets", [(END, [10, 11]), (ABORT, [])])
     def test_records_of_a_transaction_are_in_the_batch_that_ends_it(
-        self, log: QuorumLog, commit: Callable[..., None], marker: records.MetadataRecord, offsets: list[int],
+        self,
+        log: QuorumLog,
+        commit: Callable[..., None],
+        marker: records.MetadataRecord,
+        offsets: list[int],
         opened_inside: bool,
-    ) -> None:  # fmt: skip
+    ) -> None:
         first, second = (BEGIN, change(0, isr=(1, 2))), (change(1, isr=(2,)),)
         if opened_inside:
             commit(first)

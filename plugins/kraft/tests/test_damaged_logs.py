@@ -111,9 +111,12 @@ def test_damaged_log_is_read_up_to_the_damage(log: WrittenLog, damage: Callable[
     assert (selected.exit_code, rows(selected)[-1]["offset"], selected.stderr) == (1, 8, listing.stderr)
     at = run("log", "at", log.directory, "--offset", "9", "-o", "json")
     assert (at.exit_code, json.loads(at.stdout)["offset"], at.stderr) == (1, 9, listing.stderr)
-    for command in (("log", "why", log.directory, "orders-0"), ("log", "diff", log.directory, "8", "end"),
-                    ("log", "diff", log.directory, "8", "end", "--by", "topic"),
-                    ("log", "at", log.directory, "--list", "brokers")):  # fmt: skip
+    for command in (
+        ("log", "why", log.directory, "orders-0"),
+        ("log", "diff", log.directory, "8", "end"),
+        ("log", "diff", log.directory, "8", "end", "--by", "topic"),
+        ("log", "at", log.directory, "--list", "brokers"),
+    ):
         result = run(*command)
         assert (result.exit_code, result.stderr) == (1, listing.stderr)
     refused = run("log", "at", log.directory, "--offset", "10")
@@ -264,9 +267,11 @@ def frame(api_key: int, version: int) -> bytes:
 
 @pytest.mark.parametrize(
     "value, text",
-    [(frame(100, 0), "record type 100, expected a record type of Kafka 4.4 or earlier"),
-     (frame(2, 9), "TopicRecord (type 2) version 9, expected version 0 to 0")],
-)  # fmt: skip
+    [
+        (frame(100, 0), "record type 100, expected a record type of Kafka 4.4 or earlier"),
+        (frame(2, 9), "TopicRecord (type 2) version 9, expected version 0 to 0"),
+    ],
+)
 @pytest.mark.parametrize("command", ["show", "at", "show --type Partition"])
 def test_unknown_record_is_refused(log: WrittenLog, value: bytes, text: str, command: str) -> None:
     topic = RecordAndVersion(records.RemoveTopicRecord(topic_id=UUID(int=9)), 0)

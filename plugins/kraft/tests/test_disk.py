@@ -130,10 +130,15 @@ def test_meta_properties_of_kafka_are_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "version=0\nbroker.id=1\n", "version=1\nnode.id=1\n", "version=1\ncluster.id=a\nnode.id=x\n",
-     "version=1\ncluster.id=a\nnode.id=1\ndirectory.id=AAAAAAAAAAAAAAAAAAAAAQ\n",
-     "version=1\ncluster.id=a\nnode.id=1\ndirectory.id=short\n"],
-)  # fmt: skip
+    [
+        "",
+        "version=0\nbroker.id=1\n",
+        "version=1\nnode.id=1\n",
+        "version=1\ncluster.id=a\nnode.id=x\n",
+        "version=1\ncluster.id=a\nnode.id=1\ndirectory.id=AAAAAAAAAAAAAAAAAAAAAQ\n",
+        "version=1\ncluster.id=a\nnode.id=1\ndirectory.id=short\n",
+    ],
+)
 def test_malformed_meta_properties_are_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "meta.properties").write_text(text)
     with pytest.raises(LogError):
@@ -157,9 +162,16 @@ def test_quorum_state_has_kafkas_text(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "[]", "{}", '{"data_version":2}', '{"data_version":1,"leaderEpoch":1,"leaderId":1,"votedId":1}',
-     '{"data_version":0,"leaderEpoch":true,"leaderId":1,"votedId":1,"currentVoters":[]}', "[" * 100_000],
-)  # fmt: skip
+    [
+        "",
+        "[]",
+        "{}",
+        '{"data_version":2}',
+        '{"data_version":1,"leaderEpoch":1,"leaderId":1,"votedId":1}',
+        '{"data_version":0,"leaderEpoch":true,"leaderId":1,"votedId":1,"currentVoters":[]}',
+        "[" * 100_000,
+    ],
+)
 def test_malformed_quorum_state_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "quorum-state").write_text(text)
     with pytest.raises(LogError):

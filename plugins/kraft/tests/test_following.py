@@ -80,9 +80,11 @@ def live(tmp_path: Path) -> LiveSegments:
 
 def test_appended_records_are_listed(live: LiveSegments) -> None:
     listed, reports = follow(
-        live.written, lambda: live.append(batch(9, "a")), lambda: live.append(batch(10, "b") + batch(11, "c")),
+        live.written,
+        lambda: live.append(batch(9, "a")),
+        lambda: live.append(batch(10, "b") + batch(11, "c")),
         first=8,
-    )  # fmt: skip
+    )
     assert listed[1:] == [
         (7, "orders-0"),
         (8, "orders-1"),
@@ -102,10 +104,16 @@ def test_batch_is_listed_when_complete(live: LiveSegments) -> None:
 
 def test_log_roll_is_followed(live: LiveSegments) -> None:
     listed, reports = follow(
-        live.written, lambda: live.append(batch(9, "a")), lambda: live.roll(10), lambda: live.append(batch(10, "b")),
-        lambda: live.append(batch(11, "c")), lambda: live.roll(12), lambda: live.append(batch(12, "d")),
-        (live.log / f"{0:020}.log").unlink, lambda: live.append(batch(13, "e")),
-    )  # fmt: skip
+        live.written,
+        lambda: live.append(batch(9, "a")),
+        lambda: live.roll(10),
+        lambda: live.append(batch(10, "b")),
+        lambda: live.append(batch(11, "c")),
+        lambda: live.roll(12),
+        lambda: live.append(batch(12, "d")),
+        (live.log / f"{0:020}.log").unlink,
+        lambda: live.append(batch(13, "e")),
+    )
     assert [offset for offset, _ in listed] == [9, 10, 11, 12, 13]
     assert reports == []
 
@@ -153,9 +161,11 @@ def test_truncated_records_are_reported_and_their_replacements_listed(live: Live
 def test_truncated_log_is_reported(live: LiveSegments) -> None:
     complete = live.segment.read_bytes()
     listed, reports = follow(
-        live.written, lambda: live.append(batch(9, "a")), lambda: live.segment.write_bytes(complete),
+        live.written,
+        lambda: live.append(batch(9, "a")),
+        lambda: live.segment.write_bytes(complete),
         lambda: live.append(batch(9, "b", epoch=2)),
-    )  # fmt: skip
+    )
     assert [offset for offset, _ in listed] == [9, 9]
     assert reports == ["offsets 9 to 9 were truncated: they were not committed"]
 

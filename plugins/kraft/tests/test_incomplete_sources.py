@@ -77,16 +77,21 @@ def in_a_directory_below(path: Path) -> None:
         (formatted, "found no record, expected the log of a node"),
         (in_a_directory_below, "node/d0 has one"),
     ],
-)  # fmt: skip
+)
 def test_directory_without_metadata_is_no_empty_cluster(
     tmp_path: Path, fill: Callable[[Path], None], text: str
-) -> None:  # fmt: skip
+) -> None:
     node = tmp_path / "node"
     node.mkdir()
     fill(node)
     out = tmp_path / "out"
-    for command in (("snapshot", "show", node), ("snapshot", "convert", node, out), ("log", "show", node),
-                    ("log", "at", node), ("kraft", "recover", node)):  # fmt: skip
+    for command in (
+        ("snapshot", "show", node),
+        ("snapshot", "convert", node, out),
+        ("log", "show", node),
+        ("log", "at", node),
+        ("kraft", "recover", node),
+    ):
         result = run(*command)
         assert (result.exit_code, result.stdout) == (2, ""), result.output
         assert text in result.stderr
@@ -157,11 +162,11 @@ def line(offset: int, payload: str) -> str:
         HEAD + CONTROL + BATCH + line(1, f"payload: {FEATURE}") + line(2, f"payload: {TOPIC}"),
         HEAD + CONTROL + BATCH + f"| payload: {FEATURE}\n| payload: {TOPIC}\n",
         HEAD + CONTROL + BATCH + f" payload: {FEATURE}\n payload: {TOPIC}\n",
-        "Defaulted container \"kafka\" out of: kafka\n" + HEAD + CONTROL + BATCH + f"{FEATURE}\n{TOPIC}\n",
+        'Defaulted container "kafka" out of: kafka\n' + HEAD + CONTROL + BATCH + f"{FEATURE}\n{TOPIC}\n",
         f"{FEATURE}\n{TOPIC}\n",
     ],
     ids=["all", "--skip-record-metadata", "--skip-record-metadata without bars", "noise before", "records only"],
-)  # fmt: skip
+)
 def test_dumps_of_all_options_are_read(tmp_path: Path, text: str) -> None:
     path = tmp_path / "dump.txt"
     path.write_text(text)
@@ -220,28 +225,41 @@ def test_dump_has_kraft_version(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text, where, message",
     [
-        (line(1, f"payload: {FEATURE}") + line(2, "payload: Error at 2, skipping. Unknown metadata id 28"), 7,
-         "the dump lacks, because kafka-dump-log did not decode it (Error at 2, skipping. Unknown metadata id 28)"),
-        (f"| payload: {FEATURE}\n| payload: Error at 2, skipping. Can't read version 3 of TopicRecord\n", 7,
-         "expected every record: use kafka-dump-log of the node's release"),
-        (line(1, "") + line(2, ""), 5,
-         "0 of 2 records of the batch, expected all, in output of kafka-dump-log with --cluster-metadata-decoder"),
+        (
+            line(1, f"payload: {FEATURE}") + line(2, "payload: Error at 2, skipping. Unknown metadata id 28"),
+            7,
+            "the dump lacks, because kafka-dump-log did not decode it (Error at 2, skipping. Unknown metadata id 28)",
+        ),
+        (
+            f"| payload: {FEATURE}\n| payload: Error at 2, skipping. Can't read version 3 of TopicRecord\n",
+            7,
+            "expected every record: use kafka-dump-log of the node's release",
+        ),
+        (
+            line(1, "") + line(2, ""),
+            5,
+            "0 of 2 records of the batch, expected all, in output of kafka-dump-log with --cluster-metadata-decoder",
+        ),
         (line(1, "payload: \x01\x02\x03") + line(2, "key: 7 payload: x"), 5, "with --cluster-metadata-decoder"),
         ("", 5, "with --cluster-metadata-decoder"),
         (line(1, f"payload: {FEATURE}"), 5, "1 of 2 records of the batch, expected all, in a complete dump"),
         (line(1, f"payload: {FEATURE}") + line(2, f"payload: {TOPIC[:-4]}"), 5, "1 of 2 records"),
         ("".join(line(offset, f"payload: {FEATURE}") for offset in (1, 2, 3)), 5, "3 of 2 records"),
         (line(1, f"payload: {FEATURE}") * 2, 7, "found offset 1, expected 2, the next offset of the batch"),
-        (line(1, f"payload: {FEATURE}") + line(2, f"payload: {TOPIC}")
-         + BATCH.replace("baseOffset: 1 lastOffset: 2", "baseOffset: 3 lastOffset: 4"), 8,
-         "0 of 2 records of the batch"),
+        (
+            line(1, f"payload: {FEATURE}")
+            + line(2, f"payload: {TOPIC}")
+            + BATCH.replace("baseOffset: 1 lastOffset: 2", "baseOffset: 3 lastOffset: 4"),
+            8,
+            "0 of 2 records of the batch",
+        ),
         (line(1, f"payload: {FEATURE}") + line(2, f"payload: {TOPIC}") + BATCH[:60], 8, "expected the line of a batch"),
     ],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("command", [("snapshot", "show"), ("log", "show")])
 def test_dump_without_some_records_is_refused(
     tmp_path: Path, command: tuple[str, str], text: str, where: int, message: str
-) -> None:  # fmt: skip
+) -> None:
     path = tmp_path / "dump.txt"
     path.write_text(HEAD + CONTROL + BATCH + text)
     result = run(*command, path)
@@ -255,10 +273,16 @@ def test_dump_without_some_records_is_refused(
     [
         (HEAD + CONTROL, "found no record"),
         ("Dumping /d/bootstrap.checkpoint\nKRaft bootstrap snapshot\n" + FEATURE, "a node is formatted with"),
-        ("Dumping /d/00000000000000000003-0000000001.checkpoint\nSnapshot end offset: 3, epoch: 1\n" + CONTROL + BATCH
-         + line(1, f"payload: {FEATURE}") + line(2, f"payload: {TOPIC}"), "no footer: the dump is cut off"),
+        (
+            "Dumping /d/00000000000000000003-0000000001.checkpoint\nSnapshot end offset: 3, epoch: 1\n"
+            + CONTROL
+            + BATCH
+            + line(1, f"payload: {FEATURE}")
+            + line(2, f"payload: {TOPIC}"),
+            "no footer: the dump is cut off",
+        ),
     ],
-)  # fmt: skip
+)
 def test_dump_that_proves_no_empty_cluster_is_refused(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "dump.txt"
     path.write_text(text)

@@ -159,9 +159,13 @@ class TestSnapshots:
         "part", [{"position": 7}, {"size": -1}, {"size": 2**40}, {"unaligned_records": b""}, {"size": 10}]
     )
     def test_snapshot_part_at_other_position_is_refused(
-        self, start: Start, follow: Callable[..., QuorumObserver], part: dict[str, object], content: bytes,
+        self,
+        start: Start,
+        follow: Callable[..., QuorumObserver],
+        part: dict[str, object],
+        content: bytes,
         monkeypatch: pytest.MonkeyPatch,
-    ) -> None:  # fmt: skip
+    ) -> None:
         right = ScriptedController._snapshot_part
         monkeypatch.setattr(ScriptedController, "_snapshot_part", lambda *call: right(*call) | part)
         with pytest.raises(StoreError, match=r"FetchSnapshot: found"):
@@ -221,11 +225,17 @@ class TestFollowedLog:
     @pytest.mark.parametrize(
         "content",
         [
-            batch(1), batch(0, epoch=2), batch(0)[:-1], batch(0)[:20], b"\x00" * 200, b"\xff" * 200,
-            batch(0) + batch(2), batch(0, epoch=1) + batch(1, epoch=0),
+            batch(1),
+            batch(0, epoch=2),
+            batch(0)[:-1],
+            batch(0)[:20],
+            b"\x00" * 200,
+            b"\xff" * 200,
+            batch(0) + batch(2),
+            batch(0, epoch=1) + batch(1, epoch=0),
         ],
         ids=["gap", "later-epoch", "truncated", "short", "zeros", "ones", "gap-after", "epoch-falls"],
-    )  # fmt: skip
+    )
     def test_damaged_records_change_nothing(self, content: bytes) -> None:
         log = FollowedLog()
         with pytest.raises(BatchError):

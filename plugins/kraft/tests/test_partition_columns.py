@@ -123,8 +123,12 @@ def test_writers_equal_their_reference(kind: int, version: int, capacity: int, d
         list_count[4:6] = -1
     if version < 1:
         list_count[6] = -1
-    fixed = [generator.integers(-3, 9, count, np.int32), generator.integers(0, 9, (count, 16), np.uint8),
-             generator.integers(-2, 3, count, np.int32), generator.integers(-1, 2, count, np.int8)]  # fmt: skip
+    fixed = [
+        generator.integers(-3, 9, count, np.int32),
+        generator.integers(0, 9, (count, 16), np.uint8),
+        generator.integers(-2, 3, count, np.int32),
+        generator.integers(-1, 2, count, np.int8),
+    ]
     if kind == PARTITION:
         fixed += [generator.integers(-1, 9, count, np.int32), generator.integers(-1, 9, count, np.int32)]
     results = []
@@ -148,15 +152,32 @@ def test_malformed_row_is_refused_with_its_offset() -> None:
 
 def test_lists_that_a_version_lacks_are_refused() -> None:
     partition = records.PartitionRecord(
-        topic_id=UUID(int=200), replicas=(1,), isr=(1,), removing_replicas=(), adding_replicas=(),
-        directories=(UUID(int=300),), eligible_leader_replicas=(2,),
-    )  # fmt: skip
+        topic_id=UUID(int=200),
+        replicas=(1,),
+        isr=(1,),
+        removing_replicas=(),
+        adding_replicas=(),
+        directories=(UUID(int=300),),
+        eligible_leader_replicas=(2,),
+    )
     columns = rows_of([RecordAndVersion(partition, 2)])
     with pytest.raises(RecordError, match="ELR in version 1"):
         encode_rows(columns, 1)
-    without_elr = rows_of([RecordAndVersion(records.PartitionRecord(
-        topic_id=UUID(int=200), replicas=(1,), isr=(1,), removing_replicas=(), adding_replicas=(),
-        directories=(UUID(int=300),)), 1)])  # fmt: skip
+    without_elr = rows_of(
+        [
+            RecordAndVersion(
+                records.PartitionRecord(
+                    topic_id=UUID(int=200),
+                    replicas=(1,),
+                    isr=(1,),
+                    removing_replicas=(),
+                    adding_replicas=(),
+                    directories=(UUID(int=300),),
+                ),
+                1,
+            )
+        ]
+    )
     with pytest.raises(RecordError, match="directories in version 0"):
         encode_rows(without_elr, 0)
     with pytest.raises(RecordError, match="version 3"):

@@ -109,9 +109,14 @@ def test_written_checkpoint_is_read_by_the_shell(rich: RichCluster, tmp_path: Pa
     image = read_image(snapshot)
     path = tmp_path / SnapshotId(image.offset, image.epoch).file_name
     write_checkpoint(
-        image.metadata, path, SnapshotId(image.offset, image.epoch), timestamp=1, now=2,
-        kraft_version=image.kraft_version, voters=image.voters_record,
-    )  # fmt: skip
+        image.metadata,
+        path,
+        SnapshotId(image.offset, image.epoch),
+        timestamp=1,
+        now=2,
+        kraft_version=image.kraft_version,
+        voters=image.voters_record,
+    )
     assert printed_leaves(print_snapshot(path)) == printed_leaves(print_snapshot(snapshot))
     assert metadata_facts(read_image(rich.dump(path)).metadata, offsets=False) == metadata_facts(
         image.metadata, offsets=False
@@ -125,15 +130,22 @@ def test_controller_boots_from_a_written_checkpoint_and_brokers_rejoin(rich: Ric
     controller.metadata_log.mkdir()
     snapshot_id = SnapshotId(image.offset, image.epoch)
     write_checkpoint(
-        image.metadata, controller.metadata_log / snapshot_id.file_name, snapshot_id, timestamp=1, now=2,
-        kraft_version=image.kraft_version, voters=image.voters_record,
-    )  # fmt: skip
+        image.metadata,
+        controller.metadata_log / snapshot_id.file_name,
+        snapshot_id,
+        timestamp=1,
+        now=2,
+        kraft_version=image.kraft_version,
+        voters=image.voters_record,
+    )
     rich.cluster.start()
     described = rich.cluster.admin(rich.tools, "kafka-topics", "--describe", "--topic", "orders")
     assert "PartitionCount: 6" in described
     after = read_image(controller.log_dirs[0])
     assert after.offset > image.offset
     assert {broker_id for broker_id, broker in after.metadata.brokers.registrations.items() if not broker.fenced} == {
-        1, 2, 3
-    }  # fmt: skip
+        1,
+        2,
+        3,
+    }
     rich.cluster.kill()

@@ -87,9 +87,11 @@ def await_key(command: RunningCommand, key: str) -> None:
 
 def test_records_are_listed_while_the_log_rolls(live: FollowedCluster) -> None:
     sources = {
-        "controller-directory": live.controller.log_dirs[0], "broker-directory": live.cluster.nodes[1].log_dirs[0],
-        "controller": f"kraft://{live.controller.controller_address}", "broker": f"kraft://{live.cluster.address}",
-    }  # fmt: skip
+        "controller-directory": live.controller.log_dirs[0],
+        "broker-directory": live.cluster.nodes[1].log_dirs[0],
+        "controller": f"kraft://{live.controller.controller_address}",
+        "broker": f"kraft://{live.cluster.address}",
+    }
     commands = {name: live.follow(name, source) for name, source in sources.items()}
     try:
         live.create("first")
@@ -119,9 +121,10 @@ def test_follower_before_log_start_fetches_snapshot(live: FollowedCluster) -> No
     commands = {
         name: live.follow(f"frozen-{name}", source)
         for name, source in (
-            ("quorum", f"kraft://{live.controller.controller_address}"), ("directory", live.controller.log_dirs[0]),
+            ("quorum", f"kraft://{live.controller.controller_address}"),
+            ("directory", live.controller.log_dirs[0]),
         )
-    }  # fmt: skip
+    }
     new_observer = open_observer(f"kraft://{live.controller.controller_address}", {})
     try:
         slow_observer.catch_up()

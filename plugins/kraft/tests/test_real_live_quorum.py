@@ -67,11 +67,13 @@ def test_capture_by_controller_listener_with_tls_and_sasl(tmp_path: Path) -> Non
         "listener.security.protocol.map": "CONTROLLER:SASL_SSL,PLAINTEXT:PLAINTEXT",
         "sasl.mechanism.controller.protocol": "PLAIN",
         "listener.name.controller.sasl.enabled.mechanisms": "PLAIN",
-        "listener.name.controller.plain.sasl.jaas.config":
-            f'{_PLAIN} username="alice" password="secret" user_alice="secret" user_eve="x";',
+        "listener.name.controller.plain.sasl.jaas.config": f'{_PLAIN} username="alice" password="secret" '
+        'user_alice="secret" user_eve="x";',
         "super.users": "User:ANONYMOUS;User:alice",
-        "ssl.keystore.type": "PEM", "ssl.keystore.location": str(tmp_path / "server.pem"), **trust,
-    }  # fmt: skip
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(tmp_path / "server.pem"),
+        **trust,
+    }
     with KraftCluster(tmp_path / "nodes", KraftOptions("3.9.1", combined=False, settings=settings)) as cluster:
         (controller,) = cluster.controllers.values()
         properties = tmp_path / "client.properties"
@@ -83,12 +85,14 @@ def test_capture_by_controller_listener_with_tls_and_sasl(tmp_path: Path) -> Non
 
         log_in("alice", "secret")
         out = tmp_path / "captured"
-        captured = kframe_json("snapshot", "capture", f"kraft://{controller.controller_address}", out,
-                               "--command-config", properties)  # fmt: skip
+        captured = kframe_json(
+            "snapshot", "capture", f"kraft://{controller.controller_address}", out, "--command-config", properties
+        )
         assert (captured["cluster_id"], captured["brokers"]) == (CLUSTER_ID, 1)
         for user, password, reason in (
-            ("alice", "wrong", "refuses the login by PLAIN"), ("eve", "x", "CLUSTER_AUTHORIZATION_FAILED"),
-        ):  # fmt: skip
+            ("alice", "wrong", "refuses the login by PLAIN"),
+            ("eve", "x", "CLUSTER_AUTHORIZATION_FAILED"),
+        ):
             log_in(user, password)
             refused = invoke("log", "show", f"kraft://{controller.controller_address}", "--command-config", properties)
             assert refused.returncode != 0
@@ -104,9 +108,10 @@ def test_capture_by_controller_listener_with_mutual_tls(tmp_path: Path) -> None:
         "super.users": "User:ANONYMOUS;User:CN=server;User:CN=client",
         **tls(folder, "server"),
     }
-    with KafkaTools(tmp_path / "tools") as tools, KraftCluster(
-        tmp_path / "nodes", KraftOptions(combined=False, settings=settings)
-    ) as cluster:  # fmt: skip
+    with (
+        KafkaTools(tmp_path / "tools") as tools,
+        KraftCluster(tmp_path / "nodes", KraftOptions(combined=False, settings=settings)) as cluster,
+    ):
         (controller,) = cluster.controllers.values()
         url = f"kraft://{controller.controller_address}"
         cluster.admin(tools, "kafka-topics", "--create", "--topic", "secured")

@@ -35,16 +35,30 @@ SETTINGS: Final = {
 }
 #: Topics and the replicas of their partitions.
 TOPICS: Final = {
-    "orders": "1:2:3,2:3:4,3:4:1,4:1:2,2:1:4,3:1:2,4:3:2", "moved": "1:2", "pending": "1:2", "offline": "2:3",
+    "orders": "1:2:3,2:3:4,3:4:1,4:1:2,2:1:4,3:1:2,4:3:2",
+    "moved": "1:2",
+    "pending": "1:2",
+    "offline": "2:3",
     "clicks": "2:3",
-}  # fmt: skip
+}
 CONFIGS: Final = {"orders": "min.insync.replicas=2", "clicks": "unclean.leader.election.enable=true"}
 #: Events of each run, and those with ELR only.
 EVENTS: Final = {
-    "AlterPartition of the leader", "broker fenced", "broker unfenced", "configurations changed",
-    "controlled shutdown", "directories assigned", "directory failed", "partitions created", "preferred election",
-    "reassignment cancelled", "reassignment started", "topic created", "topic deleted", "unclean election",
-}  # fmt: skip
+    "AlterPartition of the leader",
+    "broker fenced",
+    "broker unfenced",
+    "configurations changed",
+    "controlled shutdown",
+    "directories assigned",
+    "directory failed",
+    "partitions created",
+    "preferred election",
+    "reassignment cancelled",
+    "reassignment started",
+    "topic created",
+    "topic deleted",
+    "unclean election",
+}
 ELR_EVENTS: Final = {"broker restarted after a clean stop", "broker restarted after an unclean stop"}
 
 
@@ -207,9 +221,13 @@ def test_shadow_reports_altered_rule(shadowed: ShadowedCluster, monkeypatch: pyt
     altered = invoke(*command)
     assert altered.returncode == 3
     expected = {
-        "event": "controlled shutdown: broker 2", "type": "PartitionChange", "key": "altered-0", "field": "leader",
-        "predicted": NO_LEADER, "committed": 3,
-    }  # fmt: skip
+        "event": "controlled shutdown: broker 2",
+        "type": "PartitionChange",
+        "key": "altered-0",
+        "field": "leader",
+        "predicted": NO_LEADER,
+        "committed": 3,
+    }
     (difference,) = (
         difference
         for line in map(json.loads, altered.stdout.splitlines())

@@ -53,9 +53,20 @@ class LiveCluster(NamedTuple):
 
     def consumed(self, topic: str) -> list[str]:
         output = self.tools.run(
-            "kafka-console-consumer", "--bootstrap-server", self.cluster.address, "--topic", topic, "--partition", 0,
-            "--offset", "earliest", "--max-messages", len(RECORDS), "--timeout-ms", 60_000,
-        )  # fmt: skip
+            "kafka-console-consumer",
+            "--bootstrap-server",
+            self.cluster.address,
+            "--topic",
+            topic,
+            "--partition",
+            0,
+            "--offset",
+            "earliest",
+            "--max-messages",
+            len(RECORDS),
+            "--timeout-ms",
+            60_000,
+        )
         return [line for line in output.splitlines() if line.startswith("record-")]
 
 
@@ -73,9 +84,19 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveCluster]:
         payload = folder / "payload.txt"
         payload.write_text("\n".join(RECORDS))
         tools.run(
-            "kafka-producer-perf-test", "--topic", "data", "--num-records", len(RECORDS), "--throughput", -1,
-            "--payload-file", payload, "--producer-props", f"bootstrap.servers={cluster.address}", "acks=all",
-        )  # fmt: skip
+            "kafka-producer-perf-test",
+            "--topic",
+            "data",
+            "--num-records",
+            len(RECORDS),
+            "--throughput",
+            -1,
+            "--payload-file",
+            payload,
+            "--producer-props",
+            f"bootstrap.servers={cluster.address}",
+            "acks=all",
+        )
         yield live
 
 

@@ -85,9 +85,14 @@ def other_record(root: Path) -> None:
     ],
 )
 def test_compare(
-    tmp_path: Path, fill: Callable[[Path], None], states: list[str], differences: list[int | None],
-    can_lead: list[bool], committed: int, exit_code: int,
-) -> None:  # fmt: skip
+    tmp_path: Path,
+    fill: Callable[[Path], None],
+    states: list[str],
+    differences: list[int | None],
+    can_lead: list[bool],
+    committed: int,
+    exit_code: int,
+) -> None:
     fill(tmp_path)
     rows = document("compare", *(tmp_path / str(node_id) for node_id in (1, 2, 3)), exit_code=exit_code)["rows"]
     assert [row["state"] for row in rows] == states

@@ -82,8 +82,13 @@ class RandomLog:
         size = len(fields["replicas"]) if replaces_replicas else self.sizes[topic_id, number]
         if replaces_replicas or self.random.random() < 0.3:
             fields["directories"] = tuple(UUID(int=self.random.randint(300, 305)) for _ in range(size))
-        for name, count_max in (("isr", 4), ("eligible_leader_replicas", 3), ("last_known_elr", 2),
-                           ("removing_replicas", 2), ("adding_replicas", 2)):  # fmt: skip
+        for name, count_max in (
+            ("isr", 4),
+            ("eligible_leader_replicas", 3),
+            ("last_known_elr", 2),
+            ("removing_replicas", 2),
+            ("adding_replicas", 2),
+        ):
             if self.random.random() < 0.3:
                 fields[name] = self.brokers(count_max)
         if self.random.random() < 0.5:
@@ -152,8 +157,12 @@ TOPIC = RecordAndVersion(records.TopicRecord(name="orders", topic_id=TOPIC_ID), 
 
 def partition(number: int, **fields: Any) -> RecordAndVersion:
     values: dict[str, Any] = {
-        "replicas": (1,), "isr": (1,), "removing_replicas": (), "adding_replicas": (), "directories": (UUID(int=200),)
-    }  # fmt: skip
+        "replicas": (1,),
+        "isr": (1,),
+        "removing_replicas": (),
+        "adding_replicas": (),
+        "directories": (UUID(int=200),),
+    }
     return RecordAndVersion(
         records.PartitionRecord(partition_id=number, topic_id=TOPIC_ID, **values | fields), fields.pop("version", 2)
     )

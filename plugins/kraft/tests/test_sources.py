@@ -27,12 +27,20 @@ CREATION = [
     RecordAndVersion(records.TopicRecord(name="orders", topic_id=TOPIC_ID), 0),
     RecordAndVersion(
         records.PartitionRecord(
-            partition_id=0, topic_id=TOPIC_ID, replicas=(1, 2), isr=(1, 2), removing_replicas=(), adding_replicas=(),
-            leader=1, leader_epoch=0, partition_epoch=0, directories=(UUID(int=200), UUID(int=201)),
+            partition_id=0,
+            topic_id=TOPIC_ID,
+            replicas=(1, 2),
+            isr=(1, 2),
+            removing_replicas=(),
+            adding_replicas=(),
+            leader=1,
+            leader_epoch=0,
+            partition_epoch=0,
+            directories=(UUID(int=200), UUID(int=201)),
         ),
         2,
     ),
-]  # fmt: skip
+]
 CHANGE = RecordAndVersion(records.PartitionChangeRecord(partition_id=0, topic_id=TOPIC_ID, isr=(2,), leader=2), 2)
 
 
@@ -71,8 +79,9 @@ def test_log_is_read_to_its_end_or_to_an_offset(directory: Path) -> None:
         (before,) = metadata_facts(read_image(path, 4).metadata)["partitions"].values()
         (after,) = metadata_facts(image.metadata)["partitions"].values()
         assert [(state.leader, state.isr, state.partition_epoch) for state in (before, after)] == [
-            (1, (1, 2), 0), (2, (2,), 1)
-        ]  # fmt: skip
+            (1, (1, 2), 0),
+            (2, (2,), 1),
+        ]
 
 
 def test_log_ends_before_an_incomplete_batch(directory: Path) -> None:

@@ -126,8 +126,9 @@ def test_at_summarizes_and_writes_cluster(tmp_path: Path) -> None:
     assert [(row["broker_id"], row["fenced"]) for row in brokers] == [(1, True), (2, False), (3, False)]
 
 
-@pytest.mark.parametrize("options", [(), ("--offset", "end"), ("--time", "end"), ("--offset", "9"),
-                                     ("--time", "2023-11-14T22:13:24Z")])  # fmt: skip
+@pytest.mark.parametrize(
+    "options", [(), ("--offset", "end"), ("--time", "end"), ("--offset", "9"), ("--time", "2023-11-14T22:13:24Z")]
+)
 def test_at_and_why_take_every_position(tmp_path: Path, options: tuple[str, ...]) -> None:
     log = small_cluster(tmp_path)
     log.append(change(0, leader=2, isr=(2, 3)), registration(1, fenced=FENCE))
@@ -286,8 +287,11 @@ def prefer(log: WrittenLog) -> None:
 
 def reassign(log: WrittenLog) -> None:
     log.append(change(0, removing_replicas=(1,)))
-    log.append(change(0, leader=2, isr=(2, 3), replicas=(2, 3), removing_replicas=(),
-                      directories=partition(0, 2, 3).directories))  # fmt: skip
+    log.append(
+        change(
+            0, leader=2, isr=(2, 3), replicas=(2, 3), removing_replicas=(), directories=partition(0, 2, 3).directories
+        )
+    )
 
 
 @pytest.mark.parametrize(
@@ -301,11 +305,15 @@ def reassign(log: WrittenLog) -> None:
         (prefer, "preferred election", None, "preferred election", {2: LATER, 3: LATER}),
         (reassign, "AlterPartition of the leader", None, "in-sync", {3: LATER}),
     ],
-)  # fmt: skip
+)
 def test_why_names_the_event(
-    tmp_path: Path, events: Callable[[WrittenLog], None], event: str, event_offset: int | None, rule: str,
+    tmp_path: Path,
+    events: Callable[[WrittenLog], None],
+    event: str,
+    event_offset: int | None,
+    rule: str,
     not_elected: dict[int, str],
-) -> None:  # fmt: skip
+) -> None:
     log = small_cluster(tmp_path)
     events(log)
     cause = cause_of(log)
@@ -318,10 +326,17 @@ def test_why_names_the_event(
 BEGIN, END = records.BeginTransactionRecord(name="work"), records.EndTransactionRecord()
 #: A request that cancels two reassignments. Before it min.insync.replicas is 2, after the first change at most 1.
 CANCELLED = tuple(
-    change(number, leader=leader, isr=(leader,), replicas=(leader,), adding_replicas=(), eligible_leader_replicas=elr,
-           directories=partition(number, leader).directories)
+    change(
+        number,
+        leader=leader,
+        isr=(leader,),
+        replicas=(leader,),
+        adding_replicas=(),
+        eligible_leader_replicas=elr,
+        directories=partition(number, leader).directories,
+    )
     for number, leader, elr in ((0, 1, (2, 3)), (1, 2, (3,)))
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize(

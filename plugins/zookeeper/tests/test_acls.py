@@ -119,10 +119,17 @@ def test_controller_creates_znodes_with_kafkas_acls(whole: ConnectSettings) -> N
     assert {path: acl for path, acl in acls_by_path.items() if path in secret and acl != SECRET} == {}
     assert acls_by_path["/consumers"] == OPEN_ACL_UNSAFE
     assert {
-        "/", "/controller_epoch", "/feature", "/latest_producer_id_block", "/brokers/topics/kept/partitions/1/state",
-        "/config/topics/kept", "/config/brokers/<default>", "/config/changes/config_change_0000000000",
-        "/admin/delete_topics/marked", "/kframe/instances",
-    } <= acls_by_path.keys()  # fmt: skip
+        "/",
+        "/controller_epoch",
+        "/feature",
+        "/latest_producer_id_block",
+        "/brokers/topics/kept/partitions/1/state",
+        "/config/topics/kept",
+        "/config/brokers/<default>",
+        "/config/changes/config_change_0000000000",
+        "/admin/delete_topics/marked",
+        "/kframe/instances",
+    } <= acls_by_path.keys()
 
 
 class TestAudit:
@@ -149,10 +156,21 @@ class TestAudit:
 
     @pytest.mark.parametrize(
         "path",
-        ["/", "/controller_epoch", "/brokers/topics/kept", "/brokers/topics/kept/partitions/0/state", "/admin",
-         "/config/topics/kept", "/admin/reassign_partitions", "/feature", "/latest_producer_id_block",
-         "/kframe", "/kframe/instances", "/kframe/instances/1000"],
-    )  # fmt: skip
+        [
+            "/",
+            "/controller_epoch",
+            "/brokers/topics/kept",
+            "/brokers/topics/kept/partitions/0/state",
+            "/admin",
+            "/config/topics/kept",
+            "/admin/reassign_partitions",
+            "/feature",
+            "/latest_producer_id_block",
+            "/kframe",
+            "/kframe/instances",
+            "/kframe/instances/1000",
+        ],
+    )
     def test_audit_reports_an_open_znode(self, whole: ConnectSettings, path: str) -> None:
         with started(whole) as client:
             if not client.exists(path):

@@ -44,8 +44,11 @@ def holds(client: KazooClient, number: int, controller_epoch: int) -> bool:
 def test_capture_equals_the_dump(address: str, tmp_path: Path) -> None:
     report = kframe_json("snapshot", "capture", f"zookeeper://{address}", tmp_path / "out")
     assert (report["schema"], report["consistent"], report["moved"], report["quarantined"]) == (
-        "kframe.snapshot-capture/v1", True, 0, [],
-    )  # fmt: skip
+        "kframe.snapshot-capture/v1",
+        True,
+        0,
+        [],
+    )
     captured, dumped = read_snapshot(tmp_path / "out"), read_snapshot(EXAMPLE_DUMP)
     assert captured.topics.names == dumped.topics.names
     assert captured.topics.configs == dumped.topics.configs
@@ -75,7 +78,7 @@ def test_capture_quarantines_malformed_znodes(address: str, client: KazooClient,
         "/brokers/topics/odd/partitions/0/state": b'{"controller_epoch":1,"leader":1,"leader_epoch":0,"isr":[1,5]}',
         "/brokers/topics/odd/partitions/1/state": b"[]",
         "/config/topics/odd": b'{"version":1,"config":{"min.insync.replicas":"many"}}',
-    }  # fmt: skip
+    }
     client.create("/brokers/topics/odd", b'{"version":2,"partitions":{"0":[1,2],"1":[2,1]}}')
     for path, data in broken.items():
         client.create(path, data, makepath=True)
@@ -100,7 +103,7 @@ def test_capture_quarantines_malformed_znodes(address: str, client: KazooClient,
         ("zookeeper://127.0.0.1:1?connection.timeout.ms=300", 1, "error: no session with ZooKeeper at"),
     ],
     ids=["no cluster", "no plugin", "no URL", "no server"],
-)  # fmt: skip
+)
 def test_capture_refused(zookeeper: ServerHandle, tmp_path: Path, url: str, code: int, message: str) -> None:
     done = kframe("snapshot", "capture", url.format(address=zookeeper.address), tmp_path / "out")
     assert (done.returncode, done.stdout) == (code, "")
@@ -163,7 +166,7 @@ def test_logs_have_kafkas_layout(start: Start, client: KazooClient, tmp_path: Pa
     expected = {
         "controller.log": r"\[\d{4}-\d\d-\d\d [\d:]{8},\d{3}\] INFO \[Controller id=1001\] kframe .* is a candidate.*",
         "state-change.log": r"\[[-0-9 :,]+\] INFO \[Controller id=1001 epoch=2\] .+ \(kframe\.statechange\)",
-    }  # fmt: skip
+    }
     for name, pattern in expected.items():
         first = next(line for line in (tmp_path / "logs" / name).read_text().splitlines() if " INFO " in line)
         assert re.fullmatch(pattern, first), first
@@ -197,9 +200,12 @@ def test_status_and_resign(address: str, start: Start, client: KazooClient) -> N
     assert running.logs(f"{READY} 2")
     report = kframe_json("controller", "status", "--zookeeper", address)
     assert {key: report[key] for key in ("schema", "controller_id", "controller_epoch", "brokers", "quarantined")} == {
-        "schema": "kframe.controller-status/v1", "controller_id": 1001, "controller_epoch": 2,
-        "brokers": [1, 2, 3, 4, 5, 6], "quarantined": [],
-    }  # fmt: skip
+        "schema": "kframe.controller-status/v1",
+        "controller_id": 1001,
+        "controller_epoch": 2,
+        "brokers": [1, 2, 3, 4, 5, 6],
+        "quarantined": [],
+    }
     assert "any client may change /brokers/topics" in report["warnings"]
     refused = kframe("controller", "resign", "--zookeeper", address, "--id", 1002)
     assert (refused.returncode, refused.stderr) == (5, "error: broker 1001 is controller, not 1002\n")
@@ -231,11 +237,12 @@ BAD = {
     "an id": (["", "", "broker.id=-1"], 3, "broker.id: found '-1'"),
     "a protocol": (["inter.broker.protocol.version=9.9"], 1, "inter.broker.protocol.version: found '9.9'"),
     "a file": (
-        ["zookeeper.ssl.client.enable=true", "zookeeper.ssl.truststore.location=/nowhere.pem"], 2,
+        ["zookeeper.ssl.client.enable=true", "zookeeper.ssl.truststore.location=/nowhere.pem"],
+        2,
         "zookeeper.ssl.truststore.location: found a file that cannot be used",
     ),
     "no login": (["zookeeper.set.acl=true"], 1, "zookeeper.set.acl: found true, but neither a login nor a certificate"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("lines, line, message", BAD.values(), ids=BAD)

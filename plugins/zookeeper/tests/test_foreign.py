@@ -39,10 +39,13 @@ def test_registration_with_the_address_of_another_broker_is_logged(
     store = opened(fixture)
     for _ in range(2):
         assert {70, 71} <= {broker.broker_id for broker in store.perform(ReadBrokers())}
-    assert lines(caplog, "broker 71") == [(
-        "broker 71: /brokers/ids/71 field endpoints: found PLAINTEXT://127.0.0.9:9092, the address of broker 70 too, "
-        "expected one of its own"
-    )]  # fmt: skip
+    assert lines(caplog, "broker 71") == [
+        (
+            "broker 71: /brokers/ids/71 field endpoints: found PLAINTEXT://127.0.0.9:9092, "
+            "the address of broker 70 too, "
+            "expected one of its own"
+        )
+    ]
     assert lines(caplog, "broker 70:") == []
     fixture.operator.delete(paths.broker_path(71))
     register(fixture, 71, host="127.0.0.10")
@@ -84,9 +87,11 @@ def test_kraft_controller_is_logged_and_keeps_the_role(
     store = opened(fixture)
     for _ in range(2):
         assert store.perform(ReadController()).controller_id == 3000
-    assert lines(caplog, "KRaft") == [(
-        "KRaft controller 3000 holds the role: /controller field kraftControllerEpoch: found 4, expected -1; the "
-        "cluster is being migrated to KRaft, and its role is never taken"
-    )]  # fmt: skip
+    assert lines(caplog, "KRaft") == [
+        (
+            "KRaft controller 3000 holds the role: /controller field kraftControllerEpoch: found 4, expected -1; the "
+            "cluster is being migrated to KRaft, and its role is never taken"
+        )
+    ]
     assert store.perform(Claim(FIRST_ID, takeover=True)) is None
     assert store.perform(ReadController()).controller_id == 3000

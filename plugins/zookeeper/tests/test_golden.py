@@ -60,11 +60,16 @@ class Storage(ZooKeeperFixture):
             data, stat = result.get()
             state = decode_state(data, states[number])
             yield PartitionSpec(
-                tuple(replicas), None if state.leader < 0 else state.leader, tuple(state.isr),
-                leader_epoch=state.leader_epoch, controller_epoch=state.controller_epoch,
-                partition_epoch=stat.version, recovery=RecoveryState(state.leader_recovery_state),
-                adding_replicas=adding, removing_replicas=removing,
-            )  # fmt: skip
+                tuple(replicas),
+                None if state.leader < 0 else state.leader,
+                tuple(state.isr),
+                leader_epoch=state.leader_epoch,
+                controller_epoch=state.controller_epoch,
+                partition_epoch=stat.version,
+                recovery=RecoveryState(state.leader_recovery_state),
+                adding_replicas=adding,
+                removing_replicas=removing,
+            )
 
 
 @pytest.fixture

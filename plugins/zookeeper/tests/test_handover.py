@@ -59,8 +59,11 @@ def by_kframe(fixture: ClusterFixture) -> Callable[[], int]:
     _, controller_epoch = fixture.controller()
     report = kframe_json("controller", "status", "--zookeeper", fixture.cluster.zookeeper)
     assert (report["controller_id"], report["controller_epoch"], report["brokers"], report["quarantined"]) == (
-        OURS, controller_epoch, ALL, [],
-    )  # fmt: skip
+        OURS,
+        controller_epoch,
+        ALL,
+        [],
+    )
 
     def give_back() -> int:
         assert contender.stop(PATIENCE_S) == 0, contender.log

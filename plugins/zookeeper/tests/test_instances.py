@@ -110,12 +110,16 @@ _RECORD: Final = b'{"version":1,"host":"h","pid":1,"started_ms":1,"session_timeo
 @pytest.mark.parametrize(
     "data",
     [
-        None, b"", b"[]", b'{"version":1}', b'{"version":1,"host":"h","pid":-1}',
+        None,
+        b"",
+        b"[]",
+        b'{"version":1}',
+        b'{"version":1,"host":"h","pid":-1}',
         _RECORD % b"z" + b"}",
         _RECORD % (b"0" * 32) + b',"listener":{"host":"","port":1}}',
         _RECORD % (b"0" * 32) + b',"listener":{"host":"h","port":0}}',
     ],
-)  # fmt: skip
+)
 def test_malformed_records_are_refused(data: bytes | None) -> None:
     with pytest.raises(ZnodeError, match=r"/kframe/instances/7"):
         decode_instance("7", data)

@@ -41,16 +41,23 @@ def columns(data: bytes, spots: list[tuple[int, int]], module: Any) -> dict[str,
     names = ("leader", "leader_epoch", "controller_epoch")
     fields = {name: column[known].tolist() for name, column in zip(names, numbers, strict=True)}
     return fields | {
-        "recovery": recovery[known].tolist(), "parsed": parsed.tolist(), "counts": counts.tolist(),
+        "recovery": recovery[known].tolist(),
+        "parsed": parsed.tolist(),
+        "counts": counts.tolist(),
         "isr": isr[:used].tolist(),
-    }  # fmt: skip
+    }
 
 
 STATES = st.fixed_dictionaries(
-    {"controller_epoch": INT32, "leader": INT32, "version": st.integers(0, 2), "leader_epoch": INT32,
-     "isr": st.lists(st.integers(-1, 5) | INT32, max_size=6)},
+    {
+        "controller_epoch": INT32,
+        "leader": INT32,
+        "version": st.integers(0, 2),
+        "leader_epoch": INT32,
+        "isr": st.lists(st.integers(-1, 5) | INT32, max_size=6),
+    },
     optional={"leader_recovery_state": st.integers(-1, 2), "extra": st.integers(0, 1)},
-)  # fmt: skip
+)
 
 
 def written(state: dict[str, Any], order: int, spaces: bool, position: int | None, replacement: bytes) -> bytes:
@@ -93,10 +100,14 @@ def result(kind: int, text: bytes, number: int) -> bytes:
     """A result of a multi or a multiRead."""
     stat = STAT.pack(number, number + 1, 0, 0, number % 1000, 0, 0, number + 2, 0, 0, 0)
     body = {
-        -1: struct.pack(">i", -abs(number) % 200), 1: struct.pack(">i", len(text)) + text, 2: b"", 5: stat, 13: b"",
+        -1: struct.pack(">i", -abs(number) % 200),
+        1: struct.pack(">i", len(text)) + text,
+        2: b"",
+        5: stat,
+        13: b"",
         4: struct.pack(">i", len(text) if number % 3 else -1) + (text if number % 3 else b"") + stat,
         8: struct.pack(">ii", 2, len(text)) + text + struct.pack(">i", 0),
-    }  # fmt: skip
+    }
     return HEADER.pack(kind, False, 0) + body[kind]
 
 
@@ -138,9 +149,18 @@ def test_kernel_and_reference_split_results_alike(
 
 
 ROWS = st.lists(
-    st.tuples(st.integers(0, 2), st.integers(0, 2**31 - 1), INT32, INT32, st.integers(0, 1),
-              st.lists(INT32, max_size=4), st.integers(-1, 9), st.integers(0, 1)), max_size=4,
-)  # fmt: skip
+    st.tuples(
+        st.integers(0, 2),
+        st.integers(0, 2**31 - 1),
+        INT32,
+        INT32,
+        st.integers(0, 1),
+        st.lists(INT32, max_size=4),
+        st.integers(-1, 9),
+        st.integers(0, 1),
+    ),
+    max_size=4,
+)
 NAME_OFFSETS, NAMES = np.array([0, 1, 1, 8], np.int32), array(b"tz.-\xc3\xa4_9")
 
 
@@ -157,9 +177,23 @@ def test_kernel_and_reference_write_operations_alike(
     for module in (_jute_write, reference_jute):
         out, row_offsets = np.zeros(room, np.uint8), np.zeros(len(rows) + 1, np.int64)
         written = module.write_states(
-            topic, partition, NAME_OFFSETS, NAMES, array(b"/root/"), array(b"ACL"), leader, leader_epoch, recovery,
-            isr.offsets, isr.values, expected, parent, controller_epoch, row_offsets, out,
-        )  # fmt: skip
+            topic,
+            partition,
+            NAME_OFFSETS,
+            NAMES,
+            array(b"/root/"),
+            array(b"ACL"),
+            leader,
+            leader_epoch,
+            recovery,
+            isr.offsets,
+            isr.values,
+            expected,
+            parent,
+            controller_epoch,
+            row_offsets,
+            out,
+        )
         reads = np.zeros(room, np.uint8)
         read = module.write_reads(topic, partition, NAME_OFFSETS, NAMES, array(b"/root/"), reads)
         outcomes.append((written, read, row_offsets.tolist() if written >= 0 else None,
@@ -180,10 +214,23 @@ def test_state_is_written_in_kafkas_bytes(module: Any, recovery: int, expected: 
     ones, out = np.array([1], np.int32), np.zeros(400, np.uint8)
     isr = Ragged.of([[1]])
     written = module.write_states(
-        ones, ones, NAME_OFFSETS, NAMES, array(b"/root/"), array(b"ACL"), ones, ones * 3,
-        np.array([recovery], np.uint8), isr.offsets, isr.values, ones,
-        np.zeros(1, np.uint8), 2, np.zeros(2, np.int64), out,
-    )  # fmt: skip
+        ones,
+        ones,
+        NAME_OFFSETS,
+        NAMES,
+        array(b"/root/"),
+        array(b"ACL"),
+        ones,
+        ones * 3,
+        np.array([recovery], np.uint8),
+        isr.offsets,
+        isr.values,
+        ones,
+        np.zeros(1, np.uint8),
+        2,
+        np.zeros(2, np.int64),
+        out,
+    )
     assert struct.pack(">i", len(expected)) + expected in out[:written].tobytes()
     assert encode_state(1, 3, [1], 2, recovery) == expected
 

@@ -113,7 +113,7 @@ ELECTIONS: Final = (
     Case(5, "notified", DELETED, ISR, notifies_isr_change),
     Case(21, "resign", DELETED, paths.CONTROLLER, calls("resign")),
     Case(21, "stop", DELETED, paths.CONTROLLER, calls("stop")),
-)  # fmt: skip
+)
 STATES: Final = (
     Case(6, "topic", CREATED, f"{TOPIC}/partitions", NEW, reached=has_partitions("new", 2)),
     Case(7, "topic", CREATED, f"{TOPIC}/partitions/1", NEW, reached=has_partitions("new", 2)),
@@ -151,15 +151,23 @@ ASSIGNMENTS: Final = (
     Case(13, "cancel", WRITTEN, MOVING, reassigns_and_cancels, nth=2, slow=(4,), reached=reassigned_or_cancelled),
     Case(13, "growth", WRITTEN, ORDERS, GROW, by_client=True, reached=has_partitions("orders", 3)),
     Case(14, "id", WRITTEN, ORDERS, writes_topic("orders", (1, 2, 3), (2, 3, 1))),
-    Case(14, "growth", WRITTEN, LAME, grows_while_deleted, topics=HALTED, repair=registers(6),
-         reached=topic_deleted("halted")),
+    Case(
+        14,
+        "growth",
+        WRITTEN,
+        LAME,
+        grows_while_deleted,
+        topics=HALTED,
+        repair=registers(6),
+        reached=topic_deleted("halted"),
+    ),
     Case(15, "election", WRITTEN, ORDERS),
     Case(15, "topic", WRITTEN, TOPIC, NEW, reached=has_partitions("new", 2)),
     Case(16, "one of two", WRITTEN, RECORD, MOVES, slow=(5,), reached=ALL_MOVED),
     Case(16, "last", DELETED, RECORD, MOVES, reached=ALL_MOVED),
     Case(16, "unknown", DELETED, RECORD, reassigns({("nobody", 0): (1,)})),
     Case(17, "preferred", DELETED, paths.PREFERRED_ELECTION, prefers(("stuck", 0))),
-)  # fmt: skip
+)
 ENDS: Final = (
     Case(18, "states", DELETED, state("deleting-0"), DELETE, reached=topic_deleted("deleting")),
     Case(18, "partition", DELETED, f"{DELETING}/partitions/1", DELETE, reached=topic_deleted("deleting")),
@@ -171,7 +179,7 @@ ENDS: Final = (
     Case(20, "unknown", DELETED, paths.delete_topic_path("nobody"), deletes("nobody")),
     Case(20, "client", CREATED, MARK, ASK_DELETE, by_client=True, fenced=False, reached=topic_deleted("deleting")),
     Case(22, "block", WRITTEN, paths.PRODUCER_IDS, gets_producer_ids, by_client=True, fenced=False, reached=allocated),
-)  # fmt: skip
+)
 
 COMMAND_ELECTIONS: Final = (
     Case(2, "election", CREATED, paths.CONTROLLER),
@@ -181,9 +189,10 @@ COMMAND_WRITES: Final = (
     Case(8, "topic", CREATED, state("new-0"), NEW, reached=has_partitions("new", 2)),
     Case(9, "failure", WRITTEN, state("orders-0"), fails(1), reached=has_leader("orders-0", 2)),
     Case(13, "reassignment begun", WRITTEN, MOVING, MOVE, reached=MOVED),
-    Case(18, "topic", DELETED, paths.topic_path("empty"), deletes("empty"), topics=EMPTY,
-         reached=topic_deleted("empty")),
-)  # fmt: skip
+    Case(
+        18, "topic", DELETED, paths.topic_path("empty"), deletes("empty"), topics=EMPTY, reached=topic_deleted("empty")
+    ),
+)
 
 
 def name_of(value: Case | Interruption) -> str:

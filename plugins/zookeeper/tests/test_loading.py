@@ -44,9 +44,12 @@ def test_malformed_znodes_are_quarantined(make_fixture: FixtureFactory) -> None:
     store = opened(fixture)
     loaded = store.perform(Load())
     assert set(store.quarantined()) == {
-        paths.state_path("orders", 0), paths.state_path("orders", 1), paths.topic_path("empty.topic"),
-        paths.broker_path(2), paths.config_path("topics", "leaving_topic"),
-    }  # fmt: skip
+        paths.state_path("orders", 0),
+        paths.state_path("orders", 1),
+        paths.topic_path("empty.topic"),
+        paths.broker_path(2),
+        paths.config_path("topics", "leaving_topic"),
+    }
     states = described(loaded)
     assert set(states) == {"orders-0", "orders-1", "orders-2", "leaving_topic-0"}
     assert [states[f"orders-{number}"]["leader"] for number in range(2)] == [None, None]
@@ -138,30 +141,44 @@ def test_load_continues_after_broken_connections(
 
 CHANGES: dict[str, tuple[int, bytes, Callable[[KazooClient], object], type[Event]]] = {
     "a broker unregisters": (
-        GET_CHILDREN, paths.BROKER_IDS.encode(), lambda client: client.delete(paths.broker_path(3)), BrokersChanged
+        GET_CHILDREN,
+        paths.BROKER_IDS.encode(),
+        lambda client: client.delete(paths.broker_path(3)),
+        BrokersChanged,
     ),
     "a topic is created": (
-        GET_CHILDREN, paths.TOPICS.encode(), lambda client: client.create(paths.topic_path("new"), b""), TopicsChanged
+        GET_CHILDREN,
+        paths.TOPICS.encode(),
+        lambda client: client.create(paths.topic_path("new"), b""),
+        TopicsChanged,
     ),
     "a topic is written": (
-        MULTI_READ, b"/topic-11\0", lambda client: client.set(paths.topic_path("topic-11"), b'{"version":3}'),
-        TopicModified
+        MULTI_READ,
+        b"/topic-11\0",
+        lambda client: client.set(paths.topic_path("topic-11"), b'{"version":3}'),
+        TopicModified,
     ),
     "settings change": (
-        MULTI_READ, b"/config/topics/topic-11\0", lambda client: client.create(
+        MULTI_READ,
+        b"/config/topics/topic-11\0",
+        lambda client: client.create(
             paths.CONFIG_CHANGE, encode_config_change(ConfigNotification("topics", "topic-11")), sequence=True
-        ), TopicSettingsChanged,
+        ),
+        TopicSettingsChanged,
     ),
     "an ISR changes": (
-        MULTI_READ, b"/topic-11/partitions/99/state", lambda client: client.create(
-            paths.ISR_CHANGE, b'{"version":1,"partitions":[]}', sequence=True
-        ), IsrChangesNotified,
+        MULTI_READ,
+        b"/topic-11/partitions/99/state",
+        lambda client: client.create(paths.ISR_CHANGE, b'{"version":1,"partitions":[]}', sequence=True),
+        IsrChangesNotified,
     ),
     "a log directory fails": (
-        MULTI_READ, b"/topic-11/partitions/99/state",
-        lambda client: client.create(paths.LOG_DIR_EVENT, b"{}", sequence=True), LogDirEventsNotified,
+        MULTI_READ,
+        b"/topic-11/partitions/99/state",
+        lambda client: client.create(paths.LOG_DIR_EVENT, b"{}", sequence=True),
+        LogDirEventsNotified,
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("change_name", CHANGES)

@@ -32,9 +32,12 @@ KINDS: Final = (
     Kind("state", STATE, b'"leader":1'),
     Kind("state", STATE, b'"isr":[1'),
     Kind("topic", b'{"version":2,"partitions":{"0":[1]},"adding_replicas":{},"removing_replicas":{}}', b'"0":[1'),
-    Kind("broker",
-         b'{"version":5,"host":"h","port":9092,"jmx_port":-1,"timestamp":"1","endpoints":["PLAINTEXT://h:9092"],'
-         b'"features":{},"listener_security_protocol_map":{"PLAINTEXT":"PLAINTEXT"}}', b'"version":5'),
+    Kind(
+        "broker",
+        b'{"version":5,"host":"h","port":9092,"jmx_port":-1,"timestamp":"1","endpoints":["PLAINTEXT://h:9092"],'
+        b'"features":{},"listener_security_protocol_map":{"PLAINTEXT":"PLAINTEXT"}}',
+        b'"version":5',
+    ),
     Kind("controller", b'{"version":2,"brokerid":1,"timestamp":"17"}', b'"brokerid":1'),
     Kind("producer ids", b'{"version":1,"broker":1,"block_start":"0","block_end":"999"}', b'"broker":1'),
     Kind("cluster id", b'{"version":"1","id":"x"}', b""),
@@ -43,14 +46,27 @@ KINDS: Final = (
     Kind("log dir event", b'{"version":1,"broker":1,"event":1}', b'"broker":1'),
     Kind("partitions", b'{"version":1,"partitions":[{"topic":"t","partition":3}]}', b'"partition":3'),
     Kind("targets", b'{"version":1,"partitions":[{"topic":"t","partition":3,"replicas":[1]}]}', b'"partition":3'),
-)  # fmt: skip
+)
 #: Replacements for a number.
 NUMBERS: Final = {
-    "NaN": b"NaN", "infinity": b"Infinity", "true": b"true", "null": b"null", "a text": b'"1"', "a fraction": b"1.0",
-    "an exponent": b"1e0", "2^31": b"2147483648", "2^63": b"9223372036854775808", "2^64": b"18446744073709551616",
-    "1e400": b"1e400", "endless": b"9" * 5000, "below -2^31": b"-2147483649", "octal": b"01", "hexadecimal": b"0x1",
-    "a list": b"[1]", "Arabic": b"\xd9\xa1",
-}  # fmt: skip
+    "NaN": b"NaN",
+    "infinity": b"Infinity",
+    "true": b"true",
+    "null": b"null",
+    "a text": b'"1"',
+    "a fraction": b"1.0",
+    "an exponent": b"1e0",
+    "2^31": b"2147483648",
+    "2^63": b"9223372036854775808",
+    "2^64": b"18446744073709551616",
+    "1e400": b"1e400",
+    "endless": b"9" * 5000,
+    "below -2^31": b"-2147483649",
+    "octal": b"01",
+    "hexadecimal": b"0x1",
+    "a list": b"[1]",
+    "Arabic": b"\xd9\xa1",
+}
 #: Replacements for the whole content, derived from Kafka's.
 WHOLES: Final[dict[str, Callable[[bytes], bytes]]] = {
     "too long": lambda raw: raw + b" " * ZNODE_BYTES_MAX,

@@ -19,8 +19,16 @@ from verification.zookeeper.victims import build, settle
 
 #: ZooKeeper itself refuses "/", ".", ".." and control characters in a path, but not in the data of a node.
 TOPICS: Final = [
-    "a b", "tab;rm", "\u00e4", "x" * 250, '"quoted"', "line\u2028break", "\u202eright to left", "{label}", "%s",
-]  # fmt: skip
+    "a b",
+    "tab;rm",
+    "\u00e4",
+    "x" * 250,
+    '"quoted"',
+    "line\u2028break",
+    "\u202eright to left",
+    "{label}",
+    "%s",
+]
 INSIDE: Final = [*TOPICS, "", ".", "..", "a/b", "../../controller", "line\nbreak", "bell\a", "nul\0"]
 BROKERS: Final = ["-1", "01", "x", "99999999999", "\u0663", "1 "]
 ASSIGNMENT: Final = b'{"version":2,"partitions":{"0":[1,2]},"adding_replicas":{},"removing_replicas":{}}'
@@ -56,8 +64,9 @@ def test_invalid_names_are_ignored(make_fixture: FixtureFactory) -> None:
         change = {"version": 2, "entity_path": f"topics/{topic}"}
         operator.create(paths.CONFIG_CHANGE, json.dumps(change).encode(), sequence=True)
         for path, data in (
-            (paths.REASSIGN_PARTITIONS, listed(topic, replicas=[2, 1])), (paths.PREFERRED_ELECTION, listed(topic)),
-        ):  # fmt: skip
+            (paths.REASSIGN_PARTITIONS, listed(topic, replicas=[2, 1])),
+            (paths.PREFERRED_ELECTION, listed(topic)),
+        ):
             operator.create(path, data)
             fixture.settle()
             assert settle(controller)

@@ -44,14 +44,15 @@ TLS = {"zookeeper.ssl.client.enable": "true", "zookeeper.ssl.keystore.location":
         ("zookeeper://h:2182", replace(HOST, hosts=(("h", 2182),))),
         ("zookeeper://a:1,b:2,[::1]:3", replace(HOST, hosts=(("a", 1), ("b", 2), ("::1", 3)))),
         ("zookeeper://h/kafka/main/", replace(HOST, chroot="/kafka/main")),
-        ("zookeeper://h?session.timeout.ms=6000",
-         replace(HOST, session_timeout_ms=6000, connection_timeout_ms=6000)),
+        ("zookeeper://h?session.timeout.ms=6000", replace(HOST, session_timeout_ms=6000, connection_timeout_ms=6000)),
         ("zookeeper://h/c?zookeeper.connection.timeout.ms=5", replace(HOST, chroot="/c", connection_timeout_ms=5)),
         ("zookeeper://h?ssl.client.enable=true", replace(HOST, tls=TlsSettings())),
-        ("zookeeper://h?ssl.client.enable=true&ssl.truststore.location=/a/ca.pem&ssl.truststore.type=PEM",
-         replace(HOST, tls=TlsSettings(authorities=Path("/a/ca.pem")))),
+        (
+            "zookeeper://h?ssl.client.enable=true&ssl.truststore.location=/a/ca.pem&ssl.truststore.type=PEM",
+            replace(HOST, tls=TlsSettings(authorities=Path("/a/ca.pem"))),
+        ),
     ],
-)  # fmt: skip
+)
 def test_url(url: str, expected: ConnectSettings) -> None:
     assert settings_of_url(url) == expected
 

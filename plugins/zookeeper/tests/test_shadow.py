@@ -30,9 +30,18 @@ class Shadowing(RunningCommand):
 
     def __init__(self, connect_string: str, folder: Path) -> None:
         super().__init__(
-            folder, "controller", "shadow", "--zookeeper", connect_string, "--settle", "2", "--metrics-listen", "0",
-            "-o", "jsonl",
-        )  # fmt: skip
+            folder,
+            "controller",
+            "shadow",
+            "--zookeeper",
+            connect_string,
+            "--settle",
+            "2",
+            "--metrics-listen",
+            "0",
+            "-o",
+            "jsonl",
+        )
         self.start()
         assert self.logs("nothing is written"), self.log
 
@@ -102,8 +111,10 @@ def test_shadow_agrees_with_kafka_and_reports_missing_actions(
     shadow.await_round(rounds)
 
     ends: tuple[Callable[[], object], ...] = (
-        cluster.brokers[other].stop, partial(cluster.lose, third, client), partial(cluster.lose, controller, client)
-    )  # fmt: skip
+        cluster.brokers[other].stop,
+        partial(cluster.lose, third, client),
+        partial(cluster.lose, controller, client),
+    )
     for end in ends:
         rounds = shadow.count("rounds")
         end()

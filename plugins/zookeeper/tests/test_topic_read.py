@@ -24,9 +24,14 @@ pytestmark = pytest.mark.kernel
 
 ID = "AAAAAAAAAAEAAAAAAAAAAQ"
 VALID = json.dumps(
-    {"version": 3, "topic_id": ID, "partitions": {"0": [1, 2], "2": [3], "1": [2, 2, 1]}, "adding_replicas": {},
-     "removing_replicas": {}}
-).encode()  # fmt: skip
+    {
+        "version": 3,
+        "topic_id": ID,
+        "partitions": {"0": [1, 2], "2": [3], "1": [2, 2, 1]},
+        "adding_replicas": {},
+        "removing_replicas": {},
+    }
+).encode()
 
 
 def columns(texts: Sequence[bytes], module: Any) -> list[tuple[Any, ...] | None]:
@@ -58,9 +63,13 @@ KEYS = st.sampled_from(["0", "1", "2", "3", "00", "-0", "-1", "", "2147483648", 
 MOVING: st.SearchStrategy[dict[str, list[int]]] = st.just({}) | st.dictionaries(KEYS, LISTS, max_size=1)
 TOPICS = st.fixed_dictionaries(
     {"version": st.sampled_from([3, 3, 3, 2, 1, "3"]), "partitions": st.dictionaries(KEYS, LISTS, max_size=4)},
-    optional={"topic_id": st.sampled_from([ID, ID, "A" * 22, "A" * 21 + "B", "_-" * 11, "A" * 23, None, 7]),
-              "adding_replicas": MOVING, "removing_replicas": MOVING, "extra": st.integers(0, 1)},
-)  # fmt: skip
+    optional={
+        "topic_id": st.sampled_from([ID, ID, "A" * 22, "A" * 21 + "B", "_-" * 11, "A" * 23, None, 7]),
+        "adding_replicas": MOVING,
+        "removing_replicas": MOVING,
+        "extra": st.integers(0, 1),
+    },
+)
 
 
 def written(topic: dict[str, Any], order: int, spaces: bool) -> bytes:
@@ -107,9 +116,18 @@ def test_kernel_writes_within_its_buffers(module: Any, rows: int, values: int, e
     partitions, parsed, ids = np.zeros(1, np.int32), np.zeros(1, np.uint8), np.zeros((1, 16), np.uint8)
     replicas = np.full(values, -7, np.int32)
     used = module.parse_topics(
-        np.frombuffer(VALID, np.uint8), np.zeros(1, np.int64), np.array([len(VALID)], np.int32),
-        np.empty((4, 9), np.int32), np.empty(9, np.int32), partitions, ids, counts, duplicates, replicas, parsed,
-    )  # fmt: skip
+        np.frombuffer(VALID, np.uint8),
+        np.zeros(1, np.int64),
+        np.array([len(VALID)], np.int32),
+        np.empty((4, 9), np.int32),
+        np.empty(9, np.int32),
+        partitions,
+        ids,
+        counts,
+        duplicates,
+        replicas,
+        parsed,
+    )
     assert (used, parsed.tolist(), partitions.tolist()) == (5 * expected, [expected], [3 * expected])
     assert counts.tolist() == ([2, 2, 1] if expected else [-7] * rows)
     assert replicas.tolist() == ([1, 2, 2, 1, 3] if expected else [-7] * values)

@@ -203,9 +203,13 @@ class Broker:
         if self.state is not BrokerState.DOWN and now >= self.wakes_at:
             self._timers(now)
             self.wakes_at = min(
-                self.replicas.proposals.poll(now), self.replicas.fetcher.poll(now), self._serving.poll(now),
-                self._shrinks_at, self._checkpoints_at, self._retries_at,
-            )  # fmt: skip
+                self.replicas.proposals.poll(now),
+                self.replicas.fetcher.poll(now),
+                self._serving.poll(now),
+                self._shrinks_at,
+                self._checkpoints_at,
+                self._retries_at,
+            )
         outgoing, node.outbox = node.outbox, []
         return outgoing
 

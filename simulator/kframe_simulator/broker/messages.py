@@ -237,11 +237,10 @@ class MetadataResponse(msgspec.Struct, frozen=True):
 
 
 Request: TypeAlias = (
-    LeaderAndIsr | UpdateMetadata | StopReplica | Fetch | OffsetsForLeaderEpoch | Produce | EndTransaction
-    | Metadata
-)  # fmt: skip
+    LeaderAndIsr | UpdateMetadata | StopReplica | Fetch | OffsetsForLeaderEpoch | Produce | EndTransaction | Metadata
+)
 """The requests that ``Broker.handle`` accepts."""
 Response: TypeAlias = (
     ControlResponse | FetchResponse | OffsetsForLeaderEpochResponse | ProduceResponse | MetadataResponse
-)  # fmt: skip
+)
 """The responses that ``Broker.handle`` returns."""

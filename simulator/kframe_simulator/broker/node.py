@@ -48,8 +48,16 @@ class Node:
     """State of one broker process: settings, disks, metadata, and messages to send."""
 
     __slots__ = (
-        "broker_epoch", "broker_id", "cache", "config", "disks", "min_insync", "next_number", "outbox", "waiting",
-    )  # fmt: skip
+        "broker_epoch",
+        "broker_id",
+        "cache",
+        "config",
+        "disks",
+        "min_insync",
+        "next_number",
+        "outbox",
+        "waiting",
+    )
 
     def __init__(self, broker_id: int, config: BrokerConfig, disks: Disks, first_number: int) -> None:
         """``first_number`` is the number of the first message. It is above all numbers of earlier processes of this

@@ -125,14 +125,24 @@ class Peer(IntEnum):
 
 
 Message: TypeAlias = (
-    Fetch | OffsetsForLeaderEpoch | AlterPartition | ControlledShutdown | WriteState | NotifyIsrChanges
-    | NotifyLogDirFailure | CloseSession | ProduceResponse
-)  # fmt: skip
+    Fetch
+    | OffsetsForLeaderEpoch
+    | AlterPartition
+    | ControlledShutdown
+    | WriteState
+    | NotifyIsrChanges
+    | NotifyLogDirFailure
+    | CloseSession
+    | ProduceResponse
+)
 """The messages that a broker sends."""
 Reply: TypeAlias = (
-    FetchResponse | OffsetsForLeaderEpochResponse | AlterPartitionResponseData | ControlledShutdownResponseData
+    FetchResponse
+    | OffsetsForLeaderEpochResponse
+    | AlterPartitionResponseData
+    | ControlledShutdownResponseData
     | WriteStateResponse
-)  # fmt: skip
+)
 """The replies to them."""
 
 

@@ -45,9 +45,22 @@ class Partition:
     """Partition state as in ``broker-partition.md`` section 1. Without ``log`` it has no role yet."""
 
     __slots__ = (
-        "_node", "_submit", "controller_epoch", "epoch_start", "isr", "key", "leader", "leader_epoch", "log",
-        "on_progress", "partition_epoch", "pending", "recovery", "replica_ids", "replicas",
-    )  # fmt: skip
+        "_node",
+        "_submit",
+        "controller_epoch",
+        "epoch_start",
+        "isr",
+        "key",
+        "leader",
+        "leader_epoch",
+        "log",
+        "on_progress",
+        "partition_epoch",
+        "pending",
+        "recovery",
+        "replica_ids",
+        "replicas",
+    )
 
     def __init__(self, key: TopicPartition, node: Node, submit: Submit) -> None:
         self.key = key

@@ -110,9 +110,14 @@ class StoredIsrs:
     def submit(self, partition: Partition, pending: PendingIsr) -> None:
         """Write the state."""
         message = WriteState(
-            partition.key, self._node.broker_id, pending.leader_epoch, pending.isr, partition.controller_epoch,
-            RecoveryState.RECOVERED, pending.partition_epoch,
-        )  # fmt: skip
+            partition.key,
+            self._node.broker_id,
+            pending.leader_epoch,
+            pending.isr,
+            partition.controller_epoch,
+            RecoveryState.RECOVERED,
+            pending.partition_epoch,
+        )
         self._node.ask(Peer.STORE, 0, message, partial(self._on_response, partition, pending, message))
 
     def poll(self, now: float) -> float:
@@ -151,5 +156,9 @@ class StoredIsrs:
 def _same(stored: WriteState, sent: WriteState) -> bool:
     """Whether a refused write had been done before. Its response was lost then."""
     return (stored.leader, stored.leader_epoch, stored.controller_epoch, stored.isr, stored.recovery) == (
-        sent.leader, sent.leader_epoch, sent.controller_epoch, sent.isr, sent.recovery
-    )  # fmt: skip
+        sent.leader,
+        sent.leader_epoch,
+        sent.controller_epoch,
+        sent.isr,
+        sent.recovery,
+    )

@@ -124,9 +124,9 @@ class Serving:
 
     def epochs(self, request: OffsetsForLeaderEpoch) -> OffsetsForLeaderEpochResponse:
         """The ends of leader epochs."""
-        return OffsetsForLeaderEpochResponse({
-            key: self._epoch_end(key, item) for key, item in request.partitions.items()
-        })  # fmt: skip
+        return OffsetsForLeaderEpochResponse(
+            {key: self._epoch_end(key, item) for key, item in request.partitions.items()}
+        )
 
     def _epoch_end(
         self, key: TopicPartition, partition_request: OffsetForLeaderPartition
@@ -196,9 +196,7 @@ class Serving:
         if partition is None or log is None:
             return ProduceResponse(self._not_led(request.partition))
         kind = RecordKind.COMMIT if request.committed else RecordKind.ABORT
-        marker = Record(
-            partition.leader_epoch, None, request.producer_id, request.producer_epoch, UNDEFINED, kind
-        )  # fmt: skip
+        marker = Record(partition.leader_epoch, None, request.producer_id, request.producer_epoch, UNDEFINED, kind)
         return self._write(partition, log, marker, now)
 
     def _write(self, partition: Partition, log: Log, record: Record, now: float) -> ProduceResponse:

@@ -52,8 +52,12 @@ class ArgumentState:
         if cluster is None:
             return []
         result = [(name, cluster.topics.find(name)) for name in TOPICS]
-        return [(name, partition) for name, index in result if index is not None
-                for partition in range(len(cluster.topics.rows_of(index)))]  # fmt: skip
+        return [
+            (name, partition)
+            for name, index in result
+            if index is not None
+            for partition in range(len(cluster.topics.rows_of(index)))
+        ]
 
     def below(self, path: str) -> list[str] | None:
         """The names of the records below a path. None if there is no such record."""
@@ -71,8 +75,11 @@ def _states(history: ArgumentState, number: int) -> Arguments:
     session = history.model.sessions[number]
     stored = history.stored()
     # A topic with fewer partitions than the session knows was deleted and created again.
-    known = [hosted for hosted in history.partitions(session.cluster)
-             if stored.row(*hosted) is not None or stored.topics.find(hosted[0]) is None]  # fmt: skip
+    known = [
+        hosted
+        for hosted in history.partitions(session.cluster)
+        if stored.row(*hosted) is not None or stored.topics.find(hosted[0]) is None
+    ]
     if not known:
         return None
     chosen = history.random.sample(known, min(len(known), history.random.randint(1, 3)))
@@ -195,9 +202,10 @@ def _modified(history: ArgumentState) -> Arguments:
 def _isr(history: ArgumentState) -> Arguments:
     stored = history.stored()
     with_state = [
-        (name, partition) for name, partition in history.partitions(stored)
+        (name, partition)
+        for name, partition in history.partitions(stored)
         if (row := stored.row(name, partition)) is not None and stored.partitions.partition_epoch[row] != NO_STATE
-    ]  # fmt: skip
+    ]
     return (*history.random.choice(with_state), _replicas(history)) if with_state else None
 
 

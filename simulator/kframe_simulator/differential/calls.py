@@ -60,10 +60,12 @@ def load(side: Side, session: OpenStore) -> Any:
     session.topic_ids = {topics.names[index]: topics.ids[index].tobytes() for index in current}
     settings = {
         topics.names[index]: (
-            side.topic_id(topics.ids[index].tobytes()), int(topics.unclean[index]), int(topics.min_insync[index])
+            side.topic_id(topics.ids[index].tobytes()),
+            int(topics.unclean[index]),
+            int(topics.min_insync[index]),
         )
         for index in sorted(current, key=topics.names.__getitem__)
-    }  # fmt: skip
+    }
     registrations = [cluster.brokers.registrations[index] for index in np.flatnonzero(cluster.brokers.registered)]
     brokers = sorted(side.registration(registration) for registration in registrations if registration is not None)
     return {"partitions": described(cluster), "topics": settings, "brokers": brokers}
@@ -84,20 +86,27 @@ def read_states(side: Side, session: OpenStore, names: Sequence[str]) -> Any:
     ids = cluster.brokers.ids
     return {
         name: (
-            int(ids[result.leader[i]]) if result.leader[i] >= 0 else int(result.leader[i]), int(result.leader_epoch[i]),
-            int(result.controller_epoch[i]), int(result.partition_epoch[i]), int(result.recovery[i]),
+            int(ids[result.leader[i]]) if result.leader[i] >= 0 else int(result.leader[i]),
+            int(result.leader_epoch[i]),
+            int(result.controller_epoch[i]),
+            int(result.partition_epoch[i]),
+            int(result.recovery[i]),
             ids[result.isr[i]].tolist(),
-        ) if result.exists[i] else None
+        )
+        if result.exists[i]
+        else None
         for i, name in enumerate(names)
-    }  # fmt: skip
+    }
 
 
 def read_topics(side: Side, session: OpenStore, names: tuple[str, ...]) -> Any:
     """Ids and assignments of the topics that exist."""
     table = session.store.perform(ReadTopics(names))
     session.topic_ids.update(zip(table.names, table.topic_ids, strict=True))
-    lists = [[replica[row].tolist() for replica in (table.replicas, table.adding, table.removing)]
-             for row in range(len(table.replicas))]  # fmt: skip
+    lists = [
+        [replica[row].tolist() for replica in (table.replicas, table.adding, table.removing)]
+        for row in range(len(table.replicas))
+    ]
     result, first = {}, 0
     for name, topic_id, count in zip(table.names, table.topic_ids, table.partition_counts.tolist(), strict=True):
         result[name] = side.topic_id(topic_id), lists[first : first + count]
@@ -106,9 +115,12 @@ def read_topics(side: Side, session: OpenStore, names: tuple[str, ...]) -> Any:
 
 
 def create_topics(
-    side: Side, session: OpenStore, topics: Mapping[str, Sequence[tuple[int, ...]]],
-    configs: tuple[Mapping[str, str], ...], with_ids: bool,
-) -> Any:  # fmt: skip
+    side: Side,
+    session: OpenStore,
+    topics: Mapping[str, Sequence[tuple[int, ...]]],
+    configs: tuple[Mapping[str, str], ...],
+    with_ids: bool,
+) -> Any:
     """One code for each topic."""
     table = TopicTable.of(tuple(topics), tuple(topics.values()))
     return [int(code) for code in session.store.perform(CreateTopics(table, configs, with_ids=with_ids))]

@@ -35,15 +35,33 @@ _MORE_OFTEN: Final = (
 _OFTEN: Final = (2, 3, 16, 6)
 #: Controller calls without arguments, and their weights.
 _PLAIN: Final = (
-    "load", "load", "load", "read_brokers", "read_topic_names", "read_deletions", "read_reassignments",
-    "read_preferred_election", "drop_preferred_election", "read_isr_changes", "read_log_dir_events",
-    "drop_notifications", "allocate_producer_ids", "prepare", "quarantined", "connected",
-)  # fmt: skip
+    "load",
+    "load",
+    "load",
+    "read_brokers",
+    "read_topic_names",
+    "read_deletions",
+    "read_reassignments",
+    "read_preferred_election",
+    "drop_preferred_election",
+    "read_isr_changes",
+    "read_log_dir_events",
+    "drop_notifications",
+    "allocate_producer_ids",
+    "prepare",
+    "quarantined",
+    "connected",
+)
 #: Writes that only the controller may do; storage refuses all others.
 _FENCED: Final = (
-    "write_states", "write_assignments", "prepare", "drop_deletions", "delete_topics", "write_reassignments",
+    "write_states",
+    "write_assignments",
+    "prepare",
+    "drop_deletions",
+    "delete_topics",
+    "write_reassignments",
     "drop_preferred_election",
-)  # fmt: skip
+)
 
 
 def _plain(name: str) -> Callable[..., Any]:

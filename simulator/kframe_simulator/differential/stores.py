@@ -108,9 +108,7 @@ def _compare_rest(seed: int, steps: int, history: History, model: Side, tested: 
 def _differing_part(result: object, other: object) -> str:
     """A result; of a table only the entries that differ."""
     if isinstance(result, dict) and isinstance(other, dict):
-        differing = {
-            key: value for key, value in result.items() if key not in other or other[key] != value
-        }  # fmt: skip
+        differing = {key: value for key, value in result.items() if key not in other or other[key] != value}
         if len(differing) == 1:
             ((key, value),) = differing.items()
             return f"{key}: {_differing_part(value, other.get(key))}"

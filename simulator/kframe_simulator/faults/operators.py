@@ -54,9 +54,11 @@ def _reassign(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool
         return False
     choices.record_step(simulation, "reassign", _targets_step(targets))
     simulation.ask(
-        process, "a reassignment", partial(ReassignmentRequested, targets),
+        process,
+        "a reassignment",
+        partial(ReassignmentRequested, targets),
         whole=lambda response: bool(response.error) or len(response.codes) == len(targets),
-    )  # fmt: skip
+    )
     return True
 
 
@@ -68,9 +70,11 @@ def _reassign_badly(simulation: SimulationState, arguments: Mapping[str, Any]) -
     first = simulation.options.brokers[arguments["pick"] % len(simulation.options.brokers)]
     targets = Targets.of([(key, ((), (first, first), (-1,), (first, 99))[arguments["how"] % 4])])
     simulation.ask(
-        process, "a malformed reassignment", partial(ReassignmentRequested, targets),
+        process,
+        "a malformed reassignment",
+        partial(ReassignmentRequested, targets),
         whole=lambda response: bool(response.error) or bool(response.codes[0]),
-    )  # fmt: skip
+    )
     return True
 
 
@@ -107,10 +111,11 @@ def _create_topic(simulation: SimulationState, arguments: Mapping[str, Any]) -> 
     topic = NewTopic(f"t{arguments['name']}", arguments["partitions"], min(arguments["factor"], 3))
     shift = arguments["shift"]
     simulation.ask(
-        process, f"creation of {topic.name}",
+        process,
+        f"creation of {topic.name}",
         lambda token: CreateTopicsRequested((topic,), TIMEOUT_MS, start_index=shift, shift=shift, token=token),
         whole=lambda response: set(response.codes) == {topic.name},
-    )  # fmt: skip
+    )
     return True
 
 
@@ -128,9 +133,11 @@ def _create_partitions(simulation: SimulationState, arguments: Mapping[str, Any]
         simulation, "create_partitions", {"topic": name, "count": count + 1, "assignments": [list(lists[0])]}
     )
     simulation.ask(
-        process, f"expansion of {name}", lambda token: CreatePartitionsRequested((growth,), TIMEOUT_MS, token=token),
+        process,
+        f"expansion of {name}",
+        lambda token: CreatePartitionsRequested((growth,), TIMEOUT_MS, token=token),
         whole=lambda response: set(response.codes) == {name},
-    )  # fmt: skip
+    )
     return True
 
 
@@ -140,9 +147,11 @@ def _delete_topic(simulation: SimulationState, arguments: Mapping[str, Any]) -> 
         return False
     choices.record_step(simulation, "delete_topics", [name])
     simulation.ask(
-        process, f"deletion of {name}", lambda token: DeleteTopicsRequested((name,), TIMEOUT_MS, token=token),
+        process,
+        f"deletion of {name}",
+        lambda token: DeleteTopicsRequested((name,), TIMEOUT_MS, token=token),
         whole=lambda response: set(response.codes) == {name},
-    )  # fmt: skip
+    )
     return True
 
 
@@ -156,9 +165,11 @@ def _elect(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     named = None if keys is None else [choices.name(key)]
     choices.record_step(simulation, "elect_leaders", {"type": kind.name.lower(), "partitions": named})
     simulation.ask(
-        process, "an election", partial(ElectionRequested, kind, keys),
+        process,
+        "an election",
+        partial(ElectionRequested, kind, keys),
         whole=lambda response: keys is None or response.error or _elected_or_refused(simulation, key, response),
-    )  # fmt: skip
+    )
     return True
 
 
@@ -283,7 +294,22 @@ def _repeat_produce(simulation: SimulationState, arguments: Mapping[str, Any]) -
 
 #: By kind of operation: its function.
 OPERATIONS: Final = choices.by_kind(
-    _reassign, _reassign_badly, _reassign_to_isr, _bad_record, _cancel, _create_topic, _create_partitions,
-    _delete_topic, _elect, _config, _reassign_record, _election_record, _mark_deleted, _shut_down, _drop_controller,
-    _produce, _consume, _repeat_produce,
-)  # fmt: skip
+    _reassign,
+    _reassign_badly,
+    _reassign_to_isr,
+    _bad_record,
+    _cancel,
+    _create_topic,
+    _create_partitions,
+    _delete_topic,
+    _elect,
+    _config,
+    _reassign_record,
+    _election_record,
+    _mark_deleted,
+    _shut_down,
+    _drop_controller,
+    _produce,
+    _consume,
+    _repeat_produce,
+)

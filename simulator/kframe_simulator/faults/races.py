@@ -152,10 +152,19 @@ def _repeat_proposals(simulation: SimulationState, process: ControllerProcess) -
         for key, partition in sorted(broker.model.partitions.items()):
             proposed = key in rows and rows[key].recovery == RecoveryState.RECOVERED
             if process.running and broker.running and partition.is_leader and partition.isr and proposed:
-                _send_proposal(simulation, process, broker, key, ProposedIsr(
-                    partition.leader_epoch, partition.partition_epoch, partition.isr, int(RecoveryState.RECOVERED),
-                    _topic_id(simulation, key),
-                ))  # fmt: skip
+                _send_proposal(
+                    simulation,
+                    process,
+                    broker,
+                    key,
+                    ProposedIsr(
+                        partition.leader_epoch,
+                        partition.partition_epoch,
+                        partition.isr,
+                        int(RecoveryState.RECOVERED),
+                        _topic_id(simulation, key),
+                    ),
+                )
 
 
 def _topic_id(simulation: SimulationState, key: tuple[str, int]) -> bytes:
@@ -255,6 +264,16 @@ def _send_proposal(
 
 #: By kind of fault: its function.
 FAULTS: Final = choices.by_kind(
-    _race_write, _swap_disks, _add_partition_on_failed_brokers, _delay_proposal, _lose_response, _misdirect,
-    _delay_reply, _deliver_late, _fail_stop_replica, _crash_in, _fail_failovers, _forge_proposal,
-)  # fmt: skip
+    _race_write,
+    _swap_disks,
+    _add_partition_on_failed_brokers,
+    _delay_proposal,
+    _lose_response,
+    _misdirect,
+    _delay_reply,
+    _deliver_late,
+    _fail_stop_replica,
+    _crash_in,
+    _fail_failovers,
+    _forge_proposal,
+)

@@ -355,6 +355,12 @@ def _is_reached(row: Row) -> bool:
 
 #: By kind of sequence: its function.
 SEQUENCES: Final = choices.by_kind(
-    _cancel_reassignment_and_crash, _cancel_leaderless_reassignment, _override_reassignment, _crash_in_shutdown,
-    _reassign_without_state, _bounce_in_deletion, _repeat_earlier_responses, _malform_at_completion,
-)  # fmt: skip
+    _cancel_reassignment_and_crash,
+    _cancel_leaderless_reassignment,
+    _override_reassignment,
+    _crash_in_shutdown,
+    _reassign_without_state,
+    _bounce_in_deletion,
+    _repeat_earlier_responses,
+    _malform_at_completion,
+)

@@ -40,9 +40,13 @@ def _proposals(watch: Watch, completed: AlterPartitionCompleted) -> Iterator[Pro
         name = topic if isinstance(topic, str) else by_id.get(topic)
         if named[topic, number] == 1:
             yield ProposalResult(
-                position, None if name is None else (name, number), int(event.leader_epoch[position]),
-                int(event.partition_epoch[position]), tuple(event.isr[position].tolist()), ErrorCode(codes[position]),
-            )  # fmt: skip
+                position,
+                None if name is None else (name, number),
+                int(event.leader_epoch[position]),
+                int(event.partition_epoch[position]),
+                tuple(event.isr[position].tolist()),
+                ErrorCode(codes[position]),
+            )
 
 
 def senders_are_registered(watch: Watch, completed: AlterPartitionCompleted) -> str | None:
@@ -143,7 +147,12 @@ def _another_state(completed: AlterPartitionCompleted, proposal: ProposalResult,
 
 
 #: Error codes that only a proposal of the current leader epoch gets.
-_LATER_CHECKS = frozenset({
-    ErrorCode.NONE, ErrorCode.INVALID_UPDATE_VERSION, ErrorCode.INVALID_REQUEST, ErrorCode.INELIGIBLE_REPLICA,
-    ErrorCode.OPERATION_NOT_ATTEMPTED,
-})  # fmt: skip
+_LATER_CHECKS = frozenset(
+    {
+        ErrorCode.NONE,
+        ErrorCode.INVALID_UPDATE_VERSION,
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.INELIGIBLE_REPLICA,
+        ErrorCode.OPERATION_NOT_ATTEMPTED,
+    }
+)

@@ -164,9 +164,12 @@ def _update_metadata(
         state = rows[row]
         deleting = bool(cluster.topics.deleting[p.topic[row]])
         partitions[state.key] = PartitionMetadata(
-            LEADER_DURING_DELETE if deleting else state.leader, 0 if deleting else state.leader_epoch, state.isr,
-            0 if deleting else state.partition_epoch, state.replicas,
-        )  # fmt: skip
+            LEADER_DURING_DELETE if deleting else state.leader,
+            0 if deleting else state.leader_epoch,
+            state.isr,
+            0 if deleting else state.partition_epoch,
+            state.replicas,
+        )
     registered, ids = tuple(brokers.registered_ids()), _ids(cluster, requests.metadata_rows)
     addresses = {registration: _addresses(cluster, registration) for registration in registered}
     for broker in requests.metadata_brokers.tolist():

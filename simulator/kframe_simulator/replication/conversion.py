@@ -32,12 +32,16 @@ def alter_partition_event(message: AlterPartition, token: int) -> AlterPartition
         (item.topic_id if by_id else topic, number) for (topic, number), item in message.partitions.items()
     )
     return AlterPartitionRequested(
-        message.broker_id, message.broker_epoch, ALTER_PARTITION_VERSION if by_id else 1, named,
+        message.broker_id,
+        message.broker_epoch,
+        ALTER_PARTITION_VERSION if by_id else 1,
+        named,
         np.array([proposal.leader_epoch for proposal in proposals], np.int32),
         np.array([proposal.partition_epoch for proposal in proposals], np.int32),
         np.array([proposal.recovery for proposal in proposals], np.uint8),
-        Ragged.of([proposal.isr for proposal in proposals]), token,
-    )  # fmt: skip
+        Ragged.of([proposal.isr for proposal in proposals]),
+        token,
+    )
 
 
 def alter_partition_reply(
@@ -55,10 +59,13 @@ def alter_partition_reply(
         first, last = states.isr.offsets[index : index + 2]
         leader = int(states.leader[index])
         partitions[key] = AlteredPartition(
-            ErrorCode.NONE, leader if leader < 0 else int(cluster.brokers.ids[leader]),
-            int(states.leader_epoch[index]), tuple(cluster.brokers.ids_of(states.isr.values[first:last])),
-            int(states.recovery[index]), int(states.partition_epoch[index]),
-        )  # fmt: skip
+            ErrorCode.NONE,
+            leader if leader < 0 else int(cluster.brokers.ids[leader]),
+            int(states.leader_epoch[index]),
+            tuple(cluster.brokers.ids_of(states.isr.values[first:last])),
+            int(states.recovery[index]),
+            int(states.partition_epoch[index]),
+        )
     return AlterPartitionResponseData(ErrorCode.NONE, partitions)
 
 

@@ -137,9 +137,14 @@ class Replication:
             return WriteStateResponse(False, None)
         leader = -1 if view.leader is None else view.leader
         stored = WriteState(
-            message.partition, leader, view.leader_epoch, tuple(view.isr), view.controller_epoch, int(view.recovery),
+            message.partition,
+            leader,
+            view.leader_epoch,
+            tuple(view.isr),
+            view.controller_epoch,
+            int(view.recovery),
             view.partition_epoch,
-        )  # fmt: skip
+        )
         return WriteStateResponse(written, stored)
 
     def produce(self, key: TopicPartition, records: int, acks: int) -> str:

@@ -71,9 +71,12 @@ def about(message: Request | Reply | None) -> Iterable[TopicPartition]:
 
 
 def ask_controller(
-    simulation: BrokerHost, process: ControllerProcess, message: Any, respond: Callable[[Any], None],
+    simulation: BrokerHost,
+    process: ControllerProcess,
+    message: Any,
+    respond: Callable[[Any], None],
     isr_epochs: Sequence[int] | None = None,
-) -> None:  # fmt: skip
+) -> None:
     """Deliver a broker's request to a controller process. The response is None if the process does not run.
 
     ``isr_epochs`` are the broker epochs of all proposed members, proposal after proposal, if the leader sends them
@@ -126,12 +129,22 @@ def write_state(ensemble: SimEnsemble, message: WriteState) -> WriteStateRespons
     if written:
         topic, partition = message.partition
         ensemble.write_state(
-            topic, partition, leader=message.leader, isr=message.isr, leader_epoch=message.leader_epoch,
-            controller_epoch=message.controller_epoch, recovery=message.recovery,
-        )  # fmt: skip
+            topic,
+            partition,
+            leader=message.leader,
+            isr=message.isr,
+            leader_epoch=message.leader_epoch,
+            controller_epoch=message.controller_epoch,
+            recovery=message.recovery,
+        )
         row = ensemble.rows[message.partition]
     stored = WriteState(
-        message.partition, row.leader, row.leader_epoch, row.isr, row.controller_epoch, row.recovery,
+        message.partition,
+        row.leader,
+        row.leader_epoch,
+        row.isr,
+        row.controller_epoch,
+        row.recovery,
         row.partition_epoch,
-    )  # fmt: skip
+    )
     return WriteStateResponse(written, stored)

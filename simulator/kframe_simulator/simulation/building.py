@@ -41,9 +41,11 @@ def build_cluster(options: Options) -> ClusterState:
 def build_broker(options: Options, broker_id: int) -> tuple[Broker, Registration]:
     """A stopped broker, and its registration."""
     config = BrokerConfig(
-        protocol=InterBrokerProtocol.parse(options.protocol), log_dirs=LOG_DIRS, replica_lag_time_max_ms=LAG_MS,
+        protocol=InterBrokerProtocol.parse(options.protocol),
+        log_dirs=LOG_DIRS,
+        replica_lag_time_max_ms=LAG_MS,
         replica_fetch_wait_max_ms=FETCH_MS,
-    )  # fmt: skip
+    )
     model = Broker(broker_id, config)
     for topic in options.topics:
         model.configure_topic(topic.name, topic.min_insync)

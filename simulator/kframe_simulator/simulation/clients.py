@@ -130,9 +130,16 @@ class Producer:
         sequence = self._sequences.get(write.key, 0) if self.options.idempotent else UNDEFINED
         epoch = self._epoch if self.options.idempotent else UNDEFINED
         return Produce(
-            write.key, write.value, self.options.acks, REPLICATION_MS, self._clients.next_correlation(), self._id,
-            epoch, sequence, self.options.transactional,
-        )  # fmt: skip
+            write.key,
+            write.value,
+            self.options.acks,
+            REPLICATION_MS,
+            self._clients.next_correlation(),
+            self._id,
+            epoch,
+            sequence,
+            self.options.transactional,
+        )
 
     def _on_response(self, attempt: int, response: object) -> None:
         if attempt != self._attempt or not self._waiting:

@@ -29,10 +29,22 @@ def digest(cluster: ClusterState) -> bytes:
     p, topics = cluster.partitions, cluster.topics
     columns: tuple[NDArray[Any], ...] = (
         np.array([len(p.topic), len(p.replica), len(topics.deleting), topics.known_count]),
-        p.topic, p.partition_epoch, p.state, p.leader, p.slot_start, p.replica_count, p.isr_count, p.replica, p.isr,
-        p.replica_flags, p.replica_state, topics.deleting, topics.deletion_started, topics.deletion_halted,
+        p.topic,
+        p.partition_epoch,
+        p.state,
+        p.leader,
+        p.slot_start,
+        p.replica_count,
+        p.isr_count,
+        p.replica,
+        p.isr,
+        p.replica_flags,
+        p.replica_state,
+        topics.deleting,
+        topics.deletion_started,
+        topics.deletion_halted,
         cluster.brokers.registered,
-    )  # fmt: skip
+    )
     return b"".join([column.tobytes() for column in columns])
 
 

@@ -44,9 +44,14 @@ class ControllerProcess:
     """One controller process, across its restarts."""
 
     def __init__(
-        self, simulation: ControllerHost, number: int, config: ControllerConfig, session_timeout_ms: float,
-        request_timeout_ms: float, selectors: Mapping[ElectionKind, LeaderSelector],
-    ) -> None:  # fmt: skip
+        self,
+        simulation: ControllerHost,
+        number: int,
+        config: ControllerConfig,
+        session_timeout_ms: float,
+        request_timeout_ms: float,
+        selectors: Mapping[ElectionKind, LeaderSelector],
+    ) -> None:
         self.controller_id = FIRST_ID + number
         self.incarnation = 0
         self.running = self.paused = False

@@ -271,9 +271,12 @@ class Recorder:
             line.popleft()
 
     def deliver(
-        self, controller_id: int, control_request: ControlRequest, respond: Callable[[ControlResponse], None],
+        self,
+        controller_id: int,
+        control_request: ControlRequest,
+        respond: Callable[[ControlResponse], None],
         refuse: Callable[[], None],
-    ) -> None:  # fmt: skip
+    ) -> None:
         """A request arrives."""
         broker = self.brokers.get(control_request.broker_id)
         refuse() if broker is None else broker.receive(control_request, respond, refuse)
@@ -366,9 +369,13 @@ class Recorder:
         self.clients.on_response(correlation, message)
 
     def ask(
-        self, process: ControllerProcess, description: str, event: Callable[[int], Event],
-        read: Callable[[Any], Any] = lambda response: response, whole: Callable[[Any], bool] = lambda response: True,
-    ) -> None:  # fmt: skip
+        self,
+        process: ControllerProcess,
+        description: str,
+        event: Callable[[int], Event],
+        read: Callable[[Any], Any] = lambda response: response,
+        whole: Callable[[Any], bool] = lambda response: True,
+    ) -> None:
         """Send a client's request to a controller, and check that it gets one response."""
         responses = 0
         self.watch.open_requests += 1

@@ -92,11 +92,16 @@ class Totals:
     def to_dict(self) -> dict[str, Any]:
         """As plain values."""
         return {
-            "seeds": self.seeds, "events": self.events, "events_least": self.events_least,
-            "simulated_seconds": round(self.simulated_ms / 1000.0), "failed_seeds": len(self.failed),
-            "faults": self.faults(), "actions": dict(sorted(self.played.items())),
-            "looks": dict(sorted(self.looks.items())), "counts": dict(sorted(self.counts.items())),
-        }  # fmt: skip
+            "seeds": self.seeds,
+            "events": self.events,
+            "events_least": self.events_least,
+            "simulated_seconds": round(self.simulated_ms / 1000.0),
+            "failed_seeds": len(self.failed),
+            "faults": self.faults(),
+            "actions": dict(sorted(self.played.items())),
+            "looks": dict(sorted(self.looks.items())),
+            "counts": dict(sorted(self.counts.items())),
+        }
 
 
 def play_seeds(seeds: Sequence[int], jobs: int = 1) -> Iterator[Result]:

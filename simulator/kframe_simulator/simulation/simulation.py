@@ -80,9 +80,16 @@ class Simulation(SimulationState):
             log.setLevel(before[0])
             log.propagate = before[1]
         return Result(
-            self.options, self.plan, self.scheduler.happened, self.scheduler.now_ms, self._trace.hexdigest(),
-            tuple(self.watch.violations), dict(self.played), dict(self.watch.looks), dict(self.counts),
-        )  # fmt: skip
+            self.options,
+            self.plan,
+            self.scheduler.happened,
+            self.scheduler.now_ms,
+            self._trace.hexdigest(),
+            tuple(self.watch.violations),
+            dict(self.played),
+            dict(self.watch.looks),
+            dict(self.counts),
+        )
 
     def raced(self, request: WriteStates | WriteAssignments) -> None:
         """Another client writes before this write of a controller."""

@@ -72,11 +72,9 @@ class SimulationState(Recorder, ABC):
         config = ControllerConfig(options.config)
         chosen = selectors or {kind: self.faulty_selectors for kind in ElectionKind if "plugin" in options.faults}
         self.controllers = [
-            ControllerProcess(
-                self, number, config, options.session_timeout_ms, options.request_timeout_ms, chosen
-            )
+            ControllerProcess(self, number, config, options.session_timeout_ms, options.request_timeout_ms, chosen)
             for number in range(options.controllers)
-        ]  # fmt: skip
+        ]
         self.changed_ms = 0.0
         """The time of the last write."""
         self.clients = Clients(self, options.producers)

@@ -53,9 +53,14 @@ class SimStore(MemoryStore):
     """One process's session with the ensemble. Implements ``ports.Store``."""
 
     def __init__(
-        self, ensemble: SimEnsemble, scheduler: Scheduler, network: Network, clock: ProcessClock, controller_id: int,
+        self,
+        ensemble: SimEnsemble,
+        scheduler: Scheduler,
+        network: Network,
+        clock: ProcessClock,
+        controller_id: int,
         session_timeout_ms: float,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(ensemble.records, ensemble.states, ensemble.topics)
         self.controller_id = controller_id
         self.claimed_epoch = -1

@@ -41,9 +41,12 @@ class RequestListener(Protocol):
     def request_sent(self, controller_id: int, control_request: ControlRequest) -> None: ...
     def request_done(self, controller_id: int, control_request: ControlRequest) -> None: ...
     def deliver(
-        self, controller_id: int, control_request: ControlRequest, respond: Callable[[ControlResponse], None],
+        self,
+        controller_id: int,
+        control_request: ControlRequest,
+        respond: Callable[[ControlResponse], None],
         refuse: Callable[[], None],
-    ) -> None: ...  # fmt: skip
+    ) -> None: ...
 
 
 @dataclass(slots=True, eq=False)

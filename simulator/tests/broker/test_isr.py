@@ -49,8 +49,13 @@ def proposal(broker: Broker, now: float) -> tuple[Outgoing, tuple[int, ...]] | N
 def respond(broker: Broker, out: Outgoing, now: float, error: ErrorCode = ErrorCode.NONE, **changes: object) -> None:
     assert isinstance(out.message, AlterPartition)
     proposed_isr = out.message.partitions[P]
-    fields = {"leader": 1, "leader_epoch": proposed_isr.leader_epoch, "isr": proposed_isr.isr, "recovery": 0,
-            "partition_epoch": proposed_isr.partition_epoch + 1} | changes  # fmt: skip
+    fields = {
+        "leader": 1,
+        "leader_epoch": proposed_isr.leader_epoch,
+        "isr": proposed_isr.isr,
+        "recovery": 0,
+        "partition_epoch": proposed_isr.partition_epoch + 1,
+    } | changes
     altered = AlteredPartition(error, **fields)  # type: ignore[arg-type]
     broker.on_response(out.number, AlterPartitionResponseData(ErrorCode.NONE, {P: altered}), now)
 

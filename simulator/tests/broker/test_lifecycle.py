@@ -43,10 +43,13 @@ def joins(broker: Broker, key: TopicPartition, now: float) -> list[Outgoing]:
 
 def accepted(out: Outgoing) -> AlterPartitionResponseData:
     assert isinstance(out.message, AlterPartition)
-    return AlterPartitionResponseData(ErrorCode.NONE, {
-        key: AlteredPartition(ErrorCode.NONE, 1, 5, item.isr, 0, item.partition_epoch + 1)
-        for key, item in out.message.partitions.items()
-    })  # fmt: skip
+    return AlterPartitionResponseData(
+        ErrorCode.NONE,
+        {
+            key: AlteredPartition(ErrorCode.NONE, 1, 5, item.isr, 0, item.partition_epoch + 1)
+            for key, item in out.message.partitions.items()
+        },
+    )
 
 
 # -- Proposals to the controller.

@@ -115,9 +115,13 @@ def test_delayed_produce_ends(interrupt: object, error: ErrorCode | None) -> Non
 
 def of(sequence: int, producer_epoch: int = 0, producer_id: int = 9, transactional: bool = False) -> Produce:
     return produce(
-        f"{producer_epoch}/{sequence}", 1, producer_id=producer_id, producer_epoch=producer_epoch, sequence=sequence,
+        f"{producer_epoch}/{sequence}",
+        1,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        sequence=sequence,
         transactional=transactional,
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize(

@@ -73,17 +73,20 @@ def test_problems_of_a_run_are_listed() -> None:
         TargetTotals("one-sided", decoded=99, refused=1),
     ]
     assert problems(totals, 1218) == [
-        "escaping: 1,000 escaped", "1,217 of 1,218 cases were evaluated", "greedy: 67,108,865 bytes of memory",
+        "escaping: 1,000 escaped",
+        "1,217 of 1,218 cases were evaluated",
+        "greedy: 67,108,865 bytes of memory",
         "one-sided: 99 decoded and 1 refused",
-    ]  # fmt: skip
+    ]
 
 
 def test_problems_of_a_corpus_are_listed() -> None:
     first, *_ = fuzz_targets.all_valid()
     decoded, refused = CorpusEntry(first.name, "plain", "decoded", b"a"), CorpusEntry(first.name, "plain", "old", b"!")
     assert corpus_problems([decoded, refused, refused._replace(target="gone")], [first]) == [
-        f"{first.name}: b'!' has the outcome '# bytes with a mark in them', not 'old'", "gone: no such target"
-    ]  # fmt: skip
+        f"{first.name}: b'!' has the outcome '# bytes with a mark in them', not 'old'",
+        "gone: no such target",
+    ]
     assert corpus_problems([decoded], [first]) == [f"{first.name}: the corpus has no decoded or no refused message"]
 
 

@@ -124,11 +124,16 @@ def storage_response(simulation: Simulation, broker_id: int, *failed: TopicParti
 @pytest.mark.parametrize(
     ("sender", "failed", "since", "exempt"),
     [
-        (1, (2, 3), "", True), (1, (3,), "", False), (2, (2, 3), "", False), (1, (2, 3), "responded", False),
-        (1, (2, 3), "registered-again", False), (1, (2, 3), "deleted", False), (1, (3,), "failed", True),
+        (1, (2, 3), "", True),
+        (1, (3,), "", False),
+        (2, (2, 3), "", False),
+        (1, (2, 3), "responded", False),
+        (1, (2, 3), "registered-again", False),
+        (1, (2, 3), "deleted", False),
+        (1, (3,), "failed", True),
         (2, (3,), "leader-failed", False),
     ],
-)  # fmt: skip
+)
 def test_leader_that_no_member_can_replace_stays_in_its_isr(
     simulation: Simulation, sender: int, failed: Collection[int], since: str, exempt: bool
 ) -> None:
@@ -159,10 +164,14 @@ def test_leader_that_no_member_can_replace_stays_in_its_isr(
 @pytest.mark.parametrize(
     ("added", "by_leader", "departed", "load", "exempt"),
     [
-        ("after", True, (), 0, True), ("before", True, (), 0, False), ("after", False, (), 0, False),
-        ("after", True, (3,), 0, False), ("after", True, (), 1, False), ("after-and-removed", True, (), 0, False),
+        ("after", True, (), 0, True),
+        ("before", True, (), 0, False),
+        ("after", False, (), 0, False),
+        ("after", True, (3,), 0, False),
+        ("after", True, (), 1, False),
+        ("after-and-removed", True, (), 0, False),
     ],
-)  # fmt: skip
+)
 def test_replica_that_a_leader_adds_after_its_failure_stays_in_the_isr(
     simulation: Simulation, added: str, by_leader: bool, departed: Collection[int], load: int, exempt: bool
 ) -> None:
@@ -185,10 +194,11 @@ def test_replica_that_a_leader_adds_after_its_failure_stays_in_the_isr(
 @pytest.mark.parametrize(
     ("event", "late", "exempt"),
     [
-        (ControlledShutdownRequested(1, -1), True, True), (ControlledShutdownRequested(1, -1), False, False),
+        (ControlledShutdownRequested(1, -1), True, True),
+        (ControlledShutdownRequested(1, -1), False, False),
         (BrokersChanged(), True, False),
     ],
-)  # fmt: skip
+)
 def test_controlled_shutdown_keeps_a_member_that_a_leader_has_added_after_its_failure(
     simulation: Simulation, event: Event, late: bool, exempt: bool
 ) -> None:
@@ -233,10 +243,15 @@ def test_added_replica_of_partition_without_leader_awaits_an_election(
 @pytest.mark.parametrize(
     ("departed", "bounced", "exempt"),
     [
-        ({3}, (), True), ({4}, (), False), ((), (), False), ((), {3}, True), ((), {4}, False), ((), {1, 3}, False),
+        ({3}, (), True),
+        ({4}, (), False),
+        ((), (), False),
+        ((), {3}, True),
+        ((), {4}, False),
+        ((), {1, 3}, False),
         ({3}, {1}, True),
     ],
-)  # fmt: skip
+)
 def test_reassignment_may_go_on_after_an_unclean_election_of_its_target(
     simulation: Simulation, departed: Collection[int], bounced: Collection[int], exempt: bool
 ) -> None:
@@ -303,7 +318,9 @@ def test_isr_that_a_leader_writes_during_an_event_is_exempt(
     """Before inter-broker protocol 2.7-IV2 a controller cannot know what a leader writes after it has read the ISR."""
     edit(simulation, **changes)
     changed = ended(
-        simulation, requests={DropPreferredElection: 1}, elections=frozenset({KEY}),
+        simulation,
+        requests={DropPreferredElection: 1},
+        elections=frozenset({KEY}),
         overwritten=frozenset({KEY} if overwritten else ()),
-    )  # fmt: skip
+    )
     assert (rule(simulation.watch, changed) is None) is overwritten

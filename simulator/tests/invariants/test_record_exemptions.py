@@ -73,9 +73,13 @@ ADDING, SHRINKING = PendingIsr((1, 2, 3), (1, 2, 3), 0, 0), PendingIsr((1,), (1,
     ids=["repeated", "not-attempted", "shrinking", "awaited", "another-error", "another-leader-epoch", "another-isr"],
 )
 def test_isr_member_of_which_the_leader_does_not_know_is_exempt(
-    simulation: Simulation, refused: tuple[int, ...], error: ErrorCode, leader_epoch: int, pending: PendingIsr | None,
+    simulation: Simulation,
+    refused: tuple[int, ...],
+    error: ErrorCode,
+    leader_epoch: int,
+    pending: PendingIsr | None,
     exempt: bool,
-) -> None:  # fmt: skip
+) -> None:
     """Seed 10020128: a proposal was refused, because its new member had just failed. The same request arrived again
     after the member had registered, and was accepted. The leader did not wait for it, and acknowledged records without
     the new member."""
@@ -127,9 +131,10 @@ def test_isr_member_of_which_the_leader_did_not_know_is_checked_after_it_has_cau
 
 
 @pytest.mark.parametrize(
-    ("broker_id", "leader_epoch", "exempt"), [(2, 5, True), (2, 0, False), (4, 5, False), (None, 5, False)],
+    ("broker_id", "leader_epoch", "exempt"),
+    [(2, 5, True), (2, 0, False), (4, 5, False), (None, 5, False)],
     ids=["later-epoch", "same-epoch", "not-assigned", "of-this-topic"],
-)  # fmt: skip
+)
 def test_replica_that_follows_a_log_of_an_earlier_topic_may_stay_out_of_sync(
     simulation: Simulation, broker_id: int | None, leader_epoch: int, exempt: bool
 ) -> None:
@@ -146,10 +151,14 @@ def test_replica_that_follows_a_log_of_an_earlier_topic_may_stay_out_of_sync(
 @pytest.mark.parametrize(
     ("cause", "isr", "exempt"),
     [
-        ("later-epoch", (1, 2), True), ("unreadable", (1, 2), True), ("mismatched", (1, 2), True),
-        ("none", (1, 2), False), ("later-epoch", (1, 2, 3), False), ("unreadable", (1, 2, 3), False),
+        ("later-epoch", (1, 2), True),
+        ("unreadable", (1, 2), True),
+        ("mismatched", (1, 2), True),
+        ("none", (1, 2), False),
+        ("later-epoch", (1, 2, 3), False),
+        ("unreadable", (1, 2, 3), False),
     ],
-)  # fmt: skip
+)
 def test_reassignment_whose_target_cannot_join_the_isr_may_go_on(
     simulation: Simulation, cause: str, isr: tuple[int, ...], exempt: bool
 ) -> None:
@@ -173,9 +182,12 @@ def test_reassignment_whose_target_cannot_join_the_isr_may_go_on(
 )
 @pytest.mark.parametrize("rule", [rest.all_replicas_are_in_sync, rest.no_operator_work_is_pending])
 def test_isr_of_a_leader_that_does_not_know_it_cannot_grow(
-    simulation: Simulation, rule: Callable[[Watch, None], str | None], error: ErrorCode, partition_epoch: int,
+    simulation: Simulation,
+    rule: Callable[[Watch, None], str | None],
+    error: ErrorCode,
+    partition_epoch: int,
     exempt: bool,
-) -> None:  # fmt: skip
+) -> None:
     """The neighbour of seed 10020128: all later proposals get INVALID_UPDATE_VERSION."""
     edit(simulation, isr=(1, 2), adding=(3,), partition_epoch=5)
     refuse(simulation, (1, 2), error, simulation.ensemble.rows[KEY].leader_epoch)

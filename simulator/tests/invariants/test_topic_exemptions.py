@@ -114,9 +114,10 @@ def test_partition_added_during_deletion_is_not_sent(
 
 
 @pytest.mark.parametrize(
-    ("deleting", "leader", "exempt"), [(True, 9, True), (True, 1, False), (False, 9, False)],
+    ("deleting", "leader", "exempt"),
+    [(True, 9, True), (True, 1, False), (False, 9, False)],
     ids=["not-notified", "the-leader-lives", "an-election-reads-it"],
-)  # fmt: skip
+)
 def test_unread_isr_of_deleting_topic_is_exempt(
     simulation: Simulation, monkeypatch: pytest.MonkeyPatch, deleting: bool, leader: int, exempt: bool
 ) -> None:
@@ -157,8 +158,9 @@ def test_removed_replica_is_exempt_from_leader_and_isr(simulation: Simulation, n
 
 
 @pytest.mark.parametrize(
-    ("sent", "exempt"), [("before", True), ("now", False), ("another", False), ("never", False)],
-)  # fmt: skip
+    ("sent", "exempt"),
+    [("before", True), ("now", False), ("another", False), ("never", False)],
+)
 def test_assignment_stored_late_is_exempt(simulation: Simulation, sent: str, exempt: bool) -> None:
     """Seeds 28, 49, 191 and 40000405: a record was unreadable when its reassignment ended. A later event stored the
     assignment: the record became readable, or partitions were added."""
@@ -224,9 +226,10 @@ def delete_topic(simulation: Simulation, deposed: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("deposed", "leader", "exempt"), [(True, 1, True), (True, 3, False), (False, 1, False)],
+    ("deposed", "leader", "exempt"),
+    [(True, 1, True), (True, 3, False), (False, 1, False)],
     ids=["deleted-by-a-successor", "never-stored", "deleted-by-itself"],
-)  # fmt: skip
+)
 def test_deposed_controller_may_send_states_of_a_deleted_topic(
     simulation: Simulation, deposed: bool, leader: int, exempt: bool
 ) -> None:
@@ -274,18 +277,21 @@ def test_deposed_controller_may_confirm_the_isr_of_a_deleted_topic(
     """Seed 349281386: the leader repeated the ISR that the deposed controller knew."""
     topic_id = simulation.ensemble.topic_ids["t"]
     completed = code(
-        simulation, error, partitions=RequestedPartitions.of([(topic_id, 0)]),
+        simulation,
+        error,
+        partitions=RequestedPartitions.of([(topic_id, 0)]),
         leader_epoch=np.array([leader_epoch], np.int32),
-    )  # fmt: skip
+    )
     delete_topic(simulation, deposed)
     del simulation.ensemble.topic_ids["t"]
     assert (proposals.proposals_get_valid_codes(simulation.watch, completed) is None) is exempt
 
 
 @pytest.mark.parametrize(
-    ("deposed", "leader_epoch", "exempt"), [(True, 6, True), (True, 7, False), (False, 6, False)],
+    ("deposed", "leader_epoch", "exempt"),
+    [(True, 6, True), (True, 7, False), (False, 6, False)],
     ids=["known-state", "later-epoch", "deleted-by-itself"],
-)  # fmt: skip
+)
 def test_deposed_controller_may_fence_an_isr_by_a_deleted_topic(
     simulation: Simulation, deposed: bool, leader_epoch: int, exempt: bool
 ) -> None:
@@ -293,9 +299,11 @@ def test_deposed_controller_may_fence_an_isr_by_a_deleted_topic(
     simulation.watch.observed.state_written(state(simulation, leader_epoch=7))
     delete_topic(simulation, deposed)
     completed = code(
-        simulation, ErrorCode.FENCED_LEADER_EPOCH, partitions=RequestedPartitions.of([("t", 0)]),
+        simulation,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        partitions=RequestedPartitions.of([("t", 0)]),
         leader_epoch=np.array([leader_epoch], np.int32),
-    )  # fmt: skip
+    )
     assert (proposals.proposals_get_valid_codes(simulation.watch, completed) is None) is exempt
 
 
@@ -312,9 +320,11 @@ def test_deposed_controller_may_confirm_an_isr_under_an_earlier_topic_id(
     observed, ensemble = simulation.watch.observed, simulation.ensemble
     topic_id, other_id = ensemble.topic_ids["t"], b"x" * 16
     completed = code(
-        simulation, ErrorCode.NONE, partitions=RequestedPartitions.of([(topic_id, 0)]),
+        simulation,
+        ErrorCode.NONE,
+        partitions=RequestedPartitions.of([(topic_id, 0)]),
         leader_epoch=np.array([leader_epoch], np.int32),
-    )  # fmt: skip
+    )
     simulation.controllers[0].store.claimed_epoch -= deposed
     if recreated:
         observed.topic_deleted([KEY])

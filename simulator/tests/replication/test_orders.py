@@ -35,12 +35,20 @@ P, Q = ("t", 0), ("t", 9)
 def started_runner() -> ScenarioRunner:
     """A runner with an active controller. Broker 1 leads t-0 with ISR 1, 2 and is alone in t-1."""
     scenario = {
-        "schema": "kframe.scenario/v1", "name": "s", "brokers": [{"id": 1}, {"id": 2}],
-        "topics": [{"name": "t", "partitions": [
-            {"partition": 0, "replicas": [1, 2]}, {"partition": 1, "replicas": [1, 2], "leader": 1, "isr": [1]},
-        ]}],
+        "schema": "kframe.scenario/v1",
+        "name": "s",
+        "brokers": [{"id": 1}, {"id": 2}],
+        "topics": [
+            {
+                "name": "t",
+                "partitions": [
+                    {"partition": 0, "replicas": [1, 2]},
+                    {"partition": 1, "replicas": [1, 2], "leader": 1, "isr": [1]},
+                ],
+            }
+        ],
         "steps": [{"elect": {}}],
-    }  # fmt: skip
+    }
     runner = ScenarioRunner(parse_scenario(yaml.safe_dump(scenario), "s.yaml"))
     runner.play()
     return runner

@@ -30,12 +30,14 @@ def example() -> ScenarioRunner:
 def play(*steps: dict[str, Any], **config: object) -> Iterator[tuple[Any, list[int] | None]]:
     """The response of each step, and the ISR of t-0 if the step has changed it."""
     scenario = {
-        "schema": "kframe.scenario/v1", "name": "s", "brokers_replicate": True,
+        "schema": "kframe.scenario/v1",
+        "name": "s",
+        "brokers_replicate": True,
         "config": {"replica.lag.time.max.ms": 10_000} | config,
         "brokers": [{"id": number} for number in (1, 2, 3)],
         "topics": [{"name": "t", "partitions": [{"partition": 0, "replicas": [1, 2, 3]}]}],
         "steps": [{"elect": {}}, *steps],
-    }  # fmt: skip
+    }
     for entry in runner_of(yaml.safe_dump(scenario)).play_steps():
         changed = entry["partitions"].get("t-0")
         yield entry["response"], None if changed is None else changed["isr"]
@@ -65,9 +67,14 @@ def test_example_scenario() -> None:
 def test_silent_follower_leaves_and_rejoins_isr(protocol: str) -> None:
     """Through AlterPartition, or before 2.7-IV2 through the leader's own write."""
     played = play(
-        silent(3), {"produce": ALL}, {"advance": 16}, {"produce": ALL}, silent(3, "NONE"), {"advance": 2},
+        silent(3),
+        {"produce": ALL},
+        {"advance": 16},
+        {"produce": ALL},
+        silent(3, "NONE"),
+        {"advance": 2},
         **{"inter.broker.protocol.version": protocol},
-    )  # fmt: skip
+    )
     responses, isrs = zip(*played, strict=True)
     assert [response["t-0"] for response in responses if response] == ["REQUEST_TIMED_OUT", "NONE"]
     assert [isr for isr in isrs if isr] == [[1, 2, 3], [1, 2], [1, 2, 3]]

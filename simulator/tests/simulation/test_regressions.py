@@ -28,15 +28,17 @@ from verification.simulator.at_rest import QUIET
 
 def play(partition: str, steps: list[str], protocol: str = "3.9") -> tuple[ScenarioRunner, list[dict[str, Any]]]:
     """Play steps on topic t with one partition on brokers 1 to 4."""
-    text = "\n".join([
-        "schema: kframe.scenario/v1",
-        "name: found",
-        f'config: {{"inter.broker.protocol.version": "{protocol}", "kframe.reassignment.strict": true}}',
-        "brokers: [{id: 1}, {id: 2}, {id: 3}, {id: 4}]",
-        f"topics: [{{name: t, partitions: [{partition}]}}]",
-        "steps:",
-        *(f"  - {step}" for step in ("elect: {}", *steps)),
-    ])  # fmt: skip
+    text = "\n".join(
+        [
+            "schema: kframe.scenario/v1",
+            "name: found",
+            f'config: {{"inter.broker.protocol.version": "{protocol}", "kframe.reassignment.strict": true}}',
+            "brokers: [{id: 1}, {id: 2}, {id: 3}, {id: 4}]",
+            f"topics: [{{name: t, partitions: [{partition}]}}]",
+            "steps:",
+            *(f"  - {step}" for step in ("elect: {}", *steps)),
+        ]
+    )
     runner = ScenarioRunner(parse_scenario(text, "found"), make_replication=Replication)
     assert isinstance(runner.storage, MemoryEnsemble)
     return runner, list(runner.play_steps())

@@ -54,10 +54,12 @@ def views(runner: ScenarioRunner) -> list[PartitionView]:
 def end_of_scenario(runner: ScenarioRunner) -> dict[tuple[str, int], State]:
     return {
         (view.topic, view.partition): (
-            -1 if view.leader is None else view.leader, tuple(sorted(view.isr)), tuple(view.replicas)
+            -1 if view.leader is None else view.leader,
+            tuple(sorted(view.isr)),
+            tuple(view.replicas),
         )
         for view in views(runner)
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.parametrize(("fault", "seed"), [(fault, seed) for fault, seeds in SEEDS.items() for seed in seeds])

@@ -46,8 +46,11 @@ class Campaign(Protocol):
 
 
 CAMPAIGNS: Final[Mapping[str, Campaign]] = {
-    "faults": faults, "linearizability": linearizability, "parity": parity, "soak": soak,
-}  # fmt: skip
+    "faults": faults,
+    "linearizability": linearizability,
+    "parity": parity,
+    "soak": soak,
+}
 
 
 def main() -> int:

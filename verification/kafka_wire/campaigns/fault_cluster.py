@@ -42,10 +42,12 @@ FAULT_S: Final = 1.5 * SESSION_MS / 1000
 _RECORDS: Final = 2_000
 _RECORDS_PER_SECOND: Final = 500
 _SETTINGS: Final = {
-    "min.insync.replicas": "2", "zookeeper.session.timeout.ms": str(SESSION_MS), "replica.lag.time.max.ms": "6000",
+    "min.insync.replicas": "2",
+    "zookeeper.session.timeout.ms": str(SESSION_MS),
+    "replica.lag.time.max.ms": "6000",
     # Servers may start after brokers.
     "zookeeper.connection.timeout.ms": "120000",
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +101,7 @@ class FaultCluster:
         with fault.prepare(folder):
             replication = ReplicationFixture(
                 self.fixture, str(fault), folder, machines=machines, records_per_second=_RECORDS_PER_SECOND
-            )  # fmt: skip
+            )
             with closing(replication):
                 return FaultRun(self, replication, folder, fault).report()
 
@@ -168,7 +170,7 @@ class FaultRun:
         epochs = self.controller_epoch - epoch
         return FaultReport(
             self._fault.name, self.effect, epochs, load.count().acknowledged, during, recovered_s, violations
-        )  # fmt: skip
+        )
 
     def unrecovered(self) -> list[str]:
         """What is not as in a healthy cluster."""
@@ -240,9 +242,12 @@ def fault_cluster(
     machines = {name: replace(machine, environment=environment(name)) for name, machine in network.machines.items()}
     ensemble = Ensemble(folder / "zookeeper", ServerOptions(), [machines[name] for name in SERVERS])
     cluster = Cluster(
-        folder / "kafka", f"{ensemble.address}/kafka", ALL, _SETTINGS,
+        folder / "kafka",
+        f"{ensemble.address}/kafka",
+        ALL,
+        _SETTINGS,
         machines={number: machines[name] for number, name in zip(ALL, BROKERS, strict=True)},
-    )  # fmt: skip
+    )
     client, clients = KazooClient(cluster.zookeeper, timeout=SESSION_S), None
     try:
         ensemble.start()

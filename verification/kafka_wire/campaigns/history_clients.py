@@ -31,8 +31,15 @@ _UNCERTAIN: Final = frozenset({"NOT_CONTROLLER", "REQUEST_TIMED_OUT", "UNKNOWN_S
 _READS: Final = ("describe", "list")
 #: Operations of clients that change topics, with their weights.
 _CHANGES: Final = {
-    "create": 4, "delete": 2, "grow": 3, "reassign": 4, "cancel": 2, "elect": 2, "describe": 3, "list": 2,
-}  # fmt: skip
+    "create": 4,
+    "delete": 2,
+    "grow": 3,
+    "reassign": 4,
+    "cancel": 2,
+    "elect": 2,
+    "describe": 3,
+    "list": 2,
+}
 #: Kinds that occur in a checked history. The others seldom succeed: most cancellations find no reassignment, and most
 #: elections change no leader.
 _NEEDED: Final = frozenset({"create", "delete", "grow", "reassign", "describe", "list"})
@@ -129,8 +136,11 @@ class HistoryClient:
         lists = [operation.replicas] * operation.partitions
         assignments = [{"partition_index": index, "broker_ids": brokers} for index, brokers in enumerate(lists)]
         topic = {
-            "name": operation.topic, "num_partitions": -1, "replication_factor": -1, "assignments": assignments,
-        }  # fmt: skip
+            "name": operation.topic,
+            "num_partitions": -1,
+            "replication_factor": -1,
+            "assignments": assignments,
+        }
         body = client.ask(*_CREATE, topics=[topic], timeout=_TIMEOUT_MS, validate_only=False)["topics"][0]
         operation.code = _name(body)
         if operation.code == "NONE":

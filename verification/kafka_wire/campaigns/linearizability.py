@@ -201,9 +201,13 @@ def history_cluster(folder: Path, seed: int) -> Iterator[HistoryCluster]:
         for number in _INSTANCES:
             proxy = proxies[number] = stack.enter_context(Proxy(zookeeper.address))
             instance = instances[number] = InstanceProcess(
-                f"{proxy.address}/kafka", folder / str(number), number, "--create-chroot", settings=_SETTINGS,
+                f"{proxy.address}/kafka",
+                folder / str(number),
+                number,
+                "--create-chroot",
+                settings=_SETTINGS,
                 session_ms=int(1000 * SESSION_S),
-            )  # fmt: skip
+            )
             stack.callback(instance.kill)
             instance.await_ready(active=number == _INSTANCES[0])
         cluster = Cluster(folder / "kafka", f"{zookeeper.address}/kafka", ALL, _BROKER_SETTINGS)
@@ -223,16 +227,26 @@ def page(record: Mapping[str, Any]) -> str:
     """The page in Markdown."""
     result = record["result"]
     lines = [
-        _TEXT, "", "## Result", "",
+        _TEXT,
+        "",
+        "## Result",
+        "",
         f"- Violations: {len(result['violations'])}. Undecided: {len(result['undecided'])}.",
         f"- Operations: {result['operations']:,} on {result['topics']:,} topics, at most {result['longest']:,} on one.",
         f"- Duration: {record['seconds'] / 60:.0f} minutes.",
         f"- Control: after a change of one answer in one history, the checker reports {record['control']} violation.",
-        *facts_lines(record), "",
-        "| fault of the active instance | times |", "|---|---|",
-        *(f"| {name} | {count} |" for name, count in sorted(record["faults"].items())), "",
-        "| request | count | answers |", "|---|---|---|", *_requests(record), "", _FINDINGS,
-    ]  # fmt: skip
+        *facts_lines(record),
+        "",
+        "| fault of the active instance | times |",
+        "|---|---|",
+        *(f"| {name} | {count} |" for name, count in sorted(record["faults"].items())),
+        "",
+        "| request | count | answers |",
+        "|---|---|---|",
+        *_requests(record),
+        "",
+        _FINDINGS,
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -272,9 +286,12 @@ def run(
     result = history_check.check(operations, options.pages)
     requests = Counter((operation.kind, operation.code) for operation in operations)
     record = {
-        **facts, "seconds": seconds, "faults": cluster.faults,
+        **facts,
+        "seconds": seconds,
+        "faults": cluster.faults,
         "requests": [(*key, number) for key, number in requests.items()],
-        "result": asdict(result), "control": len(history_check.check(mutated(operations)).violations),
-    }  # fmt: skip
+        "result": asdict(result),
+        "control": len(history_check.check(mutated(operations)).violations),
+    }
     print(result)
     yield record, [*result.violations, *(f"{topic}: undecided" for topic in result.undecided)]

@@ -114,23 +114,28 @@ class ParityCluster:
         first, second = setup.protocols
         users = " ".join(f'user_{name}="{password}"' for name, password in _PASSWORDS.items())
         self._shared = {
-            "inter.broker.listener.name": second, "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
-            "sasl.mechanism.inter.broker.protocol": "PLAIN", "super.users": "User:kafka;User:CN=kafka",
-            "delegation.token.secret.key": "of-all-nodes", "inter.broker.protocol.version": "3.9",
-            f"listener.name.{second.lower()}.plain.sasl.jaas.config":
-                f'{PLAIN_MODULE} username="{SUPER}" password="{_PASSWORDS[SUPER]}" {users};',
+            "inter.broker.listener.name": second,
+            "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
+            "sasl.mechanism.inter.broker.protocol": "PLAIN",
+            "super.users": "User:kafka;User:CN=kafka",
+            "delegation.token.secret.key": "of-all-nodes",
+            "inter.broker.protocol.version": "3.9",
+            f"listener.name.{second.lower()}.plain.sasl.jaas.config": f'{PLAIN_MODULE} username="{SUPER}" '
+            f'password="{_PASSWORDS[SUPER]}" {users};',
             f"listener.name.{second.lower()}.scram-sha-256.sasl.jaas.config": f"{SCRAM_MODULE};",
-        }  # fmt: skip
+        }
         if setup.authorizer:
             self._shared["authorizer.class.name"] = ACL_AUTHORIZER
         if setup.tls:
             self._shared |= {"ssl.client.auth": "requested", **self._tls("node")}
         settings = {
             "listeners": f"{first}://{HOST}:{{port}},{second}://{HOST}:{{other_port}}",
-            "offsets.topic.num.partitions": "2", "offsets.topic.replication.factor": "1",
-            "transaction.state.log.num.partitions": "2", "transaction.state.log.replication.factor": "1",
+            "offsets.topic.num.partitions": "2",
+            "offsets.topic.replication.factor": "1",
+            "transaction.state.log.num.partitions": "2",
+            "transaction.state.log.replication.factor": "1",
             "group.initial.rebalance.delay.ms": "0",
-        }  # fmt: skip
+        }
         ids = range(1, brokers + 1)
         self.cluster = Cluster(folder, zookeeper, ids, {**self._shared, **settings})
         self.kframe: InstanceProcess | None = None
@@ -181,13 +186,32 @@ def prepare(tools: Tools, setup: Setup) -> None:
     """Create the topics, records, group, quotas, credentials and ACLs that the calls show."""
     for topic in (TOPIC, OTHER_TOPIC):
         config_options = ("--config", "retention.ms=360000000") if topic == TOPIC else ()
-        tools.run("kafka-topics", "--create", "--topic", topic, "--partitions", str(PARTITIONS),
-                  "--replication-factor", "1", *config_options)  # fmt: skip
+        tools.run(
+            "kafka-topics",
+            "--create",
+            "--topic",
+            topic,
+            "--partitions",
+            str(PARTITIONS),
+            "--replication-factor",
+            "1",
+            *config_options,
+        )
     stdin = "".join(f"{number}:value-{number}\n" for number in range(RECORDS))
     keyed = ("--property", "parse.key=true", "--property", "key.separator=:")
     tools.run("kafka-console-producer", "--topic", TOPIC, *keyed, stdin=stdin)
-    tools.run("kafka-console-consumer", "--topic", TOPIC, "--group", GROUP, "--from-beginning", "--max-messages",
-              str(RECORDS), "--timeout-ms", "60000")  # fmt: skip
+    tools.run(
+        "kafka-console-consumer",
+        "--topic",
+        TOPIC,
+        "--group",
+        GROUP,
+        "--from-beginning",
+        "--max-messages",
+        str(RECORDS),
+        "--timeout-ms",
+        "60000",
+    )
     for kind, name, config in (
         ("users", "alice", "producer_byte_rate=1000000"),
         *(("users", user, f"{SCRAM}=[iterations=4096,password={word}]") for user, word in _PASSWORDS.items()),
@@ -198,10 +222,35 @@ def prepare(tools: Tools, setup: Setup) -> None:
         tools.run("kafka-configs", "--alter", "--entity-type", kind, "--entity-name", name, "--add-config", config)
     for kind, config in {"users": "producer_byte_rate=9000000", "clients": "controller_mutation_rate=1000.25"}.items():
         tools.run("kafka-configs", "--alter", "--entity-type", kind, "--entity-default", "--add-config", config)
-    tools.run("kafka-configs", "--alter", "--entity-type", "users", "--entity-name", "alice", "--entity-type",
-              "clients", "--entity-name", "app", "--add-config", "producer_byte_rate=500000")  # fmt: skip
-    tools.run("kafka-producer-perf-test", "--topic", OTHER_TOPIC, "--num-records", "5", "--record-size", "10",
-              "--throughput", "-1", "--transactional-id", "parity", "--transaction-duration-ms", "60000")  # fmt: skip
+    tools.run(
+        "kafka-configs",
+        "--alter",
+        "--entity-type",
+        "users",
+        "--entity-name",
+        "alice",
+        "--entity-type",
+        "clients",
+        "--entity-name",
+        "app",
+        "--add-config",
+        "producer_byte_rate=500000",
+    )
+    tools.run(
+        "kafka-producer-perf-test",
+        "--topic",
+        OTHER_TOPIC,
+        "--num-records",
+        "5",
+        "--record-size",
+        "10",
+        "--throughput",
+        "-1",
+        "--transactional-id",
+        "parity",
+        "--transaction-duration-ms",
+        "60000",
+    )
     for each in READING:
         tools.run_with_code(each.tool, *each.arguments)  # Some calls create a group, or the loggers of a broker.
     tools.run("kafka-delegation-tokens", "--create", "--max-life-time-period", "-1", "--owner-principal", "User:alice")
@@ -215,20 +264,44 @@ def _allow(tools: Tools) -> None:
         for operation in _ALLOWED:
             tools.run("kafka-acls", "--add", "--allow-principal", user, "--operation", operation, "--cluster")
         for operation in ("Read", "Write"):
-            tools.run("kafka-acls", "--add", "--allow-principal", user, "--operation", operation, "--topic",
-                      OTHER_TOPIC[:6], "--resource-pattern-type", "prefixed")  # fmt: skip
+            tools.run(
+                "kafka-acls",
+                "--add",
+                "--allow-principal",
+                user,
+                "--operation",
+                operation,
+                "--topic",
+                OTHER_TOPIC[:6],
+                "--resource-pattern-type",
+                "prefixed",
+            )
         tools.run("kafka-acls", "--add", "--allow-principal", user, "--operation", "Read", "--group", "*")
     tools.run("kafka-acls", "--add", "--allow-principal", "User:ANONYMOUS", "--operation", "Describe", "--topic", TOPIC)
-    tools.run("kafka-acls", "--add", "--deny-principal", "User:eve", "--deny-host", "10.0.0.1", "--operation", "All",
-              "--topic", "pre-", "--resource-pattern-type", "prefixed")  # fmt: skip
+    tools.run(
+        "kafka-acls",
+        "--add",
+        "--deny-principal",
+        "User:eve",
+        "--deny-host",
+        "10.0.0.1",
+        "--operation",
+        "All",
+        "--topic",
+        "pre-",
+        "--resource-pattern-type",
+        "prefixed",
+    )
 
 
 #: Patterns of output that differs in every run, and their replacements.
 _VARYING: Final = (
     (re.compile(rf"{re.escape(HOST)}:\d+"), "HOST:PORT"),
     (re.compile(r"\d+\.?\d* records/sec.*"), "RATES"),
-    (re.compile(r"Request Request\(.*?\) is not authorized|Request \w+ of \S+ is not authorized", re.DOTALL),
-     "Request is not authorized"),
+    (
+        re.compile(r"Request Request\(.*?\) is not authorized|Request \w+ of \S+ is not authorized", re.DOTALL),
+        "Request is not authorized",
+    ),
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d\.\d+Z)?|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d+|\d{13}"), "TIME"),
     (re.compile(r"(?<=Created delegation token with tokenId : )\S+|^\S{22} \S{88}(?= )", re.MULTILINE), "TOKEN"),
     (re.compile(r"(?<=^TOKEN )(User:\S+)\s+User:\S+", re.MULTILINE), r"\1"),  # The requester of the token.
@@ -246,7 +319,7 @@ _VARYING: Final = (
     (re.compile(r"\S*/client.properties"), "PROPERTIES"),
     (re.compile(r"^\[TIME\] (WARN|INFO) .*\n", re.MULTILINE), ""),
     (re.compile(r"^\s+at \S+\(.*\)\n|^\s+\.\.\. \d+ more\n", re.MULTILINE), ""),
-)  # fmt: skip
+)
 
 
 def normalized(text: str) -> str:
@@ -263,9 +336,14 @@ def _ordered(line: str) -> str:
 
 
 def compared(
-    folder: Path, zookeeper: str, setup: Setup, brokers: int, rounds: Rounds, calls: Sequence[ToolCall],
+    folder: Path,
+    zookeeper: str,
+    setup: Setup,
+    brokers: int,
+    rounds: Rounds,
+    calls: Sequence[ToolCall],
     expected: int = 3,
-) -> Iterator[ParityComparison]:  # fmt: skip
+) -> Iterator[ParityComparison]:
     """Run these calls ``expected`` times under Kafka's controller, and in ``rounds`` under kframe.
 
     Yields the comparison of all rounds so far, after each.
@@ -298,8 +376,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         ("--brokers", 1, "how many brokers there are beside kframe"),
     ):
         parser.add_argument(name, type=int, default=number, help=f"{text} (default: {number})")
-    parser.add_argument("--minutes", type=float, default=float("inf"),
-                        help="how long each set-up runs under kframe; a round that has begun ends")  # fmt: skip
+    parser.add_argument(
+        "--minutes",
+        type=float,
+        default=float("inf"),
+        help="how long each set-up runs under kframe; a round that has begun ends",
+    )
     parser.add_argument("--setup", action="append", choices=[setup.name for setup in SETUPS], help="only these set-ups")
     parser.add_argument("--call", default="", metavar="PATTERN", help="only calls whose names match (default: all)")
 

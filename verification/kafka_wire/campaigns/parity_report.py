@@ -29,16 +29,19 @@ def _intended(tools: str, lines: str, reason: str) -> IntendedDifference:
 
 INTENDED_DIFFERENCES: Final = (
     _intended(
-        "kafka-broker-api-versions", r"HOST:PORT \(id: 1000 .*",
+        "kafka-broker-api-versions",
+        r"HOST:PORT \(id: 1000 .*",
         "kframe is a node of the cluster, because clients look for the controller among its nodes; so it is listed.",
     ),
     _intended(
-        "kafka-broker-api-versions", r"(Envelope\(58\)|ConsumerGroup\w+\(6[89]\)): .*",
+        "kafka-broker-api-versions",
+        r"(Envelope\(58\)|ConsumerGroup\w+\(6[89]\)): .*",
         "kframe does not offer Envelope, which serves KRaft, and the new consumer group protocol, which needs a"
         " coordinator. The other APIs and versions are those of the brokers.",
     ),
     _intended(
-        "kafka-configs --describe --entity-type brokers$", r"Dynamic configs for broker 1000 are:",
+        "kafka-configs --describe --entity-type brokers$",
+        r"Dynamic configs for broker 1000 are:",
         "The tool asks each node for its own settings, and kframe is one; it has no dynamic settings of its own.",
     ),
     _intended(
@@ -47,7 +50,7 @@ INTENDED_DIFFERENCES: Final = (
         "The tool asks each node for its log directories. kframe has none, and names one that is empty: Kafka's client"
         " takes a response without any for a refusal.",
     ),
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +119,7 @@ def _lines(outputs: Mapping[str, int]) -> Iterator[str]:
 
 
 def _without(rules: Sequence[IntendedDifference], output: str) -> str:
-    return "\n".join(
-        line for line in output.splitlines() if not any(rule.lines.fullmatch(line) for rule in rules)
-    )  # fmt: skip
+    return "\n".join(line for line in output.splitlines() if not any(rule.lines.fullmatch(line) for rule in rules))
 
 
 def page(record: Mapping[str, Any]) -> str:

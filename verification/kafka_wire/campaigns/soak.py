@@ -45,9 +45,11 @@ SAMPLE_S: Final = 5.0
 _REQUEST_S: Final = 0.25
 _FAULT_S: Final = 10.0
 _SETTINGS: Final = {
-    "min.insync.replicas": "2", "zookeeper.session.timeout.ms": str(int(1000 * BROKER_SESSION_S)),
-    "replica.lag.time.max.ms": str(int(1000 * LAG_S)), "log.segment.delete.delay.ms": "1000",
-}  # fmt: skip
+    "min.insync.replicas": "2",
+    "zookeeper.session.timeout.ms": str(int(1000 * BROKER_SESSION_S)),
+    "replica.lag.time.max.ms": str(int(1000 * LAG_S)),
+    "log.segment.delete.delay.ms": "1000",
+}
 
 
 class ProcessSizes(NamedTuple):
@@ -66,7 +68,7 @@ def sizes_of(pid: int, start_s: float) -> ProcessSizes:
     status = Path(f"/proc/{pid}/status").read_text()
     (memory_kib,), (threads,) = (
         re.findall(rf"^{name}:\s+(\d+)", status, re.MULTILINE) for name in ("VmRSS", "Threads")
-    )  # fmt: skip
+    )
     descriptors = len(os.listdir(f"/proc/{pid}/fd"))
     return ProcessSizes(round(time.monotonic() - start_s, 1), int(memory_kib), int(threads), descriptors)
 
@@ -149,11 +151,17 @@ class Soak:
         warnings = Runbook(RUNBOOK.read_text()).explained(lines)
         self._failures += [f"not in the runbook: {row.example}" for row in unexplained(warnings)]
         return SoakReport(
-            round(seconds, 1), [(*key, number) for key, number in sorted(self.admin.counts.items())],
-            dict(self.brokers.counts), self.admin.counts["create topic", "NONE"],
-            self._fixture.controller()[1] - self._epoch, self._load.count().acknowledged,
-            len(lines), warnings, self.samples, self._failures,
-        )  # fmt: skip
+            round(seconds, 1),
+            [(*key, number) for key, number in sorted(self.admin.counts.items())],
+            dict(self.brokers.counts),
+            self.admin.counts["create topic", "NONE"],
+            self._fixture.controller()[1] - self._epoch,
+            self._load.count().acknowledged,
+            len(lines),
+            warnings,
+            self.samples,
+            self._failures,
+        )
 
     def _sample(self, start_s: float) -> None:
         """Take a sample, and read the metrics as a monitoring system does."""

@@ -39,9 +39,11 @@ class Size(NamedTuple):
         """The slope in a record."""
         samples = record["samples"]
         return slope_of(
-            [sample[0] for sample in samples], [sample[self.column] * self.scale for sample in samples],
-            WARM_UP * record["seconds"], BLOCK_S,
-        )  # fmt: skip
+            [sample[0] for sample in samples],
+            [sample[self.column] * self.scale for sample in samples],
+            WARM_UP * record["seconds"],
+            BLOCK_S,
+        )
 
     def limit(self, slope: Slope) -> float:
         """The limit of its slope an hour."""
@@ -68,26 +70,33 @@ def page(record: Mapping[str, Any]) -> str:
 
 def _introduction(record: Mapping[str, Any]) -> list[str]:
     return [
-        "# Soak test of a live controller", "",
+        "# Soak test of a live controller",
+        "",
         f"Three Kafka 3.9.1 brokers and a ZooKeeper 3.8.4 server ran for {record['seconds'] / 60:.0f} minutes under",
         "one `kframe controller run` in its own process. A client sent four admin requests a second at most. Meanwhile",
         "brokers were stopped, killed and frozen, one at a time, with 10 s between two faults. An idempotent producer",
         "with `acks=all` sent 200 records a second to a topic of six partitions with `min.insync.replicas=2`. The",
-        "metrics page was read every 5 s.", "",
+        "metrics page was read every 5 s.",
+        "",
         f"- Violations: {len(violations(record))}.",
         *(f"  - `{violation}`" for violation in violations(record)),
         f"- Acknowledged records: {record['acknowledged']:,}. A consumer compared each with its offset and order.",
         f"- Created and deleted topics: {record['topics']:,}, each with a new name. All were deleted at the end.",
         f"- Controller elections during the run: {record['elections']}.",
-        *facts_lines(record), "",
-    ]  # fmt: skip
+        *facts_lines(record),
+        "",
+    ]
 
 
 def _sizes(record: Mapping[str, Any]) -> list[str]:
     lines = [
-        "## Sizes of the process", "", _RULE, "",
-        "| size | first minute | last minute | slope an hour | limit | result |", "|---|---|---|---|---|---|",
-    ]  # fmt: skip
+        "## Sizes of the process",
+        "",
+        _RULE,
+        "",
+        "| size | first minute | last minute | slope an hour | limit | result |",
+        "|---|---|---|---|---|---|",
+    ]
     for size in SIZES:
         slope = size.slope(record)
         limit = size.limit(slope)
@@ -111,10 +120,14 @@ def _changes(record: Mapping[str, Any]) -> list[str]:
 
 def _warnings(record: Mapping[str, Any]) -> list[str]:
     lines = [
-        "## Warnings and errors", "",
+        "## Warnings and errors",
+        "",
         f"The logs of kframe have {record['log_lines']:,} lines. Each warning and error belongs to an entry of the",
-        "[runbook](../reference/runbook.md); a test compares them.", "", "| level | entry | lines |", "|---|---|---|",
-    ]  # fmt: skip
+        "[runbook](../reference/runbook.md); a test compares them.",
+        "",
+        "| level | entry | lines |",
+        "|---|---|---|",
+    ]
     return [*lines, *(f"| {level} | `{entry}` | {count:,} |" for level, entry, count, _ in record["warnings"])]
 
 

@@ -24,10 +24,24 @@ from verification.kraft.random_records import random_record
 CORPUS: Final = Path(__file__).with_name("corpus.tsv")
 #: Byte sequences that are likely to break readers of the flexible encoding.
 PIECES: Final = [
-    b"\x00", b"\x01", b"\x02", b"\x7f", b"\x80", b"\xff", b"\x80\x01", b"\xff\xff\x03", b"\xff\xff\xff\xff\x07",
-    b"\xff\xff\xff\xff\x0f", b"\xff" * 6, struct.pack(">i", -1), struct.pack(">i", 2**31 - 1), b"\x00" * 16,
-    b"\x00\x00", b"\x01\x03\x02", b"\x01\x05\x02",
-]  # fmt: skip
+    b"\x00",
+    b"\x01",
+    b"\x02",
+    b"\x7f",
+    b"\x80",
+    b"\xff",
+    b"\x80\x01",
+    b"\xff\xff\x03",
+    b"\xff\xff\xff\xff\x07",
+    b"\xff\xff\xff\xff\x0f",
+    b"\xff" * 6,
+    struct.pack(">i", -1),
+    struct.pack(">i", 2**31 - 1),
+    b"\x00" * 16,
+    b"\x00\x00",
+    b"\x01\x03\x02",
+    b"\x01\x05\x02",
+]
 _CRC_START: Final = CHECKED_START - 4
 
 

@@ -19,9 +19,13 @@ from verification.reference import jute as reference_jute
 PIECES: Final = [
     *(struct.pack(">i", number) for number in (-1, 0, 1, 4, 2**31 - 1, -(2**31))),
     *(reference_jute.HEADER.pack(operation, False, 0) for operation in (-1, 1, 2, 4, 5, 8, 13, 99)),
-    reference_jute.HEADER.pack(-1, True, -1), reference_jute.STAT.pack(*range(11)), b"\xff", b"\x00" * 8,
-    struct.pack(">i", -101), struct.pack(">i", 1) + struct.pack(">i", 1) + b"a",
-]  # fmt: skip
+    reference_jute.HEADER.pack(-1, True, -1),
+    reference_jute.STAT.pack(*range(11)),
+    b"\xff",
+    b"\x00" * 8,
+    struct.pack(">i", -101),
+    struct.pack(">i", 1) + struct.pack(">i", 1) + b"a",
+]
 
 
 class Replies:
@@ -64,9 +68,14 @@ def _reads(raw: bytes, count: int) -> Outcome:
 
 def _columns(results: Results) -> tuple[Any, ...]:
     return (
-        results.code, results.data_offset, results.data_length, results.version, results.czxid, results.mzxid,
+        results.code,
+        results.data_offset,
+        results.data_length,
+        results.version,
+        results.czxid,
+        results.mzxid,
         results.owner,
-    )  # fmt: skip
+    )
 
 
 def _writes(raw: bytes, count: int) -> Outcome:

@@ -116,9 +116,14 @@ class Heartbeats:
         return min(active, default=OFFSET_MAX)
 
     def next_state(
-        self, broker_id: int, *, want_fence: bool, want_shut_down: bool, is_caught_up: bool,
+        self,
+        broker_id: int,
+        *,
+        want_fence: bool,
+        want_shut_down: bool,
+        is_caught_up: bool,
         has_leaderships: Callable[[], bool],
-    ) -> BrokerControlState:  # fmt: skip
+    ) -> BrokerControlState:
         """The state after a heartbeat (Kafka ``BrokerHeartbeatManager.calculateNextBrokerState``)."""
         broker = self.brokers[broker_id]
         if broker.state is BrokerControlState.FENCED:

@@ -147,8 +147,9 @@ def _check_directories(context: KraftContext, request: BrokerRegistrationRequest
 
 def _check_features(request: BrokerRegistrationRequest, finalized: Mapping[str, int]) -> None:
     """Every finalized level is in the broker's range; an absent feature has the range 0 to 0."""
-    ranges = {feature.name: (feature.min_supported_version, feature.max_supported_version)
-              for feature in request.features}  # fmt: skip
+    ranges = {
+        feature.name: (feature.min_supported_version, feature.max_supported_version) for feature in request.features
+    }
     for name in (*ranges, *(name for name in finalized if name not in ranges and name != METADATA_VERSION)):
         low, high = ranges.get(name, (0, 0))
         level = finalized.get(name, 0)

@@ -105,9 +105,12 @@ def _possible_settings(metadata: ClusterMetadata) -> Iterator[KraftSettings]:
 
 
 def _explain_change(
-    metadata: ClusterMetadata, static: KraftSettings, change: PartitionChangeRecord, events: Sequence[MetadataRecord],
+    metadata: ClusterMetadata,
+    static: KraftSettings,
+    change: PartitionChangeRecord,
+    events: Sequence[MetadataRecord],
     offline: Sequence[int],
-) -> list[ChangeCause]:  # fmt: skip
+) -> list[ChangeCause]:
     row = metadata.topics.row_by_id(change.topic_id, change.partition_id)
     causes: list[ChangeCause] = []
     if row is None:
@@ -127,16 +130,25 @@ def _explain_change(
 def _comparable(record: PartitionChangeRecord) -> tuple[object, ...]:
     elr = record.eligible_leader_replicas
     return (
-        record.isr, record.leader, record.replicas, record.removing_replicas, record.adding_replicas,
-        record.leader_recovery_state, record.directories, None if elr is None else frozenset(elr),
+        record.isr,
+        record.leader,
+        record.replicas,
+        record.removing_replicas,
+        record.adding_replicas,
+        record.leader_recovery_state,
+        record.directories,
+        None if elr is None else frozenset(elr),
         record.last_known_elr,
-    )  # fmt: skip
+    )
 
 
 def _decisions(
-    context: KraftContext, row: int, change: PartitionChangeRecord, events: Sequence[MetadataRecord],
+    context: KraftContext,
+    row: int,
+    change: PartitionChangeRecord,
+    events: Sequence[MetadataRecord],
     offline: Sequence[int],
-) -> Iterator[tuple[ChangeCause, list[PartitionChangeRecord]]]:  # fmt: skip
+) -> Iterator[tuple[ChangeCause, list[PartitionChangeRecord]]]:
     """The records of each possible event."""
     rows = np.array([row], np.int32)
     for index, event in enumerate(events):

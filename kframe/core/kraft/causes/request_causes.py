@@ -155,9 +155,10 @@ def replicas_in_offline_directories(metadata: ClusterMetadata, row: int) -> list
     """The replicas on registered brokers in directories that are offline."""
     state, registrations = partition_record(metadata, row), metadata.brokers.registrations
     return [
-        replica for replica, directory in zip(state.replicas, state.directories, strict=True)
+        replica
+        for replica, directory in zip(state.replicas, state.directories, strict=True)
         if replica in registrations and not registrations[replica].has_online_directory(directory)
-    ]  # fmt: skip
+    ]
 
 
 def _possible_directories(state: PartitionRecord, change: PartitionChangeRecord) -> Iterator[list[UUID]]:

@@ -56,10 +56,21 @@ def choose_from_acceptable(metadata: ClusterMetadata, candidates: Candidates, ac
     leader, unclean = np.empty(len(rows), np.int32), np.empty(len(rows), np.uint8)
     stored, replicas, isr, elr = candidates.stored, candidates.replicas, candidates.isr, candidates.elr
     kernels.choose_kraft_leaders(
-        candidates.kinds, partitions.leader[rows].astype(np.int32), stored.offsets, stored.values, acceptable,
-        replicas.offsets, replicas.values, isr.offsets, isr.values, elr.offsets, elr.values,
-        candidates.last_known_leader, leader, unclean,
-    )  # fmt: skip
+        candidates.kinds,
+        partitions.leader[rows].astype(np.int32),
+        stored.offsets,
+        stored.values,
+        acceptable,
+        replicas.offsets,
+        replicas.values,
+        isr.offsets,
+        isr.values,
+        elr.offsets,
+        elr.values,
+        candidates.last_known_leader,
+        leader,
+        unclean,
+    )
     return leader, unclean
 
 
@@ -68,7 +79,14 @@ def acceptable_replicas(metadata: ClusterMetadata, rows: Int32, active: UInt8) -
     p = metadata.partitions
     acceptable = np.empty(int(p.replica_count[rows].sum()), np.uint8)
     kernels.mark_acceptable_replicas(
-        rows, p.slot_start, p.replica_count, p.replica, p.directory, active, metadata.directories.brokers,
-        metadata.brokers.lists_no_directory, acceptable,
-    )  # fmt: skip
+        rows,
+        p.slot_start,
+        p.replica_count,
+        p.replica,
+        p.directory,
+        active,
+        metadata.directories.brokers,
+        metadata.brokers.lists_no_directory,
+        acceptable,
+    )
     return acceptable

@@ -136,9 +136,19 @@ def _complete_reassignments(targets: TargetReplicas, stored: _Lists, rule: Compl
     keeps_replica, keeps_member = np.empty(len(replicas.values), np.uint8), np.empty(len(isr.values), np.uint8)
     if len(adding.values) or len(removing.values):
         kernels.mark_completed_reassignments(
-            replicas.offsets, replicas.values, isr.offsets, isr.values, adding.offsets, adding.values,
-            removing.offsets, removing.values, rule, completed, keeps_replica, keeps_member,
-        )  # fmt: skip
+            replicas.offsets,
+            replicas.values,
+            isr.offsets,
+            isr.values,
+            adding.offsets,
+            adding.values,
+            removing.offsets,
+            removing.values,
+            rule,
+            completed,
+            keeps_replica,
+            keeps_member,
+        )
     if not completed.any():
         return _Lists(isr, replicas, directories, adding, removing)
     return _Lists(
@@ -164,9 +174,19 @@ def _update_elrs(context: KraftContext, rows: Int32, isr: Ragged, unclean_broker
     offsets = np.empty(len(rows) + 1, np.int32)
     values = np.empty(int(p.elr_count[rows].sum() + p.isr_count[rows].sum()), np.int32)
     count = kernels.update_elrs(
-        rows, p.slot_start, p.isr_count, p.elr_count, p.isr, p.member, isr.offsets, isr.values, context.min_isr(rows),
-        unclean_broker, offsets, values,
-    )  # fmt: skip
+        rows,
+        p.slot_start,
+        p.isr_count,
+        p.elr_count,
+        p.isr,
+        p.member,
+        isr.offsets,
+        isr.values,
+        context.min_isr(rows),
+        unclean_broker,
+        offsets,
+        values,
+    )
     return Ragged(offsets, values[:count])
 
 

@@ -89,9 +89,13 @@ class AclAuthorizer:
     """
 
     def __init__(
-        self, read: Callable[[], AclTable], super_users: frozenset[str] = frozenset(), *, allow_everyone: bool = False,
+        self,
+        read: Callable[[], AclTable],
+        super_users: frozenset[str] = frozenset(),
+        *,
+        allow_everyone: bool = False,
         changes: Callable[[], object] = lambda: None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """``allow_everyone``: the decision for resources without entries (``allow.everyone.if.no.acl.found``)."""
         self._read = read
         self._changes = changes

@@ -80,9 +80,12 @@ class ScramExchange:
     """SCRAM. Two tokens prove the password of a user or of a delegation token."""
 
     def __init__(
-        self, mechanism: str, lookup: ScramLookup, tokens: TokenLookup = no_tokens,
+        self,
+        mechanism: str,
+        lookup: ScramLookup,
+        tokens: TokenLookup = no_tokens,
         nonce: Callable[[], str] = secrets.token_urlsafe,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._mechanism = mechanism
         self._hash = HASHES[mechanism]
         self._lookup = lookup

@@ -187,10 +187,17 @@ def _describe(client: AdminClient, where: str, protocol: str, partitions: Partit
     if node.is_kraft and not has_elr:
         absent["partitions.elr"] = "these brokers do not describe eligible leader replicas"
     return replace(
-        cluster, where=where, protocol=protocol, features=node.features if node.is_kraft else None, has_elr=has_elr,
-        fenced=cluster.fenced if node.is_kraft else (), reassignments=reassignments, configs=configs,
-        broker_defaults=defaults, absent=absent,
-    )  # fmt: skip
+        cluster,
+        where=where,
+        protocol=protocol,
+        features=node.features if node.is_kraft else None,
+        has_elr=has_elr,
+        fenced=cluster.fenced if node.is_kraft else (),
+        reassignments=reassignments,
+        configs=configs,
+        broker_defaults=defaults,
+        absent=absent,
+    )
 
 
 def _read_cluster(client: AdminClient) -> ClusterDescription:

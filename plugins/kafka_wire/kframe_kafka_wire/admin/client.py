@@ -146,10 +146,16 @@ class AdminClient:
             described_partition(topic["name"], each) for topic in response["topics"] for each in topic["partitions"]
         )
         return ClusterDescription(
-            self._bootstrap.names, response["cluster_id"], response["controller_id"], brokers, partitions,
-            reassignments, controllers=node.controllers, features=node.features if node.is_kraft else None,
+            self._bootstrap.names,
+            response["cluster_id"],
+            response["controller_id"],
+            brokers,
+            partitions,
+            reassignments,
+            controllers=node.controllers,
+            features=node.features if node.is_kraft else None,
             fenced=None if node.is_kraft else (),
-        )  # fmt: skip
+        )
 
     def read_configs(self, resources: Mapping[ConfigResource, Sequence[str]]) -> dict[ConfigResource, dict[str, str]]:
         """See ``Administration.read_configs``."""
@@ -265,10 +271,15 @@ def _all_refused(response: Mapping[str, Any]) -> bool:
 def described_partition(topic: str, partition: Mapping[str, Any]) -> DescribedPartition:
     """A partition in a response to Metadata or DescribeTopicPartitions."""
     return DescribedPartition(
-        topic, partition["partition_index"], partition["leader_id"], partition["leader_epoch"],
-        partition["replica_nodes"], partition["isr_nodes"], partition.get("eligible_leader_replicas") or (),
+        topic,
+        partition["partition_index"],
+        partition["leader_id"],
+        partition["leader_epoch"],
+        partition["replica_nodes"],
+        partition["isr_nodes"],
+        partition.get("eligible_leader_replicas") or (),
         partition.get("last_known_elr") or (),
-    )  # fmt: skip
+    )
 
 
 def _list(lists: Ragged, position: int) -> list[int]:

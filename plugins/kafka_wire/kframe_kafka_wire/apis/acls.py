@@ -124,10 +124,14 @@ def _authorizer(call: Call, message: str) -> AclAuthorizer:
 
 def _filter(fields: Fields) -> AclFilter:
     return AclFilter(
-        fields["resource_type_filter"], fields["resource_name_filter"],
-        fields.get("pattern_type_filter", PatternType.LITERAL), fields["principal_filter"], fields["host_filter"],
-        fields["operation"], fields["permission_type"],
-    )  # fmt: skip
+        fields["resource_type_filter"],
+        fields["resource_name_filter"],
+        fields.get("pattern_type_filter", PatternType.LITERAL),
+        fields["principal_filter"],
+        fields["host_filter"],
+        fields["operation"],
+        fields["permission_type"],
+    )
 
 
 def _binding(fields: Fields) -> tuple[ResourcePattern, Acl]:
@@ -161,5 +165,8 @@ def _pattern_fields(pattern: ResourcePattern) -> Fields:
 
 def _acl_fields(acl: Acl) -> Fields:
     return {
-        "principal": acl.principal, "host": acl.host, "operation": acl.operation, "permission_type": acl.permission,
-    }  # fmt: skip
+        "principal": acl.principal,
+        "host": acl.host,
+        "operation": acl.operation,
+        "permission_type": acl.permission,
+    }

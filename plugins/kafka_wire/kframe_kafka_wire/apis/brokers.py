@@ -65,11 +65,12 @@ async def update_features(call: Call) -> Fields:
         return {"error_code": ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "error_message": "Cluster authorization failed."}
     updates = tuple(
         FeatureUpdate(
-            update["feature"], update["max_version_level"],
+            update["feature"],
+            update["max_version_level"],
             update.get("allow_downgrade", False) or update.get("upgrade_type") in _DOWNGRADES,
         )
         for update in call.body["feature_updates"]
-    )  # fmt: skip
+    )
     result = await call.context.wait(call.context.controller.update_features(updates))
     results = [
         {"feature": name, "error_code": code, "error_message": _UNSUPPORTED if code else None}

@@ -27,9 +27,17 @@ _SECRET: Final = re.compile(r"password|secret|sasl\.jaas\.config|keystore\.key|k
 _NEW_TOPIC_FIELDS: Final = "name", "value", "read_only", "config_source", "is_sensitive"
 #: The controller's own settings that DescribeConfigs shows.
 _CONTROLLER_KEYS: Final = (
-    "broker.id", "node.id", "broker.rack", "listeners", "advertised.listeners", "listener.security.protocol.map",
-    "inter.broker.listener.name", "control.plane.listener.name", "inter.broker.protocol.version", "zookeeper.connect",
-)  # fmt: skip
+    "broker.id",
+    "node.id",
+    "broker.rack",
+    "listeners",
+    "advertised.listeners",
+    "listener.security.protocol.map",
+    "inter.broker.listener.name",
+    "control.plane.listener.name",
+    "inter.broker.protocol.version",
+    "zookeeper.connect",
+)
 
 
 async def alter_configs(call: Call) -> Fields:
@@ -233,15 +241,27 @@ def _topic_entry(
 
 
 def _entry(
-    call: Call, key: str, value: str, source: int, kind: Type = Type.STRING, synonyms: list[Any] | None = None,
-    *, read_only: bool = False,
-) -> Fields:  # fmt: skip
+    call: Call,
+    key: str,
+    value: str,
+    source: int,
+    kind: Type = Type.STRING,
+    synonyms: list[Any] | None = None,
+    *,
+    read_only: bool = False,
+) -> Fields:
     secret = _SECRET.search(key) is not None
     visible_value = None if secret else value
     if synonyms is None:
         synonyms = [{"name": key, "value": visible_value, "source": source}]
     return {
-        "name": key, "value": visible_value, "read_only": read_only, "is_default": source == _DEFAULT,
-        "config_source": source, "is_sensitive": secret, "config_type": kind, "documentation": None,
+        "name": key,
+        "value": visible_value,
+        "read_only": read_only,
+        "is_default": source == _DEFAULT,
+        "config_source": source,
+        "is_sensitive": secret,
+        "config_type": kind,
+        "documentation": None,
         "synonyms": synonyms if call.body.get("include_synonyms") else (),
-    }  # fmt: skip
+    }

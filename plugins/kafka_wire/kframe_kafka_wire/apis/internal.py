@@ -23,13 +23,17 @@ INTERNAL: Final = frozenset({OFFSETS, TRANSACTIONS})
 #: ``AutoTopicCreationManager``).
 _SIZES: Final[Mapping[str, tuple[str, ...]]] = {
     OFFSETS: (
-        "offsets.topic.num.partitions", "offsets.topic.replication.factor", "offsets.topic.segment.bytes",
+        "offsets.topic.num.partitions",
+        "offsets.topic.replication.factor",
+        "offsets.topic.segment.bytes",
     ),
     TRANSACTIONS: (
-        "transaction.state.log.num.partitions", "transaction.state.log.replication.factor",
-        "transaction.state.log.segment.bytes", "transaction.state.log.min.isr",
+        "transaction.state.log.num.partitions",
+        "transaction.state.log.replication.factor",
+        "transaction.state.log.segment.bytes",
+        "transaction.state.log.min.isr",
     ),
-}  # fmt: skip
+}
 #: By key type: the internal topic, the resource type, and the error of a denied request.
 _KEYS: Final = {
     0: (OFFSETS, AclResourceType.GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
@@ -74,9 +78,10 @@ def _internal_topic(name: str, settings: Mapping[str, str]) -> NewTopic | None:
         config["compression.type"] = "producer"
     else:
         config |= {
-            "unclean.leader.election.enable": "false", "compression.type": "uncompressed",
+            "unclean.leader.election.enable": "false",
+            "compression.type": "uncompressed",
             "min.insync.replicas": settings.get(other_sizes[0], "2"),
-        }  # fmt: skip
+        }
     replicas = settings.get(factor, "3")
     return NewTopic(name, int(settings[partitions]), int(replicas) if replicas.isdecimal() else 3, config=config)
 

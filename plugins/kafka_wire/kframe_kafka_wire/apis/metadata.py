@@ -106,9 +106,13 @@ def _table(cluster: ClusterState, rows: Int32) -> PartitionTable:
     dead = (cluster.brokers.live[replicas.values] == 0) | ((flags & np.uint8(ReplicaFlag.OFFLINE_DIR)) != 0)
     offline = replicas.keep(dead)
     return PartitionTable(
-        p.partition[rows], ids[p.leader[rows]], p.leader_epoch[rows], Ragged(replicas.offsets, ids[replicas.values]),
-        Ragged(isr.offsets, ids[isr.values]), Ragged(offline.offsets, ids[offline.values]),
-    )  # fmt: skip
+        p.partition[rows],
+        ids[p.leader[rows]],
+        p.leader_epoch[rows],
+        Ragged(replicas.offsets, ids[replicas.values]),
+        Ragged(isr.offsets, ids[isr.values]),
+        Ragged(offline.offsets, ids[offline.values]),
+    )
 
 
 async def metadata(call: Call) -> Fields:
@@ -147,9 +151,12 @@ async def metadata(call: Call) -> Fields:
     operations = _cluster_operations(call)
     brokers, controller_id = nodes(call, view)
     return {
-        "brokers": brokers, "controller_id": controller_id, "cluster_id": await call.context.cluster_id(),
-        "topics": entries, "cluster_authorized_operations": operations,
-    }  # fmt: skip
+        "brokers": brokers,
+        "controller_id": controller_id,
+        "cluster_id": await call.context.cluster_id(),
+        "topics": entries,
+        "cluster_authorized_operations": operations,
+    }
 
 
 def _cluster_operations(call: Call) -> int:
@@ -245,9 +252,13 @@ def _described(call: Call, view: ClusterView, topic: TopicView) -> Fields:
     if call.body.get("include_topic_authorized_operations"):
         operations = call.operations(AclResourceType.TOPIC, topic.name)
     return {
-        "error_code": ErrorCode.NONE, "name": topic.name, "topic_id": topic.topic_id,
-        "is_internal": topic.name in INTERNAL, "partitions": partitions, "topic_authorized_operations": operations,
-    }  # fmt: skip
+        "error_code": ErrorCode.NONE,
+        "name": topic.name,
+        "topic_id": topic.topic_id,
+        "is_internal": topic.name in INTERNAL,
+        "partitions": partitions,
+        "topic_authorized_operations": operations,
+    }
 
 
 async def describe_cluster(call: Call) -> Fields:
@@ -262,6 +273,8 @@ async def describe_cluster(call: Call) -> Fields:
     brokers, controller_id = nodes(call, view)
     operations = _cluster_operations(call)
     return {
-        "brokers": brokers, "controller_id": controller_id, "cluster_id": await call.context.cluster_id() or "",
+        "brokers": brokers,
+        "controller_id": controller_id,
+        "cluster_id": await call.context.cluster_id() or "",
         "cluster_authorized_operations": operations,
-    }  # fmt: skip
+    }

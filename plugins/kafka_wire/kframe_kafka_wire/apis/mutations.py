@@ -65,9 +65,12 @@ def _rate(entity: QuotaEntity, text: str) -> float:
 
 
 async def execute(
-    call: Call, quota: MutationQuota, requests: Sequence[Requested], submit: Callable[..., Future[Any]],
+    call: Call,
+    quota: MutationQuota,
+    requests: Sequence[Requested],
+    submit: Callable[..., Future[Any]],
     partitions: Callable[[ClusterState], Mapping[str, int]],
-) -> tuple[dict[str, ErrorCode], Mapping[str, str], TopicSummaries]:  # fmt: skip
+) -> tuple[dict[str, ErrorCode], Mapping[str, str], TopicSummaries]:
     """Create topics or partitions within a quota. Returns codes, messages, and the shapes of created topics, by name.
 
     ``partitions`` returns the number of new partitions by topic. Only a valid request is charged, as in Kafka 3.9

@@ -136,7 +136,11 @@ def _proposal(topic: str | bytes, partition: Fields) -> IsrProposal:
     isr = partition["new_isr"] if members is None else [member["broker_id"] for member in members]
     epochs = () if members is None else tuple(member["broker_epoch"] for member in members)
     return IsrProposal(
-        topic, partition["partition_index"], partition["leader_epoch"], partition["partition_epoch"], tuple(isr),
+        topic,
+        partition["partition_index"],
+        partition["leader_epoch"],
+        partition["partition_epoch"],
+        tuple(isr),
         RecoveryState.RECOVERING if partition.get("leader_recovery_state") else RecoveryState.RECOVERED,
         epochs if any(epoch != NO_BROKER_EPOCH for epoch in epochs) else None,
-    )  # fmt: skip
+    )

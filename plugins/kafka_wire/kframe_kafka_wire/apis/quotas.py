@@ -27,9 +27,11 @@ USER, CLIENT_ID, IP = "user", "client-id", "ip"
 _EXACT, _DEFAULT, _ANY = 0, 1, 2
 #: Quotas of users and clients, and of IP addresses, with their value types (``QuotaConfigs``).
 _USER_QUOTAS: Final[Mapping[str, type]] = {
-    "producer_byte_rate": int, "consumer_byte_rate": int, "request_percentage": float,
+    "producer_byte_rate": int,
+    "consumer_byte_rate": int,
+    "request_percentage": float,
     "controller_mutation_rate": float,
-}  # fmt: skip
+}
 _IP_QUOTAS: Final[Mapping[str, type]] = {"connection_creation_rate": int}
 #: A value this close to a whole number counts as that number.
 _EPSILON: Final = 1e-6

@@ -21,9 +21,14 @@ NO_OFFSET: Final[Fields] = {"committed_offset": -1, "metadata": ""}
 
 
 def partitions(
-    topics: Iterable[Fields], fields: Fields, *, topic: str = "name", request_field: str = "partitions",
-    response_field: str = "partitions", index: str = "partition_index",
-) -> list[Fields]:  # fmt: skip
+    topics: Iterable[Fields],
+    fields: Fields,
+    *,
+    topic: str = "name",
+    request_field: str = "partitions",
+    response_field: str = "partitions",
+    index: str = "partition_index",
+) -> list[Fields]:
     """``fields`` for each partition of each topic. The names are those of the topic, of both lists, and of the index.
 
     A partition in the request is a number or a struct.

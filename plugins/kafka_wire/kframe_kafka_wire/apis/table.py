@@ -74,9 +74,12 @@ def refusal(api_key: int, version: int, body: Fields, code: int, message: str | 
 _CONFIG_RESOURCE: Final = "resource_type", "resource_name"
 _ANONYMOUS: Final = {"principal_type": "User", "principal_name": "ANONYMOUS"}
 _NO_TOKEN: Final = {
-    **_ANONYMOUS, **{f"token_requester_{key}": value for key, value in _ANONYMOUS.items()},
-    "issue_timestamp": -1, "expiry_timestamp": -1, "max_timestamp": -1,
-}  # fmt: skip
+    **_ANONYMOUS,
+    **{f"token_requester_{key}": value for key, value in _ANONYMOUS.items()},
+    "issue_timestamp": -1,
+    "expiry_timestamp": -1,
+    "max_timestamp": -1,
+}
 _BROKER: Final = AclOperation.CLUSTER_ACTION
 #: Requests that only a leader, a coordinator or a listener with logins serves.
 _LEADER: Final = others.refused(ErrorCode.NOT_LEADER_OR_FOLLOWER)

@@ -149,9 +149,12 @@ def _refused(code: int, involved: Fields) -> Fields:
 def _described(token: Token, tokens: Tokens) -> Fields:
     return {
         **_principals(token.owner, token.requester),
-        "issue_timestamp": token.issued_ms, "expiry_timestamp": token.expires_ms, "max_timestamp": token.latest_ms,
-        "token_id": token.token_id, "hmac": tokens.hmac_of(token.token_id),
-    }  # fmt: skip
+        "issue_timestamp": token.issued_ms,
+        "expiry_timestamp": token.expires_ms,
+        "max_timestamp": token.latest_ms,
+        "token_id": token.token_id,
+        "hmac": tokens.hmac_of(token.token_id),
+    }
 
 
 def _principals(owner: Principal, requester: Principal) -> Fields:

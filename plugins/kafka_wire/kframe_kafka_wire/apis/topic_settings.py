@@ -55,7 +55,9 @@ TOPIC_SETTINGS: Final[Mapping[str, TopicSetting]] = {
     "file.delete.delay.ms": _setting(Type.LONG, "60000", "log.segment.delete.delay.ms"),
     "flush.messages": _setting(Type.LONG, _INT64_MAX, "log.flush.interval.messages"),
     "flush.ms": TopicSetting(
-        Type.LONG, _INT64_MAX, (("log.flush.interval.ms", 1), ("log.flush.scheduler.interval.ms", 1)),
+        Type.LONG,
+        _INT64_MAX,
+        (("log.flush.interval.ms", 1), ("log.flush.scheduler.interval.ms", 1)),
         ("log.flush.scheduler.interval.ms", _INT64_MAX),
     ),
     "follower.replication.throttled.replicas": _setting(Type.LIST, ""),
@@ -80,7 +82,8 @@ TOPIC_SETTINGS: Final[Mapping[str, TopicSetting]] = {
     "remote.storage.enable": _setting(Type.BOOLEAN, "false"),
     "retention.bytes": _setting(Type.LONG, "-1", "log.retention.bytes"),
     "retention.ms": TopicSetting(
-        Type.LONG, "604800000",
+        Type.LONG,
+        "604800000",
         (("log.retention.ms", 1), ("log.retention.minutes", _MINUTE), ("log.retention.hours", _HOUR)),
         ("log.retention.hours", "168"),
     ),
@@ -93,7 +96,7 @@ TOPIC_SETTINGS: Final[Mapping[str, TopicSetting]] = {
         Type.LONG, "604800000", (("log.roll.ms", 1), ("log.roll.hours", _HOUR)), ("log.roll.hours", "168")
     ),
     "unclean.leader.election.enable": _setting(Type.BOOLEAN, "false", "unclean.leader.election.enable"),
-}  # fmt: skip
+}
 
 
 #: The broker keys that set defaults for topics.

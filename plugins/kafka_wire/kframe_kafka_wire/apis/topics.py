@@ -81,9 +81,12 @@ async def _describe_created(call: Call, created: list[NewTopic], summaries: Topi
         # A topic that was only validated does not exist.
         topic_id, partitions, factor = summaries.get(topic.name, (ZERO_ID, *_counts(call, topic)))
         described[topic.name] = {
-            "topic_id": topic_id, "num_partitions": partitions, "replication_factor": factor,
-            "topic_config_error_code": code, "configs": configs.get(topic.name),
-        }  # fmt: skip
+            "topic_id": topic_id,
+            "num_partitions": partitions,
+            "replication_factor": factor,
+            "topic_config_error_code": code,
+            "configs": configs.get(topic.name),
+        }
     return described
 
 
@@ -118,9 +121,12 @@ def _created(call: Call, name: str, code: int, message: str | None, described: F
         message = message or reason(call, code, name)
         return {"name": name, "error_code": code, "error_message": message, "configs": ()}
     hidden = {
-        "topic_id": ZERO_ID, "num_partitions": -1, "replication_factor": -1, "configs": (),
+        "topic_id": ZERO_ID,
+        "num_partitions": -1,
+        "replication_factor": -1,
+        "configs": (),
         "topic_config_error_code": ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-    }  # fmt: skip
+    }
     return {"name": name, "error_code": code, **(hidden if described is None else described)}
 
 

@@ -65,8 +65,9 @@ class BrokerSettings:
                 self._static = registration, _static_values(body)
             except (OSError, KframeError) as error:
                 self._failed_s = now
-                _log.warning("topic settings lack the defaults of broker %d, which does not respond: %s",
-                             broker.broker_id, error)  # fmt: skip
+                _log.warning(
+                    "topic settings lack the defaults of broker %d, which does not respond: %s", broker.broker_id, error
+                )
                 return last_values
             return self._static[1]
 

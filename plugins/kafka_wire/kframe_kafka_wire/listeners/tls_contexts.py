@@ -49,9 +49,13 @@ class AlertingContext(ssl.SSLContext):
     sslobject_class = _AlertingObject
 
     def wrap_bio(
-        self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, server_side: bool = False,
-        server_hostname: str | bytes | None = None, session: ssl.SSLSession | None = None,
-    ) -> ssl.SSLObject:  # fmt: skip
+        self,
+        incoming: ssl.MemoryBIO,
+        outgoing: ssl.MemoryBIO,
+        server_side: bool = False,
+        server_hostname: str | bytes | None = None,
+        session: ssl.SSLSession | None = None,
+    ) -> ssl.SSLObject:
         """As ``SSLContext``."""
         tls = super().wrap_bio(incoming, outgoing, server_side, server_hostname, session)
         assert isinstance(tls, _AlertingObject)
@@ -77,9 +81,13 @@ class ReloadingContext(ssl.SSLContext):
         self._current = create()
 
     def wrap_bio(
-        self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, server_side: bool = False,
-        server_hostname: str | bytes | None = None, session: ssl.SSLSession | None = None,
-    ) -> ssl.SSLObject:  # fmt: skip
+        self,
+        incoming: ssl.MemoryBIO,
+        outgoing: ssl.MemoryBIO,
+        server_side: bool = False,
+        server_hostname: str | bytes | None = None,
+        session: ssl.SSLSession | None = None,
+    ) -> ssl.SSLObject:
         """As ``SSLContext``, with the present content of the files."""
         self._refresh()
         return self._current.wrap_bio(incoming, outgoing, server_side, server_hostname, session)

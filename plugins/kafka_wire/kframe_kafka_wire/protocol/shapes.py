@@ -126,9 +126,20 @@ def _write_id(out: bytearray, value: Any) -> None:
 
 
 _NUMBER_CODES: Final = {
-    "int8": "b", "int16": "h", "int32": "i", "int64": "q", "uint8": "B", "uint16": "H", "uint32": "I", "uint64": "Q",
-    "float64": "d", "error_code": "h", "timedelta_i32": "i", "timedelta_i64": "q", "datetime_i64": "q",
-}  # fmt: skip
+    "int8": "b",
+    "int16": "h",
+    "int32": "i",
+    "int64": "q",
+    "uint8": "B",
+    "uint16": "H",
+    "uint32": "I",
+    "uint64": "Q",
+    "float64": "d",
+    "error_code": "h",
+    "timedelta_i32": "i",
+    "timedelta_i64": "q",
+    "datetime_i64": "q",
+}
 #: The length of a string, of bytes or of an array: int16, int32, or a varint of the length plus one. Null is -1, or 0
 #: as a varint.
 _SHORT: Final = struct.Struct(">h")

@@ -66,18 +66,29 @@ class Permission(IntEnum):
 #: The operations of each resource type (``AclEntry.supportedOperations``).
 SUPPORTED: Final[Mapping[AclResourceType, tuple[AclOperation, ...]]] = {
     AclResourceType.TOPIC: (
-        AclOperation.READ, AclOperation.WRITE, AclOperation.CREATE, AclOperation.DESCRIBE, AclOperation.DELETE,
-        AclOperation.ALTER, AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER_CONFIGS,
+        AclOperation.READ,
+        AclOperation.WRITE,
+        AclOperation.CREATE,
+        AclOperation.DESCRIBE,
+        AclOperation.DELETE,
+        AclOperation.ALTER,
+        AclOperation.DESCRIBE_CONFIGS,
+        AclOperation.ALTER_CONFIGS,
     ),
     AclResourceType.GROUP: (AclOperation.READ, AclOperation.DESCRIBE, AclOperation.DELETE),
     AclResourceType.CLUSTER: (
-        AclOperation.CREATE, AclOperation.CLUSTER_ACTION, AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER_CONFIGS,
-        AclOperation.IDEMPOTENT_WRITE, AclOperation.ALTER, AclOperation.DESCRIBE,
+        AclOperation.CREATE,
+        AclOperation.CLUSTER_ACTION,
+        AclOperation.DESCRIBE_CONFIGS,
+        AclOperation.ALTER_CONFIGS,
+        AclOperation.IDEMPOTENT_WRITE,
+        AclOperation.ALTER,
+        AclOperation.DESCRIBE,
     ),
     AclResourceType.TRANSACTIONAL_ID: (AclOperation.DESCRIBE, AclOperation.WRITE),
     AclResourceType.DELEGATION_TOKEN: (AclOperation.DESCRIBE,),
     AclResourceType.USER: (AclOperation.CREATE_TOKENS, AclOperation.DESCRIBE_TOKENS),
-}  # fmt: skip
+}
 
 
 def _camel(name: str) -> str:
@@ -211,11 +222,13 @@ def decode_acls(data: bytes) -> tuple[Acl, ...]:
     try:
         return tuple(
             Acl(
-                str(parse_principal(entry["principal"])), _is_allow(entry["permissionType"]),
-                _OPERATIONS[entry["operation"]], str(entry["host"]),
+                str(parse_principal(entry["principal"])),
+                _is_allow(entry["permissionType"]),
+                _OPERATIONS[entry["operation"]],
+                str(entry["host"]),
             )
             for entry in decode_record(data)["acls"]
-        )  # fmt: skip
+        )
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"not a list of ACLs: {error}") from None
 
@@ -231,11 +244,13 @@ def encode_acls(acls: set[Acl]) -> bytes:
     ordered = sorted(acls, key=lambda acl: (acl.principal, acl.allow, acl.operation, acl.host))
     entries = [
         {
-            "principal": acl.principal, "permissionType": "Allow" if acl.allow else "Deny",
-            "operation": _OPERATION_NAMES[acl.operation], "host": acl.host,
+            "principal": acl.principal,
+            "permissionType": "Allow" if acl.allow else "Deny",
+            "operation": _OPERATION_NAMES[acl.operation],
+            "host": acl.host,
         }
         for acl in ordered
-    ]  # fmt: skip
+    ]
     return json.dumps({"version": _ACL_VERSION, "acls": entries}, separators=(",", ":")).encode()
 
 
@@ -272,7 +287,9 @@ def _change_of(pattern: ResourcePattern) -> tuple[str, bytes]:
     if pattern.pattern_type is PatternType.LITERAL:
         return _LITERAL_CHANGE, f"{pattern.kind.name}:{pattern.name}".encode()
     content: dict[str, Any] = {
-        "version": 1, "resourceType": pattern.kind.name, "name": pattern.name,
+        "version": 1,
+        "resourceType": pattern.kind.name,
+        "name": pattern.name,
         "patternType": pattern.pattern_type.name,
-    }  # fmt: skip
+    }
     return _EXTENDED_CHANGE, json.dumps(content, separators=(",", ":")).encode()

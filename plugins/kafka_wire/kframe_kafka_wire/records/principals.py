@@ -12,9 +12,16 @@ from kframe.plugin import ConfigError
 _RULES_KEY: Final = "ssl.principal.mapping.rules"
 #: Java's abbreviations of the attributes of a name (RFC 2253).
 _SHORT: Final[Mapping[str, str]] = {
-    "commonName": "CN", "countryName": "C", "localityName": "L", "stateOrProvinceName": "ST", "organizationName": "O",
-    "organizationalUnitName": "OU", "streetAddress": "STREET", "domainComponent": "DC", "userId": "UID",
-}  # fmt: skip
+    "commonName": "CN",
+    "countryName": "C",
+    "localityName": "L",
+    "stateOrProvinceName": "ST",
+    "organizationName": "O",
+    "organizationalUnitName": "OU",
+    "streetAddress": "STREET",
+    "domainComponent": "DC",
+    "userId": "UID",
+}
 _RULE: Final = re.compile(r"\s*(?:(DEFAULT)|RULE:((?:\\.|[^\\/])*)/((?:\\.|[^\\/])*)/([LU]?))\s*(?:,|$)")
 _SPECIAL: Final = re.compile(r'([,+"\\<>;])')
 

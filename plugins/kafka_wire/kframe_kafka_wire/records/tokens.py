@@ -92,9 +92,13 @@ class Tokens:
         return next((token for token in tokens if hmac.compare_digest(self.hmac_of(token.token_id), secret)), None)
 
     def create(
-        self, writer: RecordWriter, owner: Principal, requester: Principal, renewers: tuple[Principal, ...],
+        self,
+        writer: RecordWriter,
+        owner: Principal,
+        requester: Principal,
+        renewers: tuple[Principal, ...],
         max_lifetime_ms: int,
-    ) -> Token:  # fmt: skip
+    ) -> Token:
         """Store a new token. ``max_lifetime_ms`` limits its lifetime; 0 or less selects the longest."""
         now_ms = self.now_ms()
         latest_ms = now_ms + (
@@ -171,10 +175,15 @@ def _write(writer: RecordWriter, token: Token) -> None:
 
 def _encode(token: Token) -> bytes:
     fields = {
-        "version": _VERSION, "owner": sanitized(str(token.owner)), "tokenRequester": sanitized(str(token.requester)),
-        "renewers": [sanitized(str(renewer)) for renewer in token.renewers], "issueTimestamp": token.issued_ms,
-        "maxTimestamp": token.latest_ms, "expiryTimestamp": token.expires_ms, "tokenId": token.token_id,
-    }  # fmt: skip
+        "version": _VERSION,
+        "owner": sanitized(str(token.owner)),
+        "tokenRequester": sanitized(str(token.requester)),
+        "renewers": [sanitized(str(renewer)) for renewer in token.renewers],
+        "issueTimestamp": token.issued_ms,
+        "maxTimestamp": token.latest_ms,
+        "expiryTimestamp": token.expires_ms,
+        "tokenId": token.token_id,
+    }
     return json.dumps(fields, separators=(",", ":")).encode()
 
 

@@ -19,8 +19,8 @@ from kframe.plugin.cluster import Registration
 from kframe.plugin.transport import MayAct, Notify, Samples
 from kframe.plugin.wire import header_version, request_header, size_prefix
 from kframe_kafka_wire.connections.broker import BrokerConnection, Target
-from kframe_kafka_wire.requests.content import UPDATE_METADATA, RequestContent
 from kframe_kafka_wire.requests.probes import cluster_id_of, serves_a_controller
+from kframe_kafka_wire.requests.queued import QueuedRequest
 from kframe_kafka_wire.requests.responses import PendingRequest, read_response
 
 _log = logging.getLogger("kframe.kafka_wire")
@@ -35,8 +35,6 @@ _ROLE_CHECK_S: Final = 0.02
 _PROBE_TIMEOUT_MS: Final = 3_000
 #: Refused connections, over 1.5 seconds, after which a new registration counts as unreachable.
 _EXPECTED_REFUSALS: Final = 5
-#: Weight of a request in addition to its partitions.
-REQUEST_WEIGHT: Final[int] = 16
 
 
 def retry_backoff_ms(failures: int) -> int:
@@ -45,33 +43,6 @@ def retry_backoff_ms(failures: int) -> int:
     The first pauses are short because brokers register before they listen.
     """
     return min(_RETRY_BACKOFF_MS << min(failures, 10), _RETRY_BACKOFF_MAX_MS)
-
-
-@dataclass(slots=True, eq=False)
-class QueuedRequest:
-    """A request in the queue."""
-
-    controller_epoch: int
-    api_key: int
-    api_version: int
-    chunks: tuple[bytes | memoryview, ...]
-    content: RequestContent
-    part: slice
-    """The rows of ``content`` in this request."""
-    queued: float
-    topics: int
-    """Number of topic indexes when it was encoded. It names no later topic."""
-
-    @property
-    def weight(self) -> int:
-        """Its weight in the queue, in partitions."""
-        partitions: int = self.part.stop - self.part.start
-        return REQUEST_WEIGHT + partitions
-
-    def unshare(self) -> None:
-        """Copy bytes that it shares with requests to other brokers, except for UpdateMetadata, which is one object."""
-        if self.content.api_key != UPDATE_METADATA:
-            self.chunks = tuple(bytes(chunk) for chunk in self.chunks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +60,16 @@ class Channel:
     """
 
     def __init__(
-        self, registration: Registration, target: Target, timeouts: Timeouts, notify: Notify, may_act: MayAct,
-        controller_id: int, known_topics: int, cluster_id: Callable[[], str | None],
-    ) -> None:  # fmt: skip
+        self,
+        registration: Registration,
+        target: Target,
+        timeouts: Timeouts,
+        notify: Notify,
+        may_act: MayAct,
+        controller_id: int,
+        known_topics: int,
+        cluster_id: Callable[[], str | None],
+    ) -> None:
         """``may_act`` is called right before each request leaves; while it returns False, the request waits. The broker
         may know the first ``known_topics`` topics already. ``cluster_id`` returns the id of this cluster, or None while
         it is unknown."""
@@ -165,8 +143,11 @@ class Channel:
         if dropped and self._cut_since is not None:
             _log.info(
                 "%s gives up its connection to broker %s, %.3f s after it was cut: %d requests are dropped",
-                self._prefix, self._node, time.monotonic() - self._cut_since, dropped,
-            )  # fmt: skip
+                self._prefix,
+                self._node,
+                time.monotonic() - self._cut_since,
+                dropped,
+            )
         if connection is not None:
             connection.abort()
 
@@ -262,13 +243,22 @@ class Channel:
     def _exchange(self, connection: BrokerConnection, request: QueuedRequest) -> None:
         self._correlation_id = (self._correlation_id + 1) & 0x7FFF_FFFF
         pending = PendingRequest(
-            self.broker_id, self.broker_epoch, request.controller_epoch, request.api_key, request.api_version,
-            self._correlation_id, request.content, request.part,
-        )  # fmt: skip
+            self.broker_id,
+            self.broker_epoch,
+            request.controller_epoch,
+            request.api_key,
+            request.api_version,
+            self._correlation_id,
+            request.content,
+            request.part,
+        )
         header = request_header(
-            header_version(request.api_key, request.api_version), request.api_key, request.api_version,
-            self._correlation_id, self._target.client_id,
-        )  # fmt: skip
+            header_version(request.api_key, request.api_version),
+            request.api_key,
+            request.api_version,
+            self._correlation_id,
+            self._target.client_id,
+        )
         first, *remaining = request.chunks
         size = size_prefix(len(header) + sum(len(chunk) for chunk in request.chunks))
         # Small chunks are joined into one TLS record.
@@ -313,8 +303,11 @@ class Channel:
             _log.error(
                 "no requests are sent to broker %d at %s until it registers again: found cluster %s, expected "
                 "cluster %s (/cluster/id)",
-                self.broker_id, self._target, actual, expected,
-            )  # fmt: skip
+                self.broker_id,
+                self._target,
+                actual,
+                expected,
+            )
         raise ConnectionAbortedError("a broker of another cluster")
 
     def _check_mode(self, problem: Exception) -> bool:
@@ -329,8 +322,10 @@ class Channel:
             _log.warning(
                 "broker %d at %s is in KRaft mode: ApiVersions has no LeaderAndIsr, expected a ZooKeeper-mode broker "
                 "of this cluster; another process has the address in /brokers/ids/%d",
-                self.broker_id, self._target, self.broker_id,
-            )  # fmt: skip
+                self.broker_id,
+                self._target,
+                self.broker_id,
+            )
         return serves_controller is not None
 
     def _is_expected(self, problem: Exception, failures: int) -> bool:
@@ -344,9 +339,14 @@ class Channel:
         level = logging.DEBUG if is_expected or self._cut_since is not None else logging.WARNING
         if not self._closed:
             _log.log(
-                level, "%s's connection to broker %s is cut: %s (%s); %d requests wait", self._prefix, self._node,
-                problem, type(problem).__name__, self._undelivered,
-            )  # fmt: skip
+                level,
+                "%s's connection to broker %s is cut: %s (%s); %d requests wait",
+                self._prefix,
+                self._node,
+                problem,
+                type(problem).__name__,
+                self._undelivered,
+            )
         if not is_expected and self._cut_since is None:
             self._cut_since = time.monotonic()
 
@@ -354,8 +354,11 @@ class Channel:
         if self._cut_since is not None and not self._closed:
             _log.info(
                 "%s connected to %s again for sending state change requests, after %.3f s; %d requests wait",
-                self._prefix, self._node, time.monotonic() - self._cut_since, self.waiting,
-            )  # fmt: skip
+                self._prefix,
+                self._node,
+                time.monotonic() - self._cut_since,
+                self.waiting,
+            )
         self._cut_since = None
 
     @property

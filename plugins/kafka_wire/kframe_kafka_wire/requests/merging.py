@@ -53,9 +53,13 @@ class _RequestRows:
     def where(self, mask: Bool) -> _RequestRows:
         """The rows that a mask selects."""
         return _RequestRows(
-            self.rows[mask], self.topic[mask], self.partition[mask], self.flags[mask],
-            self.leader_epoch[mask], self.last[mask],
-        )  # fmt: skip
+            self.rows[mask],
+            self.topic[mask],
+            self.partition[mask],
+            self.flags[mask],
+            self.leader_epoch[mask],
+            self.last[mask],
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,9 +130,15 @@ class BatchBuilder:
     controller_epoch: int
 
     def batch(
-        self, cluster: ClusterState, leader_and_isr: _RequestRows, brokers: Int32, metadata: Int32,
-        stop_replica: _RequestRows, stop_rows: Int32, number: int = 0,
-    ) -> ControlRequests:  # fmt: skip
+        self,
+        cluster: ClusterState,
+        leader_and_isr: _RequestRows,
+        brokers: Int32,
+        metadata: Int32,
+        stop_replica: _RequestRows,
+        stop_rows: Int32,
+        number: int = 0,
+    ) -> ControlRequests:
         """A batch; ``stop_rows`` are the rows of ``stop_replica`` in ``cluster``.
 
         ``number`` is the batch that it completes, 0 for none.

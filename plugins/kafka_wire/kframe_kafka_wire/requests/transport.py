@@ -25,10 +25,11 @@ from kframe_kafka_wire.connections.broker import Target
 from kframe_kafka_wire.listeners.identity import control_listener, inter_broker_listener, node_of
 from kframe_kafka_wire.listeners.security import security_of
 from kframe_kafka_wire.records.store import Records
-from kframe_kafka_wire.requests.channel import Channel, QueuedRequest, Timeouts
+from kframe_kafka_wire.requests.channel import Channel, Timeouts
 from kframe_kafka_wire.requests.content import request_contents
 from kframe_kafka_wire.requests.merging import BatchBuilder, merge
 from kframe_kafka_wire.requests.probes import ClusterId
+from kframe_kafka_wire.requests.queued import QueuedRequest
 
 _log = logging.getLogger("kframe.kafka_wire")
 
@@ -51,9 +52,11 @@ class WireTransport:
             self._tls.client()  # Detects unusable files at the start.
         self._credentials = security.credentials()
         self._timeouts = Timeouts(
-            *(whole(1)(f"config key {key}", config.get(key, "30000"))
-              for key in ("controller.socket.timeout.ms", "request.timeout.ms"))
-        )  # fmt: skip
+            *(
+                whole(1)(f"config key {key}", config.get(key, "30000"))
+                for key in ("controller.socket.timeout.ms", "request.timeout.ms")
+            )
+        )
         text = config.get(_PROTOCOL)
         versions = ControlVersions.of(LATEST if text is None else InterBrokerProtocol.parse(text.strip()))
         self._stop_replica_version = versions.stop_replica
@@ -212,10 +215,19 @@ class WireTransport:
             first = next_row.get(key, 0)
             next_row[key] = first + request.partitions
             part = slice(first, first + request.partitions)
-            yield request.broker, QueuedRequest(
-                requests.controller_epoch, request.api_key, request.api_version, request.chunks, contents[key], part,
-                now, len(cluster.topics),
-            )  # fmt: skip
+            yield (
+                request.broker,
+                QueuedRequest(
+                    requests.controller_epoch,
+                    request.api_key,
+                    request.api_version,
+                    request.chunks,
+                    contents[key],
+                    part,
+                    now,
+                    len(cluster.topics),
+                ),
+            )
 
     def _merge(self, cluster: ClusterState, broker: int, channel: Channel, requests: ControlRequests) -> None:
         """Replace a broker's queue by the fewest requests with the same effect, from the current columns."""

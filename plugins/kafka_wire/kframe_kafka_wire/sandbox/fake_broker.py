@@ -257,11 +257,20 @@ def _partitions(received: Received) -> list[tuple[str, tuple[int, dict[str, Any]
 
 #: Names of a partition's fields in requests, by API key.
 _FIELDS: Final = {
-    4: ("leader", "leader_epoch", "isr", "partition_epoch", "replicas", "adding_replicas", "removing_replicas",
-        "is_new", "leader_recovery_state"),
+    4: (
+        "leader",
+        "leader_epoch",
+        "isr",
+        "partition_epoch",
+        "replicas",
+        "adding_replicas",
+        "removing_replicas",
+        "is_new",
+        "leader_recovery_state",
+    ),
     5: ("leader_epoch", "delete_partition"),
     6: ("leader", "leader_epoch", "isr", "partition_epoch", "replicas", "offline_replicas"),
-}  # fmt: skip
+}
 
 
 def _described(api_key: int, state: Mapping[str, Any]) -> dict[str, Any]:

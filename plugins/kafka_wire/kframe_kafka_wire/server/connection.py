@@ -72,9 +72,12 @@ class ClientConnection:
     """Serves one connection until either side ends it."""
 
     def __init__(
-        self, listener: ListenerContext, reader: asyncio.StreamReader, writer: asyncio.StreamWriter,
+        self,
+        listener: ListenerContext,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
         on_login: Callable[[], None] = lambda: None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """``on_login`` is called once, after the first successful login."""
         self._listener = listener
         self._reader = reader

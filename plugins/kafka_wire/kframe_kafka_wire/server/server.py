@@ -155,9 +155,15 @@ class WireServer:
         broker_settings = BrokerSettings(self._config, str(self._node.registration.broker_id))
         window_s = self._numbers["controller.quota.window.num"] * self._numbers["controller.quota.window.size.seconds"]
         return ServerContext(
-            controller, self._node.registration, self._config, authorizer, records, tokens=self._tokens,
-            settings_reader=broker_settings, mutations=MutationQuotas(window_s),
-        )  # fmt: skip
+            controller,
+            self._node.registration,
+            self._config,
+            authorizer,
+            records,
+            tokens=self._tokens,
+            settings_reader=broker_settings,
+            mutations=MutationQuotas(window_s),
+        )
 
     async def _listen(
         self, endpoint: Endpoint, context: ServerContext, budget: Budget, tasks: set[asyncio.Task[None]]
@@ -181,9 +187,13 @@ class WireServer:
         ssl_context = None if security.tls is None else security.tls.reloading_server()
         try:
             server = await asyncio.start_server(
-                connected, host, endpoint.port, ssl=ssl_context, backlog=_ACCEPTED_AT_ONCE,
+                connected,
+                host,
+                endpoint.port,
+                ssl=ssl_context,
+                backlog=_ACCEPTED_AT_ONCE,
                 ssl_handshake_timeout=_HANDSHAKE_S if ssl_context is not None else None,
-            )  # fmt: skip
+            )
         except OSError as error:
             raise ConfigError(
                 "config key listeners",

@@ -66,9 +66,14 @@ def authorizer() -> AclAuthorizer:
 
 @pytest.mark.parametrize("user, host, operation, kind, name, allowed", TABLE)
 def test_acl_rules(
-    user: str, host: str, operation: AclOperation, kind: AclResourceType, name: str, allowed: bool,
+    user: str,
+    host: str,
+    operation: AclOperation,
+    kind: AclResourceType,
+    name: str,
+    allowed: bool,
     authorizer: AclAuthorizer,
-) -> None:  # fmt: skip
+) -> None:
     assert authorizer.allows(Principal(user), host, operation, kind, name) is allowed
 
 
@@ -122,13 +127,23 @@ DENIED: list[tuple[int, int, Mapping[str, object], tuple[str | int, ...], int]] 
     (4, 7, {}, ("error_code",), 31),
     (5, 4, {}, ("error_code",), 31),
     (6, 8, {}, ("error_code",), 31),
-    (27, 1, {"markers": [{"topics": [{"name": "t", "partition_indexes": [0]}]}]},
-     ("markers", 0, "topics", 0, "partitions", 0, "error_code"), 31),
+    (
+        27,
+        1,
+        {"markers": [{"topics": [{"name": "t", "partition_indexes": [0]}]}]},
+        ("markers", 0, "topics", 0, "partitions", 0, "error_code"),
+        31,
+    ),
     (29, 3, {"resource_type_filter": 2}, ("error_code",), 31),
     (30, 3, {"creations": [{"resource_type": 2, "resource_name": "t"}]}, ("results", 0, "error_code"), 31),
     (31, 3, {"filters": [{"resource_type_filter": 2}]}, ("filter_results", 0, "error_code"), 31),
-    (34, 2, {"dirs": [{"path": "p", "topics": [{"name": "t", "partitions": [0]}]}]},
-     ("results", 0, "partitions", 0, "error_code"), 31),
+    (
+        34,
+        2,
+        {"dirs": [{"path": "p", "topics": [{"name": "t", "partitions": [0]}]}]},
+        ("results", 0, "partitions", 0, "error_code"),
+        31,
+    ),
     (35, 4, {"topics": None}, ("error_code",), 31),
     (38, 3, {"owner_principal_name": "bob"}, ("error_code",), 64),
     (41, 3, {"owners": None}, ("error_code",), 64),
@@ -150,7 +165,7 @@ DENIED: list[tuple[int, int, Mapping[str, object], tuple[str | int, ...], int]] 
     (3, 12, {"topics": None}, ("topics",), []),  # type: ignore[list-item]
     (10, 4, {"coordinator_keys": ["g"]}, ("coordinators", 0, "error_code"), 30),
     (10, 4, {"coordinator_keys": ["x"], "key_type": 1}, ("coordinators", 0, "error_code"), 53),
-]  # fmt: skip
+]
 
 
 def test_unauthorized_requests_have_authorization_errors() -> None:

@@ -22,8 +22,9 @@ from verification.kafka_wire.served import FakeRecords, Served, broker, user_rec
 
 CONFIG = {
     **login_listener(alice="secret", bob="other"),
-    "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256", "connections.max.reauth.ms": "3600000",
-}  # fmt: skip
+    "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
+    "connections.max.reauth.ms": "3600000",
+}
 RECORDS = FakeRecords({"/config/users/carol": user_record("SCRAM-SHA-256", "pencil")})
 
 
@@ -114,7 +115,7 @@ def test_failed_logins_are_counted_and_logged(served: Served, caplog: pytest.Log
     for mechanism, token, logged in (
         ("PLAIN", b"\0alice\0wrong", "Invalid username or password"),
         ("GSSAPI", b"", "mechanism 'GSSAPI' is not enabled"),
-    ):  # fmt: skip
+    ):
         before = count()
         with served.client("LOGIN") as client:
             client.ask(17, 1, mechanism=mechanism)

@@ -25,8 +25,9 @@ METADATA, VERSIONS, CONFIGS, REASSIGNMENTS, CLUSTER, PARTITIONS = 3, 18, 32, 46,
 Mode = tuple[Mapping[int, int], Mapping[str, int]]
 ZOOKEEPER: Final[Mode] = ({METADATA: 9, VERSIONS: 3, CONFIGS: 2, REASSIGNMENTS: 0}, {})
 KRAFT: Final[Mode] = (
-    {METADATA: 13, VERSIONS: 5, CONFIGS: 4, REASSIGNMENTS: 1, CLUSTER: 2, PARTITIONS: 0}, {"metadata.version": 25}
-)  # fmt: skip
+    {METADATA: 13, VERSIONS: 5, CONFIGS: 4, REASSIGNMENTS: 1, CLUSTER: 2, PARTITIONS: 0},
+    {"metadata.version": 25},
+)
 OF_TOPIC, DEFAULT, STATIC = 1, 5, 4
 TOPIC_REFUSED, CLUSTER_REFUSED, NO_LISTENER = 29, 31, 72
 HEALTHY: Final = {"error_code": 0, "leader_id": 1, "leader_epoch": 3, "replica_nodes": [1, 2], "isr_nodes": [1, 2]}
@@ -47,10 +48,11 @@ class Broker:
         fake.responses = {
             REASSIGNMENTS: {"topics": []},
             CLUSTER: {
-                "cluster_id": "c", "controller_id": 1,
+                "cluster_id": "c",
+                "controller_id": 1,
                 "brokers": [self.broker("broker_id", 1), {**self.broker("broker_id", 2), "is_fenced": True}],
             },
-        }  # fmt: skip
+        }
 
         fake.response_functions = {METADATA: self.metadata, CONFIGS: self.configs, PARTITIONS: self.page}
 
@@ -71,18 +73,17 @@ class Broker:
         epoch = min(self.readings, self.changes + 1)
         partition = {**self.partition, "leader_epoch": epoch}
         return {
-            "name": "orders", "topic_id": bytes([7] * 16),
+            "name": "orders",
+            "topic_id": bytes([7] * 16),
             "partitions": [{**partition, "partition_index": index} for index in indexes],
-        }  # fmt: skip
+        }
 
     def metadata(self, request: Received) -> Mapping[str, Any]:
         topics = []
         if request.body["topics"] is None:
             self.readings += 1
             topics = [self.topic(0, 1)]
-        return {
-            "cluster_id": "c", "controller_id": 1, "brokers": [self.broker("node_id", 1)], "topics": topics
-        }  # fmt: skip
+        return {"cluster_id": "c", "controller_id": 1, "brokers": [self.broker("node_id", 1)], "topics": topics}
 
     def page(self, request: Received) -> Mapping[str, Any]:
         """One partition in each page."""
@@ -117,8 +118,9 @@ def test_newest_common_versions_are_used(make: Callable[..., Broker]) -> None:
     assert snapshot.broker_default_configs == {"min.insync.replicas": "2"}
     assert "min.insync.replicas=2 in the configuration of broker 1" in "".join(snapshot.assumptions)
     assert [(facts.broker_id, facts.registered, facts.rack) for facts in snapshot.brokers] == [
-        (1, True, "r1"), (2, False, None),
-    ]  # fmt: skip
+        (1, True, "r1"),
+        (2, False, None),
+    ]
 
 
 @pytest.mark.parametrize("capture", [Broker.capture, Broker.capture_by_admin], ids=["capture", "admin"])

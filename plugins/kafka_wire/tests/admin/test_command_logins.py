@@ -85,15 +85,20 @@ ERRORS: Mapping[str, tuple[str, ...]] = {
     "a wrong proof": ("refuses the login by SCRAM-SHA-512",),
     "no rights": ("CLUSTER_AUTHORIZATION_FAILED",),
     "another authority": (
-        "found a certificate that is refused (self-signed", "ssl.truststore.location=", "other.pem",
+        "found a certificate that is refused (self-signed",
+        "ssl.truststore.location=",
+        "other.pem",
     ),
     "no certificate": (
-        "CERTIFICATE_REQUIRED", "found none (ssl.keystore.location is not set), expected a certificate",
+        "CERTIFICATE_REQUIRED",
+        "found none (ssl.keystore.location is not set), expected a certificate",
     ),
     "an untrusted certificate": (
-        "UNKNOWN_CA", "found ssl.keystore.location=", "untrusted.pem, expected a certificate",
+        "UNKNOWN_CA",
+        "found ssl.keystore.location=",
+        "untrusted.pem, expected a certificate",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", REFUSED_CLIENTS)

@@ -29,9 +29,14 @@ from verification.kafka_wire.served import FakeRecords, Served, acl_record
 
 CONFIG = {"authorizer.class.name": ACL_AUTHORIZER, "super.users": "User:ANONYMOUS"}
 ANYTHING = {
-    "resource_type_filter": 1, "resource_name_filter": None, "pattern_type_filter": 1, "principal_filter": None,
-    "host_filter": None, "operation": 1, "permission_type": 1,
-}  # fmt: skip
+    "resource_type_filter": 1,
+    "resource_name_filter": None,
+    "pattern_type_filter": 1,
+    "principal_filter": None,
+    "host_filter": None,
+    "operation": 1,
+    "permission_type": 1,
+}
 
 
 def entry(
@@ -63,11 +68,17 @@ def described(client: Client, version: int = 3, **acl_filter: Any) -> set[tuple[
     response = client.ask(29, version, **{**ANYTHING, **acl_filter})
     assert response["error_code"] == 0
     return {
-        (resource["resource_type"], resource.get("pattern_type", 3), resource["resource_name"], acl["principal"],
-         acl["operation"], acl["permission_type"])
+        (
+            resource["resource_type"],
+            resource.get("pattern_type", 3),
+            resource["resource_name"],
+            acl["principal"],
+            acl["operation"],
+            acl["permission_type"],
+        )
         for resource in response["resources"]
         for acl in resource["acls"]
-    }  # fmt: skip
+    }
 
 
 T_A, T_B = (2, 3, "t", "User:a", 3, 3), (2, 3, "t", "User:b", 2, 2)
@@ -101,9 +112,14 @@ def test_version_0_knows_literal_patterns_alone(client: Client) -> None:
 
 def creation(name: str = "t", kind: int = 2, pattern_type: int = 3, principal: str = "User:x") -> dict[str, Any]:
     return {
-        "resource_type": kind, "resource_name": name, "resource_pattern_type": pattern_type, "principal": principal,
-        "host": "*", "operation": 3, "permission_type": 3,
-    }  # fmt: skip
+        "resource_type": kind,
+        "resource_name": name,
+        "resource_pattern_type": pattern_type,
+        "principal": principal,
+        "host": "*",
+        "operation": 3,
+        "permission_type": 3,
+    }
 
 
 def test_entries_are_added_and_brokers_are_notified(client: Client, records: FakeRecords) -> None:
@@ -114,10 +130,12 @@ def test_entries_are_added_and_brokers_are_notified(client: Client, records: Fak
     assert json.loads(records.records["/kafka-acl/Cluster/kafka-cluster"]) == json.loads(acl_record(entry("User:x")))
     assert records.appended == [
         ("/kafka-acl-changes/acl_changes_", "TOPIC:t"),
-        ("/kafka-acl-extended-changes/acl_changes_",
-         '{"version":1,"resourceType":"TOPIC","name":"p-","patternType":"PREFIXED"}'),
+        (
+            "/kafka-acl-extended-changes/acl_changes_",
+            '{"version":1,"resourceType":"TOPIC","name":"p-","patternType":"PREFIXED"}',
+        ),
         ("/kafka-acl-changes/acl_changes_", "CLUSTER:kafka-cluster"),
-    ]  # fmt: skip
+    ]
     client.ask(30, 3, creations=[creation()])
     assert len(records.appended) == 3  # Nothing has changed.
 
@@ -125,10 +143,16 @@ def test_entries_are_added_and_brokers_are_notified(client: Client, records: Fak
 @pytest.mark.parametrize(
     "entry",
     [
-        creation(""), creation("other", 4), creation("a/b"), creation(kind=9), creation(pattern_type=2),
-        creation(principal="invalid"), {**creation(), "operation": 1}, {**creation(), "permission_type": 1},
+        creation(""),
+        creation("other", 4),
+        creation("a/b"),
+        creation(kind=9),
+        creation(pattern_type=2),
+        creation(principal="invalid"),
+        {**creation(), "operation": 1},
+        {**creation(), "permission_type": 1},
     ],
-)  # fmt: skip
+)
 def test_invalid_entry_is_refused_separately(entry: dict[str, Any], client: Client, records: FakeRecords) -> None:
     results = client.ask(30, 3, creations=[entry, creation("good")])["results"]
     assert [result["error_code"] for result in results] == [42, 0]
@@ -184,9 +208,15 @@ def test_random_acl_records_are_decoded_or_refused() -> None:
     """A malformed record denies access or is ignored. No request fails."""
     chance, tokens = random.Random(5), Tokens("s", 10, 5)
     token = {
-        "version": 3, "owner": "User%3Aa", "tokenRequester": "User%3Aa", "renewers": [], "issueTimestamp": 1,
-        "maxTimestamp": 2, "expiryTimestamp": 2, "tokenId": "x",
-    }  # fmt: skip
+        "version": 3,
+        "owner": "User%3Aa",
+        "tokenRequester": "User%3Aa",
+        "renewers": [],
+        "issueTimestamp": 1,
+        "maxTimestamp": 2,
+        "expiryTimestamp": 2,
+        "tokenId": "x",
+    }
     texts = [STORED["/kafka-acl/Topic/t"], json.dumps(token)]
     pieces = [b"", b"null", b"{}", b"1e999", b'"', b"\xff", b"7"]
     for _ in range(5_000):
@@ -222,13 +252,28 @@ SOME_TOPIC: list[tuple[dict[str, str], bool]] = [
     ({"/kafka-acl/Group/t": acl_record(entry("User:a", "Write"))}, False),
     ({"/kafka-acl/Topic/t": acl_record(entry("User:*", "All"))}, True),
     ({"/kafka-acl/Topic/t": acl_record(entry("User:a", "Write"), entry("User:*", "Write", "Deny"))}, False),
-    ({"/kafka-acl-extended/prefixed/Topic/te": acl_record(entry("User:a", "Write", "Deny")),
-      "/kafka-acl/Topic/team": acl_record(entry("User:a", "Write"))}, False),
-    ({"/kafka-acl-extended/prefixed/Topic/te": acl_record(entry("User:a", "Write", "Deny")),
-      "/kafka-acl-extended/prefixed/Topic/t": acl_record(entry("User:a", "Write"))}, True),
-    ({"/kafka-acl/Topic/*": acl_record(entry("User:a", "Write", "Deny")),
-      "/kafka-acl/Topic/t": acl_record(entry("User:a", "Write"))}, False),
-]  # fmt: skip
+    (
+        {
+            "/kafka-acl-extended/prefixed/Topic/te": acl_record(entry("User:a", "Write", "Deny")),
+            "/kafka-acl/Topic/team": acl_record(entry("User:a", "Write")),
+        },
+        False,
+    ),
+    (
+        {
+            "/kafka-acl-extended/prefixed/Topic/te": acl_record(entry("User:a", "Write", "Deny")),
+            "/kafka-acl-extended/prefixed/Topic/t": acl_record(entry("User:a", "Write")),
+        },
+        True,
+    ),
+    (
+        {
+            "/kafka-acl/Topic/*": acl_record(entry("User:a", "Write", "Deny")),
+            "/kafka-acl/Topic/t": acl_record(entry("User:a", "Write")),
+        },
+        False,
+    ),
+]
 
 
 @pytest.mark.parametrize("stored, allowed", SOME_TOPIC)

@@ -41,17 +41,31 @@ TOPIC_TABLE: tuple[Mapping[str, str], ...] = (
 )  # fmt: skip
 #: Broker defaults that Kafka refuses.
 BROKER_TABLE: tuple[Mapping[str, str], ...] = (
-    {"log.retention.ms": "soon"}, {"log.cleaner.threads": "-1"}, {"log.cleaner.min.cleanable.ratio": "2"},
-    {"message.max.bytes": "-1"}, {"num.io.threads": "0"}, {"zookeeper.connect": "nowhere:1"}, {"broker.id": "7"},
-    {"compression.type": "rar"}, {"log.cleanup.policy": "shred"}, {"min.insync.replicas": "0"},
-    {"listeners": "PLAINTEXT://:1"}, {"ssl.keystore.location": "/k"}, {"unclean.leader.election.enable": "perhaps"},
-    {"max.connections": "-1"}, {"log.segment.bytes": "13"}, {"listener.name.internal.ssl.keystore.location": "/k"},
-    {"log.message.timestamp.type": "Never"}, {"log.cleaner.io.buffer.load.factor": "much"},
-)  # fmt: skip
+    {"log.retention.ms": "soon"},
+    {"log.cleaner.threads": "-1"},
+    {"log.cleaner.min.cleanable.ratio": "2"},
+    {"message.max.bytes": "-1"},
+    {"num.io.threads": "0"},
+    {"zookeeper.connect": "nowhere:1"},
+    {"broker.id": "7"},
+    {"compression.type": "rar"},
+    {"log.cleanup.policy": "shred"},
+    {"min.insync.replicas": "0"},
+    {"listeners": "PLAINTEXT://:1"},
+    {"ssl.keystore.location": "/k"},
+    {"unclean.leader.election.enable": "perhaps"},
+    {"max.connections": "-1"},
+    {"log.segment.bytes": "13"},
+    {"listener.name.internal.ssl.keystore.location": "/k"},
+    {"log.message.timestamp.type": "Never"},
+    {"log.cleaner.io.buffer.load.factor": "much"},
+)
 #: List operations on settings that are not lists.
 LIST_TABLE = (
-    (TOPIC, "t", APPEND, "retention.ms"), (TOPIC, "t", SUBTRACT, "flush.ms"), (BROKER, "", APPEND, "num.io.threads"),
-)  # fmt: skip
+    (TOPIC, "t", APPEND, "retention.ms"),
+    (TOPIC, "t", SUBTRACT, "flush.ms"),
+    (BROKER, "", APPEND, "num.io.threads"),
+)
 
 
 def created(client: Client, config: Mapping[str, str | None]) -> tuple[int, str | None]:
@@ -124,14 +138,20 @@ NOT_VALID = "Invalid value {} for configuration local.{}: Value must not be {}"
 #: Settings together with remote.storage.enable=true, and the expected message.
 WITH_TIERED: tuple[tuple[Mapping[str, str], str | None], ...] = (
     ({"cleanup.policy": "compact"}, "Remote log storage is unsupported for the compacted topics"),
-    ({"retention.ms": "10", "local.retention.ms": "11"},
-     NOT_VALID.format(11, "retention.ms", "more than retention.ms property value: 10")),
-    ({"local.retention.ms": "-1"},
-     NOT_VALID.format(-1, "retention.ms", "-1 as retention.ms value is set as 604800000.")),
-    ({"retention.bytes": "10", "local.retention.bytes": "11"},
-     NOT_VALID.format(11, "retention.bytes", "more than retention.bytes property value: 10")),
+    (
+        {"retention.ms": "10", "local.retention.ms": "11"},
+        NOT_VALID.format(11, "retention.ms", "more than retention.ms property value: 10"),
+    ),
+    (
+        {"local.retention.ms": "-1"},
+        NOT_VALID.format(-1, "retention.ms", "-1 as retention.ms value is set as 604800000."),
+    ),
+    (
+        {"retention.bytes": "10", "local.retention.bytes": "11"},
+        NOT_VALID.format(11, "retention.bytes", "more than retention.bytes property value: 10"),
+    ),
     ({"local.retention.bytes": "5"}, None),
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize(("config", "message"), WITH_TIERED)

@@ -22,8 +22,11 @@ def requested_keys(broker: FakeBroker) -> list[list[str]]:
     return [request.body["resources"][0]["configuration_keys"] for request in broker.others]
 
 
-OFFSETS = {"offsets.topic.num.partitions": "7", "offsets.topic.replication.factor": "1",
-           "offsets.topic.segment.bytes": "4242"}  # fmt: skip
+OFFSETS = {
+    "offsets.topic.num.partitions": "7",
+    "offsets.topic.replication.factor": "1",
+    "offsets.topic.segment.bytes": "4242",
+}
 
 
 @pytest.mark.parametrize("broker", [(OFFSETS,)], indirect=True)

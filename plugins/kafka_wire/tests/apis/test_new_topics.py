@@ -67,9 +67,13 @@ def test_topic_configs_inherit_from_brokers_not_from_the_controller(broker: Fake
 
 def test_a_standby_describes_broker_settings(broker: FakeBroker) -> None:
     registration = {
-        "version": 5, "host": None, "port": -1, "timestamp": "1", "endpoints": [f"PLAINTEXT://127.0.0.1:{broker.port}"],
+        "version": 5,
+        "host": None,
+        "port": -1,
+        "timestamp": "1",
+        "endpoints": [f"PLAINTEXT://127.0.0.1:{broker.port}"],
         "listener_security_protocol_map": {"PLAINTEXT": "PLAINTEXT"},
-    }  # fmt: skip
+    }
     records = FakeRecords(
         {"/brokers/ids/1": json.dumps(registration), "/brokers/ids/2": "?", "/brokers/topics/t": "{}"}
     )
@@ -81,8 +85,9 @@ def test_synonyms_name_the_setting_of_the_broker(broker: FakeBroker) -> None:
     with Served({"t": [healthy(1)]}, [broker.registration()], CONFIG) as served, served.client() as client:
         synonyms = client.describe_topic("t")["segment.index.bytes"]["synonyms"]
         assert [(synonym["name"], synonym["value"], synonym["source"]) for synonym in synonyms] == [
-            ("log.index.size.max.bytes", "1000000", 4), ("log.index.size.max.bytes", "10485760", 5),
-        ]  # fmt: skip
+            ("log.index.size.max.bytes", "1000000", 4),
+            ("log.index.size.max.bytes", "10485760", 5),
+        ]
 
 
 def test_settings_are_defaults_if_no_broker_responds(broker: FakeBroker) -> None:

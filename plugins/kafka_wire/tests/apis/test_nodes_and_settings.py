@@ -74,8 +74,13 @@ def test_auto_topic_creation_needs_create_permission(client: Client) -> None:
 
 
 def test_authorized_operations_are_returned_on_request(client: Client) -> None:
-    response = client.ask(3, 9, topics=[{"name": "t"}], include_cluster_authorized_operations=True,
-                        include_topic_authorized_operations=True)  # fmt: skip
+    response = client.ask(
+        3,
+        9,
+        topics=[{"name": "t"}],
+        include_cluster_authorized_operations=True,
+        include_topic_authorized_operations=True,
+    )
     assert response["cluster_authorized_operations"] == 0b1111110100000
     assert response["topics"][0]["topic_authorized_operations"] == 0b110111111000
     assert client.ask(3, 9, topics=[])["cluster_authorized_operations"] == -(2**31)
@@ -145,11 +150,19 @@ def test_java_hash_equals_java(text: str, value: int) -> None:
 
 
 def alter(client: Client, kind: int, name: str, *configs: tuple[str, int, str | None], version: int = 1) -> int:
-    result = client.ask(44, version, resources=[
-        {"resource_type": kind, "resource_name": name, "configs": [
-            {"name": key, "config_operation": operation, "value": value} for key, operation, value in configs
-        ]},
-    ])  # fmt: skip
+    result = client.ask(
+        44,
+        version,
+        resources=[
+            {
+                "resource_type": kind,
+                "resource_name": name,
+                "configs": [
+                    {"name": key, "config_operation": operation, "value": value} for key, operation, value in configs
+                ],
+            },
+        ],
+    )
     code: int = result["responses"][0]["error_code"]
     assert bool(code) == bool(result["responses"][0]["error_message"])
     return code
@@ -225,8 +238,10 @@ def test_describe_configs_names_config_sources(client: Client) -> None:
     assert (entries["retention.ms"]["value"], entries["retention.ms"]["config_source"]) == ("7", 1)
     synonyms = entries["retention.ms"]["synonyms"]
     assert [(synonym["name"], synonym["value"], synonym["source"]) for synonym in synonyms] == [
-        ("retention.ms", "7", 1), ("log.retention.ms", "5", 3), ("log.retention.hours", "168", 5),
-    ]  # fmt: skip
+        ("retention.ms", "7", 1),
+        ("log.retention.ms", "5", 3),
+        ("log.retention.hours", "168", 5),
+    ]
     assert (entries["segment.bytes"]["config_type"], entries["segment.bytes"]["config_source"]) == (3, 5)
     old = client.describe_topic("t", version=0)
     assert (old["retention.ms"]["is_default"], old["segment.bytes"]["is_default"]) == (False, True)

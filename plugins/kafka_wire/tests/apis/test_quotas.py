@@ -129,8 +129,9 @@ def test_quotas_are_set_and_brokers_are_notified(client: Client, records: FakeRe
     )
     assert codes == [0, 0, 0]
     assert json.loads(records.records["/config/users/alice"])["config"] == {
-        "SCRAM-SHA-256": "secret", "consumer_byte_rate": "77",
-    }  # fmt: skip
+        "SCRAM-SHA-256": "secret",
+        "consumer_byte_rate": "77",
+    }
     path = "/config/users/new%20one/clients/<default>"
     assert json.loads(records.records[path]) == {"version": 1, "config": {"request_percentage": "0.5"}}
     assert json.loads(records.records["/config/ips/<default>"])["config"] == {"connection_creation_rate": "3"}

@@ -58,9 +58,13 @@ def legal(api_key: int, version: int, seed: int) -> dict[str, Any]:
     fields = draw(codec.request_class(api_key, version), chance)
     for each in (*fields.get("creations", ()), *fields.get("filters", ()), fields):
         for name, value in {
-            "resource_type": 2, "resource_type_filter": 2, "resource_pattern_type": 3, "pattern_type_filter": 3,
-            "operation": 3, "permission_type": 3,
-        }.items():  # fmt: skip
+            "resource_type": 2,
+            "resource_type_filter": 2,
+            "resource_pattern_type": 3,
+            "pattern_type_filter": 3,
+            "operation": 3,
+            "permission_type": 3,
+        }.items():
             if name in each:
                 each[name] = value
     if "acks" in fields:

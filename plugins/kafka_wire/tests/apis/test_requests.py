@@ -129,12 +129,16 @@ def test_create_partitions(version: int, client: Client) -> None:
 
 def test_reassignments_are_started_listed_and_cancelled(client: Client) -> None:
     topics = [
-        {"name": "t", "partitions": [
-            {"partition_index": 0, "replicas": [3, 2]}, {"partition_index": 1, "replicas": None},
-            {"partition_index": 7, "replicas": [1]},
-        ]},
+        {
+            "name": "t",
+            "partitions": [
+                {"partition_index": 0, "replicas": [3, 2]},
+                {"partition_index": 1, "replicas": None},
+                {"partition_index": 7, "replicas": [1]},
+            ],
+        },
         {"name": "dead", "partitions": [{"partition_index": 0, "replicas": [1000]}]},
-    ]  # fmt: skip
+    ]
     response = client.ask(45, 0, topics=topics, timeout=9000)
     codes = {
         (topic["name"], partition["partition_index"]): (partition["error_code"], bool(partition["error_message"]))
@@ -147,8 +151,11 @@ def test_reassignments_are_started_listed_and_cancelled(client: Client) -> None:
     for requested in (None, [{"name": "t", "partition_indexes": [0, 1]}]):
         listed = client.ask(46, 0, topics=requested)["topics"]
         moved = {
-            "partition_index": 0, "replicas": [3, 2, 1], "adding_replicas": [3], "removing_replicas": [1],
-        }  # fmt: skip
+            "partition_index": 0,
+            "replicas": [3, 2, 1],
+            "adding_replicas": [3],
+            "removing_replicas": [1],
+        }
         assert listed == [{"name": "t", "partitions": [moved]}]
     assert client.ask(46, 0, topics=[])["topics"] == []
     client.ask(45, 0, topics=[{"name": "t", "partitions": [{"partition_index": 0, "replicas": None}]}])
@@ -183,8 +190,10 @@ def test_elect_leaders(
 
 def test_elect_all_leaders_returns_only_needed_elections(client: Client) -> None:
     result = client.ask(43, 2, election_type=0, topic_partitions=None, timeout=9000)
-    results = {entry["topic"]: [each["partition_id"] for each in entry["partition_result"]]
-               for entry in result["replica_election_results"]}  # fmt: skip
+    results = {
+        entry["topic"]: [each["partition_id"] for each in entry["partition_result"]]
+        for entry in result["replica_election_results"]
+    }
     assert results["t"] == [1]
     assert result["error_code"] == 0
 

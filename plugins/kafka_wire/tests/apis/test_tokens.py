@@ -25,8 +25,9 @@ ALICE = Principal("alice")
 ENABLED = {"delegation.token.secret.key": "shared"}
 CONFIG = {
     **login_listener(alice="p", bob="p", carol="p", root="p"),
-    "authorizer.class.name": ACL_AUTHORIZER, "super.users": "User:root",
-}  # fmt: skip
+    "authorizer.class.name": ACL_AUTHORIZER,
+    "super.users": "User:root",
+}
 
 
 @pytest.fixture
@@ -51,8 +52,10 @@ def test_token_is_valid_until_its_expiry(served: Served, records: FakeRecords) -
     with entered(served, "alice") as alice, entered(served, "bob") as bob, entered(served, "carol") as carol:
         created = alice.ask(38, 3, renewers=renewers, max_lifetime=2 * DAY_MS)
         assert (created["error_code"], created["principal_name"], created["token_requester_principal_name"]) == (
-            0, "alice", "alice",
-        )  # fmt: skip
+            0,
+            "alice",
+            "alice",
+        )
         assert created["expiry_timestamp"] - created["issue_timestamp"] == DAY_MS
         assert created["max_timestamp"] - created["issue_timestamp"] == 2 * DAY_MS
         (path,) = records.records

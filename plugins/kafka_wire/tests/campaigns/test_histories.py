@@ -72,30 +72,44 @@ ILLEGAL = {
     "a created topic is not described": [created(1, 2), row("describe", 3, 4, UNKNOWN_TOPIC)],
     "two creations succeed": [created(1, 2), created(3, 4, name="b")],
     "a read goes back": [
-        created(1, 2), row("grow", 3, 9, partitions=3), described(4, 5, partitions=3), described(6, 7),
+        created(1, 2),
+        row("grow", 3, 9, partitions=3),
+        described(4, 5, partitions=3),
+        described(6, 7),
     ],
     "a deleted topic is described": [created(1, 2), row("delete", 3, 4), described(5, 6)],
     "a deleted topic is deleted again": [
-        created(1, 2), row("delete", 3, 4), created(5, 6, name="b"), row("delete", 7, 8, UNKNOWN_TOPIC),
+        created(1, 2),
+        row("delete", 3, 4),
+        created(5, 6, name="b"),
+        row("delete", 7, 8, UNKNOWN_TOPIC),
     ],
     "the id of a deleted topic": [created(1, 2), row("delete", 3, 4), created(5, 6, name="b"), described(7, 8)],
     "a lost creation that comes and goes": [
-        created(1, 0, ""), described(3, 4), row("describe", 5, 6, UNKNOWN_TOPIC),
+        created(1, 0, ""),
+        described(3, 4),
+        row("describe", 5, 6, UNKNOWN_TOPIC),
     ],
     "partitions that no request added": [created(1, 2), described(3, 4, partitions=3)],
     "a reassignment that comes back": [
-        created(1, 2), row("reassign", 3, 4, replicas=[3]), described(5, 6, replicas=[3], leader=3),
+        created(1, 2),
+        row("reassign", 3, 4, replicas=[3]),
+        described(5, 6, replicas=[3], leader=3),
         row("list", 7, 8, **MOVED),
     ],
     "a cancelled reassignment completes": [
-        created(1, 2), row("reassign", 3, 4, replicas=[3]), row("cancel", 5, 6),
+        created(1, 2),
+        row("reassign", 3, 4, replicas=[3]),
+        row("cancel", 5, 6),
         described(7, 8, replicas=[3], leader=3),
     ],
     "a reassignment leaves no leader": [
-        created(1, 2), row("reassign", 3, 4, replicas=[3]), described(5, 6, replicas=[3], leader=-1),
+        created(1, 2),
+        row("reassign", 3, 4, replicas=[3]),
+        described(5, 6, replicas=[3], leader=-1),
     ],
     "a leader without an election": [created(1, 2), described(3, 4, leader=2)],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("rows", LEGAL.values(), ids=LEGAL)
@@ -118,6 +132,11 @@ def test_responses_are_linearizable_under_faults(needs_java: None, tmp_path: Pat
     report = check(operations, tmp_path)
     assert (report.violations, report.undecided) == ([], [])
     assert {operation.kind for operation in operations if operation.code == "NONE"} >= {
-        "create", "delete", "grow", "reassign", "describe", "list",
-    }  # fmt: skip
+        "create",
+        "delete",
+        "grow",
+        "reassign",
+        "describe",
+        "list",
+    }
     assert len(check(mutated(operations)).violations) == 1

@@ -68,16 +68,31 @@ def test_repr_contains_no_secret(stores: Stores) -> None:
     records: Records = FakeRecords({"/config/users/carol": scram_user()})
     gathered = Settings.gather({}, {"KFRAME_SSL_KEY_PASSWORD": CANARIES["key"]}, properties)
     objects = [
-        gathered, gathered.controller_config(), WireTransport({**config, "broker.id": "1000"}),
+        gathered,
+        gathered.controller_config(),
+        WireTransport({**config, "broker.id": "1000"}),
         settings_of_config({**config, "zookeeper.connect": f"{HOST}:1"}),
         scram_lookup(records)("SCRAM-SHA-256", "carol"),
-    ]  # fmt: skip
+    ]
     with Served({}, [], config, records) as served, logged_in(served.server, stores) as client:
         client.send(b"\0\0\x10\0")  # The server waits for a frame.
         shown = reprs(before)
-    assert {"Settings", "Setting", "ConnectSettings", "SaslLogin", "WireServer", "WireTransport", "Tls", "Credentials",
-            "KeyStore", "TrustStore", "ScramCredential", "ServerContext", "ListenerContext", "Tokens",
-            } <= shown.keys()  # fmt: skip
+    assert {
+        "Settings",
+        "Setting",
+        "ConnectSettings",
+        "SaslLogin",
+        "WireServer",
+        "WireTransport",
+        "Tls",
+        "Credentials",
+        "KeyStore",
+        "TrustStore",
+        "ScramCredential",
+        "ServerContext",
+        "ListenerContext",
+        "Tokens",
+    } <= shown.keys()
     assert sorted({name for name, _ in leaked_secrets(shown, stores.secrets)}) == []
     assert len(objects) == 5
 
@@ -121,9 +136,15 @@ class CanaryRun:
         settings = stores.settings()
         settings["listeners"] = settings["listeners"].replace("{third_address}", self.inline)
         self.kframe = InstanceProcess(
-            f"{self.server.secure_address}/kafka", folder / "kframe", 1000, "--create-chroot", "--log-level", "DEBUG",
-            "-v", settings=settings,
-        )  # fmt: skip
+            f"{self.server.secure_address}/kafka",
+            folder / "kframe",
+            1000,
+            "--create-chroot",
+            "--log-level",
+            "DEBUG",
+            "-v",
+            settings=settings,
+        )
         self.kframe.await_ready(active=True)
 
     def close(self) -> None:
@@ -154,7 +175,7 @@ class CanaryRun:
             **{str(path): path.read_text(errors="replace") for path in files},
             "controller status": status.stdout + status.stderr,
             "threads": self.thread_names(),
-        }  # fmt: skip
+        }
 
     def thread_names(self) -> str:
         names = ""
@@ -206,8 +227,13 @@ def provoke_administration(run: CanaryRun) -> list[str]:
     """Requests that have secrets, and their responses. Returns the secrets that the server has made."""
     with log_in(Client(run.kframe.address, context(run.stores))) as client:
         token = client.ask(38, 3, renewers=[], max_lifetime=86_400_000)
-        upsertion = {"name": "dave", "mechanism": 1, "iterations": 4096, "salt": CANARIES["scram-salt"].encode(),
-                     "salted_password": CANARIES["salted-password"].encode()}  # fmt: skip
+        upsertion = {
+            "name": "dave",
+            "mechanism": 1,
+            "iterations": 4096,
+            "salt": CANARIES["scram-salt"].encode(),
+            "salted_password": CANARIES["salted-password"].encode(),
+        }
         client.ask(51, 0, deletions=[], upsertions=[upsertion])
         change = {"name": "ssl.keystore.password", "config_operation": 0, "value": CANARIES["broker-setting"]}
         for name in ("", "1", "1000"):
@@ -224,9 +250,15 @@ def test_process_output_contains_no_secret(run: CanaryRun) -> None:
     zookeeper.start(30)
     zookeeper.create("/config/users/carol", scram_user().encode(), makepath=True)
     registration = {
-        "version": 5, "endpoints": [f"PLAIN://{HOST}:{run.broker.port}"], "features": {}, "host": None, "port": -1,
-        "listener_security_protocol_map": {"PLAIN": "SASL_SSL"}, "jmx_port": -1, "timestamp": "1",
-    }  # fmt: skip
+        "version": 5,
+        "endpoints": [f"PLAIN://{HOST}:{run.broker.port}"],
+        "features": {},
+        "host": None,
+        "port": -1,
+        "listener_security_protocol_map": {"PLAIN": "SASL_SSL"},
+        "jmx_port": -1,
+        "timestamp": "1",
+    }
     zookeeper.create("/brokers/ids/1", json.dumps(registration).encode(), ephemeral=True)
     assert until(lambda: run.broker.connections > 0)  # It closes the connection on SaslHandshake.
     provoke_failed_logins(run)
@@ -253,7 +285,7 @@ BROKEN: dict[str, dict[str, str]] = {
     "malformed key": {"listener.name.inline.ssl.keystore.key": CANARIES["key"]},
 }
 #: Keys that are unknown, beside any of BROKEN.
-MISSPELT = {"ssl.keystore.pasword": CANARIES["keystore"], "delegation.token.secret": CANARIES["token-key"]}  # fmt: skip
+MISSPELT = {"ssl.keystore.pasword": CANARIES["keystore"], "delegation.token.secret": CANARIES["token-key"]}
 
 
 @pytest.mark.parametrize("name", BROKEN)

@@ -89,7 +89,7 @@ def zookeeper_mode(
             "listeners": f"PLAINTEXT://{HOST}:{{port}},SASL_SSL://{HOST}:{{other_port}}",
             "sasl.enabled.mechanisms": "PLAIN",
             "listener.name.sasl_ssl.plain.sasl.jaas.config": f'{PLAIN_MODULE} user_operator="secret";',
-        }  # fmt: skip
+        }
     cluster = Cluster(folder, f"{zookeeper.address}/capture-{version}", (1, 2), settings, version)
     try:
         cluster.brokers[1].start()
@@ -101,9 +101,14 @@ def zookeeper_mode(
             **login("PLAIN", "operator", "secret"),
         }
         yield Running(
-            cluster.address, cluster.brokers[1].address, cluster.brokers, (libraries(), main), cluster.zookeeper,
-            (f"{HOST}:{cluster.brokers[1].other_port}", client) if secured else None, folder,
-        )  # fmt: skip
+            cluster.address,
+            cluster.brokers[1].address,
+            cluster.brokers,
+            (libraries(), main),
+            cluster.zookeeper,
+            (f"{HOST}:{cluster.brokers[1].other_port}", client) if secured else None,
+            folder,
+        )
     finally:
         cluster.kill()
 
@@ -113,9 +118,7 @@ def kraft_mode(folder: Path) -> Iterator[Running]:
     settings = {**STATIC, "broker.session.timeout.ms": "6000"}
     with KraftCluster(folder, KraftOptions("4.4.0", brokers=2, settings=settings)) as cluster:
         brokers = cluster.brokers
-        yield Running(
-            cluster.address, brokers[1].address, brokers, (tool_jars(), TOPIC_COMMAND), folder=folder
-        )  # fmt: skip
+        yield Running(cluster.address, brokers[1].address, brokers, (tool_jars(), TOPIC_COMMAND), folder=folder)
 
 
 @pytest.fixture(params=[pytest.param("2.8.2", marks=pytest.mark.extended), "3.9.1", "4.4.0"])

@@ -43,8 +43,10 @@ from verification.zookeeper.tools import ToolProcess
 AnyClient: TypeAlias = JavaClient | Librdkafka | KafkaPython
 #: Client libraries, and the module that each needs.
 MAKES: Final[Mapping[str, tuple[Callable[[Path, str], AnyClient], str]]] = {
-    "java": (JavaClient, "kazoo"), "librdkafka": (Librdkafka, "confluent_kafka"), "kafka-python": (KafkaPython, "kafka")
-}  # fmt: skip
+    "java": (JavaClient, "kazoo"),
+    "librdkafka": (Librdkafka, "confluent_kafka"),
+    "kafka-python": (KafkaPython, "kafka"),
+}
 #: Log lines of brokers for a controlled shutdown, 2.8 and 3.9.
 SHUT_DOWN: Final = re.compile("Controlled shutdown (?:succeeded|request returned successfully)")
 #: The first is the newest release and protocol; the others are extended.
@@ -84,16 +86,23 @@ class TestOnBrokers:
         create(cluster.client, "t", [[1, 2, 3], [2, 3, 1], [3, 1, 2], [1, 3, 2]])
         create(cluster.client, "gone", [[3], [2, 1]])
         known = {
-            "t-0": (1, [1, 2, 3], [1, 2, 3]), "t-1": (2, [2, 3, 1], [2, 3, 1]), "t-2": (3, [3, 1, 2], [3, 1, 2]),
-            "t-3": (1, [1, 3, 2], [1, 3, 2]), "gone-0": (3, [3], [3]), "gone-1": (2, [2, 1], [2, 1]),
-        }  # fmt: skip
+            "t-0": (1, [1, 2, 3], [1, 2, 3]),
+            "t-1": (2, [2, 3, 1], [2, 3, 1]),
+            "t-2": (3, [3, 1, 2], [3, 1, 2]),
+            "t-3": (1, [1, 3, 2], [1, 3, 2]),
+            "gone-0": (3, [3], [3]),
+            "gone-1": (2, [2, 1], [2, 1]),
+        }
         assert await_metadata(cluster.kafka, known)
 
         cluster.kafka.lose(1, cluster.client)
         known |= {
-            "t-0": (2, [2, 3], [1, 2, 3]), "t-1": (2, [2, 3], [2, 3, 1]), "t-2": (3, [3, 2], [3, 1, 2]),
-            "t-3": (3, [3, 2], [1, 3, 2]), "gone-1": (2, [2], [2, 1]),
-        }  # fmt: skip
+            "t-0": (2, [2, 3], [1, 2, 3]),
+            "t-1": (2, [2, 3], [2, 3, 1]),
+            "t-2": (3, [3, 2], [3, 1, 2]),
+            "t-3": (3, [3, 2], [1, 3, 2]),
+            "gone-1": (2, [2], [2, 1]),
+        }
         assert await_metadata(cluster.kafka, known, (2, 3))
 
         cluster.kafka.start()

@@ -25,12 +25,14 @@ _ID = 4
 _CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
 #: A KRaft-mode broker that is also its only quorum voter.
 _KRAFT = {
-    "process.roles": "broker,controller", "node.id": str(_ID), "controller.listener.names": "CONTROLLER",
+    "process.roles": "broker,controller",
+    "node.id": str(_ID),
+    "controller.listener.names": "CONTROLLER",
     "listeners": f"PLAINTEXT://{HOST}:{{port}},CONTROLLER://{HOST}:{{other_port}}",
     "advertised.listeners": f"PLAINTEXT://{HOST}:{{port}}",
     "controller.quorum.voters": f"{_ID}@{HOST}:{{other_port}}",
     "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
-}  # fmt: skip
+}
 
 
 class OwnCluster:
@@ -49,9 +51,15 @@ class OwnCluster:
 
     def register(self, broker: KafkaProcess) -> None:
         registration = {
-            "features": {}, "listener_security_protocol_map": {"PLAINTEXT": "PLAINTEXT"}, "jmx_port": -1, "port": -1,
-            "endpoints": [f"PLAINTEXT://{broker.address}"], "host": None, "version": 5, "timestamp": "0",
-        }  # fmt: skip
+            "features": {},
+            "listener_security_protocol_map": {"PLAINTEXT": "PLAINTEXT"},
+            "jmx_port": -1,
+            "port": -1,
+            "endpoints": [f"PLAINTEXT://{broker.address}"],
+            "host": None,
+            "version": 5,
+            "timestamp": "0",
+        }
         self.client.create(paths.broker_path(_ID), json.dumps(registration).encode(), ephemeral=True, makepath=True)
 
     def await_log(self, line: str) -> None:
@@ -72,8 +80,10 @@ def format_storage(broker: KafkaProcess) -> None:
     tool = ["java", *JVM, *mapped(), "-cp", f"{jars()}/*", "kafka.tools.StorageTool", "format"]
     done = subprocess.run(
         [*tool, "-t", "MkU3OEVBNTcwNTJENDM2Qk", "-c", str(broker.folder / "server.properties")],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -130,9 +130,10 @@ def unused(logged: Mapping[tuple[str, str], Counter[str]], passed_over: Mapping[
     """Patterns that match no line."""
     lines = [line for counted in logged.values() for line in counted]
     return [
-        pattern for pattern in passed_over
+        pattern
+        for pattern in passed_over
         if not TIMING.match(pattern) and not any(matches(pattern, line) for line in lines)
-    ]  # fmt: skip
+    ]
 
 
 def take_over(incident: Incident) -> None:

@@ -152,8 +152,9 @@ def test_the_client_follows_the_controller(cluster: Cluster, topic: str) -> None
     assert admin.elect(ElectionType.PREFERRED, [(topic, 0)]) == {(topic, 0): ErrorCode.ELECTION_NOT_NEEDED}
     targets = Targets.of([((topic, 0), (1, 2, 9)), (("nowhere", 0), (1,)), ((topic, 1), None)])
     assert admin.reassign(targets) == (
-        ErrorCode.INVALID_REPLICA_ASSIGNMENT, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         ErrorCode.NO_REASSIGNMENT_IN_PROGRESS,
-    )  # fmt: skip
+    )
     assert all(isinstance(reassignment, PartitionReassignment) for reassignment in admin.reassignments().values())
     admin.close()

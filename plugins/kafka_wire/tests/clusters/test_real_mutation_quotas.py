@@ -20,10 +20,16 @@ WINDOW = {"controller.quota.window.num": "2", "controller.quota.window.size.seco
 HOUR_MS = 3_600_000
 #: (API, version, partitions), in this order by one client.
 REQUESTS = [
-    (CREATE_TOPICS, 7, 12), (CREATE_TOPICS, 7, 1), (CREATE_TOPICS, 6, 1), (CREATE_TOPICS, 5, 1),
-    (CREATE_PARTITIONS, 3, 14), (CREATE_PARTITIONS, 2, 14), (DELETE_TOPICS, 6, 14), (DELETE_TOPICS, 5, 14),
+    (CREATE_TOPICS, 7, 12),
+    (CREATE_TOPICS, 7, 1),
+    (CREATE_TOPICS, 6, 1),
+    (CREATE_TOPICS, 5, 1),
+    (CREATE_PARTITIONS, 3, 14),
+    (CREATE_PARTITIONS, 2, 14),
+    (DELETE_TOPICS, 6, 14),
+    (DELETE_TOPICS, 5, 14),
     (DELETE_TOPICS, 4, 14),
-]  # fmt: skip
+]
 
 
 def change_response(
@@ -39,10 +45,16 @@ def change_responses(address: str, controller: str) -> list[tuple[int, int]]:
     """The responses to REQUESTS. Each refused creation names a new topic."""
     first = f"{controller}-0"
     return [
-        change_response(address, f"{controller}-client",
-                        f"{controller}-{number}" if api_key == CREATE_TOPICS else first, api_key, version, count)
+        change_response(
+            address,
+            f"{controller}-client",
+            f"{controller}-{number}" if api_key == CREATE_TOPICS else first,
+            api_key,
+            version,
+            count,
+        )
         for number, (api_key, version, count) in enumerate(REQUESTS)
-    ]  # fmt: skip
+    ]
 
 
 def tool_outputs(process: ToolProcess, folder: Path, address: str, controller: str) -> list[tuple[int, str]]:
@@ -88,7 +100,15 @@ def test_quotas_refuse_and_throttle_as_under_kafkas_controller(
         assert change_responses(kframe.address, "kframe") == under_kafka
         assert tool_outputs(tool_process, tmp_path / "kframe-tool", broker, "kframe") == kafka_outputs
     assert under_kafka == [
-        (0, 0), (89, 48), (89, 48), (0, 72), (89, 72), (0, 120), (89, 120), (89, 120), (0, 456),
-    ]  # fmt: skip
+        (0, 0),
+        (89, 48),
+        (89, 48),
+        (0, 72),
+        (89, 72),
+        (0, 120),
+        (89, 120),
+        (89, 120),
+        (0, 456),
+    ]
     assert [code for code, _ in kafka_outputs] == [0, 1]
     assert "The throttling quota has been exceeded." in kafka_outputs[1][1]

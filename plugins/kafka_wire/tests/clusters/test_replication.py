@@ -28,8 +28,10 @@ from verification.zookeeper.handover import ALL, ClusterFixture, running_fixture
 from verification.zookeeper.servers import ServerHandle
 
 SETTINGS: Final = {
-    "min.insync.replicas": "2", "zookeeper.session.timeout.ms": "6000", "controlled.shutdown.max.retries": "3"
-}  # fmt: skip
+    "min.insync.replicas": "2",
+    "zookeeper.session.timeout.ms": "6000",
+    "controlled.shutdown.max.retries": "3",
+}
 #: CreateTopics, and a topic that must not be created.
 CREATE: Final = 19, 7
 UNWANTED: Final = {"name": "unwanted", "num_partitions": 1, "replication_factor": 3}

@@ -98,8 +98,10 @@ def assert_it_is_seen(cluster: Cluster, active: InstanceProcess, standby: Instan
 
 def assert_ids_are_unchanged(cluster: Cluster) -> None:
     """Another instance gets neither the id of a registered broker nor that of a live instance."""
-    for number, holder in ((2, f"the registered broker at PLAINTEXT://{cluster.brokers[2].address}"),
-                           (1000, "the live instance on ")):  # fmt: skip
+    for number, holder in (
+        (2, f"the registered broker at PLAINTEXT://{cluster.brokers[2].address}"),
+        (1000, "the live instance on "),
+    ):
         options = ("--zookeeper", cluster.zookeeper, "--id", str(number), "--transport", "recording:")
         done = kframe("controller", "run", *options, "--takeover")
         assert done.returncode == 2, done.stderr

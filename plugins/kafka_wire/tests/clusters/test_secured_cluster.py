@@ -46,27 +46,36 @@ def sasl_ssl(authority: Authority) -> Security:
     users = 'username="kafka" password="secret" user_kafka="secret" user_eve="x"'
     passwords = {"kafka": "secret", "eve": "x", "unknown": ""}
     return Security(
-        "sasl_ssl", "SASL_SSL", "SASL_SSL://{address}",
+        "sasl_ssl",
+        "SASL_SSL",
+        "SASL_SSL://{address}",
         {
-            **keys(authority, "node"), "security.inter.broker.protocol": "SASL_SSL", "sasl.enabled.mechanisms": "PLAIN",
+            **keys(authority, "node"),
+            "security.inter.broker.protocol": "SASL_SSL",
+            "sasl.enabled.mechanisms": "PLAIN",
             "sasl.mechanism.inter.broker.protocol": "PLAIN",
             "listener.name.sasl_ssl.plain.sasl.jaas.config": f"{PLAIN_MODULE} {users};",
             "super.users": "User:kafka",
         },
         {user: tls_settings(authority.path) | login("PLAIN", user, password) for user, password in passwords.items()},
         {"unknown": "refuses the login by PLAIN"},
-    )  # fmt: skip
+    )
 
 
 def ssl_with_control_plane(authority: Authority) -> Security:
     """Certificates only, and a control plane listener apart from the inter-broker one."""
     untrusted = Authority(authority.path.parent / "untrusted", "another")
     return Security(
-        "ssl-control-plane", "SSL", "INTERNAL://{address},CONTROLLER://{other}",
+        "ssl-control-plane",
+        "SSL",
+        "INTERNAL://{address},CONTROLLER://{other}",
         {
-            **keys(authority, "node"), "listener.security.protocol.map": "INTERNAL:SSL,CONTROLLER:SSL",
-            "inter.broker.listener.name": "INTERNAL", "control.plane.listener.name": "CONTROLLER",
-            "ssl.client.auth": "required", "super.users": "User:CN=node;User:CN=kafka",
+            **keys(authority, "node"),
+            "listener.security.protocol.map": "INTERNAL:SSL,CONTROLLER:SSL",
+            "inter.broker.listener.name": "INTERNAL",
+            "control.plane.listener.name": "CONTROLLER",
+            "ssl.client.auth": "required",
+            "super.users": "User:CN=node;User:CN=kafka",
         },
         {
             **{name: keys(authority, name) for name in ("kafka", "eve")},
@@ -74,7 +83,7 @@ def ssl_with_control_plane(authority: Authority) -> Security:
             "untrusted": {**keys(untrusted, "untrusted"), **tls_settings(authority.path)},
         },
         {"unknown": "refuses the client certificate", "untrusted": "refuses the client certificate"},
-    )  # fmt: skip
+    )
 
 
 def keys(authority: Authority, name: str) -> dict[str, str]:
@@ -88,10 +97,13 @@ class SecuredCluster(KframeCluster):
     def __init__(self, folder: Path, zookeeper: str, security: Security) -> None:
         shared = {**security.settings, "authorizer.class.name": ACL_AUTHORIZER}
         internal = {
-            "offsets.topic.num.partitions": str(INTERNAL), "offsets.topic.replication.factor": "2",
-            "transaction.state.log.num.partitions": str(INTERNAL), "transaction.state.log.replication.factor": "2",
-            "group.initial.rebalance.delay.ms": "0", "zookeeper.session.timeout.ms": "8000",
-        }  # fmt: skip
+            "offsets.topic.num.partitions": str(INTERNAL),
+            "offsets.topic.replication.factor": "2",
+            "transaction.state.log.num.partitions": str(INTERNAL),
+            "transaction.state.log.replication.factor": "2",
+            "group.initial.rebalance.delay.ms": "0",
+            "zookeeper.session.timeout.ms": "8000",
+        }
         theirs = security.listeners.format(address=f"{HOST}:{{port}}", other=f"{HOST}:{{other_port}}")
         ours = security.listeners.format(address="{address}", other="{other_address}")
         self.security = security

@@ -30,9 +30,11 @@ def run_tutorial(kafka: ClusterFixture, folder: Path) -> None:
     """
     (port,) = free_ports(1)
     replacements = {
-        "zk1:2181/kafka": kafka.cluster.zookeeper, "kframe1:9092": f"{HOST}:{port}",
-        "broker2:9092": kafka.cluster.brokers[2].address, "pip install ./kframe-last-replica": INSTALL,
-    }  # fmt: skip
+        "zk1:2181/kafka": kafka.cluster.zookeeper,
+        "kframe1:9092": f"{HOST}:{port}",
+        "broker2:9092": kafka.cluster.brokers[2].address,
+        "pip install ./kframe-last-replica": INSTALL,
+    }
     with Shell(folder) as shell:
         for block in blocks(PAGE):
             text = block.text

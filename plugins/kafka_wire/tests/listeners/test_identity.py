@@ -41,32 +41,51 @@ def test_plugin_offers_the_url() -> None:
         open_transport("kafka://h:1", {})
 
 
-@pytest.mark.parametrize("text, endpoints, rack", [
-    ("broker.id=7", [("PLAINTEXT", socket.getfqdn(), 9092, "PLAINTEXT")], None),
-    ("node.id=7\nlisteners=PLAINTEXT://:0\nadvertised.listeners=PLAINTEXT://h:1\nbroker.rack=r",
-     [("PLAINTEXT", "h", 1, "PLAINTEXT")], "r"),
-    (("broker.id=7\nlisteners=in://[::1]:1, OUT://h-2.x:2\nlistener.security.protocol.map=IN:SSL,out:SASL_SSL\n"
-     "inter.broker.listener.name=In"), [("IN", "::1", 1, "SSL"), ("OUT", "h-2.x", 2, "SASL_SSL")], None),
-    ("broker.id=7\nlisteners=SSL://h:1\nsecurity.inter.broker.protocol=SSL", [("SSL", "h", 1, "SSL")], None),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text, endpoints, rack",
+    [
+        ("broker.id=7", [("PLAINTEXT", socket.getfqdn(), 9092, "PLAINTEXT")], None),
+        (
+            "node.id=7\nlisteners=PLAINTEXT://:0\nadvertised.listeners=PLAINTEXT://h:1\nbroker.rack=r",
+            [("PLAINTEXT", "h", 1, "PLAINTEXT")],
+            "r",
+        ),
+        (
+            (
+                "broker.id=7\nlisteners=in://[::1]:1, OUT://h-2.x:2\nlistener.security.protocol.map=IN:SSL,out:SASL_SSL\n"
+                "inter.broker.listener.name=In"
+            ),
+            [("IN", "::1", 1, "SSL"), ("OUT", "h-2.x", 2, "SASL_SSL")],
+            None,
+        ),
+        ("broker.id=7\nlisteners=SSL://h:1\nsecurity.inter.broker.protocol=SSL", [("SSL", "h", 1, "SSL")], None),
+    ],
+)
 def test_node_of_settings(text: str, endpoints: list[tuple[str, str, int, str]], rack: str | None) -> None:
     advertised = tuple(Endpoint(*endpoint) for endpoint in endpoints)
     assert node_of(config(text)).registration == Registration(7, -1, advertised, rack)
 
 
-@pytest.mark.parametrize("text, where, value", [
-    ("listeners=PLAINTEXT://h:1", "broker.id", "''"),
-    ("broker.id=-1", "broker.id", "-1"),
-    ("broker.id=1\nlisteners=PLAINTEXT//h:1", "listeners", "'PLAINTEXT//h:1'"),
-    ("broker.id=1\nlisteners=PLAINTEXT://h:70000", "listeners", "'PLAINTEXT://h:70000'"),
-    ("broker.id=1\nlisteners=PLAINTEXT://h:1,plaintext://h:2", "listeners", "PLAINTEXT twice"),
-    ("broker.id=1\nlisteners=PLAINTEXT://0.0.0.0:1", "advertised.listeners", "'0.0.0.0'"),
-    ("broker.id=1\nlisteners=SSL://h:1", "listeners", "SSL"),
-    ("broker.id=1\nlisteners=PLAINTEXT://h:1\ncontrol.plane.listener.name=C", "listeners", "PLAINTEXT"),
-    ("broker.id=1\nlisteners=IN://h:1", "listener.security.protocol.map", "PLAINTEXT, SSL"),
-    ("broker.id=1\nlistener.security.protocol.map=PLAINTEXT:TLS", "listener.security.protocol.map", "PLAINTEXT:TLS"),
-    ("inter.broker.listener.name=A\nsecurity.inter.broker.protocol=SSL", "inter.broker.listener.name", "as well"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text, where, value",
+    [
+        ("listeners=PLAINTEXT://h:1", "broker.id", "''"),
+        ("broker.id=-1", "broker.id", "-1"),
+        ("broker.id=1\nlisteners=PLAINTEXT//h:1", "listeners", "'PLAINTEXT//h:1'"),
+        ("broker.id=1\nlisteners=PLAINTEXT://h:70000", "listeners", "'PLAINTEXT://h:70000'"),
+        ("broker.id=1\nlisteners=PLAINTEXT://h:1,plaintext://h:2", "listeners", "PLAINTEXT twice"),
+        ("broker.id=1\nlisteners=PLAINTEXT://0.0.0.0:1", "advertised.listeners", "'0.0.0.0'"),
+        ("broker.id=1\nlisteners=SSL://h:1", "listeners", "SSL"),
+        ("broker.id=1\nlisteners=PLAINTEXT://h:1\ncontrol.plane.listener.name=C", "listeners", "PLAINTEXT"),
+        ("broker.id=1\nlisteners=IN://h:1", "listener.security.protocol.map", "PLAINTEXT, SSL"),
+        (
+            "broker.id=1\nlistener.security.protocol.map=PLAINTEXT:TLS",
+            "listener.security.protocol.map",
+            "PLAINTEXT:TLS",
+        ),
+        ("inter.broker.listener.name=A\nsecurity.inter.broker.protocol=SSL", "inter.broker.listener.name", "as well"),
+    ],
+)
 def test_invalid_node_settings_are_reported(text: str, where: str, value: str) -> None:
     with pytest.raises(ConfigError) as caught:
         node_of(config(text))
@@ -84,13 +103,22 @@ LOGIN = f'{PLAIN} required username="u" password="p\\"q" user_u="p\\"q";'
 SASL = "listener.security.protocol.map=IN:SASL_PLAINTEXT\nsasl.mechanism.inter.broker.protocol="
 
 
-@pytest.mark.parametrize("text, username, password", [
-    (f"{SASL}PLAIN\nlistener.name.in.plain.sasl.jaas.config={LOGIN}", "u", 'p"q'),
-    ((f"{SASL}GSSAPI\nlistener.name.in.sasl.mechanism.inter.broker.protocol=PLAIN\n"
-     f"listener.name.in.plain.sasl.jaas.config={LOGIN}"), "u", 'p"q'),
-    (f"{SASL}SCRAM-SHA-512\njava.security.auth.login.config=FILE", "s", "of in"),
-    (f"{SASL.replace('IN:', 'OUT:')}PLAIN\njava.security.auth.login.config=FILE", "k", "of all"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text, username, password",
+    [
+        (f"{SASL}PLAIN\nlistener.name.in.plain.sasl.jaas.config={LOGIN}", "u", 'p"q'),
+        (
+            (
+                f"{SASL}GSSAPI\nlistener.name.in.sasl.mechanism.inter.broker.protocol=PLAIN\n"
+                f"listener.name.in.plain.sasl.jaas.config={LOGIN}"
+            ),
+            "u",
+            'p"q',
+        ),
+        (f"{SASL}SCRAM-SHA-512\njava.security.auth.login.config=FILE", "s", "of in"),
+        (f"{SASL.replace('IN:', 'OUT:')}PLAIN\njava.security.auth.login.config=FILE", "k", "of all"),
+    ],
+)
 def test_sasl_credentials_of_the_controller(tmp_path: Path, text: str, username: str, password: str) -> None:
     file = tmp_path / "jaas.conf"
     file.write_text(
@@ -104,14 +132,21 @@ def test_sasl_credentials_of_the_controller(tmp_path: Path, text: str, username:
     assert password not in repr(credentials)
 
 
-@pytest.mark.parametrize("text, where, value", [
-    (f"{SASL}GSSAPI", "sasl.mechanism.inter.broker.protocol", "GSSAPI"),
-    (f"{SASL}PLAIN", "plain.sasl.jaas.config", "nothing"),
-    (f"{SASL}PLAIN\nlistener.name.in.plain.sasl.jaas.config={SCRAM} required;", "jaas.config", "ScramLoginModule"),
-    (f"{SASL}PLAIN\nlistener.name.in.plain.sasl.jaas.config={LOGIN}{LOGIN}", "jaas.config", "2 login modules"),
-    (f"{SASL}PLAIN\nlistener.name.in.plain.sasl.jaas.config={PLAIN} required username=u;", "login of", "no password"),
-    (f"{SASL}PLAIN\njava.security.auth.login.config=/nowhere", "JAAS file /nowhere", "FileNotFoundError"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text, where, value",
+    [
+        (f"{SASL}GSSAPI", "sasl.mechanism.inter.broker.protocol", "GSSAPI"),
+        (f"{SASL}PLAIN", "plain.sasl.jaas.config", "nothing"),
+        (f"{SASL}PLAIN\nlistener.name.in.plain.sasl.jaas.config={SCRAM} required;", "jaas.config", "ScramLoginModule"),
+        (f"{SASL}PLAIN\nlistener.name.in.plain.sasl.jaas.config={LOGIN}{LOGIN}", "jaas.config", "2 login modules"),
+        (
+            f"{SASL}PLAIN\nlistener.name.in.plain.sasl.jaas.config={PLAIN} required username=u;",
+            "login of",
+            "no password",
+        ),
+        (f"{SASL}PLAIN\njava.security.auth.login.config=/nowhere", "JAAS file /nowhere", "FileNotFoundError"),
+    ],
+)
 def test_invalid_login_settings_are_reported(text: str, where: str, value: str) -> None:
     with pytest.raises(ConfigError) as caught:
         security_of(config(text), "IN").credentials()
@@ -119,10 +154,19 @@ def test_invalid_login_settings_are_reported(text: str, where: str, value: str) 
     assert value in caught.value.actual
 
 
-@pytest.mark.parametrize("text", [
-    "M", "M needed;", "M required", "M required a;", "M required a=;", "M required a=b", 'M required a="b;',
-    "M required a==b;",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        "M",
+        "M needed;",
+        "M required",
+        "M required a;",
+        "M required a=;",
+        "M required a=b",
+        'M required a="b;',
+        "M required a==b;",
+    ],
+)
 def test_malformed_jaas_is_reported(text: str) -> None:
     with pytest.raises(ConfigError) as caught:
         parse_login_modules("here", text)
@@ -188,16 +232,19 @@ def handshake(client: ssl.SSLContext, server: ssl.SSLContext) -> None:
                 continue
 
 
-@pytest.mark.parametrize("text, where, value", [
-    ("ssl.keystore.location=/x", "ssl.keystore.type", "JKS"),
-    ("ssl.truststore.location=/x\nssl.truststore.type=jks", "ssl.truststore.type", "JKS"),
-    ("ssl.truststore.location=/x\nssl.truststore.type=PEM", "ssl.truststore.location", "cannot be used"),
-    ("ssl.truststore.location=/x\nssl.truststore.type=PKCS12", "ssl.truststore.location", "cannot be read"),
-    ("ssl.keystore.location=/x\nssl.keystore.type=PEM", "ssl.keystore.location", "cannot be used"),
-    ("ssl.truststore.certificates=x\nssl.truststore.type=PEM", "ssl.truststore.certificates", "cannot be used"),
-    ("ssl.endpoint.identification.algorithm=LDAPS", "ssl.endpoint.identification.algorithm", "ldaps"),
-    ("ssl.client.auth=perhaps", "ssl.client.auth", "perhaps"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text, where, value",
+    [
+        ("ssl.keystore.location=/x", "ssl.keystore.type", "JKS"),
+        ("ssl.truststore.location=/x\nssl.truststore.type=jks", "ssl.truststore.type", "JKS"),
+        ("ssl.truststore.location=/x\nssl.truststore.type=PEM", "ssl.truststore.location", "cannot be used"),
+        ("ssl.truststore.location=/x\nssl.truststore.type=PKCS12", "ssl.truststore.location", "cannot be read"),
+        ("ssl.keystore.location=/x\nssl.keystore.type=PEM", "ssl.keystore.location", "cannot be used"),
+        ("ssl.truststore.certificates=x\nssl.truststore.type=PEM", "ssl.truststore.certificates", "cannot be used"),
+        ("ssl.endpoint.identification.algorithm=LDAPS", "ssl.endpoint.identification.algorithm", "ldaps"),
+        ("ssl.client.auth=perhaps", "ssl.client.auth", "perhaps"),
+    ],
+)
 def test_invalid_store_settings_are_reported(text: str, where: str, value: str) -> None:
     def client() -> None:
         tls = security_of(config(text), "SSL").tls
@@ -217,10 +264,16 @@ def test_mechanisms_of_a_server() -> None:
     assert security_of({}, "PLAINTEXT").credentials() is None
 
 
-@pytest.mark.parametrize("config, expected", [
-    ({}, False), ({"inter.broker.protocol.version": "3.0"}, False), ({"inter.broker.protocol.version": "2.8"}, True),
-    ({"inter.broker.protocol.version": "2.8", "kframe.register": "false"}, False), ({"kframe.register": "true"}, True),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "config, expected",
+    [
+        ({}, False),
+        ({"inter.broker.protocol.version": "3.0"}, False),
+        ({"inter.broker.protocol.version": "2.8"}, True),
+        ({"inter.broker.protocol.version": "2.8", "kframe.register": "false"}, False),
+        ({"kframe.register": "true"}, True),
+    ],
+)
 def test_registration_in_brokers_ids_by_protocol(config: dict[str, str], expected: bool) -> None:
     """Brokers before 3.0 look for the controller in ``/brokers/ids``."""
     assert should_register(config) is expected

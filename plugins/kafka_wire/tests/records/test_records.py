@@ -67,8 +67,9 @@ def _written_and_deleted(store: object) -> None:
     for data in (b"x", b"y"):
         store.append_record("/changes/change_", data)
     assert [store.read_record(f"/changes/{name}") for name in sorted(store.read_record_names("/changes"))] == [
-        b"x", b"y",
-    ]  # fmt: skip
+        b"x",
+        b"y",
+    ]
 
 
 def test_records_in_zookeeper(zookeeper: ServerHandle) -> None:

@@ -95,10 +95,20 @@ class BusyHour:
     def send(self, led: Int32, metadata_rows: Int32) -> None:
         """Send a batch to both brokers. The live broker takes all of it."""
         none = np.empty(0, np.int32)
-        self.transport.send(self.cluster, ControlRequests(
-            CONTROLLER_ID, 1, of_both_brokers(led), np.zeros(2 * len(led), np.uint8), np.array([DEAD, OTHER], np.int32),
-            metadata_rows, BrokerRows.none(), none, np.empty(0, np.uint8),
-        ))  # fmt: skip
+        self.transport.send(
+            self.cluster,
+            ControlRequests(
+                CONTROLLER_ID,
+                1,
+                of_both_brokers(led),
+                np.zeros(2 * len(led), np.uint8),
+                np.array([DEAD, OTHER], np.int32),
+                metadata_rows,
+                BrokerRows.none(),
+                none,
+                np.empty(0, np.uint8),
+            ),
+        )
         self.transport.channels[2].drain()
 
     def queue_bytes(self) -> int:

@@ -83,9 +83,12 @@ def test_request_is_resent_until_response_before_later_requests(
     assert bodies[4:8:2] == bodies[5:8:2]
     assert cluster.broker.connections == 6
     assert [type(event) for event in cluster.events] == [
-        LeaderAndIsrResponseReceived, UpdateMetadataResponseReceived, StopReplicaResponseReceived,
-        LeaderAndIsrResponseReceived, UpdateMetadataResponseReceived,
-    ]  # fmt: skip
+        LeaderAndIsrResponseReceived,
+        UpdateMetadataResponseReceived,
+        StopReplicaResponseReceived,
+        LeaderAndIsrResponseReceived,
+        UpdateMetadataResponseReceived,
+    ]
     assert message in caplog.text
 
 
@@ -225,8 +228,9 @@ def test_partition_errors_are_reported_by_topic_name(make_cluster: MakeCluster, 
     led, _, stopped, *others = cluster.events
     assert isinstance(led, LeaderAndIsrResponseReceived)
     assert led.partition_errors == (
-        (("t", 1), ErrorCode.KAFKA_STORAGE_ERROR), (("u", 0), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
-    )  # fmt: skip
+        (("t", 1), ErrorCode.KAFKA_STORAGE_ERROR),
+        (("u", 0), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+    )
     assert (led.error, led.rows.tolist()) == (ErrorCode.NONE, [0, 1, 2])
     assert isinstance(stopped, StopReplicaResponseReceived)
     assert led.broker_epoch == stopped.broker_epoch == 7

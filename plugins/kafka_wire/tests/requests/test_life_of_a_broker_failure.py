@@ -38,14 +38,25 @@ ROW: Final = re.compile(r"^\| (\d+) \| `([\w.]+)` \| `([\w./]+)` \| (.+\.) \|$",
 PACKET: Final = "_Connection._read_watch_event"
 #: Functions at which the call stack is recorded. Sending to a broker is another such point.
 RECORDED_AT: Final = {
-    PACKET, "Worker.put", "EventQueue.put", "ask", "reread_registrations", "elect_builtin", "StateWriter.write",
-    "RequestBatch.close", "Encoder.encode", "Channel.add",
-}  # fmt: skip
+    PACKET,
+    "Worker.put",
+    "EventQueue.put",
+    "ask",
+    "reread_registrations",
+    "elect_builtin",
+    "StateWriter.write",
+    "RequestBatch.close",
+    "Encoder.encode",
+    "Channel.add",
+}
 STORE, TRANSPORT = "plugins/zookeeper/", "plugins/kafka_wire/kframe_kafka_wire/"
 #: Code that replaces ZooKeeper (with the table of its functions) and the brokers, and the tests.
 STAND_INS: Final = (
-    "kframe/embedded/", "kframe/ports/", "plugins/kafka_wire/kframe_kafka_wire/sandbox/", "plugins/kafka_wire/tests/",
-)  # fmt: skip
+    "kframe/embedded/",
+    "kframe/ports/",
+    "plugins/kafka_wire/kframe_kafka_wire/sandbox/",
+    "plugins/kafka_wire/tests/",
+)
 FAILING, SURVIVING = 1, (2, 3)
 
 

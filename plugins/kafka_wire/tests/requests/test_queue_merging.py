@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kframe_kafka_wire.requests.channel import Channel, QueuedRequest
+from kframe_kafka_wire.requests.channel import Channel
 from kframe_kafka_wire.requests.content import UPDATE_METADATA
+from kframe_kafka_wire.requests.queued import QueuedRequest
 from kframe_kafka_wire.requests.transport import WireTransport
 from kframe_kafka_wire.sandbox import fake_broker
 from kframe_kafka_wire.sandbox.fake_broker import APIS, CONTROLLER_ID, decode
@@ -191,18 +192,32 @@ class Controller:
         row = self.cluster.row(TOPICS[topic], partition)
         return np.array([] if row is None else [row], np.int32)
 
-    def send(self, *, lead: Int32 | None = None, stop: Int32 | None = None, metadata: Int32 | None = None,
-             delete: int = 0, is_new: int = 0) -> None:  # fmt: skip
+    def send(
+        self,
+        *,
+        lead: Int32 | None = None,
+        stop: Int32 | None = None,
+        metadata: Int32 | None = None,
+        delete: int = 0,
+        is_new: int = 0,
+    ) -> None:
         none, p = np.empty(0, np.int32), self.cluster.partitions
         lead, stop = (none if rows is None else rows[self.hosted(rows)] for rows in (lead, stop))
         self.stopped = (self.stopped - set(lead.tolist())) | set(stop.tolist())
         epochs = np.where(self.cluster.topics.deleting[p.topic[stop]] != 0, -2, p.leader_epoch[stop]).astype(np.int32)
         self.batch += 1
         batch = ControlRequests(
-            CONTROLLER_ID, 1, rows_for(lead), np.full(len(lead), is_new, np.uint8), np.zeros(1, np.int32),
-            none if metadata is None else metadata, rows_for(stop), epochs, np.full(len(stop), delete, np.uint8),
+            CONTROLLER_ID,
+            1,
+            rows_for(lead),
+            np.full(len(lead), is_new, np.uint8),
+            np.zeros(1, np.int32),
+            none if metadata is None else metadata,
+            rows_for(stop),
+            epochs,
+            np.full(len(stop), delete, np.uint8),
             batch=self.batch,
-        )  # fmt: skip
+        )
         self.merging.send(self.cluster, batch)
         self.keeping.send(self.cluster, batch)
 
@@ -217,10 +232,18 @@ def rows_for(rows: Int32) -> BrokerRows:
 
 
 STEPS: list[Callable[[Controller, int, int], None]] = [
-    Controller.serve, Controller.recreate, Controller.change_leader, Controller.change_isr, Controller.stop,
-    Controller.change_elsewhere,    Controller.remove,
-    Controller.delete, Controller.forget, Controller.vanish, Controller.bounce,
-]  # fmt: skip
+    Controller.serve,
+    Controller.recreate,
+    Controller.change_leader,
+    Controller.change_isr,
+    Controller.stop,
+    Controller.change_elsewhere,
+    Controller.remove,
+    Controller.delete,
+    Controller.forget,
+    Controller.vanish,
+    Controller.bounce,
+]
 
 
 @examples(1.2)

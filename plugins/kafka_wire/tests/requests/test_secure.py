@@ -46,34 +46,51 @@ def server(identity: Identity) -> Callable[[Any], Any]:
 
 def secured(authority: Authority, **options: str) -> dict[str, str]:
     return settings(
-        listeners=f"PLAINTEXT://{HOST}:9,CONTROLLER://{HOST}:10", control_plane_listener_name="CONTROLLER",
+        listeners=f"PLAINTEXT://{HOST}:9,CONTROLLER://{HOST}:10",
+        control_plane_listener_name="CONTROLLER",
         listener_security_protocol_map="PLAINTEXT:PLAINTEXT,CONTROLLER:SSL",
-        **tls_settings(authority.path), **options,
-    )  # fmt: skip
+        **tls_settings(authority.path),
+        **options,
+    )
 
 
 def send_metadata(transport: WireTransport, broker: FakeBroker, protocol: str = "SSL") -> None:
     """Send UpdateMetadata to a broker on its listener CONTROLLER."""
-    known = replace(registration(1), endpoints=(
-        Endpoint("PLAINTEXT", HOST, 1), Endpoint("CONTROLLER", HOST, broker.port, protocol),
-    ))  # fmt: skip
+    known = replace(
+        registration(1),
+        endpoints=(
+            Endpoint("PLAINTEXT", HOST, 1),
+            Endpoint("CONTROLLER", HOST, broker.port, protocol),
+        ),
+    )
     cluster = cluster_of({"t": [healthy(1)]}, registered=[known])
     transport.open(lambda _event: None, lambda: True)
     transport.connect(cluster, (0,))
     transport.send(cluster, requests_of(cluster, metadata=([1], ["t-0"])))
 
 
-@pytest.mark.parametrize("hosts, algorithm, trusted, message", [
-    ((HOST,), "https", True, None),
-    (("elsewhere",), "", True, None),
-    (("elsewhere",), "https", True, "IP address mismatch"),
-    ((HOST,), "https", False, "found a certificate that is refused"),
-    ((HOST,), "", False, "found a certificate that is refused"),
-], ids=["trusted", "unchecked name", "another name", "untrusted", "untrusted, unchecked name"])  # fmt: skip
+@pytest.mark.parametrize(
+    "hosts, algorithm, trusted, message",
+    [
+        ((HOST,), "https", True, None),
+        (("elsewhere",), "", True, None),
+        (("elsewhere",), "https", True, "IP address mismatch"),
+        ((HOST,), "https", False, "found a certificate that is refused"),
+        ((HOST,), "", False, "found a certificate that is refused"),
+    ],
+    ids=["trusted", "unchecked name", "another name", "untrusted", "untrusted, unchecked name"],
+)
 def test_broker_certificates_are_verified(
-    fakes: Callable[..., FakeBroker], transports: Callable[..., WireTransport], authority: Authority, tmp_path: Path,
-    caplog: pytest.LogCaptureFixture, hosts: tuple[str, ...], algorithm: str, trusted: bool, message: str | None,
-) -> None:  # fmt: skip
+    fakes: Callable[..., FakeBroker],
+    transports: Callable[..., WireTransport],
+    authority: Authority,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    hosts: tuple[str, ...],
+    algorithm: str,
+    trusted: bool,
+    message: str | None,
+) -> None:
     caplog.set_level("INFO")
     signer = authority if trusted else Authority(tmp_path, "untrusted")
     broker = fakes(server(signer.issue("broker", *hosts)))
@@ -84,9 +101,11 @@ def test_broker_certificates_are_verified(
 
 
 def test_plaintext_to_tls_port_is_reported(
-    fakes: Callable[..., FakeBroker], transports: Callable[..., WireTransport], authority: Authority,
+    fakes: Callable[..., FakeBroker],
+    transports: Callable[..., WireTransport],
+    authority: Authority,
     caplog: pytest.LogCaptureFixture,
-) -> None:  # fmt: skip
+) -> None:
     """The first bytes of its alert look like a size of 352,518,912 bytes (KIP-498)."""
     caplog.set_level("INFO")
     broker = fakes(server(authority.issue("plain", HOST)))
@@ -97,9 +116,11 @@ def test_plaintext_to_tls_port_is_reported(
 
 
 def test_tls_to_plaintext_port_is_reported(
-    fakes: Callable[..., FakeBroker], transports: Callable[..., WireTransport], authority: Authority,
+    fakes: Callable[..., FakeBroker],
+    transports: Callable[..., WireTransport],
+    authority: Authority,
     caplog: pytest.LogCaptureFixture,
-) -> None:  # fmt: skip
+) -> None:
     caplog.set_level("INFO")
     broker = fakes()
     send_metadata(transports(secured(authority, controller_socket_timeout_ms="100")), broker)
@@ -110,9 +131,14 @@ def test_tls_to_plaintext_port_is_reported(
 # -- brokers of Kafka
 
 
-@pytest.mark.parametrize("protocol, mechanism", [
-    ("SASL_PLAINTEXT", "PLAIN"), ("SASL_SSL", "SCRAM-SHA-256"), ("SASL_PLAINTEXT", "SCRAM-SHA-512"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "protocol, mechanism",
+    [
+        ("SASL_PLAINTEXT", "PLAIN"),
+        ("SASL_SSL", "SCRAM-SHA-256"),
+        ("SASL_PLAINTEXT", "SCRAM-SHA-512"),
+    ],
+)
 def test_control_plane_listener_of_kafka(
     zookeeper: ServerHandle, tmp_path: Path, authority: Authority, protocol: str, mechanism: str
 ) -> None:
@@ -125,10 +151,13 @@ def test_control_plane_listener_of_kafka(
     shared = {
         "listeners": f"PLAINTEXT://{HOST}:{{port}},CONTROLLER://{HOST}:{{other_port}}",
         "listener.security.protocol.map": f"PLAINTEXT:PLAINTEXT,CONTROLLER:{protocol}",
-        "control.plane.listener.name": "CONTROLLER", "inter.broker.listener.name": "PLAINTEXT",
-        **tls_settings(authority.path, identity.key_and_certificate), "ssl.client.auth": "required",
-        "sasl.mechanism.inter.broker.protocol": mechanism, "sasl.enabled.mechanisms": mechanism,
-    }  # fmt: skip
+        "control.plane.listener.name": "CONTROLLER",
+        "inter.broker.listener.name": "PLAINTEXT",
+        **tls_settings(authority.path, identity.key_and_certificate),
+        "ssl.client.auth": "required",
+        "sasl.mechanism.inter.broker.protocol": mechanism,
+        "sasl.enabled.mechanisms": mechanism,
+    }
     listeners = {"listeners": "PLAINTEXT://{address},CONTROLLER://{other_address}"}
     settings = [
         {key: value.replace("\\", "\\\\") for key, value in {**shared, **own}.items()}

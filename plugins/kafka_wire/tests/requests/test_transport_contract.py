@@ -12,7 +12,8 @@ from kframe_kafka_wire.requests.transport import WireTransport
 from kframe_kafka_wire.sandbox.fake_cluster import FakeBrokers, open_fake_brokers
 
 from kframe.model.cluster import ClusterState
-from kframe.testing.transport_contract import Counts, RespondingContract, RespondingFixture, counts_of
+from kframe.testing.transport_contract import RespondingContract
+from kframe.testing.transport_fixture import Counts, RespondingFixture, counts_of
 from kframe_simulator.differential import play_batches
 
 

@@ -63,10 +63,13 @@ def test_refusals_have_the_error_where_clients_read_it(
 
 
 def test_a_standby_describes_configs_from_storage() -> None:
-    records = FakeRecords({
-        "/brokers/topics/t": "{}", "/config/topics/t": '{"version":1,"config":{"retention.ms":"5"}}',
-        "/config/brokers/<default>": '{"version":1,"config":{"log.segment.bytes":"77"}}',
-    })  # fmt: skip
+    records = FakeRecords(
+        {
+            "/brokers/topics/t": "{}",
+            "/config/topics/t": '{"version":1,"config":{"retention.ms":"5"}}',
+            "/config/brokers/<default>": '{"version":1,"config":{"log.segment.bytes":"77"}}',
+        }
+    )
     requested = [(2, "t", ["retention.ms", "segment.bytes"]), (2, "none", None), (2, "..", None), (4, "", None)]
     resources = [
         {"resource_type": kind, "resource_name": name, "configuration_keys": keys} for kind, name, keys in requested
@@ -93,9 +96,13 @@ def test_all_partitions_are_refused_as_a_whole(served: Served) -> None:
 
 #: Requests for brokers and topics. Clients would believe an empty response.
 NOT_KNOWN: list[tuple[int, int, Mapping[str, Any]]] = [
-    (3, 0, {"topics": []}), (3, 12, {"topics": None}), (3, 12, {"topics": []}), (3, 12, {"topics": [{"name": "t"}]}),
-    (60, 0, {}), (60, 1, {}),
-]  # fmt: skip
+    (3, 0, {"topics": []}),
+    (3, 12, {"topics": None}),
+    (3, 12, {"topics": []}),
+    (3, 12, {"topics": [{"name": "t"}]}),
+    (60, 0, {}),
+    (60, 1, {}),
+]
 
 
 @pytest.mark.parametrize("api_key, version, fields", NOT_KNOWN)

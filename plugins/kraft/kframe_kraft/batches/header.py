@@ -104,6 +104,12 @@ def pack_header(header: BatchHeader) -> bytes:
 def pack_checked(header: BatchHeader) -> bytes:
     """Return the bytes of a header that the CRC covers."""
     return _CHECKED.pack(
-        header.attributes, header.last_offset_delta, header.base_timestamp, header.max_timestamp, header.producer_id,
-        header.producer_epoch, header.base_sequence, header.record_count,
-    )  # fmt: skip
+        header.attributes,
+        header.last_offset_delta,
+        header.base_timestamp,
+        header.max_timestamp,
+        header.producer_id,
+        header.producer_epoch,
+        header.base_sequence,
+        header.record_count,
+    )

@@ -139,9 +139,17 @@ def read_batch(
             f"{_RECORD_BYTES_MIN} bytes a record",
         )
     batch = RecordBatch(
-        header, content, buffer, payload_start, payload, np.empty(count, np.int64), np.empty(count, np.int32),
-        np.empty(count, np.int64), np.empty(count, np.int32), where,
-    )  # fmt: skip
+        header,
+        content,
+        buffer,
+        payload_start,
+        payload,
+        np.empty(count, np.int64),
+        np.empty(count, np.int32),
+        np.empty(count, np.int64),
+        np.empty(count, np.int32),
+        where,
+    )
     malformed = split_records(payload, batch.key_start, batch.key_length, batch.value_start, batch.value_length)
     if malformed >= 0:
         raise BatchError(

@@ -70,8 +70,18 @@ def _batch(payload: bytes, count: int, position: BatchPosition, attributes: int)
     if size > BATCH_BYTES_MAX:
         raise BatchError("batch", f"{size} bytes", f"at most {BATCH_BYTES_MAX}")
     header = BatchHeader(
-        position.base_offset, size, position.leader_epoch, 0, attributes, count - 1, position.timestamp,
-        position.timestamp, -1, -1, -1, count,
-    )  # fmt: skip
+        position.base_offset,
+        size,
+        position.leader_epoch,
+        0,
+        attributes,
+        count - 1,
+        position.timestamp,
+        position.timestamp,
+        -1,
+        -1,
+        -1,
+        count,
+    )
     crc = crc32c(payload, crc32c(pack_checked(header)))
     return pack_header(replace(header, crc=crc)) + payload

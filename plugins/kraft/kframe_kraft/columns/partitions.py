@@ -108,9 +108,15 @@ def decode_rows(batch: RecordBytes, frames: Frames, rows: NDArray[Any]) -> Parti
     }
     directories = _directory_lists(batch.payload, list_start[_DIRECTORIES], list_count[_DIRECTORIES])
     return PartitionColumns(
-        partition_id, topic_id, leader, recovery, None if is_change else leader_epoch,
-        None if is_change else partition_epoch, lists, directories,
-    )  # fmt: skip
+        partition_id,
+        topic_id,
+        leader,
+        recovery,
+        None if is_change else leader_epoch,
+        None if is_change else partition_epoch,
+        lists,
+        directories,
+    )
 
 
 def encode_rows(columns: PartitionColumns, version: int) -> tuple[UInt8, Int64]:

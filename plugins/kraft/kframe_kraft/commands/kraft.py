@@ -30,9 +30,23 @@ _DIVERGED: Final = 3
 _SOURCE: Final = click.Path(exists=True, file_okay=False, path_type=Path)
 _LISTENER: Final = re.compile(r"(?P<name>[A-Za-z0-9_.-]+)://(?P<host>.+):(?P<port>[0-9]{1,5})")
 _COLUMNS: Final = (
-    "directory", "node_id", "cluster_id", "start", "end", "last_epoch", "state", "first_difference", "can_lead",
-    "snapshot_end", "quorum_epoch", "leader_id", "voted_id", "torn_bytes", "committed_at_least", "detail",
-)  # fmt: skip
+    "directory",
+    "node_id",
+    "cluster_id",
+    "start",
+    "end",
+    "last_epoch",
+    "state",
+    "first_difference",
+    "can_lead",
+    "snapshot_end",
+    "quorum_epoch",
+    "leader_id",
+    "voted_id",
+    "torn_bytes",
+    "committed_at_least",
+    "detail",
+)
 _WIDE: Final = frozenset({"cluster_id", "quorum_epoch", "leader_id", "voted_id", "torn_bytes", "committed_at_least"})
 
 
@@ -88,40 +102,58 @@ def _rows(comparison: QuorumComparison) -> list[dict[str, Any]]:
         is_reference = replica is comparison.reference
         rows.append(
             {
-                "directory": replica.name, "node_id": replica.node_id, "cluster_id": replica.cluster_id,
-                "start": replica.history.log.start, "end": replica.end, "last_epoch": replica.last_epoch,
+                "directory": replica.name,
+                "node_id": replica.node_id,
+                "cluster_id": replica.cluster_id,
+                "start": replica.history.log.start,
+                "end": replica.end,
+                "last_epoch": replica.last_epoch,
                 "state": "reference" if is_reference else row.state,
-                "first_difference": row.first_difference, "can_lead": row.can_lead,
+                "first_difference": row.first_difference,
+                "can_lead": row.can_lead,
                 "snapshot_end": replica.history.committed_below,
                 "quorum_epoch": None if state is None else state.leader_epoch,
                 "leader_id": None if state is None else state.leader_id,
-                "voted_id": None if state is None else state.voted_id, "torn_bytes": replica.history.log.torn_bytes,
-                "committed_at_least": comparison.committed, "detail": row.detail,
+                "voted_id": None if state is None else state.voted_id,
+                "torn_bytes": replica.history.log.torn_bytes,
+                "committed_at_least": comparison.committed,
+                "detail": row.detail,
             }
-        )  # fmt: skip
+        )
     return rows
 
 
 def _damaged_row(replica: DamagedReplica, committed: int | None) -> dict[str, Any]:
     return {
-        **dict.fromkeys(_COLUMNS), "directory": replica.name, "node_id": replica.node_id,
-        "cluster_id": replica.cluster_id, "state": "damaged", "can_lead": False, "committed_at_least": committed,
+        **dict.fromkeys(_COLUMNS),
+        "directory": replica.name,
+        "node_id": replica.node_id,
+        "cluster_id": replica.cluster_id,
+        "state": "damaged",
+        "can_lead": False,
+        "committed_at_least": committed,
         "detail": replica.damage,
-    }  # fmt: skip
+    }
 
 
 @group.command()
 @click.argument("directory", metavar="DIR", type=_SOURCE)
 @click.option("--out", type=NamedPath(), metavar="NEW", help="Write the copy; without it nothing is written.")
-@click.option("--listener", "listeners", multiple=True, metavar="NAME://HOST:PORT",
-              help="A listener of the only voter, with kraft.version 1; may be repeated.  "
-                   "[default: those in the log]")  # fmt: skip
-@click.option("--node-id", type=WholeNumber(), metavar="N",
-              help="The only voter, where DIR is that of a broker; by default the node of DIR.")  # fmt: skip
+@click.option(
+    "--listener",
+    "listeners",
+    multiple=True,
+    metavar="NAME://HOST:PORT",
+    help="A listener of the only voter, with kraft.version 1; may be repeated.  [default: those in the log]",
+)
+@click.option(
+    "--node-id",
+    type=WholeNumber(),
+    metavar="N",
+    help="The only voter, where DIR is that of a broker; by default the node of DIR.",
+)
 @output_option
-def recover(
-    directory: Path, out: Path | None, listeners: tuple[str, ...], node_id: int | None, output: str
-) -> None:  # fmt: skip
+def recover(directory: Path, out: Path | None, listeners: tuple[str, ...], node_id: int | None, output: str) -> None:
     """Plan the recovery of a lost quorum from DIR, metadata.log.dir of one controller or broker; write it with --out.
 
     The copy has the log to its last complete batch, a higher epoch, and the node as the only voter. DIR is only read.
@@ -143,13 +175,23 @@ def recover(
     if out is not None:
         write_recovery(plan, out, now=time.time_ns() // 1_000_000, endpoints=endpoints)
     record = {
-        "directory": str(directory), "cluster_id": plan.properties.cluster_id, "node_id": plan.node_id,
-        "source_node_id": plan.source_node_id, "former_voters": list(plan.history.voters),
-        "kraft_version": plan.kraft_version, "log_end": plan.end,
-        "last_time": time_text(plan.timestamp), "last_epoch": plan.last_epoch, "committed_at_least": plan.committed,
-        "new_epoch": plan.epoch, "brokers": plan.brokers, "topics": plan.topics, "partitions": plan.partitions,
-        "risks": list(plan.risks), "written": None if out is None else str(out),
-    }  # fmt: skip
+        "directory": str(directory),
+        "cluster_id": plan.properties.cluster_id,
+        "node_id": plan.node_id,
+        "source_node_id": plan.source_node_id,
+        "former_voters": list(plan.history.voters),
+        "kraft_version": plan.kraft_version,
+        "log_end": plan.end,
+        "last_time": time_text(plan.timestamp),
+        "last_epoch": plan.last_epoch,
+        "committed_at_least": plan.committed,
+        "new_epoch": plan.epoch,
+        "brokers": plan.brokers,
+        "topics": plan.topics,
+        "partitions": plan.partitions,
+        "risks": list(plan.risks),
+        "written": None if out is None else str(out),
+    }
     emit_record("kframe.kraft-recovery/v1", record, output)
 
 

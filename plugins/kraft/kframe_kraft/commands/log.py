@@ -95,10 +95,19 @@ _SOURCE: Final = LogSource(exists=True)
 @limit_option
 @output_option
 def show(
-    source: str | Path, types: tuple[str, ...], topics: tuple[str, ...], brokers: tuple[int, ...], start: str | None,
-    end: str | None, control: bool, boundaries: bool, follow: bool, command_config: Path | None,
-    limit: int | None, output: str,
-) -> None:  # fmt: skip
+    source: str | Path,
+    types: tuple[str, ...],
+    topics: tuple[str, ...],
+    brokers: tuple[int, ...],
+    start: str | None,
+    end: str | None,
+    control: bool,
+    boundaries: bool,
+    follow: bool,
+    command_config: Path | None,
+    limit: int | None,
+    output: str,
+) -> None:
     """List the records of the log in SOURCE."""
     from kframe_kraft.time_travel.entries import EntryFilter, entries
     from kframe_kraft.time_travel.following import followed_entries
@@ -188,9 +197,14 @@ def followed(
 @COMMAND_CONFIG
 @output_option
 def at(
-    source: str | Path, position: str, listed: str | None, out: Path | None, force: bool,
-    command_config: Path | None, output: str,
-) -> None:  # fmt: skip
+    source: str | Path,
+    position: str,
+    listed: str | None,
+    out: Path | None,
+    force: bool,
+    command_config: Path | None,
+    output: str,
+) -> None:
     """Summarize the cluster at an offset or time; at the end of the log by default."""
     from kframe.plugin.snapshot import broker_rows, summary_record, write_snapshot
     from kframe_kraft.sources.snapshots import snapshot_of
@@ -230,9 +244,14 @@ def at(
 @limit_option
 @output_option
 def diff(
-    source: str | Path, first: str, second: str, scope: str | None, command_config: Path | None,
-    limit: int | None, output: str
-) -> None:  # fmt: skip
+    source: str | Path,
+    first: str,
+    second: str,
+    scope: str | None,
+    command_config: Path | None,
+    limit: int | None,
+    output: str,
+) -> None:
     """List what changes from the cluster at A to that at B, which are offsets or times. B may be the earlier one."""
     from kframe_kraft.replay.image import Timeline
     from kframe_kraft.time_travel.differences import COLUMNS, differences, summarize
@@ -250,8 +269,12 @@ def diff(
         rows: Iterator[dict[str, Any]] = (
             asdict(difference) | {"brokers": list(difference.brokers)} for difference in changes
         )
-        emit_rows(OutputTable("kframe.log-diff/v1", (*COLUMNS, "topic", "brokers"), rows,
-                              frozenset({"topic", "brokers"}), limit), output)  # fmt: skip
+        emit_rows(
+            OutputTable(
+                "kframe.log-diff/v1", (*COLUMNS, "topic", "brokers"), rows, frozenset({"topic", "brokers"}), limit
+            ),
+            output,
+        )
         _exit_if_damaged(history)
         return
     registrations = {**before.brokers.registrations, **after.brokers.registrations}
@@ -269,9 +292,7 @@ def diff(
 @position_options
 @COMMAND_CONFIG
 @output_option
-def why(
-    source: str | Path, partition: str, position: str, command_config: Path | None, output: str
-) -> None:  # fmt: skip
+def why(source: str | Path, partition: str, position: str, command_config: Path | None, output: str) -> None:
     """Explain why a partition has its leader: the record, the state before, the event and the rule.
 
     The rules of KRaft decide every event that the records beside the change allow. An event is named if the rules

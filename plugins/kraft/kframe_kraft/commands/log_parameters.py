@@ -29,7 +29,7 @@ class LogSource(click.Path):
 
     def convert(
         self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None
-    ) -> str | Path:  # fmt: skip
+    ) -> str | Path:
         """The path, or the URL as text. Fails for a path that does not exist."""
         text = os.fspath(value)
         if text.startswith(QUORUM):
@@ -59,8 +59,9 @@ class LogTime(_ParamType):
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """The text. Fails for a number, which ``end_of`` would read as an offset."""
         if parse_whole(value, INT64_MAX) is not None:
-            self.fail(f"found {value!r}, expected a time such as 2026-11-24T09:30:00Z; --offset takes offsets",
-                      param, ctx)  # fmt: skip
+            self.fail(
+                f"found {value!r}, expected a time such as 2026-11-24T09:30:00Z; --offset takes offsets", param, ctx
+            )
         return value
 
 

@@ -49,9 +49,13 @@ def read_quorum_state(directory: Path) -> QuorumState | None:
         directory_id = uuid_of_text(document["votedDirectoryId"]) if version == 1 else directory_ids.ZERO_UUID
         voters = document["currentVoters"] or () if version == 0 else ()
         return QuorumState(
-            _int32(document["leaderEpoch"], 0), _int32(document["leaderId"], -1), _int32(document["votedId"], -1),
-            directory_id, tuple(_int32(voter["voterId"], 0) for voter in voters), version,
-        )  # fmt: skip
+            _int32(document["leaderEpoch"], 0),
+            _int32(document["leaderId"], -1),
+            _int32(document["votedId"], -1),
+            directory_id,
+            tuple(_int32(voter["voterId"], 0) for voter in voters),
+            version,
+        )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise LogError(str(path), repr(document)[:200], f"the fields of version {version} ({error!r})") from error
 

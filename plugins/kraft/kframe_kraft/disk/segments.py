@@ -137,7 +137,7 @@ def read_segments(segments: Mapping[int, BatchSource], first: int = 0, *, to_dam
         raise damage.as_error()
     return MetadataLog(
         bases[0], scan.end, scan.batches, scan.last, scan.voters, scan.torn_bytes, scan.torn_reason, damage
-    )  # fmt: skip
+    )
 
 
 class _Scan:
@@ -196,9 +196,10 @@ class _Scan:
         header = batch.header
         if header.base_offset != self.end or header.leader_epoch < self._epoch:
             raise LogError(
-                batch.where, f"offset {header.base_offset} in epoch {header.leader_epoch}",
+                batch.where,
+                f"offset {header.base_offset} in epoch {header.leader_epoch}",
                 f"offset {self.end} in epoch {max(self._epoch, 0)} or later",
-            )  # fmt: skip
+            )
         self.end, self._epoch = header.next_offset, header.leader_epoch
 
     def _record_header(self, batch: RecordBatch) -> None:

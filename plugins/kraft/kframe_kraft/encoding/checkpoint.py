@@ -39,9 +39,15 @@ _ELR = ("eligible_leader_replicas", "last_known_elr")
 
 
 def write_checkpoint(
-    metadata: ClusterMetadata, path: Path, snapshot_id: SnapshotId, *, timestamp: int, now: int, kraft_version: int = 0,
+    metadata: ClusterMetadata,
+    path: Path,
+    snapshot_id: SnapshotId,
+    *,
+    timestamp: int,
+    now: int,
+    kraft_version: int = 0,
     voters: control.VotersRecord | None = None,
-) -> Path:  # fmt: skip
+) -> Path:
     """Write the snapshot; it is durable on return. Arguments are those of ``CheckpointWriter``.
 
     Raises RecordError if the cluster's ``metadata.version`` cannot carry the metadata.
@@ -120,10 +126,15 @@ def _columns(metadata: ClusterMetadata, rows: Int32, version: int) -> PartitionC
     led = leader >= 0
     leader[led] = ids[leader[led]]
     return PartitionColumns(
-        partitions.partition[rows], metadata.topics.id_bytes[partitions.topic[rows]], leader,
-        partitions.recovery[rows].astype(np.int8), partitions.leader_epoch[rows], partitions.partition_epoch[rows],
-        lists, directory_lists,
-    )  # fmt: skip
+        partitions.partition[rows],
+        metadata.topics.id_bytes[partitions.topic[rows]],
+        leader,
+        partitions.recovery[rows].astype(np.int8),
+        partitions.leader_epoch[rows],
+        partitions.partition_epoch[rows],
+        lists,
+        directory_lists,
+    )
 
 
 def _values(versioned: list[RecordAndVersion]) -> list[bytes]:

@@ -54,11 +54,15 @@ def change_columns(batch: PartitionChangeBatch) -> PartitionColumns:
     leader = np.where(batch.writes_leader, broker_ids[batch.leader], np.int32(records.NO_LEADER_CHANGE))
     recovery = np.where(batch.writes_recovery, batch.recovery.astype(np.int8), np.int8(records.NO_RECOVERY_CHANGE))
     return PartitionColumns(
-        partitions.partition[rows], metadata.topics.id_bytes[partitions.topic[rows]],
-        leader[changed].astype(np.int32), recovery[changed], None, None,
+        partitions.partition[rows],
+        metadata.topics.id_bytes[partitions.topic[rows]],
+        leader[changed].astype(np.int32),
+        recovery[changed],
+        None,
+        None,
         {field: _id_list(batch, name, changed, broker_ids) for field, name in _ID_LISTS.items()},
         _directory_lists(batch, changed),
-    )  # fmt: skip
+    )
 
 
 def _values(item: DecisionPart) -> tuple[UInt8, Int64]:

@@ -74,18 +74,28 @@ class SnapshotPart:
 def fetch(node: NodeConnection, leader_epoch: int, offset: int, last_epoch: int, wait_ms: int) -> FetchResult:
     """Fetch records from ``offset`` on, after a record of ``last_epoch``. Raises WireError for another response."""
     partition = {
-        "partition": 0, "current_leader_epoch": leader_epoch, "fetch_offset": offset, "last_fetched_epoch": last_epoch,
-        "log_start_offset": -1, "partition_max_bytes": FETCH_BYTES,
-    }  # fmt: skip
+        "partition": 0,
+        "current_leader_epoch": leader_epoch,
+        "fetch_offset": offset,
+        "last_fetched_epoch": last_epoch,
+        "log_start_offset": -1,
+        "partition_max_bytes": FETCH_BYTES,
+    }
     response = node.ask(
         FETCH,
         {
-            "replica_id": _NO_REPLICA, "replica_state": {"replica_id": _NO_REPLICA, "replica_epoch": -1},
-            "max_wait": wait_ms, "min_bytes": 1, "max_bytes": FETCH_BYTES, "session_id": 0, "session_epoch": -1,
+            "replica_id": _NO_REPLICA,
+            "replica_state": {"replica_id": _NO_REPLICA, "replica_epoch": -1},
+            "max_wait": wait_ms,
+            "min_bytes": 1,
+            "max_bytes": FETCH_BYTES,
+            "session_id": 0,
+            "session_epoch": -1,
             "topics": [{"topic": TOPIC, "topic_id": TOPIC_ID, "partitions": [partition]}],
-            "forgotten_topics_data": [], "rack_id": "",
+            "forgotten_topics_data": [],
+            "rack_id": "",
         },
-    )  # fmt: skip
+    )
     if response["error_code"]:
         return FetchResult(response["error_code"], QuorumLeader())
     content = _partition("Fetch", response["responses"], "partition_index")
@@ -105,24 +115,31 @@ def fetch(node: NodeConnection, leader_epoch: int, offset: int, last_epoch: int,
 def fetch_snapshot(node: NodeConnection, leader_epoch: int, snapshot_id: SnapshotId, position: int) -> SnapshotPart:
     """Fetch a part of a snapshot from byte ``position`` on. Raises WireError for another response."""
     partition = {
-        "partition": 0, "current_leader_epoch": leader_epoch, "position": position,
+        "partition": 0,
+        "current_leader_epoch": leader_epoch,
+        "position": position,
         "snapshot_id": {"end_offset": snapshot_id.offset, "epoch": snapshot_id.epoch},
-    }  # fmt: skip
+    }
     response = node.ask(
         FETCH_SNAPSHOT,
         {
-            "replica_id": _NO_REPLICA, "max_bytes": SNAPSHOT_PART_BYTES,
+            "replica_id": _NO_REPLICA,
+            "max_bytes": SNAPSHOT_PART_BYTES,
             "topics": [{"name": TOPIC, "partitions": [partition]}],
         },
-    )  # fmt: skip
+    )
     if response["error_code"]:
         return SnapshotPart(response["error_code"], QuorumLeader(), snapshot_id, 0, 0, b"")
     content = _partition("FetchSnapshot", response["topics"], "index")
     response_id = content["snapshot_id"]
     return SnapshotPart(
-        content["error_code"], _leader(content, response), SnapshotId(response_id["end_offset"], response_id["epoch"]),
-        content["size"], content["position"], content["unaligned_records"] or b"",
-    )  # fmt: skip
+        content["error_code"],
+        _leader(content, response),
+        SnapshotId(response_id["end_offset"], response_id["epoch"]),
+        content["size"],
+        content["position"],
+        content["unaligned_records"] or b"",
+    )
 
 
 def describe_quorum(node: NodeConnection) -> QuorumLeader:

@@ -91,6 +91,10 @@ class QuorumLog:
             for number in rows.rows.tolist()
         )
         return CommittedBatch(
-            header.base_offset, header.max_timestamp, self.leader_id, header.leader_epoch, records,
+            header.base_offset,
+            header.max_timestamp,
+            self.leader_id,
+            header.leader_epoch,
+            records,
             in_transaction=begins_inside or not is_whole,
-        )  # fmt: skip
+        )

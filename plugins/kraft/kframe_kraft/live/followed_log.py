@@ -59,9 +59,10 @@ class FollowedLog:
             header = batch.header
             if header.base_offset != end or not epoch <= header.leader_epoch <= leader_epoch:
                 raise BatchError(
-                    batch.where, f"offset {header.base_offset} in epoch {header.leader_epoch}",
+                    batch.where,
+                    f"offset {header.base_offset} in epoch {header.leader_epoch}",
                     f"offset {end} in epochs {epoch} to {leader_epoch}",
-                )  # fmt: skip
+                )
             end, epoch = header.next_offset, header.leader_epoch
             position += header.size
             batches.append(batch)
@@ -88,9 +89,10 @@ class FollowedLog:
         # All records before the batches are committed.
         if end < self.committed or end_offset < self._start.offset or epoch < self._start.epoch:
             raise LogError(
-                "diverging epoch", f"epoch {epoch} that ends at offset {end_offset}",
+                "diverging epoch",
+                f"epoch {epoch} that ends at offset {end_offset}",
                 f"an offset from {self.committed} on, the committed end",
-            )  # fmt: skip
+            )
         if count == len(self._batches):
             raise LogError(
                 "diverging epoch", f"epoch {epoch} that ends at offset {end_offset}", f"an end before {self.end}"

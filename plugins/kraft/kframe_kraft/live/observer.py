@@ -43,10 +43,12 @@ SNAPSHOT_BYTES_MAX: Final = 2**34
 #: The node does not lead in the named epoch, or is about to stop.
 _LEADER_ERRORS: Final = frozenset(
     {
-        ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.UNKNOWN_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
         ErrorCode.BROKER_NOT_AVAILABLE,
     }
-)  # fmt: skip
+)
 #: SNAPSHOT_NOT_FOUND: the leader has deleted the snapshot, because it has a newer one.
 _SNAPSHOT_DELETED: Final = 98
 _REFUSALS: Final = frozenset({ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.TOPIC_AUTHORIZATION_FAILED})

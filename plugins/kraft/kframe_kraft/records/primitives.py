@@ -158,8 +158,13 @@ def number_writer(layout: str) -> Write:
 
 
 _LAYOUTS: Final = {
-    Kind.INT8: ">b", Kind.INT16: ">h", Kind.UINT16: ">H", Kind.INT32: ">i", Kind.INT64: ">q", Kind.FLOAT64: ">d",
-}  # fmt: skip
+    Kind.INT8: ">b",
+    Kind.INT16: ">h",
+    Kind.UINT16: ">H",
+    Kind.INT32: ">i",
+    Kind.INT64: ">q",
+    Kind.FLOAT64: ">d",
+}
 #: The reader of each type.
 READ: Final[dict[Kind, Callable[[Reader], Any]]] = {
     Kind.BOOL: read_bool,

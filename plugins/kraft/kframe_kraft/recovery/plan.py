@@ -57,9 +57,10 @@ def plan_recovery(path: Path, node_id: int | None = None) -> RecoveryPlan:
     if node_id is None and history.voters and source.node_id not in history.voters:
         voters = ", ".join(map(str, history.voters))
         raise LogError(
-            str(path), f"the directory of node {source.node_id}, which is no voter",
+            str(path),
+            f"the directory of node {source.node_id}, which is no voter",
             f"that of a voter ({voters}), or --node-id with the controller that is to start from the copy",
-        )  # fmt: skip
+        )
     properties = source
     if node_id is not None and node_id != source.node_id:
         properties = replace(source, node_id=node_id, directory_id=_new_directory_id())

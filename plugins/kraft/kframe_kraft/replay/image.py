@@ -43,9 +43,16 @@ def image_of(history: LogHistory, end: int | None = None) -> MetadataImage:
     if leader_id is None and state is not None and state.leader_epoch == timeline.epoch and state.leader_id >= 0:
         leader_id = state.leader_id
     return MetadataImage(
-        metadata, timeline.offset, timeline.epoch, timeline.timestamp, history.committed, history.voters, leader_id,
-        timeline.kraft_version, timeline.voters_record,
-    )  # fmt: skip
+        metadata,
+        timeline.offset,
+        timeline.epoch,
+        timeline.timestamp,
+        history.committed,
+        history.voters,
+        leader_id,
+        timeline.kraft_version,
+        timeline.voters_record,
+    )
 
 
 class Timeline:

@@ -151,9 +151,10 @@ class _DumpReader:
                 yield from self._flush()
         elif match := _SKIPPED.match(line.strip()):
             raise LogError(
-                where, f"a record that the dump lacks, because kafka-dump-log did not decode it ({match[1][:200]})",
+                where,
+                f"a record that the dump lacks, because kafka-dump-log did not decode it ({match[1][:200]})",
                 "every record: use kafka-dump-log of the node's release",
-            )  # fmt: skip
+            )
         elif line.startswith("baseOffset: "):
             self._end_batch()
             yield from self._flush()

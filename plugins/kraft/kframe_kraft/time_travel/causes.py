@@ -138,9 +138,14 @@ def _explain_record(
     topics = states[0].topics
     names = {topic_id: topics.names[topic] for topic_id, topic in topics.index_by_id.items()}
     cause = LeaderCause(
-        partition, record.leader, state.leader_epoch, None, batch.offset(row), time_text(batch.header.max_timestamp),
+        partition,
+        record.leader,
+        state.leader_epoch,
+        None,
+        batch.offset(row),
+        time_text(batch.header.max_timestamp),
         describe(record, names)[1],
-    )  # fmt: skip
+    )
     if isinstance(record, records.PartitionRecord):
         return replace(cause, event="partition created", rule="first active replica in the order of replicas")
     return _explain_change(states, leader_record, record, cause)
@@ -173,9 +178,11 @@ def _start_of_decision(history: LogHistory, offset: int) -> int:
 
 
 def _explain_change(
-    states: list[ClusterMetadata], leader_record: _LeaderRecord, change: records.PartitionChangeRecord,
+    states: list[ClusterMetadata],
+    leader_record: _LeaderRecord,
+    change: records.PartitionChangeRecord,
     cause: LeaderCause,
-) -> LeaderCause:  # fmt: skip
+) -> LeaderCause:
     metadata = states[0]
     stored = metadata.topics.row_of(metadata.topics.index_by_id[change.topic_id], change.partition_id)
     assert stored is not None

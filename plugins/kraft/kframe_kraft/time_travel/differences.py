@@ -15,15 +15,24 @@ import numpy as np
 from kframe.plugin.kraft import ClusterMetadata, uuid_text
 
 _LISTS: Final = {
-    "replica": "replicas", "isr": "isr", "elr": "elr", "last_known_elr": "last_known_elr", "adding": "adding",
-    "removing": "removing", "directory": "directories",
-}  # fmt: skip
+    "replica": "replicas",
+    "isr": "isr",
+    "elr": "elr",
+    "last_known_elr": "last_known_elr",
+    "adding": "adding",
+    "removing": "removing",
+    "directory": "directories",
+}
 _STATES: Final = ("fenced", "in_controlled_shutdown", "rack", "broker_epoch")
 #: The change in the other direction. All other changes have the same name in both.
 _REVERSED: Final = {
-    "registered": "unregistered", "unregistered": "registered", "created": "deleted", "deleted": "created",
-    "added": "removed", "removed": "added",
-}  # fmt: skip
+    "registered": "unregistered",
+    "unregistered": "registered",
+    "created": "deleted",
+    "deleted": "created",
+    "added": "removed",
+    "removed": "added",
+}
 COLUMNS: Final = ("kind", "name", "change", "before", "after")
 
 

@@ -28,8 +28,18 @@ OPEN: Final = "open"
 _STATES: Final = {BEGIN: OPEN, END: "committed", ABORT: "aborted"}
 #: The columns of a row.
 COLUMNS: Final = (
-    "offset", "time", "epoch", "type", "key", "summary", "version", "batch", "transaction", "committed", "fields",
-)  # fmt: skip
+    "offset",
+    "time",
+    "epoch",
+    "type",
+    "key",
+    "summary",
+    "version",
+    "batch",
+    "transaction",
+    "committed",
+    "fields",
+)
 
 
 def type_names() -> list[str]:
@@ -188,8 +198,9 @@ def _control_rows(committed: CommittedEnd, batch: RecordBatch, selection: EntryF
             continue
         key, summary = _describe_control(record)
         yield _row(committed, batch, batch.offset(number), kind, key, summary) | {
-            "version": record.version, "fields": control_to_json(record)
-        }  # fmt: skip
+            "version": record.version,
+            "fields": control_to_json(record),
+        }
 
 
 def _describe_control(record: control.ControlRecord) -> tuple[str, str]:
@@ -212,12 +223,18 @@ def _boundary_row(committed: CommittedEnd, batch: RecordBatch) -> dict[str, Any]
     return _row(committed, batch, header.base_offset, "Batch", str(header.next_offset - 1), summary)
 
 
-def _row(
-    committed: CommittedEnd, batch: RecordBatch, offset: int, kind: str, key: str, summary: str
-) -> dict[str, Any]:  # fmt: skip
+def _row(committed: CommittedEnd, batch: RecordBatch, offset: int, kind: str, key: str, summary: str) -> dict[str, Any]:
     is_committed = True if offset < committed.offset else False if committed.exact else None
     return {
-        "offset": offset, "time": time_text(batch.header.max_timestamp), "epoch": batch.header.leader_epoch,
-        "type": kind, "key": key, "summary": summary, "version": None, "batch": batch.header.base_offset,
-        "transaction": None, "committed": is_committed, "fields": {},
-    }  # fmt: skip
+        "offset": offset,
+        "time": time_text(batch.header.max_timestamp),
+        "epoch": batch.header.leader_epoch,
+        "type": kind,
+        "key": key,
+        "summary": summary,
+        "version": None,
+        "batch": batch.header.base_offset,
+        "transaction": None,
+        "committed": is_committed,
+        "fields": {},
+    }

@@ -12,10 +12,15 @@ _RESOURCES: Final = {2: "topic", 4: "broker", 16: "client-metrics", 32: "group"}
 #: The values of fields that a change does not set.
 _ABSENT: Final = {"leader": records.NO_LEADER_CHANGE, "leader_recovery_state": records.NO_RECOVERY_CHANGE}
 _LABELS: Final = {
-    "leader": "leader", "isr": "isr", "replicas": "replicas", "adding_replicas": "adding",
-    "removing_replicas": "removing", "eligible_leader_replicas": "elr", "last_known_elr": "last known elr",
+    "leader": "leader",
+    "isr": "isr",
+    "replicas": "replicas",
+    "adding_replicas": "adding",
+    "removing_replicas": "removing",
+    "eligible_leader_replicas": "elr",
+    "last_known_elr": "last known elr",
     "leader_recovery_state": "recovery",
-}  # fmt: skip
+}
 
 
 def topic_of(record: records.MetadataRecord, names: Mapping[UUID, str]) -> str | None:
@@ -115,8 +120,13 @@ def _directories_text(directories: tuple[UUID, ...], state: str) -> str:
 
 
 def _other_key(record: records.MetadataRecord) -> str:
-    for name, label in (("broker_id", "broker "), ("controller_id", "controller "), ("id", ""), ("name", ""),
-                        ("token_id", "")):  # fmt: skip
+    for name, label in (
+        ("broker_id", "broker "),
+        ("controller_id", "controller "),
+        ("id", ""),
+        ("name", ""),
+        ("token_id", ""),
+    ):
         value = getattr(record, name, None)
         if value is not None:
             text = uuid_text(value) if isinstance(value, UUID) else str(value)

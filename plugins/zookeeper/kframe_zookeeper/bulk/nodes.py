@@ -72,9 +72,16 @@ class Results:
         """The results of a multiRead of ``count`` operations. Raises StoreError if the response does not match."""
         results = Results.allocate(reply.data, count)
         results_read = split_reads(
-            reply.data, reply.start, results.code, results.data_offset, results.data_length, results.version,
-            results.czxid, results.mzxid, results.owner,
-        )  # fmt: skip
+            reply.data,
+            reply.start,
+            results.code,
+            results.data_offset,
+            results.data_length,
+            results.version,
+            results.czxid,
+            results.mzxid,
+            results.owner,
+        )
         if results_read != count:
             raise StoreError(f"ZooKeeper's response to {counted(count, 'read')} has {counted(results_read, 'result')}")
         return results
@@ -116,8 +123,11 @@ class Results:
 
 
 _STAT_COLUMNS: Final = (
-    ("version", "version"), ("czxid", "czxid"), ("mzxid", "mzxid"), ("owner", "ephemeralOwner"),
-)  # fmt: skip
+    ("version", "version"),
+    ("czxid", "czxid"),
+    ("mzxid", "mzxid"),
+    ("owner", "ephemeralOwner"),
+)
 
 
 def split_batches(sizes: Int32, bytes_max: int, count_max: int) -> list[tuple[int, int]]:

@@ -56,9 +56,16 @@ class NewStates:
     def take(self, rows: NDArray[Any]) -> NewStates:
         """The rows numbered ``rows``."""
         return NewStates(
-            self.names, self.topic[rows], self.partition[rows], self.leader[rows], self.leader_epoch[rows],
-            self.recovery[rows], self.isr.take(rows), self.expected[rows], self.controller_epoch,
-        )  # fmt: skip
+            self.names,
+            self.topic[rows],
+            self.partition[rows],
+            self.leader[rows],
+            self.leader_epoch[rows],
+            self.recovery[rows],
+            self.isr.take(rows),
+            self.expected[rows],
+            self.controller_epoch,
+        )
 
     def encode(self, acl: bytes, parent: UInt8) -> Writes:
         """A write for each row. Where ``parent`` is 1 it creates the parent of the state first."""
@@ -68,10 +75,23 @@ class NewStates:
         sizes += (parent.astype(np.int32) + (self.expected == NO_STATE)) * (len(acl) + 21)
         out, offsets = np.empty(int(sizes.sum()), np.uint8), np.empty(len(self.topic) + 1, np.int64)
         written = write_states(
-            self.topic, self.partition, names.offsets, names.names, names.root, np.frombuffer(acl, np.uint8),
-            self.leader, self.leader_epoch, self.recovery, self.isr.offsets, self.isr.values, self.expected, parent,
-            self.controller_epoch, offsets, out,
-        )  # fmt: skip
+            self.topic,
+            self.partition,
+            names.offsets,
+            names.names,
+            names.root,
+            np.frombuffer(acl, np.uint8),
+            self.leader,
+            self.leader_epoch,
+            self.recovery,
+            self.isr.offsets,
+            self.isr.values,
+            self.expected,
+            parent,
+            self.controller_epoch,
+            offsets,
+            out,
+        )
         return Writes(out[:written], offsets, parent.astype(np.int32) + 1)
 
     @property

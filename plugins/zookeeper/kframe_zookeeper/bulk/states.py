@@ -55,8 +55,15 @@ class PathNames:
 
 #: The columns of StateRows with a value for each row, in order.
 _STATE_COLUMNS: Final = (
-    "code", "parsed", "leader", "leader_epoch", "controller_epoch", "version", "recovery", "zxid",
-)  # fmt: skip
+    "code",
+    "parsed",
+    "leader",
+    "leader_epoch",
+    "controller_epoch",
+    "version",
+    "recovery",
+    "zxid",
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,10 +90,17 @@ class StateRows:
         """Columns for ``count`` states, none of them read."""
         ints = [np.full(count, -1, np.int32) for _ in range(5)]
         return StateRows(
-            code=ints[0], parsed=np.zeros(count, np.uint8), leader=ints[1], leader_epoch=ints[2],
-            controller_epoch=ints[3], version=ints[4], recovery=np.zeros(count, np.uint8),
-            zxid=np.full(count, -1, np.int64), isr=Ragged.empty(count), unparsed={},
-        )  # fmt: skip
+            code=ints[0],
+            parsed=np.zeros(count, np.uint8),
+            leader=ints[1],
+            leader_epoch=ints[2],
+            controller_epoch=ints[3],
+            version=ints[4],
+            recovery=np.zeros(count, np.uint8),
+            zxid=np.full(count, -1, np.int64),
+            isr=Ragged.empty(count),
+            unparsed={},
+        )
 
     @staticmethod
     def chain(parts: Sequence[StateRows]) -> StateRows:
@@ -137,9 +151,7 @@ def read_states(session: Session, names: PathNames, topic: Int32, partition: Int
     return StateRows.chain([state_rows(results) for results in read(session, names, topic, partition)])
 
 
-def state_reads(
-    session: Session, names: PathNames, topic: Int32, partition: Int32, rows: Int32
-) -> Iterator[StateRead]:  # fmt: skip
+def state_reads(session: Session, names: PathNames, topic: Int32, partition: Int32, rows: Int32) -> Iterator[StateRead]:
     """Requests that read the states of partitions with these row numbers."""
     for first, last in split_batches(_sizes(names, topic), REQUEST_BYTES_MAX, STATES_MAX):
         part = slice(first, last)
@@ -153,9 +165,17 @@ def state_rows(results: Results) -> StateRows:
     # An ISR member takes at least two bytes of JSON. These are a digit and a comma or bracket.
     isr = np.empty(int(np.maximum(results.data_length, 0).sum()) // 2, np.int32)
     used = parse_states(
-        results.reply, results.data_offset, results.data_length, rows.leader, rows.leader_epoch, rows.controller_epoch,
-        rows.recovery, counts, isr, rows.parsed,
-    )  # fmt: skip
+        results.reply,
+        results.data_offset,
+        results.data_length,
+        rows.leader,
+        rows.leader_epoch,
+        rows.controller_epoch,
+        rows.recovery,
+        counts,
+        isr,
+        rows.parsed,
+    )
     unparsed = {i: results.data(i) for i in np.flatnonzero((results.code == 0) & (rows.parsed == 0)).tolist()}
     return replace(
         rows,

@@ -81,9 +81,12 @@ def audit(client: KazooClient) -> tuple[Exposed, ...]:
         _log.warning(
             "any ZooKeeper client may change %d of %d checked znodes and read %d that contain secrets (%s); "
             "set zookeeper.set.acl=true and run Kafka's zookeeper-security-migration%s",
-            changeable, len(acls), len(exposed) - changeable, examples,
+            changeable,
+            len(acls),
+            len(exposed) - changeable,
+            examples,
             ", and zkCli's setAcl -R on /kframe" if any(is_below(node.path, KFRAME) for node in exposed) else "",
-        )  # fmt: skip
+        )
     return exposed
 
 

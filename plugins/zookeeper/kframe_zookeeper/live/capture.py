@@ -227,14 +227,16 @@ class SnapshotConverter:
             brokers.setdefault(broker_id, BrokerFacts(broker_id, registered=False))
         holder = self._value(paths.CONTROLLER, decode_controller)
         return Snapshot(
-            tuple(brokers[broker_id] for broker_id in sorted(brokers)), topics, partitions,
+            tuple(brokers[broker_id] for broker_id in sorted(brokers)),
+            topics,
+            partitions,
             Source("zookeeper", self._name),
             self._value(paths.CLUSTER_ID, decode_cluster_id),
             None if holder is None else holder.brokerid,
             self._value(paths.CONTROLLER_EPOCH, decode_controller_epoch),
             self._config(_DEFAULTS) if tree.nodes[_DEFAULTS] is not None else None,
             controllers=controllers,
-        )  # fmt: skip
+        )
 
     def _partitions(self, table: TopicTable, rows: Int64) -> PartitionFacts:
         states = self._tree.states

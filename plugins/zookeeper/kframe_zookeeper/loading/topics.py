@@ -51,7 +51,7 @@ class TopicColumns:
     @staticmethod
     def read(
         reply: UInt8, data_offset: Int64, data_length: Int32, parse: Callable[..., int] = parse_topics
-    ) -> TopicColumns:  # fmt: skip
+    ) -> TopicColumns:
         """From the positions of the JSON of each topic in a response."""
         k, rows, values = len(data_offset), len(reply) // _PARTITION_BYTES + 1, len(reply) // _REPLICA_BYTES
         parsed, partitions, ids = np.empty(k, np.uint8), np.empty(k, np.int32), np.zeros((k, 16), np.uint8)
@@ -59,7 +59,7 @@ class TopicColumns:
         columns, scratch = np.empty((4, rows + 1), np.int32), np.empty(values, np.int32)
         used = parse(
             reply, data_offset, data_length, columns, scratch, partitions, ids, counts, duplicates, replicas, parsed
-        )  # fmt: skip
+        )
         count = int(partitions.sum())
         lists = Ragged(offsets_of(counts[:count]), replicas[:used].copy())
         return TopicColumns(parsed, partitions, ids, lists, duplicates[:count].copy())
@@ -118,8 +118,12 @@ def warn_of_duplicates(parts: Sequence[TopicPart]) -> None:
         pairs = part.duplicates[: max(_NAMED_MAX - len(named), 0)].tolist()
         named += [f"{part.table.names[topic]}-{partition}" for topic, partition in pairs]
     if count:
-        _log.warning("%d partitions list a broker twice as a replica; the first entry counts: %s%s", count,
-                     ", ".join(named), ", ..." if count > _NAMED_MAX else "")  # fmt: skip
+        _log.warning(
+            "%d partitions list a broker twice as a replica; the first entry counts: %s%s",
+            count,
+            ", ".join(named),
+            ", ..." if count > _NAMED_MAX else "",
+        )
 
 
 def _part(memory: Memory, names: Sequence[str], topic_paths: Sequence[str], results: Results) -> TopicPart:

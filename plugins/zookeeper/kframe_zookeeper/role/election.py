@@ -82,7 +82,7 @@ class Candidate:
 
     def claim(
         self, *, takeover: bool = False, brokers_only: bool = False, early: WonElection | None = None
-    ) -> WonElection | None:  # fmt: skip
+    ) -> WonElection | None:
         """Become controller; None if the role is taken or another contender was faster.
 
         ``early``: a claim of this session that was sent already. It counts if both znodes show it.
@@ -158,9 +158,7 @@ class Candidate:
         raised = set_data(
             self.root + CONTROLLER_EPOCH, encode_controller_epoch(claim.controller_epoch), claim.epoch_version - 1
         )
-        ours = create(
-            self.root + CONTROLLER, encode_controller(self.controller_id, self.now_ms), self.acl, EPHEMERAL
-        )  # fmt: skip
+        ours = create(self.root + CONTROLLER, encode_controller(self.controller_id, self.now_ms), self.acl, EPHEMERAL)
         if holder is None:
             return [ours, raised]
         return [raised, delete(self.root + CONTROLLER, holder.version), ours]

@@ -84,8 +84,10 @@ class InstanceRecord:
                 waiting_since = now
                 _log.warning(
                     "id %d is the id of %s; waiting up to %.1f s for its session to expire",
-                    self.instance.controller_id, holder.text, patience_s,
-                )  # fmt: skip
+                    self.instance.controller_id,
+                    holder.text,
+                    patience_s,
+                )
             if waiting_since is None or now - waiting_since > patience_s:
                 raise IdInUse(self.instance.controller_id, holder.text)
             time.sleep(_POLL_S)

@@ -135,8 +135,10 @@ class ZooKeeperFixture:
             return
         handler = connection.session.client.handler
         connection.session.client.sync("/")  # A server of an ensemble may lag behind the others.
-        for put in (lambda done: handler.dispatch_callback(Callback("settle", done.set, ())),
-                    lambda done: worker.put(done.set)):  # fmt: skip
+        for put in (
+            lambda done: handler.dispatch_callback(Callback("settle", done.set, ())),
+            lambda done: worker.put(done.set),
+        ):
             done = threading.Event()
             put(done)
             assert done.wait(PATIENCE_S)
@@ -296,7 +298,12 @@ def _state_operations(cluster: ClusterState, row: int) -> list[methodcaller]:
     """Operations that store one state, and write it until it has its version."""
     view = cluster.view(row)
     path = paths.state_path(view.topic, view.partition)
-    data = encode_state(-1 if view.leader is None else view.leader, view.leader_epoch, list(view.isr),
-                        view.controller_epoch, int(view.recovery))  # fmt: skip
+    data = encode_state(
+        -1 if view.leader is None else view.leader,
+        view.leader_epoch,
+        list(view.isr),
+        view.controller_epoch,
+        int(view.recovery),
+    )
     created = [methodcaller("create", path.removesuffix("/state"), b""), methodcaller("create", path, data)]
     return created + [methodcaller("set_data", path, data)] * view.partition_epoch

@@ -126,9 +126,7 @@ def check(path: str, version: int) -> bytes:
 
 def create(path: str, data: bytes | None, acl: bytes, flags: int = PERSISTENT) -> bytes:
     """Create a node. ``acl`` is encoded by ``encode_acl``."""
-    return b"".join(
-        (_HEADER.pack(_CREATE, False, -1), buffer(path.encode()), buffer(data), acl, _INT.pack(flags))
-    )  # fmt: skip
+    return b"".join((_HEADER.pack(_CREATE, False, -1), buffer(path.encode()), buffer(data), acl, _INT.pack(flags)))
 
 
 def set_data(path: str, data: bytes | None, version: int = -1) -> bytes:

@@ -194,8 +194,11 @@ def settings_of_config(values: Mapping[str, object], source: str = "config") -> 
         create_chroot=read[_CREATE_CHROOT],
     )
     if settings.secure_acl and settings.sasl is None and (settings.tls is None or not settings.tls.key_and_certificate):
-        raise ConfigError(f"{source} key zookeeper.set.acl", "true, but neither a login nor a certificate",
-                          "a SASL login or a TLS certificate as well")  # fmt: skip
+        raise ConfigError(
+            f"{source} key zookeeper.set.acl",
+            "true, but neither a login nor a certificate",
+            "a SASL login or a TLS certificate as well",
+        )
     return settings
 
 

@@ -191,7 +191,12 @@ ROLE_HANDLERS: Final = (
 def warn_of_kraft(memory: Memory, record: ControllerZnode) -> None:
     """Log a KRaft controller that has the role."""
     epoch = kraft_epoch(record)
-    memory.warn(paths.CONTROLLER, None if epoch is None else (
-        f"KRaft controller {record.brokerid} holds the role: {paths.CONTROLLER} field kraftControllerEpoch: found "
-        f"{epoch}, expected -1; the cluster is being migrated to KRaft, and its role is never taken"
-    ))  # fmt: skip
+    memory.warn(
+        paths.CONTROLLER,
+        None
+        if epoch is None
+        else (
+            f"KRaft controller {record.brokerid} holds the role: {paths.CONTROLLER} field kraftControllerEpoch: found "
+            f"{epoch}, expected -1; the cluster is being migrated to KRaft, and its role is never taken"
+        ),
+    )

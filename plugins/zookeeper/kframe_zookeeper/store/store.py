@@ -100,8 +100,11 @@ class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls):
             self._begin_session(first=True)
         except IdInUse as error:
             self.close()
-            raise ConfigError("config key broker.id", f"{error.controller_id}, which is the id of {error.holder}",
-                              "an id that no live instance has, or --allow-duplicate-id") from error  # fmt: skip
+            raise ConfigError(
+                "config key broker.id",
+                f"{error.controller_id}, which is the id of {error.holder}",
+                "an id that no live instance has, or --allow-duplicate-id",
+            ) from error
         except (KazooException, KazooTimeoutError) as error:
             self.close()
             raise StoreError(f"{self._settings.connect_string} cannot be reached: {error}") from error
@@ -149,8 +152,9 @@ class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls):
         connection.require_claim(epoch)
         writes = [
             [delete(f"{connection.root}{parent}/{name}")]
-            for parent, names in zip(parents, lists, strict=True) for name in names
-        ]  # fmt: skip
+            for parent, names in zip(parents, lists, strict=True)
+            for name in names
+        ]
         if writes:
             connection.write(writes, NO_NODE)
         if feature is None:

@@ -161,7 +161,7 @@ def _write(connection: Connection, memory: Memory, table: TopicTable) -> tuple[W
     writes = [
         [set_data(connection.root + path, data, topic.version)]
         for path, data, topic in zip(topic_paths, datas, cached_topics, strict=True)
-    ]  # fmt: skip
+    ]
     outcomes, unverified = write_all(connection.session, connection.guard, Writes.of(writes or [()]))
     require(outcomes, BAD_VERSION, NO_NODE)
     suspects = np.flatnonzero(unverified & (outcomes.code == BAD_VERSION)).tolist()

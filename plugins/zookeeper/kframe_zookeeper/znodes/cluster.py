@@ -75,12 +75,14 @@ def kraft_epoch(record: ControllerZnode) -> int | None:
 
 def encode_controller(controller_id: int, timestamp_ms: int) -> bytes:
     """The record of a controller as Kafka 3.4 and later write it."""
-    return encode_znode(ControllerZnode(
-        version=CONTROLLER_VERSION,
-        brokerid=controller_id,
-        timestamp=str(timestamp_ms),
-        kraft_controller_epoch=NO_KRAFT_EPOCH,
-    ))  # fmt: skip
+    return encode_znode(
+        ControllerZnode(
+            version=CONTROLLER_VERSION,
+            brokerid=controller_id,
+            timestamp=str(timestamp_ms),
+            kraft_controller_epoch=NO_KRAFT_EPOCH,
+        )
+    )
 
 
 def decode_controller_epoch(raw: bytes | None) -> int:

@@ -57,24 +57,32 @@ def decode_instance(name: str, raw: bytes | None) -> RegisteredInstance:
     controller_id = number_of(name, path)
     record, _ = decode_znode(_INSTANCE, raw, path)
     instance = Instance(
-        controller_id, record.host, record.pid, record.started_ms, record.token, record.machine, record.birth,
+        controller_id,
+        record.host,
+        record.pid,
+        record.started_ms,
+        record.token,
+        record.machine,
+        record.birth,
         record.metrics,
-    )  # fmt: skip
+    )
     return RegisteredInstance(instance, record.session_timeout_ms, record.listener)
 
 
 def encode_instance(registered: RegisteredInstance) -> bytes:
     """The bytes of a record."""
     instance = registered.instance
-    return encode_znode(_InstanceZnode(
-        version=_VERSION,
-        host=instance.host,
-        pid=instance.pid,
-        started_ms=instance.started_ms,
-        session_timeout_ms=registered.session_timeout_ms,
-        token=instance.token,
-        machine=instance.machine,
-        birth=instance.birth,
-        metrics=instance.metrics,
-        listener=registered.listener,
-    ))  # fmt: skip
+    return encode_znode(
+        _InstanceZnode(
+            version=_VERSION,
+            host=instance.host,
+            pid=instance.pid,
+            started_ms=instance.started_ms,
+            session_timeout_ms=registered.session_timeout_ms,
+            token=instance.token,
+            machine=instance.machine,
+            birth=instance.birth,
+            metrics=instance.metrics,
+            listener=registered.listener,
+        )
+    )

@@ -78,10 +78,15 @@ def decode_targets(raw: bytes | None) -> Targets:
 def encode_targets(targets: Targets) -> bytes:
     """The record of these reassignments."""
     topics, partitions = targets.topic.tolist(), targets.partition.tolist()
-    return encode_znode(_TargetsZnode(LIST_VERSION, [
-        _Target(targets.names[topic], partition, targets.replicas[number].tolist())
-        for number, (topic, partition) in enumerate(zip(topics, partitions, strict=True))
-    ]))  # fmt: skip
+    return encode_znode(
+        _TargetsZnode(
+            LIST_VERSION,
+            [
+                _Target(targets.names[topic], partition, targets.replicas[number].tolist())
+                for number, (topic, partition) in enumerate(zip(topics, partitions, strict=True))
+            ],
+        )
+    )
 
 
 def decode_partitions(raw: bytes | None, path: str = PREFERRED_ELECTION) -> tuple[TopicPartition, ...]:
