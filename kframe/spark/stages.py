@@ -1,6 +1,7 @@
 """Stages of the pipeline: what is made of each cluster of a fleet, by one task that reads the whole cluster.
 
-A task has whole clusters, or one cluster with a part of its scenarios. Nothing is shuffled. With an output directory
+A task has whole clusters, or one cluster with a part of its scenarios or of its only result. Only such parts are
+shuffled, to be joined. With an output directory
 each result is written and marked as soon as it is complete (``kframe.spark.marks``), and a rerun makes what has no mark
 or another one. The directory must be the same one for the driver and all executors.
 """
@@ -27,7 +28,7 @@ from kframe.spark.marks import LeftOutPart, Mark, Marks, PendingParts, Writing, 
 from kframe.spark.opening import Fleet
 from kframe.spark.schema import SCENARIOS, TEXT, FleetTable, to_stream
 from kframe.spark.sessions import interpreted
-from kframe.spark.tasks import map_inputs, tasks_max
+from kframe.spark.tasks import cores_of, map_inputs, tasks_max
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -89,13 +90,27 @@ class Stage:
         """A result of each scenario with these tables. ``content`` is what ``read`` has returned."""
         raise NotImplementedError
 
+    def parts_max(self, cluster: ClusterInput) -> int:
+        """How many tasks can share one result of a cluster."""
+        return 1
+
+    def part(self, number: int, count: int) -> Stage:
+        """The stage of one of ``count`` parts of each result: ``joined`` makes the result of their tables."""
+        raise NotImplementedError
+
+    def joined(self, cluster: str, parts: Sequence[pa.Table]) -> Result:
+        """The result of a cluster from the tables of all its parts."""
+        raise NotImplementedError
+
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A cluster, and the scenarios on it that one task plays."""
+    """A cluster, and the scenarios on it that one task plays, or one of the ``parts`` of each of them."""
 
     cluster: ClusterInput
     scenarios: tuple[Scenario, ...]
+    part: int = 0
+    parts: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +193,7 @@ def run_stage(
     for pair, row in rows_by_pair.items():
         if part_of(*pair) in pending.marks:
             due.setdefault(pair[0], []).append(row)
-    units = units_of(fleet.clusters, due, tasks_max(session))
+    units = units_of(fleet.clusters, due, tasks_max(session), stage, cores_of(session))
     changed = tuple(sorted({pair[0] for pair in rows_by_pair if part_of(*pair) in pending.changed}))
     with interpreted(session), _played(session, units, stage, pending.marks, writing.out) as results:
         failed = results.where("problem is not null").select("cluster", "scenario", "problem").toArrow().to_pylist()
@@ -208,21 +223,32 @@ def _results(session: SparkSession, units: list[Unit], stage: Stage, output: Out
     def plays(inputs: Iterator[Unit]) -> Iterator[pa.RecordBatch]:
         return play_units(inputs, stage, output)
 
-    return map_inputs(session, units, plays, RESULTS.ddl)
+    results = map_inputs(session, units, plays, RESULTS.ddl)
+    if all(unit.parts == 1 for unit in units):
+        return results
+    return results.groupBy("cluster", "scenario").applyInArrow(
+        lambda rows: join_parts(rows, stage, output), RESULTS.ddl
+    )
 
 
 def units_of(
-    clusters: Mapping[str, ClusterInput], due: Mapping[str, Sequence[Scenario]], tasks: int
+    clusters: Mapping[str, ClusterInput], due: Mapping[str, Sequence[Scenario]], tasks: int, stage: Stage, cores: int
 ) -> list[Unit]:  # fmt: skip
     """The scenarios of each cluster as units of work, the largest clusters first.
 
     Several units have parts of the scenarios of a cluster that is more than its share of the work of ``tasks`` tasks.
+    If it has one scenario, or none, and the stage can divide its result, it has a unit for its share of the ``cores``.
     """
     sizes = {name: max(clusters[name].partitions or 0, 1) for name in due}
-    share = sum(sizes[name] * len(rows) for name, rows in due.items()) / tasks
+    work = sum(sizes[name] * len(rows) for name, rows in due.items())
+    share = work / tasks
     units = []
     for name in sorted(due, key=lambda name: (-sizes[name], name)):
         rows = due[name]
+        parts = min(stage.parts_max(clusters[name]), math.ceil(sizes[name] * cores / work)) if len(rows) == 1 else 1
+        if parts > 1:
+            units += [Unit(clusters[name], tuple(rows), part, parts) for part in range(parts)]
+            continue
         count = min(len(rows), math.ceil(sizes[name] * len(rows) / share))
         bounds = [len(rows) * number // count for number in range(count + 1)]
         units += [Unit(clusters[name], tuple(rows[first:last])) for first, last in pairwise(bounds)]
@@ -235,21 +261,40 @@ def play_units(units: Iterable[Unit], stage: Stage, output: Output | None = None
     Raises SnapshotError for a source that cannot be read, PluginError for a plugin that is not installed here, and
     ConfigError for a setting.
     """
-    tables = stage.tables[:1] if output is None else stage.tables
     for unit in units:
-        name = unit.cluster.cluster
-        for scenario, result in results_of(unit.cluster, stage, unit.scenarios, tables):
-            row: dict[str, Any] = dict.fromkeys(RESULTS.schema.names) | {"cluster": name}
-            row["scenario"] = scenario_name = None if scenario is None else scenario["scenario"]
-            if isinstance(result, str):
-                row["problem"] = result
-            elif output is None:
-                row["data"] = to_stream(result[tables[0]])
-            else:
-                part = part_of(name, scenario_name)
-                staged = Path(output.staged) / uuid.uuid4().hex
-                Marks(output.path, tables[0].name).put(part, result, output.marks[part], staged)
-            yield pa.RecordBatch.from_pylist([row], RESULTS.schema)
+        name, played, target = unit.cluster.cluster, stage, output
+        if unit.parts > 1:
+            played, target = stage.part(unit.part, unit.parts), None
+        tables = played.tables[:1] if target is None else played.tables
+        for scenario, result in results_of(unit.cluster, played, unit.scenarios, tables):
+            yield _result_row(name, None if scenario is None else scenario["scenario"], result, tables[0], target)
+
+
+def join_parts(rows: pa.Table, stage: Stage, output: Output | None) -> pa.Table:
+    """The row of RESULTS of a cluster and scenario from the rows of all its parts. One row alone is complete."""
+    if rows.num_rows == 1:
+        return rows
+    cluster, scenario = rows["cluster"][0].as_py(), rows["scenario"][0].as_py()
+    problems = [problem for problem in rows["problem"].to_pylist() if problem is not None]
+    result = problems[0] if problems else stage.joined(
+        cluster, [pa.ipc.open_stream(data.as_buffer()).read_all() for data in rows["data"]]
+    )  # fmt: skip
+    return pa.Table.from_batches([_result_row(cluster, scenario, result, stage.tables[0], output)])
+
+
+def _result_row(
+    cluster: str, scenario: str | None, result: Result, summary: FleetTable, output: Output | None
+) -> pa.RecordBatch:
+    """The row of RESULTS of a result, which is written to ``output`` if there is one."""
+    row: dict[str, Any] = dict.fromkeys(RESULTS.schema.names) | {"cluster": cluster, "scenario": scenario}
+    if isinstance(result, str):
+        row["problem"] = result
+    elif output is None:
+        row["data"] = to_stream(result[summary])
+    else:
+        part, staged = part_of(cluster, scenario), Path(output.staged) / uuid.uuid4().hex
+        Marks(output.path, summary.name).put(part, result, output.marks[part], staged)
+    return pa.RecordBatch.from_pylist([row], RESULTS.schema)
 
 
 def results_of(

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import pyarrow as pa
 
+from kframe.spark.sessions import SHUFFLES_OF_CORE
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
@@ -45,8 +47,17 @@ class InputTasks:
 
 def tasks_max(session: SparkSession) -> int:
     """How many tasks a job in a session can use."""
-    partitions = int(str(session.conf.get("spark.sql.shuffle.partitions")))
-    return min(_OF_SHUFFLE_PARTITION * partitions, _TASKS_MAX)
+    return min(_OF_SHUFFLE_PARTITION * _shuffle_partitions(session), _TASKS_MAX)
+
+
+def cores_of(session: SparkSession) -> int:
+    """The cores for which a session of kframe would have as many shuffle partitions as this one. Spark Connect does not
+    show the cores of a session."""
+    return max(_shuffle_partitions(session) // SHUFFLES_OF_CORE, 1)
+
+
+def _shuffle_partitions(session: SparkSession) -> int:
+    return int(str(session.conf.get("spark.sql.shuffle.partitions")))
 
 
 def map_inputs(

@@ -9,6 +9,7 @@ from pathlib import Path
 from random import Random
 
 import numpy as np
+import pyarrow as pa
 from hypothesis import event, given
 from hypothesis import strategies as st
 
@@ -21,7 +22,7 @@ from kframe.spark.inputs import ClusterInput
 from kframe.spark.play import FAILOVER, ScenarioStage
 from kframe.spark.rows import snapshot_of
 from kframe.spark.sources import find_sources
-from kframe.spark.stages import results_of
+from kframe.spark.stages import Unit, join_parts, play_units, results_of
 from kframe.spark.sweeping import FAILURES, SweepStage
 from kframe.spark.validation import validate_tables
 from kframe.whatif import SortBy, WhatIf
@@ -80,6 +81,18 @@ def test_sweep_equals_a_single_machine(random: Random, depth: int, racks: bool, 
     result, expected = single_result(stage, tables(snapshot)), _reference_sweep_or_problem(snapshot, stage)
     event("refused" if isinstance(expected, str) else "swept")
     assert expected == (result if isinstance(result, str) else result[FAILURES].to_pylist())
+
+
+@examples(0.3)
+@given(RANDOMS, st.integers(2, 7))
+def test_sweep_by_several_tasks_equals_a_single_machine(random: Random, parts: int) -> None:
+    snapshot, stage = kraft_snapshot(random), SweepStage()
+    with ingested(snapshot) as cluster:
+        units = [Unit(cluster, (None,), part, parts) for part in range(parts)]
+        rows = pa.Table.from_batches(play_units(units, stage))
+        (row,) = join_parts(rows, stage, None).to_pylist()
+    expected = _reference_sweep_or_problem(snapshot, stage)
+    assert expected == (row["problem"] or pa.ipc.open_stream(row["data"]).read_all().to_pylist())
 
 
 def _reference_sweep_or_problem(snapshot: Snapshot, options: SweepStage) -> Rows | str:

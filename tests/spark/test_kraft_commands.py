@@ -22,6 +22,7 @@ from kframe.spark.schema import CLUSTER_TABLES, PARTITIONS
 from kframe.spark.validation import validate_tables
 from tests.schemas import assert_valid
 from tests.spark.kraft_fleets import kraft_snapshot
+from tests.spark.test_functions import configured
 
 ZOOKEEPER = generate(60, 4, racks=2, seed=3)
 SEEDS = {"north": 11, "south": 12, "west": 13}
@@ -98,8 +99,10 @@ def test_failover_and_report_equal_whatif_fail(fleet: Path, exports: Path, tmp_p
     }
 
 
-def test_sweep_equals_whatif_sweep(fleet: Path, exports: Path, tmp_path: Path) -> None:
-    whole, finding = command_with_possible_loss("spark", "sweep", fleet, "--out", tmp_path / "out")
+def test_sweep_equals_whatif_sweep(spark: Any, fleet: Path, exports: Path, tmp_path: Path) -> None:
+    """In as many tasks as 16 cores, also of one cluster."""
+    with configured(spark, {"spark.sql.shuffle.partitions": "32"}):
+        whole, finding = command_with_possible_loss("spark", "sweep", fleet, "--out", tmp_path / "out")
     assert_valid(whole, "kframe.spark-sweep/v1")
     failures = 0
     for name, snapshot in snapshots().items():
