@@ -25,11 +25,6 @@ _PATH: Final = click.Path(file_okay=False)
 #: Verbs that need only the other options.
 _VERBS: Final = ("fail", "restart", "shutdown", "elect", "fence", "unfence")
 _UNIT: Final = "clusters and scenarios"
-#: Why a cluster with scenarios has no requests, by whether it runs KRaft.
-_NO_REQUEST: Final = {
-    False: "its controller sends no request in these scenarios",
-    True: "the controller of a KRaft cluster sends no requests",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +169,7 @@ def _run(
     stage: Any, schema: str, folder: str, scenario: FleetScenario, rack_map: InputFile | None, writing: Any,
     spark: SparkSettings, output: str, limit: int | None, fail_on: tuple[str, ...] = (),
 ) -> None:  # fmt: skip
+    from kframe.spark.modes import MODES
     from kframe.spark.stages import run_stage
 
     session, fleet = open_with_racks(spark, folder, rack_map, fingerprints=writing.out is not None)
@@ -183,7 +179,7 @@ def _run(
         rows = (_plain(row, listed) for row in result.rows())
         with rows_document(OutputTable(schema, result.table.schema.names, rows, limit=limit), output) as document:
             problems = {problem["cluster"]: problem["problem"] for problem in reversed(result.problems)}
-            silent = {name: _NO_REQUEST[fleet.clusters[name].kraft] for name in result.clusters}
+            silent = {name: MODES[fleet.clusters[name].mode].why_no_request for name in result.clusters}
             left_out = left_out_of(fleet, {*listed, *problems}, result.problems, silent, scenario.why_none())
             document["left_out"] = left_out.rows()
         left_out.report()

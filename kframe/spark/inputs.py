@@ -13,10 +13,10 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from kframe.snapshot import Snapshot, read_snapshot
+from kframe.snapshot.content import Mode
 from kframe.snapshot.manifest import file_of, read_mode
 from kframe.snapshot.rack_map import FleetRackMap
 from kframe.spark.fleet import ClusterRecord, read_part
-from kframe.spark.kraft import KRAFT
 from kframe.spark.rows import rows_of, snapshot_of, table_of
 from kframe.spark.schema import BROKERS, CLUSTER_TABLES, TEXT
 from kframe.spark.sources import SnapshotSource
@@ -26,21 +26,21 @@ from kframe.spark.sources import SnapshotSource
 class ClusterInput:
     """One cluster and where it is: in a fleet that ``ingest`` wrote, or in a source of its own.
 
-    ``partitions`` is their number, None if only a read of the whole source shows it. ``kraft``: the cluster is known to
-    run KRaft. ``racks`` are those of its brokers without a rack.
+    ``partitions`` is their number, None if only a read of the whole source shows it. ``mode`` is zookeeper, too, if
+    only a read shows it. ``racks`` are those of its brokers without a rack.
     """
 
     cluster: str
     path: str
     ingested: bool
     partitions: int | None = None
-    kraft: bool = False
+    mode: Mode = "zookeeper"
     racks: FleetRackMap | None = None
 
     @staticmethod
     def of_record(root: Path, record: ClusterRecord) -> ClusterInput:
         """A cluster of the fleet at ``root``."""
-        return ClusterInput(record.cluster, str(root.absolute()), True, record.partitions, record.mode == KRAFT)
+        return ClusterInput(record.cluster, str(root.absolute()), True, record.partitions, record.mode)
 
     @staticmethod
     def of_source(source: SnapshotSource) -> ClusterInput:
@@ -52,8 +52,8 @@ class ClusterInput:
                 rows = parquet.read_metadata(os.path.join(source.path, file_of("partitions"))).num_rows
             except (pa.ArrowException, OSError):
                 rows = None  # Reading the path reports the error.
-        kraft = source.is_directory and read_mode(Path(source.path)) == KRAFT
-        return ClusterInput(source.cluster, source.path, False, rows, kraft)
+        mode = read_mode(Path(source.path)) if source.is_directory else None
+        return ClusterInput(source.cluster, source.path, False, rows, mode or "zookeeper")
 
     def snapshot(self) -> Snapshot:
         """The whole cluster. Raises SnapshotError, which names the place and the reason, and InputError for an entry

@@ -14,6 +14,7 @@ from kframe.errors import ConfigError, InputError, SnapshotError
 from kframe.ports.progress import ignore_progress
 from kframe.snapshot import Snapshot
 from kframe.spark.inputs import ClusterInput
+from kframe.spark.modes import MODES
 from kframe.spark.schema import INT, INTS, LONG, TEXT, FleetTable, with_columns_of
 from kframe.spark.stages import Result, Scenario, Stage
 from kframe.whatif.engines.choice import applicable_config, check_config
@@ -37,9 +38,6 @@ FAILURES: Final = FleetTable(
 )  # fmt: skip
 #: The counts in a part of the partitions of a KRaft cluster: a pickled ``CountedFailures``.
 COUNTS: Final = FleetTable("failure_counts", pa.schema([("counts", pa.binary())]))
-#: Each part reads the whole cluster. Reading 200,000 partitions takes a sixth of the time of counting all failures of
-#: 50 brokers, so more parts would mostly read.
-_PARTS_MAX: Final = 8
 
 
 @dataclass(frozen=True)
@@ -47,8 +45,7 @@ class SweepStage(Stage):
     """Fails each registered broker of a cluster, each two if ``depth`` is 2, and each rack; in a KRaft cluster each log
     directory too. The numbers and the order are those of ``kframe.whatif.sweep`` and its ``ranked``.
 
-    Several tasks may count the failures of a KRaft cluster, each in a part of its partitions. A cluster in ZooKeeper
-    mode is not divided: reading 1,000,000 partitions of 100 brokers from a fleet takes 40 times as long as counting.
+    Several tasks may count the failures of a KRaft cluster, each in a part of its partitions.
     """
 
     config: Mapping[str, object] = field(default_factory=dict)
@@ -66,7 +63,7 @@ class SweepStage(Stage):
 
     def parts_max(self, cluster: ClusterInput) -> int:
         """See ``Stage``."""
-        return _PARTS_MAX if cluster.kraft else 1
+        return MODES[cluster.mode].sweep_parts
 
     def part(self, number: int, count: int) -> SweepStage:
         """See ``Stage``."""

@@ -14,6 +14,7 @@ from pyarrow import compute, parquet
 from kframe.snapshot import Snapshot, read_snapshot
 from kframe.spark import report
 from kframe.spark.marks import Marks, Writing
+from kframe.spark.modes import ZookeeperRows
 from kframe.spark.opening import open_fleet
 from kframe.spark.play import BROKER_COUNTS, CHANGES, CONDITIONS, FAILOVER, IMPACTS, REQUESTED, ScenarioStage
 from kframe.spark.requests import REQUESTS
@@ -69,7 +70,7 @@ def test_validate(clusters: Mapping[str, Snapshot], ingested: Path, tmp_path: Pa
     for name, snapshot in clusters.items():
         topics = table(snapshot, name, TOPICS)
         counts = dict(zip(topics["topic"].to_pylist(), topics["partition_count"].to_pylist(), strict=True))
-        context = ClusterContext(RegisteredBrokers.of(table(snapshot, name, BROKERS)), counts, 1)
+        context = ClusterContext(RegisteredBrokers.of(table(snapshot, name, BROKERS)), counts, ZookeeperRows())
         for batch in (*violations(name, table(snapshot, name, PARTITIONS), context), *shared_topic_ids(name, topics)):
             expected += batch.to_pylist()
     assert expected

@@ -51,7 +51,7 @@ def ingested(snapshot: Snapshot) -> Iterator[ClusterInput]:
 def test_ingested_cluster_equals_snapshot(random: Random) -> None:
     snapshot = kraft_snapshot(random)
     with ingested(snapshot) as cluster:
-        assert cluster.kraft
+        assert cluster.mode == "kraft"
         assert cluster.snapshot().digest() == snapshot.digest()
     assert snapshot_of(*tables(snapshot).values()).digest() == snapshot.digest()
 

@@ -21,7 +21,7 @@ from kframe.snapshot.generate import generate
 from kframe.spark.fleet import records
 from kframe.spark.ingest import ingest_source
 from kframe.spark.inputs import ClusterInput
-from kframe.spark.kraft import kraft_facts_of
+from kframe.spark.modes import KraftRows
 from kframe.spark.play import IMPACTS, EngineSettings, ScenarioStage
 from kframe.spark.rows import rows_of, snapshot_of, table_of
 from kframe.spark.scenarios import broker_scenarios, rack_scenarios
@@ -61,7 +61,7 @@ def test_directory_ids_are_written_as_kafka_prints_them_and_read_in_hex_too(spel
     ids = snapshot.kraft.directory_ids
     (row,) = table_of(rows_of(snapshot, "c", CLUSTERS), CLUSTERS).to_pylist()
     assert row["directory_ids"] == list(map(uuid_text, ids))
-    facts = kraft_facts_of(row | {"directory_ids": list(map(spelling, ids))})
+    facts = KraftRows(row | {"directory_ids": list(map(spelling, ids))}).facts()
     assert facts is not None
     assert facts.directory_ids == ids
 

@@ -15,6 +15,7 @@ from kframe.plans.file.write import plan_document
 from kframe.plans.generate import PlanRequest, plan
 from kframe.snapshot import Snapshot, generate, read_snapshot, write_snapshot
 from kframe.spark.grouping import ClusterRows
+from kframe.spark.modes import ZookeeperRows
 from kframe.spark.rows import rows_of, snapshot_of, table_of
 from kframe.spark.rules import RULES, ClusterContext, RegisteredBrokers, violations
 from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, TOPICS
@@ -54,7 +55,7 @@ def test_observer_outside_the_replicas_is_a_violation() -> None:
     partitions, brokers, _, _ = tables(read_snapshot(OBSERVERS))
     index, field = PARTITIONS.schema.get_field_index("observers"), PARTITIONS.schema.field("observers")
     wrong = pa.array([[99], *partitions["observers"].to_pylist()[1:]], field.type)
-    context = ClusterContext(RegisteredBrokers.of(brokers), {"audit": 2, "orders-async": 2})
+    context = ClusterContext(RegisteredBrokers.of(brokers), {"audit": 2, "orders-async": 2}, ZookeeperRows())
     batches = violations("c", partitions.set_column(index, field, wrong), context)
     errors = [row for batch in batches for row in batch.to_pylist() if row["severity"] == "error"]
     assert [(row["rule"], row["actual"], row["expected"]) for row in errors] == [

@@ -9,6 +9,8 @@ import pyarrow as pa
 import pytest
 
 from kframe.model.columns import REPLICAS_MAX
+from kframe.model.kraft.ids import ELR_VERSION
+from kframe.spark.modes import MODES, ZookeeperRows
 from kframe.spark.rules import (
     RULES,
     VIOLATIONS,
@@ -103,7 +105,8 @@ def violations_in(rows: list[dict[str, Any]], brokers: Sequence[tuple[int, bool 
              ) -> list[dict[str, Any]]:  # fmt: skip
     healthy = HEALTHY | IN_KRAFT if mode == "kraft" else HEALTHY
     table = pa.Table.from_pylist([{**healthy, **row} for row in rows], PARTITIONS.schema)
-    context = ClusterContext(brokers_of(brokers), {"t": 2}, min_insync, mode == "kraft", elr)
+    features = None if elr is None else [(ELR_VERSION, int(elr))]
+    context = ClusterContext(brokers_of(brokers), {"t": 2}, MODES[mode]({"features": features}), min_insync)
     batches = list(violations("c", table, context))
     assert all(batch.schema == VIOLATIONS.schema for batch in batches)
     return [row for batch in batches for row in batch.to_pylist()]
@@ -216,5 +219,5 @@ def test_broker_without_id_counts_for_nothing() -> None:
 
 def test_empty_tables_violate_no_rule() -> None:
     nothing = PARTITIONS.schema.empty_table()
-    assert list(violations("c", nothing, ClusterContext(brokers_of([]), {}))) == []
+    assert list(violations("c", nothing, ClusterContext(brokers_of([]), {}, ZookeeperRows()))) == []
     assert list(shared_topic_ids("c", TOPICS.schema.empty_table())) == []

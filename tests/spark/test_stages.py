@@ -58,7 +58,10 @@ def test_only_a_cluster_with_more_than_its_share_of_work_is_shared() -> None:
     ({"a": 900, "zookeeper": 100}, 20, {"a": 8, "zookeeper": 1}),
 ])  # fmt: skip
 def test_sweep_of_a_large_kraft_cluster_is_divided(sizes: dict[str, int], cores: int, parts: dict[str, int]) -> None:
-    clusters = {name: ClusterInput(name, "place", True, size, name != "zookeeper") for name, size in sizes.items()}
+    clusters = {
+        name: ClusterInput(name, "place", True, size, "zookeeper" if name == "zookeeper" else "kraft")
+        for name, size in sizes.items()
+    }
     listed = units_of(clusters, dict.fromkeys(sizes, (None,)), 64, SweepStage(), cores)
     assert [(unit.cluster.cluster, unit.part, unit.parts) for unit in listed] == [
         (name, part, count) for name, count in parts.items() for part in range(count)

@@ -103,8 +103,7 @@ class FailureChanges:
     def sum(parts: Sequence[FailureChanges]) -> FailureChanges:
         """The changes of all partitions from those of some each."""
         columns = {field.name: [getattr(part, field.name) for part in parts] for field in fields(FailureChanges)}
-        keys, changes = columns.pop("pair_lead_keys"), columns.pop("pair_lead_changes")
-        keys, changes = sum_by_key(np.concatenate(keys), np.concatenate(changes))
+        keys, changes = sum_by_key(*(np.concatenate(columns.pop(f"pair_lead_{name}")) for name in ("keys", "changes")))
         sums = {name: np.sum(values, axis=0) for name, values in columns.items()}
         return FailureChanges(**sums, pair_lead_keys=keys, pair_lead_changes=changes)
 
