@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from kframe.cli.spark_session import SparkSettings
     from kframe.snapshot.files import InputFile
     from kframe.snapshot.rack_map import FleetRackMap
+    from kframe.spark.inputs import Fleet
     from kframe.spark.marks import LeftOutPart
-    from kframe.spark.opening import Fleet
 
 
 def fleet_rack_map_option(metavar: str) -> Callable[[Any], Any]:
@@ -39,7 +39,7 @@ def open_with_racks(
     Names the clusters of the map that the fleet lacks. Raises InputError for a malformed map or fleet, before the
     session starts if the map is malformed.
     """
-    from kframe.spark.opening import open_fleet
+    from kframe.spark.inputs import open_fleet
 
     racks = read_racks(rack_map)
     session = spark.session()

@@ -58,7 +58,7 @@ class FleetScenario:
         """
         import pyarrow as pa
 
-        from kframe.spark.scenarios import broker_scenarios, rack_scenarios, read_scenarios, scenario_rows
+        from kframe.spark.scenarios import read_scenarios, scenario_rows, scenarios_of_each
 
         tables = []
         if self.brokers or self.racks or self.verb == "elect":
@@ -66,9 +66,9 @@ class FleetScenario:
             tables.append(scenario_rows(name, self.verb, brokers=self.brokers, racks=self.racks,
                                         together=self.together, election=self.election))  # fmt: skip
         if self.each_broker:
-            tables.append(broker_scenarios(brokers(), self.verb))
+            tables.append(scenarios_of_each("broker", brokers(), self.verb))
         if self.each_rack:
-            tables.append(rack_scenarios(brokers(), self.verb))
+            tables.append(scenarios_of_each("rack", brokers(), self.verb))
         if self.scenarios is not None:
             tables.append(read_scenarios(self.scenarios))
         if not tables:

@@ -5,18 +5,14 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
 
-from kframe.errors import InputError, SnapshotError
-from kframe.model.texts import counted
-from kframe.snapshot import Snapshot
+from kframe.errors import InputError
 from kframe.snapshot.content import Mode
-from kframe.spark.inferred import completed
-from kframe.spark.rows import snapshot_of
+from kframe.spark.inputs import ClusterRows
 from kframe.spark.schema import (
     CLUSTER_TABLES,
     CLUSTERS,
@@ -44,33 +40,6 @@ PIECES: Final = FleetTable(
 )
 _PART_COLUMN: Final = "part"
 _NO_SCENARIO: Final = "no scenario is for it"
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterRows:
-    """The rows of one cluster in the tables of a caller. ``mode`` is that of clusters without a row in ``clusters``."""
-
-    cluster: str | None
-    contents: Mapping[str, pa.Table]
-    mode: Mode | None = None
-    ingested: bool = field(default=True, init=False)
-
-    def snapshot(self) -> Snapshot:
-        """The cluster, with what its partitions show where the caller has no table. Raises SnapshotError."""
-        if self.cluster is None:
-            raise SnapshotError("rows without a cluster", "null", "the name of a cluster")
-        clusters = self.contents.get(CLUSTERS.name)
-        where = f"cluster {self.cluster} table clusters"
-        if clusters is not None and clusters.num_rows != 1:
-            raise SnapshotError(where, counted(clusters.num_rows, "row"), "one row of each cluster")
-        if not any(table.num_rows for table in self.contents.values()):
-            raise SnapshotError(f"cluster {self.cluster}", "no row of it", "a cluster of the tables")
-        tables = completed(self.cluster, self.contents, self.mode)
-        return snapshot_of(*(tables[table.name] for table in CLUSTER_TABLES))
-
-    def tables(self) -> dict[str, pa.Table]:
-        """The rows as they are."""
-        return {table.name: self.contents.get(table.name, table.schema.empty_table()) for table in CLUSTER_TABLES}
 
 
 def evaluate(

@@ -18,7 +18,7 @@ from kframe.plans.generate.report import report_document
 from kframe.plans.generate.sizes import read_weights
 from kframe.snapshot import Snapshot
 from kframe.spark.fleet import fingerprint, inputs_of
-from kframe.spark.plugins import installed
+from kframe.spark.play import installed
 from kframe.spark.schema import FLAG, INT, INTS, LONG, TEXT, FleetTable
 from kframe.spark.stages import Result, Scenario, Stage
 

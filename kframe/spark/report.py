@@ -15,8 +15,17 @@ import pyarrow as pa
 
 from kframe.errors import InputError
 from kframe.spark.marks import LeftOutPart, Marks, cluster_of_part, scenario_of_part
-from kframe.spark.play import BROKER_COUNTS, CHANGES, CONDITIONS, IMPACT_COUNTS, IMPACTS, LOADS, RECORD_COUNTS, SHARED
-from kframe.spark.requests import REQUESTS
+from kframe.spark.play import (
+    BROKER_COUNTS,
+    CHANGES,
+    CONDITIONS,
+    IMPACT_COUNTS,
+    IMPACTS,
+    LOADS,
+    RECORD_COUNTS,
+    REQUESTS,
+    SHARED,
+)
 from kframe.spark.schema import LONG, TEXT, FleetTable
 from kframe.whatif.files import new_figure, write_figure
 from kframe.whatif.results.health import CONDITIONS as CONDITION_NAMES

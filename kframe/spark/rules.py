@@ -7,7 +7,7 @@ in a valid source. The leader is a live member of the ISR, the ISR is a part of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -172,13 +172,6 @@ def violations(cluster: str, rows: pa.Table, context: ClusterContext) -> Iterato
         few = np.flatnonzero(facts.isr.counts < context.in_mode.min_isr(rows, facts, context.min_insync))
         if len(few):
             yield report.column("under_min_isr", few, "isr")
-
-
-def without_row(cluster: str | None, topics: Iterable[str | None]) -> pa.Table:
-    """A violation for each topic of a cluster that has no row in CLUSTERS, so that its mode is not known."""
-    shared = {"cluster": cluster, "rule": "cluster_row", "severity": ERROR, "actual": "no row of the cluster",
-              "expected": RULES["cluster_row"].expected}  # fmt: skip
-    return pa.Table.from_pylist([{**shared, "topic": topic} for topic in topics], VIOLATIONS.schema)
 
 
 def shared_topic_ids(cluster: str, topics: pa.Table, mode: str = ZookeeperRows.mode) -> Iterator[pa.RecordBatch]:

@@ -16,16 +16,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
 
 from kframe.errors import InputError, SnapshotError
-from kframe.snapshot import Snapshot
 from kframe.spark.fleet import staging
-from kframe.spark.inputs import ClusterInput
+from kframe.spark.inputs import ClusterInput, ClusterRows, Fleet
 from kframe.spark.marks import LeftOutPart, Mark, Marks, PendingParts, Writing, part_of
-from kframe.spark.opening import Fleet
 from kframe.spark.schema import SCENARIOS, TEXT, FleetTable, to_stream
 from kframe.spark.sessions import interpreted
 from kframe.spark.tasks import cores_of, map_inputs, tasks_max
@@ -48,24 +46,6 @@ RESULTS: Final = FleetTable(
 )
 
 
-class ReadableCluster(Protocol):
-    """A cluster that can be read as a whole."""
-
-    @property
-    def cluster(self) -> str | None:
-        """Its name."""
-
-    @property
-    def ingested(self) -> bool:
-        """Whether an error in it is a problem of this cluster alone. Other errors end the job."""
-
-    def snapshot(self) -> Snapshot:
-        """The validated cluster. Raises SnapshotError."""
-
-    def tables(self) -> dict[str, pa.Table]:
-        """Its tables by name, without validation. Raises SnapshotError."""
-
-
 class Stage:
     """What is made of each cluster, as plain data that can be sent to executors."""
 
@@ -80,7 +60,7 @@ class Stage:
         """The fingerprint of all inputs of a cluster. ``known`` is that of the cluster itself; None if unknown."""
         return known
 
-    def read(self, cluster: ReadableCluster) -> Any:
+    def read(self, cluster: ClusterInput | ClusterRows) -> Any:
         """What ``results`` needs of a cluster. Raises SnapshotError."""
         return cluster.snapshot()
 
@@ -298,7 +278,7 @@ def _result_row(
 
 
 def results_of(
-    cluster: ReadableCluster, stage: Stage, scenarios: Sequence[Scenario], tables: Collection[FleetTable]
+    cluster: ClusterInput | ClusterRows, stage: Stage, scenarios: Sequence[Scenario], tables: Collection[FleetTable]
 ) -> Iterator[tuple[Scenario, Result]]:
     """Each scenario with its result on a cluster, which is read once."""
     # The log has a line for every election without a leader; the rows say the same.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import pyarrow as pa
@@ -20,29 +19,6 @@ _Input = TypeVar("_Input")
 _OF_SHUFFLE_PARTITION: Final = 4
 #: More tasks are no faster, and each is kept in the driver.
 _TASKS_MAX: Final = 10_000
-
-
-@dataclass(frozen=True, slots=True)
-class InputTasks:
-    """Inputs by number, assigned to tasks round-robin: the largest of sorted inputs go to different tasks."""
-
-    inputs: int
-    tasks: int
-
-    @staticmethod
-    def of(session: SparkSession, inputs: int) -> InputTasks:
-        """As many tasks as inputs, or as the session can use."""
-        return InputTasks(inputs, max(1, min(inputs, tasks_max(session))))
-
-    def frame(self, session: SparkSession) -> DataFrame:
-        """A row a task, each in a partition of its own."""
-        return session.range(0, self.tasks, 1, self.tasks)
-
-    def numbers(self, batches: Iterable[pa.RecordBatch]) -> Iterator[int]:
-        """The inputs of the tasks in rows of ``frame``."""
-        for batch in batches:
-            for task in batch["id"].to_pylist():
-                yield from range(task, self.inputs, self.tasks)
 
 
 def tasks_max(session: SparkSession) -> int:
@@ -64,10 +40,15 @@ def map_inputs(
     session: SparkSession, inputs: Sequence[_Input], work: Callable[[Iterator[_Input]], Iterator[pa.RecordBatch]],
     ddl: str,
 ) -> DataFrame:  # fmt: skip
-    """The rows that ``work`` makes of the inputs of each task, in no order. The work is done when they are read."""
-    tasks = InputTasks.of(session, len(inputs))
+    """The rows that ``work`` makes of the inputs of each task, in no order. The work is done when they are read.
+
+    There are as many tasks as inputs, or as the session can use. Inputs are assigned round-robin: the largest of sorted
+    inputs go to different tasks.
+    """
+    tasks = max(1, min(len(inputs), tasks_max(session)))
 
     def of_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from work(inputs[number] for number in tasks.numbers(batches))
+        numbers = (task for batch in batches for task in batch["id"].to_pylist())
+        yield from work(inputs[number] for task in numbers for number in range(task, len(inputs), tasks))
 
-    return tasks.frame(session).mapInArrow(of_batches, ddl)
+    return session.range(0, tasks, 1, tasks).mapInArrow(of_batches, ddl)

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from kframe.errors import SnapshotError
 from kframe.snapshot.facts import MIN_INSYNC_CONFIG
+from kframe.spark.inputs import ClusterInput, ClusterRows
 from kframe.spark.modes import ZookeeperRows, rows_in_mode
 from kframe.spark.rows import configs_of
 from kframe.spark.rules import (
@@ -19,10 +20,9 @@ from kframe.spark.rules import (
     RegisteredBrokers,
     shared_topic_ids,
     violations,
-    without_row,
 )
 from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, TOPICS, FleetTable
-from kframe.spark.stages import ReadableCluster, Result, Scenario, Stage
+from kframe.spark.stages import Result, Scenario, Stage
 
 #: The columns whose nulls violate ``key_unknown``, by table.
 _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -37,7 +37,7 @@ class ValidateStage(Stage):
 
     tables: tuple[FleetTable, ...] = (VIOLATIONS,)
 
-    def read(self, cluster: ReadableCluster) -> tuple[str | None, dict[str, pa.Table]]:
+    def read(self, cluster: ClusterInput | ClusterRows) -> tuple[str | None, dict[str, pa.Table]]:
         """See ``Stage``."""
         return cluster.cluster, cluster.tables()
 
@@ -81,7 +81,8 @@ def _settings_or_problem(
     rows = tables[CLUSTERS.name].to_pylist()
     if cluster is None or not rows:
         topics = {*tables[PARTITIONS.name]["topic"].to_pylist(), *tables[TOPICS.name]["topic"].to_pylist()}
-        return without_row(cluster, sorted(topics, key=lambda topic: topic or "") or [None])
+        topics_or_none = sorted(topics, key=lambda topic: topic or "") or [None]
+        return _report(cluster, "cluster_row", "no row of the cluster", topics_or_none)
     if len(rows) > 1:
         return _report(cluster, "cluster_row", f"{len(rows)} rows", [None])
     try:

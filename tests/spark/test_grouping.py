@@ -10,7 +10,8 @@ import pytest
 
 from kframe.snapshot.generate import generate
 from kframe.spark import grouping
-from kframe.spark.grouping import ClusterRows, pack
+from kframe.spark.grouping import pack
+from kframe.spark.inputs import ClusterRows
 from kframe.spark.plans import PlanningStage
 from kframe.spark.schema import PARTITIONS, SCENARIOS
 from kframe.spark.sweeping import SweepStage

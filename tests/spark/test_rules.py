@@ -18,7 +18,6 @@ from kframe.spark.rules import (
     RegisteredBrokers,
     shared_topic_ids,
     violations,
-    without_row,
 )
 from kframe.spark.schema import BROKERS, PARTITIONS, TOPICS
 
@@ -191,14 +190,6 @@ def test_shared_topic_id_is_reported() -> None:
     assert [(row["rule"], row["topic"], row["actual"]) for row in batch.to_pylist()] == [
         ("topic_id_shared", "a", "x"), ("topic_id_shared", "c", "x"),
     ]  # fmt: skip
-
-
-def test_cluster_without_row_is_reported_for_each_topic() -> None:
-    rows = without_row("c", ["t", None]).to_pylist()
-    assert [(row["rule"], row["severity"], row["topic"], row["actual"], row["mode"]) for row in rows] == [
-        ("cluster_row", "error", "t", "no row of the cluster", None),
-        ("cluster_row", "error", None, "no row of the cluster", None),
-    ]
 
 
 @pytest.mark.parametrize("column", ["replicas", "isr", "adding_replicas", "removing_replicas", "elr", "directories"])
