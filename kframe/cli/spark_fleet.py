@@ -104,5 +104,11 @@ def left_out_of(
     )
 
 
+def rows_with_value(parts: Iterable[Any], column: str) -> int | None:
+    """Number of rows of tables with a value above 0 in a column. None if a value is null."""
+    values = [value for part in parts for value in part[column].to_pylist()]
+    return None if None in values else sum(value > 0 for value in values)
+
+
 def _in_order(parts: Iterable[LeftOutPart]) -> list[LeftOutPart]:
     return sorted(parts, key=lambda part: (part.cluster, part.scenario or ""))

@@ -166,34 +166,21 @@ def open_fleet(
     Brokers without a rack have that of ``racks``. Sources are read now only for their ``fingerprints``. Raises
     InputError.
     """
-    fleet = _opened(spark, root, fingerprints=fingerprints)
-    if racks is None:
-        return fleet
-    return Fleet(
-        {name: replace(cluster, racks=racks.only(name)) for name, cluster in fleet.clusters.items()},
-        {name: _fingerprint_with_racks(text, racks.of(name)) for name, text in fleet.inputs.items()},
-        fleet.rejected,
-    )
-
-
-def _opened(spark: SparkSession, root: str, *, fingerprints: bool) -> Fleet:
+    rejected = {}
     if is_fleet(Path(root)):
         complete = records(Path(root))
-        return Fleet(
-            {record.cluster: ClusterInput.of_record(Path(root), record) for record in complete
-             if record.rejected is None},
-            {record.cluster: fingerprint(record.outputs) for record in complete},
-            {record.cluster: record.rejected for record in complete if record.rejected is not None},
-        )  # fmt: skip
-    sources = find_sources([root])
-    return Fleet(
-        {source.cluster: ClusterInput.of_source(source) for source in sources},
-        _fingerprints(spark, sources) if fingerprints else {},
-    )
-
-
-def _fingerprint_with_racks(text: str, racks: Mapping[int, str]) -> str:
-    return hashlib.sha256(text.encode() + msgspec.json.encode(sorted(racks.items()))).hexdigest()
+        clusters = [ClusterInput.of_record(Path(root), record) for record in complete if record.rejected is None]
+        inputs = {record.cluster: fingerprint(record.outputs) for record in complete}
+        rejected = {record.cluster: record.rejected for record in complete if record.rejected is not None}
+    else:
+        sources = find_sources([root])
+        clusters = list(map(ClusterInput.of_source, sources))
+        inputs = _fingerprints(spark, sources) if fingerprints else {}
+    if racks is not None:
+        clusters = [replace(cluster, racks=racks.only(cluster.cluster)) for cluster in clusters]
+        mapped = {name: msgspec.json.encode(sorted(racks.of(name).items())) for name in inputs}
+        inputs = {name: hashlib.sha256(text.encode() + mapped[name]).hexdigest() for name, text in inputs.items()}
+    return Fleet({cluster.cluster: cluster for cluster in clusters}, inputs, rejected)
 
 
 def _fingerprints(spark: SparkSession, sources: Sequence[SnapshotSource]) -> dict[str, str]:

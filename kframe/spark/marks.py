@@ -154,36 +154,13 @@ class Marks:
         return read_frame(session, self.out / table.name, table, parts)
 
 
-@dataclass(frozen=True, slots=True)
-class PendingParts:
-    """Parts without a valid mark, with the marks that they will get, and the parts whose input has changed."""
-
-    marks: Mapping[Path, Mark]
-    changed: frozenset[Path]
-
-    @staticmethod
-    def of(store: Marks | None, marks: Mapping[Path, Mark], force: bool) -> PendingParts:
-        """The parts of ``marks`` that have no mark or another one in ``store``; with ``force`` all."""
-        if store is None:
-            return PendingParts(marks, frozenset())
-        saved = {part: store[part] for part in marks}
-        changed = {part for part, mark in saved.items() if mark is not None and mark.inputs != marks[part].inputs}
-        return PendingParts(
-            {part: mark for part, mark in marks.items() if force or saved[part] != mark}, frozenset(changed)
-        )
-
-
-def cluster_of_part(part: Path) -> str:
-    """The cluster of the directory of a cluster or scenario within a table."""
-    return unquote(part.parts[0].partition("=")[2])
-
-
-def scenario_of_part(part: Path) -> str:
-    """The scenario of the directory of a scenario within a table."""
-    return unquote(part.parts[1].partition("=")[2])
-
-
 def part_of(cluster: str, scenario: str | None) -> Path:
     """The directory of a scenario, or without one of the cluster, within a table."""
     directory = Path(directory_of("cluster", cluster))
     return directory if scenario is None else directory / directory_of("scenario", scenario)
+
+
+def pair_of_part(part: Path) -> tuple[str, str]:
+    """The cluster and scenario of the directory of a scenario within a table."""
+    cluster, scenario = (unquote(name.partition("=")[2]) for name in part.parts)
+    return cluster, scenario

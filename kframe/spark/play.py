@@ -55,8 +55,7 @@ BROKER_COUNTS: Final = FleetTable(
     ),
     ("cluster", "scenario", "broker_id"),
 )  # fmt: skip
-#: The number of partitions in each condition after each step; step 0 is before the first. ``not_done`` counts the
-#: partitions (or topics, for verbs on topics) that the controller answered with an error; 0 without a response.
+#: The number of partitions in each condition after each step; step 0 is before the first.
 CONDITIONS: Final = FleetTable(
     "conditions",
     pa.schema(
@@ -75,7 +74,6 @@ IMPACT_COUNTS: Final = (
 FINDINGS: Final = ("found_offline", "found_under_min_isr", "found_data_loss", "found_possible_data_loss")
 #: The records that the controller of a KRaft cluster writes, and the bytes of their values. Null in ZooKeeper mode.
 RECORD_COUNTS: Final = ("records", "record_bytes")
-#: ``rules`` are those that decided.
 IMPACTS: Final = FleetTable(
     "impacts",
     pa.schema(
@@ -83,9 +81,7 @@ IMPACTS: Final = FleetTable(
     ),
     ("cluster", "scenario"),
 )  # fmt: skip
-#: The requests of one API to one broker in one batch. ``batch`` is its number in the step, from 1. ``bytes`` counts
-#: sizes, headers and bodies; it is null, and ``unknown`` says why, if a request must name a broker whose endpoints are
-#: unknown. ``encoded`` are the bodies, if requested.
+#: The requests of one API to one broker in one batch.
 REQUESTS: Final = FleetTable(
     "requests",
     pa.schema(

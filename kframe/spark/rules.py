@@ -26,8 +26,7 @@ from kframe.spark.modes import ZookeeperRows
 from kframe.spark.rows import partition_facts
 from kframe.spark.schema import INT, TEXT, FleetTable
 
-#: A row a violation. ``mode`` is that whose rules are violated, ``actual`` the value; ``partition`` is null where
-#: a rule is about a topic.
+#: A row a violation.
 VIOLATIONS: Final = FleetTable(
     "violations",
     pa.schema(

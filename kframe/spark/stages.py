@@ -23,7 +23,7 @@ import pyarrow as pa
 from kframe.errors import InputError, SnapshotError
 from kframe.spark.fleet import staging
 from kframe.spark.inputs import ClusterInput, ClusterRows, Fleet
-from kframe.spark.marks import LeftOutPart, Mark, Marks, PendingParts, Writing, part_of
+from kframe.spark.marks import LeftOutPart, Mark, Marks, Writing, part_of
 from kframe.spark.schema import SCENARIOS, TEXT, FleetTable, to_stream
 from kframe.spark.sessions import interpreted
 from kframe.spark.tasks import cores_of, map_inputs, tasks_max
@@ -168,17 +168,20 @@ def run_stage(
     store = None if writing.out is None else Marks(writing.out, summary.name)
     if store is not None:
         writing.planned(store, marks)
-    pending = PendingParts.of(store, marks, writing.force)
+    saved = {part: None if store is None else store[part] for part in marks}
     due: dict[str, list[Scenario]] = {}
+    changed = set()
     for pair, row in rows_by_pair.items():
-        if part_of(*pair) in pending.marks:
+        mark, earlier = marks[part_of(*pair)], saved[part_of(*pair)]
+        if writing.force or mark != earlier:
             due.setdefault(pair[0], []).append(row)
+        if earlier is not None and mark.inputs != earlier.inputs:
+            changed.add(pair[0])
     units = units_of(fleet.clusters, due, tasks_max(session), stage, cores_of(session))
-    changed = tuple(sorted({pair[0] for pair in rows_by_pair if part_of(*pair) in pending.changed}))
-    with interpreted(session), _played(session, units, stage, pending.marks, writing.out) as results:
+    with interpreted(session), _played(session, units, stage, marks, writing.out) as results:
         failed = results.where("problem is not null").select("cluster", "scenario", "problem").toArrow().to_pylist()
         problems = sorted(failed, key=lambda row: (row["cluster"], row["scenario"] or ""))
-        yield StageResult(summary, tuple(problems), changed, frozenset(rows_by_pair), store, results)
+        yield StageResult(summary, tuple(problems), tuple(sorted(changed)), frozenset(rows_by_pair), store, results)
 
 
 @contextmanager

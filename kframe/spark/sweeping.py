@@ -23,10 +23,7 @@ from kframe.whatif.results.sweep import KINDS, METRICS, SortBy, Sweep
 from kframe.whatif.sweep import sweep
 from kframe.whatif.sweep_export import failures_table
 
-#: A row a failure, as ``kframe whatif sweep --out`` writes it. ``rank`` is its position in its cluster, worst first,
-#: ``rank_of_kind`` that among failures of its kind; both from 1. Only KRaft clusters have a ``directory`` and
-#: ``may_lose_data``. ``rules`` are those that decided. The ``problem`` of a
-#: cluster that could not be swept has a row, which is null in all other columns.
+#: A row a failure, as ``kframe whatif sweep --out`` writes it, with its rank.
 FAILURES: Final = FleetTable(
     "failures",
     pa.schema(
