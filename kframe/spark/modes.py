@@ -127,9 +127,7 @@ class KraftRows(ZookeeperRows):
         return bounded
 
 
-MODES: Final[Mapping[str | None, type[ZookeeperRows]]] = {
-    "zookeeper": ZookeeperRows, "kraft": KraftRows, None: ZookeeperRows
-}  # fmt: skip
+MODES: Final[Mapping[str, type[ZookeeperRows]]] = {"zookeeper": ZookeeperRows, "kraft": KraftRows}
 
 
 def rows_in_mode(row: Mapping[str, Any]) -> ZookeeperRows:
@@ -137,9 +135,10 @@ def rows_in_mode(row: Mapping[str, Any]) -> ZookeeperRows:
 
     Raises SnapshotError for another mode.
     """
-    if row["mode"] not in MODES:
-        raise SnapshotError(f"cluster {row['cluster']} field mode", short_repr(row["mode"]), "zookeeper or kraft")
-    return MODES[row["mode"]](row)
+    mode = "zookeeper" if row["mode"] is None else row["mode"]
+    if mode not in MODES:
+        raise SnapshotError(f"cluster {row['cluster']} field mode", short_repr(mode), "zookeeper or kraft")
+    return MODES[mode](row)
 
 
 def shown_mode(partitions: pa.Table) -> Mode:

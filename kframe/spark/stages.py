@@ -70,8 +70,8 @@ class Stage:
         """A result of each scenario with these tables. ``content`` is what ``read`` has returned."""
         raise NotImplementedError
 
-    def parts_max(self, cluster: ClusterInput) -> int:
-        """How many tasks can share one result of a cluster."""
+    def parts_max(self, mode: str) -> int:
+        """How many tasks can share one result of a cluster in a mode."""
         return 1
 
     def part(self, number: int, count: int) -> Stage:
@@ -228,7 +228,9 @@ def units_of(
     units = []
     for name in sorted(due, key=lambda name: (-sizes[name], name)):
         rows = due[name]
-        parts = min(stage.parts_max(clusters[name]), math.ceil(sizes[name] * cores / work)) if len(rows) == 1 else 1
+        parts = (
+            min(stage.parts_max(clusters[name].mode), math.ceil(sizes[name] * cores / work)) if len(rows) == 1 else 1
+        )
         if parts > 1:
             units += [Unit(clusters[name], tuple(rows), part, parts) for part in range(parts)]
             continue
@@ -250,7 +252,7 @@ def play_units(units: Iterable[Unit], stage: Stage, output: Output | None = None
             played, target = stage.part(unit.part, unit.parts), None
         tables = played.tables[:1] if target is None else played.tables
         for scenario, result in results_of(unit.cluster, played, unit.scenarios, tables):
-            yield _result_row(name, None if scenario is None else scenario["scenario"], result, tables[0], target)
+            yield result_row(name, None if scenario is None else scenario["scenario"], result, tables[0], target)
 
 
 def join_parts(rows: pa.Table, stage: Stage, output: Output | None) -> pa.Table:
@@ -262,11 +264,11 @@ def join_parts(rows: pa.Table, stage: Stage, output: Output | None) -> pa.Table:
     result = problems[0] if problems else stage.joined(
         cluster, [pa.ipc.open_stream(data.as_buffer()).read_all() for data in rows["data"]]
     )  # fmt: skip
-    return pa.Table.from_batches([_result_row(cluster, scenario, result, stage.tables[0], output)])
+    return pa.Table.from_batches([result_row(cluster, scenario, result, stage.tables[0], output)])
 
 
-def _result_row(
-    cluster: str, scenario: str | None, result: Result, summary: FleetTable, output: Output | None
+def result_row(
+    cluster: str | None, scenario: str | None, result: Result, summary: FleetTable, output: Output | None
 ) -> pa.RecordBatch:
     """The row of RESULTS of a result, which is written to ``output`` if there is one."""
     row: dict[str, Any] = dict.fromkeys(RESULTS.schema.names) | {"cluster": cluster, "scenario": scenario}
@@ -275,7 +277,7 @@ def _result_row(
     elif output is None:
         row["data"] = to_stream(result[summary])
     else:
-        part, staged = part_of(cluster, scenario), Path(output.staged) / uuid.uuid4().hex
+        part, staged = part_of(cluster or "", scenario), Path(output.staged) / uuid.uuid4().hex
         Marks(output.path, summary.name).put(part, result, output.marks[part], staged)
     return pa.RecordBatch.from_pylist([row], RESULTS.schema)
 

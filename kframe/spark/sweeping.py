@@ -13,7 +13,6 @@ import pyarrow as pa
 from kframe.errors import ConfigError, InputError, SnapshotError
 from kframe.ports.progress import ignore_progress
 from kframe.snapshot import Snapshot
-from kframe.spark.inputs import ClusterInput
 from kframe.spark.modes import MODES
 from kframe.spark.schema import INT, INTS, LONG, TEXT, FleetTable, with_columns_of
 from kframe.spark.stages import Result, Scenario, Stage
@@ -58,9 +57,9 @@ class SweepStage(Stage):
         """See ``Stage``."""
         return {name: value for name, value in asdict(self).items() if name not in ("tables", "number", "parts")}
 
-    def parts_max(self, cluster: ClusterInput) -> int:
+    def parts_max(self, mode: str) -> int:
         """See ``Stage``."""
-        return MODES[cluster.mode].sweep_parts
+        return MODES[mode].sweep_parts
 
     def part(self, number: int, count: int) -> SweepStage:
         """See ``Stage``."""

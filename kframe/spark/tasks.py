@@ -23,16 +23,17 @@ _TASKS_MAX: Final = 10_000
 
 def tasks_max(session: SparkSession) -> int:
     """How many tasks a job in a session can use."""
-    return min(_OF_SHUFFLE_PARTITION * _shuffle_partitions(session), _TASKS_MAX)
+    return min(_OF_SHUFFLE_PARTITION * shuffle_partitions(session), _TASKS_MAX)
 
 
 def cores_of(session: SparkSession) -> int:
     """The cores for which a session of kframe would have as many shuffle partitions as this one. Spark Connect does not
     show the cores of a session."""
-    return max(_shuffle_partitions(session) // SHUFFLES_OF_CORE, 1)
+    return max(shuffle_partitions(session) // SHUFFLES_OF_CORE, 1)
 
 
-def _shuffle_partitions(session: SparkSession) -> int:
+def shuffle_partitions(session: SparkSession) -> int:
+    """The shuffle partitions of a session."""
     return int(str(session.conf.get("spark.sql.shuffle.partitions")))
 
 
