@@ -167,11 +167,11 @@ def _with_parts(
     divide results of its mode."""
     from pyspark.sql import functions as f
 
-    listed, shown = frames.get(CLUSTERS.name), f.col("mode")
+    listed, mode_column = frames.get(CLUSTERS.name), f.col("mode")
     if listed is None:
         listed = frames[PARTITIONS.name]
-        shown = f.when(f.col("elr").isNotNull(), f.lit("kraft")) if mode is None else f.lit(mode)
-    modes = listed.groupBy("cluster").agg(f.max(shown).alias("mode"))
+        mode_column = f.when(f.col("elr").isNotNull(), f.lit("kraft")) if mode is None else f.lit(mode)
+    modes = listed.groupBy("cluster").agg(f.max(mode_column).alias("mode"))
     most = f.when(f.col("mode") == "kraft", stage.parts_max("kraft")).otherwise(stage.parts_max("zookeeper"))
     share = f.ceil(f.lit(cores) / f.col("clusters"))
     parts = modes.crossJoin(modes.agg(f.count("*").alias("clusters"))).select(

@@ -35,8 +35,8 @@ SEEDS = {"north": 11, "south": 12, "west": 13}
 
 @functools.cache
 def snapshots() -> dict[str, Snapshot]:
-    drawn = {name: kraft_snapshot(Random(seed)) for name, seed in SEEDS.items()}
-    return {"east": ZOOKEEPER, **drawn, **edge_cases.fleet(), "observed": read_snapshot(OBSERVERS)}
+    sampled = {name: kraft_snapshot(Random(seed)) for name, seed in SEEDS.items()}
+    return {"east": ZOOKEEPER, **sampled, **edge_cases.fleet(), "observed": read_snapshot(OBSERVERS)}
 
 
 def up_in(snapshot: Snapshot) -> list[int]:
@@ -51,11 +51,11 @@ def command(*arguments: object) -> Any:
 
 
 def command_with_possible_loss(*arguments: object) -> tuple[Any, str]:
-    """The output and the finding of a command that ends because records may be lost."""
+    """The output and the finding, which is last, of a command that ends because records may be lost."""
     options = ("--fail-on", "possible-data-loss", "-o", "json")
     result = CliRunner().invoke(cli, [*map(str, arguments), *options])
     assert result.exit_code == 3, result.output
-    return json.loads(result.stdout), result.stderr
+    return json.loads(result.stdout), result.stderr.splitlines(keepends=True)[-1]
 
 
 @pytest.fixture(scope="module")
