@@ -150,12 +150,6 @@ def test_ambiguous_scenarios_are_refused(run: Run, tmp_path: Path, line: dict[st
     assert message in result.stderr
 
 
-def test_unknown_broker_is_reported(run: Run) -> None:
-    result = run("failover", "--brokers", "9")
-    assert result.exit_code == 3
-    assert "cluster east, scenario fail-9: brokers" in result.stderr
-
-
 def test_failover_without_scenario_is_refused(run: Run) -> None:
     result = run("failover")
     assert result.exit_code == 2
