@@ -13,7 +13,7 @@ from kframe.model.columns import Int32
 from kframe.model.lists import distinct_values
 from kframe.snapshot.content import Mode
 from kframe.snapshot.facts import own_configs
-from kframe.spark.modes import KraftRows, shown_mode
+from kframe.spark.modes import KraftRows, inferred_mode
 from kframe.spark.rows import check_keys, partition_facts
 from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, TOPICS
 
@@ -46,7 +46,7 @@ def completed(cluster: str, tables: Mapping[str, pa.Table], mode: Mode | None = 
         partitions = partitions.set_column(index, field, pa.nulls(partitions.num_rows, field.type))
         provenance = [pair for name, pairs in _PROVENANCE.items() if name not in tables for pair in pairs]
         row = {"cluster": cluster, "source_format": "spark", "source_name": cluster, "provenance": provenance,
-               "mode": mode or shown_mode(partitions)}  # fmt: skip
+               "mode": mode or inferred_mode(partitions)}  # fmt: skip
         clusters = pa.Table.from_pylist([row], CLUSTERS.schema)
     brokers, topics = tables.get(BROKERS.name), tables.get(TOPICS.name)
     if brokers is None or brokers["registered"].null_count == brokers.num_rows:

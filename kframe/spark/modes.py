@@ -141,7 +141,7 @@ def rows_in_mode(row: Mapping[str, Any]) -> ZookeeperRows:
     return MODES[mode](row)
 
 
-def shown_mode(partitions: pa.Table) -> Mode:
+def inferred_mode(partitions: pa.Table) -> Mode:
     """The mode of a cluster by its partitions alone: KRaft if one has an ELR."""
     return "zookeeper" if partitions["elr"].null_count == partitions.num_rows else "kraft"
 
