@@ -10,11 +10,10 @@ be the same directory for the driver and all executors.
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -115,8 +114,9 @@ def check_fleet_root(root: Path) -> None:
     """Raise InputError if the directory has other content, so a fleet cannot be written to it."""
     if root.exists() and not root.is_dir():
         raise InputError(str(root), "a file", "a directory for the fleet")
-    ours = {table.name for table in FLEET} | {_DONE, _STAGED}
-    if root.is_dir() and (unexpected := sorted({entry.name for entry in root.iterdir()} - ours)):
+    ours = {table.name for table in FLEET} | {_DONE}
+    names = {entry.name for entry in root.iterdir()} if root.is_dir() else set()
+    if unexpected := sorted(name for name in names - ours if not name.startswith(_STAGED)):
         raise InputError(str(root), f"{short_repr(unexpected[0])} in it", "an empty or new directory, or a fleet")
 
 
@@ -249,28 +249,9 @@ def _record_path(root: Path, cluster: str) -> Path:
 @contextmanager
 def staging(root: Path) -> Iterator[Path]:
     """A new directory below ``root`` for files that are not whole yet. It is deleted at the end."""
-    staged = root / _STAGED / uuid.uuid4().hex
-    _make_staged(staged)
+    staged = root / f"{_STAGED}-{uuid.uuid4().hex}"
+    staged.mkdir(parents=True)
     try:
         yield staged
     finally:
         shutil.rmtree(staged, ignore_errors=True)
-        _remove_if_empty(staged.parent)
-
-
-def _make_staged(directory: Path) -> None:
-    """Make a directory, also if another writer removes its parent at the same time, which is empty until then."""
-    directory.parent.parent.mkdir(parents=True, exist_ok=True)
-    while True:
-        with suppress(FileExistsError):
-            directory.parent.mkdir()
-        with suppress(FileNotFoundError):
-            directory.mkdir()
-            return
-
-
-def _remove_if_empty(directory: Path) -> None:
-    try:
-        os.rmdir(directory)
-    except OSError:
-        return  # another writer uses it

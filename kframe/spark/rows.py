@@ -35,13 +35,11 @@ def rows_of(
 ) -> Iterator[pa.RecordBatch]:
     """Batches of at most ``batch_rows`` of one table (PARTITIONS, BROKERS, TOPICS or CLUSTERS), in its schema."""
     if table == PARTITIONS:
-        yield from partition_rows(cluster, snapshot.topics, snapshot.partitions, batch_rows=batch_rows)
-    elif table == BROKERS:
-        yield from _batches(kraft_brokers_table(snapshot.brokers), cluster, table, batch_rows)
-    elif table == TOPICS:
-        yield from _batches(topics_table(snapshot.topics), cluster, table, batch_rows)
-    else:
-        yield from _batches(_clusters(snapshot), cluster, table, batch_rows)
+        return partition_rows(cluster, snapshot.topics, snapshot.partitions, batch_rows=batch_rows)
+    if table == BROKERS:
+        return _batches(kraft_brokers_table(snapshot.brokers), cluster, table, batch_rows)
+    rows = topics_table(snapshot.topics) if table == TOPICS else _clusters(snapshot)
+    return _batches(rows, cluster, table, batch_rows)
 
 
 def partition_rows(
@@ -61,7 +59,7 @@ def partition_rows(
 def _batches(whole: pa.Table, cluster: str, table: FleetTable, batch_rows: int) -> Iterator[pa.RecordBatch]:
     for batch in whole.to_batches(max_chunksize=batch_rows):
         name = pa.repeat(pa.scalar(cluster, TEXT), batch.num_rows)
-        columns = [name if field.name == "cluster" else _as(batch[field.name], field.type) for field in table.schema]
+        columns = [name if field.name == "cluster" else batch[field.name].cast(field.type) for field in table.schema]
         yield pa.RecordBatch.from_arrays(columns, schema=table.schema)
 
 
@@ -179,11 +177,6 @@ def highest_controller_epoch(snapshot: Snapshot) -> int | None:
 
 def _pairs(mapping: Mapping[str, str] | None) -> list[tuple[str, str]] | None:
     return None if mapping is None else sorted(mapping.items())
-
-
-def _as(column: Any, kind: pa.DataType) -> Any:
-    """A column in the table's type: topic names come as a dictionary."""
-    return column if column.type == kind else column.cast(kind)
 
 
 def _topic_facts(table: pa.Table, where: str) -> TopicFacts:

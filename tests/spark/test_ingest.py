@@ -158,6 +158,8 @@ def test_lost_output_is_rewritten(tmp_path: Path) -> None:
 
 
 def test_directory_with_other_files_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "_staged-1").mkdir()  # of an ingest that was killed
+    check_fleet_root(tmp_path)
     (tmp_path / "mine.txt").write_text("x")
     with pytest.raises(InputError, match=r"'mine\.txt' in it"):
         check_fleet_root(tmp_path)
