@@ -25,7 +25,7 @@ from kframe.spark.schema import (
     to_stream,
     with_columns_of,
 )
-from kframe.spark.stages import RESULTS, Result, Scenario, Stage, join_parts, result_row, results_of
+from kframe.spark.stages import RESULTS, Result, Scenario, Stage, joined_results, result_row, results_of
 from kframe.spark.tasks import cores_of, shuffle_partitions
 
 if TYPE_CHECKING:
@@ -90,13 +90,13 @@ def evaluate(
             for _, result in results_of(ClusterRows(cluster, contents_of(rows), mode), played, [None], (summary,)):
                 yield result_row(cluster, None, result, summary, None)
 
-    def join(rows: pa.Table) -> pa.Table:
-        (row,) = join_parts(rows, stage, None).to_pylist()
-        result = row["problem"] or {table: pa.ipc.open_stream(row["data"]).read_all()}
-        return _rows(schema, table, row["cluster"], None, result)
+    def unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for row in (row for batch in batches for row in batch.to_pylist()):
+            result = row["problem"] or {table: pa.ipc.open_stream(row["data"]).read_all()}
+            yield from _rows(schema, table, row["cluster"], None, result).to_batches()
 
     if is_divisible:
-        return groups.mapInArrow(count, RESULTS.ddl).groupBy("cluster").applyInArrow(join, ddl)
+        return joined_results(groups.mapInArrow(count, RESULTS.ddl), stage, None).mapInArrow(unpack, ddl)
 
     def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for cluster, part, _, rows in _groups(batches):

@@ -209,9 +209,7 @@ def _results(session: SparkSession, units: list[Unit], stage: Stage, output: Out
     results = map_inputs(session, units, plays, RESULTS.ddl)
     if all(unit.parts == 1 for unit in units):
         return results
-    return results.groupBy("cluster", "scenario").applyInArrow(
-        lambda rows: join_parts(rows, stage, output), RESULTS.ddl
-    )
+    return joined_results(results, stage, output)
 
 
 def units_of(
@@ -255,16 +253,29 @@ def play_units(units: Iterable[Unit], stage: Stage, output: Output | None = None
             yield result_row(name, None if scenario is None else scenario["scenario"], result, tables[0], target)
 
 
-def join_parts(rows: pa.Table, stage: Stage, output: Output | None) -> pa.Table:
-    """The row of RESULTS of a cluster and scenario from the rows of all its parts. One row alone is complete."""
-    if rows.num_rows == 1:
-        return rows
-    cluster, scenario = rows["cluster"][0].as_py(), rows["scenario"][0].as_py()
-    problems = [problem for problem in rows["problem"].to_pylist() if problem is not None]
-    result = problems[0] if problems else stage.joined(
-        cluster, [pa.ipc.open_stream(data.as_buffer()).read_all() for data in rows["data"]]
-    )  # fmt: skip
-    return pa.Table.from_batches([result_row(cluster, scenario, result, stage.tables[0], output)])
+def joined_results(results: DataFrame, stage: Stage, output: Output | None) -> DataFrame:
+    """A row of RESULTS of each cluster and scenario from the rows of all its parts."""
+    from pyspark.sql import functions as f
+
+    grouped = results.groupBy("cluster", "scenario").agg(f.collect_list(f.struct("problem", "data")).alias("parts"))
+    return grouped.mapInArrow(lambda batches: join_parts(batches, stage, output), RESULTS.ddl)
+
+
+def join_parts(
+    batches: Iterable[pa.RecordBatch], stage: Stage, output: Output | None
+) -> Iterator[pa.RecordBatch]:  # fmt: skip
+    """Rows of RESULTS from rows with ``cluster``, ``scenario`` and the problems and data of its ``parts``. A part alone
+    is complete."""
+    for row in (row for batch in batches for row in batch.to_pylist()):
+        parts = row.pop("parts")
+        problems = [part["problem"] for part in parts if part["problem"] is not None]
+        if len(parts) == 1:
+            yield pa.RecordBatch.from_pylist([row | parts[0]], RESULTS.schema)
+            continue
+        result = problems[0] if problems else stage.joined(
+            row["cluster"], [pa.ipc.open_stream(part["data"]).read_all() for part in parts]
+        )  # fmt: skip
+        yield result_row(row["cluster"], row["scenario"], result, stage.tables[0], output)
 
 
 def result_row(

@@ -31,6 +31,8 @@ from tests.spark.outcomes import Rows, reference_rows_or_problem, single_result,
 from tests.spark.test_sweeping import reference_sweep
 from verification.support.properties import examples
 
+PART = pa.struct([("problem", pa.string()), ("data", pa.binary())])
+PACKED = pa.schema([("cluster", pa.string()), ("scenario", pa.string()), ("parts", pa.list_(PART))])
 RANDOMS = st.randoms(use_true_random=False)
 
 
@@ -89,8 +91,10 @@ def test_sweep_by_several_tasks_equals_a_single_machine(random: Random, parts: i
     snapshot, stage = kraft_snapshot(random), SweepStage()
     with ingested(snapshot) as cluster:
         units = [Unit(cluster, (None,), part, parts) for part in range(parts)]
-        rows = pa.Table.from_batches(play_units(units, stage))
-        (row,) = join_parts(rows, stage, None).to_pylist()
+        rows = [row for batch in play_units(units, stage) for row in batch.to_pylist()]
+        packed = [{"cluster": "east", "scenario": None, "parts": [(row["problem"], row["data"]) for row in rows]}]
+        (joined,) = join_parts([pa.RecordBatch.from_pylist(packed, PACKED)], stage, None)
+        (row,) = joined.to_pylist()
     expected = _reference_sweep_or_problem(snapshot, stage)
     assert expected == (row["problem"] or pa.ipc.open_stream(row["data"]).read_all().to_pylist())
 
