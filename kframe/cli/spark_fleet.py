@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from kframe.cli.spark_session import SparkSettings
     from kframe.snapshot.files import InputFile
     from kframe.snapshot.rack_map import FleetRackMap
+    from kframe.spark.inputs import Fleet
     from kframe.spark.marks import LeftOutPart
-    from kframe.spark.opening import Fleet
 
 
 def fleet_rack_map_option(metavar: str) -> Callable[[Any], Any]:
@@ -39,7 +39,7 @@ def open_with_racks(
     Names the clusters of the map that the fleet lacks. Raises InputError for a malformed map or fleet, before the
     session starts if the map is malformed.
     """
-    from kframe.spark.opening import open_fleet
+    from kframe.spark.inputs import open_fleet
 
     racks = read_racks(rack_map)
     session = spark.session()
@@ -102,6 +102,12 @@ def left_out_of(
         [LeftOutPart(name, None, reason) for name, reason in left_out.items()],
         [LeftOutPart(problem["cluster"], problem.get("scenario"), problem["problem"]) for problem in problems],
     )
+
+
+def rows_with_value(parts: Iterable[Any], column: str) -> int | None:
+    """Number of rows of tables with a value above 0 in a column. None if a value is null."""
+    values = [value for part in parts for value in part[column].to_pylist()]
+    return None if None in values else sum(value > 0 for value in values)
 
 
 def _in_order(parts: Iterable[LeftOutPart]) -> list[LeftOutPart]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,7 +13,7 @@ from kframe.cli.findings import fail_on_option, findings
 from kframe.cli.numbers import IDS, broker_ids, limit_option
 from kframe.cli.output import OutputTable, output_option, rows_document, with_options
 from kframe.cli.plugins import PluginSettings, plugin_options
-from kframe.cli.spark_fleet import fleet_rack_map_option, left_out_of, open_with_racks
+from kframe.cli.spark_fleet import fleet_rack_map_option, left_out_of, open_with_racks, rows_with_value
 from kframe.cli.spark_session import SparkSettings, planned_in, report_messages, spark_options
 from kframe.cli.studies import config_option, config_pairs, selector_option
 from kframe.cli.topics import rack_names
@@ -25,11 +25,6 @@ _PATH: Final = click.Path(file_okay=False)
 #: Verbs that need only the other options.
 _VERBS: Final = ("fail", "restart", "shutdown", "elect", "fence", "unfence")
 _UNIT: Final = "clusters and scenarios"
-#: Why a cluster with scenarios has no requests, by whether it runs KRaft.
-_NO_REQUEST: Final = {
-    False: "its controller sends no request in these scenarios",
-    True: "the controller of a KRaft cluster sends no requests",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +58,7 @@ class FleetScenario:
         """
         import pyarrow as pa
 
-        from kframe.spark.scenarios import broker_scenarios, rack_scenarios, read_scenarios, scenario_rows
+        from kframe.spark.scenarios import read_scenarios, scenario_rows, scenarios_of_each
 
         tables = []
         if self.brokers or self.racks or self.verb == "elect":
@@ -71,9 +66,9 @@ class FleetScenario:
             tables.append(scenario_rows(name, self.verb, brokers=self.brokers, racks=self.racks,
                                         together=self.together, election=self.election))  # fmt: skip
         if self.each_broker:
-            tables.append(broker_scenarios(brokers(), self.verb))
+            tables.append(scenarios_of_each("broker", brokers(), self.verb))
         if self.each_rack:
-            tables.append(rack_scenarios(brokers(), self.verb))
+            tables.append(scenarios_of_each("rack", brokers(), self.verb))
         if self.scenarios is not None:
             tables.append(read_scenarios(self.scenarios))
         if not tables:
@@ -174,6 +169,7 @@ def _run(
     stage: Any, schema: str, folder: str, scenario: FleetScenario, rack_map: InputFile | None, writing: Any,
     spark: SparkSettings, output: str, limit: int | None, fail_on: tuple[str, ...] = (),
 ) -> None:  # fmt: skip
+    from kframe.spark.modes import MODES
     from kframe.spark.stages import run_stage
 
     session, fleet = open_with_racks(spark, folder, rack_map, fingerprints=writing.out is not None)
@@ -183,23 +179,19 @@ def _run(
         rows = (_plain(row, listed) for row in result.rows())
         with rows_document(OutputTable(schema, result.table.schema.names, rows, limit=limit), output) as document:
             problems = {problem["cluster"]: problem["problem"] for problem in reversed(result.problems)}
-            silent = {name: _NO_REQUEST[fleet.clusters[name].kraft] for name in result.clusters}
+            silent = {name: MODES[fleet.clusters[name].mode].why_no_request for name in result.clusters}
             left_out = left_out_of(fleet, {*listed, *problems}, result.problems, silent, scenario.why_none())
             document["left_out"] = left_out.rows()
         left_out.report()
         result.write_left_out(left_out.parts(), fleet.names() | fleet.rejected.keys())
-        bad = findings(fail_on, lambda condition: _count(result.parts(), f"found_{str(condition).replace('-', '_')}"))
+        bad = findings(
+            fail_on, lambda condition: rows_with_value(result.parts(), f"found_{str(condition).replace('-', '_')}")
+        )
     lines = (
         f"cluster {problem['cluster']}, scenario {problem['scenario'] or '-'}: {problem['problem']}"
         for problem in result.problems
     )
     report_messages(result.changed, lines, bad, "scenario")
-
-
-def _count(parts: Iterable[Any], column: str) -> int | None:
-    """Number of rows with a value above 0 in a column. None if a value is null."""
-    values = [value for part in parts for value in part[column].to_pylist()]
-    return None if None in values else sum(value > 0 for value in values)
 
 
 def _plain(row: Mapping[str, Any], listed: set[str]) -> dict[str, Any]:

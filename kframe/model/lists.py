@@ -135,3 +135,12 @@ def loads(lists: Ragged, broker_ids: Int32) -> Int64:
     counts = np.zeros(len(broker_ids), np.int64)
     counts[order] = np.bincount(indexes[known], minlength=len(broker_ids))
     return counts
+
+
+def sum_by_key(keys: Int64, changes: NDArray[Any]) -> tuple[Int64, Int32]:
+    """The distinct keys, ascending, each with the sum of its changes. Those whose sum is 0 are left out."""
+    order = np.argsort(keys, kind="stable")
+    keys = keys[order]
+    first = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: len(keys)])
+    sums = np.add.reduceat(changes[order], first, dtype=np.int32) if len(first) else np.empty(0, np.int32)
+    return keys[first][sums != 0], sums[sums != 0]

@@ -10,11 +10,10 @@ be the same directory for the driver and all executors.
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -79,11 +78,16 @@ def read_fleet(spark: SparkSession, root: str, table: FleetTable) -> DataFrame:
 
     The driver looks up which these are. Raises InputError if ``root`` is no fleet.
     """
-    names = finished(Path(root))
-    paths = [str(path) for name in names if (path := part(Path(root), table, name)).exists()]
+    parts = (Path(directory_of("cluster", cluster)) for cluster in finished(Path(root)))
+    return read_frame(spark, Path(root) / table.name, table, parts)
+
+
+def read_frame(spark: SparkSession, root: Path, table: FleetTable, parts: Iterable[Path]) -> DataFrame:
+    """The rows in the directories ``parts`` below ``root``, whose names give further columns, in the table's schema."""
+    paths = [str(path) for name in parts if (path := root / name).is_dir()]
     if not paths:
         return spark.createDataFrame([], table.ddl)
-    reader = spark.read.schema(table.ddl).option("basePath", str(Path(root) / table.name))
+    reader = spark.read.schema(table.ddl).option("basePath", str(root))
     return reader.parquet(*paths).select(*table.schema.names)
 
 
@@ -110,8 +114,9 @@ def check_fleet_root(root: Path) -> None:
     """Raise InputError if the directory has other content, so a fleet cannot be written to it."""
     if root.exists() and not root.is_dir():
         raise InputError(str(root), "a file", "a directory for the fleet")
-    ours = {table.name for table in FLEET} | {_DONE, _STAGED}
-    if root.is_dir() and (unexpected := sorted({entry.name for entry in root.iterdir()} - ours)):
+    ours = {table.name for table in FLEET} | {_DONE}
+    names = {entry.name for entry in root.iterdir()} if root.is_dir() else set()
+    if unexpected := sorted(name for name in names - ours if not name.startswith(_STAGED)):
         raise InputError(str(root), f"{short_repr(unexpected[0])} in it", "an empty or new directory, or a fleet")
 
 
@@ -125,18 +130,27 @@ def read_part(root: Path, table: FleetTable, cluster: str) -> pa.Table:
 
     Raises SnapshotError if the fleet does not know the cluster or a file cannot be read.
     """
-    directory = part(root, table, cluster)
+    directory, expected = part(root, table, cluster), f"the {table.name} of cluster {cluster}"
+    if table == CLUSTERS and not any(directory.glob("*.parquet")):
+        raise SnapshotError(str(directory), "no such directory", expected)
+    return read_files(directory, table, {"cluster": cluster}, expected)
+
+
+def read_files(directory: Path, table: FleetTable, values: Mapping[str, str], expected: str) -> pa.Table:
+    """The rows in the Parquet files of a directory, read here, with these values of columns that no file has.
+
+    Raises SnapshotError for a file that cannot be read.
+    """
     files = sorted(directory.glob("*.parquet"))
-    if not files and table == CLUSTERS:
-        raise SnapshotError(str(directory), "no such directory", f"the {table.name} of cluster {cluster}")
+    if not files:
+        return table.schema.empty_table()
     try:
-        pieces = [parquet.ParquetFile(file).read() for file in files]
-        rows = pa.concat_tables(pieces) if pieces else table.schema.empty_table().drop_columns(["cluster"])
-        name = pa.repeat(pa.scalar(cluster, pa.string()), rows.num_rows)
-        return rows.add_column(0, "cluster", name).select(table.schema.names).cast(table.schema)
+        rows = pa.concat_tables([parquet.ParquetFile(file).read() for file in files])
+        for name, value in values.items():
+            rows = rows.append_column(name, pa.repeat(pa.scalar(value, pa.string()), rows.num_rows))
+        return rows.select(table.schema.names).cast(table.schema)
     except (pa.ArrowException, OSError, KeyError) as problem:
-        reason = str(problem).splitlines()[0]
-        raise SnapshotError(str(directory), reason, f"the {table.name} of cluster {cluster}") from problem
+        raise SnapshotError(str(directory), str(problem).splitlines()[0], expected) from problem
 
 
 def directory_of(column: str, value: str) -> str:
@@ -208,11 +222,15 @@ def put_cluster(
 
 def finish(root: Path, record: ClusterRecord) -> None:
     """Mark a cluster complete: write its record."""
-    path = _record_path(root, record.cluster)
+    write_json(root, _record_path(root, record.cluster), record)
+
+
+def write_json(root: Path, path: Path, value: object) -> None:
+    """Write a file below ``root`` whose content is complete as soon as it is there."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with staging(root) as building:
         staged = building / path.name
-        staged.write_bytes(msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n")
+        staged.write_bytes(msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n")
         staged.rename(path)
 
 
@@ -231,28 +249,9 @@ def _record_path(root: Path, cluster: str) -> Path:
 @contextmanager
 def staging(root: Path) -> Iterator[Path]:
     """A new directory below ``root`` for files that are not whole yet. It is deleted at the end."""
-    staged = root / _STAGED / uuid.uuid4().hex
-    _make_staged(staged)
+    staged = root / f"{_STAGED}-{uuid.uuid4().hex}"
+    staged.mkdir(parents=True)
     try:
         yield staged
     finally:
         shutil.rmtree(staged, ignore_errors=True)
-        _remove_if_empty(staged.parent)
-
-
-def _make_staged(directory: Path) -> None:
-    """Make a directory, also if another writer removes its parent at the same time, which is empty until then."""
-    directory.parent.parent.mkdir(parents=True, exist_ok=True)
-    while True:
-        with suppress(FileExistsError):
-            directory.parent.mkdir()
-        with suppress(FileNotFoundError):
-            directory.mkdir()
-            return
-
-
-def _remove_if_empty(directory: Path) -> None:
-    try:
-        os.rmdir(directory)
-    except OSError:
-        return  # another writer uses it

@@ -20,8 +20,7 @@ from kframe.snapshot.content import Mode
 from kframe.spark.frames import conform
 from kframe.spark.grouping import evaluate
 from kframe.spark.plans import PLAN_MOVES, PLANS, PlanningStage
-from kframe.spark.play import BROKER_COUNTS, CHANGES, CONDITIONS, IMPACTS, EngineSettings, ScenarioStage
-from kframe.spark.requests import REQUESTS
+from kframe.spark.play import BROKER_COUNTS, CHANGES, CONDITIONS, IMPACTS, REQUESTS, EngineSettings, ScenarioStage
 from kframe.spark.rules import VIOLATIONS
 from kframe.spark.scenarios import scenario_rows
 from kframe.spark.schema import CLUSTER_TABLES, PARTITIONS, SCENARIOS, FleetTable

@@ -5,18 +5,15 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
 
-from kframe.errors import InputError, SnapshotError
-from kframe.model.texts import counted
-from kframe.snapshot import Snapshot
+from kframe.errors import InputError
 from kframe.snapshot.content import Mode
-from kframe.spark.inferred import completed
-from kframe.spark.rows import snapshot_of
+from kframe.spark.inputs import ClusterRows
+from kframe.spark.modes import MODES
 from kframe.spark.schema import (
     CLUSTER_TABLES,
     CLUSTERS,
@@ -28,7 +25,8 @@ from kframe.spark.schema import (
     to_stream,
     with_columns_of,
 )
-from kframe.spark.stages import Result, Scenario, Stage, results_of
+from kframe.spark.stages import RESULTS, Result, Scenario, Stage, joined_results, result_row, results_of
+from kframe.spark.tasks import cores_of, shuffle_partitions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -46,33 +44,6 @@ _PART_COLUMN: Final = "part"
 _NO_SCENARIO: Final = "no scenario is for it"
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterRows:
-    """The rows of one cluster in the tables of a caller. ``mode`` is that of clusters without a row in ``clusters``."""
-
-    cluster: str | None
-    contents: Mapping[str, pa.Table]
-    mode: Mode | None = None
-    ingested: bool = field(default=True, init=False)
-
-    def snapshot(self) -> Snapshot:
-        """The cluster, with what its partitions show where the caller has no table. Raises SnapshotError."""
-        if self.cluster is None:
-            raise SnapshotError("rows without a cluster", "null", "the name of a cluster")
-        clusters = self.contents.get(CLUSTERS.name)
-        where = f"cluster {self.cluster} table clusters"
-        if clusters is not None and clusters.num_rows != 1:
-            raise SnapshotError(where, counted(clusters.num_rows, "row"), "one row of each cluster")
-        if not any(table.num_rows for table in self.contents.values()):
-            raise SnapshotError(f"cluster {self.cluster}", "no row of it", "a cluster of the tables")
-        tables = completed(self.cluster, self.contents, self.mode)
-        return snapshot_of(*(tables[table.name] for table in CLUSTER_TABLES))
-
-    def tables(self) -> dict[str, pa.Table]:
-        """The rows as they are."""
-        return {table.name: self.contents.get(table.name, table.schema.empty_table()) for table in CLUSTER_TABLES}
-
-
 def evaluate(
     stage: Stage, table: FleetTable, frames: Mapping[str, DataFrame], scenarios: DataFrame | Sequence[Scenario],
     mode: Mode | None = None,
@@ -81,31 +52,55 @@ def evaluate(
     scenario on it, has no other rows.
 
     ``frames`` are the tables of a caller by name, each in its columns. ``scenarios`` are rows of SCENARIOS, or a
-    sequence for every cluster. One task has a cluster, or a part of its scenarios if there are fewer clusters than
-    tasks.
+    sequence for every cluster. One task has a cluster, or a part of its scenarios, or of its only result, if there are
+    fewer clusters than tasks.
     """
     from pyspark.sql import functions as f
 
-    partitions = int(str(frames[PARTITIONS.name].sparkSession.conf.get("spark.sql.shuffle.partitions")))
+    session = frames[PARTITIONS.name].sparkSession
+    partitions = shuffle_partitions(session)
     pieces = functools.reduce(lambda left, right: left.union(right),
                               (_pieces(frame, known) for known in CLUSTER_TABLES
                                if (frame := frames.get(known.name)) is not None))  # fmt: skip
     common: Sequence[Scenario] | None = None
-    if isinstance(scenarios, Sequence):
-        common = scenarios
-    else:
+    is_divisible = any(stage.parts_max(known) > 1 for known in MODES)
+    if not isinstance(scenarios, Sequence):
         pieces = _with_scenarios(pieces, frames, scenarios, _PARTS_OF_PARTITION * partitions)
+    elif is_divisible:
+        pieces = _with_parts(pieces, frames, stage, mode, cores_of(session))
+    else:
+        common = scenarios
+    if not is_divisible:
+        pieces = pieces.withColumn("parts", f.lit(1))
     groups = (
-        pieces.repartition(partitions, "cluster", "part").groupBy("cluster", "part")
+        pieces.repartition(partitions, "cluster", "part").groupBy("cluster", "part", "parts")
         .agg(f.collect_list(f.struct("name", "data")).alias("pieces"))
     )  # fmt: skip
     names, schema = list(frames), with_problem(table)
+    ddl = FleetTable(table.name, schema).ddl
+
+    def contents_of(rows: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
+        return {known.name: rows.get(known.name, known.schema.empty_table())
+                for known in CLUSTER_TABLES if known.name in names}  # fmt: skip
+
+    def count(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for cluster, part, parts, rows in _groups(batches):
+            played = stage if parts == 1 else stage.part(part, parts)
+            summary = played.tables[0]
+            for _, result in results_of(ClusterRows(cluster, contents_of(rows), mode), played, [None], (summary,)):
+                yield result_row(cluster, None, result, summary, None)
+
+    def unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for row in (row for batch in batches for row in batch.to_pylist()):
+            result = row["problem"] or {table: pa.ipc.open_stream(row["data"]).read_all()}
+            yield from _rows(schema, table, row["cluster"], None, result).to_batches()
+
+    if is_divisible:
+        return joined_results(groups.mapInArrow(count, RESULTS.ddl), stage, None).mapInArrow(unpack, ddl)
 
     def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for cluster, part, rows in _groups(batches):
-            contents = {known.name: rows.get(known.name, known.schema.empty_table())
-                     for known in CLUSTER_TABLES if known.name in names}  # fmt: skip
-            own = common
+        for cluster, part, _, rows in _groups(batches):
+            contents, own = contents_of(rows), common
             if own is None:
                 own = rows.get(SCENARIOS.name, SCENARIOS.schema.empty_table()).to_pylist()
                 if not own and part == 0:
@@ -113,7 +108,7 @@ def evaluate(
             if own:
                 yield from _evaluated(stage, table, schema, ClusterRows(cluster, contents, mode), own)
 
-    return groups.mapInArrow(work, FleetTable(table.name, schema).ddl)
+    return groups.mapInArrow(work, ddl)
 
 
 def with_problem(table: FleetTable) -> pa.Schema:
@@ -163,6 +158,28 @@ def _with_scenarios(
     numbers = f.explode(f.sequence(f.lit(0), f.col("parts") - 1))
     copies = pieces.crossJoin(parts).withColumn(_PART_COLUMN, numbers).select(*PIECES.schema.names)
     return copies.union(_pieces(dealt, SCENARIOS))
+
+
+def _with_parts(
+    pieces: DataFrame, frames: Mapping[str, DataFrame], stage: Stage, mode: Mode | None, cores: int
+) -> DataFrame:  # fmt: skip
+    """The pieces of each cluster once for each part of its result: as many as its share of the cores, if the stage can
+    divide results of its mode."""
+    from pyspark.sql import functions as f
+
+    listed, mode_column = frames.get(CLUSTERS.name), f.col("mode")
+    if listed is None:
+        listed = frames[PARTITIONS.name]
+        mode_column = f.when(f.col("elr").isNotNull(), f.lit("kraft")) if mode is None else f.lit(mode)
+    modes = listed.groupBy("cluster").agg(f.max(mode_column).alias("mode"))
+    most = f.when(f.col("mode") == "kraft", stage.parts_max("kraft")).otherwise(stage.parts_max("zookeeper"))
+    share = f.ceil(f.lit(cores) / f.col("clusters"))
+    parts = modes.crossJoin(modes.agg(f.count("*").alias("clusters"))).select(
+        f.col("cluster").alias("divided"), f.least(most, share).cast("int").alias("parts")
+    )
+    dealt = pieces.drop(_PART_COLUMN).join(f.broadcast(parts), f.col("cluster").eqNullSafe(f.col("divided")), "left")
+    dealt = dealt.withColumn("parts", f.coalesce("parts", f.lit(1)))
+    return dealt.withColumn(_PART_COLUMN, f.explode(f.sequence(f.lit(0), f.col("parts") - 1)))
 
 
 def _expanded(clusters: DataFrame, scenarios: DataFrame) -> DataFrame:
@@ -221,8 +238,9 @@ def _packed(rows: pa.Table, table: FleetTable) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_pylist([row | {"data": piece}], PIECES.schema)
 
 
-def _groups(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str | None, int, dict[str, pa.Table]]]:
-    """Each cluster, the number of its part of the scenarios, and its rows by table."""
+def _groups(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str | None, int, int, dict[str, pa.Table]]]:
+    """Each cluster, the number of its part of the scenarios or of its result, the number of parts of the result, and
+    its rows by table."""
     for batch in batches:
         for index in range(batch.num_rows):
             parts: dict[str, list[pa.Table]] = {}
@@ -230,4 +248,5 @@ def _groups(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str | None, int
                 stream = pa.ipc.open_stream(piece["data"].as_buffer())
                 parts.setdefault(piece["name"].as_py(), []).append(stream.read_all())
             rows = {name: pa.concat_tables(tables) for name, tables in parts.items()}
-            yield batch["cluster"][index].as_py(), batch["part"][index].as_py(), rows
+            cluster, part, count = (batch[name][index].as_py() for name in ("cluster", "part", "parts"))
+            yield cluster, part, count, rows

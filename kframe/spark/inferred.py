@@ -13,7 +13,7 @@ from kframe.model.columns import Int32
 from kframe.model.lists import distinct_values
 from kframe.snapshot.content import Mode
 from kframe.snapshot.facts import own_configs
-from kframe.spark.kraft import KRAFT, ZOOKEEPER
+from kframe.spark.modes import KraftRows, inferred_mode
 from kframe.spark.rows import check_keys, partition_facts
 from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, TOPICS
 
@@ -44,10 +44,9 @@ def completed(cluster: str, tables: Mapping[str, pa.Table], mode: Mode | None = 
         index = partitions.schema.get_field_index("directories")
         field = partitions.schema.field(index)
         partitions = partitions.set_column(index, field, pa.nulls(partitions.num_rows, field.type))
-        known = ZOOKEEPER if partitions["elr"].null_count == partitions.num_rows else KRAFT
         provenance = [pair for name, pairs in _PROVENANCE.items() if name not in tables for pair in pairs]
         row = {"cluster": cluster, "source_format": "spark", "source_name": cluster, "provenance": provenance,
-               "mode": mode or known}  # fmt: skip
+               "mode": mode or inferred_mode(partitions)}  # fmt: skip
         clusters = pa.Table.from_pylist([row], CLUSTERS.schema)
     brokers, topics = tables.get(BROKERS.name), tables.get(TOPICS.name)
     if brokers is None or brokers["registered"].null_count == brokers.num_rows:
@@ -72,7 +71,7 @@ def _with_registrations(cluster: str, partitions: pa.Table, brokers: pa.Table | 
 
 def _named_brokers(cluster: str, partitions: pa.Table) -> tuple[Int32, Int32]:
     """The brokers that partitions name, and those of them that lead or are in the ISR of a partition with a leader."""
-    facts = partition_facts(partitions, f"cluster {cluster}", kraft=True)
+    facts = partition_facts(partitions, f"cluster {cluster}", KraftRows.lists)
     named = [lists.values for lists in (facts.replicas, *facts.lists().values()) if lists is not None]
     live = np.empty(0, np.int32)
     if facts.leader is not None and facts.isr is not None:

@@ -29,8 +29,7 @@ from kframe.spark.tasks import map_inputs
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: A row a source: ``status`` is ``ingested``, ``rejected`` (``reason`` says why) or ``unchanged``. Then what the
-#: cluster holds, how many rows of the quarantine are its own, and the rules of which mode apply.
+#: A row a source.
 INGESTED: Final = FleetTable(
     "ingested",
     pa.schema(

@@ -1,46 +1,57 @@
-"""The inputs of clusters as plain data. Any process can read a whole cluster from one, without a Spark job.
+"""The clusters of a fleet as plain data, with fingerprints. Any process can read a whole cluster from it.
 
 A path names the same file for the driver and for all executors.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import msgspec
 import pyarrow as pa
 from pyarrow import parquet
 
+from kframe.errors import SnapshotError
+from kframe.model.texts import counted
 from kframe.snapshot import Snapshot, read_snapshot
+from kframe.snapshot.content import Mode
 from kframe.snapshot.manifest import file_of, read_mode
 from kframe.snapshot.rack_map import FleetRackMap
-from kframe.spark.fleet import ClusterRecord, read_part
-from kframe.spark.kraft import KRAFT
+from kframe.spark.fleet import ClusterRecord, fingerprint, inputs_of, is_fleet, read_part, records
+from kframe.spark.inferred import completed
 from kframe.spark.rows import rows_of, snapshot_of, table_of
-from kframe.spark.schema import BROKERS, CLUSTER_TABLES, TEXT
-from kframe.spark.sources import SnapshotSource
+from kframe.spark.schema import BROKERS, CLUSTER_TABLES, CLUSTERS, TEXT
+from kframe.spark.sources import SnapshotSource, find_sources
+from kframe.spark.tasks import map_inputs
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterInput:
     """One cluster and where it is: in a fleet that ``ingest`` wrote, or in a source of its own.
 
-    ``partitions`` is their number, None if only a read of the whole source shows it. ``kraft``: the cluster is known to
-    run KRaft. ``racks`` are those of its brokers without a rack.
+    ``partitions`` is their number, None if only a read of the whole source shows it. ``mode`` is zookeeper, too, if
+    only a read shows it. ``racks`` are those of its brokers without a rack.
     """
 
     cluster: str
     path: str
     ingested: bool
     partitions: int | None = None
-    kraft: bool = False
+    mode: Mode = "zookeeper"
     racks: FleetRackMap | None = None
 
     @staticmethod
     def of_record(root: Path, record: ClusterRecord) -> ClusterInput:
         """A cluster of the fleet at ``root``."""
-        return ClusterInput(record.cluster, str(root.absolute()), True, record.partitions, record.mode == KRAFT)
+        return ClusterInput(record.cluster, str(root.absolute()), True, record.partitions, record.mode)
 
     @staticmethod
     def of_source(source: SnapshotSource) -> ClusterInput:
@@ -52,8 +63,8 @@ class ClusterInput:
                 rows = parquet.read_metadata(os.path.join(source.path, file_of("partitions"))).num_rows
             except (pa.ArrowException, OSError):
                 rows = None  # Reading the path reports the error.
-        kraft = source.is_directory and read_mode(Path(source.path)) == KRAFT
-        return ClusterInput(source.cluster, source.path, False, rows, kraft)
+        mode = read_mode(Path(source.path)) if source.is_directory else None
+        return ClusterInput(source.cluster, source.path, False, rows, mode or "zookeeper")
 
     def snapshot(self) -> Snapshot:
         """The whole cluster. Raises SnapshotError, which names the place and the reason, and InputError for an entry
@@ -91,3 +102,94 @@ def with_mapped_racks(brokers: pa.Table, racks: FleetRackMap) -> pa.Table:
     columns = (brokers[name].to_pylist() for name in ("cluster", "broker_id", "rack"))
     mapped = [racks.rack(*row) for row in zip(*columns, strict=True)]
     return brokers.set_column(brokers.schema.get_field_index("rack"), "rack", pa.array(mapped, TEXT))
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterRows:
+    """The rows of one cluster in the tables of a caller. ``mode`` is that of clusters without a row in ``clusters``."""
+
+    cluster: str | None
+    contents: Mapping[str, pa.Table]
+    mode: Mode | None = None
+    ingested: bool = field(default=True, init=False)
+    """An error in it is a problem of this cluster alone."""
+
+    def snapshot(self) -> Snapshot:
+        """The cluster, with what its partitions show where the caller has no table. Raises SnapshotError."""
+        if self.cluster is None:
+            raise SnapshotError("rows without a cluster", "null", "the name of a cluster")
+        clusters = self.contents.get(CLUSTERS.name)
+        where = f"cluster {self.cluster} table clusters"
+        if clusters is not None and clusters.num_rows != 1:
+            raise SnapshotError(where, counted(clusters.num_rows, "row"), "one row of each cluster")
+        if not any(table.num_rows for table in self.contents.values()):
+            raise SnapshotError(f"cluster {self.cluster}", "no row of it", "a cluster of the tables")
+        tables = completed(self.cluster, self.contents, self.mode)
+        return snapshot_of(*(tables[table.name] for table in CLUSTER_TABLES))
+
+    def tables(self) -> dict[str, pa.Table]:
+        """The rows as they are."""
+        return {table.name: self.contents.get(table.name, table.schema.empty_table()) for table in CLUSTER_TABLES}
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """The clusters of a fleet by name, where one task can read each, and the requested fingerprints of their inputs."""
+
+    clusters: Mapping[str, ClusterInput]
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    rejected: Mapping[str, str] = field(default_factory=dict)
+    """Why clusters were rejected when they were ingested, by name. They have no rows."""
+
+    def names(self) -> set[str]:
+        """The names of all clusters, without the rejected ones."""
+        return set(self.clusters)
+
+    def brokers(self, session: SparkSession) -> pa.Table:
+        """The rows of BROKERS of all clusters. A Spark job is run only for what was not ingested."""
+        clusters = list(self.clusters.values())
+        if all(cluster.ingested for cluster in clusters):
+            return pa.concat_tables([BROKERS.schema.empty_table(), *(cluster.brokers() for cluster in clusters)])
+
+        def work(inputs: Iterator[ClusterInput]) -> Iterator[pa.RecordBatch]:
+            for cluster in inputs:
+                yield from cluster.brokers().to_batches()
+
+        return table_of(map_inputs(session, clusters, work, BROKERS.ddl).toArrow().to_batches(), BROKERS)
+
+
+def open_fleet(
+    spark: SparkSession, root: str, *, fingerprints: bool = False, racks: FleetRackMap | None = None
+) -> Fleet:
+    """The clusters of a fleet that ``ingest`` wrote, or of snapshot files and directories.
+
+    Brokers without a rack have that of ``racks``. Sources are read now only for their ``fingerprints``. Raises
+    InputError.
+    """
+    rejected = {}
+    if is_fleet(Path(root)):
+        complete = records(Path(root))
+        clusters = [ClusterInput.of_record(Path(root), record) for record in complete if record.rejected is None]
+        inputs = {record.cluster: fingerprint(record.outputs) for record in complete}
+        rejected = {record.cluster: record.rejected for record in complete if record.rejected is not None}
+    else:
+        sources = find_sources([root])
+        clusters = list(map(ClusterInput.of_source, sources))
+        inputs = _fingerprints(spark, sources) if fingerprints else {}
+    if racks is not None:
+        clusters = [replace(cluster, racks=racks.only(cluster.cluster)) for cluster in clusters]
+        mapped = {name: msgspec.json.encode(sorted(racks.of(name).items())) for name in inputs}
+        inputs = {name: hashlib.sha256(text.encode() + mapped[name]).hexdigest() for name, text in inputs.items()}
+    return Fleet({cluster.cluster: cluster for cluster in clusters}, inputs, rejected)
+
+
+def _fingerprints(spark: SparkSession, sources: Sequence[SnapshotSource]) -> dict[str, str]:
+    """The fingerprint of each source, by its cluster. Tasks compute them, because every byte is read."""
+
+    def work(inputs: Iterator[SnapshotSource]) -> Iterator[pa.RecordBatch]:
+        for source in inputs:
+            digest = fingerprint(inputs_of(source.path))
+            yield pa.RecordBatch.from_pydict({"cluster": [source.cluster], "fingerprint": [digest]})
+
+    fingerprints = map_inputs(spark, sources, work, "cluster string, fingerprint string").toArrow()
+    return dict(zip(fingerprints["cluster"].to_pylist(), fingerprints["fingerprint"].to_pylist(), strict=True))

@@ -23,9 +23,8 @@ import msgspec
 import pyarrow as pa
 from pyarrow import parquet
 
-from kframe.errors import SnapshotError
 from kframe.snapshot.decode import decode
-from kframe.spark.fleet import directory_of, staging
+from kframe.spark.fleet import directory_of, read_files, read_frame, write_json
 from kframe.spark.schema import FleetTable
 
 if TYPE_CHECKING:
@@ -100,7 +99,9 @@ class Marks:
         Files are written below ``staged`` first, a directory of this writer alone on the same file system. A table
         without rows has no file.
         """
-        self._forget([part], tables)
+        (self._directory / part).unlink(missing_ok=True)
+        for table in tables:
+            shutil.rmtree(self.out / table.name / part, ignore_errors=True)
         directory_columns = {name.partition("=")[0] for name in part.parts}
         for table, rows in tables.items():
             if not rows.num_rows:
@@ -111,16 +112,6 @@ class Marks:
             parquet.write_table(columns, building / "part-0.parquet", compression="zstd")
             target.parent.mkdir(parents=True, exist_ok=True)
             building.rename(target)
-        self._mark(part, mark, staged)
-
-    def _forget(self, parts: Iterable[Path], tables: Iterable[FleetTable]) -> None:
-        """Delete marks, and then the files that they validate."""
-        for part in parts:
-            (self._directory / part).unlink(missing_ok=True)
-            for table in tables:
-                shutil.rmtree(self.out / table.name / part, ignore_errors=True)
-
-    def _mark(self, part: Path, mark: Mark, staged: Path) -> None:
         path = self._directory / part
         path.parent.mkdir(parents=True, exist_ok=True)
         staged.mkdir(parents=True, exist_ok=True)
@@ -135,12 +126,7 @@ class Marks:
             part for part in self.left_out()
             if part.cluster not in clusters or not (part.scenario is None or part.scenario in scenarios)
         ]  # fmt: skip
-        path = self._left_out
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with staging(self.out) as staged:
-            building = staged / path.name
-            building.write_bytes(msgspec.json.format(msgspec.json.encode([*saved, *parts]), indent=2) + b"\n")
-            building.rename(path)
+        write_json(self.out, self._left_out, [*saved, *parts])
 
     def left_out(self) -> list[LeftOutPart]:
         """What has no rows of this stage, as the runs that wrote here saved it. Raises SnapshotError if that cannot be
@@ -160,57 +146,21 @@ class Marks:
 
         Raises SnapshotError for a file that cannot be read.
         """
-        files = sorted((self.out / table.name / part).glob("*.parquet"))
-        try:
-            rows = pa.concat_tables([parquet.ParquetFile(file).read() for file in files]) if files else None
-        except (pa.ArrowException, OSError) as problem:
-            directory = str(self.out / table.name / part)
-            raise SnapshotError(directory, str(problem).splitlines()[0], "what an earlier run wrote") from problem
-        if rows is None:
-            return table.schema.empty_table()
-        for column, _, value in (name.partition("=") for name in part.parts):
-            rows = rows.append_column(column, pa.repeat(pa.scalar(unquote(value), pa.string()), rows.num_rows))
-        return rows.select(table.schema.names).cast(table.schema)
+        values = {name: unquote(value) for name, _, value in (level.partition("=") for level in part.parts)}
+        return read_files(self.out / table.name / part, table, values, "what an earlier run wrote")
 
     def read(self, session: SparkSession, table: FleetTable, parts: Iterable[Path]) -> DataFrame:
         """The rows of these parts."""
-        paths = [str(directory) for part in parts if (directory := self.out / table.name / part).is_dir()]
-        if not paths:
-            return session.createDataFrame([], table.ddl)
-        reader = session.read.schema(table.ddl).option("basePath", str(self.out / table.name))
-        return reader.parquet(*paths).select(*table.schema.names)
-
-
-@dataclass(frozen=True, slots=True)
-class PendingParts:
-    """Parts without a valid mark, with the marks that they will get, and the parts whose input has changed."""
-
-    marks: Mapping[Path, Mark]
-    changed: frozenset[Path]
-
-    @staticmethod
-    def of(store: Marks | None, marks: Mapping[Path, Mark], force: bool) -> PendingParts:
-        """The parts of ``marks`` that have no mark or another one in ``store``; with ``force`` all."""
-        if store is None:
-            return PendingParts(marks, frozenset())
-        saved = {part: store[part] for part in marks}
-        changed = {part for part, mark in saved.items() if mark is not None and mark.inputs != marks[part].inputs}
-        return PendingParts(
-            {part: mark for part, mark in marks.items() if force or saved[part] != mark}, frozenset(changed)
-        )
-
-
-def cluster_of_part(part: Path) -> str:
-    """The cluster of the directory of a cluster or scenario within a table."""
-    return unquote(part.parts[0].partition("=")[2])
-
-
-def scenario_of_part(part: Path) -> str:
-    """The scenario of the directory of a scenario within a table."""
-    return unquote(part.parts[1].partition("=")[2])
+        return read_frame(session, self.out / table.name, table, parts)
 
 
 def part_of(cluster: str, scenario: str | None) -> Path:
     """The directory of a scenario, or without one of the cluster, within a table."""
     directory = Path(directory_of("cluster", cluster))
     return directory if scenario is None else directory / directory_of("scenario", scenario)
+
+
+def pair_of_part(part: Path) -> tuple[str, str]:
+    """The cluster and scenario of the directory of a scenario within a table."""
+    cluster, scenario = (unquote(name.partition("=")[2]) for name in part.parts)
+    return cluster, scenario

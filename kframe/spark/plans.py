@@ -18,12 +18,11 @@ from kframe.plans.generate.report import report_document
 from kframe.plans.generate.sizes import read_weights
 from kframe.snapshot import Snapshot
 from kframe.spark.fleet import fingerprint, inputs_of
-from kframe.spark.plugins import installed
+from kframe.spark.play import installed
 from kframe.spark.schema import FLAG, INT, INTS, LONG, TEXT, FleetTable
 from kframe.spark.stages import Result, Scenario, Stage
 
-#: A row a cluster: what its plan copies, in ``unit``, and what every plan copies at least. ``gap`` is null where the
-#: request is not met, ``bytes`` without sizes, partitions in too few racks without racks.
+#: A row a cluster: what its plan copies, in ``unit``, and what every plan copies at least.
 PLANS: Final = FleetTable(
     "plans",
     pa.schema(
@@ -35,8 +34,7 @@ PLANS: Final = FleetTable(
     ),
     ("cluster",),
 )  # fmt: skip
-#: A row a partition that the plan of a cluster changes. ``observers`` are those of ``target``; null where no changed
-#: partition has any. ``bytes`` are copied; null without sizes.
+#: A row a partition that the plan of a cluster changes.
 PLAN_MOVES: Final = FleetTable(
     "plan_moves",
     pa.schema(

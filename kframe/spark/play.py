@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import platform
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -14,9 +15,8 @@ import pyarrow as pa
 from kframe.errors import ErrorCode, InputError, PluginError
 from kframe.model.elections import LeaderSelector
 from kframe.model.ids import ElectionKind
+from kframe.registry.registry import Registry, build_registry
 from kframe.snapshot import Snapshot
-from kframe.spark.plugins import installed
-from kframe.spark.requests import REQUESTS, request_rows
 from kframe.spark.scenarios import play_scenario
 from kframe.spark.schema import FLAG, INT, INTS, LONG, TEXT, FleetTable, with_columns_of
 from kframe.spark.stages import Result, Scenario, Stage
@@ -25,6 +25,7 @@ from kframe.whatif.engines.choice import applicable_config, check_config
 from kframe.whatif.results.changes import ELR_LISTS
 from kframe.whatif.results.health import CONDITIONS as CONDITION_NAMES
 from kframe.whatif.results.outcome import ControllerResponse, FailOn
+from kframe.whatif.results.traffic import SentBatch
 
 SHARED: Final = [pa.field("cluster", TEXT), pa.field("scenario", TEXT)]
 #: Partitions of a broker, before and after.
@@ -54,8 +55,7 @@ BROKER_COUNTS: Final = FleetTable(
     ),
     ("cluster", "scenario", "broker_id"),
 )  # fmt: skip
-#: The number of partitions in each condition after each step; step 0 is before the first. ``not_done`` counts the
-#: partitions (or topics, for verbs on topics) that the controller answered with an error; 0 without a response.
+#: The number of partitions in each condition after each step; step 0 is before the first.
 CONDITIONS: Final = FleetTable(
     "conditions",
     pa.schema(
@@ -74,7 +74,6 @@ IMPACT_COUNTS: Final = (
 FINDINGS: Final = ("found_offline", "found_under_min_isr", "found_data_loss", "found_possible_data_loss")
 #: The records that the controller of a KRaft cluster writes, and the bytes of their values. Null in ZooKeeper mode.
 RECORD_COUNTS: Final = ("records", "record_bytes")
-#: ``rules`` are those that decided.
 IMPACTS: Final = FleetTable(
     "impacts",
     pa.schema(
@@ -82,9 +81,24 @@ IMPACTS: Final = FleetTable(
     ),
     ("cluster", "scenario"),
 )  # fmt: skip
+#: The requests of one API to one broker in one batch.
+REQUESTS: Final = FleetTable(
+    "requests",
+    pa.schema(
+        [("cluster", TEXT), ("scenario", TEXT), ("step", INT), ("batch", INT), ("broker_id", INT), ("api", TEXT),
+         ("requests", LONG), ("entries", LONG), ("bytes", LONG), ("unknown", TEXT), ("encoded", pa.list_(pa.binary()))]
+    ),
+    ("cluster", "scenario", "step", "batch", "broker_id", "api"),
+)  # fmt: skip
 #: What ``kframe spark failover`` and ``requests`` make; the summary is first.
 FAILOVER: Final = (IMPACTS, CHANGES, BROKER_COUNTS, CONDITIONS)
 REQUESTED: Final = (REQUESTS,)
+
+
+@functools.cache
+def installed(disabled: tuple[str, ...], plugins_dir: str | None) -> Registry:
+    """The registry of this process, without the ``disabled`` plugins. Raises PluginError."""
+    return build_registry(disabled, None if plugins_dir is None else Path(plugins_dir))
 
 
 @dataclass(frozen=True)
@@ -110,7 +124,7 @@ class EngineSettings:
             return dict
         try:
             registry = installed(self.disabled, self.plugins_dir)
-            make = partial(registry.selectors_for, self.selectors, self.selector_options)
+            make = functools.partial(registry.selectors_for, self.selectors, self.selector_options)
             make()
         except (PluginError, InputError) as problem:
             raise PluginError(f"on {platform.node()}, where a part of the fleet is played: {problem}") from problem
@@ -197,6 +211,29 @@ def _impacts(outcome: Outcome) -> pa.Table:
     row |= dict(zip(FINDINGS, map(outcome.count_of, FailOn), strict=True))
     row |= {"records": impact["records"], "record_bytes": None if impact["records"] is None else impact["bytes"]}
     return pa.Table.from_pylist([row | {"rules": outcome.rules}], pa.schema(list(IMPACTS.schema)[len(SHARED) :]))
+
+
+def request_rows(outcome: Outcome) -> pa.Table:
+    """The requests in the recorded batches of an outcome, without cluster and scenario."""
+    ids = outcome.broker_ids.tolist()
+    rows = [
+        {"step": step_number, "batch": batch_number, **row, "broker_id": ids[row["broker_id"]]}
+        for step_number, step in enumerate(outcome.steps, 1)
+        for batch_number, batch in enumerate(step.batches, 1)
+        for row in _batch_rows(batch)
+    ]
+    return pa.Table.from_pylist(rows, pa.schema(list(REQUESTS.schema)[2:]))
+
+
+def _batch_rows(batch: SentBatch) -> Iterator[dict[str, Any]]:
+    """``broker_id`` is the index of the broker."""
+    for api, sent in batch.traffic.items():
+        for broker in np.flatnonzero((sent.requests > 0) | (sent.entries > 0)).tolist():
+            yield {
+                "broker_id": broker, "api": api.value, "requests": int(sent.requests[broker]),
+                "entries": int(sent.entries[broker]), "bytes": sent.bytes_of(broker), "unknown": batch.bytes_unknown,
+                "encoded": batch.bodies.get((api, broker)),
+            }  # fmt: skip
 
 
 #: Makes the rows of each table, without cluster and scenario.

@@ -14,9 +14,18 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from kframe.errors import InputError
-from kframe.spark.marks import LeftOutPart, Marks, cluster_of_part, scenario_of_part
-from kframe.spark.play import BROKER_COUNTS, CHANGES, CONDITIONS, IMPACT_COUNTS, IMPACTS, LOADS, RECORD_COUNTS, SHARED
-from kframe.spark.requests import REQUESTS
+from kframe.spark.marks import LeftOutPart, Marks, pair_of_part
+from kframe.spark.play import (
+    BROKER_COUNTS,
+    CHANGES,
+    CONDITIONS,
+    IMPACT_COUNTS,
+    IMPACTS,
+    LOADS,
+    RECORD_COUNTS,
+    REQUESTS,
+    SHARED,
+)
 from kframe.spark.schema import LONG, TEXT, FleetTable
 from kframe.whatif.files import new_figure, write_figure
 from kframe.whatif.results.health import CONDITIONS as CONDITION_NAMES
@@ -26,9 +35,7 @@ if TYPE_CHECKING:
 
 _SENT: Final = ("requests", "entries", "bytes")
 
-#: A row for each cluster and scenario: its impact, the health afterwards (``offline`` … ``needs_unclean_election``) and
-#: the leader skew before and after. The skew is the busiest registered broker's leaders over the mean
-#: (``Skew.max_mean_ratio``, not rounded). ``rules`` are those that decided.
+#: A row for each cluster and scenario: its impact, the health afterwards, and the leader skew before and after.
 BY_CLUSTER: Final = FleetTable(
     "report_by_cluster",
     pa.schema(
@@ -39,12 +46,11 @@ BY_CLUSTER: Final = FleetTable(
     ),
     ("cluster", "scenario"),
 )  # fmt: skip
-#: BROKER_COUNTS, and the requests to the broker, their entries and their bytes. These are null if requests were not
-#: computed, and in KRaft mode, where the controller sends none.
+#: BROKER_COUNTS, and the requests to the broker, which are null if they were not computed.
 BY_BROKER: Final = FleetTable(
     "report_by_broker", pa.schema([*BROKER_COUNTS.schema, *((name, LONG) for name in _SENT)]), BROKER_COUNTS.key
 )
-#: The same by rack, null being brokers without; ``brokers_...`` are registered.
+#: The same by rack.
 BY_RACK: Final = FleetTable(
     "report_by_rack",
     pa.schema(
@@ -52,8 +58,7 @@ BY_RACK: Final = FleetTable(
     ),
     ("cluster", "scenario", "rack"),
 )  # fmt: skip
-#: Topics with changed partitions. ``leaders_moved``: led before and after, by different brokers; ``unclean``: elected
-#: uncleanly.
+#: Topics with changed partitions.
 BY_TOPIC: Final = FleetTable(
     "report_by_topic",
     pa.schema(
@@ -93,7 +98,7 @@ def written(session: SparkSession, path: str) -> Played:
         expected = "a directory that kframe spark failover --out wrote"
         raise InputError(path, "nothing played" if Path(path).is_dir() else "no such directory", expected)
     requests = requests_store.read(session, REQUESTS, requests_parts) if requests_parts else None
-    played = {(cluster_of_part(part), scenario_of_part(part)) for part in parts}
+    played = set(map(pair_of_part, parts))
     clusters = frozenset(cluster for cluster, _ in played)
     left_out = tuple(
         part for part in store.left_out()

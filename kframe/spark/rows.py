@@ -19,11 +19,11 @@ from kframe.model.texts import counted
 from kframe.snapshot import BrokerFacts, KraftFacts, PartitionFacts, Snapshot, Source, TopicFacts
 from kframe.snapshot.checks import check_brokers_listed, check_snapshot, check_topic_name
 from kframe.snapshot.decode import topic_id_bytes
-from kframe.snapshot.facts import ELR_COLUMNS, LIST_COLUMNS, NUMBER_COLUMNS
+from kframe.snapshot.facts import NUMBER_COLUMNS
 from kframe.snapshot.kraft_tables import with_registration
 from kframe.snapshot.parquet import checked_directories
 from kframe.snapshot.tables import ENDPOINT_FIELDS, OBSERVERS, kraft_brokers_table, partitions_table, topics_table
-from kframe.spark.kraft import is_kraft, kraft_columns, kraft_facts_of, refuse_elrs
+from kframe.spark.modes import kraft_columns, rows_in_mode
 from kframe.spark.schema import BROKERS, CLUSTERS, INT, INTS, PARTITIONS, TEXT, TOPICS, FleetTable
 
 #: Rows of a batch: some megabytes.
@@ -35,13 +35,11 @@ def rows_of(
 ) -> Iterator[pa.RecordBatch]:
     """Batches of at most ``batch_rows`` of one table (PARTITIONS, BROKERS, TOPICS or CLUSTERS), in its schema."""
     if table == PARTITIONS:
-        yield from partition_rows(cluster, snapshot.topics, snapshot.partitions, batch_rows=batch_rows)
-    elif table == BROKERS:
-        yield from _batches(kraft_brokers_table(snapshot.brokers), cluster, table, batch_rows)
-    elif table == TOPICS:
-        yield from _batches(topics_table(snapshot.topics), cluster, table, batch_rows)
-    else:
-        yield from _batches(_clusters(snapshot), cluster, table, batch_rows)
+        return partition_rows(cluster, snapshot.topics, snapshot.partitions, batch_rows=batch_rows)
+    if table == BROKERS:
+        return _batches(kraft_brokers_table(snapshot.brokers), cluster, table, batch_rows)
+    rows = topics_table(snapshot.topics) if table == TOPICS else _clusters(snapshot)
+    return _batches(rows, cluster, table, batch_rows)
 
 
 def partition_rows(
@@ -61,7 +59,7 @@ def partition_rows(
 def _batches(whole: pa.Table, cluster: str, table: FleetTable, batch_rows: int) -> Iterator[pa.RecordBatch]:
     for batch in whole.to_batches(max_chunksize=batch_rows):
         name = pa.repeat(pa.scalar(cluster, TEXT), batch.num_rows)
-        columns = [name if field.name == "cluster" else _as(batch[field.name], field.type) for field in table.schema]
+        columns = [name if field.name == "cluster" else batch[field.name].cast(field.type) for field in table.schema]
         yield pa.RecordBatch.from_arrays(columns, schema=table.schema)
 
 
@@ -94,8 +92,13 @@ def snapshot_of(partitions: pa.Table, brokers: pa.Table, topics: pa.Table, clust
     where = f"cluster {facts_row['cluster']}"
     topic_facts = _topic_facts(topics, where)
     ordered = _ordered(partitions, topic_facts, where)
-    kraft = kraft_facts_of(facts_row) if (kraft_mode := is_kraft(facts_row)) else None
-    facts = cluster_partitions(ordered, where, kraft_mode, kraft)
+    in_mode = rows_in_mode(facts_row)
+    kraft = in_mode.facts()
+    in_mode.check(ordered, where)
+    facts = partition_facts(ordered, where, in_mode.lists)
+    if facts.directories is not None:
+        ids = len((kraft or KraftFacts()).directory_ids)
+        facts = replace(facts, directories=checked_directories(facts.directories, facts.replicas, ids, where))
     defaults = configs_of(facts_row["broker_default_configs"], f"{where} field broker_default_configs")
     snapshot = Snapshot(
         _brokers(brokers, where), topic_facts, facts,
@@ -129,27 +132,14 @@ def check_keys(partitions: pa.Table, where: str) -> None:
             raise SnapshotError(f"{where} table partitions field {name}", "null", "a value in every row")
 
 
-def cluster_partitions(rows: pa.Table, where: str, kraft_mode: bool, kraft: KraftFacts | None) -> PartitionFacts:
-    """Rows of PARTITIONS of a cluster whose mode and facts are known, as facts. Raises SnapshotError, also for ELRs of
-    a cluster that does not run KRaft, and for directories that the cluster does not have."""
-    if not kraft_mode:
-        refuse_elrs(rows, where)
-    facts = partition_facts(rows, where, kraft=kraft_mode)
-    if facts.directories is None:
-        return facts
-    ids = len((kraft or KraftFacts()).directory_ids)
-    return replace(facts, directories=checked_directories(facts.directories, facts.replicas, ids, where))
-
-
-def partition_facts(rows: pa.Table, where: str, *, kraft: bool) -> PartitionFacts:
-    """The columns of PARTITIONS as facts, row for row; a column of nulls is unknown. ``kraft``: with the columns that
-    only KRaft clusters have.
+def partition_facts(rows: pa.Table, where: str, lists_of_mode: Iterable[str]) -> PartitionFacts:
+    """The columns of PARTITIONS as facts, row for row; a column of nulls is unknown. ``lists_of_mode`` as of
+    ``ZookeeperRows.lists``.
 
     Raises SnapshotError for a column that is null in some rows only.
     """
     numbers = {name: _known(rows, name, where) for name in NUMBER_COLUMNS}
-    names = (*LIST_COLUMNS, "directories") if kraft else [name for name in LIST_COLUMNS if name not in ELR_COLUMNS]
-    lists = {name: _known(rows, name, where) for name in (*names, OBSERVERS)}
+    lists = {name: _known(rows, name, where) for name in (*lists_of_mode, OBSERVERS)}
     replicas = _known(rows, "replicas", where)
     if replicas is None:
         replicas = pa.array([[]] * rows.num_rows, INTS)
@@ -187,11 +177,6 @@ def highest_controller_epoch(snapshot: Snapshot) -> int | None:
 
 def _pairs(mapping: Mapping[str, str] | None) -> list[tuple[str, str]] | None:
     return None if mapping is None else sorted(mapping.items())
-
-
-def _as(column: Any, kind: pa.DataType) -> Any:
-    """A column in the table's type: topic names come as a dictionary."""
-    return column if column.type == kind else column.cast(kind)
 
 
 def _topic_facts(table: pa.Table, where: str) -> TopicFacts:

@@ -7,7 +7,7 @@ in a valid source. The leader is a live member of the ISR, the ISR is a part of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -22,12 +22,11 @@ from kframe.model.lists import distinct_values, members
 from kframe.snapshot.checks import partition_faults
 from kframe.snapshot.facts import LIST_COLUMNS, NUMBER_COLUMNS, PartitionFacts
 from kframe.snapshot.tables import OBSERVERS
-from kframe.spark.kraft import KRAFT, ZOOKEEPER
+from kframe.spark.modes import ZookeeperRows
 from kframe.spark.rows import partition_facts
 from kframe.spark.schema import INT, TEXT, FleetTable
 
-#: A row a violation. ``mode`` is that whose rules are violated, ``actual`` the value; ``partition`` is null where
-#: a rule is about a topic.
+#: A row a violation.
 VIOLATIONS: Final = FleetTable(
     "violations",
     pa.schema(
@@ -138,19 +137,12 @@ class RegisteredBrokers:
 @dataclass(frozen=True, slots=True)
 class ClusterContext:
     """The facts of a cluster that its partitions are checked against: its brokers, the expected number of partitions of
-    each topic, the default of ``min.insync.replicas`` and its mode. ``elr``: whether eligible leader replicas are
-    enabled in a KRaft cluster; None: only where partitions have them."""
+    each topic, the rules of its mode, and the default of ``min.insync.replicas``."""
 
     brokers: RegisteredBrokers
     counts: Mapping[str, int]
+    in_mode: ZookeeperRows
     min_insync: int = 1
-    is_kraft: bool = False
-    elr: bool | None = None
-
-    @property
-    def mode(self) -> str:
-        """The mode whose rules hold."""
-        return KRAFT if self.is_kraft else ZOOKEEPER
 
 
 def violations(cluster: str, rows: pa.Table, context: ClusterContext) -> Iterator[pa.RecordBatch]:
@@ -159,50 +151,29 @@ def violations(cluster: str, rows: pa.Table, context: ClusterContext) -> Iterato
     ``rows`` (PARTITIONS, in any order) holds every partition of each topic that is in it or in ``context.counts``.
     """
     known, unknown, with_nulls = _split(rows)
-    report = _Report(cluster, rows, context.mode)
+    mode = context.in_mode.mode
+    report = _Report(cluster, rows, mode)
     if len(unknown):
         yield report.rows("partly_unknown", unknown, pa.repeat(pa.scalar("null in a column", TEXT), len(unknown)))
     if len(with_nulls):
         yield report.rows("null_in_list", with_nulls, pa.repeat(pa.scalar("null in a list", TEXT), len(with_nulls)))
     named = rows.filter(pc.and_(rows["topic"].is_valid(), rows["partition"].is_valid()))
-    yield from _numbering(_Report(cluster, named, context.mode), named, context.counts)
+    yield from _numbering(_Report(cluster, named, mode), named, context.counts)
     rows = rows.take(pa.array(known, pa.int64()))
-    report = _Report(cluster, rows, context.mode)
+    report = _Report(cluster, rows, mode)
     yield from _topic_ids(report, rows)
-    facts = partition_facts(rows, cluster, kraft=context.is_kraft)
+    facts = partition_facts(rows, cluster, context.in_mode.lists)
     for fault in partition_faults(facts):
         yield report.column(fault.rule, fault.rows, fault.column)
-    has_elr = context.is_kraft and (facts.elr is not None if context.elr is None else context.elr)
-    yield from _states(report, facts, has_elr=has_elr)
+    yield from _states(report, facts, has_elr=context.in_mode.has_elr(facts))
     yield from _placement(report, facts, context.brokers)
     if facts.isr is not None:
-        min_isr = rows["min_insync_replicas"].fill_null(context.min_insync).to_numpy()
-        if context.is_kraft:
-            min_isr = np.minimum(min_isr, _first_widths(rows, facts))
-        few = np.flatnonzero(facts.isr.counts < min_isr)
+        few = np.flatnonzero(facts.isr.counts < context.in_mode.min_isr(rows, facts, context.min_insync))
         if len(few):
             yield report.column("under_min_isr", few, "isr")
 
 
-def _first_widths(rows: pa.Table, facts: PartitionFacts) -> NDArray[np.int64]:
-    """Of each row, the number of replicas of the topic's partition 0, which bounds its ``min.insync.replicas`` (Kafka
-    4.4 ``ReplicationControlManager.getTopicEffectiveMinIsr``)."""
-    topic = rows["topic"].combine_chunks().dictionary_encode().indices.to_numpy()
-    widths = np.full(int(topic.max(initial=-1)) + 1, np.iinfo(np.int64).max)
-    first = np.flatnonzero(rows["partition"].to_numpy() == 0)
-    widths[topic[first]] = facts.replicas.counts[first]
-    of_rows: NDArray[np.int64] = widths[topic]
-    return of_rows
-
-
-def without_row(cluster: str | None, topics: Iterable[str | None]) -> pa.Table:
-    """A violation for each topic of a cluster that has no row in CLUSTERS, so that its mode is not known."""
-    shared = {"cluster": cluster, "rule": "cluster_row", "severity": ERROR, "actual": "no row of the cluster",
-              "expected": RULES["cluster_row"].expected}  # fmt: skip
-    return pa.Table.from_pylist([{**shared, "topic": topic} for topic in topics], VIOLATIONS.schema)
-
-
-def shared_topic_ids(cluster: str, topics: pa.Table, mode: str = ZOOKEEPER) -> Iterator[pa.RecordBatch]:
+def shared_topic_ids(cluster: str, topics: pa.Table, mode: str = ZookeeperRows.mode) -> Iterator[pa.RecordBatch]:
     """Topics of one cluster (all its rows of TOPICS) whose id another has too."""
     with_id = topics.filter(topics["topic_id"].is_valid())
     indexes = with_id["topic_id"].combine_chunks().dictionary_encode().indices.to_numpy()

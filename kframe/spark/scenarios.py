@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 import pyarrow as pa
@@ -22,9 +22,6 @@ from kframe.spark.schema import SCENARIOS, with_columns_of
 from kframe.whatif import Outcome, WhatIf
 from kframe.whatif.engines.kraft.settings import directory_id, feature_level
 from kframe.whatif.results.outcome import Verb
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 _PARQUET: Final = ".parquet"
 _LISTS: Final = ("brokers", "racks", "names")
@@ -171,39 +168,12 @@ def scenario_rows(
     return pa.Table.from_pylist([row | columns], SCENARIOS.schema)
 
 
-def broker_scenarios(brokers: pa.Table, verb: str = "fail") -> pa.Table:
-    """For each broker of BROKERS that is up the scenario ``broker-7`` of its cluster, as rows of SCENARIOS."""
-    pairs = _registered(brokers, "broker_id")
-    rows = [{"cluster": cluster, "scenario": f"broker-{broker}", "brokers": [broker]} for cluster, broker in pairs]
-    return pa.Table.from_pylist([row | {"verb": verb, "together": True} for row in rows], SCENARIOS.schema)
-
-
-def rack_scenarios(brokers: pa.Table, verb: str = "fail") -> pa.Table:
-    """For each rack that has brokers that are up the scenario ``rack-NAME`` of its cluster, as rows of SCENARIOS."""
-    pairs = dict.fromkeys(pair for pair in _registered(brokers, "rack") if pair[1] is not None)
-    rows = [{"cluster": cluster, "scenario": f"rack-{rack}", "racks": [rack]} for cluster, rack in pairs]
-    return pa.Table.from_pylist([row | {"verb": verb, "together": True} for row in rows], SCENARIOS.schema)
-
-
-def _registered(brokers: pa.Table, column: str) -> list[tuple[str, Any]]:
-    """The cluster and one column of the brokers that are known to be registered, and are not fenced."""
-    registered = brokers.filter(pc.and_not(brokers["registered"], brokers["fenced"].fill_null(False)))
-    return list(zip(registered["cluster"].to_pylist(), registered[column].to_pylist(), strict=True))
-
-
-def each_broker(brokers: DataFrame, verb: str = "fail") -> DataFrame:
-    """``broker_scenarios`` of a frame of BROKERS."""
-    return _scenarios(brokers, broker_scenarios, verb)
-
-
-def each_rack(brokers: DataFrame, verb: str = "fail") -> DataFrame:
-    """``rack_scenarios`` of a frame of BROKERS."""
-    return _scenarios(brokers, rack_scenarios, verb).distinct()
-
-
-def _scenarios(brokers: DataFrame, make: Callable[[pa.Table, str], pa.Table], verb: str) -> DataFrame:
-    def rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            yield from make(pa.Table.from_batches([batch]), verb).to_batches()
-
-    return brokers.select("cluster", "broker_id", "registered", "rack", "fenced").mapInArrow(rows, SCENARIOS.ddl)
+def scenarios_of_each(kind: Literal["broker", "rack"], brokers: pa.Table, verb: str = "fail") -> pa.Table:
+    """For each broker of BROKERS that is up, or each rack with such brokers, the scenario ``broker-7`` or ``rack-NAME``
+    of its cluster, as rows of SCENARIOS. A broker is up if it is known to be registered, and is not fenced."""
+    up = brokers.filter(pc.and_not(brokers["registered"], brokers["fenced"].fill_null(False)))
+    names = up["broker_id" if kind == "broker" else "rack"].to_pylist()
+    pairs = dict.fromkeys(pair for pair in zip(up["cluster"].to_pylist(), names, strict=True) if pair[1] is not None)
+    shared = {"verb": verb, "together": True}
+    rows = [shared | {"cluster": cluster, "scenario": f"{kind}-{name}", f"{kind}s": [name]} for cluster, name in pairs]
+    return pa.Table.from_pylist(rows, SCENARIOS.schema)

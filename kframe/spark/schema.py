@@ -1,7 +1,7 @@
 """The tables of a fleet as Arrow schemas, with their Spark DDL.
 
 A *cluster* is one snapshot of one cluster, by a name of the user's choice; a fleet over time names them like
-``east@2026-11-21``. Rows are in no order. Null means not known, except where a column says otherwise.
+``east@2026-11-21``. Rows are in no order. ``docs/reference/fleet-tables.md`` describes the columns of all tables.
 """
 
 from __future__ import annotations
@@ -76,10 +76,7 @@ def to_stream(rows: pa.Table | pa.RecordBatch) -> bytes:
 
 _SNAPSHOT: Final = kraft_schemas()
 
-#: A row for each partition, with the facts of its topic that a controller reads. ``unclean`` and
-#: ``min_insync_replicas`` are the topic's own settings, null where it has none or ``configs_known`` is false. An
-#: all-zero topic id is null. ``directories`` are positions in the cluster's ``directory_ids``. ``observers`` are
-#: Confluent's.
+#: A row for each partition, with the facts of its topic that a controller reads.
 PARTITIONS: Final = FleetTable(
     "partitions",
     pa.schema(
@@ -96,8 +93,6 @@ KRAFT_FACTS: Final = pa.schema(
     [("features", pa.map_(TEXT, INT)), ("directory_ids", pa.list_(TEXT)), ("offset", LONG),
      ("records", pa.list_(pa.struct(list(_SNAPSHOT["records"]))))]
 )  # fmt: skip
-#: A row a cluster. ``controller_epoch`` is the highest that its controller or any partition names. A null ``mode`` is
-#: ZooKeeper mode. ``controllers`` are the ids of instances of kframe, which are no brokers.
 CLUSTERS: Final = FleetTable(
     "clusters",
     pa.schema(
@@ -110,13 +105,7 @@ CLUSTERS: Final = FleetTable(
 )  # fmt: skip
 #: The tables that a cluster is read from.
 CLUSTER_TABLES: Final = (PARTITIONS, BROKERS, TOPICS, CLUSTERS)
-#: A scenario of a cluster. ``verb`` is a value of ``kframe.whatif.Verb``; ``brokers`` and ``racks`` are its targets;
-#: ``together`` makes it one event; ``election`` is the election type. ``names`` are the topics to create or delete, or
-#: the partitions of an election (``orders-3``; all if empty or null). ``plan`` is a reassignment as Kafka's JSON.
-#: ``partitions``, ``replication_factor`` and ``seed`` describe a topic to create. ``clean`` is how a process that
-#: restarts stopped. In KRaft mode ``names`` are also the log directories of a broker that fail, and features with their
-#: levels (``metadata.version=4.0-IV3``). A null ``cluster`` means every cluster. Other columns may be null where the
-#: verb does not need them.
+#: A scenario of a cluster, or of every cluster. Columns may be null where the verb does not need them.
 SCENARIOS: Final = FleetTable(
     "scenarios",
     pa.schema(
@@ -126,9 +115,7 @@ SCENARIOS: Final = FleetTable(
     ),
     ("cluster", "scenario"),
 )  # fmt: skip
-#: Input that was rejected: its location, the actual value and the expected one. ``topic`` is the topic that is left out
-#: because of it, or null; the first row of a topic has its number of ``partitions``. A completely rejected source has
-#: one row; its place is the source or the decisive place in it.
+#: Input that was rejected. A completely rejected source has one row.
 QUARANTINE: Final = FleetTable(
     "quarantine",
     pa.schema(

@@ -38,7 +38,7 @@ _LOOPBACK: Final = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress"
 _SHORT_LIVED: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
 _JVM_OPTIONS: Final = "spark.driver.extraJavaOptions"
 #: Shuffle partitions for each core of a local master; Spark's own 200 are tasks of milliseconds there.
-_SHUFFLES_OF_CORE: Final = 2
+SHUFFLES_OF_CORE: Final = 2
 _INTERPRETED: Final = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 _MASTER: Final = re.compile(
     r"local|local\[(?:\*|\d+)(?:,\s*\d+)?\]|local-cluster\[.+\]|spark://[^\s/]+:\d+(?:,[^\s/]+:\d+)*|yarn|k8s://\S+",
@@ -93,7 +93,7 @@ def _local_settings(master: str) -> dict[str, Any]:
         return _LOOPBACK if master.startswith("local") else {}
     cores = (os.cpu_count() or 1) if matched[1] == "*" else int(matched[1] or 1)
     return {**_LOOPBACK, _JVM_OPTIONS: _SHORT_LIVED, "spark.python.daemon.module": "kframe.spark.daemon",
-            "spark.sql.shuffle.partitions": _SHUFFLES_OF_CORE * cores}  # fmt: skip
+            "spark.sql.shuffle.partitions": SHUFFLES_OF_CORE * cores}  # fmt: skip
 
 
 @contextmanager

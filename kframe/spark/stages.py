@@ -1,6 +1,7 @@
 """Stages of the pipeline: what is made of each cluster of a fleet, by one task that reads the whole cluster.
 
-A task has whole clusters, or one cluster with a part of its scenarios. Nothing is shuffled. With an output directory
+A task has whole clusters, or one cluster with a part of its scenarios or of its only result. Only such parts are
+shuffled, to be joined. With an output directory
 each result is written and marked as soon as it is complete (``kframe.spark.marks``), and a rerun makes what has no mark
 or another one. The directory must be the same one for the driver and all executors.
 """
@@ -15,19 +16,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
 
 from kframe.errors import InputError, SnapshotError
-from kframe.snapshot import Snapshot
 from kframe.spark.fleet import staging
-from kframe.spark.inputs import ClusterInput
-from kframe.spark.marks import LeftOutPart, Mark, Marks, PendingParts, Writing, part_of
-from kframe.spark.opening import Fleet
+from kframe.spark.inputs import ClusterInput, ClusterRows, Fleet
+from kframe.spark.marks import LeftOutPart, Mark, Marks, Writing, part_of
 from kframe.spark.schema import SCENARIOS, TEXT, FleetTable, to_stream
 from kframe.spark.sessions import interpreted
-from kframe.spark.tasks import map_inputs, tasks_max
+from kframe.spark.tasks import cores_of, map_inputs, tasks_max
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -47,24 +46,6 @@ RESULTS: Final = FleetTable(
 )
 
 
-class ReadableCluster(Protocol):
-    """A cluster that can be read as a whole."""
-
-    @property
-    def cluster(self) -> str | None:
-        """Its name."""
-
-    @property
-    def ingested(self) -> bool:
-        """Whether an error in it is a problem of this cluster alone. Other errors end the job."""
-
-    def snapshot(self) -> Snapshot:
-        """The validated cluster. Raises SnapshotError."""
-
-    def tables(self) -> dict[str, pa.Table]:
-        """Its tables by name, without validation. Raises SnapshotError."""
-
-
 class Stage:
     """What is made of each cluster, as plain data that can be sent to executors."""
 
@@ -79,7 +60,7 @@ class Stage:
         """The fingerprint of all inputs of a cluster. ``known`` is that of the cluster itself; None if unknown."""
         return known
 
-    def read(self, cluster: ReadableCluster) -> Any:
+    def read(self, cluster: ClusterInput | ClusterRows) -> Any:
         """What ``results`` needs of a cluster. Raises SnapshotError."""
         return cluster.snapshot()
 
@@ -89,13 +70,27 @@ class Stage:
         """A result of each scenario with these tables. ``content`` is what ``read`` has returned."""
         raise NotImplementedError
 
+    def parts_max(self, mode: str) -> int:
+        """How many tasks can share one result of a cluster in a mode."""
+        return 1
+
+    def part(self, number: int, count: int) -> Stage:
+        """The stage of one of ``count`` parts of each result: ``joined`` makes the result of their tables."""
+        raise NotImplementedError
+
+    def joined(self, cluster: str, parts: Sequence[pa.Table]) -> Result:
+        """The result of a cluster from the tables of all its parts."""
+        raise NotImplementedError
+
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A cluster, and the scenarios on it that one task plays."""
+    """A cluster, and the scenarios on it that one task plays, or one of the ``parts`` of each of them."""
 
     cluster: ClusterInput
     scenarios: tuple[Scenario, ...]
+    part: int = 0
+    parts: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,17 +168,20 @@ def run_stage(
     store = None if writing.out is None else Marks(writing.out, summary.name)
     if store is not None:
         writing.planned(store, marks)
-    pending = PendingParts.of(store, marks, writing.force)
+    saved = {part: None if store is None else store[part] for part in marks}
     due: dict[str, list[Scenario]] = {}
+    changed = set()
     for pair, row in rows_by_pair.items():
-        if part_of(*pair) in pending.marks:
+        mark, earlier = marks[part_of(*pair)], saved[part_of(*pair)]
+        if writing.force or mark != earlier:
             due.setdefault(pair[0], []).append(row)
-    units = units_of(fleet.clusters, due, tasks_max(session))
-    changed = tuple(sorted({pair[0] for pair in rows_by_pair if part_of(*pair) in pending.changed}))
-    with interpreted(session), _played(session, units, stage, pending.marks, writing.out) as results:
+        if earlier is not None and mark.inputs != earlier.inputs:
+            changed.add(pair[0])
+    units = units_of(fleet.clusters, due, tasks_max(session), stage, cores_of(session))
+    with interpreted(session), _played(session, units, stage, marks, writing.out) as results:
         failed = results.where("problem is not null").select("cluster", "scenario", "problem").toArrow().to_pylist()
         problems = sorted(failed, key=lambda row: (row["cluster"], row["scenario"] or ""))
-        yield StageResult(summary, tuple(problems), changed, frozenset(rows_by_pair), store, results)
+        yield StageResult(summary, tuple(problems), tuple(sorted(changed)), frozenset(rows_by_pair), store, results)
 
 
 @contextmanager
@@ -208,21 +206,32 @@ def _results(session: SparkSession, units: list[Unit], stage: Stage, output: Out
     def plays(inputs: Iterator[Unit]) -> Iterator[pa.RecordBatch]:
         return play_units(inputs, stage, output)
 
-    return map_inputs(session, units, plays, RESULTS.ddl)
+    results = map_inputs(session, units, plays, RESULTS.ddl)
+    if all(unit.parts == 1 for unit in units):
+        return results
+    return joined_results(results, stage, output)
 
 
 def units_of(
-    clusters: Mapping[str, ClusterInput], due: Mapping[str, Sequence[Scenario]], tasks: int
+    clusters: Mapping[str, ClusterInput], due: Mapping[str, Sequence[Scenario]], tasks: int, stage: Stage, cores: int
 ) -> list[Unit]:  # fmt: skip
     """The scenarios of each cluster as units of work, the largest clusters first.
 
     Several units have parts of the scenarios of a cluster that is more than its share of the work of ``tasks`` tasks.
+    If it has one scenario, or none, and the stage can divide its result, it has a unit for its share of the ``cores``.
     """
     sizes = {name: max(clusters[name].partitions or 0, 1) for name in due}
-    share = sum(sizes[name] * len(rows) for name, rows in due.items()) / tasks
+    work = sum(sizes[name] * len(rows) for name, rows in due.items())
+    share = work / tasks
     units = []
     for name in sorted(due, key=lambda name: (-sizes[name], name)):
         rows = due[name]
+        parts = (
+            min(stage.parts_max(clusters[name].mode), math.ceil(sizes[name] * cores / work)) if len(rows) == 1 else 1
+        )
+        if parts > 1:
+            units += [Unit(clusters[name], tuple(rows), part, parts) for part in range(parts)]
+            continue
         count = min(len(rows), math.ceil(sizes[name] * len(rows) / share))
         bounds = [len(rows) * number // count for number in range(count + 1)]
         units += [Unit(clusters[name], tuple(rows[first:last])) for first, last in pairwise(bounds)]
@@ -235,25 +244,57 @@ def play_units(units: Iterable[Unit], stage: Stage, output: Output | None = None
     Raises SnapshotError for a source that cannot be read, PluginError for a plugin that is not installed here, and
     ConfigError for a setting.
     """
-    tables = stage.tables[:1] if output is None else stage.tables
     for unit in units:
-        name = unit.cluster.cluster
-        for scenario, result in results_of(unit.cluster, stage, unit.scenarios, tables):
-            row: dict[str, Any] = dict.fromkeys(RESULTS.schema.names) | {"cluster": name}
-            row["scenario"] = scenario_name = None if scenario is None else scenario["scenario"]
-            if isinstance(result, str):
-                row["problem"] = result
-            elif output is None:
-                row["data"] = to_stream(result[tables[0]])
-            else:
-                part = part_of(name, scenario_name)
-                staged = Path(output.staged) / uuid.uuid4().hex
-                Marks(output.path, tables[0].name).put(part, result, output.marks[part], staged)
-            yield pa.RecordBatch.from_pylist([row], RESULTS.schema)
+        name, played, target = unit.cluster.cluster, stage, output
+        if unit.parts > 1:
+            played, target = stage.part(unit.part, unit.parts), None
+        tables = played.tables[:1] if target is None else played.tables
+        for scenario, result in results_of(unit.cluster, played, unit.scenarios, tables):
+            yield result_row(name, None if scenario is None else scenario["scenario"], result, tables[0], target)
+
+
+def joined_results(results: DataFrame, stage: Stage, output: Output | None) -> DataFrame:
+    """A row of RESULTS of each cluster and scenario from the rows of all its parts."""
+    from pyspark.sql import functions as f
+
+    grouped = results.groupBy("cluster", "scenario").agg(f.collect_list(f.struct("problem", "data")).alias("parts"))
+    return grouped.mapInArrow(lambda batches: join_parts(batches, stage, output), RESULTS.ddl)
+
+
+def join_parts(
+    batches: Iterable[pa.RecordBatch], stage: Stage, output: Output | None
+) -> Iterator[pa.RecordBatch]:  # fmt: skip
+    """Rows of RESULTS from rows with ``cluster``, ``scenario`` and the problems and data of its ``parts``. A part alone
+    is complete."""
+    for row in (row for batch in batches for row in batch.to_pylist()):
+        parts = row.pop("parts")
+        problems = [part["problem"] for part in parts if part["problem"] is not None]
+        if len(parts) == 1:
+            yield pa.RecordBatch.from_pylist([row | parts[0]], RESULTS.schema)
+            continue
+        result = problems[0] if problems else stage.joined(
+            row["cluster"], [pa.ipc.open_stream(part["data"]).read_all() for part in parts]
+        )  # fmt: skip
+        yield result_row(row["cluster"], row["scenario"], result, stage.tables[0], output)
+
+
+def result_row(
+    cluster: str | None, scenario: str | None, result: Result, summary: FleetTable, output: Output | None
+) -> pa.RecordBatch:
+    """The row of RESULTS of a result, which is written to ``output`` if there is one."""
+    row: dict[str, Any] = dict.fromkeys(RESULTS.schema.names) | {"cluster": cluster, "scenario": scenario}
+    if isinstance(result, str):
+        row["problem"] = result
+    elif output is None:
+        row["data"] = to_stream(result[summary])
+    else:
+        part, staged = part_of(cluster or "", scenario), Path(output.staged) / uuid.uuid4().hex
+        Marks(output.path, summary.name).put(part, result, output.marks[part], staged)
+    return pa.RecordBatch.from_pylist([row], RESULTS.schema)
 
 
 def results_of(
-    cluster: ReadableCluster, stage: Stage, scenarios: Sequence[Scenario], tables: Collection[FleetTable]
+    cluster: ClusterInput | ClusterRows, stage: Stage, scenarios: Sequence[Scenario], tables: Collection[FleetTable]
 ) -> Iterator[tuple[Scenario, Result]]:
     """Each scenario with its result on a cluster, which is read once."""
     # The log has a line for every election without a leader; the rows say the same.

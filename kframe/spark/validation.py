@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from kframe.errors import SnapshotError
 from kframe.snapshot.facts import MIN_INSYNC_CONFIG
-from kframe.spark.kraft import KRAFT, ZOOKEEPER, has_elr, is_kraft, min_insync_of_node
+from kframe.spark.inputs import ClusterInput, ClusterRows
+from kframe.spark.modes import ZookeeperRows, rows_in_mode
 from kframe.spark.rows import configs_of
 from kframe.spark.rules import (
     RULES,
@@ -19,10 +20,9 @@ from kframe.spark.rules import (
     RegisteredBrokers,
     shared_topic_ids,
     violations,
-    without_row,
 )
 from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, TOPICS, FleetTable
-from kframe.spark.stages import ReadableCluster, Result, Scenario, Stage
+from kframe.spark.stages import Result, Scenario, Stage
 
 #: The columns whose nulls violate ``key_unknown``, by table.
 _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -37,7 +37,7 @@ class ValidateStage(Stage):
 
     tables: tuple[FleetTable, ...] = (VIOLATIONS,)
 
-    def read(self, cluster: ReadableCluster) -> tuple[str | None, dict[str, pa.Table]]:
+    def read(self, cluster: ClusterInput | ClusterRows) -> tuple[str | None, dict[str, pa.Table]]:
         """See ``Stage``."""
         return cluster.cluster, cluster.tables()
 
@@ -58,12 +58,12 @@ def validate_tables(cluster: str | None, tables: Mapping[str, pa.Table]) -> pa.T
     if isinstance(settings, pa.Table):
         return pa.concat_tables([*parts, settings])
     assert cluster is not None
-    min_isr, mode, elr = settings
+    min_isr, in_mode = settings
     topics = tables[TOPICS.name].filter(tables[TOPICS.name]["topic"].is_valid())
     counts = dict(zip(topics["topic"].to_pylist(), topics["partition_count"].fill_null(0).to_pylist(), strict=True))
-    context = ClusterContext(RegisteredBrokers.of(tables[BROKERS.name]), counts, min_isr, mode == KRAFT, elr)
+    context = ClusterContext(RegisteredBrokers.of(tables[BROKERS.name]), counts, in_mode, min_isr)
     listed = [*violations(cluster, tables[PARTITIONS.name], context),
-              *shared_topic_ids(cluster, tables[TOPICS.name], mode)]  # fmt: skip
+              *shared_topic_ids(cluster, tables[TOPICS.name], in_mode.mode)]  # fmt: skip
     return pa.concat_tables([*parts, pa.Table.from_batches(listed, VIOLATIONS.schema)])
 
 
@@ -76,12 +76,13 @@ def _unknown_keys(cluster: str | None, tables: Mapping[str, pa.Table]) -> Iterat
 
 def _settings_or_problem(
     cluster: str | None, tables: Mapping[str, pa.Table]
-) -> tuple[int, str, bool | None] | pa.Table:  # fmt: skip
+) -> tuple[int, ZookeeperRows] | pa.Table:  # fmt: skip
     """The settings in the row of the cluster, or the violations if it has no valid one."""
     rows = tables[CLUSTERS.name].to_pylist()
     if cluster is None or not rows:
         topics = {*tables[PARTITIONS.name]["topic"].to_pylist(), *tables[TOPICS.name]["topic"].to_pylist()}
-        return without_row(cluster, sorted(topics, key=lambda topic: topic or "") or [None])
+        topics_or_none = sorted(topics, key=lambda topic: topic or "") or [None]
+        return _report(cluster, "cluster_row", "no row of the cluster", topics_or_none)
     if len(rows) > 1:
         return _report(cluster, "cluster_row", f"{len(rows)} rows", [None])
     try:
@@ -96,15 +97,12 @@ def _report(cluster: str | None, rule: str, actual: str, topics: Sequence[str | 
     return pa.Table.from_pylist([{**shared, "actual": actual, "topic": topic} for topic in topics], VIOLATIONS.schema)
 
 
-def settings_of(row: Mapping[str, Any]) -> tuple[int, str, bool | None]:
-    """The default of ``min.insync.replicas``, the mode, and whether eligible leader replicas are enabled (None: not
-    known) of a row of CLUSTERS."""
-    kraft_mode = is_kraft(row)
+def settings_of(row: Mapping[str, Any]) -> tuple[int, ZookeeperRows]:
+    """The default of ``min.insync.replicas``, and the rules of the mode, of a row of CLUSTERS. Raises SnapshotError."""
+    in_mode = rows_in_mode(row)
     defaults = configs_of(row["broker_default_configs"], f"cluster {row['cluster']} field broker_default_configs") or {}
-    text = (min_insync_of_node(row) if kraft_mode else None) or defaults.get(MIN_INSYNC_CONFIG, "")
-    value = _int32(text)
-    min_isr = 1 if value is None else value
-    return (min_isr, KRAFT, has_elr(row)) if kraft_mode else (min_isr, ZOOKEEPER, None)
+    value = _int32(in_mode.node_min_insync() or defaults.get(MIN_INSYNC_CONFIG, ""))
+    return 1 if value is None else value, in_mode
 
 
 def _int32(text: str) -> int | None:

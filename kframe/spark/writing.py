@@ -17,12 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kframe.errors import EXISTS, InputError
-from kframe.snapshot import Snapshot, write_snapshot
+from kframe.snapshot import write_snapshot
 from kframe.snapshot.manifest import MANIFEST_FILE
 from kframe.spark.fleet import read_part
-from kframe.spark.inferred import completed
-from kframe.spark.rows import check_keys, snapshot_of
-from kframe.spark.schema import BROKERS, CLUSTER_TABLES, CLUSTERS, PARTITIONS, TOPICS
+from kframe.spark.inputs import ClusterRows
+from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, TOPICS
 from kframe.spark.sources import check_cluster_name
 
 
@@ -39,18 +38,16 @@ class OutputTarget:
     fleet: str | None = None
 
 
-def stage(target: OutputTarget, task: str, batches: Iterable[pa.RecordBatch]) -> int:
-    """Stage rows of PARTITIONS by cluster under the task's name. Return their number. Columns may be in any order, and
-    their names in any case.
+def stage(target: OutputTarget, task: str, batches: Iterable[pa.RecordBatch]) -> None:
+    """Stage rows of PARTITIONS by cluster under the task's name. Columns may be in any order, and their names in any
+    case.
 
     Raises InputError for a null cluster.
     """
     directory = Path(target.staged) / "rows"
     writers: dict[str, Any] = {}
-    rows = 0
     try:
         for batch in map(_in_order, batches):
-            rows += batch.num_rows
             for cluster in pc.unique(batch["cluster"]).to_pylist():
                 if cluster not in writers:
                     check_cluster_name(cluster or "", "column cluster")
@@ -61,7 +58,6 @@ def stage(target: OutputTarget, task: str, batches: Iterable[pa.RecordBatch]) ->
     finally:
         for writer in writers.values():
             writer.close()
-    return rows
 
 
 def _in_order(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -71,8 +67,8 @@ def _in_order(batch: pa.RecordBatch) -> pa.RecordBatch:
     )  # fmt: skip
 
 
-def commit(target: OutputTarget, tasks: Iterable[str]) -> list[str]:
-    """Make a directory of each cluster, and move all into place. Return their names. Holds one cluster at a time.
+def commit(target: OutputTarget, tasks: Iterable[str]) -> None:
+    """Make a directory of each cluster, and move all into place. Holds one cluster at a time.
 
     Rows of other tasks than ``tasks`` are of failed attempts and are ignored. Raises InputError if a cluster is
     incomplete or its target exists; then nothing has changed.
@@ -86,7 +82,6 @@ def commit(target: OutputTarget, tasks: Iterable[str]) -> list[str]:
         _move(target, names)
     finally:
         discard(target)
-    return names
 
 
 def discard(target: OutputTarget) -> None:
@@ -95,27 +90,24 @@ def discard(target: OutputTarget) -> None:
 
 
 def _make(target: OutputTarget, rows: Path, tasks: frozenset[str]) -> str | None:
-    """Write the directory of one cluster. Return its name, or None if all its rows are of other tasks."""
+    """Write the directory of one cluster. Return its name, or None if all its rows are of other tasks.
+
+    A fleet on disk supplies further facts, otherwise the partitions do. Raises SnapshotError if the partitions are not
+    whole or contradict themselves, or the fleet does not know the cluster.
+    """
     files = [file for file in sorted(rows.iterdir()) if file.stem in tasks]
     if not files:
         return None
     tables = [pa.ipc.open_file(pa.memory_map(str(file))).read_all() for file in files]
     snapshot_path = Path(target.staged) / "made" / rows.name
     snapshot_path.parent.mkdir(exist_ok=True)
-    write_snapshot(cluster_snapshot(rows.name, pa.concat_tables(tables), target.fleet), snapshot_path)
+    contents = {PARTITIONS.name: pa.concat_tables(tables)}
+    if target.fleet is not None:
+        contents |= {
+            table.name: read_part(Path(target.fleet), table, rows.name) for table in (CLUSTERS, BROKERS, TOPICS)
+        }
+    write_snapshot(ClusterRows(rows.name, contents).snapshot(), snapshot_path)
     return rows.name
-
-
-def cluster_snapshot(cluster: str, partitions: pa.Table, fleet: str | None) -> Snapshot:
-    """All partitions of one cluster as a snapshot. A fleet on disk supplies further facts, otherwise the partitions do.
-
-    Raises SnapshotError if the partitions are not whole or contradict themselves, or the fleet does not know it.
-    """
-    check_keys(partitions, f"cluster {cluster}")
-    known = () if fleet is None else (CLUSTERS, BROKERS, TOPICS)
-    tables = {table.name: read_part(Path(fleet or ""), table, cluster) for table in known}
-    tables = completed(cluster, {PARTITIONS.name: partitions, **tables})
-    return snapshot_of(*(tables[table.name] for table in CLUSTER_TABLES))
 
 
 def _check_target(target: OutputTarget, name: str) -> None:

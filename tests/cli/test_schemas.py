@@ -82,15 +82,15 @@ TESTED_BY: Final = {
     "kframe.sweep-elr/v1": "tests/cli/test_sweep_kraft_command.py",
     "kframe.whatif.shadow/v1": "tests/cli/test_live_documents.py",
     "kframe.snapshot-capture/v1": "tests/cli/test_live_documents.py",
-    "kframe.spark-impacts/v1": "tests/spark/test_play_commands.py",
+    "kframe.spark-impacts/v1": "tests/spark/test_kraft_commands.py",
     "kframe.spark-ingest/v1": "tests/spark/test_commands.py",
     "kframe.spark-plans/v1": "tests/spark/test_plans.py",
     "kframe.spark-report-broker/v1": "tests/spark/test_report_commands.py",
     "kframe.spark-report-cluster/v1": "tests/spark/test_report_commands.py",
     "kframe.spark-report-rack/v1": "tests/spark/test_report_commands.py",
     "kframe.spark-report-topic/v1": "tests/spark/test_report_commands.py",
-    "kframe.spark-requests/v2": "tests/spark/test_play_commands.py",
-    "kframe.spark-sweep/v1": "tests/spark/test_report_commands.py",
+    "kframe.spark-requests/v2": "tests/spark/test_kraft_commands.py",
+    "kframe.spark-sweep/v1": "tests/spark/test_kraft_commands.py",
     "kframe.spark-violations/v1": "tests/spark/test_commands.py",
 }
 
@@ -212,9 +212,8 @@ def test_unknown_schema_error_lists_schemas() -> None:
 def test_fleet_row_types_match_table_columns() -> None:
     pytest.importorskip("pyarrow")
     from kframe.spark.ingest import INGESTED
-    from kframe.spark.play import IMPACTS
+    from kframe.spark.play import IMPACTS, REQUESTS
     from kframe.spark.report import REPORTS
-    from kframe.spark.requests import REQUESTS
     from kframe.spark.rules import VIOLATIONS
 
     tables = {"ingest/v1": INGESTED, "violations/v1": VIOLATIONS, "impacts/v1": IMPACTS, "requests/v2": REQUESTS}

@@ -17,9 +17,8 @@ from kframe.model.columns import Ragged
 from kframe.model.elections import LeaderSelector
 from kframe.model.ids import ElectionKind
 from kframe.snapshot import BrokerFacts, PartitionFacts, Snapshot, Source, TopicFacts
-from kframe.spark.grouping import ClusterRows
-from kframe.spark.play import FAILOVER, IMPACT_COUNTS, REQUESTED, EngineSettings, ScenarioStage
-from kframe.spark.requests import request_rows
+from kframe.spark.inputs import ClusterRows
+from kframe.spark.play import FAILOVER, IMPACT_COUNTS, REQUESTED, EngineSettings, ScenarioStage, request_rows
 from kframe.spark.rows import rows_of, table_of
 from kframe.spark.scenarios import play_scenario
 from kframe.spark.schema import CLUSTER_TABLES, SCENARIOS

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import socket
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -176,17 +175,6 @@ def pipe(path: Path) -> str:
     return "a named pipe"
 
 
-def unix_socket(path: Path) -> str:
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(str(path))
-    return "a socket"
-
-
-def device(path: Path) -> str:
-    path.symlink_to("/dev/zero")
-    return "a device"
-
-
 def empty(path: Path) -> str:
     path.touch()
     return "an empty file"
@@ -215,7 +203,7 @@ def unlistable(path: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    "make", [dangling, pipe, unix_socket, device, empty, loop, no_manifest, unreadable, unlistable],
+    "make", [dangling, pipe, empty, loop, no_manifest, unreadable, unlistable],
     ids=lambda make: make.__name__,
 )  # fmt: skip
 def test_unreadable_source_is_refused_cluster(make: Callable[[Path], str], tmp_path: Path) -> None:
@@ -240,14 +228,6 @@ def test_unreadable_source_is_refused_cluster(make: Callable[[Path], str], tmp_p
     assert ingest_source(sources[0], out).to_pylist()[0]["status"] == (
         "rejected" if make not in (empty, loop, no_manifest) else "unchanged"
     )
-
-
-def test_directory_without_manifest_names_missing_file(tmp_path: Path) -> None:
-    no_manifest(tmp_path / "c")
-    (source,) = find_sources([str(tmp_path)])
-    snapshot, quarantine = read_tolerantly(source)
-    assert snapshot is None
-    assert quarantine.to_pylist()[0]["location"] == str(tmp_path / "c" / "manifest.json")
 
 
 def test_partitions_of_a_line_without_a_topic_are_counted_with_it() -> None:

@@ -7,14 +7,14 @@ from typing import NamedTuple
 
 import pytest
 
-from kframe.spark import ingest, plans, play, report, requests, rules, schema, sweeping
+from kframe.spark import ingest, plans, play, report, rules, schema, sweeping
 from kframe.spark.schema import FleetTable, spark_type
 from tests.snapshot.samples import ROOT
 
 TABLES = (
     schema.PARTITIONS, schema.BROKERS, schema.TOPICS, schema.CLUSTERS, schema.QUARANTINE, ingest.INGESTED,
     rules.VIOLATIONS, schema.SCENARIOS, play.CHANGES, play.BROKER_COUNTS, play.CONDITIONS, play.IMPACTS,
-    requests.REQUESTS, sweeping.FAILURES, plans.PLANS, plans.PLAN_MOVES, report.BY_CLUSTER, report.BY_BROKER,
+    play.REQUESTS, sweeping.FAILURES, plans.PLANS, plans.PLAN_MOVES, report.BY_CLUSTER, report.BY_BROKER,
     report.BY_RACK, report.BY_TOPIC,
 )  # fmt: skip
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 
 from kframe.snapshot.generate import generate
 from kframe.spark import grouping
-from kframe.spark.grouping import ClusterRows, pack
+from kframe.spark.grouping import pack
+from kframe.spark.inputs import ClusterRows
 from kframe.spark.plans import PlanningStage
 from kframe.spark.schema import PARTITIONS, SCENARIOS
 from kframe.spark.sweeping import SweepStage
@@ -119,13 +119,6 @@ def test_repeated_broker_is_a_problem() -> None:
     contents = tables(SNAPSHOT)
     contents["brokers"] = pa.concat_tables([contents["brokers"], contents["brokers"].slice(0, 1)])
     assert "broker 0 twice" in str(result_of(contents, scenario(brokers=[1])))
-
-
-def test_partitions_of_a_topic_must_be_complete() -> None:
-    rows = tables(SNAPSHOT)["partitions"]
-    result = result_of({"partitions": rows.filter(pc.not_equal(rows["partition"], 0))}, scenario(brokers=[1]))
-    assert isinstance(result, str)
-    assert "out of turn, expected the " in result
 
 
 @pytest.mark.parametrize("changed,message", [

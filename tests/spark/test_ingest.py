@@ -9,7 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
@@ -21,7 +20,7 @@ from kframe.spark.ingest import ingest_source
 from kframe.spark.rows import snapshot_of
 from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, QUARANTINE, TOPICS
 from kframe.spark.sources import SnapshotSource
-from tests.snapshot.samples import DESCRIBE, assignment, dump, dump_text, kcat, state
+from tests.snapshot.samples import dump, dump_text, kcat, state
 from tests.spark.fleets import BROKEN_STATE, resign, snapshot_directory, two_topics
 
 
@@ -62,38 +61,19 @@ def cut_and_signed(path: Path) -> None:
     resign(path)
 
 
-def rewrite(path: Path, change: Callable[[pa.Table], pa.Table]) -> None:
-    parquet.write_table(change(parquet.read_table(path)), path, store_schema=False)
-    resign(path.parent)
-
-
 ZIPPED = gzip.compress(two_topics().encode())
 BAD = [
     Bad("half-written gzip", file("c.jsonl.gz", ZIPPED[: len(ZIPPED) // 2]), "c.jsonl.gz", "a damaged gzip file"),
-    Bad("damaged gzip", file("c.jsonl.gz", ZIPPED[:-8] + b"\0" * 8), "c.jsonl.gz", "a damaged gzip file"),
     Bad("half-written dump", file("c.jsonl", two_topics()[:-30]), "c.jsonl:16", "malformed JSON"),
     Bad("dump cut at a line", file("c.jsonl", dump_text(dump()[:1])), "c.jsonl", "no znode"),
-    Bad("half-written listing", file("c.txt", DESCRIBE[:-9]), "c.txt:3", "a last line without an end"),
-    Bad("half-written kcat", file("c.json", json.dumps(kcat())[:-9]), "c.json", "malformed JSON"),
     Bad("empty file", file("c.jsonl", ""), "c.jsonl", "an empty file"),
-    Bad("something else", file("c.bin", "binary"), "c.bin", "a file that starts with"),
-    Bad("no manifest any more", snapshot(lambda path: (path / "manifest.json").unlink()), "c/manifest.json", "no such"),
     Bad("truncated Parquet", snapshot(lambda path: cut(path / "partitions.parquet")), "c/partitions.parquet", "bytes"),
     Bad("truncated and signed", snapshot(cut_and_signed),
         "c/partitions.parquet", "no readable Parquet"),
     Bad("hash mismatch", snapshot(lambda path: (path / "topics.parquet").write_bytes(
         (path / "topics.parquet").read_bytes()[::-1])), "c/topics.parquet", "sha256"),
-    Bad("wrong schema", snapshot(lambda path: rewrite(path / "brokers.parquet", lambda table: table.drop(["rack"]))),
-        "c/brokers.parquet schema", "broker_id int32"),
-    Bad("duplicate partition in Parquet", snapshot(lambda path: rewrite(
-        path / "partitions.parquet", lambda table: pa.concat_tables([table.slice(0, 1), table.slice(0, 999)]))),
-        "c/partitions.parquet row 1", "partition 0"),
-    Bad("duplicate partition in a listing", file("c.txt", DESCRIBE.replace("Partition: 1", "Partition: 0")),
-        "c.txt:3", "partition t-0 again", []),
     Bad("duplicate state", file("c.jsonl", two_topics() + dump_text([state("t", 1, 2, [2, 3])])),
         "c.jsonl:17", "a second state of partition t-1", ["u"]),
-    Bad("missing partition", file("c.jsonl", two_topics(assignment("t", {0: [1, 2, 3], 2: [2, 3]}))),
-        "c.jsonl:8", "partition 2 of topic t but no partition 1", ["u"]),
     Bad("broken state", file("c.jsonl", two_topics(BROKEN_STATE)),
         "c.jsonl:10 data of /brokers/topics/t/partitions/1/state", "malformed JSON", ["u"]),
 ]  # fmt: skip
@@ -178,6 +158,8 @@ def test_lost_output_is_rewritten(tmp_path: Path) -> None:
 
 
 def test_directory_with_other_files_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "_staged-1").mkdir()  # of an ingest that was killed
+    check_fleet_root(tmp_path)
     (tmp_path / "mine.txt").write_text("x")
     with pytest.raises(InputError, match=r"'mine\.txt' in it"):
         check_fleet_root(tmp_path)

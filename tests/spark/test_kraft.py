@@ -9,6 +9,7 @@ from pathlib import Path
 from random import Random
 
 import numpy as np
+import pyarrow as pa
 from hypothesis import event, given
 from hypothesis import strategies as st
 
@@ -21,7 +22,7 @@ from kframe.spark.inputs import ClusterInput
 from kframe.spark.play import FAILOVER, ScenarioStage
 from kframe.spark.rows import snapshot_of
 from kframe.spark.sources import find_sources
-from kframe.spark.stages import results_of
+from kframe.spark.stages import Unit, join_parts, play_units, results_of
 from kframe.spark.sweeping import FAILURES, SweepStage
 from kframe.spark.validation import validate_tables
 from kframe.whatif import SortBy, WhatIf
@@ -30,6 +31,8 @@ from tests.spark.outcomes import Rows, reference_rows_or_problem, single_result,
 from tests.spark.test_sweeping import reference_sweep
 from verification.support.properties import examples
 
+PART = pa.struct([("problem", pa.string()), ("data", pa.binary())])
+PACKED = pa.schema([("cluster", pa.string()), ("scenario", pa.string()), ("parts", pa.list_(PART))])
 RANDOMS = st.randoms(use_true_random=False)
 
 
@@ -50,7 +53,7 @@ def ingested(snapshot: Snapshot) -> Iterator[ClusterInput]:
 def test_ingested_cluster_equals_snapshot(random: Random) -> None:
     snapshot = kraft_snapshot(random)
     with ingested(snapshot) as cluster:
-        assert cluster.kraft
+        assert cluster.mode == "kraft"
         assert cluster.snapshot().digest() == snapshot.digest()
     assert snapshot_of(*tables(snapshot).values()).digest() == snapshot.digest()
 
@@ -80,6 +83,20 @@ def test_sweep_equals_a_single_machine(random: Random, depth: int, racks: bool, 
     result, expected = single_result(stage, tables(snapshot)), _reference_sweep_or_problem(snapshot, stage)
     event("refused" if isinstance(expected, str) else "swept")
     assert expected == (result if isinstance(result, str) else result[FAILURES].to_pylist())
+
+
+@examples(0.3)
+@given(RANDOMS, st.integers(2, 7))
+def test_sweep_by_several_tasks_equals_a_single_machine(random: Random, parts: int) -> None:
+    snapshot, stage = kraft_snapshot(random), SweepStage()
+    with ingested(snapshot) as cluster:
+        units = [Unit(cluster, (None,), part, parts) for part in range(parts)]
+        rows = [row for batch in play_units(units, stage) for row in batch.to_pylist()]
+        packed = [{"cluster": "east", "scenario": None, "parts": [(row["problem"], row["data"]) for row in rows]}]
+        (joined,) = join_parts([pa.RecordBatch.from_pylist(packed, PACKED)], stage, None)
+        (row,) = joined.to_pylist()
+    expected = _reference_sweep_or_problem(snapshot, stage)
+    assert expected == (row["problem"] or pa.ipc.open_stream(row["data"]).read_all().to_pylist())
 
 
 def _reference_sweep_or_problem(snapshot: Snapshot, options: SweepStage) -> Rows | str:

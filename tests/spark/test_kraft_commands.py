@@ -1,7 +1,9 @@
-"""``kframe spark`` on ZooKeeper and KRaft clusters: each stage has the results of the single-cluster command."""
+"""``kframe spark`` on ZooKeeper and KRaft clusters, unusual ones too: each stage has the results of the single-cluster
+command."""
 
 from __future__ import annotations
 
+import functools
 import json
 from pathlib import Path
 from random import Random
@@ -16,19 +18,25 @@ from kframe.cli.app import cli
 from kframe.snapshot import Snapshot, read_snapshot, write_snapshot
 from kframe.snapshot.generate import generate
 from kframe.spark.fleet import read_fleet
-from kframe.spark.opening import open_fleet
+from kframe.spark.inputs import open_fleet
 from kframe.spark.play import IMPACT_COUNTS
 from kframe.spark.schema import CLUSTER_TABLES, PARTITIONS
 from kframe.spark.validation import validate_tables
 from tests.schemas import assert_valid
+from tests.snapshot.samples import ROOT
+from tests.spark import edge_cases
 from tests.spark.kraft_fleets import kraft_snapshot
+from tests.spark.test_functions import configured
 
 ZOOKEEPER = generate(60, 4, racks=2, seed=3)
+OBSERVERS = ROOT / "tests" / "snapshot" / "texts" / "observers.txt"
 SEEDS = {"north": 11, "south": 12, "west": 13}
 
 
+@functools.cache
 def snapshots() -> dict[str, Snapshot]:
-    return {"east": ZOOKEEPER, **{name: kraft_snapshot(Random(seed)) for name, seed in SEEDS.items()}}
+    sampled = {name: kraft_snapshot(Random(seed)) for name, seed in SEEDS.items()}
+    return {"east": ZOOKEEPER, **sampled, **edge_cases.fleet(), "observed": read_snapshot(OBSERVERS)}
 
 
 def up_in(snapshot: Snapshot) -> list[int]:
@@ -43,11 +51,11 @@ def command(*arguments: object) -> Any:
 
 
 def command_with_possible_loss(*arguments: object) -> tuple[Any, str]:
-    """The output and the finding of a command that ends because records may be lost."""
+    """The output and the finding, which is last, of a command that ends because records may be lost."""
     options = ("--fail-on", "possible-data-loss", "-o", "json")
     result = CliRunner().invoke(cli, [*map(str, arguments), *options])
     assert result.exit_code == 3, result.output
-    return json.loads(result.stdout), result.stderr
+    return json.loads(result.stdout), result.stderr.splitlines(keepends=True)[-1]
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +68,7 @@ def exports(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def fleet(spark: Any, exports: Path) -> Path:
-    """The four clusters, ingested."""
+    """The clusters, ingested."""
     folder = exports.parent / f"{exports.name}-fleet"
     document = command("spark", "ingest", exports, "--out", folder)
     assert_valid(document, "kframe.spark-ingest/v1")
@@ -98,8 +106,10 @@ def test_failover_and_report_equal_whatif_fail(fleet: Path, exports: Path, tmp_p
     }
 
 
-def test_sweep_equals_whatif_sweep(fleet: Path, exports: Path, tmp_path: Path) -> None:
-    whole, finding = command_with_possible_loss("spark", "sweep", fleet, "--out", tmp_path / "out")
+def test_sweep_equals_whatif_sweep(spark: Any, fleet: Path, exports: Path, tmp_path: Path) -> None:
+    """In as many tasks as 16 cores, also of one cluster."""
+    with configured(spark, {"spark.sql.shuffle.partitions": "32"}):
+        whole, finding = command_with_possible_loss("spark", "sweep", fleet, "--out", tmp_path / "out")
     assert_valid(whole, "kframe.spark-sweep/v1")
     failures = 0
     for name, snapshot in snapshots().items():
@@ -133,22 +143,36 @@ def test_validate_applies_rules_of_cluster_mode(spark: Any, fleet: Path) -> None
 def test_requests_omit_kraft_clusters(spark: Any, exports: Path, tmp_path: Path) -> None:
     options = ("--each-rack", "--out", tmp_path / "out")
     document = command("spark", "requests", exports, *options)
-    assert {row["cluster"] for row in document["rows"]} == {"east"}
+    assert_valid(document, "kframe.spark-requests/v2")
+    sent: dict[tuple[str, str], list[int | None]] = {}
+    for row in document["rows"]:
+        sent.setdefault((row["cluster"], row["scenario"]), []).append(row["bytes"])
+    assert {cluster for cluster, _ in sent} == {"east", "mixed", "none", "wide"}
+    for (cluster, scenario), sizes in sent.items():
+        outcome = command("whatif", "fail", exports / cluster, "--racks", scenario.removeprefix("rack-"))
+        assert outcome["impact"]["bytes"] == (None if None in sizes else sum(map(int, filter(None, sizes))))
     assert command("spark", "requests", exports, *options) == document
     impacts = command("spark", "failover", exports, *options)["rows"]
-    assert {row["cluster"] for row in impacts} == snapshots().keys()
+    assert {row["cluster"] for row in impacts} == snapshots().keys() - {"dead", "observed"}
     reports = command("spark", "report", tmp_path / "out", "--by", "broker")
-    assert {row["cluster"] for row in reports["rows"] if row["requests"] is not None} == {"east"}
+    assert {row["cluster"] for row in reports["rows"] if row["requests"] is not None} == {
+        "east",
+        "mixed",
+        "none",
+        "wide",
+    }
 
 
 def test_snapshots_are_written_back(spark: Any, fleet: Path, tmp_path: Path) -> None:
+    """A cluster without partitions has no row that could be written."""
     kframe.spark.register(spark)
     partitions = read_fleet(spark, str(fleet), PARTITIONS)
     writer = partitions.write.format("kframe").option("fleet", str(fleet)).mode("append")
     writer.save(str(tmp_path / "written"))
     partitions.where("cluster = 'north'").write.format("kframe").mode("append").save(str(tmp_path / "alone"))
     for name, snapshot in snapshots().items():
-        assert read_snapshot(tmp_path / "written" / name).digest() == snapshot.digest()
+        if len(snapshot):
+            assert read_snapshot(tmp_path / "written" / name).digest() == snapshot.digest()
     restored = read_snapshot(tmp_path / "alone" / "north")
     assert restored.mode == "kraft"
     assert restored.partitions.directories is None

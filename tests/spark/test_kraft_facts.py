@@ -21,10 +21,10 @@ from kframe.snapshot.generate import generate
 from kframe.spark.fleet import records
 from kframe.spark.ingest import ingest_source
 from kframe.spark.inputs import ClusterInput
-from kframe.spark.kraft import kraft_facts_of
+from kframe.spark.modes import KraftRows
 from kframe.spark.play import IMPACTS, EngineSettings, ScenarioStage
 from kframe.spark.rows import rows_of, snapshot_of, table_of
-from kframe.spark.scenarios import broker_scenarios, rack_scenarios
+from kframe.spark.scenarios import scenarios_of_each
 from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, TOPICS
 from kframe.spark.sources import find_sources
 from kframe.spark.validation import validate_tables
@@ -61,7 +61,7 @@ def test_directory_ids_are_written_as_kafka_prints_them_and_read_in_hex_too(spel
     ids = snapshot.kraft.directory_ids
     (row,) = table_of(rows_of(snapshot, "c", CLUSTERS), CLUSTERS).to_pylist()
     assert row["directory_ids"] == list(map(uuid_text, ids))
-    facts = kraft_facts_of(row | {"directory_ids": list(map(spelling, ids))})
+    facts = KraftRows(row | {"directory_ids": list(map(spelling, ids))}).facts()
     assert facts is not None
     assert facts.directory_ids == ids
 
@@ -72,8 +72,8 @@ def test_fenced_brokers_have_no_scenario() -> None:
         for broker_id, registered, fenced in ((1, True, False), (2, True, True), (3, True, None), (4, False, None))
     ]
     brokers = pa.Table.from_pylist(rows, BROKERS.schema)
-    assert broker_scenarios(brokers)["brokers"].to_pylist() == [[1], [3]]
-    assert rack_scenarios(brokers)["racks"].to_pylist() == [["r1"], ["r3"]]
+    assert scenarios_of_each("broker", brokers)["brokers"].to_pylist() == [[1], [3]]
+    assert scenarios_of_each("rack", brokers)["racks"].to_pylist() == [["r1"], ["r3"]]
 
 
 @pytest.mark.parametrize("version", ["kframe.spark-cluster/v2", None])

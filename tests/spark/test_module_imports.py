@@ -14,8 +14,6 @@ import kframe.spark
 FILES = sorted(Path(kframe.spark.__file__).parent.glob("*.py"))
 #: Only this module uses Spark's own classes.
 OF_SPARK = {"source"}
-#: Runs in the driver, and reads scenarios there, one row each.
-OF_DRIVER: set[str] = set()
 
 
 def test_plain_modules_load_no_pyspark() -> None:
@@ -26,5 +24,5 @@ def test_plain_modules_load_no_pyspark() -> None:
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_modules_use_only_spark_connect_api(file: Path) -> None:
-    words = r"\b(sparkContext|_jvm|_jdf|_sc)\b|\.(rdd|toPandas)\b"
-    assert re.findall(words if file.stem in OF_DRIVER else words + r"|\.collect\b", file.read_text()) == []
+    words = r"\b(sparkContext|_jvm|_jdf|_sc)\b|\.(rdd|toPandas|collect)\b"
+    assert re.findall(words, file.read_text()) == []

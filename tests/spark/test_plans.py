@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from kframe.errors import InputError
+from kframe.plans.file.write import plan_document
 from kframe.plans.generate import plan
-from kframe.snapshot import Snapshot, write_snapshot
+from kframe.snapshot import Snapshot, read_snapshot, write_snapshot
 from kframe.snapshot.generate import generate
 from kframe.spark import plans
 from kframe.spark.plans import move_rows, plan_row
@@ -25,6 +26,7 @@ from tests.plans.generate.clusters import snapshot_of
 from tests.schemas import assert_valid
 from tests.spark.kraft_fleets import kraft_snapshot
 from tests.spark.outcomes import Rows, clusters
+from tests.spark.test_rows import OBSERVERS
 
 SNAPSHOTS: dict[str, Snapshot] = {
     "east": generate(60, 4, racks=2, seed=3),
@@ -165,16 +167,6 @@ def test_executors_load_goals_and_cost_terms(fleet: Path, exports: Path, tmp_pat
     assert (missing.exit_code, "no goal 'ordinals'" in missing.stderr) == (2, True)
 
 
-def test_request_impossible_for_some_clusters_names_them(fleet: Path) -> None:
-    result = kframe("spark", "plan", fleet, "--remove-brokers", "8", "-o", "json")
-    assert result.exit_code == 3
-    assert [row["cluster"] for row in json.loads(result.stdout)["rows"]] == ["north", "south", "west"]
-    assert result.stderr.splitlines() == [
-        "cluster east: remove_brokers: found broker 8, expected a broker of the snapshot"
-    ]
-    assert kframe("spark", "plan", fleet).exit_code == 2
-
-
 @given(clusters(), st.booleans())
 def test_moves_transform_snapshot_into_plan(snapshot: Snapshot, weighted: bool) -> None:
     weights = np.arange(1, len(snapshot) + 1, dtype=np.int64) if weighted else None
@@ -194,3 +186,12 @@ def test_moves_transform_snapshot_into_plan(snapshot: Snapshot, weighted: bool) 
     (summary,) = plan_row("east", proposal).to_pylist()
     assert sum(map(len, moves["adding"].to_pylist())) == summary["moves"]
     assert summary["bytes"] == (pa.compute.sum(moves["bytes"]).as_py() or 0 if weighted else None)
+
+
+def test_moves_have_the_observers_of_the_plan() -> None:
+    proposal = plan(read_snapshot(OBSERVERS), replace={22: 23})
+    moves = move_rows("c", proposal).to_pylist()
+    assert [(row["topic"], row["partition"], row["target"], row["observers"]) for row in moves] == [
+        (entry["topic"], entry["partition"], entry["replicas"], entry.get("observers", []))
+        for entry in json.loads(plan_document(proposal.plan))["partitions"]
+    ]

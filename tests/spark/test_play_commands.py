@@ -17,7 +17,6 @@ from kframe.cli.app import cli
 from kframe.errors import InputError
 from kframe.snapshot.generate import generate
 from kframe.spark.scenarios import read_scenarios
-from tests.schemas import assert_valid
 from tests.spark.fleets import snapshot_directory, written_files
 from tests.spark.outcomes import Rows, assert_same_rows, reference_rows, scenario
 
@@ -32,18 +31,6 @@ def run(spark: Any, tmp_path: Path) -> Run:
     exports.mkdir()
     snapshot_directory(exports / "east", SNAPSHOT)
     return lambda name, *options: CliRunner().invoke(cli, ["spark", name, str(exports), *options])
-
-
-def test_failover_counts_changes_of_each_scenario(run: Run) -> None:
-    result = run("failover", "--each-rack", "--brokers", "1", "-o", "json")
-    assert result.exit_code == 0, result.output
-    assert_valid(json.loads(result.stdout), "kframe.spark-impacts/v1")
-    actual = {row["scenario"]: row["states_changed"] for row in json.loads(result.stdout)["rows"]}
-    expected = {name: len(reference_rows(SNAPSHOT, scenario_row)["changes"]) for name, scenario_row in {
-        "fail-1": scenario(brokers=[1]), "rack-rack-0": scenario(racks=["rack-0"]),
-        "rack-rack-1": scenario(racks=["rack-1"]),
-    }.items()}  # fmt: skip
-    assert actual == expected
 
 
 def test_written_scenarios_are_not_played_again(run: Run, tmp_path: Path) -> None:
@@ -161,20 +148,6 @@ def test_ambiguous_scenarios_are_refused(run: Run, tmp_path: Path, line: dict[st
     result = run("failover", "--brokers", "1", "--scenarios", str(file))
     assert result.exit_code == 2, result.output
     assert message in result.stderr
-
-
-def test_requests_to_each_broker(run: Run) -> None:
-    result = run("requests", "--brokers", "2", "-o", "json")
-    assert result.exit_code == 0, result.output
-    assert_valid(json.loads(result.stdout), "kframe.spark-requests/v2")
-    total_bytes = sum(row["bytes"] for row in json.loads(result.stdout)["rows"])
-    assert total_bytes == sum(row["bytes"] for row in reference_rows(SNAPSHOT, scenario(brokers=[2]))["requests"])
-
-
-def test_unknown_broker_is_reported(run: Run) -> None:
-    result = run("failover", "--brokers", "9")
-    assert result.exit_code == 3
-    assert "cluster east, scenario fail-9: brokers" in result.stderr
 
 
 def test_failover_without_scenario_is_refused(run: Run) -> None:

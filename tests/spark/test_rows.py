@@ -13,16 +13,18 @@ import pytest
 from kframe.errors import SnapshotError
 from kframe.model.columns import Ragged
 from kframe.snapshot import PartitionFacts, TopicFacts, generate, read_snapshot
+from kframe.spark.inputs import ClusterRows
 from kframe.spark.rows import rows_of, snapshot_of, table_of
-from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, TOPICS
-from tests.snapshot.samples import STATES, example
+from kframe.spark.schema import CLUSTER_TABLES, PARTITIONS
+from kframe.whatif import WhatIf
+from tests.snapshot.samples import ROOT, STATES, example
 
-FLEET = (PARTITIONS, BROKERS, TOPICS, CLUSTERS)
+OBSERVERS = ROOT / "tests" / "snapshot" / "texts" / "observers.txt"
 NO_TOPICS = TopicFacts((), np.empty(0, np.int32))
 
 
 def tables(snapshot: Any) -> list[pa.Table]:
-    return [table_of(rows_of(snapshot, "c", table, 100), table) for table in FLEET]
+    return [table_of(rows_of(snapshot, "c", table, 100), table) for table in CLUSTER_TABLES]
 
 
 def test_cluster_without_topics_or_brokers_roundtrip() -> None:
@@ -93,3 +95,18 @@ def test_inconsistent_tables_are_refused(index: int, change: Callable[[pa.Table]
     rows[index] = change(rows[index])
     with pytest.raises(SnapshotError, match=message):
         snapshot_of(*rows)
+
+
+def test_rows_keep_observers_and_partitions_alone_show_them() -> None:
+    """Confluent's observers do not count as under-replicated."""
+    snapshot = read_snapshot(OBSERVERS)
+    rows = tables(snapshot)
+    back = snapshot_of(*rows)
+    assert back.digest() == snapshot.digest()
+    assert back.partitions.observers is not None
+    assert snapshot.partitions.observers is not None
+    assert back.partitions.observers.values.tolist() == snapshot.partitions.observers.values.tolist()
+    part = ClusterRows("c", {PARTITIONS.name: rows[0]}).snapshot()
+    assert WhatIf(part).health().counts() == WhatIf(snapshot).health().counts()
+    assert WhatIf(part).health().counts()["under_replicated"] == 0
+    assert snapshot_of(*tables(generate(4, 3))).partitions.observers is None

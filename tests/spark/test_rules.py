@@ -9,6 +9,8 @@ import pyarrow as pa
 import pytest
 
 from kframe.model.columns import REPLICAS_MAX
+from kframe.model.kraft.ids import ELR_VERSION
+from kframe.spark.modes import MODES, ZookeeperRows
 from kframe.spark.rules import (
     RULES,
     VIOLATIONS,
@@ -16,7 +18,6 @@ from kframe.spark.rules import (
     RegisteredBrokers,
     shared_topic_ids,
     violations,
-    without_row,
 )
 from kframe.spark.schema import BROKERS, PARTITIONS, TOPICS
 
@@ -103,7 +104,8 @@ def violations_in(rows: list[dict[str, Any]], brokers: Sequence[tuple[int, bool 
              ) -> list[dict[str, Any]]:  # fmt: skip
     healthy = HEALTHY | IN_KRAFT if mode == "kraft" else HEALTHY
     table = pa.Table.from_pylist([{**healthy, **row} for row in rows], PARTITIONS.schema)
-    context = ClusterContext(brokers_of(brokers), {"t": 2}, min_insync, mode == "kraft", elr)
+    features = None if elr is None else [(ELR_VERSION, int(elr))]
+    context = ClusterContext(brokers_of(brokers), {"t": 2}, MODES[mode]({"features": features}), min_insync)
     batches = list(violations("c", table, context))
     assert all(batch.schema == VIOLATIONS.schema for batch in batches)
     return [row for batch in batches for row in batch.to_pylist()]
@@ -190,14 +192,6 @@ def test_shared_topic_id_is_reported() -> None:
     ]  # fmt: skip
 
 
-def test_cluster_without_row_is_reported_for_each_topic() -> None:
-    rows = without_row("c", ["t", None]).to_pylist()
-    assert [(row["rule"], row["severity"], row["topic"], row["actual"], row["mode"]) for row in rows] == [
-        ("cluster_row", "error", "t", "no row of the cluster", None),
-        ("cluster_row", "error", None, "no row of the cluster", None),
-    ]
-
-
 @pytest.mark.parametrize("column", ["replicas", "isr", "adding_replicas", "removing_replicas", "elr", "directories"])
 def test_null_in_any_list_leaves_other_partitions_to_rules(column: str) -> None:
     kraft = HEALTHY | IN_KRAFT
@@ -216,5 +210,5 @@ def test_broker_without_id_counts_for_nothing() -> None:
 
 def test_empty_tables_violate_no_rule() -> None:
     nothing = PARTITIONS.schema.empty_table()
-    assert list(violations("c", nothing, ClusterContext(brokers_of([]), {}))) == []
+    assert list(violations("c", nothing, ClusterContext(brokers_of([]), {}, ZookeeperRows()))) == []
     assert list(shared_topic_ids("c", TOPICS.schema.empty_table())) == []

@@ -7,22 +7,12 @@ from typing import Any
 import pytest
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from kframe.spark import ingest, play, report, requests, rules, schema, stages, sweeping
+from kframe.spark.grouping import PIECES
 from kframe.spark.schema import FleetTable
-
-MODULES = (schema, ingest, rules, stages, play, requests, sweeping, report)
-TABLES = list(
-    {
-        value.name: value for module in MODULES for value in vars(module).values() if isinstance(value, FleetTable)
-    }.values()
-)
+from kframe.spark.stages import RESULTS
+from tests.spark.test_documented_tables import TABLES
 
 
-@pytest.mark.parametrize("table", TABLES, ids=[table.name for table in TABLES])
+@pytest.mark.parametrize("table", [*TABLES, RESULTS, PIECES], ids=lambda table: table.name)
 def test_ddl_equals_arrow_schema(spark: Any, table: FleetTable) -> None:
     assert spark.createDataFrame([], table.ddl).schema == from_arrow_schema(table.schema)
-
-
-@pytest.mark.parametrize("table", TABLES, ids=[table.name for table in TABLES])
-def test_key_columns_are_in_table(table: FleetTable) -> None:
-    assert set(table.key) <= set(table.schema.names)

@@ -11,8 +11,6 @@ from typing import Any
 
 import pytest
 
-from kframe.errors import PluginError
-from kframe.registry.registry import build_registry
 from kframe.snapshot.generate import Health, generate
 from kframe.spark.play import EngineSettings
 from tests.cli.running import kframe
@@ -52,36 +50,13 @@ def engine(request: pytest.FixtureRequest, native: Path) -> EngineSettings:
     return EngineSettings(selectors=(f"last-in-sync-{request.param}",), plugins_dir=str(plugins_dir))
 
 
-@pytest.mark.parametrize("verb", ["fail", "shutdown"])
-def test_selectors_of_a_fleet_decide_as_on_one_machine(engine: EngineSettings, verb: str) -> None:
-    scenario_row = scenario(verb, [1, 2], together=False)
+def test_selectors_of_a_fleet_decide_as_on_one_machine(engine: EngineSettings) -> None:
+    scenario_row = scenario("shutdown", [1, 2], together=False)
     expected = reference_rows(SNAPSHOT, scenario_row, selectors=engine.selector_maker()())
     actual = result_of(tables(SNAPSHOT), scenario_row, engine)
     assert not isinstance(actual, str)
     assert_same_rows(actual, expected)
     assert expected["changes"] != reference_rows(SNAPSHOT, scenario_row)["changes"]
-
-
-def test_batch_selector_gets_the_whole_cluster() -> None:
-    pytest.importorskip("kframe_rack_spread")
-    engine, scenario_row = EngineSettings(selectors=("rack-spread",)), scenario(brokers=[2])
-    expected = reference_rows(SNAPSHOT, scenario_row, selectors=build_registry().selectors_for(["rack-spread"]))
-    actual = result_of(tables(SNAPSHOT), scenario_row, engine)
-    assert not isinstance(actual, str)
-    assert_same_rows(actual, expected)
-
-
-@pytest.mark.parametrize(("engine", "message"), [
-    (EngineSettings(selectors=("rack-sprad",)), "no leader selector 'rack-sprad'; did you mean"),
-    (EngineSettings(selectors=("rack-spread",), disabled=("rack-spread",)), "is disabled"),
-    (EngineSettings(selectors=("first-in-sync",), plugins_dir="/nowhere"), "found /nowhere"),
-    (EngineSettings(selectors=("first-in-sync",), selector_options={"first-in-sync": {"rack": "a"}}), "option 'rack'"),
-], ids=["unknown", "disabled", "no plugins dir", "wrong option"])  # fmt: skip
-def test_selector_build_error_names_the_machine(engine: EngineSettings, message: str) -> None:
-    with pytest.raises(PluginError) as caught:
-        result_of(tables(SNAPSHOT), scenario(brokers=[2]), engine)
-    assert message in str(caught.value)
-    assert str(caught.value).startswith("on ")
 
 
 def test_native_selector_of_directory_runs_in_executors(spark: Any, native: Path, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from kframe.spark.marks import Mark, Marks, part_of
 from kframe.spark.play import FAILOVER, IMPACTS, ScenarioStage
 from kframe.spark.sessions import _local_settings
 from kframe.spark.stages import Output, Unit, play_units, units_of
+from kframe.spark.sweeping import SweepStage
 from tests.spark.fleets import snapshot_directory
 from tests.spark.outcomes import reference_rows, scenario
 
@@ -28,7 +29,7 @@ def units(*sizes: tuple[str, int | None, int], tasks: int = 16) -> list[tuple[st
     """Clusters with their partition and scenario counts, as units with a scenario count each."""
     clusters = {name: ClusterInput(name, "place", True, partitions) for name, partitions, _ in sizes}
     due = {name: [scenario(name=f"s{index}") for index in range(count)] for name, _, count in sizes}
-    listed = units_of(clusters, due, tasks)
+    listed = units_of(clusters, due, tasks, STAGE, 4)
     for name, rows in due.items():
         assert [row for unit in listed if unit.cluster.cluster == name for row in unit.scenarios] == rows
     return [(unit.cluster.cluster, len(unit.scenarios)) for unit in listed]
@@ -49,6 +50,22 @@ def test_only_a_cluster_with_more_than_its_share_of_work_is_shared() -> None:
     assert units(("large", 1000, 8), *small, tasks=4) == [("large", 2)] * 4 + [(name, 8) for name, _, _ in small]
     assert units(*small, tasks=4) == [(name, 8) for name, _, _ in small]
     assert units() == []
+
+
+@pytest.mark.parametrize(("sizes", "cores", "parts"), [
+    ({"a": 1_000}, 4, {"a": 4}), ({"a": 1_000}, 1, {"a": 1}), ({"a": 1_000}, 64, {"a": 8}),
+    ({"a": 900, "b": 100}, 4, {"a": 4, "b": 1}), ({"a": 500, "b": 500}, 4, {"a": 2, "b": 2}),
+    ({"a": 900, "zookeeper": 100}, 20, {"a": 8, "zookeeper": 1}),
+])  # fmt: skip
+def test_sweep_of_a_large_kraft_cluster_is_divided(sizes: dict[str, int], cores: int, parts: dict[str, int]) -> None:
+    clusters = {
+        name: ClusterInput(name, "place", True, size, "zookeeper" if name == "zookeeper" else "kraft")
+        for name, size in sizes.items()
+    }
+    listed = units_of(clusters, dict.fromkeys(sizes, (None,)), 64, SweepStage(), cores)
+    assert [(unit.cluster.cluster, unit.part, unit.parts) for unit in listed] == [
+        (name, part, count) for name, count in parts.items() for part in range(count)
+    ]
 
 
 @pytest.fixture

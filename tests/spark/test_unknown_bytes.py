@@ -6,19 +6,16 @@ from collections import defaultdict
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
 from kframe.snapshot import Snapshot
-from kframe.snapshot.generate import Health, generate
 from kframe.whatif import WhatIf
 from kframe.whatif.document import API_COLUMNS, broker_records
-from tests.spark.outcomes import clusters, reference_rows_or_problem, result_of, scenario, scenarios, tables
+from tests.spark.outcomes import clusters, reference_rows_or_problem, result_of, scenarios, tables
 
 #: Requests and bytes by broker id and API; bytes are None where unknown.
 Traffic: TypeAlias = dict[tuple[int, str], tuple[int, int | None]]
-HEALTHY = generate(80, 6, 2, racks=2, seed=4, health=Health(preferred_replica_imbalance=0.3))
 
 
 def without_endpoints(snapshot: Snapshot, *brokers: int) -> Snapshot:
@@ -57,35 +54,6 @@ def of_a_fleet(snapshot: Snapshot, scenario_row: dict[str, Any]) -> Traffic:
               None if any(size is None for _, size in rows) else sum(size or 0 for _, size in rows))
         for key, rows in sums.items()
     }  # fmt: skip
-
-
-@pytest.mark.parametrize("unknown", [(), (5,), (1, 5), tuple(range(6))])
-@pytest.mark.parametrize("together", [True, False])
-def test_fleet_bytes_equal_single_machine(unknown: tuple[int, ...], together: bool) -> None:
-    snapshot = without_endpoints(HEALTHY, *unknown)
-    for scenario_row in (scenario(brokers=[0, 2], together=together), scenario("shutdown", [5, 3], together=together)):
-        expected = of_single_machine(snapshot, scenario_row)
-        assert of_a_fleet(snapshot, scenario_row) == expected
-        sizes = {size for _, size in expected.values()}
-        assert (None in sizes) is bool(unknown)
-
-
-def test_update_metadata_with_unknown_endpoints_has_no_size() -> None:
-    """Broker 5 leads no partition, so no LeaderAndIsr contains it. Every UpdateMetadata still contains its
-    endpoints."""
-    led = HEALTHY.partitions.leader
-    assert led is not None
-    snapshot = without_endpoints(HEALTHY, 5)
-    outcome = WhatIf(snapshot).fail([0])
-    assert outcome.impact.bytes is None
-    assert outcome.bytes_unknown is not None
-    assert "endpoints of broker 5: found none" in outcome.bytes_unknown
-
-
-def test_sizes_are_known_after_broker_without_endpoints_fails() -> None:
-    whatif = WhatIf(without_endpoints(HEALTHY, 5))
-    assert whatif.fail([5]).impact.bytes is not None
-    assert whatif.fail([0]).bytes_unknown is None
 
 
 @given(st.data())

@@ -16,8 +16,10 @@ from kframe.model.kafka_uuids import uuid_text
 from kframe.model.kraft.ids import ELR_VERSION, MetadataLevel
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.kraft.records import BrokerFeature
+from kframe.ports.progress import ignore_progress
 from kframe.snapshot import Snapshot, Source
 from kframe.whatif import FailOn, Outcome, WhatIf
+from kframe.whatif.engines.kraft.sweep import CountedFailures, count_failures
 from kframe.whatif.sweep import sweep
 from tests.kraft.golden import SCENARIOS
 from tests.kraft.strategies import clusters
@@ -118,6 +120,22 @@ def test_sweep_equals_what_ifs(metadata: ClusterMetadata, config: dict[str, obje
         elr = None
     snapshot = with_racks(metadata)
     assert swept(snapshot, config, elr) == brute_force(snapshot, config, elr)
+
+
+@examples(0.5)
+@given(clusters() | reassigned(), CONFIGS, st.integers(2, 9), st.sampled_from([1, 2]))
+def test_counts_of_parts_add_up_to_the_sweep(
+    metadata: ClusterMetadata, config: dict[str, object], parts: int, depth: int
+) -> None:
+    snapshot = with_racks(metadata)
+    counted = [
+        count_failures(snapshot, config, depth=depth, racks=True, elr=None, progress=ignore_progress, part=part,
+                       parts=parts)
+        for part in range(parts)
+    ]  # fmt: skip
+    joined, whole = CountedFailures.sum(counted).sweep(), sweep(snapshot, config, depth=depth)
+    assert list(joined.records()) == list(whole.records())
+    assert (joined.before, joined.before_skew) == (whole.before, whole.before_skew)
 
 
 @examples(0.5)

@@ -46,9 +46,9 @@ def failures_of(
 ) -> Sweep:  # fmt: skip
     """Every failure of a cluster; see ``kframe.whatif.sweep``. ZooKeeper mode counts without a controller."""
     if snapshot.is_kraft:
-        from kframe.whatif.engines.kraft.sweep import sweep_kraft
+        from kframe.whatif.engines.kraft.sweep import count_failures
 
-        return sweep_kraft(snapshot, config, depth=depth, racks=racks, elr=elr, progress=progress)
+        return count_failures(snapshot, config, depth=depth, racks=racks, elr=elr, progress=progress).sweep()
     if elr is not None:
         raise ParameterError(
             "elr", "a cluster in ZooKeeper mode", "a KRaft cluster, which has eligible leader replicas"

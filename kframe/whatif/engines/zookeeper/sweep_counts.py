@@ -17,6 +17,7 @@ from kframe.model.cluster import ClusterState
 from kframe.model.columns import Bool, Int32, Int64, UInt8
 from kframe.model.config import ControllerConfig
 from kframe.model.ids import NO_STATE, ReplicaFlag
+from kframe.model.lists import sum_by_key
 from kframe.model.topics import UNSET
 from kframe.ports.progress import Progress, ignore_progress
 from kframe.whatif.engines.zookeeper.sweep_healthy import HealthyCounts, rack_bits
@@ -145,7 +146,7 @@ def count_failures(
                 first, last, *columns, np.empty((3, width), np.int32), counts.pairs, key, change, third,
                 healthy.further_pairs,
             )  # fmt: skip
-            parts.append(summed(key[:filled], change[:filled]))
+            parts.append(sum_by_key(key[:filled], change[:filled]))
             thirds.append(np.unique(third[third >= 0], return_counts=True))
         progress(last, len(p))
     healthy.add_failures(counts.rack, *single)
@@ -158,22 +159,13 @@ def count_failures(
 
 
 def _sum_parts(parts: Sequence[tuple[Int64, NDArray[Any]]]) -> tuple[Int64, Int32]:
-    return summed(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+    return sum_by_key(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
 
 def _product(left: Bool, right: Int32) -> Int32:
     """The product of matrices. Floats multiply faster, and hold such numbers exactly."""
     product: Int32 = (left.astype(np.float64) @ right.astype(np.float64)).astype(np.int32)
     return product
-
-
-def summed(keys: Int64, changes: NDArray[Any]) -> tuple[Int64, Int32]:
-    """The distinct keys, ascending, each with the sum of its changes. Those whose sum is 0 are left out."""
-    order = np.argsort(keys, kind="stable")
-    keys = keys[order]
-    first = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: len(keys)])
-    sums = np.add.reduceat(changes[order], first, dtype=np.int32) if len(first) else np.empty(0, np.int32)
-    return keys[first][sums != 0], sums[sums != 0]
 
 
 def _deleting_topics(cluster: ClusterState, deleting: UInt8) -> DeletingTopics:
