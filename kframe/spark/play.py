@@ -17,8 +17,9 @@ from kframe.model.ids import ElectionKind
 from kframe.snapshot import Snapshot
 from kframe.spark.plugins import installed
 from kframe.spark.requests import REQUESTS, request_rows
+from kframe.spark.row_types import ImpactRow
 from kframe.spark.scenarios import play_scenario
-from kframe.spark.schema import FLAG, INT, INTS, LONG, TEXT, FleetTable, with_columns_of
+from kframe.spark.schema import FLAG, INT, INTS, LONG, TEXT, FleetTable, columns_of, with_columns_of
 from kframe.spark.stages import Result, Scenario, Stage
 from kframe.whatif import Outcome, WhatIf
 from kframe.whatif.engines.choice import applicable_config, check_config
@@ -75,13 +76,7 @@ FINDINGS: Final = ("found_offline", "found_under_min_isr", "found_data_loss", "f
 #: The records that the controller of a KRaft cluster writes, and the bytes of their values. Null in ZooKeeper mode.
 RECORD_COUNTS: Final = ("records", "record_bytes")
 #: ``rules`` are those that decided.
-IMPACTS: Final = FleetTable(
-    "impacts",
-    pa.schema(
-        [*SHARED, *((name, LONG) for name in (*IMPACT_COUNTS, *FINDINGS, *RECORD_COUNTS)), ("rules", TEXT)]
-    ),
-    ("cluster", "scenario"),
-)  # fmt: skip
+IMPACTS: Final = FleetTable("impacts", columns_of(ImpactRow), ("cluster", "scenario"))
 #: What ``kframe spark failover`` and ``requests`` make; the summary is first.
 FAILOVER: Final = (IMPACTS, CHANGES, BROKER_COUNTS, CONDITIONS)
 REQUESTED: Final = (REQUESTS,)

@@ -8,7 +8,8 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from kframe.spark.schema import INT, LONG, TEXT, FleetTable
+from kframe.spark.row_types import RequestsRow
+from kframe.spark.schema import INT, FleetTable, columns_of
 from kframe.whatif import Outcome
 from kframe.whatif.results.traffic import SentBatch
 
@@ -17,12 +18,9 @@ from kframe.whatif.results.traffic import SentBatch
 #: unknown. ``encoded`` are the bodies, if requested.
 REQUESTS: Final = FleetTable(
     "requests",
-    pa.schema(
-        [("cluster", TEXT), ("scenario", TEXT), ("step", INT), ("batch", INT), ("broker_id", INT), ("api", TEXT),
-         ("requests", LONG), ("entries", LONG), ("bytes", LONG), ("unknown", TEXT), ("encoded", pa.list_(pa.binary()))]
-    ),
+    columns_of(RequestsRow, step=INT, batch=INT, broker_id=INT, encoded=pa.list_(pa.binary())),
     ("cluster", "scenario", "step", "batch", "broker_id", "api"),
-)  # fmt: skip
+)
 
 
 def request_rows(outcome: Outcome) -> pa.Table:

@@ -23,18 +23,13 @@ from kframe.snapshot.checks import partition_faults
 from kframe.snapshot.facts import LIST_COLUMNS, NUMBER_COLUMNS, PartitionFacts
 from kframe.snapshot.tables import OBSERVERS
 from kframe.spark.kraft import KRAFT, ZOOKEEPER
+from kframe.spark.row_types import ViolationRow
 from kframe.spark.rows import partition_facts
-from kframe.spark.schema import INT, TEXT, FleetTable
+from kframe.spark.schema import INT, TEXT, FleetTable, columns_of
 
 #: A row a violation. ``mode`` is that whose rules are violated, ``actual`` the value; ``partition`` is null where
 #: a rule is about a topic.
-VIOLATIONS: Final = FleetTable(
-    "violations",
-    pa.schema(
-        [("cluster", TEXT), ("rule", TEXT), ("severity", TEXT), ("topic", TEXT), ("partition", INT), ("actual", TEXT),
-         ("expected", TEXT), ("mode", TEXT)]
-    ),
-)  # fmt: skip
+VIOLATIONS: Final = FleetTable("violations", columns_of(ViolationRow, partition=INT))
 _ALWAYS: Final = ("topic", "partition", "replicas")
 ERROR: Final = "error"
 WARNING: Final = "warning"

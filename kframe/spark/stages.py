@@ -23,8 +23,9 @@ from kframe.errors import InputError, SnapshotError
 from kframe.snapshot import Snapshot
 from kframe.spark.fleet import staging
 from kframe.spark.inputs import ClusterInput
-from kframe.spark.marks import LeftOutPart, Mark, Marks, PendingParts, Writing, part_of
+from kframe.spark.marks import Mark, Marks, PendingParts, Writing, part_of
 from kframe.spark.opening import Fleet
+from kframe.spark.row_types import LeftOutCluster
 from kframe.spark.schema import SCENARIOS, TEXT, FleetTable, to_stream
 from kframe.spark.sessions import interpreted
 from kframe.spark.tasks import map_inputs, tasks_max
@@ -140,7 +141,7 @@ class StageResult:
         for part in self.parts():
             yield from part.to_pylist()
 
-    def write_left_out(self, parts: Iterable[LeftOutPart], clusters: Set[str]) -> None:
+    def write_left_out(self, parts: Iterable[LeftOutCluster], clusters: Set[str]) -> None:
         """Save the clusters and scenarios without rows, and why, in the output directory, if any, for ``report``."""
         if self.store is not None:
             scenarios = {scenario for _, scenario in self.pairs if scenario is not None}

@@ -19,8 +19,8 @@ from docs.generate.metrics import exported_metrics, metrics
 from docs.generate.plugins import hook_example, hooks, plugin_hooks
 from docs.generate.reference import FOLDER, REFERENCES, parts, reference_pages
 from docs.generate.schemas import SCENARIO, documents, scenario_format, type_text
+from kframe.cli.documents.registry import DOCUMENTS, json_schema
 from kframe.cli.exits import EXIT_CODES
-from kframe.documents.registry import DOCUMENTS, json_schema
 from kframe.model.config import KEYS
 from kframe.plugin import KframeHooks
 from kframe.registry.registry import build_registry
@@ -96,9 +96,11 @@ def test_every_document_has_a_section_with_its_fields() -> None:
     assert set(sections) == set(DOCUMENTS)
     for name, section in sections.items():
         schema = json_schema(DOCUMENTS[name])
-        types = [schema, *schema["$defs"].values()]
-        fields = {field for kind in types for field in kind.get("properties", ())}
-        assert [field for field in fields if f"| `{field}` |" not in section] == [], name
+        for kind, definition in {"": schema, **schema["$defs"]}.items():
+            reference = re.search(rf"^{kind}: see (\S+)\.$", section, re.MULTILINE) if kind else None
+            text = section if reference is None else sections[reference[1]]
+            fields = definition.get("properties", ())
+            assert [field for field in fields if f"| `{field}` |" not in text] == [], (name, kind)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,9 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any, Final
 
+from msgspec import Struct
+from msgspec.structs import asdict
+
 from kframe import __version__
 from kframe.model.texts import counted
 from kframe.plans.generate.page_parts import STYLE, bars, facts, table, table_row, text
@@ -79,31 +82,31 @@ def _result(review: PlanReview) -> str:
     if generated is None:
         moves = f"{counted(int(review.copied.sum()), 'replica')} copied"
         return f'<p class="summary" id="summary">{moves}</p><p class="note">No lower bound: kframe did not make it.</p>'
-    warnings = "".join(f'<li class="warning">{text(warning)}</li>' for warning in generated["warnings"])
-    notes = warnings + "".join(f"<li>{text(note)}</li>" for note in generated["notes"])
-    moves = generated["moves"]
+    warnings = "".join(f'<li class="warning">{text(warning)}</li>' for warning in generated.warnings)
+    notes = warnings + "".join(f"<li>{text(note)}</li>" for note in generated.notes)
+    copied = generated.moves
     numbers = facts("moves", [
-        ("replicas copied", moves["replicas"]),
-        (f"cost in {moves['unit']}", moves["cost"]),
-        *((("goal", generated["goal"]),) if generated["goal"] else ()),
-        *((("cost terms", ", ".join(generated["cost_terms"])),) if generated["cost_terms"] else ()),
-        (f"lower bound in {moves['unit']}", moves["bound"]),
-        ("leaders that change", moves["leaders"]),
-        ("targets met", generated["targets_met"]),
-        *((f"partitions {name}", count) for name, count in generated["partitions"].items()),
+        ("replicas copied", copied.replicas),
+        (f"cost in {copied.unit}", copied.cost),
+        *((("goal", generated.goal),) if generated.goal else ()),
+        *((("cost terms", ", ".join(generated.cost_terms)),) if generated.cost_terms else ()),
+        (f"lower bound in {copied.unit}", copied.bound),
+        ("leaders that change", copied.leaders),
+        ("targets met", generated.targets_met),
+        *((f"partitions {name}", count) for name, count in asdict(generated.partitions).items()),
     ])  # fmt: skip
     return (
-        f'<p class="summary" id="summary">{text(generated["summary"])}</p>'
-        f'<p id="proof">{text(generated["proof"])}</p>{numbers}<ul id="notes">{notes}</ul>'
-        f"{_exceptions('unmet', _UNMET, generated['unmet'])}{_exceptions('diverted', _DIVERTED, generated['diverted'])}"
+        f'<p class="summary" id="summary">{text(generated.summary)}</p>'
+        f'<p id="proof">{text(generated.proof)}</p>{numbers}<ul id="notes">{notes}</ul>'
+        f"{_exceptions('unmet', _UNMET, generated.unmet)}{_exceptions('diverted', _DIVERTED, generated.diverted)}"
     )
 
 
-def _exceptions(name: str, columns: Sequence[str], rows: Sequence[dict[str, Any]]) -> str:
+def _exceptions(name: str, columns: Sequence[str], rows: Sequence[Struct]) -> str:
     """A table of partitions that are not as requested; nothing if there are none."""
     if not rows:
         return ""
-    listed = rows[:_FINDINGS_MAX]
+    listed = list(map(asdict, rows[:_FINDINGS_MAX]))
     return (
         f"{table(name, columns, listed)}{_omission_note(len(rows), len(listed), 'listed', 'the first of the cluster')}"
     )
@@ -141,8 +144,8 @@ def _label(row: dict[str, Any], key: str) -> str:
 def _racks(review: PlanReview) -> str:
     generated = review.generated
     crowded = "" if generated is None else facts("crowded", [
-        ("partitions in too few racks before", generated["racks"]["crowded_before"]),
-        ("partitions in too few racks after", generated["racks"]["crowded_after"]),
+        ("partitions in too few racks before", generated.racks.crowded_before),
+        ("partitions in too few racks after", generated.racks.crowded_after),
     ])  # fmt: skip
     return crowded + _loads("racks", review.rack_rows(), "rack")
 
@@ -161,7 +164,7 @@ def _findings(review: PlanReview) -> str:
     counts = review.findings.counts()
     total = review.findings.folded_count
     numbers = ", ".join(f'<span class="{kind}">{counted(count, kind)}</span>' for kind, count in counts.items())
-    rows = list(islice(review.findings.folded_rows(), _FINDINGS_MAX))
+    rows = list(map(asdict, islice(review.findings.folded_rows(), _FINDINGS_MAX)))
     notes = (*review.findings.notes, *review.checked.snapshot.assumptions)
     assumptions = "".join(f"<li>{text(note)}</li>" for note in notes)
     return (
