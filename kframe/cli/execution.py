@@ -46,8 +46,6 @@ if TYPE_CHECKING:
     from kframe.plans.execute.steps import Planner
     from kframe.ports.administration import Administration
 
-_STAGES: Final = ("stage", "partitions", "settled", "copies", "bytes")
-_PROBLEMS: Final = ("topic", "partition", "error")
 JOURNAL_PATH: Final = NamedPath(dir_okay=False)
 
 
@@ -322,16 +320,16 @@ def emit_execution(
     effect: ExecutionEffect | None = None, row_limit: int = 0,
 ) -> None:  # fmt: skip
     """Print the report to stdout. CSV and JSON lines have its stages. ``row_limit`` is for tables of the effect."""
-    from kframe.plans.execute.report import SCHEMA, execution_document
+    from kframe.plans.execute.report import SCHEMA, ExecutionStage, execution_document
 
     document = execution_document(state, path, unmoved, executed=executed, effect=effect)
-    if emit_data(SCHEMA, document, _STAGES, document.stages, output):
+    if emit_data(SCHEMA, document, ExecutionStage.__struct_fields__, document.stages, output):
         return
     emit_heading(f"{document.plan}: {document.goal}, {document.result or 'not ended'}", output)
     fields = {key: value for key, value in plain(document).items() if key != "effect" and not isinstance(value, list)}
     emit_record("", fields, output)
-    emit_section(_STAGES, document.stages, output)
-    emit_section(_PROBLEMS, document.problems, output)
+    emit_section(document.stages, output)
+    emit_section(document.problems, output)
     for text in document.not_restored:
         echo_text(f"not restored: {text}", output)
     if effect is not None:

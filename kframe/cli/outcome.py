@@ -49,17 +49,13 @@ _BROKER_COLUMNS: Final = (
     "update_metadata_requests", "update_metadata_partitions", "update_metadata_bytes", "stop_replica_requests",
     "stop_replica_partitions", "stop_replica_bytes",
 )  # fmt: skip
-_TOPIC_COLUMNS: Final = ("topic", "status", "error", "partitions", "replicas", "waiting_for", "reason")
 _REASSIGNMENT_BROKERS: Final = (
     "broker_id", "copied", "deleted", "replicas_before", "replicas_peak", "replicas_after", "leaders_before",
     "leaders_gained", "leaders_after",
 )  # fmt: skip
-_REASSIGNMENT_TOPICS: Final = ("topic", "partitions", "copied", "deleted", "completed", "waiting", "refused")
-_REASSIGNMENT_PROBLEMS: Final = ("topic", "partition", "target", "status", "error", "reason")
 _BROKER_WIDE: Final = frozenset(_BROKER_COLUMNS[12:])
 #: What a broker is sent; a KRaft controller sends nothing.
 _REQUEST_COLUMNS: Final = frozenset(_BROKER_COLUMNS[10:])
-_RECORDS: Final = ("record", "count", "bytes")
 #: Refused objects that an error names.
 _NAMED: Final = 5
 #: Codes of a response that are no refusals.
@@ -151,9 +147,9 @@ def _emit_tables(outcome: Outcome, document: WhatIfDocument, output: str, limit:
     if not document.changed:
         echo_text(_nothing_changes(document), output)
     emit_impact(document.impact, output)
-    emit_section(("partitions", "before", "after"), list(_condition_rows(document)), output)
-    emit_section(("load", "brokers", "mean", "max", "max_mean_ratio", "deviation"), list(_skew_rows(document)), output)
-    emit_section(("step", "name", "what"), list(_timeline_rows(document)), output)
+    emit_section(list(_condition_rows(document)), output)
+    emit_section(list(_skew_rows(document)), output)
+    emit_section(list(_timeline_rows(document)), output)
     click.echo()
     placing = document.operation.verb in _PLACING_VERBS
     hidden = frozenset[str]() if placing else _PLACEMENT
@@ -161,10 +157,10 @@ def _emit_tables(outcome: Outcome, document: WhatIfDocument, output: str, limit:
     brokers = [{**plain(row), "state": states[row.registered_before, row.registered_after]} for row in document.brokers]
     columns = tuple(name for name in _BROKER_COLUMNS if outcome.traffic or name not in _REQUEST_COLUMNS)
     emit_rows(OutputTable("", columns, brokers, _BROKER_WIDE | hidden), output)
-    emit_section(_RECORDS, outcome.records or (), output)
+    emit_section(outcome.records or (), output)
     if document.reassignment:
         emit_reassignment(document.reassignment, output, limit)
-    emit_section(_TOPIC_COLUMNS, document.topics or (), output)
+    emit_section(document.topics or (), output)
     elr = outcome.changes.elr_before is not None and "ELR on" in document.rules
     _emit_partitions(outcome, output, limit, _PARTITION_WIDE | hidden | (frozenset() if elr else frozenset(_ELR)))
     for text in document.notes:
@@ -241,9 +237,9 @@ def emit_reassignment(record: ReassignmentRecord, output: str, limit: int) -> No
     totals = {name: value for name, value in plain(record).items() if not isinstance(value, list)}
     emit_record("", totals, output)
     where = "-o json lists them all"
-    emit_section(_REASSIGNMENT_BROKERS, record.brokers, output)
-    emit_section(_REASSIGNMENT_TOPICS, record.topics, output, limit, where)
-    emit_section(_REASSIGNMENT_PROBLEMS, record.problems, output, limit, where)
+    emit_section(record.brokers, output, _REASSIGNMENT_BROKERS)
+    emit_section(record.topics, output, limit=limit, where=where)
+    emit_section(record.problems, output, limit=limit, where=where)
 
 
 def _leader_cells(row: Fields) -> Fields:

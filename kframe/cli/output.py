@@ -171,15 +171,15 @@ def rows_document(table: OutputTable, output: str) -> Iterator[dict[str, Any]]:
 
 
 def emit_section(
-    columns: Sequence[str], rows: Sequence[Record], output: str, limit: int | None = None,
+    rows: Sequence[Record], output: str, columns: Sequence[str] = (), limit: int | None = None,
     where: str = "data has them all",
 ) -> None:  # fmt: skip
     """Print a further table of a report after an empty line, if it has rows, and the number of omitted rows, which are
-    ``where``."""
-    listed = rows if limit is None else rows[:limit]
+    ``where``. The columns are by default the fields of the rows."""
+    listed = list(map(plain, rows[:limit]))
     if listed:
         click.echo()
-        emit_rows(OutputTable("", columns, listed), output)
+        emit_rows(OutputTable("", columns or list(listed[0]), listed), output)
     echo_more(len(rows) - len(listed), where)
 
 

@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     from kframe.snapshot.files import InputFile
 
 _FINDINGS: Final = ("severity", "check", "topic", "partition", "error", "detail")
-_PARTITIONS: Final = ("topic", "partition", "change", "replicas", "target", "adding", "removing", "leader", "valid")
 _BROKERS: Final = (
     "broker_id", "copied", "deleted", "replicas_before", "replicas_after", "preferred_leaders_before",
     "preferred_leaders_after",
@@ -290,7 +289,7 @@ def _emit_report(report: PlanReport, output: str, limit: int) -> None:
     emit_heading(f"{plan.name}: {counted(plan.partitions, 'partition')} of {counted(plan.topics, 'topic')}", output)
     emit_record("", {_COUNTS[severity]: count for severity, count in report.counts().items()}, output)
     findings = document.findings if output == "wide" else list(report.folded_rows())
-    emit_section(_FINDINGS, findings, output, limit, _ALL_LISTED)
+    emit_section(findings, output, _FINDINGS, limit, _ALL_LISTED)
     if document.moves is not None:
         _emit_moves(document.moves, output)
 
@@ -300,18 +299,21 @@ def _emit_moves(moves: PlanMoves, output: str) -> None:
     click.echo()
     emit_record("", {name: value for name, value in fields.items() if name not in (*_LOADS, "brokers")}, output)
     rows = [{"load": label, **fields[name]} for name, label in _LOADS.items()]
-    emit_section(("load", "mean", "max", "max_mean_ratio", "deviation"), rows, output)
+    emit_section(rows, output)
     click.echo()
     emit_rows(OutputTable("", _BROKERS, moves.brokers), output)
 
 
 def _emit_partitions(rows: Iterator[PlannedPartition], count: int, schema: str, output: str, limit: int) -> None:
+    from kframe.plans.check.document import PlannedPartition
+
+    columns = PlannedPartition.__struct_fields__
     if output not in ("table", "wide"):
-        emit_rows(OutputTable(schema, _PARTITIONS, rows), output)
+        emit_rows(OutputTable(schema, columns, rows), output)
         return
     listed = [plain(row) for row in itertools.islice(rows, limit)]
     visible = [{**row, "leader": "none" if row["leader"] == -1 else row["leader"]} for row in listed]
-    emit_rows(OutputTable(schema, _PARTITIONS, visible), output)
+    emit_rows(OutputTable(schema, columns, visible), output)
     echo_more(count - limit, _ALL_LISTED)
 
 

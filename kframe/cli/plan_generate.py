@@ -52,8 +52,6 @@ _BROKERS: Final = (
     "broker_id", "rack", "received", "replicas_before", "replicas_after", "replicas", "leaders_before", "leaders_after",
     "leaders",
 )  # fmt: skip
-_UNMET: Final = ("topic", "partition", "replicas", "lacks", "reason")
-_DIVERTED: Final = ("topic", "partition", "replaced", "replacement", "receivers", "reason")
 _STDOUT: Final = "-"
 
 
@@ -372,10 +370,10 @@ def _emit_tables(document: GeneratedPlanDocument, output: str, limit: int) -> No
         **({"warning": document.warnings} if document.warnings else {}),
         "note": document.notes,
     }, output)  # fmt: skip
-    emit_section(_UNMET, document.unmet, output, limit)
-    emit_section(_DIVERTED, document.diverted, output, limit)
+    emit_section(document.unmet, output, limit=limit)
+    emit_section(document.diverted, output, limit=limit)
     rows = [{"load": name.replace("_", " "), **skew} for name, skew in fields["skew"].items()]
-    emit_section(("load", "mean", "max", "max_mean_ratio", "deviation"), rows, output)
+    emit_section(rows, output)
     click.echo()
     brokers = fields["brokers"]
     known = [kind for kind in ("bytes", "goal") if brokers[0][f"{kind}_before"] is not None]

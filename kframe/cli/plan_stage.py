@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 _STAGES: Final = (
     "stage", "partitions", "moves", "bytes", "max_in", "max_out", "seconds", "day", "begin", "end", "failures",
 )  # fmt: skip
-_FAILURES: Final = ("stage", "broker_id", "phase", "offline", "under_min_isr", "unclean")
-_UNSTAGED: Final = ("topic", "partition", "reason", "detail")
 
 
 def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -134,6 +132,6 @@ def _emit_tables(manifest: StageManifest, output: str, limit: int) -> None:
     if not failures:
         click.echo("no broker failure affects more partitions during or after a stage than before the plan")
     where = "-o json has them all"
-    emit_section(_STAGES, stage_rows(manifest), output, limit, where)
-    emit_section(_FAILURES, failures, output, limit, where)
-    emit_section(_UNSTAGED, manifest.unstaged, output, limit, where)
+    emit_section(stage_rows(manifest), output, limit=limit, where=where)
+    emit_section(failures, output, limit=limit, where=where)
+    emit_section(manifest.unstaged, output, limit=limit, where=where)

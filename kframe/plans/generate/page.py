@@ -25,8 +25,6 @@ _MOVES_BYTES: Final = 2_500_000
 _PAGE_ROWS: Final = 500
 _LOADS: Final = ("replicas", "leaders", "bytes")
 _FINDING: Final = ("severity", "check", "topic", "partition", "error", "detail")
-_UNMET: Final = ("topic", "partition", "replicas", "lacks", "reason")
-_DIVERTED: Final = ("topic", "partition", "replaced", "replacement", "receivers", "reason")
 _MOVE: Final = ("topic", "partition", "change", "replicas", "target", "adding", "removing")
 
 
@@ -98,18 +96,17 @@ def _result(review: PlanReview) -> str:
     return (
         f'<p class="summary" id="summary">{text(generated.summary)}</p>'
         f'<p id="proof">{text(generated.proof)}</p>{numbers}<ul id="notes">{notes}</ul>'
-        f"{_exceptions('unmet', _UNMET, generated.unmet)}{_exceptions('diverted', _DIVERTED, generated.diverted)}"
+        f"{_exceptions('unmet', generated.unmet)}{_exceptions('diverted', generated.diverted)}"
     )
 
 
-def _exceptions(name: str, columns: Sequence[str], rows: Sequence[Struct]) -> str:
+def _exceptions(name: str, rows: Sequence[Struct]) -> str:
     """A table of partitions that are not as requested; nothing if there are none."""
     if not rows:
         return ""
     listed = list(map(asdict, rows[:_FINDINGS_MAX]))
-    return (
-        f"{table(name, columns, listed)}{_omission_note(len(rows), len(listed), 'listed', 'the first of the cluster')}"
-    )
+    note = _omission_note(len(rows), len(listed), "listed", "the first of the cluster")
+    return f"{table(name, list(listed[0]), listed)}{note}"
 
 
 def _loads(name: str, rows: Sequence[dict[str, Any]], key: str) -> str:
