@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -24,7 +24,16 @@ from kframe.cli.live import (
     gather,
 )
 from kframe.cli.numbers import DecimalNumber, WholeNumber, limit_option
-from kframe.cli.output import OutputTable, ReportingGroup, emit_reasons, emit_record, emit_rows, output_option, plain
+from kframe.cli.output import (
+    OutputTable,
+    Record,
+    ReportingGroup,
+    emit_reasons,
+    emit_record,
+    emit_rows,
+    output_option,
+    plain,
+)
 from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.cli.progress import progress
 from kframe.cli.reading import SnapshotReading, rack_map_option, reading_options
@@ -301,10 +310,10 @@ def _table(snapshot: Snapshot, view: str, topics: tuple[str, ...], limit: int | 
 
     selected = set(matching_topics(snapshot.topics.names, topics, "--topics")) or None
     columns, wide = _COLUMNS[view]
-    rows = {
-        "brokers": lambda: listing.broker_rows(snapshot),
-        "topics": lambda: listing.topic_rows(snapshot, selected),
-        "partitions": lambda: listing.partition_rows(snapshot, selected),
+    rows: dict[str, Iterable[Record]] = {
+        "brokers": listing.broker_rows(snapshot),
+        "topics": listing.topic_rows(snapshot, selected),
+        "partitions": listing.partition_rows(snapshot, selected),
     }
     if view == "partitions" and snapshot.partitions.observers is not None:
         columns = (*columns[:5], "observers", *columns[5:])
@@ -312,4 +321,4 @@ def _table(snapshot: Snapshot, view: str, topics: tuple[str, ...], limit: int | 
         wide -= frozenset(ELR_COLUMNS)
         columns = (*columns, *_KRAFT_COLUMNS.get(view, ()))
         wide |= frozenset(_KRAFT_WIDE)
-    return OutputTable(f"kframe.snapshot-{view}/v1", columns, rows[view](), wide, limit)
+    return OutputTable(f"kframe.snapshot-{view}/v1", columns, rows[view], wide, limit)
