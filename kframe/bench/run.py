@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-from msgspec import Struct
 
 import kframe
 from kframe.bench import BENCHES
@@ -24,30 +23,6 @@ SCHEMA: Final = "kframe.bench/v1"
 
 #: Receives the number of completed runs and of all runs.
 Progress = Callable[[int, int], None]
-
-
-class SecondsRecord(Struct):
-    """Seconds of a phase over the runs."""
-
-    min: float
-    median: float
-    max: float
-
-
-class BenchRecord(Struct):
-    """Times of a benchmark by phase, and counts of one run: ``kframe bench``."""
-
-    bench: str
-    partitions: int
-    brokers: int
-    replication_factor: int
-    runs: int
-    events: int
-    seconds: dict[str, SecondsRecord]
-    digest: str | None
-    kframe: str
-    python: str
-    numpy: str
 
 
 @dataclass(frozen=True, slots=True)

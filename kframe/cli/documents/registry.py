@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from kframe.bench.run import BenchRecord
+from kframe.bench.document import BenchRecord
 from kframe.cli.documents import cluster, engine
 from kframe.cli.log_shadow import LogShadowDocument
 from kframe.cli.shadow import ShadowDocument
