@@ -8,7 +8,7 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
-from kframe.documents.registry import DOCUMENTS, json_schema
+from kframe.cli.documents.registry import DOCUMENTS, json_schema
 from kframe.registry.registry import build_registry
 from kframe.registry.specs import DocumentSpec
 

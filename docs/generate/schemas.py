@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
 from docs.generate.markdown import code, escape, table
-from kframe.documents.registry import DOCUMENTS, json_schema
+from kframe.cli.documents.registry import DOCUMENTS, json_schema
 
 Schema: TypeAlias = Mapping[str, Any]
 
@@ -23,28 +23,37 @@ SCENARIO: Final = "kframe.scenario/v1"
 
 
 def documents() -> str:
-    """Return a section for each document and file, except scenarios."""
-    return "\n\n".join(_section(name) for name in sorted(DOCUMENTS) if name != SCENARIO)
+    """Return a section for each document and file, except scenarios. A type is in the first section that needs it."""
+    sections, described = [], dict[str, str]()
+    for name in sorted(DOCUMENTS):
+        if name != SCENARIO:
+            sections.append(f"## {name}\n\n{_types(json_schema(DOCUMENTS[name]), described)}")
+            described |= dict.fromkeys(_objects(json_schema(DOCUMENTS[name])) - described.keys(), name)
+    return "\n\n".join(sections)
 
 
 def scenario_format() -> str:
     """Return the types of a scenario file."""
-    return _types(json_schema(DOCUMENTS[SCENARIO]))
+    return _types(json_schema(DOCUMENTS[SCENARIO]), {})
 
 
-def _section(name: str) -> str:
-    schema = json_schema(DOCUMENTS[name])
-    return f"## {name}\n\n{_types(schema)}"
-
-
-def _types(schema: Schema) -> str:
+def _types(schema: Schema, described: Mapping[str, str]) -> str:
+    """The fields of a document and of its types, without those in the sections ``described`` by type."""
     definitions: dict[str, Schema] = dict(schema["$defs"])
     root = definitions.pop(schema["$ref"].rpartition("/")[2]) if "$ref" in schema else schema
     parts = [root.get("description", ""), _fields(root, definitions)]
-    for name, definition in sorted(definitions.items()):
-        if definition.get("properties"):
+    names = sorted(_objects(schema) & definitions.keys())
+    for name in names:
+        if name not in described:
+            definition = definitions[name]
             parts += [f"**{name}**: {definition.get('description', '')}", _fields(definition, definitions)]
-    return "\n\n".join(filter(None, parts))
+    references = [f"{name}: see {described[name]}." for name in names if name in described]
+    return "\n\n".join(filter(None, [*parts, "\n".join(references)]))
+
+
+def _objects(schema: Schema) -> set[str]:
+    """The types of a document that have fields."""
+    return {name for name, definition in schema["$defs"].items() if definition.get("properties")}
 
 
 def _fields(schema: Schema, definitions: Mapping[str, Schema]) -> str:

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from kframe.model.events import TopicPartition
     from kframe.ports.administration import Administration
 
-_RESULTS: Final = ("topic", "partition", "error")
-
 EXECUTE: Final = click.option("--execute", is_flag=True, help="Execute; without it, only print what would change.")
 
 
@@ -65,8 +63,7 @@ def open_administration(url: str, file: Path | None, plugins: PluginSettings) ->
 
 def emit_codes(codes: Mapping[TopicPartition, ErrorCode], output: str, limit: int | None) -> None:
     """Print one code per partition."""
-    rows = (
-        {"topic": topic, "partition": partition, "error": code.name}
-        for (topic, partition), code in sorted(codes.items())
-    )
-    emit_rows(OutputTable("kframe.partition-codes/v1", _RESULTS, rows, limit=limit), output)
+    from kframe.cli.documents.cluster import PartitionCode
+
+    rows = (PartitionCode(*partition, code.name) for partition, code in sorted(codes.items()))
+    emit_rows(OutputTable("kframe.partition-codes/v1", PartitionCode.__struct_fields__, rows, limit=limit), output)

@@ -182,7 +182,9 @@ def resign(settings: Settings, controller_id: int | None, plugins: PluginSetting
 
     Exit code 5 if there is no controller, if it is not --id, or if it was elected just now.
     """
+    from kframe.cli.documents.cluster import ResignationRecord
+
     with progress("reading", awaited=awaited(connect_url(settings))), settings.located():
         ended = cluster_of(settings, plugins).depose(controller_id)
-    record = {"controller_id": ended.controller_id, "controller_epoch": ended.controller_epoch}
+    record = ResignationRecord(ended.controller_id, ended.controller_epoch)
     emit_record("kframe.controller-resignation/v1", record, output)

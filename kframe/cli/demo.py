@@ -11,6 +11,7 @@ import kframe
 from kframe.cli.demo_log import BUNDLED_LOG, show_log
 from kframe.cli.demo_move import show_move
 from kframe.cli.numbers import WholeNumber
+from kframe.cli.output import plain
 from kframe.cli.stopwatch import Stopwatch
 from kframe.cli.studies import PATH
 from kframe.model.texts import counted
@@ -132,7 +133,7 @@ def _brokers_table(outcome: Outcome) -> Any:
     from kframe.whatif.results.timeline import size_text
 
     records = sorted(
-        broker_records(outcome),
+        map(plain, broker_records(outcome)),
         key=lambda record: (record["registered_after"], -(record["bytes"] or record["requests"])),
     )
     table = Table(title="brokers, the failed one first", title_justify="left", title_style="bold")

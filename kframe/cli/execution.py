@@ -19,14 +19,14 @@ from kframe.cli.live import COMMAND_CONFIG, awaited
 from kframe.cli.numbers import ByteSize, DecimalNumber, WholeNumber
 from kframe.cli.outcome import emit_impact, emit_reassignment
 from kframe.cli.output import (
-    OutputTable,
     echo_text,
     emit_assumptions,
     emit_data,
     emit_heading,
     emit_record,
-    emit_rows,
+    emit_section,
     output_option,
+    plain,
     with_options,
 )
 from kframe.cli.plugins import PluginSettings, plugin_options
@@ -41,13 +41,11 @@ if TYPE_CHECKING:
     from kframe.plans.execute.journal import Journal
     from kframe.plans.execute.observation import Observation
     from kframe.plans.execute.prepare import PreparedPlan
-    from kframe.plans.execute.report import ExecutionProgress
+    from kframe.plans.execute.report import ExecutionEffect, ExecutionProgress
     from kframe.plans.execute.state import ExecutionState
     from kframe.plans.execute.steps import Planner
     from kframe.ports.administration import Administration
 
-_STAGES: Final = ("stage", "partitions", "settled", "copies", "bytes")
-_PROBLEMS: Final = ("topic", "partition", "error")
 JOURNAL_PATH: Final = NamedPath(dir_okay=False)
 
 
@@ -126,7 +124,7 @@ class NewExecution:
         effect = expected_effect(checked)
         emit_execution(state, path, {}, access.output, executed=False, effect=effect, row_limit=self.row_limit)
         click.echo("nothing was changed; --execute executes it", err=True)
-        return FAILED if effect["reassignment"]["refused"] else 0
+        return FAILED if effect.reassignment.refused else 0
 
 
 def execution_options(default_journal: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -167,8 +165,8 @@ def execution_options(default_journal: str) -> Callable[[Callable[..., Any]], Ca
 def _report_errors(report: PlanReport) -> bool:
     """Print the errors of a checked plan to stderr; return whether there are none."""
     for row in report.rows() if not report.valid else ():
-        if row["severity"] == "error":
-            click.echo(f"error: {row['topic']}-{row['partition']}: {row['detail']}", err=True)
+        if row.severity == "error":
+            click.echo(f"error: {row.topic}-{row.partition}: {row.detail}", err=True)
     return report.valid
 
 
@@ -319,26 +317,24 @@ def _progress_text(tracker: ExecutionProgress, state: ExecutionState) -> str:
 
 def emit_execution(
     state: ExecutionState, path: Path, unmoved: dict[tuple[str, int], str], output: str, *, executed: bool,
-    effect: dict[str, Any] | None = None, row_limit: int = 0,
+    effect: ExecutionEffect | None = None, row_limit: int = 0,
 ) -> None:  # fmt: skip
     """Print the report to stdout. CSV and JSON lines have its stages. ``row_limit`` is for tables of the effect."""
-    from kframe.plans.execute.report import SCHEMA, execution_document
+    from kframe.plans.execute.report import SCHEMA, ExecutionStage, execution_document
 
     document = execution_document(state, path, unmoved, executed=executed, effect=effect)
-    if emit_data(SCHEMA, document, _STAGES, document["stages"], output):
+    if emit_data(SCHEMA, document, ExecutionStage.__struct_fields__, document.stages, output):
         return
-    emit_heading(f"{document['plan']}: {document['goal']}, {document['result'] or 'not ended'}", output)
-    fields = {key: value for key, value in document.items() if key != "effect" and not isinstance(value, list)}
+    emit_heading(f"{document.plan}: {document.goal}, {document.result or 'not ended'}", output)
+    fields = {key: value for key, value in plain(document).items() if key != "effect" and not isinstance(value, list)}
     emit_record("", fields, output)
-    for name, columns in (("stages", _STAGES), ("problems", _PROBLEMS)):
-        if document[name]:
-            click.echo()
-            emit_rows(OutputTable("", columns, document[name]), output)
-    for text in document["not_restored"]:
+    emit_section(document.stages, output)
+    emit_section(document.problems, output)
+    for text in document.not_restored:
         echo_text(f"not restored: {text}", output)
     if effect is not None:
         click.echo()
-        emit_heading(f"expected effect by the rules of {effect['rules']}", output)
-        emit_impact(effect["impact"], output)
-        emit_reassignment(effect["reassignment"], output, row_limit)
-        emit_assumptions(effect["assumptions"], output)
+        emit_heading(f"expected effect by the rules of {effect.rules}", output)
+        emit_impact(effect.impact, output)
+        emit_reassignment(effect.reassignment, output, row_limit)
+        emit_assumptions(effect.assumptions, output)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict
-from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -42,7 +39,7 @@ def command(study: StudySettings, name: str, fail: tuple[int, ...], output: str)
     explanation = whatif.explain(topic, partition, fail)
     emit_mode(explanation.rules, output)
     if output not in ("table", "wide"):
-        emit_record("kframe.explanation/v1", _plain(asdict(explanation)), output)
+        emit_record("kframe.explanation/v1", explanation, output)
         return
     emit_heading(f"{topic}-{partition}: replicas {_ids(explanation.replicas)}", output)
     for decision in (explanation.before, *explanation.elections):
@@ -65,22 +62,9 @@ def _emit_decision(decision: Decision, output: str) -> None:
     click.echo(f"ISR: {_ids(decision.isr)}")
     if decision.elr is not None and decision.last_known_elr is not None:
         click.echo(f"ELR: {_ids(decision.elr)}; last-known ELR: {_ids(decision.last_known_elr)}")
-    rows = [_plain(asdict(candidate)) for candidate in decision.candidates]
-    emit_rows(OutputTable("", ("position", "broker_id", "outcome", "reason"), rows), output)
+    columns = ("position", "broker_id", "outcome", "reason")
+    emit_rows(OutputTable("", columns, decision.candidates), output)
 
 
 def _ids(broker_ids: tuple[int, ...]) -> str:
     return ",".join(map(str, broker_ids)) or "none"
-
-
-def _plain(value: Any) -> Any:
-    """Enumerations as their values, tuples as lists."""
-    match value:
-        case Mapping():
-            return {name: _plain(item) for name, item in value.items()}
-        case list() | tuple():
-            return [_plain(item) for item in value]
-        case Enum():
-            return str(value.value)
-        case _:
-            return value

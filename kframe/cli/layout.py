@@ -117,3 +117,34 @@ def is_breakable(value: Any, text: str) -> bool:
 
 def _line_width(widths: Sequence[int]) -> int:
     return sum(widths) + 2 * (len(widths) - 1)
+
+
+def cell(value: Any) -> str:
+    """A value in a table: ``-`` for unknown or none, lists with commas, control characters escaped."""
+    match value:
+        case None:
+            return "-"
+        case bool():
+            return "yes" if value else "no"
+        case Mapping():
+            return ",".join(f"{name}={cell(element)}" for name, element in value.items()) or "-"
+        case list() | tuple():
+            return ",".join(cell(element) for element in value) or "-"
+        case _:
+            return printable(str(value))
+
+
+def csv_cell(value: Any) -> str:
+    """A value in CSV: empty for unknown or none, lists with commas."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Mapping):
+        return ",".join(f"{name}={csv_cell(element)}" for name, element in value.items())
+    return ",".join(map(csv_cell, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def printable(text: str) -> str:
+    """Text without terminal control characters."""
+    return text if text.isprintable() else "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)

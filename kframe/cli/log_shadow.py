@@ -8,12 +8,13 @@ import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Final, Literal
 
 import click
+from msgspec import Struct
 
 from kframe.cli.live import awaited, cluster_of_brokers
-from kframe.cli.output import BadInput
+from kframe.cli.output import BadInput, plain
 from kframe.cli.plugins import PluginSettings
 from kframe.cli.progress import progress
 from kframe.cli.shadow import LINES_MAX, POLL_INTERVAL_S, ShadowWatcher, watch
@@ -26,19 +27,51 @@ from kframe.model.texts import counted
 from kframe.ports.committed_log import LoggedCluster
 from kframe.settings.settings import Settings
 from kframe.whatif.shadow.kraft import BatchComparison, BatchOutcome, LogShadow
+from kframe.whatif.shadow.kraft.differences import RecordDifference
 
-_log = logging.getLogger("kframe.whatif.shadow")
+_log = logging.getLogger("kframe.shadow")
 
 _COUNTER_NAMES: Final = {
     BatchOutcome.EQUAL: "equal", BatchOutcome.DIFFERS: "disagreements", BatchOutcome.UNPREDICTABLE: "unpredictable",
 }  # fmt: skip
 
 
+class ShadowedBatch(Struct):
+    """A committed batch and its prediction; several batches if a decision was cut."""
+
+    at: str
+    offset: int
+    records: int
+    controller_id: int | None
+    controller_epoch: int
+    outcome: Literal["equal", "differs", "not predictable"]
+    events: list[str]
+    reasons: list[str]
+    differences: list[RecordDifference]
+
+
+class LogShadowDocument(Struct):
+    """The committed log of a KRaft cluster, compared with its prediction: ``kframe controller shadow``."""
+
+    controller_id: int | None
+    controller_epoch: int | None
+    end: int
+    """The offset after the last batch."""
+    batches: int
+    equal: int
+    disagreements: int
+    """Batches that differ."""
+    unpredictable: int
+    skipped: int
+    """Offsets that a snapshot replaced before they were read."""
+    records: list[ShadowedBatch]
+    """The batches without those of an idle log."""
+
+
 class LogWatcher(ShadowWatcher[LogShadow]):
     """A run on a KRaft cluster, which reports each batch."""
 
     schema = "kframe.log-shadow/v1"
-    records_field = "records"
     summary_text = (
         "{batches} batches: {equal} equal, {unpredictable} not predictable, {skipped} offsets skipped, "
         "{disagreements} disagreements"
@@ -66,13 +99,14 @@ class LogWatcher(ShadowWatcher[LogShadow]):
         """Counters. Callable from any thread."""
         return {**super().metrics(), "kframe_shadow_skipped_total": self.shadow.skipped}
 
-    def _summary(self) -> dict[str, Any]:
+    def _document(self) -> LogShadowDocument:
         shadow = self.shadow
-        return {
-            "controller_id": None if shadow.controller == NO_LEADER else shadow.controller,
-            "controller_epoch": None if shadow.controller == NO_LEADER else shadow.controller_epoch,
-            "end": shadow.end, **{kind: self.counts[kind] for kind in self.kinds}, "skipped": shadow.skipped,
-        }  # fmt: skip
+        return LogShadowDocument(
+            controller_id=None if shadow.controller == NO_LEADER else shadow.controller,
+            controller_epoch=None if shadow.controller == NO_LEADER else shadow.controller_epoch,
+            end=shadow.end, **{kind: self.counts[kind] for kind in self.kinds}, skipped=shadow.skipped,
+            records=self._records,
+        )  # fmt: skip
 
     def _report(self, comparison: BatchComparison) -> None:
         self.counts.update(("batches", _COUNTER_NAMES[comparison.outcome]))
@@ -80,29 +114,29 @@ class LogWatcher(ShadowWatcher[LogShadow]):
             return  # records of an idle log
         record = _record(comparison)
         if self._output == "jsonl":
-            click.echo(json.dumps(record))
+            click.echo(json.dumps(plain(record)))
         elif self._output == "json":
             self._records.append(record)
         else:
-            reasons = f" ({'; '.join(record['reasons'])})" if record["reasons"] else ""
-            events = "; ".join(record["events"]) or counted(record["records"], "record")
-            click.echo(f"{record['at']} offset {record['offset']} {record['outcome']}: {events}{reasons}")
+            reasons = f" ({'; '.join(record.reasons)})" if record.reasons else ""
+            events = "; ".join(record.events) or counted(record.records, "record")
+            click.echo(f"{record.at} offset {record.offset} {record.outcome}: {events}{reasons}")
             for difference in comparison.differences[:LINES_MAX]:
                 click.echo(f"  {difference.line()}")
             if len(comparison.differences) > LINES_MAX:
                 click.echo(f"  and {len(comparison.differences) - LINES_MAX} more (-o jsonl lists them all)")
 
 
-def _record(comparison: BatchComparison) -> dict[str, Any]:
+def _record(comparison: BatchComparison) -> ShadowedBatch:
     first, last = comparison.batches[0], comparison.batches[-1]
-    return {
-        "at": datetime.fromtimestamp(last.time_ms / 1000, UTC).isoformat(timespec="milliseconds"),
-        "offset": first.offset, "records": sum(len(batch.records) for batch in comparison.batches),
-        "controller_id": None if last.leader_id == NO_LEADER else last.leader_id,
-        "controller_epoch": last.leader_epoch, "outcome": comparison.outcome.value,
-        "events": list(comparison.events), "reasons": list(dict.fromkeys(comparison.reasons)),
-        "differences": [difference.record() for difference in comparison.differences],
-    }  # fmt: skip
+    return ShadowedBatch(
+        at=datetime.fromtimestamp(last.time_ms / 1000, UTC).isoformat(timespec="milliseconds"),
+        offset=first.offset, records=sum(len(batch.records) for batch in comparison.batches),
+        controller_id=None if last.leader_id == NO_LEADER else last.leader_id,
+        controller_epoch=last.leader_epoch, outcome=comparison.outcome.value,
+        events=list(comparison.events), reasons=list(dict.fromkeys(comparison.reasons)),
+        differences=list(comparison.differences),
+    )  # fmt: skip
 
 
 def run(

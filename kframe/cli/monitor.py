@@ -17,6 +17,9 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
 
+from msgspec import Struct
+
+from kframe.cli.output import plain
 from kframe.errors import ConfigError
 from kframe.model.whole_numbers import parse_whole
 from kframe.runtime.controller import Controller
@@ -43,12 +46,12 @@ Check = Callable[[], HealthStatus]
 class Monitor:
     """Implements ``kframe.ports.server.Server``: ``/metrics``, ``/healthz``, ``/readyz``, ``/status``."""
 
-    def __init__(self, listen: str, token: str = "", selectors: Sequence[Mapping[str, Any]] = ()) -> None:
+    def __init__(self, listen: str, token: str = "", selectors: Sequence[Struct] = ()) -> None:
         """``listen`` is HOST:PORT, :PORT or PORT; without a host it is the loopback address. ``token`` identifies this
         instance in ``/status``, which also has ``selectors``. Raises ConfigError."""
         self._address = parse_address(listen)
         self._token = token
-        self._selectors = list(selectors)
+        self._selectors = list(map(plain, selectors))
         self._server: _Listener | None = None
 
     @property

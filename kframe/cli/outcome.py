@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from kframe.cli.output import (
+    Fields,
     OutputTable,
     echo_more,
     echo_text,
@@ -16,11 +17,15 @@ from kframe.cli.output import (
     emit_json,
     emit_record,
     emit_rows,
+    emit_section,
+    plain,
 )
 from kframe.model.texts import counted
 
 if TYPE_CHECKING:
-    from kframe.whatif import Outcome, WhatIf
+    from kframe.whatif import Impact, Outcome, WhatIf
+    from kframe.whatif.document import ResponseRecord, WhatIfDocument
+    from kframe.whatif.results.reassignment_result import ReassignmentRecord
 
 _PARTITION_COLUMNS: Final = (
     "topic", "partition", "replicas_before", "replicas_after", "leader_before", "leader_after", "isr_before",
@@ -44,17 +49,13 @@ _BROKER_COLUMNS: Final = (
     "update_metadata_requests", "update_metadata_partitions", "update_metadata_bytes", "stop_replica_requests",
     "stop_replica_partitions", "stop_replica_bytes",
 )  # fmt: skip
-_TOPIC_COLUMNS: Final = ("topic", "status", "error", "partitions", "replicas", "waiting_for", "reason")
 _REASSIGNMENT_BROKERS: Final = (
     "broker_id", "copied", "deleted", "replicas_before", "replicas_peak", "replicas_after", "leaders_before",
     "leaders_gained", "leaders_after",
 )  # fmt: skip
-_REASSIGNMENT_TOPICS: Final = ("topic", "partitions", "copied", "deleted", "completed", "waiting", "refused")
-_REASSIGNMENT_PROBLEMS: Final = ("topic", "partition", "target", "status", "error", "reason")
 _BROKER_WIDE: Final = frozenset(_BROKER_COLUMNS[12:])
 #: What a broker is sent; a KRaft controller sends nothing.
 _REQUEST_COLUMNS: Final = frozenset(_BROKER_COLUMNS[10:])
-_RECORDS: Final = ("record", "count", "bytes")
 #: Refused objects that an error names.
 _NAMED: Final = 5
 #: Codes of a response that are no refusals.
@@ -67,69 +68,69 @@ def emit_outcome(outcome: Outcome, whatif: WhatIf, output: str, limit: int) -> b
 
     Returns whether the controller would refuse a part of the operation, which tables say in their headline.
     """
-    from kframe.whatif.document import SCHEMA, summary_document
+    from kframe.whatif.document import SCHEMA, plain_document, summary_document
 
     document = summary_document(outcome, whatif.snapshot, whatif.cluster)
     if output in ("csv", "jsonl"):
         emit_rows(OutputTable(SCHEMA, _partition_columns(outcome), outcome.changes.records()), output)
-        if not document["changed"]:
+        if not document.changed:
             click.echo(_nothing_changes(document), err=True)
         return _report_refusal(document)
     if output == "json":
-        emit_json(document, "partitions", outcome.changes.records())
+        emit_json(plain_document(document), "partitions", outcome.changes.records())
     elif output == "yaml":
-        schema = document.pop("schema")
-        emit_record(schema, {**document, "partitions": list(outcome.changes.records())}, output)
+        emit_record(SCHEMA, {**plain_document(document), "partitions": list(outcome.changes.records())}, output)
     else:
         _emit_tables(outcome, document, output, limit)
         return bool(_refusals(document))
     return _report_refusal(document)
 
 
-def _refusals(document: dict[str, Any]) -> dict[str, int]:
+def _refusals(document: WhatIfDocument) -> dict[str, int]:
     """The errors of the controller's responses, with their counts.
 
     An election that is not needed is no refusal, nor are partitions without a candidate in an election of all.
     """
     refusals: dict[str, int] = {}
-    if document["operation"]["verb"] == "elect" and document["operation"]["partitions"] is None:
+    if document.operation.verb == "elect" and document.operation.partitions is None:
         return refusals
-    for step in document["steps"]:
-        response = step["response"] or {"error": "NONE"}
-        counts = response.get("topics") or response.get("partitions") or {}
-        if response["error"] != "NONE":
-            counts = {response["error"]: 1, **counts}
+    for response in _responses(document):
+        counts = response.topics or response.partitions or {}
+        if response.error != "NONE":
+            counts = {response.error: 1, **counts}
         for error, count in counts.items():
             if error not in _NO_REFUSAL:
                 refusals[error] = refusals.get(error, 0) + count
     return refusals
 
 
-def _refusal_text(document: dict[str, Any]) -> str:
+def _responses(document: WhatIfDocument) -> list[ResponseRecord]:
+    return [step.response for step in document.steps if step.response is not None]
+
+
+def _refusal_text(document: WhatIfDocument) -> str:
     errors = ", ".join(f"{count:,} {error}" for error, count in _refusals(document).items())
     return f"refused by Kafka's rules ({errors})" if errors else ""
 
 
-def _report_refusal(document: dict[str, Any]) -> bool:
+def _report_refusal(document: WhatIfDocument) -> bool:
     """Report a refusal in addition to the data; return whether there is one."""
     text = _refusal_text(document)
     if text:
-        click.echo(f"error: {document['operation']['text']}: {text}: {_refused_objects(document)}", err=True)
+        click.echo(f"error: {document.operation.text}: {text}: {_refused_objects(document)}", err=True)
     return bool(text)
 
 
-def _refused_objects(document: dict[str, Any]) -> str:
+def _refused_objects(document: WhatIfDocument) -> str:
     """The first refused partitions or topics, with the reasons."""
-    if "reassignment" in document:
+    if document.reassignment:
         named = [
-            f"{row['topic']}-{row['partition']} ({row['reason']})"
-            for row in document["reassignment"]["problems"]
-            if row["status"] == "refused"
+            f"{row.topic}-{row.partition} ({row.reason})"
+            for row in document.reassignment.problems
+            if row.status == "refused"
         ]
     else:
-        named = [
-            name for step in document["steps"] if step["response"] is not None for name in step["response"]["named"]
-        ]
+        named = [name for response in _responses(document) for name in response.named]
     return _first_names(named, sum(_refusals(document).values()), "; ")
 
 
@@ -139,94 +140,75 @@ def _first_names(names: list[str], count: int, separator: str) -> str:
     return separator.join(names[:_NAMED]) + (f" and {omitted:,} more" if omitted > 0 else "")
 
 
-def _emit_tables(outcome: Outcome, document: dict[str, Any], output: str, limit: int) -> None:
-    source = document["snapshot"]
-    operation = ", ".join(filter(None, (document["operation"]["text"], _refusal_text(document))))
-    emit_heading(
-        f"{operation}: {counted(source['partitions'], 'partition')} of {source['name'] or 'the snapshot'}", output
-    )
-    if not document["changed"]:
+def _emit_tables(outcome: Outcome, document: WhatIfDocument, output: str, limit: int) -> None:
+    source = document.snapshot
+    operation = ", ".join(filter(None, (document.operation.text, _refusal_text(document))))
+    emit_heading(f"{operation}: {counted(source.partitions, 'partition')} of {source.name or 'the snapshot'}", output)
+    if not document.changed:
         echo_text(_nothing_changes(document), output)
-    emit_impact(document["impact"], output)
+    emit_impact(document.impact, output)
+    emit_section(list(_condition_rows(document)), output)
+    emit_section(list(_skew_rows(document)), output)
+    emit_section(list(_timeline_rows(document)), output)
     click.echo()
-    emit_rows(OutputTable("", ("partitions", "before", "after"), list(_condition_rows(document))), output)
-    click.echo()
-    emit_rows(
-        OutputTable("", ("load", "brokers", "mean", "max", "max_mean_ratio", "deviation"), _skew_rows(document)), output
-    )
-    click.echo()
-    emit_rows(OutputTable("", ("step", "name", "what"), list(_timeline_rows(document))), output)
-    click.echo()
-    placing = document["operation"]["verb"] in _PLACING_VERBS
+    placing = document.operation.verb in _PLACING_VERBS
     hidden = frozenset[str]() if placing else _PLACEMENT
-    states = _STATES | ({(True, False): "fenced"} if source["mode"] == "kraft" else {})
-    brokers = [
-        {**row, "state": states[row["registered_before"], row["registered_after"]]} for row in document["brokers"]
-    ]
+    states = _STATES | ({(True, False): "fenced"} if source.mode == "kraft" else {})
+    brokers = [{**plain(row), "state": states[row.registered_before, row.registered_after]} for row in document.brokers]
     columns = tuple(name for name in _BROKER_COLUMNS if outcome.traffic or name not in _REQUEST_COLUMNS)
     emit_rows(OutputTable("", columns, brokers, _BROKER_WIDE | hidden), output)
-    if document.get("records"):
-        click.echo()
-        emit_rows(OutputTable("", _RECORDS, document["records"]), output)
-    if "reassignment" in document:
-        emit_reassignment(document["reassignment"], output, limit)
-    if "topics" in document:
-        click.echo()
-        emit_rows(OutputTable("", _TOPIC_COLUMNS, document["topics"]), output)
-    elr = outcome.changes.elr_before is not None and "ELR on" in document["rules"]
+    emit_section(outcome.records or (), output)
+    if document.reassignment:
+        emit_reassignment(document.reassignment, output, limit)
+    emit_section(document.topics or (), output)
+    elr = outcome.changes.elr_before is not None and "ELR on" in document.rules
     _emit_partitions(outcome, output, limit, _PARTITION_WIDE | hidden | (frozenset() if elr else frozenset(_ELR)))
-    for text in document["notes"]:
+    for text in document.notes:
         echo_text(f"note: {text}", output)
-    emit_assumptions(document["assumptions"], output)
+    emit_assumptions(document.assumptions, output)
     if outcome.bytes_unknown is not None:
         echo_text(f"bytes unknown: {outcome.bytes_unknown}", output)
 
 
-def _nothing_changes(document: dict[str, Any]) -> str:
+def _nothing_changes(document: WhatIfDocument) -> str:
     """One line for an operation without any effect. Errors in the controller's response are the reason."""
-    responses = [_response_text(step["response"]) for step in document["steps"] if step["response"] is not None]
+    responses = map(_response_text, _responses(document))
     return "; ".join(["nothing changes", *(text for text in responses if text != "response: NONE")])
 
 
-def _condition_rows(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _condition_rows(document: WhatIfDocument) -> Iterator[Fields]:
     from kframe.whatif import CONDITIONS
 
     for name in CONDITIONS:
-        yield {
-            "partitions": name.replace("_", " "),
-            "before": document["before"][name],
-            "after": document["after"][name],
-        }
+        before, after = (getattr(health, name) for health in (document.before, document.after))
+        yield {"partitions": name.replace("_", " "), "before": before, "after": after}
 
 
-def _skew_rows(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _skew_rows(document: WhatIfDocument) -> Iterator[Fields]:
     for load in ("leader", "replica"):
-        for when in ("before", "after"):
-            health = document[when]
-            brokers = health["registered_brokers"]
-            yield {"load": f"{load}s {when}", "brokers": brokers, **health[f"{load}_skew"]}
+        for when, health in (("before", document.before), ("after", document.after)):
+            skew = plain(getattr(health, f"{load}_skew"))
+            yield {"load": f"{load}s {when}", "brokers": health.registered_brokers, **skew}
 
 
-def _timeline_rows(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    for number, step in enumerate(document["steps"], 1):
-        texts = [timeline_event["text"] for timeline_event in step["timeline"]]
-        if step["response"] is not None:
-            texts.append(_response_text(step["response"]))
+def _timeline_rows(document: WhatIfDocument) -> Iterator[Fields]:
+    for number, step in enumerate(document.steps, 1):
+        texts = [timeline_event.text for timeline_event in step.timeline]
+        if step.response is not None:
+            texts.append(_response_text(step.response))
         for text in texts or ["nothing is changed or sent"]:
-            yield {"step": number, "name": step["name"], "what": text}
+            yield {"step": number, "name": step.name, "what": text}
 
 
-def _response_text(response: dict[str, Any]) -> str:
-    parts = [response["error"]]
-    counts: dict[str, int] = {}
-    if "remaining" in response:
-        parts.append(f"remaining: {counted(response['remaining'], 'partition')}")
-    else:
-        counts = response["topics"] if "topics" in response else response["partitions"]
-        parts += [f"{count:,} {error}" for error, count in counts.items()]
-    if response["named"]:
+def _response_text(response: ResponseRecord) -> str:
+    parts = [response.error]
+    counts: dict[str, int] = response.topics or response.partitions or {}
+    if isinstance(response.remaining, int):
+        parts.append(f"remaining: {counted(response.remaining, 'partition')}")
+    parts += [f"{count:,} {error}" for error, count in counts.items()]
+    if response.named:
         errors = sum(count for error, count in counts.items() if error != "NONE")
-        parts.append(_first_names(response["named"], errors, ", "))
+        parts.append(_first_names(response.named, errors, ", "))
     return "response: " + "; ".join(parts)
 
 
@@ -243,27 +225,22 @@ def _emit_partitions(outcome: Outcome, output: str, limit: int, wide: frozenset[
     echo_more(len(outcome.changes) - limit, "-o json, csv and jsonl list them all")
 
 
-def emit_impact(impact: dict[str, Any], output: str) -> None:
+def emit_impact(impact: Impact, output: str) -> None:
     """The impact of an operation; zeros only in wide output."""
-    emit_record("", {key: value for key, value in impact.items() if output == "wide" or value != 0}, output)
+    fields = plain(impact).items()
+    emit_record("", {key: value for key, value in fields if output == "wide" or value != 0}, output)
 
 
-def emit_reassignment(document: dict[str, Any], output: str, limit: int) -> None:
+def emit_reassignment(record: ReassignmentRecord, output: str, limit: int) -> None:
     """The outcome of a reassignment: totals, changes by broker and topic, and problems."""
-    lists = ("brokers", "topics", "problems")
     click.echo()
-    emit_record("", {name: value for name, value in document.items() if name not in lists}, output)
-    for name, columns in (
-        ("brokers", _REASSIGNMENT_BROKERS),
-        ("topics", _REASSIGNMENT_TOPICS),
-        ("problems", _REASSIGNMENT_PROBLEMS),
-    ):
-        rows = document[name] if name == "brokers" else document[name][:limit]
-        if rows:
-            click.echo()
-            emit_rows(OutputTable("", columns, rows), output)
-        echo_more(len(document[name]) - len(rows), "-o json lists them all")
+    totals = {name: value for name, value in plain(record).items() if not isinstance(value, list)}
+    emit_record("", totals, output)
+    where = "-o json lists them all"
+    emit_section(record.brokers, output, _REASSIGNMENT_BROKERS)
+    emit_section(record.topics, output, limit=limit, where=where)
+    emit_section(record.problems, output, limit=limit, where=where)
 
 
-def _leader_cells(row: dict[str, Any]) -> dict[str, Any]:
+def _leader_cells(row: Fields) -> Fields:
     return {name: "none" if row[name] == -1 else row[name] for name in ("leader_before", "leader_after")}

@@ -15,16 +15,33 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, Union
 
 import click
 
-from kframe.cli.layout import LINE_WIDTH, TableColumn, broken, column_widths, fitting_columns, is_breakable, table_lines
+from kframe.cli.layout import (
+    LINE_WIDTH,
+    TableColumn,
+    broken,
+    cell,
+    column_widths,
+    csv_cell,
+    fitting_columns,
+    is_breakable,
+    printable,
+    table_lines,
+)
 from kframe.errors import InputError, ParameterError
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+    from msgspec import Struct
 
 OUTPUTS: Final = ("table", "wide", "json", "yaml", "csv", "jsonl")
 
-Record: TypeAlias = Mapping[str, Any]
+#: The fields of a record by name, as plain values.
+Fields: TypeAlias = Mapping[str, Any]
+Record: TypeAlias = Union[Fields, "Struct", "DataclassInstance"]
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 #: Number of first rows that determine column widths.
@@ -37,7 +54,7 @@ _YAML_WIDTH: Final = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class OutputTable:
-    """Rows to print. ``columns`` are keys of the rows in order; those in ``wide`` appear only in wide tables and data.
+    """Rows to print. ``columns`` are fields of the rows in order; those in ``wide`` are only in wide tables and data.
 
     Values are None, bool, int, float, str, or lists and mappings of these. A row that is None says that no further row
     is ready: all previous ones are printed now. ``limit`` is the number of rows that a table prints; None prints all.
@@ -68,9 +85,9 @@ class ReportingGroup(click.Group):
         try:
             return super().invoke(ctx)
         except ParameterError as problem:
-            raise BadInput(_printable(problem.text_for(self._option(ctx, problem.parameter)))) from problem
+            raise BadInput(printable(problem.text_for(self._option(ctx, problem.parameter)))) from problem
         except InputError as problem:
-            raise BadInput(_printable(str(problem))) from problem
+            raise BadInput(printable(str(problem))) from problem
 
     def _option(self, ctx: click.Context, parameter: str) -> str:
         """The option or argument of the invoked command that sets a parameter; without one, the parameter."""
@@ -124,11 +141,12 @@ def emit_rows(table: OutputTable, output: str) -> None:
 @contextmanager
 def rows_document(table: OutputTable, output: str) -> Iterator[dict[str, Any]]:
     """Print many rows of one kind to stdout; then, in JSON and YAML, the fields that the caller adds to the dict."""
-    rows, fields = (row for row in table.rows if row is not None), dict[str, Any]()
+    plain_rows = (None if row is None else plain(row) for row in table.rows)
+    rows, fields = (row for row in plain_rows if row is not None), dict[str, Any]()
     match output:
         case "table" | "wide":
             visible = [name for name in table.columns if output == "wide" or name not in table.wide]
-            remaining = iter(table.rows)
+            remaining = plain_rows
             listed = remaining if table.limit is None else itertools.islice(remaining, table.limit)
             _emit_table(visible, listed, None if output == "wide" else LINE_WIDTH)
             echo_more(sum(row is not None for row in remaining), "data has them all")
@@ -142,26 +160,44 @@ def rows_document(table: OutputTable, output: str) -> Iterator[dict[str, Any]]:
         case "yaml":
             _emit_yaml(table.schema, rows)
     yield fields
+    if fields:
+        import msgspec  # Few rows have fields beside them.
+
+        fields = msgspec.to_builtins(fields)
     if output == "json":
         click.echo("".join(f', "{name}": {json.dumps(value)}' for name, value in fields.items()) + "}")
     elif output == "yaml" and fields:
         click.echo(_yaml(fields, flow=None), nl=False)
 
 
+def emit_section(
+    rows: Sequence[Record], output: str, columns: Sequence[str] = (), limit: int | None = None,
+    where: str = "data has them all",
+) -> None:  # fmt: skip
+    """Print a further table of a report after an empty line, if it has rows, and the number of omitted rows, which are
+    ``where``. The columns are by default the fields of the rows."""
+    listed = list(map(plain, rows[:limit]))
+    if listed:
+        click.echo()
+        emit_rows(OutputTable("", columns or list(listed[0]), listed), output)
+    echo_more(len(rows) - len(listed), where)
+
+
 def emit_record(schema: str, record: Record, output: str, wide: Collection[str] = ()) -> None:
     """Print one record to stdout: as ``name  value`` lines (keys in ``wide`` only in wide output), or as data."""
+    fields = plain(record)
     match output:
         case "table" | "wide":
-            visible = {name: element for name, element in record.items() if output == "wide" or name not in wide}
+            visible = {name: element for name, element in fields.items() if output == "wide" or name not in wide}
             _emit_fields(visible, None if output == "wide" else LINE_WIDTH)
         case "csv":
-            _emit_csv(list(record), [record])
+            _emit_csv(list(fields), [fields])
         case "jsonl":
-            click.echo(json.dumps({"schema": schema, **record}))
+            click.echo(json.dumps({"schema": schema, **fields}))
         case "json":
-            click.echo(json.dumps({"schema": schema, **record}, indent=2))
+            click.echo(json.dumps({"schema": schema, **fields}, indent=2))
         case "yaml":
-            click.echo(_yaml({"schema": schema, **record}, flow=False), nl=False)
+            click.echo(_yaml({"schema": schema, **fields}, flow=False), nl=False)
 
 
 def emit_data(schema: str, document: Record, columns: Sequence[str], rows: Iterable[Record], output: str) -> bool:
@@ -174,12 +210,23 @@ def emit_data(schema: str, document: Record, columns: Sequence[str], rows: Itera
     return output not in ("table", "wide")
 
 
-def emit_json(document: Record, name: str, rows: Iterable[Record]) -> None:
+def emit_json(document: Fields, name: str, rows: Iterable[Record]) -> None:
     """Print a document as JSON. Its last field ``name`` has the rows, one per line, written as they are computed."""
-    click.echo(json.dumps(document, indent=2).removesuffix("\n}") + f',\n  "{name}": [', nl=False)
-    for separator, row in _separated(rows):
+    fields = {key: value for key, value in document.items() if key != name}
+    click.echo(json.dumps(fields, indent=2).removesuffix("\n}") + f',\n  "{name}": [', nl=False)
+    for separator, row in _separated(map(plain, rows)):
         click.echo(f"{separator}\n    {json.dumps(row)}", nl=False)
     click.echo("\n  ]\n}")
+
+
+def plain(record: Record) -> Fields:
+    """The fields of a record in their order, as plain values."""
+    if isinstance(record, Mapping):
+        return record
+    import msgspec  # A list of commands prints no record.
+
+    fields: dict[str, Any] = msgspec.to_builtins(record)
+    return fields
 
 
 def echo_more(count: int, where: str) -> None:
@@ -231,22 +278,7 @@ def emit_assumptions(texts: Sequence[str], output: str) -> None:
         echo_text(f"{counted(len(missing), 'fact')} not in this input: {subjects} (-o wide: the values taken)")
 
 
-def cell(value: Any) -> str:
-    """A value in a table: ``-`` for unknown or none, lists with commas, control characters escaped."""
-    match value:
-        case None:
-            return "-"
-        case bool():
-            return "yes" if value else "no"
-        case Mapping():
-            return ",".join(f"{name}={cell(element)}" for name, element in value.items()) or "-"
-        case list() | tuple():
-            return ",".join(cell(element) for element in value) or "-"
-        case _:
-            return _printable(str(value))
-
-
-def _emit_table(names: Sequence[str], rows: Iterable[Record | None], limit: int | None) -> None:
+def _emit_table(names: Sequence[str], rows: Iterable[Fields | None], limit: int | None) -> None:
     """Print a table. Lines of more than ``limit`` characters lose columns, which a last line names, and break texts."""
     remaining = iter(rows)
     first = _first_page(remaining)
@@ -263,7 +295,7 @@ def _emit_table(names: Sequence[str], rows: Iterable[Record | None], limit: int 
         echo_text(f"(-o wide adds {', '.join(column.title for column in omitted)})")
 
 
-def _column(name: str, rows: Sequence[Record]) -> TableColumn:
+def _column(name: str, rows: Sequence[Fields]) -> TableColumn:
     values = [row[name] for row in rows]
     texts = [cell(value) for value in values]
     breakable = any(is_breakable(value, text) for value, text in zip(values, texts, strict=True))
@@ -271,7 +303,7 @@ def _column(name: str, rows: Sequence[Record]) -> TableColumn:
     return TableColumn(name, title, texts, any(map(_is_number, values)), breakable)
 
 
-def _is_offline(row: Record) -> bool:
+def _is_offline(row: Fields) -> bool:
     """Whether the row is a broker that is not registered or fenced, a partition without a leader, or counts offline
     partitions: those of a topic, or those that a failure adds."""
     leader = row.get("leader_after", row.get("leader"))
@@ -286,9 +318,9 @@ def _is_offline(row: Record) -> bool:
     )
 
 
-def _first_page(rows: Iterator[Record | None]) -> list[Record]:
+def _first_page(rows: Iterator[Fields | None]) -> list[Fields]:
     """The rows that are ready, at least one if there is any."""
-    page: list[Record] = []
+    page: list[Fields] = []
     for row in rows:
         if row is not None:
             page.append(row)
@@ -297,7 +329,7 @@ def _first_page(rows: Iterator[Record | None]) -> list[Record]:
     return page
 
 
-def _emit_fields(record: Record, limit: int | None) -> None:
+def _emit_fields(record: Fields, limit: int | None) -> None:
     """Print fields; each item of a list of texts is on its own line, and long texts are broken."""
     names = {name: name.replace("_", " ") for name in record}
     width = max(map(len, names.values()), default=0)
@@ -315,27 +347,17 @@ def _field_lines(value: Any) -> list[str]:
     return [cell(value)]
 
 
-def _emit_csv(columns: Sequence[str], rows: Iterable[Record]) -> None:
+def _emit_csv(columns: Sequence[str], rows: Iterable[Fields]) -> None:
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    for row in itertools.chain([columns], ([_csv_cell(row[name]) for name in columns] for row in rows)):
+    for row in itertools.chain([columns], ([csv_cell(row[name]) for name in columns] for row in rows)):
         writer.writerow(row)
         click.echo(buffer.getvalue(), nl=False)
         buffer.seek(0)
         buffer.truncate()
 
 
-def _csv_cell(value: Any) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, Mapping):
-        return ",".join(f"{name}={_csv_cell(element)}" for name, element in value.items())
-    return ",".join(map(_csv_cell, value)) if isinstance(value, list | tuple) else str(value)
-
-
-def _emit_json(schema: str, rows: Iterable[Record]) -> None:
+def _emit_json(schema: str, rows: Iterable[Fields]) -> None:
     """A document without its end, one row per line."""
     click.echo(f'{{"schema": {json.dumps(schema)}, "rows": [', nl=False)
     for separator, row in _separated(rows):
@@ -343,14 +365,14 @@ def _emit_json(schema: str, rows: Iterable[Record]) -> None:
     click.echo("\n]", nl=False)
 
 
-def _separated(rows: Iterable[Record]) -> Iterator[tuple[str, Record]]:
+def _separated(rows: Iterable[Fields]) -> Iterator[tuple[str, Fields]]:
     separator = ""
     for row in rows:
         yield separator, row
         separator = ","
 
 
-def _emit_yaml(schema: str, rows: Iterator[Record]) -> None:
+def _emit_yaml(schema: str, rows: Iterator[Fields]) -> None:
     first = next(rows, None)
     click.echo(_yaml({"schema": schema}, flow=False), nl=False)
     click.echo("rows: []" if first is None else "rows:")
@@ -369,8 +391,3 @@ def _yaml(value: Any, flow: bool | None) -> str:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _printable(text: str) -> str:
-    """Text without terminal control characters."""
-    return text if text.isprintable() else "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)

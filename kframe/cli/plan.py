@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -22,7 +23,9 @@ from kframe.cli.output import (
     emit_heading,
     emit_record,
     emit_rows,
+    emit_section,
     output_option,
+    plain,
 )
 from kframe.cli.plan_execute import COMMANDS
 from kframe.cli.plan_generate import (
@@ -45,12 +48,12 @@ from kframe.cli.snapshot import captured
 from kframe.model.texts import counted
 
 if TYPE_CHECKING:
+    from kframe.plans.check.document import PlanMoves, PlannedPartition
     from kframe.plans.check.report import PlanReport
     from kframe.plans.check.resolve import CheckedPlan
     from kframe.snapshot.files import InputFile
 
 _FINDINGS: Final = ("severity", "check", "topic", "partition", "error", "detail")
-_PARTITIONS: Final = ("topic", "partition", "change", "replicas", "target", "adding", "removing", "leader", "valid")
 _BROKERS: Final = (
     "broker_id", "copied", "deleted", "replicas_before", "replicas_after", "preferred_leaders_before",
     "preferred_leaders_after",
@@ -280,46 +283,44 @@ def _emit_report(report: PlanReport, output: str, limit: int) -> None:
     for note in report.notes:
         emit_preface(note, output)
     document = report.document()
-    if emit_data(SCHEMA, document, _FINDINGS, document["findings"], output):
+    if emit_data(SCHEMA, document, _FINDINGS, document.findings, output):
         return
-    plan, counts = document["plan"], document["counts"]
-    emit_heading(
-        f"{plan['name']}: {counted(plan['partitions'], 'partition')} of {counted(plan['topics'], 'topic')}", output
-    )
-    emit_record("", {_COUNTS[severity]: count for severity, count in counts.items()}, output)
-    findings = document["findings"] if output == "wide" else list(report.folded_rows())
-    if findings and limit:
-        click.echo()
-        emit_rows(OutputTable("", _FINDINGS, findings[:limit]), output)
-    echo_more(len(findings) - limit, _ALL_LISTED)
-    if document["moves"] is not None:
-        _emit_moves(document["moves"], output)
+    plan = document.plan
+    emit_heading(f"{plan.name}: {counted(plan.partitions, 'partition')} of {counted(plan.topics, 'topic')}", output)
+    emit_record("", {_COUNTS[severity]: count for severity, count in report.counts().items()}, output)
+    findings = document.findings if output == "wide" else list(report.folded_rows())
+    emit_section(findings, output, _FINDINGS, limit, _ALL_LISTED)
+    if document.moves is not None:
+        _emit_moves(document.moves, output)
 
 
-def _emit_moves(moves: dict[str, Any], output: str) -> None:
+def _emit_moves(moves: PlanMoves, output: str) -> None:
+    fields = plain(moves)
     click.echo()
-    emit_record("", {name: value for name, value in moves.items() if name not in (*_LOADS, "brokers")}, output)
+    emit_record("", {name: value for name, value in fields.items() if name not in (*_LOADS, "brokers")}, output)
+    rows = [{"load": label, **fields[name]} for name, label in _LOADS.items()]
+    emit_section(rows, output)
     click.echo()
-    rows = [{"load": label, **moves[name]} for name, label in _LOADS.items()]
-    emit_rows(OutputTable("", ("load", "mean", "max", "max_mean_ratio", "deviation"), rows), output)
-    click.echo()
-    emit_rows(OutputTable("", _BROKERS, moves["brokers"]), output)
+    emit_rows(OutputTable("", _BROKERS, moves.brokers), output)
 
 
-def _emit_partitions(rows: Iterator[dict[str, Any]], count: int, schema: str, output: str, limit: int) -> None:
+def _emit_partitions(rows: Iterator[PlannedPartition], count: int, schema: str, output: str, limit: int) -> None:
+    from kframe.plans.check.document import PlannedPartition
+
+    columns = PlannedPartition.__struct_fields__
     if output not in ("table", "wide"):
-        emit_rows(OutputTable(schema, _PARTITIONS, rows), output)
+        emit_rows(OutputTable(schema, columns, rows), output)
         return
-    listed = [row for _, row in zip(range(limit), rows, strict=False)]
+    listed = [plain(row) for row in itertools.islice(rows, limit)]
     visible = [{**row, "leader": "none" if row["leader"] == -1 else row["leader"]} for row in listed]
-    emit_rows(OutputTable(schema, _PARTITIONS, visible), output)
+    emit_rows(OutputTable(schema, columns, visible), output)
     echo_more(count - limit, _ALL_LISTED)
 
 
-def _diff_lines(row: dict[str, Any]) -> Iterator[str]:
-    name = click.style(f"{row['topic']}-{row['partition']} ({row['change']})", bold=True)
-    note = "" if row["valid"] else "  cannot be executed: see kframe plan check"
+def _diff_lines(row: PlannedPartition) -> Iterator[str]:
+    name = click.style(f"{row.topic}-{row.partition} ({row.change})", bold=True)
+    note = "" if row.valid else "  cannot be executed: see kframe plan check"
     yield f"{name}{note}"
-    if row["replicas"] is not None:
-        yield f"- {','.join(map(str, row['replicas']))}"
-    yield f"+ {','.join(map(str, row['target']))}"
+    if row.replicas is not None:
+        yield f"- {','.join(map(str, row.replicas))}"
+    yield f"+ {','.join(map(str, row.target))}"

@@ -30,6 +30,8 @@ from kframe.cli.output import (
     emit_heading,
     emit_record,
     emit_rows,
+    emit_section,
+    plain,
     with_options,
 )
 from kframe.cli.studies import PATH
@@ -39,6 +41,7 @@ from kframe.model.whole_numbers import parse_whole
 if TYPE_CHECKING:
     from kframe.cli.plugins import PluginSettings
     from kframe.plans.generate import PlanRequest
+    from kframe.plans.generate.document import DivertedReplica, GeneratedPlanDocument, UnmetPartition
     from kframe.plans.generate.review import PlanReview
     from kframe.snapshot import Snapshot
     from kframe.snapshot.files import InputFile
@@ -49,8 +52,6 @@ _BROKERS: Final = (
     "broker_id", "rack", "received", "replicas_before", "replicas_after", "replicas", "leaders_before", "leaders_after",
     "leaders",
 )  # fmt: skip
-_UNMET: Final = ("topic", "partition", "replicas", "lacks", "reason")
-_DIVERTED: Final = ("topic", "partition", "replaced", "replacement", "receivers", "reason")
 _STDOUT: Final = "-"
 
 
@@ -262,7 +263,7 @@ class PlanOutput:
 
     def write(self, lines: Iterable[str]) -> None:
         """Write the plan, if it is to be written. Raises InputError if the file cannot be written."""
-        from kframe.whatif.files import replace_file
+        from kframe.whatif.files import replacing
 
         if self.target is None:
             return
@@ -271,11 +272,8 @@ class PlanOutput:
                 click.echo(line, nl=False)
             return
 
-        def write_to(path: Path) -> None:
-            with path.open("w", encoding="utf-8") as file:
-                file.writelines(lines)
-
-        replace_file(Path(self.target), write_to)
+        with replacing(Path(self.target)) as new, new.open("w", encoding="utf-8") as file:
+            file.writelines(lines)
 
 
 def out_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -299,6 +297,7 @@ def generate(snapshot: Snapshot, request: PlanRequest, writing: PlanOutput, outp
     from kframe.plans.check.resolve import resolve_plan
     from kframe.plans.file.write import plan_lines
     from kframe.plans.generate import plan
+    from kframe.plans.generate.document import GeneratedBroker
     from kframe.plans.generate.report import SCHEMA, report_document
     from kframe.plans.generate.review import PlanReview
 
@@ -316,7 +315,7 @@ def generate(snapshot: Snapshot, request: PlanRequest, writing: PlanOutput, outp
             write_page(writing.page, PlanReview.of_proposal(proposal, checked), "".join(lines).encode())
     if writing.on_stdout:
         _emit_messages(document, limit)
-    elif not emit_data(SCHEMA, document, list(document["brokers"][0]), document["brokers"], output):
+    elif not emit_data(SCHEMA, document, GeneratedBroker.__struct_fields__, document.brokers, output):
         _emit_tables(document, output, limit)
     elif output in ("csv", "jsonl"):
         _emit_messages(document, limit)
@@ -326,72 +325,67 @@ def generate(snapshot: Snapshot, request: PlanRequest, writing: PlanOutput, outp
 def write_page(path: Path, review: PlanReview, plan_file: bytes) -> None:
     """Write the page about a plan. Raises InputError if the file cannot be written."""
     from kframe.plans.generate.page import render_page
-    from kframe.whatif.files import replace_file
+    from kframe.whatif.files import replacing
 
     page = render_page(review, plan_file)
-    replace_file(path, lambda new: new.write_text(page, encoding="utf-8"))
+    with replacing(path) as new:
+        new.write_text(page, encoding="utf-8")
 
 
-def _emit_messages(document: dict[str, Any], limit: int) -> None:
+def _emit_messages(document: GeneratedPlanDocument, limit: int) -> None:
     """Print the summary and what the reader must know on standard error, beside the plan on standard output."""
-    click.echo(document["summary"], err=True)
-    for text in document["warnings"]:
+    click.echo(document.summary, err=True)
+    for text in document.warnings:
         click.echo(f"warning: {text}", err=True)
-    for rows, describe in ((document["unmet"], _unmet_line), (document["diverted"], _diverted_line)):
-        for row in rows[:limit]:
-            click.echo(describe(row), err=True)
-        if len(rows) > limit:
-            click.echo(f"and {len(rows) - limit:,} more", err=True)
+    for lines in (list(map(_unmet_line, document.unmet)), list(map(_diverted_line, document.diverted))):
+        for line in lines[:limit]:
+            click.echo(line, err=True)
+        if len(lines) > limit:
+            click.echo(f"and {len(lines) - limit:,} more", err=True)
 
 
-def _unmet_line(row: dict[str, Any]) -> str:
-    replicas = ",".join(map(str, row["replicas"]))
-    return f"{row['topic']}-{row['partition']} stays on {replicas}: {row['reason']}"
+def _unmet_line(row: UnmetPartition) -> str:
+    return f"{row.topic}-{row.partition} stays on {','.join(map(str, row.replicas))}: {row.reason}"
 
 
-def _diverted_line(row: dict[str, Any]) -> str:
-    receivers = ",".join(map(str, row["receivers"]))
-    return f"{row['topic']}-{row['partition']} goes to {receivers} instead of {row['replacement']}: {row['reason']}"
+def _diverted_line(row: DivertedReplica) -> str:
+    receivers = ",".join(map(str, row.receivers))
+    return f"{row.topic}-{row.partition} goes to {receivers} instead of {row.replacement}: {row.reason}"
 
 
-def _emit_tables(document: dict[str, Any], output: str, limit: int) -> None:
-    emit_heading(document["summary"], output)
-    moves, racks = document["moves"], document["racks"]
+def _emit_tables(document: GeneratedPlanDocument, output: str, limit: int) -> None:
+    emit_heading(document.summary, output)
+    fields, racks = plain(document), document.racks
     crowded = "unknown"
-    if racks["crowded_after"] is not None:
-        crowded = f"{racks['crowded_before']:,} before, {racks['crowded_after']:,} after"
+    if racks.crowded_after is not None:
+        crowded = f"{racks.crowded_before:,} before, {racks.crowded_after:,} after"
     emit_record("", {
         "partitions": {
-            name: f"{count:,}" for name, count in document["partitions"].items() if count or name == "changed"
+            name: f"{count:,}" for name, count in fields["partitions"].items() if count or name == "changed"
         },
-        "leaders that change": moves["leaders"],
-        "targets met": document["targets_met"],
-        **{name.replace("_", " "): document[name] for name in ("goal", "cost_terms") if document[name]},
+        "leaders that change": document.moves.leaders,
+        "targets met": document.targets_met,
+        **{name.replace("_", " "): fields[name] for name in ("goal", "cost_terms") if fields[name]},
         "partitions in too few racks": crowded,
-        **({"warning": document["warnings"]} if document["warnings"] else {}),
-        "note": document["notes"],
+        **({"warning": document.warnings} if document.warnings else {}),
+        "note": document.notes,
     }, output)  # fmt: skip
-    for name, exceptions in (("unmet", _UNMET), ("diverted", _DIVERTED)):
-        if document[name] and limit:
-            click.echo()
-            emit_rows(OutputTable("", exceptions, document[name][:limit]), output)
-        echo_more(len(document[name]) - limit, "data has them all")
+    emit_section(document.unmet, output, limit=limit)
+    emit_section(document.diverted, output, limit=limit)
+    rows = [{"load": name.replace("_", " "), **skew} for name, skew in fields["skew"].items()]
+    emit_section(rows, output)
     click.echo()
-    rows = [{"load": name.replace("_", " "), **skew} for name, skew in document["skew"].items()]
-    emit_rows(OutputTable("", ("load", "mean", "max", "max_mean_ratio", "deviation"), rows), output)
-    click.echo()
-    known = [kind for kind in ("bytes", "goal") if document["brokers"][0][f"{kind}_before"] is not None]
+    brokers = fields["brokers"]
+    known = [kind for kind in ("bytes", "goal") if brokers[0][f"{kind}_before"] is not None]
     kinds = ["replicas", "leaders", *known]
-    maxima = {
-        kind: max(max(row[f"{kind}_before"], row[f"{kind}_after"]) for row in document["brokers"]) for kind in kinds
-    }
-    columns = [*_BROKERS, *(name for kind in known for name in (f"{kind}_before", f"{kind}_after", kind))]
+    maxima = {kind: max(max(row[f"{kind}_before"], row[f"{kind}_after"]) for row in brokers) for kind in kinds}
+    columns = (*_BROKERS, *(name for kind in known for name in (f"{kind}_before", f"{kind}_after", kind)))
     rows_with_bars = (
         {**row, **{kind: _bar(row[f"{kind}_before"], row[f"{kind}_after"], maxima[kind]) for kind in kinds}}
-        for row in document["brokers"][:limit]
+        for row in brokers[:limit]
     )
     emit_rows(OutputTable("", columns, list(rows_with_bars)), output)
-    echo_more(len(document["brokers"]) - limit, "data has them all")
+    echo_more(len(brokers) - limit, "data has them all")
 
 
 def _bar(before: int, after: int, maximum: int) -> str:

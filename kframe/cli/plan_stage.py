@@ -12,12 +12,12 @@ import click
 from kframe.cli.numbers import ByteSize, WholeNumber, parse_size
 from kframe.cli.output import (
     BadInput,
-    OutputTable,
-    echo_more,
+    Fields,
     echo_text,
     emit_data,
     emit_heading,
-    emit_rows,
+    emit_section,
+    plain,
     with_options,
 )
 from kframe.cli.plan_generate import by_id, pairs
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 _STAGES: Final = (
     "stage", "partitions", "moves", "bytes", "max_in", "max_out", "seconds", "day", "begin", "end", "failures",
 )  # fmt: skip
-_FAILURES: Final = ("stage", "broker_id", "phase", "offline", "under_min_isr", "unclean")
-_UNSTAGED: Final = ("topic", "partition", "reason", "detail")
 
 
 def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -70,7 +68,7 @@ def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def stage(checked: CheckedPlan, request: StageRequest, out: str | None, output: str, limit: int) -> int:
     """Stage a plan, write its files, and print it. Return the exit code."""
-    from kframe.plans.stage.manifest import SCHEMA, manifest_record
+    from kframe.plans.stage.manifest import SCHEMA
     from kframe.plans.stage.stages import stage_plan
 
     is_file = out is not None and out.endswith(".json")
@@ -79,13 +77,13 @@ def stage(checked: CheckedPlan, request: StageRequest, out: str | None, output: 
     manifest = staged.manifest
     if out is not None:
         _write(staged, Path(out), is_file)
-    if not emit_data(SCHEMA, manifest_record(manifest), _STAGES, stage_rows(manifest), output):
+    if not emit_data(SCHEMA, manifest, _STAGES, stage_rows(manifest), output):
         _emit_tables(manifest, output, limit)
     misses_window = request.windows and any(row.window is None for row in manifest.stages)
     return 1 if manifest.unstaged or misses_window else 0
 
 
-def stage_rows(manifest: StageManifest) -> list[dict[str, Any]]:
+def stage_rows(manifest: StageManifest) -> list[Fields]:
     """A row for each stage: what it copies at most into a broker and out of it, its time, and the failures that harm
     more than before the plan."""
     return [
@@ -130,17 +128,10 @@ def _emit_tables(manifest: StageManifest, output: str, limit: int) -> None:
     emit_heading(manifest.summary, output)
     for note in manifest.notes:
         echo_text(note, output)
-    failures = [
-        {"stage": part.number, **{name: getattr(failure, name) for name in _FAILURES[1:]}}
-        for part in manifest.stages
-        for failure in part.failures
-    ]
+    failures = [{"stage": part.number, **plain(failure)} for part in manifest.stages for failure in part.failures]
     if not failures:
         click.echo("no broker failure affects more partitions during or after a stage than before the plan")
-    unstaged = [{name: getattr(row, name) for name in _UNSTAGED} for row in manifest.unstaged]
-    tables = ((_STAGES, stage_rows(manifest)), (_FAILURES, failures), (_UNSTAGED, unstaged))
-    for columns, rows in tables:
-        if rows and limit:
-            click.echo()
-            emit_rows(OutputTable("", columns, rows[:limit]), output)
-        echo_more(len(rows) - limit, "-o json has them all")
+    where = "-o json has them all"
+    emit_section(stage_rows(manifest), output, limit=limit, where=where)
+    emit_section(failures, output, limit=limit, where=where)
+    emit_section(manifest.unstaged, output, limit=limit, where=where)

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
 
 from kframe.cli.numbers import limit_option
-from kframe.cli.output import BadInput, OutputTable, ReportingGroup, emit_record, emit_rows, output_option
+from kframe.cli.output import BadInput, OutputTable, ReportingGroup, emit_record, emit_rows, output_option, plain
 from kframe.errors import InputError, PluginError
 
 if TYPE_CHECKING:
+    from kframe.cli.documents.engine import CheckRow, ListedPlugin, PluginRecord, SelectorRecord
     from kframe.registry.loading import Plugin, Spec
     from kframe.registry.registry import Registry
     from kframe.registry.specs import SelectorSpec
@@ -99,13 +100,14 @@ def list_plugins(plugins: PluginSettings, limit: int | None, output: str) -> Non
 @output_option
 def show(name: str, plugins: PluginSettings, output: str) -> None:
     """Show the plugin NAME, or the plugin that offers the selector, cost term, goal, store or transport NAME."""
-    plugin = _find(plugins.registry(), name)
-    offers = _offers(plugin)
-    record = _record(plugin, offers)
-    if output in ("table", "wide"):
-        record |= {key: list(map(_offer_text, descriptions)) for key, descriptions in offers.items()}
-        record = {key: value for key, value in record.items() if value not in (None, [], False)}
-    emit_record("kframe.plugin/v2", record, output)
+    record = _record(_find(plugins.registry(), name))
+    if output not in ("table", "wide"):
+        emit_record("kframe.plugin/v2", record, output)
+        return
+    texts = {
+        key: list(map(_offer_text, value)) if isinstance(value, list) else value for key, value in plain(record).items()
+    }
+    emit_record("", {key: value for key, value in texts.items() if value not in (None, [], False)}, output)
 
 
 @group.command()
@@ -131,12 +133,12 @@ def check(name: str, url: str | None, plugins: PluginSettings, limit: int | None
         )
     specs = [spec for spec in plugin.offers if _kind(spec) and name in (plugin.name, _name(spec))]
     rows = [row for spec in specs for row in _checked(registry, spec, url, plugins)]
-    if all(row["passed"] is None for row in rows):
-        problem = rows[0]["problem"] if rows else "offers no selector, cost term, goal, store or transport to check"
+    if all(row.passed is None for row in rows):
+        problem = rows[0].problem if rows else "offers no selector, cost term, goal, store or transport to check"
         raise BadInput(f"plugin {plugin.name} ({plugin.distribution}) {problem}")
     columns = ("offer", "kind", "check", "passed", "problem", "rule")
     emit_rows(OutputTable("kframe.plugins.check/v1", columns, rows, frozenset({"kind", "rule"}), limit), output)
-    if any(row["passed"] is False for row in rows):
+    if any(row.passed is False for row in rows):
         click.get_current_context().exit(1)
 
 
@@ -152,17 +154,16 @@ def create(directory: Path, name: str, offers: str) -> None:
         click.echo(file)
 
 
-def _checked(registry: Registry, spec: Spec, url: str | None, plugins: PluginSettings) -> Iterator[dict[str, Any]]:
+def _checked(registry: Registry, spec: Spec, url: str | None, plugins: PluginSettings) -> Iterator[CheckRow]:
     """A row for each check of an offer. ``passed`` is None for checks that could not run."""
-    record = {"offer": _name(spec), "kind": _kind(spec)}
+    from kframe.cli.documents.engine import CheckRow
+
+    offer, kind = _name(spec), cast(Any, _kind(spec))
     try:
         for finding in _findings(registry, spec, url, plugins):
-            passed = finding.problem is None
-            yield record | {
-                "check": finding.check, "passed": passed, "problem": finding.problem, "rule": finding.doc
-            }  # fmt: skip
+            yield CheckRow(offer, kind, finding.check, finding.problem is None, finding.problem, finding.doc)
     except (InputError, PluginError) as error:
-        yield record | {"check": "not-tried", "passed": None, "problem": f"not tried: {error}", "rule": ""}
+        yield CheckRow(offer, kind, "not-tried", None, f"not tried: {error}", "")
 
 
 def _findings(registry: Registry, spec: Spec, url: str | None, plugins: PluginSettings) -> Iterator[Finding]:
@@ -213,66 +214,54 @@ def _find(registry: Registry, name: str) -> Plugin:
     raise BadInput(f"no plugin, selector, cost term, goal, store or transport {name!r}; there are: {', '.join(known)}")
 
 
-def _selectors(offers: Iterable[Spec]) -> Iterator[SelectorSpec]:
-    from kframe.registry.specs import SelectorSpec
-
-    return (spec for spec in offers if isinstance(spec, SelectorSpec))
-
-
-def _listed(plugin: Plugin) -> dict[str, Any]:
+def _listed(plugin: Plugin) -> ListedPlugin:
     """All data about a plugin, and the names of its offers."""
-    offers = _offers(plugin)
-    names = [offer["name"] for descriptions in offers.values() for offer in descriptions]
-    commands = ["commands"] if plugin.register_commands is not None else []
-    return _record(plugin, offers) | {"offers": names + commands}
+    from msgspec.structs import asdict
+
+    from kframe.cli.documents.engine import ListedPlugin
+
+    fields = asdict(_record(plugin))
+    offers = [offer.name for value in fields.values() if isinstance(value, list) for offer in value]
+    return ListedPlugin(**fields, offers=offers + (["commands"] if plugin.register_commands is not None else []))
 
 
-def _record(plugin: Plugin, offers: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
+def _record(plugin: Plugin) -> PluginRecord:
     """All data about a plugin."""
-    description = {
-        "plugin": plugin.name,
-        "distribution": plugin.distribution,
-        "source": plugin.source,
-        "state": plugin.state,
-        "error": plugin.error,
-    }
-    return description | offers | {"commands": plugin.register_commands is not None}
-
-
-def _offers(plugin: Plugin) -> dict[str, list[dict[str, Any]]]:
-    """The offers of a plugin by the name of their list in its record."""
+    from kframe.cli.documents.engine import OfferRecord, PluginRecord
     from kframe.registry import specs
 
-    def names_and_docs(kind: type[Spec]) -> list[dict[str, str]]:
-        offers = (spec for spec in plugin.offers if isinstance(spec, kind))
-        return [{"name": _name(spec), "doc": spec.doc} for spec in offers]
+    def offers(kind: type[Spec]) -> list[OfferRecord]:
+        return [OfferRecord(_name(spec), spec.doc) for spec in plugin.offers if isinstance(spec, kind)]
 
-    return {
-        "selectors": [_selector(spec) for spec in _selectors(plugin.offers)],
-        "stores": names_and_docs(specs.StoreSpec),
-        "transports": names_and_docs(specs.TransportSpec),
-        "clusters": names_and_docs(specs.ClusterSpec),
-        "admins": names_and_docs(specs.AdminSpec),
-        "servers": names_and_docs(specs.ServerSpec),
-        "observers": names_and_docs(specs.ObserverSpec),
-        "checks": names_and_docs(specs.CheckSpec),
-        "broker_models": names_and_docs(specs.BrokerModelSpec),
-        "snapshot_formats": names_and_docs(specs.SnapshotFormatSpec),
-        "documents": names_and_docs(specs.DocumentSpec),
-        "cost_terms": names_and_docs(specs.CostTermSpec),
-        "goals": names_and_docs(specs.GoalSpec),
-    }
+    return PluginRecord(
+        plugin=plugin.name,
+        distribution=plugin.distribution,
+        source=plugin.source,
+        state=plugin.state,
+        error=plugin.error,
+        selectors=[_selector(spec) for spec in plugin.offers if isinstance(spec, specs.SelectorSpec)],
+        stores=offers(specs.StoreSpec),
+        transports=offers(specs.TransportSpec),
+        clusters=offers(specs.ClusterSpec),
+        admins=offers(specs.AdminSpec),
+        servers=offers(specs.ServerSpec),
+        observers=offers(specs.ObserverSpec),
+        checks=offers(specs.CheckSpec),
+        broker_models=offers(specs.BrokerModelSpec),
+        snapshot_formats=offers(specs.SnapshotFormatSpec),
+        documents=offers(specs.DocumentSpec),
+        cost_terms=offers(specs.CostTermSpec),
+        goals=offers(specs.GoalSpec),
+        commands=plugin.register_commands is not None,
+    )
 
 
-def _selector(spec: SelectorSpec) -> dict[str, Any]:
-    options = [
-        {"name": option.name, "type": option.type.__name__, "default": option.default, "doc": option.doc}
-        for option in spec.options
-    ]
-    kinds = [kind.name for kind in spec.kinds]
-    return {
-        "name": spec.name, "tier": spec.tier, "kinds": kinds, "options": options, "doc": spec.doc,
-    }  # fmt: skip
+def _selector(spec: SelectorSpec) -> SelectorRecord:
+    from kframe.cli.documents.engine import OptionRecord, SelectorRecord
+
+    types: Any = {option.name: option.type.__name__ for option in spec.options}
+    options = [OptionRecord(option.name, types[option.name], option.default, option.doc) for option in spec.options]
+    return SelectorRecord(spec.name, spec.tier.value, [kind.name for kind in spec.kinds], options, spec.doc)
 
 
 def _offer_text(offer: Mapping[str, Any]) -> str:

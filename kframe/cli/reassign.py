@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from kframe.ports.administration import Administration
     from kframe.snapshot.files import InputFile
 
-_COLUMNS = ("topic", "partition", "replicas", "adding", "removing")
 _ASSIGNMENT: Final = "TOPIC-PARTITION=ID,ID..."
 
 
@@ -53,12 +52,13 @@ def start(ctx: click.Context, assignments: tuple[str, ...], execution: NewExecut
 @output_option
 def list_(admin: Administration, limit: int | None, output: str) -> None:
     """List the reassignments in progress."""
+    from kframe.cli.documents.cluster import ReassigningPartition
+
     rows = (
-        {"topic": topic, "partition": partition, "replicas": list(entry.replicas), "adding": list(entry.adding),
-         "removing": list(entry.removing)}
-        for (topic, partition), entry in sorted(admin.reassignments().items())
-    )  # fmt: skip
-    emit_rows(OutputTable("kframe.reassignments/v1", _COLUMNS, rows, limit=limit), output)
+        ReassigningPartition(*partition, list(entry.replicas), list(entry.adding), list(entry.removing))
+        for partition, entry in sorted(admin.reassignments().items())
+    )
+    emit_rows(OutputTable("kframe.reassignments/v1", ReassigningPartition.__struct_fields__, rows, limit=limit), output)
 
 
 @group.command()

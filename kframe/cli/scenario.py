@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,6 +17,7 @@ from kframe.model.texts import counted
 if TYPE_CHECKING:
     from kframe.scenario.kraft.runner import KraftScenarioRunner
     from kframe.scenario.runner import ScenarioRunner
+    from kframe.scenario.trace_types import ScenarioCheckRow
 
 _STEP_COLUMNS: Final = ("step", "kind", "argument", "stored", "leader_and_isr", "update_metadata", "stop_replica",
                         "response")  # fmt: skip
@@ -50,9 +49,12 @@ def run(
     output: str,
 ) -> None:
     """Play FILE. A table has a line a step; -o json is the trace itself."""
+    from kframe.whatif.files import replacing
+
     trace = _runner(source, selectors, plugins).play()
     if target is not None:
-        _write(target, f"{json.dumps(trace, indent=1)}\n")
+        with replacing(target) as new:
+            new.write_text(f"{json.dumps(trace, indent=1)}\n", encoding="utf-8")
     if output == "json":
         click.echo(json.dumps(trace, indent=1))
         return
@@ -73,20 +75,21 @@ def check(sources: tuple[Path, ...], limit: int | None, output: str) -> None:
     emit_rows(
         OutputTable("kframe.scenario-check/v1", ("file", "playable", "steps", "problem"), rows, limit=limit), output
     )
-    bad = sum(not row["playable"] for row in rows)
+    bad = sum(not row.playable for row in rows)
     if bad:
         raise BadInput(f"cannot be played: {bad} of {counted(len(rows), 'scenario')}")
 
 
-def _checked(source: Path) -> dict[str, Any]:
+def _checked(source: Path) -> ScenarioCheckRow:
     from kframe.errors import InputError
+    from kframe.scenario.trace_types import ScenarioCheckRow
 
     try:
         runner = _runner(source, (), PluginSettings())
         runner.play()  # Some errors, such as a broker that is not registered at its step, show only then.
     except InputError as problem:
-        return {"file": str(source), "playable": False, "steps": None, "problem": str(problem)}
-    return {"file": str(source), "playable": True, "steps": len(runner.scenario.steps), "problem": None}
+        return ScenarioCheckRow(str(source), playable=False, steps=None, problem=str(problem))
+    return ScenarioCheckRow(str(source), playable=True, steps=len(runner.scenario.steps), problem=None)
 
 
 def _runner(source: Path, selectors: tuple[str, ...], plugins: PluginSettings) -> ScenarioRunner | KraftScenarioRunner:
@@ -125,24 +128,3 @@ def _counts(step: dict[str, Any]) -> dict[str, int]:
     for request in step["requests"]:
         sent[_APIS[request["api"]]] += 1
     return {"stored": len(step["partitions"]), **sent}
-
-
-def _write(target: Path, text: str) -> None:
-    """Write the whole file or nothing; a device or a pipe is written to. Raises BadInput if it cannot be written."""
-    try:
-        if target.exists() and not target.is_file() and not target.is_dir():
-            target.write_text(text, encoding="utf-8")
-            return
-        descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                file.write(text)
-            Path(name).chmod(0o644)
-            Path(name).replace(target)
-        except OSError:
-            Path(name).unlink(missing_ok=True)
-            raise
-    except OSError as problem:
-        raise BadInput(
-            f"{target}: found {problem.strerror or problem}, expected a file that can be written"
-        ) from problem

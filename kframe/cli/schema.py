@@ -19,7 +19,8 @@ def command(name: str | None, plugins: PluginSettings, limit: int | None, output
 
     The field "schema" of a document names its schema. Each line of -o jsonl is a row of the document, with "schema".
     """
-    from kframe.documents.registry import DOCUMENTS, find, schema_text
+    from kframe.cli.documents.engine import SchemaRow
+    from kframe.cli.documents.registry import DOCUMENTS, find, schema_text
 
     if name is not None and any(name in names for names in map(_names, DOCUMENTS)):
         click.echo(schema_text(find(name, DOCUMENTS)), nl=False)
@@ -29,10 +30,10 @@ def command(name: str | None, plugins: PluginSettings, limit: int | None, output
         click.echo(schema_text(find(name, documents)), nl=False)
         return
     rows = [
-        {"name": document.name, "document": document.doc, "source": "kframe" if name in DOCUMENTS else "plugin"}
+        SchemaRow(document.name, document.doc, "kframe" if name in DOCUMENTS else "plugin")
         for name, document in sorted(documents.items())
     ]
-    emit_rows(OutputTable("kframe.schemas/v1", ("name", "document", "source"), rows, limit=limit), output)
+    emit_rows(OutputTable("kframe.schemas/v1", SchemaRow.__struct_fields__, rows, limit=limit), output)
 
 
 def _names(name: str) -> set[str]:

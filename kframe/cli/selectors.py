@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from msgspec import Struct
+
 from kframe.cli.output import BadInput
 from kframe.errors import ConfigError, PluginError
 from kframe.model.config import nearest
@@ -22,19 +24,27 @@ _log = logging.getLogger("kframe.config")
 KAFKA_RULE: Final = "Kafka's rule for all elections"
 
 
+class ChosenSelectorRecord(Struct):
+    """A leader selector in force, the kinds of election that it decides, and its options."""
+
+    name: str
+    elections: list[str]
+    options: dict[str, bool | int | float | str]
+
+
 @dataclass(frozen=True, slots=True)
 class ChosenSelectors:
     """The selectors of a controller by the kind of election, and a description of each in force."""
 
     by_kind: Mapping[ElectionKind, LeaderSelector]
-    records: tuple[dict[str, Any], ...] = ()
+    records: tuple[ChosenSelectorRecord, ...] = ()
 
     def text(self) -> str:
         """The selectors in force and their options, on one line."""
         return selectors_text(self.records)
 
 
-def selectors_text(records: Sequence[Mapping[str, Any]]) -> str:
+def selectors_text(records: Sequence[ChosenSelectorRecord]) -> str:
     """Selectors such as ``rack-spread (racks=3) for OFFLINE, REASSIGN``."""
     return "; ".join(map(_selector_text, records)) or KAFKA_RULE
 
@@ -54,14 +64,10 @@ def configured_selectors(settings: Settings, registry: Registry, names: Sequence
     except PluginError as error:
         raise BadInput(f"{origin}: {error}") from error
     specs = [registry.selectors[name] for name in names]
-    records = (
-        {
-            "name": spec.name,
-            "elections": [kind.name for kind in spec.kinds],
-            "options": spec.values(options.get(spec.name, {})),
-        }
-        for spec in specs
-    )
+    records = []
+    for spec in specs:
+        values: dict[str, Any] = spec.values(options.get(spec.name, {}))
+        records.append(ChosenSelectorRecord(spec.name, [kind.name for kind in spec.kinds], values))
     return ChosenSelectors(by_kind, tuple(records))
 
 
@@ -96,6 +102,6 @@ def _option_value(spec: SelectorSpec, key: str, option: str, text: str) -> objec
     return known[option].value(text.strip(), f"config key {key}")
 
 
-def _selector_text(record: Mapping[str, Any]) -> str:
-    options = ", ".join(f"{name}={value}" for name, value in record["options"].items())
-    return f"{record['name']}{f' ({options})' if options else ''} for {', '.join(record['elections'])}"
+def _selector_text(record: ChosenSelectorRecord) -> str:
+    options = ", ".join(f"{name}={value}" for name, value in record.options.items())
+    return f"{record.name}{f' ({options})' if options else ''} for {', '.join(record.elections)}"

@@ -11,9 +11,11 @@ from datetime import UTC, datetime
 from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
 
 import click
+from msgspec import UNSET, Struct, UnsetType
 
 from kframe.cli.exits import HAS_FINDINGS
 from kframe.cli.monitor import LISTENER, Monitor
+from kframe.cli.output import plain
 from kframe.cli.stop_signal import StopSignal
 from kframe.errors import StoreError
 from kframe.model.ids import NO_LEADER
@@ -21,8 +23,9 @@ from kframe.ports.live_cluster import LiveCluster
 from kframe.runtime.health import HealthStatus
 from kframe.settings.settings import Settings
 from kframe.whatif.shadow import Comparison, Shadow
+from kframe.whatif.shadow.comparison import DisagreementRecord
 
-_log = logging.getLogger("kframe.whatif.shadow")
+_log = logging.getLogger("kframe.shadow")
 
 #: Minimum interval between reads of storage, and the largest share of the time spent on them.
 POLL_INTERVAL_S: Final = 0.5
@@ -31,6 +34,18 @@ POLL_TIME_SHARE_MAX: Final = 0.2
 SETTLE_PERIODS_MAX: Final = 20
 #: Maximum number of lines per comparison; JSON has all.
 LINES_MAX: Final = 50
+
+
+class ShadowDocument(Struct):
+    """The comparison with an active controller: ``kframe controller shadow``."""
+
+    controller_id: int
+    rounds: int
+    compared: int
+    skipped: int
+    abandoned: int
+    disagreements: int
+    records: list[DisagreementRecord] | UnsetType = UNSET
 
 
 class RunningShadow(Protocol):
@@ -51,8 +66,6 @@ class ShadowWatcher(Generic[RunningShadowT]):
     """One run of the command with a kind of shadow: compares and counts the results."""
 
     schema: ClassVar[str]
-    records_field: ClassVar[str]
-    """The field of the document that has the reported comparisons."""
     summary_text: ClassVar[str]
     kinds: ClassVar[tuple[str, ...]]
     """What is counted."""
@@ -61,7 +74,7 @@ class ShadowWatcher(Generic[RunningShadowT]):
         self.shadow = shadow
         self.counts: Counter[str] = Counter()
         self._output = output
-        self._records: list[dict[str, Any]] = []
+        self._records: list[Any] = []
         self._problem = ""
 
     def follow(self, stop: StopSignal, for_s: float | None) -> None:
@@ -78,22 +91,25 @@ class ShadowWatcher(Generic[RunningShadowT]):
 
     def finish(self) -> None:
         """Print the summary."""
-        summary = self._summary()
         if self._output == "json":
-            click.echo(json.dumps({"schema": self.schema, **summary, self.records_field: self._records}, indent=2))
+            click.echo(json.dumps({"schema": self.schema, **plain(self._document())}, indent=2))
         elif self._output == "table":
-            click.echo(self.summary_text.format(**summary))
+            click.echo(self.summary_text.format(**self._summary()))
 
     def _summary(self) -> dict[str, Any]:
-        """The counts, and the controller."""
+        """The document without the reported comparisons."""
+        document = self._document()
+        return {name: getattr(document, name) for name in document.__struct_fields__ if name != "records"}
+
+    def _document(self) -> Struct:
+        """The controller, the counts, and ``records``: the reported comparisons."""
         raise NotImplementedError
 
 
 class Watcher(ShadowWatcher[Shadow]):
     """A run in ZooKeeper mode, which schedules comparisons."""
 
-    schema = "kframe.whatif.shadow/v1"
-    records_field = "records"
+    schema = "kframe.shadow/v1"
     summary_text = (
         "{rounds} rounds, {compared} partitions compared, {skipped} skipped, {abandoned} rounds abandoned: "
         "{disagreements} disagreements"
@@ -125,8 +141,9 @@ class Watcher(ShadowWatcher[Shadow]):
         reasons += [] if self.shadow.controller != NO_LEADER else ["no known controller"]
         return HealthStatus(tuple(reasons), self._summary())
 
-    def _summary(self) -> dict[str, Any]:
-        return {"controller_id": self.shadow.controller, **{kind: self.counts[kind] for kind in self.kinds}}
+    def _document(self) -> ShadowDocument:
+        counts = {kind: self.counts[kind] for kind in self.kinds}
+        return ShadowDocument(controller_id=self.shadow.controller, **counts, records=self._records)
 
     def _step(self) -> None:
         now = time.monotonic()
@@ -153,10 +170,10 @@ class Watcher(ShadowWatcher[Shadow]):
             disagreements=len(comparison.disagreements),
         )
         timestamp = datetime.now(UTC).isoformat(timespec="milliseconds")
-        records = [{"at": timestamp, **disagreement.record()} for disagreement in comparison.disagreements]
+        records = [disagreement.record(timestamp) for disagreement in comparison.disagreements]
         if self._output == "jsonl":
             for record in records:
-                click.echo(json.dumps(record))
+                click.echo(json.dumps(plain(record)))
         elif self._output == "json":
             self._records += records
         else:

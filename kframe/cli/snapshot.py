@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -23,7 +24,16 @@ from kframe.cli.live import (
     gather,
 )
 from kframe.cli.numbers import DecimalNumber, WholeNumber, limit_option
-from kframe.cli.output import OutputTable, ReportingGroup, emit_reasons, emit_record, emit_rows, output_option
+from kframe.cli.output import (
+    OutputTable,
+    Record,
+    ReportingGroup,
+    emit_reasons,
+    emit_record,
+    emit_rows,
+    output_option,
+    plain,
+)
 from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.cli.progress import progress
 from kframe.cli.reading import SnapshotReading, rack_map_option, reading_options
@@ -31,6 +41,7 @@ from kframe.cli.topics import PATTERNS, TOPICS, topic_names
 from kframe.model.texts import counted
 
 if TYPE_CHECKING:
+    from kframe.cli.documents.cluster import CaptureRecord
     from kframe.snapshot import Snapshot
     from kframe.snapshot.files import InputFile
 
@@ -126,26 +137,27 @@ def capture(
     snapshot = reading.complete(captured(url, config, command_config, plugins))
     with progress("writing") as tick:
         write_snapshot(snapshot, target, force=force, progress=tick)
-    facts = snapshot.capture
-    record: dict[str, Any] = {
-        "snapshot": str(target), "cluster_id": snapshot.cluster_id, "controller_id": snapshot.controller_id,
-        "controller_epoch": snapshot.controller_epoch, "controllers": list(snapshot.controllers),
-        "brokers": len(snapshot.brokers),
-        "topics": len(snapshot.topics), "partitions": len(snapshot),
-    }  # fmt: skip
+    from kframe.cli.documents.cluster import CaptureRecord, QuarantinedPath
+
+    record = CaptureRecord(
+        snapshot=str(target), cluster_id=snapshot.cluster_id, controller_id=snapshot.controller_id,
+        controller_epoch=snapshot.controller_epoch, controllers=list(snapshot.controllers),
+        brokers=len(snapshot.brokers), topics=len(snapshot.topics), partitions=len(snapshot),
+    )  # fmt: skip
     if log_dirs is not None:
-        record |= _write_sizes(snapshot, url, log_dirs, command_config, plugins)
-    if facts is None:
+        _write_sizes(record, snapshot, url, log_dirs, command_config, plugins)
+    quarantined: Mapping[str, str] = {}
+    if (facts := snapshot.capture) is not None:
+        quarantined = facts.quarantined
+        record.passes, record.consistent, record.moved = facts.passes, facts.consistent, facts.moved_count
+        record.moved_paths = list(facts.moved)
+        record.quarantined = list(itertools.starmap(QuarantinedPath, quarantined.items()))
+    if output not in ("table", "wide"):
         emit_record("kframe.snapshot-capture/v1", record, output)
         return
-    record |= {"passes": facts.passes, "consistent": facts.consistent, "moved": facts.moved_count}
-    if output in ("table", "wide"):
-        emit_record("kframe.snapshot-capture/v1", record | {"quarantined": len(facts.quarantined)}, output)
-        emit_reasons("quarantined", facts.quarantined)
-        return
-    quarantined = [{"path": path, "reason": reason} for path, reason in facts.quarantined.items()]
-    record |= {"moved_paths": list(facts.moved), "quarantined": quarantined}
-    emit_record("kframe.snapshot-capture/v1", record, output)
+    fields = {name: value for name, value in plain(record).items() if name != "moved_paths"}
+    emit_record("", fields if facts is None else fields | {"quarantined": len(quarantined)}, output)
+    emit_reasons("quarantined", quarantined)
 
 
 @group.command()
@@ -259,9 +271,10 @@ def _check_sizes_file(url: str, path: Path, force: bool) -> None:
 
 
 def _write_sizes(
-    snapshot: Snapshot, url: str, path: Path, command_config: Path | None, plugins: PluginSettings
-) -> dict[str, Any]:
-    """Write the sizes of partitions that brokers know. Returns the summary for the report of the capture."""
+    record: CaptureRecord, snapshot: Snapshot, url: str, path: Path, command_config: Path | None,
+    plugins: PluginSettings,
+) -> None:  # fmt: skip
+    """Write the sizes of partitions that brokers know. ``record`` gets a summary."""
     from kframe.plans.generate.captured_sizes import size_rows, write_sizes
 
     with open_administration(url, command_config, plugins) as admin:
@@ -270,10 +283,8 @@ def _write_sizes(
         logs = admin.replica_logs(brokers)
     rows = list(size_rows(snapshot, logs))
     write_sizes(rows, path)
-    return {
-        "sizes": str(path), "partitions_without_size": len(snapshot) - len(rows),
-        "brokers_without_response": [broker_id for broker_id in brokers if broker_id not in logs],
-    }  # fmt: skip
+    record.sizes, record.partitions_without_size = str(path), len(snapshot) - len(rows)
+    record.brokers_without_response = [broker_id for broker_id in brokers if broker_id not in logs]
 
 
 def _write(snapshot: Snapshot, target: Path, force: bool) -> None:
@@ -299,10 +310,10 @@ def _table(snapshot: Snapshot, view: str, topics: tuple[str, ...], limit: int | 
 
     selected = set(matching_topics(snapshot.topics.names, topics, "--topics")) or None
     columns, wide = _COLUMNS[view]
-    rows = {
-        "brokers": lambda: listing.broker_rows(snapshot),
-        "topics": lambda: listing.topic_rows(snapshot, selected),
-        "partitions": lambda: listing.partition_rows(snapshot, selected),
+    rows: dict[str, Iterable[Record]] = {
+        "brokers": listing.broker_rows(snapshot),
+        "topics": listing.topic_rows(snapshot, selected),
+        "partitions": listing.partition_rows(snapshot, selected),
     }
     if view == "partitions" and snapshot.partitions.observers is not None:
         columns = (*columns[:5], "observers", *columns[5:])
@@ -310,4 +321,4 @@ def _table(snapshot: Snapshot, view: str, topics: tuple[str, ...], limit: int | 
         wide -= frozenset(ELR_COLUMNS)
         columns = (*columns, *_KRAFT_COLUMNS.get(view, ()))
         wide |= frozenset(_KRAFT_WIDE)
-    return OutputTable(f"kframe.snapshot-{view}/v1", columns, rows[view](), wide, limit)
+    return OutputTable(f"kframe.snapshot-{view}/v1", columns, rows[view], wide, limit)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kframe.snapshot.files import InputFile
     from kframe.snapshot.rack_map import FleetRackMap
     from kframe.spark.inputs import Fleet
-    from kframe.spark.marks import LeftOutPart
+    from kframe.spark.row_types import LeftOutCluster
 
 
 def fleet_rack_map_option(metavar: str) -> Callable[[Any], Any]:
@@ -64,18 +64,14 @@ def check_racks(racks: FleetRackMap | None, clusters: Set[str], where: str) -> N
 class LeftOutClusters:
     """What a table of a fleet leaves out, with the reasons."""
 
-    clusters: Sequence[LeftOutPart]
+    clusters: Sequence[LeftOutCluster]
     """Clusters, and their scenarios if any, without a row."""
-    problems: Sequence[LeftOutPart] = ()
+    problems: Sequence[LeftOutCluster] = ()
     """Those that a problem stopped. The command reports them itself."""
 
-    def parts(self) -> list[LeftOutPart]:
-        """All of them, by cluster, then by scenario."""
+    def parts(self) -> list[LeftOutCluster]:
+        """All of them, by cluster, then by scenario: the field ``left_out`` of a document."""
         return _in_order([*self.clusters, *self.problems])
-
-    def rows(self) -> list[dict[str, str | None]]:
-        """The field ``left_out`` of a document."""
-        return [{"cluster": part.cluster, "scenario": part.scenario, "reason": part.reason} for part in self.parts()]
 
     def report(self) -> None:
         """Name the clusters, with the reason, on standard error."""
@@ -93,22 +89,22 @@ def left_out_of(
     A reason is the rejection of the cluster, its entry in ``reasons``, or ``otherwise``. ``problems`` have ``problem``
     by ``cluster`` and, if any, ``scenario``.
     """
-    from kframe.spark.marks import LeftOutPart
+    from kframe.spark.row_types import LeftOutCluster
 
     left_out = {name: f"rejected when it was ingested: {reason}" for name, reason in fleet.rejected.items()}
     for name in fleet.names() - {*listed}:
         left_out[name] = (reasons or {}).get(name, otherwise)
     return LeftOutClusters(
-        [LeftOutPart(name, None, reason) for name, reason in left_out.items()],
-        [LeftOutPart(problem["cluster"], problem.get("scenario"), problem["problem"]) for problem in problems],
+        [LeftOutCluster(name, None, reason) for name, reason in left_out.items()],
+        [LeftOutCluster(problem["cluster"], problem.get("scenario"), problem["problem"]) for problem in problems],
     )
 
 
-def rows_with_value(parts: Iterable[Any], column: str) -> int | None:
-    """Number of rows of tables with a value above 0 in a column. None if a value is null."""
+def _in_order(parts: Iterable[LeftOutCluster]) -> list[LeftOutCluster]:
+    return sorted(parts, key=lambda part: (part.cluster, part.scenario or ""))
+
+
+def rows_with(parts: Iterable[Any], column: str) -> int | None:
+    """Number of rows with a value above 0 in a column; None if a value is null."""
     values = [value for part in parts for value in part[column].to_pylist()]
     return None if None in values else sum(value > 0 for value in values)
-
-
-def _in_order(parts: Iterable[LeftOutPart]) -> list[LeftOutPart]:
-    return sorted(parts, key=lambda part: (part.cluster, part.scenario or ""))

@@ -118,7 +118,7 @@ def validate(
         page = islice(rows, limit) if output in ("table", "wide") else rows
         names = result.table.schema.names
         with rows_document(OutputTable("kframe.spark-violations/v1", names, page), output) as document:
-            document |= {"left_out": left_out.rows(), "valid": valid}
+            document |= {"left_out": left_out.parts(), "valid": valid}
     errors, warnings = (counts[severity] for severity in ("error", "warning"))
     left_out.report()
     if valid:

@@ -61,7 +61,7 @@ def plan_clusters(
         rows, problems = list(result.rows()), result.problems
     left_out = left_out_of(fleet, fleet.names(), problems)
     with rows_document(OutputTable(_SCHEMA, PLANS.schema.names, rows, _WIDE, limit), output) as document:
-        document["left_out"] = left_out.rows()
+        document["left_out"] = left_out.parts()
     left_out.report()
     lines = (f"cluster {problem['cluster']}: {problem['problem']}" for problem in problems)
     report_messages(result.changed, lines, {}, "cluster")

@@ -13,7 +13,7 @@ from kframe.cli.findings import fail_on_option, findings
 from kframe.cli.numbers import IDS, broker_ids, limit_option
 from kframe.cli.output import OutputTable, output_option, rows_document, with_options
 from kframe.cli.plugins import PluginSettings, plugin_options
-from kframe.cli.spark_fleet import fleet_rack_map_option, left_out_of, open_with_racks, rows_with_value
+from kframe.cli.spark_fleet import fleet_rack_map_option, left_out_of, open_with_racks, rows_with
 from kframe.cli.spark_session import SparkSettings, planned_in, report_messages, spark_options
 from kframe.cli.studies import config_option, config_pairs, selector_option
 from kframe.cli.topics import rack_names
@@ -181,11 +181,11 @@ def _run(
             problems = {problem["cluster"]: problem["problem"] for problem in reversed(result.problems)}
             silent = {name: MODES[fleet.clusters[name].mode].why_no_request for name in result.clusters}
             left_out = left_out_of(fleet, {*listed, *problems}, result.problems, silent, scenario.why_none())
-            document["left_out"] = left_out.rows()
+            document["left_out"] = left_out.parts()
         left_out.report()
         result.write_left_out(left_out.parts(), fleet.names() | fleet.rejected.keys())
         bad = findings(
-            fail_on, lambda condition: rows_with_value(result.parts(), f"found_{str(condition).replace('-', '_')}")
+            fail_on, lambda condition: rows_with(result.parts(), f"found_{str(condition).replace('-', '_')}")
         )
     lines = (
         f"cluster {problem['cluster']}, scenario {problem['scenario'] or '-'}: {problem['problem']}"

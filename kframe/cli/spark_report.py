@@ -60,7 +60,7 @@ def report(
     left_out = LeftOutClusters(grouping.left_out(played))
     schema = f"kframe.spark-report-{by}/v1"
     with rows_document(OutputTable(schema, grouping.table.schema.names, listed, _WIDE), output) as document:
-        document["left_out"] = left_out.rows()
+        document["left_out"] = left_out.parts()
     if next(rows, None) is not None:
         click.echo("and more: --limit shows them", err=True)
     left_out.report()

@@ -10,7 +10,7 @@ import click
 from kframe.cli.findings import fail_on_option, findings
 from kframe.cli.numbers import WholeNumber
 from kframe.cli.output import OutputTable, output_option, rows_document
-from kframe.cli.spark_fleet import fleet_rack_map_option, left_out_of, open_with_racks, rows_with_value
+from kframe.cli.spark_fleet import fleet_rack_map_option, left_out_of, open_with_racks, rows_with
 from kframe.cli.spark_session import SparkSettings, planned_in, report_messages, spark_options
 from kframe.cli.studies import config_option, config_pairs
 from kframe.cli.sweep import KRAFT_COLUMNS, WIDE, SweepOptions, failure_options, shorten_broker_lists
@@ -61,8 +61,8 @@ def sweep(
         listed = {problem["cluster"] for problem in problems}
         with rows_document(_table(result.parts(), limit, output, listed), output) as document:
             left_out = left_out_of(fleet, listed, problems, otherwise="no broker is known to be up, so none can fail")
-            document["left_out"] = left_out.rows()
-        bad = findings(fail_on, lambda condition: rows_with_value(result.parts(), _EFFECT_COLUMNS[condition]))
+            document["left_out"] = left_out.parts()
+        bad = findings(fail_on, lambda condition: rows_with(result.parts(), _EFFECT_COLUMNS[condition]))
     if limit or output not in ("table", "wide"):
         left_out.report()
     report_messages(

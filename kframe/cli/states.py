@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from kframe.cli.numbers import limit_option
 from kframe.cli.output import OutputTable, emit_rows, output_option
+
+if TYPE_CHECKING:
+    from kframe.cli.documents.engine import TransitionRow
 
 
 @click.command("states")
@@ -27,14 +30,11 @@ def command(dot: bool, limit: int | None, output: str) -> None:
         )
 
 
-def _rows() -> Iterator[dict[str, Any]]:
+def _rows() -> Iterator[TransitionRow]:
+    from kframe.cli.documents.engine import TransitionRow
     from kframe.core.state_machines.transitions import PARTITION_TRANSITIONS, REPLICA_TRANSITIONS
 
     for state, targets in PARTITION_TRANSITIONS.items():
-        yield _row("partition", state.name, state, [target.name for target in sorted(targets)])
+        yield TransitionRow("partition", state.name, int(state), [target.name for target in sorted(targets)])
     for kind, kinds in REPLICA_TRANSITIONS.items():
-        yield _row("replica", kind.name, kind, [target.name for target in sorted(kinds)])
-
-
-def _row(machine: str, state: str, code: int, next_states: list[str]) -> dict[str, Any]:
-    return {"machine": machine, "state": state, "code": int(code), "next_states": next_states}
+        yield TransitionRow("replica", kind.name, int(kind), [target.name for target in sorted(kinds)])

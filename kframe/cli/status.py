@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import platform
 from collections.abc import Mapping
@@ -12,15 +13,18 @@ from typing import Any, Final
 
 import click
 import numpy as np
+from msgspec import Struct
 
+from kframe.cli.documents.cluster import QuarantinedPath
+from kframe.cli.layout import cell
 from kframe.cli.monitor import STATUS, is_loopback, parse_address
-from kframe.cli.output import cell, emit_heading, emit_reasons, emit_record
-from kframe.cli.selectors import selectors_text
+from kframe.cli.output import emit_heading, emit_reasons, emit_record, plain
+from kframe.cli.selectors import ChosenSelectorRecord, selectors_text
 from kframe.errors import ConfigError
 from kframe.model.config import ControllerConfig
 from kframe.model.ids import ReplicaFlag
 from kframe.model.texts import counted
-from kframe.ports.live_cluster import ClusterStatus, LiveCounts
+from kframe.ports.live_cluster import ClusterStatus, ControllerKind, LiveCounts
 from kframe.snapshot.instances import Instance, utc_text
 from kframe.whatif.engines.settings import DYNAMIC_KEYS
 from kframe.whatif.engines.zookeeper.health import health_of
@@ -32,13 +36,54 @@ _NOTES_MAX: Final = 3
 _ALL_INTERFACES: Final = ("0.0.0.0", "::")
 
 
+class StandbyRecord(Struct):
+    """An instance of kframe that waits for the role."""
+
+    id: int
+    host: str
+    pid: int
+    started: str
+
+
+class StatusDocument(Struct):
+    """A live cluster and its controller: ``kframe controller status``. Null is unknown or absent."""
+
+    controller_id: int | None
+    controller_kind: ControllerKind | None
+    controller_host: str | None
+    controller_pid: int | None
+    controller_epoch: int | None
+    elected: str | None
+    standbys: list[StandbyRecord]
+    cluster_id: str | None
+    brokers: list[int]
+    topics: int
+    partitions: int | None
+    offline_partitions: int | None
+    under_replicated_partitions: int | None
+    under_min_isr_partitions: int | None
+    topics_to_delete: int | None
+    reassigning_partitions: int | None
+    queues: dict[str, int] | None
+    """Requests that wait, by broker id."""
+    queues_unknown: str | None
+    """Why ``queues`` is null."""
+    selectors: list[ChosenSelectorRecord] | None
+    """Leader selectors of the active kframe; none is Kafka's rule. Null if its page cannot be read."""
+    quick: bool
+    quarantined_by: str
+    quarantined: list[QuarantinedPath]
+    unreadable: list[QuarantinedPath]
+    warnings: list[str]
+
+
 @dataclass(frozen=True, slots=True)
 class Page:
     """The controller's own figures. ``problem`` is the reason if they are missing."""
 
     queues: Mapping[str, int] | None = None
     quarantined: Mapping[str, str] | None = None
-    selectors: list[dict[str, Any]] | None = None
+    selectors: list[ChosenSelectorRecord] | None = None
     problem: str | None = None
 
 
@@ -61,68 +106,64 @@ def fetch_page(status: ClusterStatus) -> Page:
     return Page(queues, quarantined, selectors)
 
 
-def report(status: ClusterStatus, page: Page, config: ControllerConfig) -> dict[str, Any]:
-    """All known values as plain data; None is unknown. ``config`` has the settings that brokers do not store."""
-    quarantined, unreadable = page.quarantined, status.unreadable
+def report(status: ClusterStatus, page: Page, config: ControllerConfig) -> StatusDocument:
+    """All known values; None is unknown. ``config`` has the settings that brokers do not store."""
+    quarantined, unreadable, instance = page.quarantined, status.unreadable, status.instance
     if quarantined is None:
         # A controller quarantines every unreadable record that a quick status reads.
         quarantined = status.unreadable if status.counts is None else status.counts.quarantined
-    return {
-        "controller_id": status.controller_id,
-        "controller_kind": status.kind,
-        "controller_host": None if status.instance is None else status.instance.host,
-        "controller_pid": None if status.instance is None else status.instance.pid,
-        "controller_epoch": status.controller_epoch,
-        "elected": None if status.elected_ms is None else utc_text(status.elected_ms),
-        "standbys": [
-            {
-                "id": standby.controller_id,
-                "host": standby.host,
-                "pid": standby.pid,
-                "started": utc_text(standby.started_ms),
-            }
+    return StatusDocument(
+        controller_id=status.controller_id,
+        controller_kind=status.kind,
+        controller_host=None if instance is None else instance.host,
+        controller_pid=None if instance is None else instance.pid,
+        controller_epoch=status.controller_epoch,
+        elected=None if status.elected_ms is None else utc_text(status.elected_ms),
+        standbys=[
+            StandbyRecord(standby.controller_id, standby.host, standby.pid, utc_text(standby.started_ms))
             for standby in status.standbys
         ],
-        "cluster_id": status.cluster_id,
-        "brokers": list(status.broker_ids),
-        "topics": status.topics,
-        "partitions": status.partitions,
+        cluster_id=status.cluster_id,
+        brokers=list(status.broker_ids),
+        topics=status.topics,
+        partitions=status.partitions,
         **_partition_counts(status.counts, config),
-        "queues": page.queues if page.queues is None else dict(page.queues),
-        "queues_unknown": page.problem,
-        "selectors": page.selectors,
-        "quick": status.counts is None,
-        "quarantined_by": "storage" if page.quarantined is None else "controller",
-        "quarantined": _reasons(quarantined),
-        "unreadable": _reasons({path: reason for path, reason in unreadable.items() if path not in quarantined}),
-        "warnings": list(status.warnings),
-    }
+        queues=None if page.queues is None else dict(page.queues),
+        queues_unknown=page.problem,
+        selectors=page.selectors,
+        quick=status.counts is None,
+        quarantined_by="storage" if page.quarantined is None else "controller",
+        quarantined=_reasons(quarantined),
+        unreadable=_reasons({path: reason for path, reason in unreadable.items() if path not in quarantined}),
+        warnings=list(status.warnings),
+    )
 
 
-def show(record: Mapping[str, Any], output: str) -> None:
+def show(document: StatusDocument, output: str) -> None:
     """Print a report as data, or as a table that begins with the controller."""
     if output not in ("table", "wide"):
-        emit_record(SCHEMA, record, output)
+        emit_record(SCHEMA, document, output)
         return
-    lists = ("quarantined", "unreadable")
-    standbys = ", ".join(f"{standby['id']} on {standby['host']} pid {standby['pid']}" for standby in record["standbys"])
+    fields = plain(document)
+    standbys = ", ".join(f"{standby.id} on {standby.host} pid {standby.pid}" for standby in document.standbys)
+    queues: str | None = f"unknown: {document.queues_unknown}"
+    if document.queues_unknown is None:
+        queues = ", ".join(f"broker {queue}: {waiting}" for queue, waiting in (document.queues or {}).items())
+    paths = {"quarantined": document.quarantined, "unreadable": document.unreadable}
     lines: dict[str, Any] = {
-        "controller": _controller_line(record), "standbys": standbys or "none", "cluster_id": record["cluster_id"],
+        "controller": _controller_line(document), "standbys": standbys or "none", "cluster_id": document.cluster_id,
+        **{key: fields[key] for key in ("brokers", "topics", "partitions", *_COUNTS)},
+        "queues": queues,
+        "leader_selectors": "unknown" if document.selectors is None else selectors_text(document.selectors),
+        **{key: len(entries) for key, entries in paths.items() if key == "quarantined" or entries},
+        "security": _security_line(document.warnings),
     }  # fmt: skip
-    lines |= {key: record[key] for key in ("brokers", "topics", "partitions", *_COUNTS)}
-    lines["queues"] = record["queues"] if record["queues_unknown"] is None else f"unknown: {record['queues_unknown']}"
-    if isinstance(lines["queues"], dict):
-        lines["queues"] = ", ".join(f"broker {queue}: {waiting}" for queue, waiting in lines["queues"].items())
-    selectors = record["selectors"]
-    lines["leader_selectors"] = "unknown" if selectors is None else selectors_text(selectors)
-    lines |= {key: len(record[key]) for key in lists if key == "quarantined" or record[key]}
-    lines["security"] = _security_line(record["warnings"])
     emit_record(SCHEMA, lines, output)
-    for key in lists:
-        emit_reasons(key, {entry["path"]: entry["reason"] for entry in record[key]})
-    if output == "wide" and record["warnings"]:
+    for key, entries in paths.items():
+        emit_reasons(key, {entry.path: entry.reason for entry in entries})
+    if output == "wide" and document.warnings:
         emit_heading("security")
-        for warning in record["warnings"]:
+        for warning in document.warnings:
             click.echo(f"  {cell(warning)}")
 
 
@@ -155,13 +196,13 @@ def _reassigning(counts: LiveCounts) -> int:
     return len(reassigning | counts.targets)
 
 
-def _controller_line(record: Mapping[str, Any]) -> str:
-    controller_id, kind = record["controller_id"], record["controller_kind"]
+def _controller_line(document: StatusDocument) -> str:
+    controller_id, kind = document.controller_id, document.controller_kind
     match kind:
         case None:
-            text = f"none (epoch {cell(record['controller_epoch'])})"
+            text = f"none (epoch {cell(document.controller_epoch)})"
         case "kframe":
-            text = f"kframe {cell(controller_id)} on {record['controller_host']} pid {record['controller_pid']}"
+            text = f"kframe {cell(controller_id)} on {document.controller_host} pid {document.controller_pid}"
         case "broker":
             text = f"broker {controller_id}"
         case "kraft":
@@ -169,7 +210,7 @@ def _controller_line(record: Mapping[str, Any]) -> str:
         case _:
             text = f"{cell(controller_id)}, not a registered broker or instance of kframe"
     if kind is not None:
-        text += f", epoch {cell(record['controller_epoch'])}, since {cell(record['elected'])}"
+        text += f", epoch {cell(document.controller_epoch)}, since {cell(document.elected)}"
     return text
 
 
@@ -181,22 +222,22 @@ def _security_line(warnings: list[str]) -> str:
     return f"{first}; and {counted(omitted, 'more note')} (-o wide shows all)" if omitted > 0 else first
 
 
-def _selectors(listed: Any) -> list[dict[str, Any]] | None:
+def _selectors(listed: Any) -> list[ChosenSelectorRecord] | None:
     """The leader selectors that a page lists; None for the page of a release without them."""
     if listed is None:
         return None
     return [
-        {
-            "name": str(entry["name"]),
-            "elections": list(map(str, entry["elections"])),
-            "options": {str(name): value for name, value in entry["options"].items()},
-        }
+        ChosenSelectorRecord(
+            name=str(entry["name"]),
+            elections=list(map(str, entry["elections"])),
+            options={str(name): value for name, value in entry["options"].items()},
+        )
         for entry in listed
     ]
 
 
-def _reasons(reasons: Mapping[str, str]) -> list[dict[str, str]]:
-    return [{"path": path, "reason": reason} for path, reason in sorted(reasons.items())]
+def _reasons(reasons: Mapping[str, str]) -> list[QuarantinedPath]:
+    return list(itertools.starmap(QuarantinedPath, sorted(reasons.items())))
 
 
 def _get(instance: Instance, address: str) -> Any:

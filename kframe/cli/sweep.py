@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -23,6 +23,7 @@ from kframe.cli.output import (
     emit_record,
     emit_rows,
     output_option,
+    plain,
     with_options,
 )
 from kframe.cli.progress import progress
@@ -32,12 +33,11 @@ from kframe.model.texts import counted
 if TYPE_CHECKING:
     from kframe.model.columns import Int64
     from kframe.snapshot import Snapshot
-    from kframe.whatif import FailOn, SortBy
+    from kframe.whatif import SortBy
     from kframe.whatif.results.sweep import Sweep
 
 #: The values of ``kframe.whatif.SortBy``.
 SORT_BY: Final = ("offline", "under-min-isr", "unclean", "skew")
-_SCHEMA: Final = "kframe.sweep/v1"
 #: Fields of a failure, and the fields that appear only in wide tables and data.
 COLUMNS: Final = (
     "kind", "brokers", "rack", "offline", "newly_offline", "under_min_isr", "newly_under_min_isr", "at_min_isr",
@@ -48,11 +48,6 @@ COLUMNS: Final = (
 KRAFT_COLUMNS: Final = (*COLUMNS[:3], "directory", *COLUMNS[3:5], "may_lose_data", *COLUMNS[5:])
 ELR: Final = ("on", "off", "both")
 WIDE: Final = frozenset({"newly_offline", "newly_under_min_isr", "newly_may_lose_data", "leaders_max", "leaders_mean"})
-_COMPARISON_SCHEMA: Final = "kframe.sweep-elr/v1"
-_FAILURE: Final = ("kind", "brokers", "rack", "directory")
-_COMPARED_FIELDS: Final = ("offline", "may_lose_data", "under_min_isr", "unclean_elections", "needs_unclean_election")
-#: Fields of a failure without and with eligible leader replicas.
-COMPARED: Final = (*_FAILURE, *(f"{name}_{elr}" for name in _COMPARED_FIELDS for elr in ("elr_off", "elr_on")))
 #: The effects of failures in words, where they are not the names of conditions.
 _EFFECTS: Final = {"data-loss": "data loss", "possible-data-loss": "possible data loss"}
 #: Brokers of a rack that a table lists.
@@ -133,7 +128,7 @@ def sweep(
             snapshot, cluster.config, depth=sweep_options.depth, racks=sweep_options.racks,
             elr=None if elr is None else elr == "on", progress=tick,
         )  # fmt: skip
-    result = findings(fail_on, lambda effect: _failures_with(failures, effect))
+    result = findings(fail_on, failures.failures_with)
     if out is not None:
         write_table(failures, failures.ranked(by), out)
     if plot is not None:
@@ -151,77 +146,47 @@ def compare_elr(
 ) -> None:
     """Print the failures of a KRaft cluster without and with eligible leader replicas, side by side."""
     from kframe.whatif import sweep as play
+    from kframe.whatif.sweep_document import (
+        COMPARISON_SCHEMA,
+        ElrFailureRow,
+        ElrRules,
+        ElrSweepDocument,
+        compared_failures,
+    )
 
-    sweeps = {}
-    for name, elr in (("elr_off", False), ("elr_on", True)):
+    sweeps = []
+    for elr in (False, True):
         with progress("sweeping") as tick:
-            result = play(
+            sweeps.append(play(
                 snapshot, cluster.config, depth=sweep_options.depth, racks=sweep_options.racks, elr=elr, progress=tick
-            )
-        sweeps[name] = result
-    off, on = sweeps["elr_off"], sweeps["elr_on"]
+            ))  # fmt: skip
+    off, on = sweeps
     emit_mode(f"{off.rules} and {on.rules}", output)
     ranked = off.ranked(sweep_options.by)
     is_table = output in ("table", "wide")
-    selected = ranked[:limit] if is_table else ranked
-    rows = _comparison_rows(zip(off.records(selected), on.records(selected), strict=True))
+    rows = compared_failures(off, on, ranked[:limit] if is_table else ranked)
     if output in ("json", "yaml"):
-        emit_record(_COMPARISON_SCHEMA, {"rules": {name: result.rules for name, result in sweeps.items()},
-                                         "assumptions": list(on.assumptions), "rows": list(rows)}, output)  # fmt: skip
+        document = ElrSweepDocument(ElrRules(off.rules, on.rules), list(on.assumptions), list(rows))
+        emit_record(COMPARISON_SCHEMA, document, output)
         return
-    emit_rows(OutputTable(_COMPARISON_SCHEMA, COMPARED, shorten_broker_lists(rows) if is_table else rows), output)
+    listed = shorten_broker_lists(map(plain, rows)) if is_table else rows
+    emit_rows(OutputTable(COMPARISON_SCHEMA, ElrFailureRow.__struct_fields__, listed), output)
     if is_table:
         echo_more(len(ranked) - limit, "data has them all")
         emit_assumptions(on.assumptions, output)
 
 
-def _comparison_rows(pairs: Iterable[tuple[dict[str, Any], dict[str, Any]]]) -> Iterator[dict[str, Any]]:
-    for off, on in pairs:
-        row = {name: off[name] for name in _FAILURE}
-        for name in _COMPARED_FIELDS:
-            row |= {f"{name}_elr_off": off[name], f"{name}_elr_on": on[name]}
-        yield row
-
-
-def _failures_with(swept: Sweep, effect: FailOn) -> int | None:
-    """Number of failures with this effect; None if the snapshot lacks the data for it."""
-    partitions = swept.count_of(effect)
-    return None if partitions is None else int((partitions > 0).sum())
-
-
-def _summary(swept: Sweep, snapshot: Snapshot) -> dict[str, Any]:
-    """The summary without single failures."""
-    from dataclasses import asdict
-
-    from kframe.whatif import FailOn
-    from kframe.whatif.results.sweep import KINDS, Failure
-
-    kinds = [kind for kind in KINDS if snapshot.is_kraft or kind is not Failure.DIRECTORY]
-    return {
-        "rules": swept.rules,
-        "snapshot": {
-            "format": snapshot.source.format,
-            "name": snapshot.source.name,
-            "mode": snapshot.mode,
-            "partitions": len(snapshot),
-        },
-        "registered_brokers": len(swept.brokers),
-        "failures": {str(kind): int((swept.kind == number).sum()) for number, kind in enumerate(kinds)},
-        "before": {**swept.before, "leader_skew": asdict(swept.before_skew)},
-        "findings": {str(effect): _failures_with(swept, effect) for effect in FailOn},
-        "assumptions": list(swept.assumptions),
-    }
-
-
 def _emit_data(swept: Sweep, snapshot: Snapshot, ranked: Int64, output: str) -> None:
+    from kframe.whatif.sweep_document import SCHEMA, sweep_document
+
     if output in ("csv", "jsonl"):
-        emit_rows(OutputTable(_SCHEMA, _columns(snapshot), swept.records(ranked)), output)
+        emit_rows(OutputTable(SCHEMA, _columns(snapshot), swept.records(ranked)), output)
         return
-    summary = _summary(swept, snapshot)
+    document = plain(sweep_document(swept, snapshot))
     if output == "yaml":
-        emit_record(_SCHEMA, {**summary, "rows": list(swept.records(ranked))}, output)
+        emit_record(SCHEMA, {**document, "rows": list(swept.records(ranked))}, output)
         return
-    emit_json({"schema": _SCHEMA, **summary}, "rows", swept.records(ranked))
+    emit_json({"schema": SCHEMA, **document}, "rows", swept.records(ranked))
 
 
 def _columns(snapshot: Snapshot) -> tuple[str, ...]:
@@ -230,20 +195,20 @@ def _columns(snapshot: Snapshot) -> tuple[str, ...]:
 
 def _emit_tables(swept: Sweep, snapshot: Snapshot, by: Any, output: str, limit: int) -> None:
     from kframe.whatif.results.sweep import KINDS
+    from kframe.whatif.sweep_document import sweep_document
 
-    summary = _summary(swept, snapshot)
-    source = summary["snapshot"]
-    kinds = ", ".join(f"every {kind}" for kind, count in summary["failures"].items() if count)
+    document = plain(sweep_document(swept, snapshot))
+    source, failures, before = document["snapshot"], document["failures"], document["before"]
+    kinds = ", ".join(f"every {kind}" for kind, count in failures.items() if count)
     partitions = counted(source["partitions"], "partition")
     emit_heading(f"fail {kinds or 'no broker'}: {partitions} of {source['name'] or 'the snapshot'}", output)
-    before = dict(summary["before"])
     skew = before.pop("leader_skew")
     emit_record(
         "",
         {
-            "registered_brokers": summary["registered_brokers"],
-            "failures": summary["failures"],
-            "failures_with": {_EFFECTS.get(name, name): count for name, count in summary["findings"].items()},
+            "registered_brokers": document["registered_brokers"],
+            "failures": failures,
+            "failures_with": {_EFFECTS.get(name, name): count for name, count in document["findings"].items()},
             "before": {
                 **{name.replace("_", " "): count for name, count in before.items()},
                 "leader skew": skew["max_mean_ratio"],
@@ -252,7 +217,7 @@ def _emit_tables(swept: Sweep, snapshot: Snapshot, by: Any, output: str, limit: 
         output,
     )
     for kind in KINDS:
-        count = summary["failures"].get(str(kind), 0)
+        count = failures.get(str(kind), 0)
         if not count:
             continue
         ranked = swept.ranked(by, kind)[:limit]
@@ -262,7 +227,7 @@ def _emit_tables(swept: Sweep, snapshot: Snapshot, by: Any, output: str, limit: 
     emit_assumptions(swept.assumptions, output)
 
 
-def shorten_broker_lists(records: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def shorten_broker_lists(records: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
     """Records with long broker lists shortened."""
     for record in records:
         brokers = record["brokers"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import pluggy
 
@@ -68,7 +68,7 @@ class Plugin:
     register_commands: Callable[[click.Group], None] | None = None
 
     @property
-    def state(self) -> str:
+    def state(self) -> Literal["loaded", "disabled", "broken"]:
         """``loaded``, ``disabled`` or ``broken``."""
         return "disabled" if self.disabled else "broken" if self.error is not None else "loaded"
 

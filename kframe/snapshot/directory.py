@@ -6,11 +6,7 @@ manifests, except for bytes that depend on the version of the Parquet library.
 
 from __future__ import annotations
 
-import contextlib
-import os
-import shutil
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal
@@ -38,6 +34,7 @@ from kframe.snapshot.manifest import (
     read_manifest,
 )
 from kframe.snapshot.parquet import TableFile, read_brokers, read_directories, read_partitions, read_topics
+from kframe.snapshot.replacement import rename_into, temporary_sibling
 from kframe.snapshot.snapshot import Snapshot
 from kframe.snapshot.tables import (
     arrow,
@@ -135,9 +132,9 @@ def write_snapshot(
     """
     try:
         _check_target(path, force)
-        with _temporary_sibling(path) as building:
+        with temporary_sibling(path) as building:
             _write_files(snapshot, building, progress)
-            _rename_into(building, path)
+            rename_into(building, path)
     except OSError as problem:
         raise SnapshotError(str(path), problem.strerror or str(problem), "a writable path") from problem
 
@@ -200,31 +197,3 @@ def _check_target(path: Path, force: bool) -> None:
 def _is_snapshot_or_empty(path: Path) -> bool:
     names = {entry.name for entry in path.iterdir()}
     return names <= _OWN_FILES and (not names or MANIFEST_FILE in names)
-
-
-@contextlib.contextmanager
-def _temporary_sibling(path: Path) -> Iterator[Path]:
-    """A new sibling directory of ``path`` with ordinary permissions; removed at the end unless it was renamed."""
-    building = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-    try:
-        mask = os.umask(0)
-        os.umask(mask)
-        building.chmod(0o777 & ~mask)
-        yield building
-    finally:
-        shutil.rmtree(building, ignore_errors=True)
-
-
-def _rename_into(building: Path, path: Path) -> None:
-    """Rename; restore the previous directory if that fails."""
-    if not path.exists():
-        building.rename(path)
-        return
-    with _temporary_sibling(path) as backup:
-        old = backup / path.name
-        path.rename(old)
-        try:
-            building.rename(path)
-        except OSError:
-            old.rename(path)
-            raise

@@ -18,6 +18,7 @@ from kframe.model.kraft.ids import METADATA_VERSION
 from kframe.model.kraft.levels import level_name
 from kframe.snapshot.decode import topic_id_text
 from kframe.snapshot.facts import KraftFacts
+from kframe.snapshot.row_types import SnapshotBroker, SnapshotPartition, SnapshotTopic
 from kframe.snapshot.snapshot import Snapshot
 from kframe.snapshot.summary import conditions_of, loads_of, summarize
 
@@ -84,28 +85,28 @@ def _directory_texts(directories: tuple[UUID, ...] | None) -> list[str] | None:
     return None if directories is None else [uuid_text(directory) for directory in directories]
 
 
-def broker_rows(snapshot: Snapshot) -> Iterator[dict[str, Any]]:
+def broker_rows(snapshot: Snapshot) -> Iterator[SnapshotBroker]:
     """A row a broker, with its load."""
     loads = loads_of(snapshot)
     for index, facts in enumerate(snapshot.brokers):
         listeners = None
         if facts.endpoints is not None:
             listeners = [f"{endpoint.listener}://{endpoint.host}:{endpoint.port}" for endpoint in facts.endpoints]
-        yield {
-            "broker_id": facts.broker_id,
-            "registered": facts.registered,
-            "rack": facts.rack,
-            "leaders": _entry(loads.leaders, index),
-            "preferred_leaders": _entry(loads.preferred, index),
-            "replicas": _entry(loads.replicas, index),
-            "in_sync_replicas": _entry(loads.in_sync, index),
-            "broker_epoch": facts.broker_epoch,
-            "endpoints": listeners,
+        yield SnapshotBroker(
+            broker_id=facts.broker_id,
+            registered=facts.registered,
+            rack=facts.rack,
+            leaders=_entry(loads.leaders, index),
+            preferred_leaders=_entry(loads.preferred, index),
+            replicas=_entry(loads.replicas, index),
+            in_sync_replicas=_entry(loads.in_sync, index),
+            broker_epoch=facts.broker_epoch,
+            endpoints=listeners,
             **(_kraft_broker(facts.registration) if snapshot.is_kraft else {}),
-        }
+        )
 
 
-def topic_rows(snapshot: Snapshot, names: Collection[str] | None = None) -> Iterator[dict[str, Any]]:
+def topic_rows(snapshot: Snapshot, names: Collection[str] | None = None) -> Iterator[SnapshotTopic]:
     """A row a topic, or one of ``names``. ``replication_factor`` is that of partition 0, as kafka-topics prints it:
     replicas that are being added do not count."""
     topics, conditions = snapshot.topics, conditions_of(snapshot)
@@ -122,19 +123,19 @@ def topic_rows(snapshot: Snapshot, names: Collection[str] | None = None) -> Iter
             continue
         count = int(topics.partition_counts[index])
         topic_id = None if topics.topic_ids is None else topics.topic_ids[index].tobytes()
-        yield {
-            "topic": name,
-            "partition_count": count,
-            "replication_factor": int(widths[first_rows[index]]) if count else None,
-            "offline": _entry(offline, index),
-            "under_replicated": _entry(short, index),
-            "deleting": None if topics.deleting is None else bool(topics.deleting[index]),
-            "topic_id": topic_id_text(topic_id) if topic_id and any(topic_id) else None,
-            "configs": None if topics.configs is None else dict(topics.configs.get(index, {})),
-        }
+        yield SnapshotTopic(
+            topic=name,
+            partition_count=count,
+            replication_factor=int(widths[first_rows[index]]) if count else None,
+            offline=_entry(offline, index),
+            under_replicated=_entry(short, index),
+            deleting=None if topics.deleting is None else bool(topics.deleting[index]),
+            topic_id=topic_id_text(topic_id) if topic_id and any(topic_id) else None,
+            configs=None if topics.configs is None else dict(topics.configs.get(index, {})),
+        )
 
 
-def partition_rows(snapshot: Snapshot, names: Collection[str] | None = None) -> Iterator[dict[str, Any]]:
+def partition_rows(snapshot: Snapshot, names: Collection[str] | None = None) -> Iterator[SnapshotPartition]:
     """A row a partition, of all topics or those of ``names``. Columns as in the Parquet table."""
     topics, partitions = snapshot.topics, snapshot.partitions
     topic, partition = topics.topic_of_rows(), topics.partition_of_rows()
@@ -159,7 +160,7 @@ def partition_rows(snapshot: Snapshot, names: Collection[str] | None = None) -> 
             texts = [uuid_text(directory) for directory in snapshot.kraft.directory_ids]
             columns["directories"] = [[texts[index] for index in row] for row in _lists_of_rows(directories, page)]
         for values in zip(*columns.values(), strict=True):
-            yield dict(zip(columns, values, strict=True))
+            yield SnapshotPartition(**dict(zip(columns, values, strict=True)))
 
 
 def _lists_of_rows(lists: Ragged, rows: Int64) -> list[list[int]]:

@@ -21,23 +21,18 @@ from kframe.snapshot.manifest import FileEntry
 from kframe.snapshot.rack_map import FleetRackMap
 from kframe.spark.fleet import ClusterRecord, check_fleet_root, finish, inputs_of, put_cluster, record_of
 from kframe.spark.reading import quarantine_rows, read_tolerantly
+from kframe.spark.row_types import IngestRow
 from kframe.spark.rows import rows_of
-from kframe.spark.schema import BROKERS, CLUSTERS, LONG, PARTITIONS, QUARANTINE, TEXT, TOPICS, FleetTable
+from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, QUARANTINE, TOPICS, FleetTable, columns_of
 from kframe.spark.sources import SnapshotSource
 from kframe.spark.tasks import map_inputs
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: A row a source.
-INGESTED: Final = FleetTable(
-    "ingested",
-    pa.schema(
-        [("cluster", TEXT), ("source", TEXT), ("status", TEXT), ("partitions", LONG), ("topics", LONG),
-         ("brokers", LONG), ("quarantined", LONG), ("reason", TEXT), ("mode", TEXT)]
-    ),
-    ("cluster",),
-)  # fmt: skip
+#: A row a source: ``status`` is ``ingested``, ``rejected`` (``reason`` says why) or ``unchanged``. Then what the
+#: cluster holds, how many rows of the quarantine are its own, and the rules of which mode apply.
+INGESTED: Final = FleetTable("ingested", columns_of(IngestRow), ("cluster",))
 
 
 def ingest_source(

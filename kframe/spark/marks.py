@@ -25,6 +25,7 @@ from pyarrow import parquet
 
 from kframe.snapshot.decode import decode
 from kframe.spark.fleet import directory_of, read_files, read_frame, write_json
+from kframe.spark.row_types import LeftOutCluster
 from kframe.spark.schema import FleetTable
 
 if TYPE_CHECKING:
@@ -46,14 +47,6 @@ class Writing:
     planned: Callable[[Marks, Mapping[Path, Mark]], None] = lambda _store, _marks: None
 
 
-class LeftOutPart(msgspec.Struct, frozen=True):
-    """A cluster without rows, or a scenario that it could not play, and why. ``scenario`` is None for the cluster."""
-
-    cluster: str
-    scenario: str | None
-    reason: str
-
-
 class Mark(msgspec.Struct, frozen=True):
     """Fingerprints of the settings (``how``) and of the inputs of a part. ``inputs`` is None if they are unknown."""
 
@@ -68,7 +61,7 @@ class Mark(msgspec.Struct, frozen=True):
 
 
 _MARK: Final = msgspec.json.Decoder(Mark)
-_LEFT_OUT_PARTS: Final = msgspec.json.Decoder(list[LeftOutPart])
+_LEFT_OUT_PARTS: Final = msgspec.json.Decoder(list[LeftOutCluster])
 
 
 class Marks:
@@ -119,7 +112,7 @@ class Marks:
         building.write_bytes(msgspec.json.encode(mark))
         building.rename(path)
 
-    def write_left_out(self, parts: Iterable[LeftOutPart], clusters: Set[str], scenarios: Set[str]) -> None:
+    def write_left_out(self, parts: Iterable[LeftOutCluster], clusters: Set[str], scenarios: Set[str]) -> None:
         """Save what has no rows of this stage. Forget what an earlier run saved of ``clusters`` and, of each of these,
         of ``scenarios``."""
         saved = [
@@ -128,7 +121,7 @@ class Marks:
         ]  # fmt: skip
         write_json(self.out, self._left_out, [*saved, *parts])
 
-    def left_out(self) -> list[LeftOutPart]:
+    def left_out(self) -> list[LeftOutCluster]:
         """What has no rows of this stage, as the runs that wrote here saved it. Raises SnapshotError if that cannot be
         read."""
         try:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+from msgspec.structs import asdict
 
 from kframe.errors import InputError
 from kframe.model.columns import Ragged
@@ -19,21 +20,12 @@ from kframe.plans.generate.sizes import read_weights
 from kframe.snapshot import Snapshot
 from kframe.spark.fleet import fingerprint, inputs_of
 from kframe.spark.play import installed
-from kframe.spark.schema import FLAG, INT, INTS, LONG, TEXT, FleetTable
+from kframe.spark.row_types import FleetPlanRow
+from kframe.spark.schema import INT, INTS, LONG, TEXT, FleetTable, columns_of
 from kframe.spark.stages import Result, Scenario, Stage
 
 #: A row a cluster: what its plan copies, in ``unit``, and what every plan copies at least.
-PLANS: Final = FleetTable(
-    "plans",
-    pa.schema(
-        [("cluster", TEXT), ("scope", LONG), ("changed", LONG), ("reassigning", LONG), ("unassignable", LONG),
-         ("unmet", LONG), ("leaderless", LONG), ("moves", LONG), ("bytes", LONG), ("unit", TEXT),
-         ("cost", LONG), ("bound", LONG), ("gap", pa.float64()), ("exact", FLAG),
-         ("targets_met", FLAG), ("leader_changes", LONG), ("crowded_before", LONG), ("crowded_after", LONG),
-         ("summary", TEXT), ("proof", TEXT)]
-    ),
-    ("cluster",),
-)  # fmt: skip
+PLANS: Final = FleetTable("plans", columns_of(FleetPlanRow), ("cluster",))
 #: A row a partition that the plan of a cluster changes.
 PLAN_MOVES: Final = FleetTable(
     "plan_moves",
@@ -119,20 +111,24 @@ class PlanningStage(Stage):
 def plan_row(cluster: str, proposal: PlanProposal) -> pa.Table:
     """The row of PLANS of a plan."""
     document = report_document(proposal)
-    moves = document["moves"]
-    row = {
-        "cluster": cluster,
-        **document["partitions"],
-        **{name: moves[name] for name in ("unit", "cost", "bound", "gap", "exact")},
-        "moves": moves["replicas"],
-        "bytes": moves["cost"] - moves["term_cost"] if moves["unit"] == "bytes" else None,
-        "leader_changes": moves["leaders"],
-        "targets_met": document["targets_met"],
-        **document["racks"],
-        "summary": document["summary"],
-        "proof": document["proof"],
-    }
-    return pa.Table.from_pylist([row], PLANS.schema)
+    moves = document.moves
+    row = FleetPlanRow(
+        cluster=cluster,
+        **asdict(document.partitions),
+        moves=moves.replicas,
+        bytes=moves.cost - moves.term_cost if moves.unit == "bytes" else None,
+        unit=moves.unit,
+        cost=moves.cost,
+        bound=moves.bound,
+        gap=moves.gap,
+        exact=moves.exact,
+        targets_met=document.targets_met,
+        leader_changes=moves.leaders,
+        **asdict(document.racks),
+        summary=document.summary,
+        proof=document.proof,
+    )
+    return pa.Table.from_pylist([asdict(row)], PLANS.schema)
 
 
 def move_rows(cluster: str, proposal: PlanProposal) -> pa.Table:

@@ -17,8 +17,9 @@ from kframe.model.elections import LeaderSelector
 from kframe.model.ids import ElectionKind
 from kframe.registry.registry import Registry, build_registry
 from kframe.snapshot import Snapshot
+from kframe.spark.row_types import ImpactRow, RequestsRow
 from kframe.spark.scenarios import play_scenario
-from kframe.spark.schema import FLAG, INT, INTS, LONG, TEXT, FleetTable, with_columns_of
+from kframe.spark.schema import FLAG, INT, INTS, LONG, TEXT, FleetTable, columns_of, with_columns_of
 from kframe.spark.stages import Result, Scenario, Stage
 from kframe.whatif import Outcome, WhatIf
 from kframe.whatif.engines.choice import applicable_config, check_config
@@ -74,22 +75,13 @@ IMPACT_COUNTS: Final = (
 FINDINGS: Final = ("found_offline", "found_under_min_isr", "found_data_loss", "found_possible_data_loss")
 #: The records that the controller of a KRaft cluster writes, and the bytes of their values. Null in ZooKeeper mode.
 RECORD_COUNTS: Final = ("records", "record_bytes")
-IMPACTS: Final = FleetTable(
-    "impacts",
-    pa.schema(
-        [*SHARED, *((name, LONG) for name in (*IMPACT_COUNTS, *FINDINGS, *RECORD_COUNTS)), ("rules", TEXT)]
-    ),
-    ("cluster", "scenario"),
-)  # fmt: skip
+IMPACTS: Final = FleetTable("impacts", columns_of(ImpactRow), ("cluster", "scenario"))
 #: The requests of one API to one broker in one batch.
 REQUESTS: Final = FleetTable(
     "requests",
-    pa.schema(
-        [("cluster", TEXT), ("scenario", TEXT), ("step", INT), ("batch", INT), ("broker_id", INT), ("api", TEXT),
-         ("requests", LONG), ("entries", LONG), ("bytes", LONG), ("unknown", TEXT), ("encoded", pa.list_(pa.binary()))]
-    ),
+    columns_of(RequestsRow, step=INT, batch=INT, broker_id=INT, encoded=pa.list_(pa.binary())),
     ("cluster", "scenario", "step", "batch", "broker_id", "api"),
-)  # fmt: skip
+)
 #: What ``kframe spark failover`` and ``requests`` make; the summary is first.
 FAILOVER: Final = (IMPACTS, CHANGES, BROKER_COUNTS, CONDITIONS)
 REQUESTED: Final = (REQUESTS,)

@@ -14,19 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from kframe.errors import InputError
-from kframe.spark.marks import LeftOutPart, Marks, pair_of_part
-from kframe.spark.play import (
-    BROKER_COUNTS,
-    CHANGES,
-    CONDITIONS,
-    IMPACT_COUNTS,
-    IMPACTS,
-    LOADS,
-    RECORD_COUNTS,
-    REQUESTS,
-    SHARED,
-)
-from kframe.spark.schema import LONG, TEXT, FleetTable
+from kframe.spark.marks import Marks, pair_of_part
+from kframe.spark.play import BROKER_COUNTS, CHANGES, CONDITIONS, IMPACT_COUNTS, IMPACTS, LOADS, REQUESTS, SHARED
+from kframe.spark.row_types import ClusterReportRow, LeftOutCluster, TopicReportRow
+from kframe.spark.schema import LONG, TEXT, FleetTable, columns_of
 from kframe.whatif.files import new_figure, write_figure
 from kframe.whatif.results.health import CONDITIONS as CONDITION_NAMES
 
@@ -36,16 +27,7 @@ if TYPE_CHECKING:
 _SENT: Final = ("requests", "entries", "bytes")
 
 #: A row for each cluster and scenario: its impact, the health afterwards, and the leader skew before and after.
-BY_CLUSTER: Final = FleetTable(
-    "report_by_cluster",
-    pa.schema(
-        [*SHARED, ("partitions", LONG), *((name, LONG) for name in CONDITION_NAMES),
-         *((name, LONG) for name in IMPACT_COUNTS if name not in CONDITION_NAMES),
-         *((name, LONG) for name in RECORD_COUNTS), ("leader_skew_before", pa.float64()),
-         ("leader_skew_after", pa.float64()), ("rules", TEXT)]
-    ),
-    ("cluster", "scenario"),
-)  # fmt: skip
+BY_CLUSTER: Final = FleetTable("report_by_cluster", columns_of(ClusterReportRow), ("cluster", "scenario"))
 #: BROKER_COUNTS, and the requests to the broker, which are null if they were not computed.
 BY_BROKER: Final = FleetTable(
     "report_by_broker", pa.schema([*BROKER_COUNTS.schema, *((name, LONG) for name in _SENT)]), BROKER_COUNTS.key
@@ -59,14 +41,7 @@ BY_RACK: Final = FleetTable(
     ("cluster", "scenario", "rack"),
 )  # fmt: skip
 #: Topics with changed partitions.
-BY_TOPIC: Final = FleetTable(
-    "report_by_topic",
-    pa.schema(
-        [*SHARED, ("topic", TEXT),
-         *((name, LONG) for name in ("changed", "went_offline", "came_online", "leaders_moved", "unclean"))]
-    ),
-    ("cluster", "scenario", "topic"),
-)  # fmt: skip
+BY_TOPIC: Final = FleetTable("report_by_topic", columns_of(TopicReportRow), ("cluster", "scenario", "topic"))
 
 #: By column: the label and colour of its bars. Then the height of a bar in a row of height 1, and
 #: the length of a label.
@@ -86,7 +61,7 @@ class Played:
     requests: DataFrame | None = None
     clusters: frozenset[str] = frozenset()
     """The clusters that are played, if the tables were read from files."""
-    left_out: tuple[LeftOutPart, ...] = ()
+    left_out: tuple[LeftOutCluster, ...] = ()
     """Other clusters of the fleet, and scenarios that could not be played."""
 
 
@@ -190,10 +165,10 @@ class Report:
         worst = (f.col(column).desc_nulls_last() for column in self.worst)
         return self.make(played).orderBy(*worst, *self.table.key)
 
-    def left_out(self, played: Played) -> list[LeftOutPart]:
+    def left_out(self, played: Played) -> list[LeftOutCluster]:
         """Clusters and scenarios without a row. A Spark job finds the clusters that have rows."""
         listed = set(self.make(played).select("cluster").distinct().toArrow()["cluster"].to_pylist())
-        return [*played.left_out, *(LeftOutPart(name, None, self.why_none) for name in played.clusters - listed)]
+        return [*played.left_out, *(LeftOutCluster(name, None, self.why_none) for name in played.clusters - listed)]
 
 
 REPORTS: Final = {

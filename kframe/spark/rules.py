@@ -23,17 +23,12 @@ from kframe.snapshot.checks import partition_faults
 from kframe.snapshot.facts import LIST_COLUMNS, NUMBER_COLUMNS, PartitionFacts
 from kframe.snapshot.tables import OBSERVERS
 from kframe.spark.modes import ZookeeperRows
+from kframe.spark.row_types import ViolationRow
 from kframe.spark.rows import partition_facts
-from kframe.spark.schema import INT, TEXT, FleetTable
+from kframe.spark.schema import INT, TEXT, FleetTable, columns_of
 
 #: A row a violation.
-VIOLATIONS: Final = FleetTable(
-    "violations",
-    pa.schema(
-        [("cluster", TEXT), ("rule", TEXT), ("severity", TEXT), ("topic", TEXT), ("partition", INT), ("actual", TEXT),
-         ("expected", TEXT), ("mode", TEXT)]
-    ),
-)  # fmt: skip
+VIOLATIONS: Final = FleetTable("violations", columns_of(ViolationRow, partition=INT))
 _ALWAYS: Final = ("topic", "partition", "replicas")
 ERROR: Final = "error"
 WARNING: Final = "warning"

@@ -7,9 +7,11 @@ A *cluster* is one snapshot of one cluster, by a name of the user's choice; a fl
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal, get_args, get_origin
 
 import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import fields
 
 from kframe.snapshot.tables import OBSERVERS, kraft_schemas
 
@@ -23,6 +25,21 @@ _SPARK_NAMES: Final = {
     TEXT: "string", pa.int16(): "smallint", INT: "int", LONG: "bigint", FLAG: "boolean", pa.float64(): "double",
     pa.binary(): "binary",
 }  # fmt: skip
+
+
+#: The columns of the types of rows.
+_COLUMN_TYPES: Final = {str: TEXT, int: LONG, bool: FLAG, float: pa.float64()}
+
+
+def columns_of(row: type[Struct], **types: pa.DataType) -> pa.Schema:
+    """The columns of rows of this type, in the order of its fields. ``types`` are those of some columns: numbers have
+    64 bits."""
+    columns = []
+    for field in fields(row):
+        kind = next((part for part in get_args(field.type) if part is not type(None)), field.type)
+        default = TEXT if get_origin(kind) is Literal or isinstance(kind, str) else _COLUMN_TYPES.get(kind)
+        columns.append((field.encode_name, types.get(field.encode_name, default)))
+    return pa.schema(columns)
 
 
 @dataclass(frozen=True, slots=True)

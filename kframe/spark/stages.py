@@ -23,7 +23,8 @@ import pyarrow as pa
 from kframe.errors import InputError, SnapshotError
 from kframe.spark.fleet import staging
 from kframe.spark.inputs import ClusterInput, ClusterRows, Fleet
-from kframe.spark.marks import LeftOutPart, Mark, Marks, Writing, part_of
+from kframe.spark.marks import Mark, Marks, Writing, part_of
+from kframe.spark.row_types import LeftOutCluster
 from kframe.spark.schema import SCENARIOS, TEXT, FleetTable, to_stream
 from kframe.spark.sessions import interpreted
 from kframe.spark.tasks import cores_of, map_inputs, tasks_max
@@ -135,7 +136,7 @@ class StageResult:
         for part in self.parts():
             yield from part.to_pylist()
 
-    def write_left_out(self, parts: Iterable[LeftOutPart], clusters: Set[str]) -> None:
+    def write_left_out(self, parts: Iterable[LeftOutCluster], clusters: Set[str]) -> None:
         """Save the clusters and scenarios without rows, and why, in the output directory, if any, for ``report``."""
         if self.store is not None:
             scenarios = {scenario for _, scenario in self.pairs if scenario is not None}

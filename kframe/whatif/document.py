@@ -1,16 +1,33 @@
-"""An Outcome as plain data, under the schema that JSON output and the files of ``--out`` share."""
+"""An Outcome as a document: JSON output, and a file of ``--out``."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any, Final, Protocol
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
 
 from kframe.embedded import Api
 from kframe.errors import ErrorCode
 from kframe.snapshot import Snapshot
-from kframe.whatif.results.health import ClusterHealth
-from kframe.whatif.results.outcome import ControllerResponse, FailOn, Outcome, StepOutcome
+from kframe.snapshot.row_types import Mode
+from kframe.whatif.results.changes import ChangedPartition
+from kframe.whatif.results.health import ClusterHealth, HealthRecord, PartitionConditions
+from kframe.whatif.results.outcome import (
+    ControllerResponse,
+    FailOn,
+    Impact,
+    Operation,
+    Outcome,
+    RecordCount,
+    StepOutcome,
+    Verb,
+)
+from kframe.whatif.results.reassignment_result import ReassignmentRecord
+from kframe.whatif.results.timeline import EventRecord
+from kframe.whatif.results.topic_results import TopicOutcomeRecord
 
 SCHEMA: Final = "kframe.whatif/v1"
 #: How many partitions a response names.
@@ -24,6 +41,112 @@ API_COLUMNS: Final = {
 }
 
 
+class OperationRecord(Struct):
+    """The operation: what is done, to which brokers (ids), topics or number of partitions."""
+
+    text: str
+    verb: Verb
+    brokers: list[int]
+    together: bool
+    election: str | None
+    partitions: int | None
+    topics: list[str]
+    directories: list[str]
+    features: dict[str, int]
+
+
+class SnapshotRecord(Struct):
+    """The snapshot: its format, its name, and its size."""
+
+    format: str
+    name: str
+    mode: Mode
+    cluster_id: str | None
+    controller_id: int | None
+    controller_epoch: int | None
+    brokers: int
+    topics: int
+    partitions: int
+
+
+class FindingCounts(Struct, rename="kebab"):
+    """What ``--fail-on`` looks for: partitions, or failures that bring some. Null is unknown."""
+
+    offline: int | None
+    under_min_isr: int | None
+    data_loss: int | None
+    possible_data_loss: int | None
+
+
+class ResponseRecord(Struct, kw_only=True):
+    """The controller's response: an error by Kafka's name, counts by error, and at most 20 names that got one."""
+
+    error: str
+    partitions: dict[str, int] | UnsetType = UNSET
+    topics: dict[str, int] | UnsetType = UNSET
+    remaining: int | UnsetType = UNSET
+    named: list[str]
+
+
+class StepRecord(PartitionConditions):
+    """A step of the operation: its events in order, and the partitions in each condition after it."""
+
+    name: str
+    timeline: list[EventRecord]
+    response: ResponseRecord | None
+
+
+class BrokerRecord(Struct):
+    """The load of a broker before and after, and the requests that it is sent in ZooKeeper mode. Null is unknown."""
+
+    broker_id: int
+    rack: str | None
+    registered_before: bool
+    registered_after: bool
+    leaders_before: int
+    leaders_after: int
+    preferred_leaders: int
+    replicas_before: int
+    replicas: int
+    in_sync_replicas_before: int
+    in_sync_replicas_after: int
+    requests: int | UnsetType = UNSET
+    bytes: int | UnsetType | None = UNSET
+    leader_and_isr_requests: int | UnsetType = UNSET
+    leader_and_isr_partitions: int | UnsetType = UNSET
+    leader_and_isr_bytes: int | UnsetType | None = UNSET
+    update_metadata_requests: int | UnsetType = UNSET
+    update_metadata_partitions: int | UnsetType = UNSET
+    update_metadata_bytes: int | UnsetType | None = UNSET
+    stop_replica_requests: int | UnsetType = UNSET
+    stop_replica_partitions: int | UnsetType = UNSET
+    stop_replica_bytes: int | UnsetType | None = UNSET
+
+
+class WhatIfDocument(Struct, kw_only=True):
+    """The outcome of an operation on a snapshot: ``kframe whatif``; ``kframe elect`` without ``--execute``; and
+    ``outcome.json`` of ``--out``, which has no ``partitions``."""
+
+    operation: OperationRecord
+    snapshot: SnapshotRecord
+    rules: str
+    changed: bool
+    impact: Impact
+    findings: FindingCounts
+    before: HealthRecord
+    after: HealthRecord
+    steps: list[StepRecord]
+    records: list[RecordCount] | UnsetType = UNSET
+    reassignment: ReassignmentRecord | UnsetType = UNSET
+    topics: list[TopicOutcomeRecord] | UnsetType = UNSET
+    brokers: list[BrokerRecord]
+    bytes_unknown: str | None
+    """Why sizes of requests are unknown."""
+    assumptions: list[str]
+    notes: list[str]
+    partitions: list[ChangedPartition] | UnsetType = UNSET
+
+
 class NamesPartitions(Protocol):
     """A cluster, whichever its mode."""
 
@@ -31,79 +154,77 @@ class NamesPartitions(Protocol):
         """``topic-partition`` of a row."""
 
 
-def summary_document(outcome: Outcome, snapshot: Snapshot, cluster: NamesPartitions) -> dict[str, Any]:
+def summary_document(outcome: Outcome, snapshot: Snapshot, cluster: NamesPartitions) -> WhatIfDocument:
     """An outcome without the changed partitions, which ``outcome.changes`` has in columns and as records.
 
     ``cluster`` is the cluster of the outcome; it supplies the names. Unknown facts are None.
     """
-    operation = asdict(outcome.operation)
-    operation.update(
-        verb=str(outcome.operation.verb), brokers=list(outcome.operation.brokers),
-        topics=list(outcome.operation.topics), directories=list(outcome.operation.directories),
-    )  # fmt: skip
-    optional_fields: dict[str, Any] = {}
-    if outcome.records is not None:
-        optional_fields["records"] = [asdict(count) for count in outcome.records]
-    if outcome.reassignment is not None:
-        optional_fields["reassignment"] = outcome.reassignment.document()
-    if outcome.topics:
-        optional_fields["topics"] = [topic.record() for topic in outcome.topics]
-    return {
-        "schema": SCHEMA,
-        "operation": {"text": outcome.operation.text(), **operation},
-        "snapshot": {
-            "format": snapshot.source.format,
-            "name": snapshot.source.name,
-            "mode": snapshot.mode,
-            "cluster_id": snapshot.cluster_id,
-            "controller_id": snapshot.controller_id,
-            "controller_epoch": snapshot.controller_epoch,
-            "brokers": len(snapshot.brokers),
-            "topics": len(snapshot.topics),
-            "partitions": len(snapshot),
-        },
-        "rules": outcome.rules,
-        "changed": outcome.changed,
-        "impact": asdict(outcome.impact),
-        "findings": {str(what): outcome.count_of(what) for what in FailOn},
-        "before": _health(outcome.before),
-        "after": _health(outcome.after),
-        "steps": [_step(step, cluster) for step in outcome.steps],
-        **optional_fields,
-        "brokers": list(broker_records(outcome)),
-        "bytes_unknown": outcome.bytes_unknown,
-        "assumptions": list(outcome.assumptions),
-        "notes": list(outcome.notes),
-    }
+    return WhatIfDocument(
+        operation=_operation(outcome.operation),
+        snapshot=SnapshotRecord(
+            format=snapshot.source.format,
+            name=snapshot.source.name,
+            mode=snapshot.mode,
+            cluster_id=snapshot.cluster_id,
+            controller_id=snapshot.controller_id,
+            controller_epoch=snapshot.controller_epoch,
+            brokers=len(snapshot.brokers),
+            topics=len(snapshot.topics),
+            partitions=len(snapshot),
+        ),
+        rules=outcome.rules,
+        changed=outcome.changed,
+        impact=outcome.impact,
+        findings=FindingCounts(*map(outcome.count_of, FailOn)),
+        before=_health(outcome.before),
+        after=_health(outcome.after),
+        steps=[_step(step, cluster) for step in outcome.steps],
+        records=UNSET if outcome.records is None else list(outcome.records),
+        reassignment=UNSET if outcome.reassignment is None else outcome.reassignment.record(),
+        topics=[topic.record() for topic in outcome.topics] or UNSET,
+        brokers=list(broker_records(outcome)),
+        bytes_unknown=outcome.bytes_unknown,
+        assumptions=list(outcome.assumptions),
+        notes=list(outcome.notes),
+    )
 
 
-def broker_records(outcome: Outcome) -> Iterator[dict[str, Any]]:
+def plain_document(document: WhatIfDocument) -> dict[str, Any]:
+    """The fields of a document with its schema, in their order: a step begins with its name and events, an event with
+    its text."""
+    fields = msgspec.to_builtins(document)
+    for position, step in enumerate(fields["steps"]):
+        timeline = [{"text": event["text"], **event} for event in step["timeline"]]
+        fields["steps"][position] = {"name": step["name"], "timeline": timeline} | step | {"timeline": timeline}
+    return {"schema": SCHEMA, **fields}
+
+
+def broker_records(outcome: Outcome) -> Iterator[BrokerRecord]:
     """The load of each broker before and after, and in ZooKeeper mode the requests to it."""
     before, after = outcome.before, outcome.after
     for index, broker_id in enumerate(outcome.broker_ids.tolist()):
-        sent: dict[str, int | None] = {}
+        record = BrokerRecord(
+            broker_id=broker_id,
+            rack=outcome.racks[index],
+            registered_before=bool(before.registered[index]),
+            registered_after=bool(after.registered[index]),
+            leaders_before=int(before.leaders[index]),
+            leaders_after=int(after.leaders[index]),
+            preferred_leaders=int(after.preferred[index]),
+            replicas_before=int(before.replicas[index]),
+            replicas=int(after.replicas[index]),
+            in_sync_replicas_before=int(before.in_sync[index]),
+            in_sync_replicas_after=int(after.in_sync[index]),
+        )
         if outcome.traffic:
-            sent["requests"] = sum(int(traffic.requests[index]) for traffic in outcome.traffic.values())
-            sent["bytes"] = _all_bytes(outcome, index)
+            record.requests = sum(int(traffic.requests[index]) for traffic in outcome.traffic.values())
+            record.bytes = _all_bytes(outcome, index)
         for api, traffic in outcome.traffic.items():
             column = API_COLUMNS[api]
-            sent[f"{column}_requests"] = int(traffic.requests[index])
-            sent[f"{column}_partitions"] = int(traffic.entries[index])
-            sent[f"{column}_bytes"] = traffic.bytes_of(index)
-        yield {
-            "broker_id": broker_id,
-            "rack": outcome.racks[index],
-            "registered_before": bool(before.registered[index]),
-            "registered_after": bool(after.registered[index]),
-            "leaders_before": int(before.leaders[index]),
-            "leaders_after": int(after.leaders[index]),
-            "preferred_leaders": int(after.preferred[index]),
-            "replicas_before": int(before.replicas[index]),
-            "replicas": int(after.replicas[index]),
-            "in_sync_replicas_before": int(before.in_sync[index]),
-            "in_sync_replicas_after": int(after.in_sync[index]),
-            **sent,
-        }
+            setattr(record, f"{column}_requests", int(traffic.requests[index]))
+            setattr(record, f"{column}_partitions", int(traffic.entries[index]))
+            setattr(record, f"{column}_bytes", traffic.bytes_of(index))
+        yield record
 
 
 def _all_bytes(outcome: Outcome, broker: int) -> int | None:
@@ -111,39 +232,37 @@ def _all_bytes(outcome: Outcome, broker: int) -> int | None:
     return None if None in sizes else sum(size for size in sizes if size is not None)
 
 
-def timeline_records(outcome: Outcome) -> Iterator[dict[str, Any]]:
-    """All events, in order. Each has the number and name of its step."""
-    for number, step in enumerate(outcome.steps, 1):
-        for timeline_event in step.events:
-            yield {"step": number, "name": step.name, "text": timeline_event.text(), **timeline_event.record()}
-
-
-def _health(health: ClusterHealth) -> dict[str, Any]:
-    return {
-        **health.counts(),
-        "registered_brokers": int(health.registered.sum()),
-        "leader_skew": asdict(health.leader_skew),
-        "replica_skew": asdict(health.replica_skew),
+def _operation(operation: Operation) -> OperationRecord:
+    fields: dict[str, Any] = {
+        name: list(value) if isinstance(value, tuple) else value for name, value in asdict(operation).items()
     }
+    return OperationRecord(operation.text(), **fields)
 
 
-def _step(step: StepOutcome, cluster: NamesPartitions) -> dict[str, Any]:
-    return {
-        "name": step.name,
-        "timeline": [{"text": timeline_event.text(), **timeline_event.record()} for timeline_event in step.events],
-        **step.counts,
-        "response": None if step.response is None else _response(step.response, cluster),
-    }
+def _health(health: ClusterHealth) -> HealthRecord:
+    counts: dict[str, Any] = health.counts()
+    return HealthRecord(
+        **counts, registered_brokers=int(health.registered.sum()), leader_skew=health.leader_skew,
+        replica_skew=health.replica_skew,
+    )  # fmt: skip
 
 
-def _response(response: ControllerResponse, cluster: NamesPartitions) -> dict[str, Any]:
+def _step(step: StepOutcome, cluster: NamesPartitions) -> StepRecord:
+    response = None if step.response is None else _response(step.response, cluster)
+    timeline = [timeline_event.record() for timeline_event in step.events]
+    counts: Mapping[str, Any] = step.counts
+    return StepRecord(**counts, name=step.name, timeline=timeline, response=response)
+
+
+def _response(response: ControllerResponse, cluster: NamesPartitions) -> ResponseRecord:
     """A ControlledShutdown response counts remaining partitions; others count errors and name some partitions."""
-    document: dict[str, Any] = {"error": response.error.name}
+    names = response.named
+    if names is None:
+        named = response.rows if response.codes is None else response.rows[response.codes != ErrorCode.NONE]
+        names = tuple(cluster.name(row) for row in named[:NAMES_MAX].tolist())
+    record = ResponseRecord(error=response.error.name, named=list(names[:NAMES_MAX]))
     if response.codes is None:
-        document["remaining"] = len(response.rows)
+        record.remaining = len(response.rows)
     else:
-        document[response.unit] = response.counts()
-    if response.named is not None:
-        return {**document, "named": list(response.named[:NAMES_MAX])}
-    named = response.rows if response.codes is None else response.rows[response.codes != ErrorCode.NONE]
-    return {**document, "named": [cluster.name(row) for row in named[:NAMES_MAX].tolist()]}
+        setattr(record, response.unit, response.counts())
+    return record

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import shutil
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from kframe.errors import EXISTS, InputError
 from kframe.snapshot import Snapshot
-from kframe.whatif.document import NamesPartitions, broker_records, summary_document, timeline_records
-from kframe.whatif.files import parquet_module
+from kframe.whatif.document import NamesPartitions, WhatIfDocument, plain_document, summary_document
+from kframe.whatif.files import parquet_module, replacing
 from kframe.whatif.results.outcome import Outcome
 
 if TYPE_CHECKING:
@@ -54,32 +54,24 @@ def write_outcome(
     """
     check_target(path, force=force)
     parquet = parquet_module()
+    document = summary_document(outcome, snapshot, cluster)
     tables = {
         PARTITIONS_FILE: outcome.to_arrow(),
-        BROKERS_FILE: brokers_table(outcome),
-        TIMELINE_FILE: timeline_table(outcome),
+        BROKERS_FILE: brokers_table(document),
+        TIMELINE_FILE: timeline_table(document),
     }
-    try:
-        building = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-        try:
-            new = building / "new"
-            new.mkdir()
-            for name, table in tables.items():
-                parquet.write_table(table, new / name, compression="zstd")
-            text = json.dumps(summary_document(outcome, snapshot, cluster), indent=2)
-            (new / SUMMARY_FILE).write_text(f"{text}\n", encoding="utf-8")
-            _rename_into(new, path, building / "old")
-        finally:
-            shutil.rmtree(building, ignore_errors=True)
-    except OSError as problem:
-        raise InputError(str(path), problem.strerror or str(problem), "a place that can be written") from problem
+    with replacing(path) as new:
+        new.mkdir()
+        for name, table in tables.items():
+            parquet.write_table(table, new / name, compression="zstd")
+        (new / SUMMARY_FILE).write_text(f"{json.dumps(plain_document(document), indent=2)}\n", encoding="utf-8")
 
 
-def brokers_table(outcome: Outcome) -> pa.Table:
+def brokers_table(document: WhatIfDocument) -> pa.Table:
     """Every broker, a row each."""
     import pyarrow as pa
 
-    rows = list(broker_records(outcome))
+    rows = msgspec.to_builtins(document.brokers)
     kinds = {
         "rack": pa.string(),
         "registered_before": pa.bool_(),
@@ -90,22 +82,14 @@ def brokers_table(outcome: Outcome) -> pa.Table:
     return pa.Table.from_pylist(rows, pa.schema([(name, kinds.get(name, pa.int64())) for name in names]))
 
 
-def timeline_table(outcome: Outcome) -> pa.Table:
-    """Everything that happened, a row each. A column that does not go with it is null."""
+def timeline_table(document: WhatIfDocument) -> pa.Table:
+    """All events in order, a row each, with the number and name of its step. Null: a column that the event lacks."""
     import pyarrow as pa
 
     schema = pa.schema([(name, pa.type_for_alias(kind)) for name, kind in _TIMELINE.items()])
-    return pa.Table.from_pylist(list(timeline_records(outcome)), schema)
-
-
-def _rename_into(new: Path, path: Path, backup: Path) -> None:
-    """Rename; what stood there before is put back if that fails."""
-    if not path.exists():
-        new.rename(path)
-        return
-    path.rename(backup)
-    try:
-        new.rename(path)
-    except OSError:
-        backup.rename(path)
-        raise
+    rows = [
+        {"step": number, "name": step.name, **event}
+        for number, step in enumerate(document.steps, 1)
+        for event in msgspec.to_builtins(step.timeline)
+    ]
+    return pa.Table.from_pylist(rows, schema)

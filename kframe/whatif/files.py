@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
-from collections.abc import Callable, Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 from kframe.errors import EXISTS, InputError
 from kframe.errors.extras import pip_command
+from kframe.snapshot.replacement import rename_into, temporary_sibling
 
 #: Suffixes of picture files.
 PICTURES: Final = (".svg", ".png")
@@ -28,13 +28,18 @@ def check_file(path: Path, endings: Collection[str] = (), *, force: bool = False
         raise InputError(str(path), "a device or a pipe, which would be replaced", "a regular file")
 
 
-def replace_file(path: Path, write: Callable[[Any], object]) -> None:
-    """Let ``write`` make a file, then put it in its place. Raises InputError if the place cannot be written."""
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """The name of a file or directory that the caller makes. Then it takes the place of ``path``, unless an error is
+    raised. A device or a pipe is not replaced: it is ``path``. Raises InputError if the place cannot be written."""
     try:
-        with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as building:
-            new = Path(building) / "new"
-            write(new)
-            os.replace(new, path)
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            yield path
+            return
+        with temporary_sibling(path) as building:
+            new = building / "new"
+            yield new
+            rename_into(new, path)
     except OSError as problem:
         raise InputError(str(path), problem.strerror or str(problem), "a place that can be written") from problem
 
@@ -62,7 +67,5 @@ def write_figure(figure: Any, path: Path) -> None:
     import matplotlib as mpl
 
     kind = path.suffix.removeprefix(".")
-    with mpl.rc_context({"svg.hashsalt": "kframe"}):
-        replace_file(
-            path, lambda new: figure.savefig(new, format=kind, metadata={"Date": None} if kind == "svg" else None)
-        )
+    with mpl.rc_context({"svg.hashsalt": "kframe"}), replacing(path) as new:
+        figure.savefig(new, format=kind, metadata={"Date": None} if kind == "svg" else None)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from kframe.errors import ParameterError
 from kframe.model.columns import Int64, offsets_of
-from kframe.whatif.files import new_figure, parquet_module, replace_file, write_figure
+from kframe.whatif.files import new_figure, parquet_module, replacing, write_figure
 from kframe.whatif.results.sweep import KINDS, METRICS, Failure, SortBy, Sweep
 
 if TYPE_CHECKING:
@@ -33,7 +33,8 @@ def write_table(sweep: Sweep, positions: Int64, path: Path) -> None:
     """
     parquet = parquet_module()
     table = failures_table(sweep, positions)
-    replace_file(path, lambda new: parquet.write_table(table, new, compression="zstd"))
+    with replacing(path) as new:
+        parquet.write_table(table, new, compression="zstd")
 
 
 def failures_table(sweep: Sweep, positions: Int64) -> pa.Table:

@@ -67,7 +67,7 @@ LIMITS: Final[dict[str, int]] = {
     "taken": 27,
     "drawn": 31,
     "sound": 8,
-    "met": 2,  # targets_met
+    "met": 7,  # targets_met
     "place": 1,
     "letters": 3,
 }

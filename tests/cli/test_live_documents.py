@@ -120,7 +120,7 @@ def test_resignation() -> None:
 
 
 def test_shadow() -> None:
-    report = document("kframe.whatif.shadow/v1", "controller", "shadow", "--for", "0", *STORE)
+    report = document("kframe.shadow/v1", "controller", "shadow", "--for", "0", *STORE)
     assert (report["disagreements"], report["records"]) == (0, [])
 
 

@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 import yaml
 
-from kframe.documents.registry import DOCUMENTS, FOLDER, file_name, schema_text
+from kframe.cli.documents.registry import DOCUMENTS, FOLDER, file_name, schema_text
 from tests.architecture.source import ROOT
 from tests.cli.running import CLUSTER, HEALTHY, PLAN, kframe
 from tests.schemas import documents, problems, validator
@@ -80,7 +80,7 @@ TESTED_BY: Final = {
     "kframe.plan-execution/v1": "tests/cli/test_live_documents.py",
     "kframe.reassignments/v1": "tests/cli/test_live_documents.py",
     "kframe.sweep-elr/v1": "tests/cli/test_sweep_kraft_command.py",
-    "kframe.whatif.shadow/v1": "tests/cli/test_live_documents.py",
+    "kframe.shadow/v1": "tests/cli/test_live_documents.py",
     "kframe.snapshot-capture/v1": "tests/cli/test_live_documents.py",
     "kframe.spark-impacts/v1": "tests/spark/test_kraft_commands.py",
     "kframe.spark-ingest/v1": "tests/spark/test_commands.py",
@@ -97,7 +97,8 @@ TESTED_BY: Final = {
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_shipped_schemas_are_generated_from_types(name: str) -> None:
-    assert (FOLDER / file_name(name)).read_text() == schema_text(DOCUMENTS[name]), "python -m kframe.documents.registry"
+    shipped = (FOLDER / file_name(name)).read_text()
+    assert shipped == schema_text(DOCUMENTS[name]), "python -m kframe.cli.documents.registry"
     assert validator(name).schema["title"] == name
 
 
@@ -209,15 +210,10 @@ def test_unknown_schema_error_lists_schemas() -> None:
     assert (result.exit_code, "NAME: found 'whatifs', expected one of bench, " in result.output) == (2, True)
 
 
-def test_fleet_row_types_match_table_columns() -> None:
+@pytest.mark.parametrize("by", ["broker", "rack"])
+def test_fleet_row_types_match_table_columns(by: str) -> None:
     pytest.importorskip("pyarrow")
-    from kframe.spark.ingest import INGESTED
-    from kframe.spark.play import IMPACTS, REQUESTS
     from kframe.spark.report import REPORTS
-    from kframe.spark.rules import VIOLATIONS
 
-    tables = {"ingest/v1": INGESTED, "violations/v1": VIOLATIONS, "impacts/v1": IMPACTS, "requests/v2": REQUESTS}
-    tables |= {f"report-{by}/v1": report.table for by, report in REPORTS.items()}
-    for name, table in tables.items():
-        fields = DOCUMENTS[f"kframe.spark-{name}"].type().__struct_encode_fields__
-        assert sorted(fields) == sorted(table.schema.names), name
+    fields = DOCUMENTS[f"kframe.spark-report-{by}/v1"].type().__struct_encode_fields__
+    assert sorted(fields) == sorted(REPORTS[by].table.schema.names)

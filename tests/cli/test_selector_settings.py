@@ -83,7 +83,7 @@ def test_option_wins_over_environment_and_file(
     tmp_path: Path, option: tuple[str, ...], environment: dict[str, str], name: str
 ) -> None:
     settings = gathered(tmp_path, "kframe.leader.selectors=most-racks\n", environment)
-    assert configured_selectors(settings, registry(), option).records[0]["name"] == name
+    assert configured_selectors(settings, registry(), option).records[0].name == name
 
 
 @pytest.mark.parametrize(

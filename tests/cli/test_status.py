@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from kframe.cli.monitor import LISTENER, Monitor
+from kframe.cli.selectors import ChosenSelectorRecord
 from kframe.cli.status import Page, fetch_page, report, show
 from kframe.embedded import MemoryEnsemble, RecordingTransport
 from kframe.model.config import ControllerConfig
@@ -23,7 +24,7 @@ from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
 ACTIVE = Instance(1000, "h1", 11, 0, "token-a")
 STANDBY = Instance(1001, "h2", 12, 0, "token-b")
 SIX = (1, 2, 3, 4, 5, 6)
-SELECTOR = {"name": "most-racks", "elections": ["OFFLINE"], "options": {"racks": 3}}
+SELECTOR = ChosenSelectorRecord("most-racks", ["OFFLINE"], {"racks": 3})
 
 
 def counts(**changed: Any) -> LiveCounts:
@@ -95,12 +96,12 @@ def test_partitions_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
         (None, "unknown"),
         ([], "Kafka's rule for all elections"),
         ([SELECTOR], "most-racks (racks=3) for OFFLINE"),
-        ([SELECTOR, {"name": "b", "elections": ["REASSIGN", "PREFERRED"], "options": {}}],
+        ([SELECTOR, ChosenSelectorRecord("b", ["REASSIGN", "PREFERRED"], {})],
          "most-racks (racks=3) for OFFLINE; b for REASSIGN, PREFERRED"),
     ],
 )  # fmt: skip
 def test_selectors_in_force_are_named(
-    capsys: pytest.CaptureFixture[str], selectors: list[dict[str, Any]] | None, line: str
+    capsys: pytest.CaptureFixture[str], selectors: list[ChosenSelectorRecord] | None, line: str
 ) -> None:
     show(report(status(), Page({}, {}, selectors), ControllerConfig()), "table")
     lines = capsys.readouterr().out.splitlines()
@@ -109,7 +110,7 @@ def test_selectors_in_force_are_named(
 
 def test_invalid_cluster_default_is_ignored() -> None:
     result = status(counts=counts(broker_defaults={"min.insync.replicas": "many"}))
-    assert report(result, Page(), ControllerConfig())["under_min_isr_partitions"] == 1
+    assert report(result, Page(), ControllerConfig()).under_min_isr_partitions == 1
 
 
 def test_security_notes_are_one_line_unless_wide(capsys: pytest.CaptureFixture[str]) -> None:
@@ -155,7 +156,7 @@ def test_queues_and_quarantined_records_come_from_page() -> None:
         assert fetch_page(result) == Page(
             {str(broker_id): 0 for broker_id in controller.transport.queues()}, {}, [SELECTOR]
         )
-        assert report(result, fetch_page(result), ControllerConfig())["quarantined_by"] == "controller"
+        assert report(result, fetch_page(result), ControllerConfig()).quarantined_by == "controller"
 
 
 @pytest.mark.parametrize(

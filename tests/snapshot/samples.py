@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
 from kframe.snapshot import Snapshot
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -134,7 +136,7 @@ def facts(snapshot: Snapshot) -> dict[str, dict[str, Any]]:
     """Return all columns of the partition table by partition name, as plain values."""
     from kframe.snapshot.listing import partition_rows
 
-    return {f"{row['topic']}-{row['partition']}": row for row in partition_rows(snapshot)}
+    return {f"{row.topic}-{row.partition}": msgspec.to_builtins(row) for row in partition_rows(snapshot)}
 
 
 #: A file in each text format.

@@ -132,7 +132,7 @@ def test_instance_as_target_of_a_plan_is_refused(fields: dict[str, Any], tmp_pat
 def test_plan_check_finds_replicas_on_an_instance(snapshot: Snapshot) -> None:
     plan = Plan.of([(("t", 0), (1, ACTIVE)), (("t", 1), (2, 3))], "plan")
     report = PlanReport.of(plan, resolve_plan(plan, snapshot))
-    errors = [(row["check"], row["partition"], row["detail"]) for row in report.rows() if row["severity"] == "error"]
+    errors = [(row.check, row.partition, row.detail) for row in report.rows() if row.severity == "error"]
     assert errors == [(Check.UNKNOWN_BROKER, 0, f"node {ACTIVE} is an instance of kframe, no broker")]
 
 

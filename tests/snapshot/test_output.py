@@ -11,11 +11,11 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from kframe.cli.layout import cell
 from kframe.cli.output import (
     OUTPUTS,
     OutputTable,
     ReportingGroup,
-    cell,
     emit_heading,
     emit_record,
     emit_rows,

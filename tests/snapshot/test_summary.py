@@ -100,27 +100,20 @@ def test_empty_cluster() -> None:
 
 def test_rows_of_brokers_and_topics() -> None:
     snapshot = read_snapshot(example("broker-4-dead", "zookeeper"))
-    brokers = {row["broker_id"]: row for row in broker_rows(snapshot)}
-    assert {name: brokers[4][name] for name in ("registered", "leaders", "in_sync_replicas", "endpoints")} == {
-        "registered": False, "leaders": 0, "in_sync_replicas": 5, "endpoints": None,
-    }  # fmt: skip
-    assert brokers[1]["endpoints"] == ["PLAINTEXT://127.0.0.1:19191"]
-    topics = {row["topic"]: row for row in topic_rows(snapshot)}
-    assert sum(row["offline"] for row in topics.values()) == 5
+    brokers = {row.broker_id: row for row in broker_rows(snapshot)}
+    down = brokers[4]
+    assert (down.registered, down.leaders, down.in_sync_replicas, down.endpoints) == (False, 0, 5, None)
+    assert brokers[1].endpoints == ["PLAINTEXT://127.0.0.1:19191"]
+    topics = {row.topic: row for row in topic_rows(snapshot)}
+    assert sum(row.offline or 0 for row in topics.values()) == 5
     moving = topics["clickstream.events.v1"]
-    assert (moving["partition_count"], moving["replication_factor"], moving["topic_id"]) == (
-        24,
-        3,
-        "frDXeNPsRbeC4MoAEBPkpQ",
-    )
+    assert (moving.partition_count, moving.replication_factor, moving.topic_id) == (24, 3, "frDXeNPsRbeC4MoAEBPkpQ")
     assert list(topic_rows(snapshot, {"orders.dlq.v1"})) == [topics["orders.dlq.v1"]]
 
 
 def test_rows_of_topics_whose_leaders_are_unknown() -> None:
     rows = list(topic_rows(read_snapshot(EXAMPLES / "reassignment.json")))
-    assert [(row["topic"], row["offline"], row["under_replicated"]) for row in rows] == [
-        ("clickstream.events.v1", None, None)
-    ]
+    assert [(row.topic, row.offline, row.under_replicated) for row in rows] == [("clickstream.events.v1", None, None)]
 
 
 def test_summary_record_has_source_and_provenance() -> None:

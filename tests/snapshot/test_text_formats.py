@@ -215,7 +215,7 @@ def test_reassignment_file_has_assignments_only(indent: int | None, tmp_path: Pa
     path = tmp_path / "reassignment.json"
     path.write_text(json.dumps(reassignment(), indent=indent))
     snapshot = read_snapshot(path)
-    assert [row["replicas"] for row in partition_rows(snapshot)] == [[1, 2, 3], [2, 3, 1]]
+    assert [row.replicas for row in partition_rows(snapshot)] == [[1, 2, 3], [2, 3, 1]]
     assert snapshot.partitions.leader is None
     assert snapshot.partitions.isr is None
     assert {broker.registered for broker in snapshot.brokers} == {None}

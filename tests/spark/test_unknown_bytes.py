@@ -29,8 +29,8 @@ def of_single_machine(snapshot: Snapshot, scenario_row: dict[str, Any]) -> Traff
     act = {"fail": whatif.fail, "shutdown": whatif.shutdown}[scenario_row["verb"]]
     records = list(broker_records(act(scenario_row["brokers"], together=scenario_row["together"])))
     return {
-        (record["broker_id"], api.value): (record[f"{column}_requests"], record[f"{column}_bytes"])
-        for record in records for api, column in API_COLUMNS.items() if record[f"{column}_requests"]
+        (record.broker_id, api.value): (getattr(record, f"{column}_requests"), getattr(record, f"{column}_bytes"))
+        for record in records for api, column in API_COLUMNS.items() if getattr(record, f"{column}_requests")
     }  # fmt: skip
 
 

@@ -53,7 +53,7 @@ def test_create_with_assignments_reports_events_and_changes() -> None:
     written, election, stored, *requests = outcome.steps[0].events
     assert written == TopicsWritten(TopicAction.CREATED, 1)
     assert stored == StatesWritten(partitions=2, created=2, elected=0, shrunk=0, leaderless=0, refused=0)
-    assert (election.what, len(requests)) == ("election", 2)
+    assert (type(election).__name__, len(requests)) == ("ElectionHeld", 2)
     rows = list(outcome.changes.records())
     assert [(row["topic"], row["partition"], row["leader_before"], row["leader_after"]) for row in rows] == [
         ("new", 0, -1, 3), ("new", 1, -1, 2),

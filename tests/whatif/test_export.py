@@ -10,7 +10,7 @@ from pyarrow import parquet
 
 from kframe.errors import InputError
 from kframe.whatif import Outcome, WhatIf
-from kframe.whatif.document import SCHEMA, broker_records, summary_document, timeline_records
+from kframe.whatif.document import SCHEMA, plain_document, summary_document
 from kframe.whatif.export import write_outcome
 from tests.whatif.samples import small
 
@@ -39,14 +39,16 @@ def test_tables_equal_records(whatif: WhatIf, outcome: Outcome, tmp_path: Path) 
     rows = tables["partitions"].to_pylist()
     records = list(outcome.changes.records())
     assert rows == records
-    assert tables["brokers"].to_pylist() == list(broker_records(outcome))
-    timeline = tables["timeline"].to_pylist()
-    assert [
-        {name: line[name] for name in record} for line, record in zip(timeline, timeline_records(outcome), strict=True)
-    ] == list(timeline_records(outcome))
-    summary = json.loads((tmp_path / "out" / "outcome.json").read_text())
-    assert summary == json.loads(json.dumps(summary_document(outcome, whatif.snapshot, whatif.cluster)))
-    assert summary["schema"] == SCHEMA
+    document = plain_document(summary_document(outcome, whatif.snapshot, whatif.cluster))
+    assert tables["brokers"].to_pylist() == document["brokers"]
+    lines = [{name: value for name, value in row.items() if value is not None}
+             for row in tables["timeline"].to_pylist()]  # fmt: skip
+    assert lines == [
+        {"step": number, "name": step["name"], **{name: value for name, value in event.items() if value is not None}}
+        for number, step in enumerate(document["steps"], 1) for event in step["timeline"]
+    ]  # fmt: skip
+    assert json.loads((tmp_path / "out" / "outcome.json").read_text()) == document
+    assert document["schema"] == SCHEMA
     assert {path.name for path in (tmp_path / "out").iterdir()} == FILES
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 

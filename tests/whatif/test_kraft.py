@@ -308,7 +308,7 @@ def test_reassignment_waits_for_fenced_replica() -> None:
     assert [result.status(position) for position in range(3)] == [
         TopicStatus.COMPLETED, TopicStatus.WAITING, TopicStatus.REFUSED,
     ]  # fmt: skip
-    assert [row["reason"] for row in result.problems()] == [
+    assert [row.reason for row in result.problems()] == [
         "not in sync, being down: 4",
         "Unable to find partition t-9.",
     ]

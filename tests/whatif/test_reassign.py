@@ -12,6 +12,7 @@ from kframe.model.plan import Plan
 from kframe.snapshot import Snapshot
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy, registration
 from kframe.whatif import ElectionHeld, Outcome, RequestsSent, StatesWritten, TopicsWritten, WhatIf
+from kframe.whatif.results.reassignment_result import ReassignmentTopic
 from tests.whatif.samples import requests_by_broker
 
 
@@ -30,14 +31,14 @@ def reassign_to(whatif: WhatIf, *targets: tuple[str, int, tuple[int, ...]]) -> O
 def problems(outcome: Outcome) -> dict[tuple[str, int], tuple[str, str, str]]:
     assert outcome.reassignment is not None
     return {
-        (problem["topic"], problem["partition"]): (problem["status"], problem["error"], problem["reason"])
+        (problem.topic, problem.partition): (problem.status, problem.error, problem.reason)
         for problem in outcome.reassignment.problems()
     }
 
 
 def brokers(outcome: Outcome, *columns: str) -> dict[int, tuple[int, ...]]:
     assert outcome.reassignment is not None
-    return {row["broker_id"]: tuple(row[name] for name in columns) for row in outcome.reassignment.broker_rows()}
+    return {row.broker_id: tuple(getattr(row, name) for name in columns) for row in outcome.reassignment.broker_rows()}
 
 
 def test_replacing_all_replicas() -> None:
@@ -81,9 +82,7 @@ def test_replicas_and_leaders_gained_and_lost_by_brokers() -> None:
     assert outcome.impact.leaders_moved == 1
     assert outcome.reassignment is not None
     (topic,) = outcome.reassignment.topic_rows()
-    assert topic == {
-        "topic": "t", "partitions": 2, "copied": 3, "deleted": 2, "completed": 2, "waiting": 0, "refused": 0,
-    }  # fmt: skip
+    assert topic == ReassignmentTopic("t", partitions=2, copied=3, deleted=2, completed=2, waiting=0, refused=0)
 
 
 def test_reordered_replicas_complete_at_once() -> None:

@@ -63,12 +63,12 @@ def test_completed_reassignments_equal_plan(case: Case) -> None:
     result = outcome.reassignment
     assert result is not None
     after = {(view.topic, view.partition): view for view in whatif.cluster}
-    incomplete = {(problem["topic"], problem["partition"]): problem for problem in result.problems()}
+    incomplete = {(problem.topic, problem.partition): problem for problem in result.problems()}
     live = set(whatif.registered)
     copied, deleted = Counter[int](), Counter[int]()
     for key, targets in case.targets.items():
-        if key in incomplete and incomplete[key]["status"] == "refused":
-            assert after.get(key) == before.get(key) or incomplete[key]["error"] == "UNKNOWN_SERVER_ERROR"
+        if key in incomplete and incomplete[key].status == "refused":
+            assert after.get(key) == before.get(key) or incomplete[key].error == "UNKNOWN_SERVER_ERROR"
             continue
         view = after[key]
         copied.update(set(targets) - set(before[key].replicas))
@@ -82,14 +82,14 @@ def test_completed_reassignments_equal_plan(case: Case) -> None:
             # Without added or removed replicas the reassignment completes at once.
             assert set(targets) <= set(view.isr) or set(targets) == set(before[key].replicas)
             assert view.leader in targets or not live & set(targets) & set(view.isr)
-    rows = {row["broker_id"]: row for row in result.broker_rows()}
-    assert {broker_id: row["copied"] for broker_id, row in rows.items() if row["copied"]} == dict(copied)
-    assert {broker_id: row["deleted"] for broker_id, row in rows.items() if row["deleted"]} == dict(deleted)
+    rows = {row.broker_id: row for row in result.broker_rows()}
+    assert {broker_id: row.copied for broker_id, row in rows.items() if row.copied} == dict(copied)
+    assert {broker_id: row.deleted for broker_id, row in rows.items() if row.deleted} == dict(deleted)
     for broker_id, row in rows.items():
-        assert row["replicas_after"] == sum(broker_id in view.replicas for view in after.values())
-        assert row["replicas_peak"] == row["replicas_before"] + row["copied"]
-        assert row["replicas_after"] == row["replicas_before"] + row["copied"] - row["deleted"]
-        assert row["leaders_after"] == sum(view.leader == broker_id for view in after.values())
+        assert row.replicas_after == sum(broker_id in view.replicas for view in after.values())
+        assert row.replicas_peak == row.replicas_before + row.copied
+        assert row.replicas_after == row.replicas_before + row.copied - row.deleted
+        assert row.leaders_after == sum(view.leader == broker_id for view in after.values())
     untouched = set(before) - set(case.targets)
     assert {key: after[key] for key in untouched} == {key: before[key] for key in untouched}
 
@@ -107,11 +107,11 @@ def test_check_predicts_refusals_of_controller(case: Case) -> None:
     assert (~checked.valid).tolist() == refused.tolist()
     assert report.valid == (not refused.any())
     ids, loads = replica_loads(checked)
-    rows = {row["broker_id"]: row for row in outcome.reassignment.broker_rows()}
+    rows = {row.broker_id: row for row in outcome.reassignment.broker_rows()}
     assert outcome.reassignment.waiting.sum() == 0
     for index, broker_id in enumerate(ids.tolist()):
         for name in ("copied", "deleted", "replicas_before", "replicas_after"):
-            assert rows[broker_id][name] == loads[name][index]
+            assert getattr(rows[broker_id], name) == loads[name][index]
 
 
 def test_recorded_plan_on_recorded_cluster() -> None:
@@ -126,7 +126,7 @@ def test_recorded_plan_on_recorded_cluster() -> None:
         view = whatif.cluster[plan.targets.names[plan.targets.topic[position]], int(plan.targets.partition[position])]
         assert view.replicas == tuple(plan.targets.replicas[position].tolist())
         assert set(view.isr) == set(view.replicas)
-    assert {row["broker_id"]: row["copied"] - row["deleted"] for row in result.broker_rows()} == {
+    assert {row.broker_id: row.copied - row.deleted for row in result.broker_rows()} == {
         1: 12, 2: 12, 3: 12, 4: -12, 5: -12, 6: -12,
     }  # fmt: skip
     assert outcome.after.replica_skew.max == 324
@@ -143,6 +143,6 @@ def test_reassignment_with_dead_broker_waits_only_for_leaders() -> None:
     whatif = WhatIf(read_snapshot(CLUSTER / "broker-4-dead.zookeeper.jsonl.gz"))
     outcome = whatif.reassign(load_plan(CLUSTER / "reassignment.json"))
     assert outcome.reassignment is not None
-    assert {problem["reason"] for problem in outcome.reassignment.problems()} <= {
+    assert {problem.reason for problem in outcome.reassignment.problems()} <= {
         "no live leader adds the new replicas to the ISR"
     }

@@ -76,10 +76,12 @@ CASES: dict[str, tuple[Callable[[WhatIf], Outcome], str]] = {
 
 def named(outcome: Outcome, whatif: WhatIf) -> str:
     document = summary_document(outcome, whatif.snapshot, whatif.cluster)
-    for topic in document.get("topics", ()):
-        assert topic["status"] == "refused"
-        assert f"({topic['reason']})" in str(document["steps"][0]["response"]["named"])
-    return "; ".join(document["steps"][0]["response"]["named"])
+    response = document.steps[0].response
+    assert response is not None
+    for topic in document.topics or ():
+        assert topic.status == "refused"
+        assert f"({topic.reason})" in str(response.named)
+    return "; ".join(response.named)
 
 
 @pytest.mark.parametrize("case", CASES)

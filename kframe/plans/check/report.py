@@ -4,16 +4,26 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from kframe.errors import ErrorCode
-from kframe.model.columns import Int64
 from kframe.model.lists import distinct_values
 from kframe.model.plan import Plan
 from kframe.model.texts import counted
+from kframe.plans.check.document import (
+    ChangeKinds,
+    PlanBroker,
+    PlanCheckDocument,
+    PlanFinding,
+    PlanMoves,
+    PlanRecord,
+    PlanSnapshot,
+    SeverityCounts,
+)
 from kframe.plans.check.findings import SEVERITY, Check, Findings, Severity
 from kframe.plans.check.kraft import check_kraft_rules, kraft_detail
 from kframe.plans.check.placement_constraints import constraints_note
@@ -124,7 +134,7 @@ class PlanReport:
         """How many ``folded_rows`` there are."""
         return sum(1 if _is_folded(finding) else len(finding) for finding in self.findings)
 
-    def folded_rows(self) -> Iterator[dict[str, Any]]:
+    def folded_rows(self) -> Iterator[PlanFinding]:
         """The rows of ``rows``, but a single row for several of a check that a plan is expected to have.
 
         Such a row counts topics or partitions, and its ``detail`` says what these have in common.
@@ -136,59 +146,39 @@ class PlanReport:
                 continue
             first = next(rows)
             unit = "topics" if finding.of_topics else "partitions"
-            detail = _FOLDED.get(finding.check, first["detail"])
-            yield {**first, "topic": f"{len(finding):,} {unit}", "partition": None, "detail": detail}
+            detail = _FOLDED.get(finding.check, first.detail)
+            yield replace(first, topic=f"{len(finding):,} {unit}", partition=None, detail=detail)
 
-    def rows(self) -> Iterator[dict[str, Any]]:
+    def rows(self) -> Iterator[PlanFinding]:
         """A row a finding."""
         for finding in self.findings:
             yield from self._finding_rows(finding)
 
-    def _finding_rows(self, finding: Findings) -> Iterator[dict[str, Any]]:
+    def _finding_rows(self, finding: Findings) -> Iterator[PlanFinding]:
         targets = self.plan.targets
         error = None if finding.lowered else _ERRORS.get(finding.check)
-        common = {
-            "severity": str(_severity(finding)),
-            "check": str(finding.check),
-            "error": None if error is None else error.name,
-        }
+        common = _severity(finding), finding.check, None if error is None else error.name
         if finding.check is Check.EMPTY_PLAN:
-            yield {**common, "topic": None, "partition": None, "detail": _PLAIN[finding.check]}
+            yield PlanFinding(*common, None, None, _PLAIN[finding.check])
         for position in finding.positions.tolist():
             topic = position if finding.of_topics else int(targets.topic[position])
             partition = None if finding.of_topics else int(targets.partition[position])
-            yield {
-                **common,
-                "topic": targets.names[topic],
-                "partition": partition,
-                "detail": self._detail(finding.check, position),
-            }
+            yield PlanFinding(*common, targets.names[topic], partition, self._detail(finding.check, position))
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> PlanCheckDocument:
         """Everything as data."""
-        snapshot = None if self.checked is None else self.checked.snapshot
-        return {
-            "rules": None if self.checked is None else self.checked.rules,
-            "plan": {
-                "name": self.plan.name,
-                "topics": len(self.plan.targets.names),
-                "partitions": len(self.plan),
-                "replicas": len(self.plan.targets.replicas.values),
-            },
-            "snapshot": None if snapshot is None else {
-                "format": snapshot.source.format,
-                "name": snapshot.source.name,
-                "brokers": len(snapshot.brokers),
-                "topics": len(snapshot.topics),
-                "partitions": len(snapshot),
-            },
-            "valid": self.valid,
-            "counts": self.counts(),
-            "moves": None if self.checked is None else reassignment_document(self.checked),
-            "findings": list(self.rows()),
-            "notes": list(self.notes),
-            "assumptions": [] if self.checked is None else list(_assumptions(self.checked)),
-        }  # fmt: skip
+        plan, checked = self.plan, self.checked
+        return PlanCheckDocument(
+            rules=None if checked is None else checked.rules,
+            plan=PlanRecord(plan.name, len(plan.targets.names), len(plan), len(plan.targets.replicas.values)),
+            snapshot=None if checked is None else PlanSnapshot.of(checked.snapshot),
+            valid=self.valid,
+            counts=SeverityCounts(**self.counts()),
+            moves=None if checked is None else plan_moves(checked),
+            findings=list(self.rows()),
+            notes=list(self.notes),
+            assumptions=[] if checked is None else list(_assumptions(checked)),
+        )
 
     def _detail(self, check: Check, position: int) -> str:
         if check in _PLAIN:
@@ -215,25 +205,26 @@ def _assumptions(checked: CheckedPlan) -> tuple[str, ...]:
     return checked.snapshot.assumptions if checked.kraft is None else checked.kraft.assumptions
 
 
-def reassignment_document(checked: CheckedPlan) -> dict[str, Any]:
+def plan_moves(checked: CheckedPlan) -> PlanMoves:
     """What a plan would move. Partitions for which it cannot be carried out are left as they are."""
     ids, loads = replica_loads(checked)
     registered = np.array([facts.registered is not False for facts in checked.snapshot.brokers], np.bool_)
     kinds = Counter(kind for kind, valid in zip(checked.kinds(), checked.valid.tolist(), strict=True) if valid)
-    return {
-        "partitions": {kind: kinds[kind] for kind in ("none", "order", "grow", "shrink", "move")},
-        "not_valid": int(np.count_nonzero(~checked.valid)),
-        "replicas_copied": int(loads["copied"].sum()),
-        "replicas_deleted": int(loads["deleted"].sum()),
-        "replica_skew_before": _skew(loads["replicas_before"][registered]),
-        "replica_skew_after": _skew(loads["replicas_after"][registered]),
-        "preferred_skew_before": _skew(loads["preferred_leaders_before"][registered]),
-        "preferred_skew_after": _skew(loads["preferred_leaders_after"][registered]),
-        "brokers": [
-            {"broker_id": broker_id, **{name: int(column[index]) for name, column in loads.items()}}
+    skew = {name: Skew.of(column[registered].astype(np.int32)) for name, column in loads.items()}
+    return PlanMoves(
+        partitions=ChangeKinds(*(kinds[kind] for kind in ("none", "order", "grow", "shrink", "move"))),
+        not_valid=int(np.count_nonzero(~checked.valid)),
+        replicas_copied=int(loads["copied"].sum()),
+        replicas_deleted=int(loads["deleted"].sum()),
+        replica_skew_before=skew["replicas_before"],
+        replica_skew_after=skew["replicas_after"],
+        preferred_skew_before=skew["preferred_leaders_before"],
+        preferred_skew_after=skew["preferred_leaders_after"],
+        brokers=[
+            PlanBroker(broker_id, **{name: int(column[index]) for name, column in loads.items()})
             for index, broker_id in enumerate(ids.tolist())
         ],
-    }
+    )
 
 
 def _snapshot_detail(checked: CheckedPlan, check: Check, position: int) -> str:
@@ -283,10 +274,6 @@ def _snapshot_detail(checked: CheckedPlan, check: Check, position: int) -> str:
             return f"replication factor {len(checked.origin[position])} becomes {len(target)}"
         case _:
             return f"racks {', '.join(map(str, racks_of(checked, position)))}: fewer than possible"
-
-
-def _skew(loads: Int64) -> dict[str, Any]:
-    return asdict(Skew.of(loads.astype(np.int32)))
 
 
 def _named(ids: Sequence[int]) -> str:

@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from kframe.model.columns import Bool, Int32, Int64, Ragged, offsets_of
 from kframe.model.lists import distinct_values, loads, members, repeated, same_lists
 from kframe.model.plan import Plan
 from kframe.model.topics import topic_name_problem
+from kframe.plans.check.document import Change, PlannedPartition
 from kframe.plans.check.findings import Check, Findings
 from kframe.plans.file.observers import observer_growth
 from kframe.plans.file.read import Stamp
@@ -81,32 +82,31 @@ class CheckedPlan:
                 digest.update(f"{name}-{partition}:{','.join(replicas[first:end])}\n".encode())
         return Stamp(self.snapshot.cluster_id, self.snapshot.controller_epoch, digest.hexdigest())
 
-    def partition_rows(self, *, changes_only: bool = False) -> Iterator[dict[str, Any]]:
+    def partition_rows(self, *, changes_only: bool = False) -> Iterator[PlannedPartition]:
         """A row for each partition of the plan, in its order: present and planned replicas, and the moves."""
         targets, leader = self.plan.targets, self.snapshot.partitions.leader
-        kind = self.kinds()
-        for position in range(len(self.plan)):
-            if changes_only and kind[position] == "none":
+        for position, kind in enumerate(self.kinds()):
+            if changes_only and kind == "none":
                 continue
             row = int(self.rows[position])
-            yield {
-                "topic": targets.names[targets.topic[position]],
-                "partition": int(targets.partition[position]),
-                "change": kind[position],
-                "replicas": None if row < 0 else self.current[position].tolist(),
-                "target": targets.replicas[position].tolist(),
-                "adding": self.adding[position].tolist(),
-                "removing": self.removing[position].tolist(),
-                "leader": None if row < 0 or leader is None else int(leader[row]),
-                "valid": bool(self.valid[position]),
-            }
+            yield PlannedPartition(
+                topic=targets.names[targets.topic[position]],
+                partition=int(targets.partition[position]),
+                change=kind,
+                replicas=None if row < 0 else self.current[position].tolist(),
+                target=targets.replicas[position].tolist(),
+                adding=self.adding[position].tolist(),
+                removing=self.removing[position].tolist(),
+                leader=None if row < 0 or leader is None else int(leader[row]),
+                valid=bool(self.valid[position]),
+            )
 
-    def kinds(self) -> list[str]:
+    def kinds(self) -> list[Change]:
         """In a word, what the plan does to each partition."""
         names = np.array(["unknown", "none", "order", "grow", "shrink", "move"])
         adds, removes = self.adding.counts > 0, self.removing.counts > 0
         kind = np.select([self.rows < 0, self.unchanged, ~adds & ~removes, ~removes, ~adds], range(5), 5)
-        chosen: list[str] = names[kind].tolist()
+        chosen: list[Change] = names[kind].tolist()
         return chosen
 
 

@@ -4,18 +4,82 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
+
+from msgspec import Struct
 
 from kframe.model.events import TopicPartition
-from kframe.plans.execute.entries import ExecutedPartition
+from kframe.plans.execute.entries import ExecutedPartition, Goal, RunResult
 from kframe.plans.execute.observation import Observation
 from kframe.plans.execute.state import ExecutionState
 from kframe.plans.execute.steps import Planner
 from kframe.ports.administration import Administration, LogDirReplica
+from kframe.whatif.results.outcome import Impact
+from kframe.whatif.results.reassignment_result import ReassignmentRecord
 
 SCHEMA: Final = "kframe.plan-execution/v1"
 #: Observations between two readings of sizes.
 _SIZE_ROUNDS: Final = 5
+
+
+class ExecutionStage(Struct):
+    """A stage of an execution: its partitions, those that have arrived, and what is copied. Null: sizes are unknown."""
+
+    stage: int
+    partitions: int
+    settled: int
+    copies: int
+    bytes: int | None
+
+
+class ExecutionProblem(Struct):
+    """A partition that was not moved, and why: Kafka's error, or another client's reassignment."""
+
+    topic: str
+    partition: int
+    error: str
+
+
+class ExecutionEffect(Struct):
+    """The expected effect of a plan when all its partitions move at once, as ``kframe whatif reassign`` predicts it."""
+
+    rules: str
+    impact: Impact
+    reassignment: ReassignmentRecord
+    assumptions: list[str]
+
+
+class ExecutionDocument(Struct):
+    """An execution by its journal: ``kframe plan execute``, ``resume``, ``rollback``, ``pause``, ``abort``, ``status``;
+    and ``kframe reassign start``.
+
+    ``executed`` is false for a dry run. ``result`` is null until a run has ended. Partitions, bytes and stages are
+    those of the direction: ``rolls_back``. ``not_restored`` are configurations that are not restored yet.
+    """
+
+    plan: str
+    journal: str
+    cluster_id: str | None
+    executed: bool
+    goal: Goal
+    rolls_back: bool
+    result: RunResult | None
+    reason: str
+    partitions: int
+    started: int
+    settled: int
+    bytes: int | None
+    settled_bytes: int | None
+    throttle: int | None
+    concurrency: int
+    max_under_replicated: int
+    offline_before: int
+    under_replicated_before: int
+    not_restored: list[str]
+    stages: list[ExecutionStage]
+    problems: list[ExecutionProblem]
+    effect: ExecutionEffect | None
+    """That of a plan without ``--execute``; null for any other command, and where the journal exists."""
 
 
 class ExecutionProgress:
@@ -78,8 +142,8 @@ def copied_bytes(partitions: Iterable[ExecutedPartition], rolls_back: bool) -> i
 
 def execution_document(
     state: ExecutionState, path: Path, unmoved: Mapping[TopicPartition, str], *, executed: bool,
-    effect: dict[str, Any] | None = None,
-) -> dict[str, Any]:  # fmt: skip
+    effect: ExecutionEffect | None = None,
+) -> ExecutionDocument:  # fmt: skip
     """The document of an execution by its journal. ``unmoved`` are partitions that were not moved, with the reasons.
 
     ``effect`` is the expected one of a plan that was not executed.
@@ -87,41 +151,36 @@ def execution_document(
     start, moves = state.start, [partition for stage in state.stages for partition in stage]
     names = {partition.name for partition in moves}
     settled = state.settled & names
-    return {
-        "plan": start.plan,
-        "journal": str(path),
-        "cluster_id": start.cluster_id,
-        "executed": executed,
-        "goal": state.goal.value,
-        "rolls_back": state.rolls_back,
-        "result": None if state.result is None else state.result.value,
-        "reason": state.reason,
-        "partitions": len(moves),
-        "started": len(state.started & names),
-        "settled": len(settled),
-        "bytes": copied_bytes(moves, state.rolls_back),
-        "settled_bytes": copied_bytes(
-            [partition for partition in moves if partition.name in settled], state.rolls_back
-        ),
-        "throttle": state.limits.throttle,
-        "concurrency": state.limits.concurrency,
-        "max_under_replicated": state.limits.max_under_replicated,
-        "offline_before": len(state.unhealthy.offline),
-        "under_replicated_before": len(state.unhealthy.under_replicated),
-        "not_restored": sorted({f"{key.kind.value} {key.resource} {key.name}" for key in state.originals}),
-        "stages": [
-            {
-                "stage": number,
-                "partitions": len(stage),
-                "settled": sum(partition.name in settled for partition in stage),
-                "copies": sum(len(partition.added(state.rolls_back)) for partition in stage),
-                "bytes": copied_bytes(stage, state.rolls_back),
-            }
+    return ExecutionDocument(
+        plan=start.plan,
+        journal=str(path),
+        cluster_id=start.cluster_id,
+        executed=executed,
+        goal=state.goal,
+        rolls_back=state.rolls_back,
+        result=state.result,
+        reason=state.reason,
+        partitions=len(moves),
+        started=len(state.started & names),
+        settled=len(settled),
+        bytes=copied_bytes(moves, state.rolls_back),
+        settled_bytes=copied_bytes([partition for partition in moves if partition.name in settled], state.rolls_back),
+        throttle=state.limits.throttle,
+        concurrency=state.limits.concurrency,
+        max_under_replicated=state.limits.max_under_replicated,
+        offline_before=len(state.unhealthy.offline),
+        under_replicated_before=len(state.unhealthy.under_replicated),
+        not_restored=sorted({f"{key.kind.value} {key.resource} {key.name}" for key in state.originals}),
+        stages=[
+            ExecutionStage(
+                stage=number,
+                partitions=len(stage),
+                settled=sum(partition.name in settled for partition in stage),
+                copies=sum(len(partition.added(state.rolls_back)) for partition in stage),
+                bytes=copied_bytes(stage, state.rolls_back),
+            )
             for number, stage in enumerate(state.stages, 1)
         ],
-        "problems": [
-            {"topic": topic, "partition": partition, "error": error}
-            for (topic, partition), error in sorted(unmoved.items())
-        ],
-        "effect": effect,
-    }
+        problems=[ExecutionProblem(*name, error) for name, error in sorted(unmoved.items())],
+        effect=effect,
+    )

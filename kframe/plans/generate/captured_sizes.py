@@ -13,7 +13,7 @@ from kframe.errors.extras import pip_command
 from kframe.model.events import TopicPartition
 from kframe.ports.administration import LogDirReplica
 from kframe.snapshot import Snapshot
-from kframe.whatif.files import check_file, replace_file
+from kframe.whatif.files import check_file, replacing
 
 #: What the name of a file may end in.
 ENDINGS: Final = (".parquet", ".csv")
@@ -50,7 +50,8 @@ def size_rows(
 
 def write_sizes(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
     """Write rows as Parquet, or as CSV whose ``replicas`` are JSON, by the ending of the name. Raises InputError."""
-    replace_file(path, lambda new: (_write_parquet if path.suffix == ".parquet" else _write_csv)(rows, new))
+    with replacing(path) as new:
+        (_write_parquet if path.suffix == ".parquet" else _write_csv)(rows, new)
 
 
 def _write_parquet(rows: Sequence[Mapping[str, Any]], path: Path) -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from msgspec.structs import asdict
 
 from kframe import __version__
 from kframe.model.texts import counted
+from kframe.plans.generate.document import GeneratedPlanDocument
 from kframe.plans.generate.review import PlanReview
 
 #: Longest text of a cell: names come from the cluster.
@@ -25,10 +27,6 @@ _MOVES_BYTES: Final = 2_500_000
 _PAGE_ROWS: Final = 500
 _LOADS: Final = ("replicas", "leaders", "bytes")
 _FINDING: Final = ("severity", "check", "topic", "partition", "error", "detail")
-_EXCEPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
-    "unmet": ("topic", "partition", "replicas", "lacks", "reason"),
-    "diverted": ("topic", "partition", "replaced", "replacement", "receivers", "reason"),
-}
 _MOVE: Final = ("topic", "partition", "change", "replicas", "target", "adding", "removing")
 
 
@@ -88,29 +86,31 @@ def _identity(review: PlanReview, plan_file: bytes) -> list[tuple[str, object]]:
     ]
 
 
-def _moves(generated: Mapping[str, Any] | None) -> list[tuple[str, object]]:
+def _moves(generated: GeneratedPlanDocument | None) -> list[tuple[str, object]]:
     """The numbers of a generated plan."""
     if generated is None:
         return []
-    moves = generated["moves"]
+    copied = generated.moves
     return [
-        ("replicas copied", moves["replicas"]),
-        (f"cost in {moves['unit']}", moves["cost"]),
-        *((("goal", generated["goal"]),) if generated["goal"] else ()),
-        *((("cost terms", ", ".join(generated["cost_terms"])),) if generated["cost_terms"] else ()),
-        (f"lower bound in {moves['unit']}", moves["bound"]),
-        ("leaders that change", moves["leaders"]),
-        ("targets met", generated["targets_met"]),
-        *((f"partitions {name}", count) for name, count in generated["partitions"].items()),
+        ("replicas copied", copied.replicas),
+        (f"cost in {copied.unit}", copied.cost),
+        *((("goal", generated.goal),) if generated.goal else ()),
+        *((("cost terms", ", ".join(generated.cost_terms)),) if generated.cost_terms else ()),
+        (f"lower bound in {copied.unit}", copied.bound),
+        ("leaders that change", copied.leaders),
+        ("targets met", generated.targets_met),
+        *((f"partitions {name}", count) for name, count in asdict(generated.partitions).items()),
     ]
 
 
-def _exceptions(generated: Mapping[str, Any] | None) -> list[dict[str, Any]]:
+def _exceptions(generated: GeneratedPlanDocument | None) -> list[dict[str, Any]]:
     """Tables of partitions that are not as requested; those that have a row."""
+    if generated is None:
+        return []
     return [
-        {"name": name, "columns": columns, **_first(rows, _FINDINGS_MAX)}
-        for name, columns in _EXCEPTIONS.items()
-        if generated is not None and (rows := generated[name])
+        {"name": name, "columns": rows[0].__struct_fields__, **_first(list(map(asdict, rows)), _FINDINGS_MAX)}
+        for name, rows in (("unmet", generated.unmet), ("diverted", generated.diverted))
+        if rows
     ]
 
 
@@ -162,7 +162,7 @@ def _largest(review: PlanReview) -> dict[str, Any]:
 
 
 def _findings(review: PlanReview) -> dict[str, Any]:
-    rows = list(islice(review.findings.folded_rows(), _FINDINGS_MAX))
+    rows = list(map(asdict, islice(review.findings.folded_rows(), _FINDINGS_MAX)))
     return {
         "counts": [(kind, counted(count, kind)) for kind, count in review.findings.counts().items()],
         "columns": _FINDING,

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
 from itertools import islice
 from typing import Any, Final
 
 import numpy as np
 
+from kframe.model.events import TopicPartition
 from kframe.model.texts import counted
+from kframe.plans.check.document import PlanSnapshot
 from kframe.plans.check.placement_constraints import constraints_note
 from kframe.plans.check.report import RACKS_UNKNOWN
 from kframe.plans.generate.bounds import PROOFS, TERMS_PROOF
+from kframe.plans.generate.document import (
+    CrowdedPartitions,
+    DivertedReplica,
+    GeneratedBroker,
+    GeneratedMoves,
+    GeneratedPartitions,
+    GeneratedPlanDocument,
+    UnmetPartition,
+)
 from kframe.plans.generate.draft import weighted_loads
 from kframe.plans.generate.eligibility import assumed_racks
 from kframe.plans.generate.limits import distinct_racks
@@ -27,60 +37,55 @@ from kframe.whatif.results.health import Skew
 SCHEMA: Final = "kframe.plan-generated/v1"
 #: Partitions or brokers that a sentence names.
 _NAMED: Final = 3
+#: The loads of brokers that not every request knows.
+_UNKNOWN_LOADS: Final = dict.fromkeys(("bytes_before", "bytes_after", "goal_before", "goal_after"))
 
 
-def report_document(proposal: PlanProposal) -> dict[str, Any]:
-    """The fields of ``GeneratedPlanDocument``, without the schema."""
-    problem, snapshot = proposal.problem, proposal.problem.snapshot
+def report_document(proposal: PlanProposal) -> GeneratedPlanDocument:
+    """The report of a proposal."""
+    problem = proposal.problem
     kinds = ("replicas", "leaders", *(("bytes",) if problem.request.weights is not None else ()))
     loads, goal = proposal.loads(), problem.request.goal
     targets = problem.brokers.share > 0
-    return {
-        "snapshot": {
-            "format": snapshot.source.format,
-            "name": snapshot.source.name,
-            "brokers": len(snapshot.brokers),
-            "topics": len(snapshot.topics),
-            "partitions": len(snapshot),
-        },
-        "summary": summary(proposal),
-        "proof": proof(proposal),
-        "partitions": {
-            "scope": len(problem.order) + len(problem.left_out.impossible),
-            "changed": len(proposal.rows),
-            "reassigning": len(problem.left_out.reassigning),
-            "unassignable": proposal.unassignable,
-            "unmet": len(proposal.unmet),
-            "leaderless": len(proposal.leaderless),
-        },
-        "moves": {
-            "replicas": proposal.moves,
-            "unit": problem.unit,
-            "cost": proposal.cost,
-            "term_cost": proposal.term_cost,
-            "bound": proposal.bound,
-            "gap": proposal.gap if proposal.meets_request else None,
-            "exact": proposal.exact,
-            "leaders": proposal.leader_changes,
-        },
-        "goal": None if goal is None else goal.name,
-        "cost_terms": [] if problem.costs is None else list(problem.costs.names),
-        "targets_met": proposal.meets_request,
-        "racks": {
-            "crowded_before": proposal.crowded(problem.original) if proposal.racks_known else None,
-            "crowded_after": proposal.crowded(proposal.after) if proposal.racks_known else None,
-        },
-        "skew": {
-            name: asdict(Skew.of(loads[name][targets]))
+    return GeneratedPlanDocument(
+        snapshot=PlanSnapshot.of(problem.snapshot),
+        summary=summary(proposal),
+        proof=proof(proposal),
+        partitions=GeneratedPartitions(
+            scope=len(problem.order) + len(problem.left_out.impossible),
+            changed=len(proposal.rows),
+            reassigning=len(problem.left_out.reassigning),
+            unassignable=proposal.unassignable,
+            unmet=len(proposal.unmet),
+            leaderless=len(proposal.leaderless),
+        ),
+        moves=GeneratedMoves(
+            replicas=proposal.moves,
+            unit=problem.unit,
+            cost=proposal.cost,
+            term_cost=proposal.term_cost,
+            bound=proposal.bound,
+            gap=proposal.gap if proposal.meets_request else None,
+            exact=proposal.exact,
+            leaders=proposal.leader_changes,
+        ),
+        goal=None if goal is None else goal.name,
+        cost_terms=[] if problem.costs is None else list(problem.costs.names),
+        targets_met=proposal.meets_request,
+        racks=CrowdedPartitions(*(
+            proposal.crowded(lists) if proposal.racks_known else None for lists in (problem.original, proposal.after)
+        )),
+        skew={
+            name: Skew.of(loads[name][targets])
             for kind in (*kinds, *(() if goal is None else ("goal",)))
             for name in (f"{kind}_before", f"{kind}_after")
         },
-        "brokers": list(broker_rows(proposal)),
-        "unmet": list(unmet_rows(proposal)),
-        "diverted": list(diverted_rows(proposal)),
-        "warnings": list(warnings(proposal)),
-        "notes": list(notes(proposal)),
-    }
+        brokers=list(broker_rows(proposal)),
+        unmet=list(unmet_rows(proposal)),
+        diverted=list(diverted_rows(proposal)),
+        warnings=list(warnings(proposal)),
+        notes=list(notes(proposal)),
+    )  # fmt: skip
 
 
 def summary(proposal: PlanProposal) -> str:
@@ -118,59 +123,48 @@ def proof(proposal: PlanProposal) -> str:
     return text if proposal.problem.costs is None else f"{text} {TERMS_PROOF}"
 
 
-def unmet_rows(proposal: PlanProposal) -> Iterator[dict[str, Any]]:
+def unmet_rows(proposal: PlanProposal) -> Iterator[UnmetPartition]:
     """A row for each partition that is not as requested after the plan, with what it lacks and why."""
     problem, unmet = proposal.problem, proposal.unmet
     names = reasons(problem, proposal.after, unmet)
     for index, (row, reason) in enumerate(zip(unmet.rows.tolist(), names, strict=True)):
         replicas = problem.brokers.ids[proposal.after[row]].tolist()
-        yield {**_partition(proposal, row), "replicas": replicas, "lacks": unmet.lacks(index), "reason": reason}
+        yield UnmetPartition(*_partition(proposal, row), replicas, unmet.lacks(index), reason)
 
 
-def diverted_rows(proposal: PlanProposal) -> Iterator[dict[str, Any]]:
+def diverted_rows(proposal: PlanProposal) -> Iterator[DivertedReplica]:
     """A row for each replica of a replaced broker that goes elsewhere than to the replacement, and why."""
     for diversion in diversions(proposal.problem, proposal.after):
-        yield {
-            **_partition(proposal, diversion.row),
-            "replaced": diversion.replaced,
-            "replacement": diversion.replacement,
-            "receivers": list(diversion.receivers),
-            "reason": diversion.reason,
-        }
+        yield DivertedReplica(
+            *_partition(proposal, diversion.row), diversion.replaced, diversion.replacement,
+            list(diversion.receivers), diversion.reason,
+        )  # fmt: skip
 
 
-def _partition(proposal: PlanProposal, row: int) -> dict[str, Any]:
+def _partition(proposal: PlanProposal, row: int) -> TopicPartition:
     topic, _, partition = proposal.problem.snapshot.topics.name_of_row(row).rpartition("-")
-    return {"topic": topic, "partition": int(partition)}
+    return topic, int(partition)
 
 
 def _unmet_text(proposal: PlanProposal) -> str:
     """What the plan lacks of the request, and the first of the partitions with their reasons."""
     rows = list(islice(unmet_rows(proposal), _NAMED))
-    named = [f"{row['topic']}-{row['partition']} ({row['reason']})" for row in rows]
+    named = [f"{row.topic}-{row.partition} ({row.reason})" for row in rows]
     more = len(proposal.unmet) - len(named)
     suffix = f" and {more:,} more" if more else ""
     return f"{describe(proposal.problem, proposal.unmet)}: {', '.join(named)}{suffix}"
 
 
-def broker_rows(proposal: PlanProposal) -> Iterator[dict[str, Any]]:
+def broker_rows(proposal: PlanProposal) -> Iterator[GeneratedBroker]:
     """A row for each broker, ascending by id. Bytes are null without weights, the weights of a goal without a goal."""
     problem, loads = proposal.problem, proposal.loads()
     brokers = problem.brokers
-    known = {"bytes": problem.request.weights is not None, "goal": problem.request.goal is not None}
-    names = ("replicas_before", "received", "replicas_after", "leaders_before", "leaders_after")
+    names = ["replicas_before", "received", "replicas_after", "leaders_before", "leaders_after"]
+    names += ["bytes_before", "bytes_after"] if problem.request.weights is not None else []
+    names += ["goal_before", "goal_after"] if problem.request.goal is not None else []
     for index, broker_id in enumerate(brokers.ids.tolist()):
-        yield {
-            "broker_id": broker_id,
-            "rack": problem.racks[broker_id],
-            "receives": bool(brokers.share[index] > 0),
-            **{name: int(loads[name][index]) for name in names},
-            **{
-                name: int(loads[name][index]) if known[kind] else None
-                for kind in known
-                for name in (f"{kind}_before", f"{kind}_after")
-            },
-        }
+        known: dict[str, Any] = {**_UNKNOWN_LOADS, **{name: int(loads[name][index]) for name in names}}
+        yield GeneratedBroker(broker_id, problem.racks[broker_id], bool(brokers.share[index] > 0), **known)
 
 
 def warnings(proposal: PlanProposal) -> Iterator[str]:

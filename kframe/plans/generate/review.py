@@ -7,12 +7,14 @@ from dataclasses import dataclass, fields
 from typing import Any, Final
 
 import numpy as np
+from msgspec.structs import asdict
 
 from kframe.model.columns import Bool, Int32, Int64, Ragged
 from kframe.model.lists import members
 from kframe.model.texts import counted
 from kframe.plans.check.report import PlanReport
 from kframe.plans.check.resolve import CheckedPlan
+from kframe.plans.generate.document import GeneratedPlanDocument
 from kframe.plans.generate.draft import weighted_loads
 from kframe.plans.generate.proposal import PlanProposal
 from kframe.plans.generate.report import report_document
@@ -38,7 +40,7 @@ class PlanReview:
     racks: Mapping[int, str | None]
     moved: Bool
     weights: Int64 | None
-    generated: Mapping[str, Any] | None = None
+    generated: GeneratedPlanDocument | None = None
     request: PlanRequest | None = None
 
     @staticmethod
@@ -127,8 +129,8 @@ class PlanReview:
         """A row for each partition that the plan changes, in its order, with the bytes that are copied."""
         size = None if self.weights is None else (self.copied * self._weight()).tolist()
         for position, row in enumerate(self.checked.partition_rows()):
-            if self.moved[position] and row["change"] != "none":
-                yield {**row, "bytes": None if size is None else size[position]}
+            if self.moved[position] and row.change != "none":
+                yield {**asdict(row), "bytes": None if size is None else size[position]}
 
     def request_rows(self) -> list[tuple[str, str]]:
         """The fields of the request that differ from their defaults, with their values in words."""

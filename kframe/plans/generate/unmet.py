@@ -46,9 +46,9 @@ class UnmetPartitions:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def lacks(self, index: int) -> list[str]:
+    def lacks(self, index: int) -> list[Unmet]:
         """What the partition of ``rows[index]`` lacks."""
-        return [str(kind) for kind, mask in self.lacking.items() if mask[index]]
+        return [kind for kind, mask in self.lacking.items() if mask[index]]
 
 
 def unmet_partitions(problem: PlanProblem, after: Ragged) -> UnmetPartitions:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -145,12 +145,6 @@ class _Versioned(StageManifest):
 
 
 _MANIFEST: Final = msgspec.json.Decoder(_Versioned)
-
-
-def manifest_record(manifest: StageManifest) -> dict[str, Any]:
-    """The manifest as plain values, without its schema."""
-    record: dict[str, Any] = msgspec.to_builtins(manifest)
-    return record
 
 
 def manifest_text(manifest: StageManifest) -> bytes:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from msgspec import UNSET, Struct, UnsetType
 
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Bool, Int32, Partitions, Ragged
@@ -26,6 +27,30 @@ ELR_LISTS: Final = ("elr_before", "elr_after", "last_known_elr_before", "last_kn
 LISTS: Final = {"isr": "isr", "replicas": "replica"}
 #: Rows that are turned into Python objects at a time.
 CHUNK_ROWS: Final = 4096
+
+
+class ChangedPartition(Struct):
+    """A partition whose state or assignment changes; leader -1 is none, null is unknown."""
+
+    topic: str
+    partition: int
+    leader_before: int
+    leader_after: int
+    leader_epoch_before: int | None
+    leader_epoch_after: int | None
+    partition_epoch_before: int | None
+    partition_epoch_after: int | None
+    went_offline: bool
+    came_online: bool
+    unclean: bool
+    isr_before: list[int]
+    isr_after: list[int]
+    replicas_before: list[int]
+    replicas_after: list[int]
+    elr_before: list[int] | UnsetType = UNSET
+    elr_after: list[int] | UnsetType = UNSET
+    last_known_elr_before: list[int] | UnsetType = UNSET
+    last_known_elr_after: list[int] | UnsetType = UNSET
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from msgspec import Struct
 
 from kframe import kernels
 from kframe.model.columns import Bool, Int32, Int64, Partitions, UInt8
@@ -16,6 +17,24 @@ from kframe.model.kraft.columns import KraftPartitions
 BLOCK_ROWS: Final = 1 << 16
 #: Conditions of partitions, in the order of reports.
 CONDITIONS: Final = ("offline", "under_min_isr", "at_min_isr", "under_replicated", "needs_unclean_election")
+
+
+class PartitionConditions(Struct):
+    """Partitions in each condition; null is unknown."""
+
+    offline: int
+    under_min_isr: int | None
+    at_min_isr: int | None
+    under_replicated: int
+    needs_unclean_election: int
+
+
+class HealthRecord(PartitionConditions):
+    """The cluster before or after the operation."""
+
+    registered_brokers: int
+    leader_skew: Skew
+    replica_skew: Skew
 
 
 @dataclass(frozen=True, slots=True)

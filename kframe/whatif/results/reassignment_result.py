@@ -2,17 +2,72 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from kframe.errors import ErrorCode
 from kframe.model.columns import Bool, Int16, Int32, Int64, Ragged
 from kframe.model.lists import loads
 from kframe.model.tables import Targets
 from kframe.whatif.results.topic_results import TopicStatus
+
+
+class ReassignmentProblem(Struct):
+    """A partition that the controller refused, or that waits."""
+
+    topic: str
+    partition: int
+    target: list[int]
+    status: TopicStatus
+    error: str
+    reason: str
+
+
+class ReassignmentBroker(Struct):
+    """Replicas and leaders of a broker in a reassignment."""
+
+    broker_id: int
+    replicas_before: int
+    copied: int
+    deleted: int
+    replicas_peak: int
+    replicas_after: int
+    leaders_before: int
+    leaders_gained: int
+    leaders_after: int
+
+
+class ReassignmentTopic(Struct):
+    """Partitions and replicas of a topic in a reassignment."""
+
+    topic: str
+    partitions: int
+    copied: int
+    deleted: int
+    completed: int
+    waiting: int
+    refused: int
+
+
+class ReassignmentRecord(Struct):
+    """The outcome of a reassignment, in partitions and replicas."""
+
+    partitions: int
+    completed: int
+    waiting: int
+    refused: int
+    replicas_copied: int
+    replicas_deleted: int
+    replicas_before: int
+    replicas_peak: int
+    replicas_after: int
+    problems: list[ReassignmentProblem]
+    brokers: list[ReassignmentBroker]
+    topics: list[ReassignmentTopic]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,14 +121,12 @@ class ReassignmentResult:
             return TopicStatus.REFUSED
         return TopicStatus.COMPLETED if self.completed[position] else TopicStatus.WAITING
 
-    def document(self) -> dict[str, Any]:
+    def record(self) -> ReassignmentRecord:
         """Everything as data."""
-        return {
-            **self.totals(),
-            "problems": list(self.problems()),
-            "brokers": list(self.broker_rows()),
-            "topics": list(self.topic_rows()),
-        }
+        return ReassignmentRecord(
+            **self.totals(), problems=list(self.problems()), brokers=list(self.broker_rows()),
+            topics=list(self.topic_rows()),
+        )  # fmt: skip
 
     def totals(self) -> dict[str, int]:
         """The reassignment in numbers."""
@@ -89,47 +142,38 @@ class ReassignmentResult:
             "replicas_after": int(self.replicas_after.sum()),
         }
 
-    def problems(self) -> Iterator[dict[str, Any]]:
+    def problems(self) -> Iterator[ReassignmentProblem]:
         """The partitions that were refused or wait, each with Kafka's error and the reason."""
         for position in np.flatnonzero(~self.completed).tolist():
-            yield {
-                "topic": self.targets.names[self.targets.topic[position]],
-                "partition": int(self.targets.partition[position]),
-                "target": self.targets.replicas[position].tolist(),
-                "status": str(self.status(position)),
-                "error": ErrorCode(int(self.codes[position])).name,
-                "reason": self._reason(position),
-            }
+            yield ReassignmentProblem(
+                topic=self.targets.names[self.targets.topic[position]],
+                partition=int(self.targets.partition[position]),
+                target=self.targets.replicas[position].tolist(),
+                status=self.status(position),
+                error=ErrorCode(int(self.codes[position])).name,
+                reason=self._reason(position),
+            )
 
-    def broker_rows(self) -> Iterator[dict[str, Any]]:
+    def broker_rows(self) -> Iterator[ReassignmentBroker]:
         """What each broker gains and loses."""
-        copied, deleted = loads(self.adding, self.broker_ids), loads(self.deleted, self.broker_ids)
-        for index, broker_id in enumerate(self.broker_ids.tolist()):
-            yield {
-                "broker_id": broker_id,
-                "replicas_before": int(self.replicas_before[index]),
-                "copied": int(copied[index]),
-                "deleted": int(deleted[index]),
-                "replicas_peak": int(self.replicas_peak[index]),
-                "replicas_after": int(self.replicas_after[index]),
-                "leaders_before": int(self.leaders_before[index]),
-                "leaders_gained": int(self.leaders_after[index]) - int(self.leaders_before[index]),
-                "leaders_after": int(self.leaders_after[index]),
-            }
+        columns = (
+            self.broker_ids, self.replicas_before, loads(self.adding, self.broker_ids),
+            loads(self.deleted, self.broker_ids), self.replicas_peak, self.replicas_after, self.leaders_before,
+            self.leaders_after - self.leaders_before, self.leaders_after,
+        )  # fmt: skip
+        yield from itertools.starmap(ReassignmentBroker, zip(*(column.tolist() for column in columns), strict=True))
 
-    def topic_rows(self) -> Iterator[dict[str, Any]]:
+    def topic_rows(self) -> Iterator[ReassignmentTopic]:
         """What is copied and deleted of each topic of the plan."""
         topic, topics = self.targets.topic, len(self.targets.names)
-        columns = {
-            "partitions": np.bincount(topic, minlength=topics),
-            "copied": np.bincount(topic, self.adding.counts, topics).astype(np.int64),
-            "deleted": np.bincount(topic, self.deleted.counts, topics).astype(np.int64),
-            "completed": np.bincount(topic[self.completed], minlength=topics),
-            "waiting": np.bincount(topic[self.waiting], minlength=topics),
-            "refused": np.bincount(topic[self.refused], minlength=topics),
-        }
-        for index, name in enumerate(self.targets.names):
-            yield {"topic": name, **{column: int(values[index]) for column, values in columns.items()}}
+        columns = (
+            np.bincount(topic, minlength=topics),
+            np.bincount(topic, self.adding.counts, topics).astype(np.int64),
+            np.bincount(topic, self.deleted.counts, topics).astype(np.int64),
+            *(np.bincount(topic[mask], minlength=topics) for mask in (self.completed, self.waiting, self.refused)),
+        )
+        rows = zip(self.targets.names, *(column.tolist() for column in columns), strict=True)
+        yield from itertools.starmap(ReassignmentTopic, rows)
 
     def _reason(self, position: int) -> str:
         """Why a partition did not reach its target."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
+from msgspec import UNSET, Struct, UnsetType
 from numpy.typing import NDArray
 
 from kframe.model.columns import Int32, Int64, UInt8
+from kframe.snapshot.row_types import Mode
 from kframe.whatif.results.health import Skew
 from kframe.whatif.results.outcome import FailOn
 
@@ -18,6 +20,62 @@ Float64 = NDArray[np.float64]
 
 #: Records made at a time.
 _CHUNK: Final = 4096
+
+
+class FailureRow(Struct):
+    """A failure and its effects, in partitions; null is unknown."""
+
+    kind: Literal["broker", "pair", "rack", "directory"]
+    brokers: list[int]
+    rack: str | None
+    offline: int
+    newly_offline: int
+    under_min_isr: int | None
+    newly_under_min_isr: int | None
+    at_min_isr: int | None
+    unclean_elections: int
+    needs_unclean_election: int
+    leaders_moved: int
+    newly_may_lose_data: int
+    leaders_max: int
+    leaders_mean: float | None
+    leader_skew: float | None
+
+
+class SweepRow(FailureRow):
+    """A failure in a sweep. Only rows of KRaft clusters have ``directory`` and ``may_lose_data``."""
+
+    directory: str | UnsetType | None = UNSET
+    may_lose_data: int | UnsetType = UNSET
+
+
+class SweepSnapshot(Struct):
+    """The snapshot of a sweep."""
+
+    format: str
+    name: str
+    mode: Mode
+    partitions: int
+
+
+class FailureKinds(Struct):
+    """Failures of each kind."""
+
+    broker: int
+    pair: int
+    rack: int
+    directory: int | UnsetType = UNSET
+
+
+class SweepBefore(Struct, kw_only=True):
+    """Partitions in each condition before any failure."""
+
+    offline: int
+    under_min_isr: int | None
+    at_min_isr: int | None
+    needs_unclean_election: int
+    may_lose_data: int | UnsetType = UNSET
+    leader_skew: Skew
 
 
 class Failure(StrEnum):
@@ -137,6 +195,11 @@ class Sweep:
         names = {FailOn.OFFLINE: "newly_offline", FailOn.UNDER_MIN_ISR: "newly_under_min_isr",
                  FailOn.DATA_LOSS: "unclean_elections", FailOn.POSSIBLE_DATA_LOSS: "newly_may_lose_data"}  # fmt: skip
         return self.column(names[what])
+
+    def failures_with(self, what: FailOn) -> int | None:
+        """The number of failures that cause this. None if the snapshot lacks what decides it."""
+        partitions = self.count_of(what)
+        return None if partitions is None else int(np.count_nonzero(partitions))
 
     def sort_keys(self) -> dict[SortBy, Int32 | Float64 | None]:
         """(s,) the effects by which failures are ranked; None if the snapshot lacks what decides it."""

@@ -6,21 +6,86 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
-from typing import Any, ClassVar, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
+from msgspec import Struct
 
 from kframe.embedded import Api
 from kframe.model.columns import Bool
 from kframe.model.ids import ElectionKind
 from kframe.model.texts import counted
 
+ApiName: TypeAlias = Literal["LeaderAndIsr", "UpdateMetadata", "StopReplica"]
+
+
+class ElectionEvent(Struct, tag_field="what", tag="election"):
+    """An election; ``unclean`` of the ``elected`` leaders are from outside the ISR."""
+
+    text: str
+    kind: str
+    partitions: int
+    elected: int
+    unclean: int
+
+
+class StatesEvent(Struct, tag_field="what", tag="partition states written"):
+    """A write of partition states."""
+
+    text: str
+    partitions: int
+    created: int
+    elected: int
+    shrunk: int
+    leaderless: int
+    refused: int
+    grown: int
+
+
+class RequestsEvent(Struct, tag_field="what", tag="requests"):
+    """Requests of one kind; ``bytes`` is null where the snapshot lacks content of them."""
+
+    text: str
+    api: ApiName
+    brokers: int
+    requests: int
+    partitions: int
+    entries: int
+    bytes: int | None
+
+
+class TopicsEvent(Struct, tag_field="what", tag="topics"):
+    """Records of topics were written; ``adding`` and ``removing`` count replicas."""
+
+    text: str
+    action: TopicAction
+    topics: int
+    adding: int
+    removing: int
+
+
+class ElrEvent(Struct, tag_field="what", tag="elr"):
+    """Eligible leader replicas of a KRaft cluster changed; the ``elected`` ones left because they lead now."""
+
+    text: str
+    partitions: int
+    entered: int
+    left: int
+    elected: int
+
+
+class RecordsEvent(Struct, tag_field="what", tag="records"):
+    """The controller of a KRaft cluster wrote records."""
+
+    text: str
+    records: int
+    types: dict[str, int]
+    bytes: int
+
 
 @dataclass(frozen=True, slots=True)
 class ElectionHeld:
     """An election in ``partitions``. ``elected`` got a leader, ``unclean`` of them from outside the ISR."""
-
-    what: ClassVar[str] = "election"
 
     kind: ElectionKind
     partitions: int
@@ -34,9 +99,9 @@ class ElectionHeld:
         failed = f", {leaderless:,} without an eligible replica" if leaderless else ""
         return f"{kind_name(self.kind)} election: {self.elected:,} elected{unclean}{failed}"
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> ElectionEvent:
         """The event as data."""
-        return {"what": self.what, **asdict(self), "kind": kind_name(self.kind)}
+        return ElectionEvent(self.text(), kind_name(self.kind), self.partitions, self.elected, self.unclean)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +109,6 @@ class StatesWritten:
     """One bulk write. Of the ``partitions`` written, ``created`` had no state before, ``elected`` got another leader,
     ``shrunk`` a smaller ISR, ``grown`` a larger one, and ``leaderless`` lost their leader; ``refused`` were not
     written."""
-
-    what: ClassVar[str] = "partition states written"
 
     partitions: int
     created: int
@@ -68,9 +131,9 @@ class StatesWritten:
         counts = ", ".join(f"{count:,} {what}" for what, count in parts.items() if count)
         return f"{counted(self.partitions, 'partition state')} written" + (f": {counts}" if counts else "")
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> StatesEvent:
         """The event as data."""
-        return {"what": self.what, **asdict(self)}
+        return StatesEvent(self.text(), **asdict(self))
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +142,6 @@ class RequestsSent:
 
     ``nbytes`` counts sizes, headers and bodies; None where the snapshot lacks what is in them.
     """
-
-    what: ClassVar[str] = "requests"
 
     api: Api
     brokers: int
@@ -96,11 +157,10 @@ class RequestsSent:
         partitions = counted(self.partitions, "partition")
         return f"{self.api.value}: {requests} to {brokers}, {partitions}{size}"
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> RequestsEvent:
         """The event as data."""
-        record = {"what": self.what, **asdict(self), "api": self.api.value}
-        record["bytes"] = record.pop("nbytes")
-        return record
+        counts = self.brokers, self.requests, self.partitions, self.entries
+        return RequestsEvent(self.text(), self.api.value, *counts, self.nbytes)
 
 
 class TopicAction(StrEnum):
@@ -116,8 +176,6 @@ class TopicAction(StrEnum):
 class TopicsWritten:
     """Records of ``topics`` were written. Of the replicas in them, ``adding`` are being added, ``removing`` removed."""
 
-    what: ClassVar[str] = "topics"
-
     action: TopicAction
     topics: int
     adding: int = 0
@@ -131,17 +189,15 @@ class TopicsWritten:
         moving = ", ".join(f"{counted(count, 'replica')} {what}" for what, count in moves.items() if count)
         return f"{counted(self.topics, 'topic assignment')} written" + (f": {moving}" if moving else "")
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> TopicsEvent:
         """The event as data."""
-        return {"what": self.what, **asdict(self), "action": str(self.action)}
+        return TopicsEvent(self.text(), **asdict(self))
 
 
 @dataclass(frozen=True, slots=True)
 class ElrChanged:
     """Eligible leader replicas of a KRaft cluster changed in ``partitions``: members that entered, left, and of those
     that left the ``elected`` ones, which lead now."""
-
-    what: ClassVar[str] = "elr"
 
     partitions: int
     entered: int
@@ -154,16 +210,14 @@ class ElrChanged:
         counts = ", ".join(f"{count:,} {what}" for what, count in parts.items() if count)
         return f"ELR of {counted(self.partitions, 'partition')}: {counts}"
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> ElrEvent:
         """The event as data."""
-        return {"what": self.what, **asdict(self)}
+        return ElrEvent(self.text(), **asdict(self))
 
 
 @dataclass(frozen=True, slots=True)
 class RecordsWritten:
     """The controller of a KRaft cluster wrote records: how many of each type, and the bytes of their values."""
-
-    what: ClassVar[str] = "records"
 
     types: Mapping[str, int]
     nbytes: int
@@ -178,12 +232,13 @@ class RecordsWritten:
         types = ", ".join(f"{count:,} {name}" for name, count in self.types.items())
         return f"{counted(self.count, 'record')}, {size_text(self.nbytes)}: {types}"
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> RecordsEvent:
         """The event as data."""
-        return {"what": self.what, "records": self.count, "types": dict(self.types), "bytes": self.nbytes}
+        return RecordsEvent(self.text(), self.count, dict(self.types), self.nbytes)
 
 
 TimelineEvent: TypeAlias = ElectionHeld | StatesWritten | RequestsSent | TopicsWritten | ElrChanged | RecordsWritten
+EventRecord: TypeAlias = ElectionEvent | StatesEvent | RequestsEvent | TopicsEvent | ElrEvent | RecordsEvent
 
 
 class MergedTimeline:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+
+from msgspec import Struct
 
 from kframe.errors import ErrorCode
 
@@ -16,6 +17,18 @@ class TopicStatus(StrEnum):
     WAITING = "waiting"
     """Begun, but it cannot complete until the cluster changes."""
     REFUSED = "refused"
+
+
+class TopicOutcomeRecord(Struct):
+    """The outcome of the creation or deletion of a topic."""
+
+    topic: str
+    status: TopicStatus
+    error: str
+    partitions: int
+    replicas: int
+    waiting_for: list[int]
+    reason: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +46,7 @@ class TopicResult:
     waiting_for: tuple[int, ...] = ()
     reason: str | None = field(default=None, compare=False)
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> TopicOutcomeRecord:
         """The topic as data."""
-        return {
-            "topic": self.topic,
-            "status": str(self.status),
-            "error": self.error.name,
-            "partitions": self.partitions,
-            "replicas": self.replicas,
-            "waiting_for": list(self.waiting_for),
-            "reason": self.reason,
-        }
+        counts, waiting_for = (self.partitions, self.replicas), list(self.waiting_for)
+        return TopicOutcomeRecord(self.topic, self.status, self.error.name, *counts, waiting_for, self.reason)

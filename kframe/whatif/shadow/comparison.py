@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Bool, Int16, Int32
@@ -19,7 +19,25 @@ from kframe.whatif.shadow.replica import ShadowController
 #: The largest number of registered brokers that are assumed to have requested controlled shutdown.
 LEAVING_MAX = 3
 
-State = dict[str, Any]
+
+class ShadowState(Struct):
+    """The compared part of a partition's state."""
+
+    leader: int
+    leader_epoch: int
+    isr: list[int]
+
+
+class DisagreementRecord(Struct):
+    """A partition whose stored state differs from what kframe would have stored; null is no state."""
+
+    at: str
+    topic: str
+    partition: int
+    before: ShadowState | None
+    expected: ShadowState | None
+    actual: ShadowState | None
+    causes: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,18 +46,16 @@ class Disagreement:
 
     topic: str
     partition: int
-    before: State | None
-    expected: State | None
-    actual: State | None
+    before: ShadowState | None
+    expected: ShadowState | None
+    actual: ShadowState | None
     causes: tuple[str, ...]
     """The preceding changes, in order."""
 
-    def record(self) -> dict[str, Any]:
-        """As plain data."""
-        return {
-            "topic": self.topic, "partition": self.partition, "before": self.before, "expected": self.expected,
-            "actual": self.actual, "causes": list(self.causes),
-        }  # fmt: skip
+    def record(self, at: str) -> DisagreementRecord:
+        """As data, with the time of the comparison."""
+        states = self.before, self.expected, self.actual
+        return DisagreementRecord(at, self.topic, self.partition, *states, list(self.causes))
 
     def line(self) -> str:
         """One line of text."""
@@ -178,16 +194,16 @@ def _partitions(cluster: ClusterState, rows: Int32) -> list[TopicPartition]:
     return [_name(cluster, row) for row in rows.tolist()]
 
 
-def _state(cluster: ClusterState, topic: str, partition: int) -> State | None:
+def _state(cluster: ClusterState, topic: str, partition: int) -> ShadowState | None:
     row = cluster.row(topic, partition)
     if row is None or cluster.partitions.partition_epoch[row] == NO_STATE:
         return None
     view = cluster.view(row)
-    return {"leader": view.leader, "leader_epoch": view.leader_epoch, "isr": list(view.isr)}
+    assert view.leader is not None  # It has a state.
+    return ShadowState(view.leader, view.leader_epoch, list(view.isr))
 
 
-def _state_text(state: State | None) -> str:
+def _state_text(state: ShadowState | None) -> str:
     if state is None:
         return "no state"
-    leader = "none" if state["leader"] is None else state["leader"]
-    return f"leader {leader} epoch {state['leader_epoch']} isr {','.join(map(str, state['isr']))}"
+    return f"leader {state.leader} epoch {state.leader_epoch} isr {','.join(map(str, state.isr))}"

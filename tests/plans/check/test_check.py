@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import asdict
 
 from kframe.errors import InputError, SnapshotError
 from kframe.model.plan import Plan
+from kframe.plans.check.document import PlanRecord
 from kframe.plans.check.findings import SEVERITY, Check
 from kframe.plans.check.report import PlanReport
 from kframe.plans.check.resolve import resolve_plan
@@ -50,7 +51,7 @@ def findings_of(
 ) -> list[tuple[Any, ...]]:
     plan = Plan.of(targets)
     report = PlanReport.of(plan, None if snapshot is None else resolve_plan(plan, snapshot))
-    return [(row["check"], row["topic"], row["partition"], row["error"]) for row in report.rows()]
+    return [(row.check, row.topic, row.partition, row.error) for row in report.rows()]
 
 
 def write(path: Path, partitions: Any, **fields: Any) -> Path:
@@ -119,7 +120,7 @@ def test_cases_cover_every_check() -> None:
 def test_errors_come_first_and_make_plan_invalid() -> None:
     plan = Plan.of([(("whole", 0), (1, 3)), (("t", 0), (1, 9)), (("t", 1), (1, 2))])
     report = PlanReport.of(plan, resolve_plan(plan, small()))
-    severities = [row["severity"] for row in report.rows()]
+    severities = [row.severity for row in report.rows()]
     assert severities == ["error", "warning", "info", "info"]
     assert (report.valid, report.counts()) == (False, {"error": 1, "warning": 1, "info": 2})
 
@@ -127,7 +128,7 @@ def test_errors_come_first_and_make_plan_invalid() -> None:
 def test_details_of_findings() -> None:
     plan = Plan.of([(("t", 0), (1, 9)), (("t", 7), (1, 2)), (("t", 1), (5, 4)), (("whole", 0), (5, 1, 1))])
     details = {
-        (row["topic"], row["check"]): row["detail"] for row in PlanReport.of(plan, resolve_plan(plan, small())).rows()
+        (row.topic, str(row.check)): row.detail for row in PlanReport.of(plan, resolve_plan(plan, small())).rows()
     }
     assert details["t", "unknown-broker"] == "broker 9 is not in the snapshot"
     assert details["t", "unknown-partition"] == "the topic has partitions 0 to 3"
@@ -140,17 +141,18 @@ def test_details_of_findings() -> None:
 
 def test_counts_of_moves() -> None:
     plan = Plan.of([(("t", 0), (3, 4)), (("whole", 0), (3, 1)), (("t", 1), (9, 1)), (("t", 3), (1, 2))])
-    moves = PlanReport.of(plan, resolve_plan(plan, small())).document()["moves"]
-    assert moves["partitions"] == {"none": 0, "order": 1, "grow": 0, "shrink": 0, "move": 2}
+    moves = PlanReport.of(plan, resolve_plan(plan, small())).document().moves
+    assert moves is not None
+    assert asdict(moves.partitions) == {"none": 0, "order": 1, "grow": 0, "shrink": 0, "move": 2}
     # t-3 was under reassignment to 4, 1: the adding replica outside the new target is removed too.
-    assert (moves["not_valid"], moves["replicas_copied"], moves["replicas_deleted"]) == (1, 2, 3)
-    by_broker = {row.pop("broker_id"): row for row in moves["brokers"]}
-    assert {broker_id: (row["copied"], row["deleted"], row["replicas_before"], row["replicas_after"])
+    assert (moves.not_valid, moves.replicas_copied, moves.replicas_deleted) == (1, 2, 3)
+    by_broker = {row.broker_id: row for row in moves.brokers}
+    assert {broker_id: (row.copied, row.deleted, row.replicas_before, row.replicas_after)
             for broker_id, row in by_broker.items()} == {
         1: (0, 1, 6, 5), 2: (1, 0, 0, 1), 3: (0, 1, 3, 2), 4: (1, 1, 1, 1), 5: (0, 0, 2, 2),
     }  # fmt: skip
     names = ("preferred_leaders_before", "preferred_leaders_after")
-    assert {broker_id: tuple(row[name] for name in names) for broker_id, row in by_broker.items()} == {
+    assert {broker_id: tuple(getattr(row, name) for name in names) for broker_id, row in by_broker.items()} == {
         1: (4, 3), 2: (0, 0), 3: (0, 2), 4: (1, 0), 5: (1, 1),
     }  # fmt: skip
 
@@ -159,12 +161,12 @@ def test_partition_rows_state_change() -> None:
     plan = Plan.of([(("t", 0), (1, 3)), (("t", 3), (4, 1)), (("nope", 0), (1,)), (("whole", 0), (1,))])
     checked = resolve_plan(plan, small())
     rows = list(checked.partition_rows())
-    assert [(row["change"], row["replicas"], row["adding"], row["removing"], row["leader"], row["valid"])
+    assert [(row.change, row.replicas, row.adding, row.removing, row.leader, row.valid)
             for row in rows] == [
         ("none", [1, 3], [], [], 1, True), ("move", [4, 1, 3], [4], [3], 1, True),
         ("unknown", None, [], [], None, False), ("shrink", [1, 3], [], [3], 1, True),
     ]  # fmt: skip
-    assert [row["change"] for row in checked.partition_rows(changes_only=True)] == ["move", "unknown", "shrink"]
+    assert [row.change for row in checked.partition_rows(changes_only=True)] == ["move", "unknown", "shrink"]
 
 
 @pytest.mark.parametrize("name", ["healthy.kcat.json.gz", "healthy.topics-describe.txt.gz", "reassignment.json"])
@@ -172,8 +174,9 @@ def test_plan_is_checked_against_incomplete_snapshots(name: str) -> None:
     plan = load_plan(CLUSTER / "reassignment.json")
     report = PlanReport.of(plan, resolve_plan(plan, read_snapshot(CLUSTER / name)))
     assert report.valid
-    document = report.document()
-    assert document["moves"]["replicas_copied"] == (0 if name == "reassignment.json" else 36)
+    moves = report.document().moves
+    assert moves is not None
+    assert moves.replicas_copied == (0 if name == "reassignment.json" else 36)
 
 
 def test_empty_snapshot_makes_topics_unknown() -> None:
@@ -194,7 +197,7 @@ def test_plan_is_read_into_columns(tmp_path: Path) -> None:
     assert plan.targets.partition.tolist() == [1, 0, 0]
     assert [replicas.tolist() for replicas in (plan.targets.replicas[i] for i in range(3))] == [[3, 1], [], [2, 2]]
     assert plan.log_dirs_differ.tolist() == [False, True, False]
-    checks = {row["check"] for row in PlanReport.of(plan, None).rows()}
+    checks = {row.check for row in PlanReport.of(plan, None).rows()}
     assert checks == {"log-dirs", "empty-replicas", "duplicate-broker"}
     assert plan.targets.topic.dtype == np.int32
 
@@ -246,12 +249,12 @@ def test_topic_may_have_name_of_field(tmp_path: Path, name: str) -> None:
 
 def test_document_counts_equal_its_findings() -> None:
     plan = load_plan(CLUSTER / "reassignment.json")
-    document: Mapping[str, Any] = PlanReport.of(
+    document = PlanReport.of(
         plan, resolve_plan(plan, read_snapshot(CLUSTER / "broker-4-dead.zookeeper.jsonl.gz"))
     ).document()
-    for severity, count in document["counts"].items():
-        assert count == sum(row["severity"] == severity for row in document["findings"])
-    assert document["plan"] == {"name": "reassignment.json", "topics": 1, "partitions": 24, "replicas": 72}
+    for severity, count in asdict(document.counts).items():
+        assert count == sum(row.severity == severity for row in document.findings)
+    assert document.plan == PlanRecord("reassignment.json", topics=1, partitions=24, replicas=72)
 
 
 def test_plan_with_another_number_of_log_directories_is_not_played() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from kframe.model.kraft.records import PartitionRecord
 from kframe.model.plan import Plan
+from kframe.plans.check.document import PlanFinding
 from kframe.plans.check.findings import Check
 from kframe.plans.check.report import PlanReport
 from kframe.plans.check.resolve import resolve_plan
@@ -38,15 +39,15 @@ def cluster(partitions: tuple[PartitionRecord, ...] = PARTITIONS, release: str =
     return with_broker_states(metadata_with(partitions, brokers=BROKERS, fenced=[4], supported=supported))
 
 
-def findings(number: int, target: tuple[int, ...], snapshot: Snapshot | None = None) -> dict[str, dict[str, Any]]:
+def findings(number: int, target: tuple[int, ...], snapshot: Snapshot | None = None) -> dict[str, PlanFinding]:
     """The findings about one partition by check."""
     plan = Plan.of([(("t", number), target)])
     return findings_of(PlanReport.of(plan, resolve_plan(plan, snapshot or cluster())))
 
 
-def findings_of(report: PlanReport) -> dict[str, dict[str, Any]]:
+def findings_of(report: PlanReport) -> dict[str, PlanFinding]:
     ignored = (Check.PARTIAL_TOPIC, Check.FEWER_REPLICAS, Check.MORE_REPLICAS, Check.ORDER_ONLY)
-    return {row["check"]: row for row in report.rows() if row["check"] not in ignored}
+    return {row.check: row for row in report.rows() if row.check not in ignored}
 
 
 #: Partition of topic t, its target, and the findings with error and detail.
@@ -84,11 +85,11 @@ CASES: Final[tuple[tuple[int, tuple[int, ...], dict[str, tuple[str | None, str]]
 @pytest.mark.parametrize("number, target, expected", CASES)
 def test_findings_by_kraft_rules(number: int, target: tuple[int, ...], expected: dict[str, Any]) -> None:
     rows = findings(number, target)
-    assert {check: (row["error"], row["detail"]) for check, row in rows.items()} == expected
+    assert {check: (row.error, row.detail) for check, row in rows.items()} == expected
 
 
 def test_unknown_broker_is_invalid_assignment() -> None:
-    assert findings(0, (1, 99))["unknown-broker"]["error"] == INVALID
+    assert findings(0, (1, 99))["unknown-broker"].error == INVALID
 
 
 @pytest.mark.parametrize(
@@ -103,8 +104,8 @@ def test_cordoned_target_is_refused_from_kafka_4_4_on(
 ) -> None:
     snapshot, plan = cluster(release=release), Plan.of([(("t", 0), (1, 6))])
     finding = findings(0, (1, 6), snapshot)["cordoned-broker"]
-    assert (finding["severity"], finding["error"]) == (severity, error)
-    assert finding["detail"].endswith(ending)
+    assert (finding.severity, finding.error) == (severity, error)
+    assert finding.detail.endswith(ending)
     report = PlanReport.of(plan, resolve_plan(plan, snapshot))
     assert (report.valid, report.counts()["error"]) == (error is None, int(error is not None))
     result = WhatIf(snapshot).reassign(plan).reassignment
@@ -130,7 +131,7 @@ def test_findings_predict_response_of_controller(number: int, release: str) -> N
         statuses.add(status)
         rows = findings_of(PlanReport.of(plan, checked))
         assert (status is TopicStatus.REFUSED) == (not checked.valid[0]), target
-        assert any(row["severity"] == "error" for row in rows.values()) == (not checked.valid[0]), target
+        assert any(row.severity == "error" for row in rows.values()) == (not checked.valid[0]), target
         if status is not TopicStatus.REFUSED:
             assert (status is TopicStatus.WAITING) == bool(waits & rows.keys()), (target, rows)
     assert statuses == set(TopicStatus)
@@ -145,5 +146,5 @@ def test_unknown_configs_omit_min_isr_finding() -> None:
 def test_report_names_rules() -> None:
     plan = Plan.of([(("t", 0), (2, 3))])
     report = PlanReport.of(plan, resolve_plan(plan, cluster()))
-    assert report.document()["rules"] == "KRaft (Kafka 4.4, metadata.version 4.3-IV0, ELR on)"
-    assert PlanReport.of(plan, None).document()["rules"] is None
+    assert report.document().rules == "KRaft (Kafka 4.4, metadata.version 4.3-IV0, ELR on)"
+    assert PlanReport.of(plan, None).document().rules is None

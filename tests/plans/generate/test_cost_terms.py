@@ -166,10 +166,10 @@ def test_report_names_goal_and_cost_terms() -> None:
     goal = PlanGoal("traffic", "messages", lambda batch: batch.partition.astype(np.int64) + 1)
     proposal = plan(snapshot, goal=goal, cost_terms=(drawn_term(3, 0.0),), tolerance=20.0)
     document = report_document(proposal)
-    assert (document["goal"], document["cost_terms"]) == ("traffic", ["drawn"])
-    assert document["moves"]["unit"] == "messages"
-    assert f"{proposal.cost:,} with drawn" in document["summary"]
-    assert document["proof"].endswith("on the brokers that may receive it.")
+    assert (document.goal, document.cost_terms) == ("traffic", ["drawn"])
+    assert document.moves.unit == "messages"
+    assert f"{proposal.cost:,} with drawn" in document.summary
+    assert document.proof.endswith("on the brokers that may receive it.")
     page = render_page(PlanReview.of_proposal(proposal, resolve_plan(proposal.plan, snapshot)), b"{}")
     assert "<th>goal</th><td>traffic</td>" in page
     assert "<th>cost terms</th><td>drawn</td>" in page

@@ -110,7 +110,7 @@ def test_plan_with_observers_is_read_and_written() -> None:
     document = json.loads(PLAN.read_text())["partitions"]
     assert entries(made) == document
     checked = resolve_plan(made, read_snapshot(OBSERVERS))
-    assert {row["check"] for row in PlanReport.of(made, checked).rows()} == {"no-op"}
+    assert {row.check for row in PlanReport.of(made, checked).rows()} == {"no-op"}
     outcome = WhatIf(read_snapshot(OBSERVERS)).reassign(made)
     assert outcome.reassignment is not None
     assert (outcome.reassignment.totals()["completed"], outcome.reassignment.totals()["replicas_copied"]) == (2, 0)
@@ -139,7 +139,7 @@ def test_plan_that_changes_observers_is_named(
     path.write_text(entry(replicas, observers))
     made, snapshot = load_plan(path), read_snapshot(OBSERVERS)
     report = PlanReport.of(made, resolve_plan(made, snapshot))
-    assert check in {row["check"] for row in report.rows()}
+    assert check in {row.check for row in report.rows()}
     assert report.valid == (check == "fewer-observers")
     if check == "observers":
         with pytest.raises(InputError, match="observers of partition orders-async-0 that are not its last replicas"):
@@ -172,7 +172,7 @@ def test_plan_names_topics_whose_placement_constraints_are_not_checked(
     snapshot = replace(snapshot, topics=replace(snapshot.topics, configs=configs))
     proposal = plan(snapshot, request_)
     report = PlanReport.of(proposal.plan, resolve_plan(proposal.plan, snapshot))
-    for notes in (report_document(proposal)["warnings"], report.document()["notes"]):
+    for notes in (report_document(proposal).warnings, report.document().notes):
         assert [note for note in notes if "constraints" in note] == [f"{CONSTRAINTS}{text}" for text in expected]
 
 

@@ -214,7 +214,7 @@ def test_page_of_million_partitions_renders_only_listed_rows(monkeypatch: pytest
 def test_proof_names_greatest_bound() -> None:
     snapshot = read_snapshot(HEALTHY)
     requests = PlanRequest(remove_brokers=(3,)), PlanRequest(rebalance=True), PlanRequest(leaders_only=True)
-    removal, balance, order = (report_document(plan(snapshot, request))["proof"] for request in requests)
+    removal, balance, order = (report_document(plan(snapshot, request)).proof for request in requests)
     assert removal == PROOFS["required"]
     assert balance in {PROOFS[name] for name in ("deficit", "excess", "flow")}
     assert "nothing is copied" in order

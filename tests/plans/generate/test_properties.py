@@ -20,6 +20,7 @@ from kframe.plans.generate.exact import solve
 from kframe.plans.generate.limits import distinct_racks
 from kframe.plans.generate.racks import required_racks
 from kframe.plans.generate.report import report_document
+from kframe.plans.generate.unmet import Unmet
 from kframe.snapshot import Snapshot
 from tests.plans.generate.clusters import (
     FEWER_EXAMPLES,
@@ -125,12 +126,12 @@ def test_exactly_the_partitions_that_are_not_as_requested_are_reported(
         factors = {n for pattern, n in request.get("replication_factors", {}).items() if pattern in ("*", topic)}
         if topic in request.get("topics", ("a", "b")) and (settled & left or factors - {len(settled)}):
             expected.add(name)
-    reported = {f"{row['topic']}-{row['partition']}" for row in report["unmet"] if row["lacks"] != ["racks"]}
+    reported = {f"{row.topic}-{row.partition}" for row in report.unmet if row.lacks != [Unmet.RACKS]}
     assert reported == expected
-    assert all(row["reason"] for row in report["unmet"])
-    if report["unmet"]:
-        assert "the request is not met" in report["summary"]
-        assert report["moves"]["bound"] <= report["moves"]["cost"]
+    assert all(row.reason for row in report.unmet)
+    if report.unmet:
+        assert "the request is not met" in report.summary
+        assert report.moves.bound <= report.moves.cost
 
 
 @given(snapshots(), goals())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -26,7 +27,8 @@ def unmet(snapshot: Snapshot, **goals: Any) -> dict[str, str]:
 
 
 def document(snapshot: Snapshot, **goals: Any) -> dict[str, Any]:
-    return report_document(plan(snapshot, **goals))
+    fields: dict[str, Any] = msgspec.to_builtins(report_document(plan(snapshot, **goals)))
+    return fields
 
 
 def reassigning(snapshot: Snapshot, adding: list[list[int]], removing: list[list[int]]) -> Snapshot:

@@ -202,9 +202,8 @@ def test_modified_state_is_reported_once(cluster: ControlledCluster, changes: di
     assert cluster.shadow.unsettled
     (disagreement,) = cluster.comparison().disagreements
     assert disagreement.line() == f"t-0: {difference}, after nothing that storage shows"
-    assert {key: disagreement.record()[key] for key in ("topic", "partition", "causes")} == {
-        "topic": "t", "partition": 0, "causes": []
-    }  # fmt: skip
+    record = disagreement.record("now")
+    assert (record.at, record.topic, record.partition, record.causes) == ("now", "t", 0, [])
     assert cluster.comparison().disagreements == ()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 from uuid import UUID
 
@@ -40,10 +40,6 @@ class RecordDifference:
     field: str
     predicted: Any
     committed: Any
-
-    def record(self) -> dict[str, Any]:
-        """As plain data."""
-        return asdict(self)
 
     def line(self) -> str:
         """As text."""

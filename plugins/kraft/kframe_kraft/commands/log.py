@@ -218,7 +218,7 @@ def at(
             write_snapshot(snapshot, out, force=force, progress=tick)
     if listed == "brokers":
         rows = list(broker_rows(snapshot))
-        columns = tuple(rows[0]) if rows else ("broker_id",)
+        columns = rows[0].__struct_fields__ if rows else ("broker_id",)
         wide = frozenset(columns) - {
             "broker_id",
             "registered",
