@@ -137,6 +137,14 @@ def test_automatic_assignment_uses_start_index_and_shift(
     assert [driver.stored(f"new-{number}").replicas for number in (0, 1)] == expected
 
 
+def test_manual_assignments_are_ordered_by_partition() -> None:
+    """wire 9: assignments by index, in any order."""
+    driver = make_driver()
+    new = NewTopic("new", assignments=((1, (3, 1)), (0, (2, 3))))
+    assert driver.ask(CreateTopicsRequested((new,), 1_000, token=1)).codes == {"new": NONE}
+    assert [driver.stored(f"new-{number}").replicas for number in (0, 1)] == [(2, 3), (3, 1)]
+
+
 def test_created_topics_are_online_before_response() -> None:
     """wire 9: the controller stores settings first, then the topic. Then every partition has a leader."""
     driver = make_driver()

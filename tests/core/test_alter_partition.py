@@ -252,3 +252,12 @@ def test_every_requested_partition_is_announced_to_all_brokers() -> None:
         driver.recipients(Api.UPDATE_METADATA, "t-0") == driver.recipients(Api.UPDATE_METADATA, "t-1") == [1, 2, 3, 4]
     )
     assert driver.recipients(Api.UPDATE_METADATA, "t-2") == driver.recipients(Api.UPDATE_METADATA, "u-0") == []
+
+
+def test_stale_version_in_storage_returns_invalid_update_version() -> None:
+    """controller 13.1: conditional set, BADVERSION 95."""
+    driver = make_driver()
+    driver.before(WriteStates, lambda: driver.ensemble.write_state("t", 0, isr=(1,)))
+    response = driver.ask(request([Proposal(), Proposal(partition=1)], 3))
+    assert response.codes.tolist() == [STALE, NONE]
+    assert driver.stored("t-0").isr == (1,)

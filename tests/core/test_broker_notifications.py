@@ -13,7 +13,7 @@ from kframe.model.events import (
     UpdateMetadataResponseReceived,
 )
 from kframe.model.ids import NO_BROKER_EPOCH, NO_STATE, PartitionState, ReplicaFlag
-from kframe.ports.store_requests import ReadIsrChanges
+from kframe.ports.store_requests import ReadIsrChanges, ReadLogDirEvents
 from kframe.testing.clusters import PartitionSpec, healthy
 from tests.core.driver import Driver, erase, kinds, quiet
 
@@ -85,6 +85,19 @@ def test_isr_change_notification_of_unknown_partition_is_deleted() -> None:
 
 
 # -- 12
+
+
+def test_log_dir_event_sends_leader_and_isr_to_broker() -> None:
+    """controller 12: all replicas of those brokers to Online: LeaderAndIsr with every partition, same epochs."""
+    driver = make_driver()
+    driver.ensemble.notify_log_dir_event(1)
+    driver.ensemble.notify_log_dir_event(99)
+    driver.follow()
+    (request,) = driver.requests(Api.LEADER_AND_ISR)
+    assert (request["broker"], set(request["partitions"])) == (1, set(NAMES))
+    assert {(entry["leader_epoch"], entry["is_new"]) for entry in request["partitions"].values()} == {(0, False)}
+    assert driver.writes() == []
+    assert driver.store.perform(ReadLogDirEvents()).paths == ()
 
 
 def test_repeated_storage_error_has_no_effect() -> None:

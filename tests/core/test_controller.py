@@ -230,7 +230,9 @@ def test_fenced_controller_resigns_without_release() -> None:
 
 @pytest.mark.parametrize("error", [StoreError("down"), BrokenInvariant("no")], ids=lambda error: type(error).__name__)
 @pytest.mark.parametrize("kind", [ReadBrokers, WriteStates, Send], ids=lambda kind: kind.__name__)
-def test_failed_effect_resigns_and_releases_role(kind: type[Effect], error: KframeError) -> None:
+def test_failed_effect_resigns_and_releases_role(
+    kind: type[Effect], error: KframeError, caplog: pytest.LogCaptureFixture
+) -> None:
     """controller 3.1: any other error.
     controller 3.4: triggerControllerMove.
     """
@@ -239,6 +241,7 @@ def test_failed_effect_resigns_and_releases_role(kind: type[Effect], error: Kfra
     driver.fail_brokers(1)
     last = driver.effects[-1]
     assert last == Resigned(str(error), release=True)
+    assert f"Error processing event BrokersChanged: {error}" in caplog.text
     assert not driver.controller.active
     assert driver.store.perform(ReadController()).controller_id == -1
 
@@ -306,3 +309,8 @@ def test_event_during_operation_raises() -> None:
         driver.controller.step(BrokersChanged())
     assert driver.controller.step(Done(driver.store.perform(effect))) == []
     assert not driver.controller.busy
+
+
+def test_active_controller_cannot_adopt_cluster() -> None:
+    with pytest.raises(BrokenInvariant, match="cannot adopt"):
+        active(healthy(1)).controller.adopt(ClusterState(), 9)

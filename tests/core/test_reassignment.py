@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from kframe.embedded import Api
 from kframe.errors import ErrorCode
 from kframe.model.events import (
     ListReassignmentsRequested,
@@ -39,6 +40,29 @@ def test_assignment_is_stored_before_requests_are_sent() -> None:
     reassign(driver, 4, 5, 6)
     order = [type(effect).__name__ for effect in driver.effects]
     assert order.index("WriteAssignments") < order.index("WriteStates") < order.index("Send")
+
+
+def test_phase_b_completes_reassignment() -> None:
+    """
+    controller 7.1: B1 to B8, once the whole target is in sync.
+    state-machines 3.2: NonExistent takes the replica out of the assignment.
+    """
+    driver = quiet({"t": [NOT_REASSIGNING]})
+    reassign(driver, 4, 5, 6)
+    driver.forget()
+    catch_up(driver, (1, 2, 3, 4))
+    assert len(driver.performed(WriteAssignments)) == len(driver.performed(WriteStates)) == 0
+    driver.forget()
+    catch_up(driver, (1, 2, 3, 4, 5, 6))
+    assert assigned(driver.stored("t-0")) == assigned(driver.known("t-0")) == ((4, 5, 6), (), ())
+    assert [tuple(change.leader_epoch.tolist()) for change in driver.writes()] == [(7,), (8,), (9,), (10,)]
+    assert state_of(driver.stored("t-0")) == (4, (4, 5, 6), 10)
+    assert driver.known("t-0").replica_states == (ReplicaState.ONLINE,) * 3
+    assert not driver.cluster.partitions.reassigning.any()
+    last = driver.batches[-1]
+    assert {request["api"] for request in last} == {Api.UPDATE_METADATA}
+    assert {request["broker"] for request in last} == set(ALL)
+    assert last[0]["partitions"]["t-0"]["replicas"] == [4, 5, 6]
 
 
 def test_removed_replicas_are_deleted_without_waiting_for_their_brokers() -> None:

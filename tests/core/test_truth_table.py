@@ -192,6 +192,14 @@ def test_0_8_2_rule_elects_head_of_isr_unless_dead(row: Row, faults: int) -> Non
     assert selection.faults[("controlled-shutdown-0.8.2", FaultKind.NOT_ELIGIBLE)] == faults
 
 
+def test_unassigned_live_isr_member_prevents_unclean_election() -> None:
+    """elections 3: unclean only if no ISR member is online."""
+    driver = active(PartitionSpec((1, 2), 9, (3,)), PartitionSpec((1, 9), 9, (9,)), config=UNCLEAN)
+    rows = driver.rows("t-0", "t-1")
+    driver.run(partition_state_machine.transition(driver.context, rows, PartitionState.ONLINE, leader_election.OFFLINE))
+    assert [state_of(driver.stored(name)) for name in ("t-0", "t-1")] == [(9, (3,), 0), (1, (1,), 1)]
+
+
 def test_rejected_unclean_election_is_counted_on_retry() -> None:
     """elections 3: the meter is marked before the write succeeds."""
     driver = active(PartitionSpec((1, 9), 9, (9,)), config=UNCLEAN)
