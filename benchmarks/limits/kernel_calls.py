@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from benchmarks.limits.kernel_cluster import Arguments, Call, KernelCluster
 from kframe import kernels
-from kframe.model.columns import Int32
+from kframe.model.arrays import Int32
 from kframe.model.ids import ElectionKind
 from verification.reference import assignments, describe, kcat_topics, plan_cycles, plans, stages, znode_lines
 

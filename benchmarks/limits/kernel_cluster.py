@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kframe.bench.clusters import whole_cluster
-from kframe.model.columns import COLUMNS, Int32
+from kframe.model.arrays import Int32
+from kframe.model.columns import COLUMNS
 from verification import reference
 
 LINE_BYTES: Final = 64

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from benchmarks.records import ROOT
-from kframe.model.columns import Int64, Ragged
+from kframe.model.arrays import Int64, Ragged
 from kframe.snapshot import Snapshot, generate, read_snapshot
 
 _REAL: Final = ROOT / "examples" / "clusters" / "kafka-3.9.1-six-brokers" / "healthy.zookeeper.jsonl.gz"

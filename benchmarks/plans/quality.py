@@ -8,7 +8,7 @@ import numpy as np
 
 from benchmarks.plans.clusters import Case
 from benchmarks.plans.peers import Run
-from kframe.model.columns import Int32, Int64, Ragged
+from kframe.model.arrays import Int32, Int64, Ragged
 from kframe.model.lists import members
 from kframe.plans.generate.limits import distinct_racks
 

@@ -12,8 +12,8 @@ from kframe.bench.isrs import alterations_by_leader
 from kframe.bench.workload import Action
 from kframe.errors import ErrorCode
 from kframe.model.admin import NewTopic
+from kframe.model.arrays import Ragged
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Ragged
 from kframe.model.events import (
     CreateTopicsRequested,
     DeleteTopicsRequested,

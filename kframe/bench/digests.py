@@ -9,8 +9,9 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from kframe.model.arrays import Int32
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Int32, Partitions
+from kframe.model.columns import Partitions
 
 DIGEST_BYTES: Final = 8
 #: Row columns of partitions that a digest covers. Slot positions are an implementation detail and left out.

@@ -12,8 +12,8 @@ from kframe.bench.clusters import whole_cluster
 from kframe.bench.digests import digest_of
 from kframe.bench.workload import FunctionWorkload
 from kframe.core.request_batch import RequestBatch
+from kframe.model.arrays import Int32
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Int32
 from kframe.model.requests import ControlRequests
 from kframe.wire.brokers import live_brokers, live_leaders
 from kframe.wire.encode import BYTE_LIMIT

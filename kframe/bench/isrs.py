@@ -11,8 +11,8 @@ import numpy as np
 from kframe.bench.clusters import REPLICATION_FACTOR
 from kframe.bench.controller import TimedController
 from kframe.bench.workload import Action
+from kframe.model.arrays import Int32, Ragged, positions_within
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Int32, Ragged, positions_within
 from kframe.model.events import AlterPartitionRequested, Event
 from kframe.model.ids import RecoveryState
 from kframe.model.texts import counted

@@ -12,8 +12,8 @@ import numpy as np
 from kframe.bench.digests import new_digest
 from kframe.core.selectors.leader_selection import Selection
 from kframe.embedded.describe import deletion_responses
+from kframe.model.arrays import Int32, UInt8
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Int32, UInt8
 from kframe.model.elections import LeaderSelector
 from kframe.model.ids import ElectionKind
 from kframe.model.requests import ControlRequests

@@ -31,7 +31,7 @@ from kframe.cli.studies import PATH, ClusterSettings, cluster_options
 from kframe.model.texts import counted
 
 if TYPE_CHECKING:
-    from kframe.model.columns import Int64
+    from kframe.model.arrays import Int64
     from kframe.snapshot import Snapshot
     from kframe.whatif import SortBy
     from kframe.whatif.results.sweep import Sweep

@@ -17,9 +17,9 @@ from kframe.core.state.metrics import Gauges
 from kframe.core.state.replica_index import ReplicaIndex
 from kframe.core.state.term import TermState
 from kframe.errors import BrokenInvariant, ControllerFenced
+from kframe.model.arrays import Bool, Int32, UInt8
 from kframe.model.changes import StateChange, StoredStates, WriteCode, WriteResult
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Bool, Int32, UInt8
 from kframe.model.config import ControllerConfig
 from kframe.model.effects import Ask, Effect, Send
 from kframe.model.events import Done, EffectResult, LeaderAndIsrResponseReceived, StopReplicaResponseReceived

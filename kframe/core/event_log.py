@@ -7,8 +7,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from kframe.model.arrays import Int32, Ragged
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Int32, Ragged
 from kframe.model.ids import NO_EPOCH, ReplicaFlag
 from kframe.model.log_entries import LogEntry, Message, PartitionNames, PartitionSample
 

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kframe import kernels
+from kframe.model.arrays import Int32, UInt8
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Int32, UInt8
 from kframe.model.ids import NO_STATE
 from kframe.model.lists import distinct_values
 from kframe.model.requests import BrokerRows, ControlRequests

@@ -15,8 +15,8 @@ from kframe.embedded.clock import VirtualClock
 from kframe.embedded.describe import Api, Request, describe_requests
 from kframe.embedded.transport import drop_unconnected
 from kframe.errors import ErrorCode, InputError
+from kframe.model.arrays import Int32
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Int32
 from kframe.model.events import (
     Event,
     LeaderAndIsrResponseReceived,

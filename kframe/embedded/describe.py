@@ -12,8 +12,8 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from kframe.errors import ErrorCode
+from kframe.model.arrays import UInt8
 from kframe.model.cluster import ClusterState, PartitionView
-from kframe.model.columns import UInt8
 from kframe.model.events import StopReplicaResponseReceived
 from kframe.model.ids import LEADER_DURING_DELETE, NO_STATE, ReplicaFlag
 from kframe.model.lists import distinct_values

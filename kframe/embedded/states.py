@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from kframe.core.state import stored_states
 from kframe.errors import InputError
+from kframe.model.arrays import Bool, Int32, Int64, Ragged
 from kframe.model.brokers import Brokers
 from kframe.model.changes import StateChange, StoredStates, WriteCode, WriteResult
 from kframe.model.cluster import UNKNOWN_ZXID, ClusterState
-from kframe.model.columns import Bool, Int32, Int64, Ragged
 from kframe.model.ids import NO_BROKER_EPOCH, NO_LEADER, NO_STATE, PartitionState, ReplicaFlag, ReplicaState
 from kframe.model.topics import Topics
 

@@ -12,7 +12,7 @@ import numpy as np
 from kframe.core.topics.replica_assignment import Assignments, assign, reassigns, table_of
 from kframe.embedded.records import ANY_VERSION, Create, Delete, RecordTree
 from kframe.embedded.states import StateColumns
-from kframe.model.columns import Ragged, ragged_positions
+from kframe.model.arrays import Ragged, ragged_positions
 from kframe.model.tables import TopicSettings, TopicTable
 from kframe.model.topics import UNSET
 

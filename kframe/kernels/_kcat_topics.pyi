@@ -1,6 +1,6 @@
 """The types of the compiled module; the .pyx file has the shapes, and what is IN or OUT."""
 
-from kframe.model.columns import Int32
+from kframe.model.arrays import Int32
 
 def read_kcat_topics(
     text: bytes,

@@ -1,6 +1,6 @@
 """See the .pyx file of the same name for shapes and for what is IN or OUT."""
 
-from kframe.model.columns import Int32, Int64
+from kframe.model.arrays import Int32, Int64
 
 PLACEMENT_SIZE: int
 

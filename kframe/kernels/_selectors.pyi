@@ -1,6 +1,7 @@
 """The types of the compiled module; the .pyx file has the shapes, and what is IN or OUT."""
 
-from kframe.model.columns import Int16, Int32, Partitions, UInt8
+from kframe.model.arrays import Int16, Int32, UInt8
+from kframe.model.columns import Partitions
 from kframe.model.elections import ElectionBatch
 
 INVALID_POSITION: int

@@ -1,6 +1,6 @@
 """The types of the compiled module; the .pyx file has the shapes, and what is IN or OUT."""
 
-from kframe.model.columns import Float64, Int16, Int32, Int64, UInt8
+from kframe.model.arrays import Float64, Int16, Int32, Int64, UInt8
 
 def schedule_stages(
     group_offsets: Int32,

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kframe.errors import InputError
-from kframe.model.columns import BROKERS_MAX, Bool, Int32, Int64, UInt8
+from kframe.model.arrays import Bool, Int32, Int64, UInt8
+from kframe.model.columns import BROKERS_MAX
 from kframe.model.ids import NO_BROKER_EPOCH
 
 #: Security protocols of listeners, with their ids in requests and records (Kafka ``SecurityProtocol``).

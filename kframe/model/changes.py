@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kframe.model.columns import Bool, Int32, Int64, Ragged, UInt8
+from kframe.model.arrays import Bool, Int32, Int64, Ragged, UInt8
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,8 +9,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from kframe.model.arrays import Bool, Int32, Int64, Ragged, positions_within, ragged_positions
 from kframe.model.brokers import Brokers
-from kframe.model.columns import Bool, Int32, Int64, Partitions, Ragged, positions_within, ragged_positions
+from kframe.model.columns import Partitions
 from kframe.model.ids import NO_STATE, PartitionState, RecoveryState, ReplicaFlag, ReplicaState
 from kframe.model.tables import RequestedPartitions, TopicTable
 from kframe.model.topics import Topics

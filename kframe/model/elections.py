@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from kframe.model.columns import Int32, Ragged, UInt8
+from kframe.model.arrays import Int32, Ragged, UInt8
 from kframe.model.ids import ElectionKind
 
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from kframe.errors import ErrorCode, KframeError
 from kframe.model.admin import ConfigChange, FeatureUpdate, NewPartitions, NewTopic
-from kframe.model.columns import Int32, Int64, Ragged, UInt8
+from kframe.model.arrays import Int32, Int64, Ragged, UInt8
 from kframe.model.ids import NO_BROKER_EPOCH
 from kframe.model.tables import RequestedPartitions, Targets
 

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kframe.model.columns import Bool, Int32, Int64, Ragged
+from kframe.model.arrays import Bool, Int32, Int64, Ragged
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from kframe.model.columns import Int32, Ragged, UInt8
+from kframe.model.arrays import Int32, Ragged, UInt8
 
 
 class Message(Enum):

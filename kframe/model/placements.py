@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from kframe.model.columns import Float64, Int32, Int64, Ragged, UInt8
+from kframe.model.arrays import Float64, Int32, Int64, Ragged, UInt8
 
 #: The cost of a placement that a plan must not make.
 FORBIDDEN: Final = 1 << 62

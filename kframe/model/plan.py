@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from kframe.errors import InputError
-from kframe.model.columns import Bool, Int32, Ragged
+from kframe.model.arrays import Bool, Int32, Ragged
 from kframe.model.tables import Targets
 
 #: What Confluent's tool requires of observers.

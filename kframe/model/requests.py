@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kframe.model.columns import Int32, UInt8
+from kframe.model.arrays import Int32, UInt8
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from kframe.model.columns import Bool, Int32, Ragged, UInt8, ragged_positions
+from kframe.model.arrays import Bool, Int32, Ragged, UInt8, ragged_positions
 from kframe.model.ids import ReplicaFlag
 from kframe.model.lists import last_of_equal, members
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kframe.errors import ShapeError
-from kframe.model.columns import Int8, Int32, Int64, UInt8, offsets_of, ragged_positions
+from kframe.model.arrays import Int8, Int32, Int64, UInt8, offsets_of, ragged_positions
 
 ZERO_TOPIC_ID: Final = bytes(16)
 #: In ``unclean``: the topic has no setting of its own, so the broker default applies.

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from kframe.core.selectors.kafka_selectors import take_first
 from kframe.errors import ConfigError, ControllerFenced, ErrorCode, KframeError, SnapshotError, StoreError, ZnodeError
-from kframe.model.columns import Float64, Int32, Int64, Ragged, UInt8
+from kframe.model.arrays import Float64, Int32, Int64, Ragged, UInt8
 from kframe.model.elections import ElectionBatch, LeaderSelector
 from kframe.model.ids import NO_LEADER, ElectionKind
 from kframe.model.placements import FORBIDDEN, GoalTotals, PlacementBatch

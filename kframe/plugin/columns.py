@@ -2,17 +2,8 @@
 
 from __future__ import annotations
 
-from kframe.model.columns import (
-    REPLICAS_MAX,
-    Bool,
-    Int32,
-    Int64,
-    Ragged,
-    UInt8,
-    offsets_of,
-    positions_within,
-    ragged_positions,
-)
+from kframe.model.arrays import Bool, Int32, Int64, Ragged, UInt8, offsets_of, positions_within, ragged_positions
+from kframe.model.columns import REPLICAS_MAX
 from kframe.model.lists import distinct_rows, same_lists
 
 __all__ = [

@@ -13,10 +13,10 @@ from functools import cache
 from typing import Any, Generic, Self, TypeVar
 
 from kframe.errors import StoreError
+from kframe.model.arrays import Int32
 from kframe.model.brokers import Registration
 from kframe.model.changes import StateChange, StoredStates, WriteCode, WriteResult
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Int32
 from kframe.model.effects import Ask
 from kframe.model.events import TopicPartition
 from kframe.model.tables import Notifications, Targets, TopicSettings, TopicTable

@@ -14,7 +14,7 @@ from typing import Final
 
 from kframe.errors import PluginError, ShapeError
 from kframe.kernels import _selectors
-from kframe.model.columns import Int32
+from kframe.model.arrays import Int32
 from kframe.model.elections import ElectionBatch, NativeCall
 
 #: The C signature of a native selector, as in ``selector.h``.

@@ -14,7 +14,7 @@ import numpy as np
 
 from kframe.errors import KframeError, PluginError
 from kframe.kernels import _placements
-from kframe.model.columns import Int64
+from kframe.model.arrays import Int64
 from kframe.model.placements import COST_MAX, FORBIDDEN, GoalTotals, PlacementBatch
 from kframe.registry.native import native_address
 from kframe.registry.specs import CostTermSpec, GoalSpec, Tier

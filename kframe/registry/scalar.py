@@ -12,7 +12,7 @@ from typing import TypeAlias
 import msgspec
 import numpy as np
 
-from kframe.model.columns import Int32, Ragged
+from kframe.model.arrays import Int32, Ragged
 from kframe.model.elections import ElectionBatch
 from kframe.model.ids import NO_LEADER, ElectionKind
 

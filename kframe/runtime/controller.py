@@ -17,8 +17,8 @@ from kframe.core.operations.features import FeaturesResponse
 from kframe.core.operations.producer_ids import ProducerIdsResponse
 from kframe.model import events
 from kframe.model.admin import ConfigChange, FeatureUpdate, NewPartitions, NewTopic
+from kframe.model.arrays import Int64, Ragged
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Int64, Ragged
 from kframe.model.events import ElectionType, Event, TopicPartition
 from kframe.model.ids import NO_BROKER_EPOCH, RecoveryState
 from kframe.model.tables import RequestedPartitions, Targets

@@ -17,8 +17,8 @@ from kframe.core.operations.controlled_shutdown import ControlledShutdownRespons
 from kframe.core.operations.elect_leaders import ElectionResponse
 from kframe.core.operations.topic_requests import ReassignmentResponse, ReassignmentsListed, TopicShape
 from kframe.errors import ErrorCode
+from kframe.model.arrays import Bool, Int16, Int32, Ragged, UInt8
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Bool, Int16, Int32, Ragged, UInt8
 from kframe.model.events import TopicPartition
 from kframe.model.ids import NO_LEADER, ReplicaFlag
 from kframe.model.tables import Targets

@@ -8,9 +8,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from kframe.model.arrays import Ragged
 from kframe.model.brokers import Endpoint, Registration
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Ragged
 from kframe.model.ids import NO_BROKER_EPOCH, NO_STATE, ReplicaFlag
 from kframe.model.topics import UNSET
 from kframe.scenario.format import Scenario, ScenarioTopic, config_text

@@ -12,7 +12,7 @@ from kframe.core.operations.alter_partition import AlterPartitionResponse
 from kframe.core.operations.controlled_shutdown import ControlledShutdownResponse
 from kframe.core.operations.elect_leaders import ElectionResponse
 from kframe.errors import ErrorCode, ScenarioError
-from kframe.model.columns import Ragged
+from kframe.model.arrays import Ragged
 from kframe.model.events import (
     AlterPartitionRequested,
     ControlledShutdownRequested,

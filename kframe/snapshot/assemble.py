@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kframe.errors import SnapshotError
-from kframe.model.columns import Int32, Ragged, offsets_of, positions_within, ragged_positions
+from kframe.model.arrays import Int32, Ragged, offsets_of, positions_within, ragged_positions
 from kframe.model.lists import common_length
 from kframe.snapshot.checks import check_topic_name
 from kframe.snapshot.facts import TopicFacts

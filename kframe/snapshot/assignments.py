@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kframe import kernels
-from kframe.model.columns import Int32, Ragged
+from kframe.model.arrays import Int32, Ragged
 from kframe.snapshot.assemble import GrowingLists, int32
 from kframe.snapshot.outline import read_outline
 

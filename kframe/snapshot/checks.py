@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kframe.errors import InputError, SnapshotError
-from kframe.model.columns import REPLICAS_MAX, Bool, Int32, Ragged, offsets_of
+from kframe.model.arrays import Bool, Int32, Ragged, offsets_of
+from kframe.model.columns import REPLICAS_MAX
 from kframe.model.ids import NO_LEADER, NO_STATE, RecoveryState
 from kframe.model.lists import distinct_values, members, repeated, without_values
 from kframe.model.texts import short_repr

@@ -8,7 +8,7 @@ from typing import Final, Literal, Self, TypeAlias
 
 import numpy as np
 
-from kframe.model.columns import Int32, Ragged
+from kframe.model.arrays import Int32, Ragged
 from kframe.model.lists import distinct_values
 from kframe.snapshot.facts import ELR_COLUMNS, BrokerFacts, CaptureFacts, KraftFacts, PartitionFacts, Source, TopicFacts
 from kframe.snapshot.faults import Faults

@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 import numpy as np
 
 from kframe.errors import InputError, ParameterError
-from kframe.model.columns import Ragged
+from kframe.model.arrays import Ragged
 from kframe.snapshot.content import SnapshotContent, named_brokers
 from kframe.snapshot.facts import BrokerFacts, PartitionFacts
 

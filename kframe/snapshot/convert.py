@@ -8,9 +8,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from kframe.model.arrays import Bool, Int32, Ragged, positions_within
 from kframe.model.brokers import Registration
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import BROKERS_MAX, Bool, Int32, Ragged, positions_within
+from kframe.model.columns import BROKERS_MAX
 from kframe.model.ids import NO_BROKER_EPOCH, NO_LEADER, NO_STATE, RecoveryState, ReplicaFlag
 from kframe.model.topics import UNSET
 from kframe.snapshot.content import SnapshotContent

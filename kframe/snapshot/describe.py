@@ -19,7 +19,7 @@ from typing import Final
 import numpy as np
 
 from kframe.errors import SnapshotError
-from kframe.model.columns import Int32, Ragged
+from kframe.model.arrays import Int32, Ragged
 from kframe.model.ids import NO_LEADER
 from kframe.model.texts import counted, short_repr
 from kframe.ports.progress import Progress, ignore_progress

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from kframe import kernels
-from kframe.model.columns import Int32
+from kframe.model.arrays import Int32
 from kframe.snapshot import files
 
 #: The lists of a partition and the labels that are printed for them, in the order of the kernel.

@@ -15,8 +15,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from kframe.model.arrays import Bool, Int32, Ragged, UInt8, positions_within, ragged_positions
 from kframe.model.brokers import Endpoint
-from kframe.model.columns import Bool, Int32, Ragged, UInt8, positions_within, ragged_positions
 from kframe.model.kraft.brokers import BrokerRegistration
 from kframe.model.kraft.directory_ids import LOST, MIGRATING, UNASSIGNED
 from kframe.model.kraft.records import DirectoryIds, MetadataRecord

@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kframe.errors import ParameterError
+from kframe.model.arrays import Int32, Ragged, UInt8, offsets_of
 from kframe.model.brokers import Endpoint
-from kframe.model.columns import REPLICAS_MAX, SLOTS_MAX, Int32, Ragged, UInt8, offsets_of
+from kframe.model.columns import REPLICAS_MAX, SLOTS_MAX
 from kframe.snapshot.facts import MIN_INSYNC_CONFIG, UNCLEAN_CONFIG, BrokerFacts, PartitionFacts, Source, TopicFacts
 from kframe.snapshot.placement import assign_replicas, assign_round_robin
 from kframe.snapshot.seeded import Purpose, draw, hashed, sample_positions

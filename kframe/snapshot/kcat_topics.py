@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kframe import kernels
-from kframe.model.columns import Bool
+from kframe.model.arrays import Bool
 from kframe.snapshot.assemble import Assembly, int32
 from kframe.snapshot.outline import read_outline
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kframe.core.kraft.replay import replay
+from kframe.model.arrays import Int32, Ragged, offsets_of, positions_within
 from kframe.model.brokers import SECURITY_PROTOCOLS, Endpoint
-from kframe.model.columns import Int32, Ragged, offsets_of, positions_within
 from kframe.model.ids import NO_LEADER
 from kframe.model.kraft.brokers import BrokerRegistration
 from kframe.model.kraft.columns import PartitionLists

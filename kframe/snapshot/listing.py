@@ -11,7 +11,7 @@ from uuid import UUID
 import numpy as np
 from msgspec.structs import asdict
 
-from kframe.model.columns import Bool, Int64, Ragged
+from kframe.model.arrays import Bool, Int64, Ragged
 from kframe.model.kafka_uuids import uuid_text
 from kframe.model.kraft.brokers import BrokerRegistration
 from kframe.model.kraft.ids import METADATA_VERSION

@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from kframe.model.arrays import Ragged
 from kframe.model.brokers import Endpoint
-from kframe.model.columns import Ragged
 from kframe.model.events import TopicPartition
 from kframe.model.lists import members
 from kframe.model.texts import counted

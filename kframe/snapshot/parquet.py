@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kframe.errors import SnapshotError
+from kframe.model.arrays import Int32, Ragged, UInt8, ragged_positions
 from kframe.model.brokers import Endpoint
-from kframe.model.columns import Int32, Ragged, UInt8, ragged_positions
 from kframe.model.texts import counted, short_repr
 from kframe.snapshot.checks import INT32_MAX, check_topic_name
 from kframe.snapshot.decode import check_topic_id, topic_ids_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kframe.model.columns import Bool, Int32, Int64
+from kframe.model.arrays import Bool, Int32, Int64
 
 
 def assign_replicas(first: Int32, rounds: Int32, brokers: int, replication_factor: int, racks: int) -> Int32:

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kframe.model.columns import Int32, Int64
+from kframe.model.arrays import Int32, Int64
 
 _MASK: Final = 2**64 - 1
 _STEP: Final = 0x9E3779B97F4A7C15

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kframe.errors import InputError, ParameterError, SnapshotError
+from kframe.model.arrays import Int32
 from kframe.model.brokers import Endpoint
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Int32
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.snapshot.content import Mode, SnapshotContent, brokers_text
 from kframe.snapshot.controllers import with_controllers, without_assumption

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from kframe.errors import SnapshotError
-from kframe.model.columns import Int32, Int64
+from kframe.model.arrays import Int32, Int64
 from kframe.model.ids import NO_LEADER, NO_STATE
 from kframe.snapshot.assemble import Assembled, GrowingLists, int32
 from kframe.snapshot.decode import decode, refuse_repeated_keys

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from msgspec import Struct
 
-from kframe.model.columns import Bool, Int32, Int64
+from kframe.model.arrays import Bool, Int32, Int64
 from kframe.model.lists import members
 from kframe.snapshot.facts import MIN_INSYNC_CONFIG
 from kframe.snapshot.snapshot import Snapshot

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from kframe.errors import SnapshotError
 from kframe.errors.extras import pip_command
-from kframe.model.columns import Ragged
+from kframe.model.arrays import Ragged
 from kframe.model.kraft.brokers import BrokerRegistration
 from kframe.model.kraft.records import MetadataRecord
 from kframe.snapshot.decode import topic_id_text

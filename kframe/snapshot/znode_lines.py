@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from kframe import kernels
-from kframe.model.columns import Int32
+from kframe.model.arrays import Int32
 from kframe.snapshot import files
 
 #: The numbers of a state, in the order of the kernel. The partition and the version of the znode come before them.

@@ -16,7 +16,7 @@ import numpy as np
 from msgspec import UNSET
 
 from kframe.errors import SnapshotError, ZnodeError
-from kframe.model.columns import Int32
+from kframe.model.arrays import Int32
 from kframe.model.ids import NO_STATE
 from kframe.model.lists import distinct_values
 from kframe.model.texts import short_repr

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kframe.model.columns import Int32
+from kframe.model.arrays import Int32
 from kframe.model.lists import distinct_values
 from kframe.snapshot.content import Mode
 from kframe.snapshot.facts import own_configs

@@ -12,7 +12,7 @@ import pyarrow as pa
 from msgspec.structs import asdict
 
 from kframe.errors import InputError
-from kframe.model.columns import Ragged
+from kframe.model.arrays import Ragged
 from kframe.model.lists import members
 from kframe.plans.generate import PlanProposal, PlanRequest, plan
 from kframe.plans.generate.report import report_document

@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from kframe.errors import SnapshotError
+from kframe.model.arrays import Ragged, UInt8
 from kframe.model.brokers import Endpoint
-from kframe.model.columns import Ragged, UInt8
 from kframe.model.texts import counted
 from kframe.snapshot import BrokerFacts, KraftFacts, PartitionFacts, Snapshot, Source, TopicFacts
 from kframe.snapshot.checks import check_brokers_listed, check_snapshot, check_topic_name

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from kframe.model.columns import Bool, Ragged, ragged_positions
+from kframe.model.arrays import Bool, Ragged, ragged_positions
 from kframe.model.ids import NO_STATE, RecoveryState
 from kframe.model.lists import distinct_values, members
 from kframe.snapshot.checks import partition_faults

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from kframe.embedded.describe import describe_partition
+from kframe.model.arrays import Int32, Ragged, offsets_of
 from kframe.model.brokers import Endpoint, Registration
 from kframe.model.changes import StateChange
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Int32, Ragged, offsets_of
 from kframe.model.ids import NO_BROKER_EPOCH, NO_LEADER, NO_STATE, ReplicaFlag
 from kframe.model.requests import BrokerRows, ControlRequests
 from kframe.model.tables import TopicTable

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from kframe.errors import KframeError
+from kframe.model.arrays import Bool
 from kframe.model.changes import StateChange, WriteResult
-from kframe.model.columns import Bool
 
 Write = Callable[[StateChange], WriteResult]
 

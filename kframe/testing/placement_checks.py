@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from kframe.errors import PluginError
-from kframe.model.columns import Int64, Ragged
+from kframe.model.arrays import Int64, Ragged
 from kframe.model.placements import GoalTotals, PlacementBatch
 from kframe.registry.placements import CostTerm, PlanGoal
 from kframe.testing.selector_checks import Finding, findings

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from kframe.core.selectors.lazy_view import election_batch
+from kframe.model.arrays import Int32, Ragged, UInt8
 from kframe.model.brokers import Registration
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Int32, Ragged, UInt8
 from kframe.model.elections import ElectionBatch
 from kframe.model.ids import ElectionKind, ReplicaFlag
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from kframe.core.selectors.leader_selection import find_faults, run_selector
 from kframe.errors import SelectorFault
-from kframe.model.columns import Int32, Ragged
+from kframe.model.arrays import Int32, Ragged
 from kframe.model.elections import ElectionBatch, LeaderSelector
 from kframe.model.ids import NO_LEADER, ElectionKind
 from kframe.model.texts import counted

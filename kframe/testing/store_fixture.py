@@ -7,10 +7,10 @@ from typing import Any, Protocol, TypeAlias
 
 import pytest
 
+from kframe.model.arrays import Ragged
 from kframe.model.brokers import Registration
 from kframe.model.changes import WriteCode, WriteResult
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Ragged
 from kframe.model.events import Event
 from kframe.model.ids import RecoveryState
 from kframe.model.tables import TopicTable

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from kframe.errors import ControllerFenced
+from kframe.model.arrays import Ragged
 from kframe.model.changes import WriteCode
-from kframe.model.columns import Ragged
 from kframe.model.events import BrokerDefaultsChanged, Event, TopicModified, TopicsChanged, TopicSettingsChanged
 from kframe.model.ids import NO_STATE
 from kframe.model.tables import TopicSettings, TopicTable, reassignment_flags

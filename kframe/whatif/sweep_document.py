@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, cast
 
 from msgspec import Struct
 
-from kframe.model.columns import Int64
+from kframe.model.arrays import Int64
 from kframe.snapshot import Snapshot
 from kframe.whatif.document import FindingCounts
 from kframe.whatif.results.outcome import FailOn

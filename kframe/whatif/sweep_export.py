@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kframe.errors import ParameterError
-from kframe.model.columns import Int64, offsets_of
+from kframe.model.arrays import Int64, offsets_of
 from kframe.whatif.files import new_figure, parquet_module, replacing, write_figure
 from kframe.whatif.results.sweep import KINDS, METRICS, Failure, SortBy, Sweep
 

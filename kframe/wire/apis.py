@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from kframe.model.columns import Int64
+from kframe.model.arrays import Int64
 from kframe.model.requests import ControlRequests
 from kframe.wire.primitives import boolean, int32
 

@@ -9,9 +9,9 @@ from typing import Final
 import numpy as np
 
 from kframe.errors import ConfigError, ShapeError
+from kframe.model.arrays import Int32
 from kframe.model.brokers import Registration
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Int32
 from kframe.model.requests import BrokerRows, ControlRequests
 from kframe.wire.brokers import live_brokers, live_leaders
 from kframe.wire.header import REQUEST_BYTES_MAX

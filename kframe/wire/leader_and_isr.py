@@ -9,8 +9,8 @@ from typing import Final
 import numpy as np
 
 from kframe import kernels
+from kframe.model.arrays import Int32, Int64, UInt8
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Int32, Int64, UInt8
 from kframe.model.lists import distinct_rows
 from kframe.model.requests import ControlRequests
 from kframe.wire.apis import LEADER_AND_ISR

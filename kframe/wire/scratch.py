@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from kframe.model.columns import Int32, Int64
+from kframe.model.arrays import Int32, Int64
 
 #: Arrays are larger than the cluster by one row in this many.
 GROWTH_SHARE: Final = 8

@@ -11,8 +11,8 @@ import numpy as np
 
 from kframe import kernels
 from kframe.errors import BrokenInvariant, ShapeError
+from kframe.model.arrays import Int32, Int64, UInt8
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Int32, Int64, UInt8
 from kframe.wire.apis import Layout
 
 #: Largest size of the memory that requests share, unless a single request is longer. The unsent request of a slow

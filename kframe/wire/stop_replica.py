@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from kframe import kernels
+from kframe.model.arrays import Int32, UInt8
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Int32, UInt8
 from kframe.model.requests import ControlRequests
 from kframe.wire.apis import STOP_REPLICA
 from kframe.wire.primitives import boolean, end_of_struct

@@ -8,8 +8,8 @@ from itertools import chain
 import numpy as np
 
 from kframe import kernels
+from kframe.model.arrays import Int32
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Int32
 from kframe.model.requests import ControlRequests
 from kframe.wire.apis import UPDATE_METADATA
 from kframe.wire.brokers import EncodedBrokers

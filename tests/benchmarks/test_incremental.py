@@ -14,7 +14,7 @@ import pytest
 from benchmarks.limits.failure_cost import with_small_brokers
 from kframe.bench.clusters import whole_cluster
 from kframe.bench.controller import TimedController
-from kframe.model.columns import Ragged
+from kframe.model.arrays import Ragged
 from kframe.model.events import AlterPartitionRequested, ElectionRequested, ElectionType
 from kframe.model.tables import RequestedPartitions
 

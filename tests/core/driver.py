@@ -18,10 +18,10 @@ from kframe.embedded import Api, MemoryEnsemble, MemoryStore, RecordingTransport
 from kframe.embedded.describe import describe_requests
 from kframe.embedded.topics import topic_path
 from kframe.errors import KframeError, StoreError
+from kframe.model.arrays import Int32, Ragged
 from kframe.model.brokers import Registration
 from kframe.model.changes import StateChange
 from kframe.model.cluster import ClusterState, PartitionView
-from kframe.model.columns import Int32, Ragged
 from kframe.model.config import ControllerConfig
 from kframe.model.effects import Effect, Send
 from kframe.model.events import (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from kframe.model.arrays import Int32, Ragged, UInt8
 from kframe.model.brokers import Registration
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Int32, Ragged, UInt8
 from kframe.model.ids import ReplicaFlag
 
 BROKERS = 24

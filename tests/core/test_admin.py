@@ -14,7 +14,7 @@ from kframe.embedded import Api
 from kframe.errors import ErrorCode
 from kframe.model import events
 from kframe.model.admin import ConfigChange, FeatureUpdate, NewPartitions, NewTopic
-from kframe.model.columns import Ragged
+from kframe.model.arrays import Ragged
 from kframe.model.effects import Reply
 from kframe.model.events import (
     CreatePartitionsRequested,

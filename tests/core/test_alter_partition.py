@@ -12,7 +12,7 @@ import pytest
 from kframe.core.operations.alter_partition import AlterPartitionResponse
 from kframe.embedded import Api
 from kframe.errors import ErrorCode
-from kframe.model.columns import Ragged
+from kframe.model.arrays import Ragged
 from kframe.model.events import AlterPartitionRequested
 from kframe.model.ids import RecoveryState
 from kframe.model.tables import RequestedPartitions

@@ -26,8 +26,8 @@ from kframe.embedded import CountingTransport, MemoryEnsemble, VirtualClock
 from kframe.embedded.describe import deletion_responses
 from kframe.errors import ErrorCode
 from kframe.model.admin import NewTopic
+from kframe.model.arrays import Int32, Ragged
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Int32, Ragged
 from kframe.model.config import ControllerConfig
 from kframe.model.events import (
     AlterPartitionRequested,

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from kframe.embedded import Api
 from kframe.errors import BrokenInvariant, KframeError, StoreError
+from kframe.model.arrays import Int32
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Int32
 from kframe.model.effects import Effect, Resigned, Send
 from kframe.model.events import (
     BrokerModified,

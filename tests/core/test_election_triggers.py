@@ -8,8 +8,8 @@ import pytest
 
 from kframe.core.selectors.leader_selection import Selection
 from kframe.model.admin import NewTopic
+from kframe.model.arrays import Int32, UInt8
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Int32, UInt8
 from kframe.model.events import (
     ControlledShutdownRequested,
     CreateTopicsRequested,

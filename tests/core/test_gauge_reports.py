@@ -13,7 +13,7 @@ from kframe.core.state_machines import partition_state_machine
 from kframe.core.topics import topic_deletion
 from kframe.core.topics.replica_assignment import Assignments, assign, reassigned_to
 from kframe.errors import ErrorCode, StoreError
-from kframe.model.columns import Ragged
+from kframe.model.arrays import Ragged
 from kframe.model.effects import Effect
 from kframe.model.ids import PartitionState
 from kframe.ports.store_requests import WriteStates

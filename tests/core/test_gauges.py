@@ -16,8 +16,8 @@ from kframe.core.selectors.leader_selection import Selection
 from kframe.core.state.metrics import INACTIVE
 from kframe.embedded import Api, EmbeddedBrokers, MemoryEnsemble, VirtualClock
 from kframe.model.admin import NewPartitions, NewTopic
+from kframe.model.arrays import Ragged
 from kframe.model.cluster import ClusterState, PartitionView
-from kframe.model.columns import Ragged
 from kframe.model.config import ControllerConfig
 from kframe.model.events import (
     AlterPartitionRequested,

@@ -14,9 +14,9 @@ from kframe.core.selectors.kafka_selectors import take_first
 from kframe.core.selectors.lazy_view import election_batch, lazy_batch
 from kframe.core.selectors.leader_selection import FaultKind, Selection
 from kframe.errors import ShapeError
+from kframe.model.arrays import Int32, Ragged, UInt8
 from kframe.model.brokers import Registration
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Int32, Ragged, UInt8
 from kframe.model.elections import ElectionBatch, LeaderSelector
 from kframe.model.ids import NO_LEADER, ElectionKind, ReplicaFlag
 from kframe.testing.random_elections import random_cluster, random_election

@@ -13,7 +13,7 @@ from kframe.core.topics.replica_assignment import (
     current,
     reassigned_to,
 )
-from kframe.model.columns import Ragged
+from kframe.model.arrays import Ragged
 from kframe.model.ids import ReplicaFlag
 from kframe.testing.clusters import PartitionSpec
 from tests.core.driver import Driver, quiet

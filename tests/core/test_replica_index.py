@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from kframe.core.state.replica_index import ADDED_MAX, ReplicaIndex
 from kframe.core.topics.replica_assignment import Assignments, assign
+from kframe.model.arrays import Int32, Ragged
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Int32, Ragged
 from kframe.testing.clusters import PartitionSpec, cluster_of
 
 pytestmark = pytest.mark.kernel

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from kframe.core.request_batch import RequestBatch
 from kframe.embedded import Api, Request
 from kframe.embedded.describe import describe_requests
+from kframe.model.arrays import Int32, Ragged
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Int32, Ragged
 from kframe.model.ids import EPOCH_DURING_DELETE, NO_EPOCH, NO_LEADER
 from kframe.model.requests import BrokerRows, ControlRequests
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy

@@ -8,7 +8,7 @@ import pytest
 from kframe.embedded import Api
 from kframe.errors import ErrorCode, StoreError
 from kframe.model.admin import NewPartitions, NewTopic
-from kframe.model.columns import Ragged
+from kframe.model.arrays import Ragged
 from kframe.model.events import (
     CreatePartitionsRequested,
     CreateTopicsRequested,

@@ -11,7 +11,7 @@ import pytest
 from kframe.embedded import Api
 from kframe.errors import ErrorCode
 from kframe.model.admin import NewPartitions, NewTopic
-from kframe.model.columns import Ragged
+from kframe.model.arrays import Ragged
 from kframe.model.events import CreatePartitionsRequested, CreateTopicsRequested, Reelect
 from kframe.model.tables import TopicTable
 from kframe.model.topics import ZERO_TOPIC_ID

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kframe import kernels
+from kframe.model.arrays import Ragged
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Ragged
 from kframe.model.ids import ReplicaState
 from tests.cluster_strategies import clusters, subset
 from verification import reference

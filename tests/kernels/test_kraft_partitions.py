@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kframe.model.columns import Ragged
+from kframe.model.arrays import Ragged
 from kframe.model.kraft import directories
 from kframe.model.kraft.ids import KraftElection
 from kframe.model.kraft.metadata import ClusterMetadata

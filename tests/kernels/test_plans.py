@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kframe import kernels
-from kframe.model.columns import offsets_of
+from kframe.model.arrays import offsets_of
 from kframe.plans.generate.cycles import open_targets
 from verification.reference import plan_cycles, plans
 

@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 
 from kframe import kernels
 from kframe.kernels import _selectors
+from kframe.model.arrays import Int32, Ragged
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import COLUMNS, Int32, Ragged
+from kframe.model.columns import COLUMNS
 from kframe.model.ids import ElectionKind
 from tests.cluster_strategies import clusters, subset
 from tests.kernels.compare import GUARD, GUARDS, call, check_kernel, parameters

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kframe import kernels
+from kframe.model.arrays import Int16, Int32, Int64, UInt8
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Int16, Int32, Int64, UInt8
 from tests.cluster_strategies import clusters
 from verification import reference
 from verification.reference.replica_index import DELTA_SLACK

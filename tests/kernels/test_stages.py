@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kframe import kernels
-from kframe.model.columns import Partitions, Ragged, offsets_of
+from kframe.model.arrays import Ragged, offsets_of
+from kframe.model.columns import Partitions
 from verification.reference import stages as reference
 
 pytestmark = pytest.mark.kernel

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from kframe import kernels
+from kframe.model.arrays import Int32, Ragged
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import COLUMNS, Int32, Ragged
+from kframe.model.columns import COLUMNS
 from kframe.model.ids import ReplicaState
 from tests.cluster_strategies import clusters, subset
 from verification import reference

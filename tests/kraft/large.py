@@ -10,7 +10,7 @@ from kframe.core.kraft.brokers.heartbeats import Heartbeats
 from kframe.core.kraft.context import KraftContext, KraftSettings
 from kframe.core.kraft.random_source import JavaRandom
 from kframe.core.kraft.replay import replay
-from kframe.model.columns import Ragged
+from kframe.model.arrays import Ragged
 from kframe.model.kraft.columns import PartitionLists
 from kframe.model.kraft.ids import ELR_VERSION, METADATA_VERSION, MetadataLevel
 from kframe.model.kraft.metadata import ClusterMetadata

@@ -16,7 +16,7 @@ from kframe.core.kraft.replay import replay
 from kframe.core.kraft.replication import isr_changes
 from kframe.core.kraft.replication.change_batch import PartitionChangeBatch
 from kframe.core.kraft.replication.partition_changes import TargetReplicas, plan_changes
-from kframe.model.columns import Int32, Ragged
+from kframe.model.arrays import Int32, Ragged
 from kframe.model.kraft.ids import ELR_VERSION, METADATA_VERSION, MetadataLevel
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.kraft.records import (

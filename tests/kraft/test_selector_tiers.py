@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kframe.model.columns import Int32
+from kframe.model.arrays import Int32
 from kframe.model.elections import ElectionBatch, LeaderSelector
 from kframe.model.ids import ElectionKind, ReplicaFlag
 from kframe.model.kraft.metadata import ClusterMetadata

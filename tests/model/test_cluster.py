@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 from kframe.core.state.stored_states import apply, reload
 from kframe.errors import InputError, ShapeError
+from kframe.model.arrays import Int32, Ragged
 from kframe.model.brokers import Brokers
 from kframe.model.changes import StoredStates
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import BROKERS_MAX, Int32, Ragged
+from kframe.model.columns import BROKERS_MAX
 from kframe.model.ids import NO_STATE, PartitionState, RecoveryState, ReplicaState
 from kframe.model.topics import Topics, topic_name_problem
 from kframe.testing.clusters import PartitionSpec, StateSpec, change_of, cluster_of, described, healthy

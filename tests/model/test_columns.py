@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from kframe.errors import ShapeError
 from kframe.model import columns
+from kframe.model.arrays import Int32, Ragged, ragged_positions
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import COLUMNS, REPLICAS_MAX, Int32, Partitions, Ragged, ragged_positions
+from kframe.model.columns import COLUMNS, REPLICAS_MAX, Partitions
 from kframe.model.lists import SHORT, distinct, distinct_rows, last_of_equal, members, repeated, same_lists
 
 LISTS = st.lists(st.lists(st.integers(0, 9), max_size=5), max_size=8)

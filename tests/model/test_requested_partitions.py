@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kframe.model.arrays import Int32
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Int32
 from kframe.model.tables import RequestedPartitions
 from kframe.testing.clusters import cluster_of, healthy
 from tests.cluster_strategies import clusters

@@ -7,7 +7,7 @@ from ctypes import POINTER, c_int16, c_int32, c_uint8, c_uint32, c_void_p
 from typing import Any
 
 from kframe.kernels._selectors import INVALID_POSITION
-from kframe.model.columns import Int32
+from kframe.model.arrays import Int32
 from kframe.model.elections import ElectionBatch
 from kframe.model.ids import NO_LEADER, ReplicaFlag
 

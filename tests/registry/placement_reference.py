@@ -6,7 +6,7 @@ import ctypes
 from ctypes import POINTER, c_int32, c_int64, c_uint32, c_void_p
 from typing import Any
 
-from kframe.model.columns import Int32, Int64
+from kframe.model.arrays import Int32, Int64
 
 
 class Placement(ctypes.Structure):

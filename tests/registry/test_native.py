@@ -14,8 +14,8 @@ from kframe.core.selectors.lazy_view import election_batch
 from kframe.core.selectors.leader_selection import FaultKind, Selection, choose_natively, find_faults
 from kframe.errors import PluginError, ShapeError
 from kframe.kernels import _selectors
+from kframe.model.arrays import Int32, Ragged, UInt8
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Int32, Ragged, UInt8
 from kframe.model.elections import ElectionBatch
 from kframe.model.ids import NO_LEADER, ElectionKind
 from kframe.registry.native import SIGNATURE, NativeFunction, NativeSelector

@@ -13,7 +13,7 @@ import pytest
 
 from kframe.errors import PluginError
 from kframe.kernels import _placements
-from kframe.model.columns import Int64
+from kframe.model.arrays import Int64
 from kframe.model.lists import same_lists
 from kframe.model.placements import COST_MAX, FORBIDDEN, GoalTotals, PlacementBatch
 from kframe.plans.generate import plan

@@ -9,7 +9,7 @@ import pytest
 
 from kframe.core.selectors.kafka_selectors import FirstInSync
 from kframe.core.selectors.leader_selection import FaultKind, Selection
-from kframe.model.columns import Int32
+from kframe.model.arrays import Int32
 from kframe.model.elections import ElectionBatch
 from kframe.model.ids import NO_LEADER, ElectionKind
 from kframe.registry.scalar import UNKNOWN_BROKER, PartitionElection, ScalarFunction, ScalarSelector

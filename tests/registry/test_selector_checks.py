@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from kframe.core.selectors.kafka_selectors import SHIPPED, FirstInSync
-from kframe.model.columns import Int32
+from kframe.model.arrays import Int32
 from kframe.model.elections import ElectionBatch, LeaderSelector
 from kframe.model.ids import ElectionKind
 from kframe.testing.isolated_checks import check_isolated

@@ -11,7 +11,7 @@ import pytest
 
 from kframe.model import events
 from kframe.model.admin import NewPartitions, NewTopic
-from kframe.model.columns import Ragged
+from kframe.model.arrays import Ragged
 from kframe.model.events import (
     AlterPartitionRequested,
     ControlledShutdownRequested,

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from kframe.model.arrays import Int32, Ragged, UInt8
 from kframe.model.brokers import Endpoint
-from kframe.model.columns import Int32, Ragged, UInt8
 from kframe.model.ids import NO_LEADER, NO_STATE
 from kframe.snapshot import BrokerFacts, PartitionFacts, Snapshot, Source, TopicFacts
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from kframe.model.columns import Ragged
+from kframe.model.arrays import Ragged
 from kframe.model.ids import NO_STATE, PartitionState, ReplicaFlag, ReplicaState
 from kframe.model.topics import UNSET
 from kframe.snapshot import BrokerFacts, Health, PartitionFacts, Snapshot, Source, TopicFacts, generate, read_snapshot

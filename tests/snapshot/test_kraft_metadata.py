@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from kframe.core.kraft.replay import replay
 from kframe.errors import InputError
-from kframe.model.columns import Ragged
+from kframe.model.arrays import Ragged
 from kframe.model.kraft import records
 from kframe.model.kraft.brokers import BrokerRegistration
 from kframe.model.kraft.columns import PartitionLists

@@ -7,8 +7,8 @@ from typing import Final
 
 import numpy as np
 
+from kframe.model.arrays import Ragged
 from kframe.model.brokers import Endpoint
-from kframe.model.columns import Ragged
 from kframe.snapshot import BrokerFacts, PartitionFacts, Snapshot, Source, TopicFacts
 from kframe.snapshot.generate import generate
 

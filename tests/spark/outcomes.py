@@ -12,8 +12,8 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from kframe.errors import InputError
+from kframe.model.arrays import Ragged
 from kframe.model.brokers import Endpoint
-from kframe.model.columns import Ragged
 from kframe.model.elections import LeaderSelector
 from kframe.model.ids import ElectionKind
 from kframe.snapshot import BrokerFacts, PartitionFacts, Snapshot, Source, TopicFacts

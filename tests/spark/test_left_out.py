@@ -10,7 +10,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from kframe.model.columns import Ragged
+from kframe.model.arrays import Ragged
 from kframe.snapshot import PartitionFacts, Snapshot, TopicFacts, write_snapshot
 from kframe.snapshot.generate import generate
 from kframe.spark.marks import Marks

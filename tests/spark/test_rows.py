@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from kframe.errors import SnapshotError
-from kframe.model.columns import Ragged
+from kframe.model.arrays import Ragged
 from kframe.snapshot import PartitionFacts, TopicFacts, generate, read_snapshot
 from kframe.spark.inputs import ClusterRows
 from kframe.spark.rows import rows_of, snapshot_of, table_of

@@ -9,7 +9,7 @@ import pytest
 
 from kframe.core.selectors.kafka_selectors import FirstInSync
 from kframe.errors import InputError
-from kframe.model.columns import Int32
+from kframe.model.arrays import Int32
 from kframe.model.elections import ElectionBatch
 from kframe.model.ids import ElectionKind
 from kframe.snapshot import Snapshot

@@ -8,7 +8,7 @@ import pytest
 from kframe.core.controller import ControllerCore
 from kframe.core.selectors.leader_selection import Selection
 from kframe.embedded import MemoryEnsemble, MemoryStore, RecordingTransport, VirtualClock
-from kframe.model.columns import Ragged
+from kframe.model.arrays import Ragged
 from kframe.model.config import ControllerConfig
 from kframe.model.events import AlterPartitionRequested, ReassignmentRequested
 from kframe.model.tables import RequestedPartitions, Targets

@@ -11,7 +11,7 @@ import pytest
 from pyarrow import parquet
 
 from kframe.errors import InputError, SnapshotError
-from kframe.model.columns import Ragged
+from kframe.model.arrays import Ragged
 from kframe.snapshot import Health, PartitionFacts, Snapshot, generate, read_snapshot
 from kframe.testing.clusters import PartitionSpec, cluster_of, registration
 from kframe.whatif import Failure, SortBy, Sweep, sweep

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kframe.model.columns import Int32
+from kframe.model.arrays import Int32
 from kframe.snapshot import Health, generate
 from kframe.whatif.engines.settings import config_of
 from kframe.whatif.engines.zookeeper.sweep_counts import count_failures

@@ -11,7 +11,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kframe.model.columns import Ragged
+from kframe.model.arrays import Ragged
 from kframe.snapshot import BrokerFacts, PartitionFacts, Snapshot, Source, TopicFacts
 from kframe.whatif import FailOn, Outcome, WhatIf
 from kframe.whatif.sweep import sweep

@@ -12,9 +12,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from kframe.model.arrays import Int32, Ragged
 from kframe.model.brokers import Endpoint, Registration
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Int32, Ragged
 from kframe.model.ids import ReplicaFlag
 from kframe.model.requests import BrokerRows, ControlRequests
 

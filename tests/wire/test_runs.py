@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from kframe import kernels
-from kframe.model.columns import Int32
+from kframe.model.arrays import Int32
 from verification.reference import requests as reference
 
 pytestmark = pytest.mark.kernel

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from kframe.model.columns import Int64, UInt8, offsets_of
+from kframe.model.arrays import Int64, UInt8, offsets_of
 from verification.fuzz.mutate import mutate
 
 #: Cases in a batch.

@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from kframe.model.columns import Int64, UInt8
+from kframe.model.arrays import Int64, UInt8
 
 __all__ = ["mutate"]
 

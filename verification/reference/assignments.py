@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any, Final
 
-from kframe.model.columns import Int32
+from kframe.model.arrays import Int32
 
 __all__ = ["read_assignments"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kframe.model.columns import Int16, Int32, UInt8
+from kframe.model.arrays import Int16, Int32, UInt8
 from kframe.model.ids import ReplicaFlag
 
 

@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from kframe.model.columns import Int16, Int32, UInt8
+from kframe.model.arrays import Int16, Int32, UInt8
 from kframe.model.ids import NO_LEADER, NO_STATE, ElectionKind, PartitionState, RecoveryState
 from verification.reference.columns import append_list, is_broker_online, is_slot_online, slots_of, values_at
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from kframe.model.columns import Int32
+from kframe.model.arrays import Int32
 
 __all__ = ["read_describe_lines"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kframe.model.columns import Int16, Int32, UInt8
+from kframe.model.arrays import Int16, Int32, UInt8
 from kframe.model.ids import NO_LEADER, NO_STATE, ElectionKind, ReplicaFlag
 from verification.reference.columns import is_broker_online, is_slot_online, slots_of, values_at
 

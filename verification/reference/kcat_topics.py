@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any, Final
 
-from kframe.model.columns import Int32
+from kframe.model.arrays import Int32
 from verification.reference.assignments import INTEGER, SPACE, STRING
 
 __all__ = ["read_kcat_topics"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from kframe.model.columns import Float64, Int16, Int32, Int64, UInt8
+from kframe.model.arrays import Float64, Int16, Int32, Int64, UInt8
 from verification.reference.plans import _may_move, _slots
 
 __all__ = ["assign_at_prices", "collect_transfers", "load_at_prices", "rate_transfers"]

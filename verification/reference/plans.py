@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from kframe.model.columns import Float64, Int16, Int32, Int64, UInt8
+from kframe.model.arrays import Float64, Int16, Int32, Int64, UInt8
 
 __all__ = [
     "fill_vacancies",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kframe.model.columns import Int16, Int32, Int64, UInt8
+from kframe.model.arrays import Int16, Int32, Int64, UInt8
 from kframe.model.ids import NO_STATE, ReplicaFlag, ReplicaState
 from verification.reference.columns import slots_of, values_at
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from kframe.model.columns import Int16, Int32, Int64, UInt8
+from kframe.model.arrays import Int16, Int32, Int64, UInt8
 from kframe.model.ids import LEADER_DURING_DELETE, NO_LEADER, ReplicaFlag
 from verification.reference.columns import is_slot_online, slots_of
 from verification.reference.primitives import end_bytes, ints_bytes, length_bytes, name_bytes

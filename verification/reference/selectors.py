@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kframe.model.columns import Int16, Int32, Partitions, UInt8
+from kframe.model.arrays import Int16, Int32, UInt8
+from kframe.model.columns import Partitions
 from kframe.model.ids import NO_LEADER, ElectionKind, ReplicaFlag
 
 __all__ = ["batch_seed", "count_violations", "gather_candidates", "mark_candidates", "take_first"]

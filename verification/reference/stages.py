@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kframe.model.columns import Float64, Int16, Int32, Int64, UInt8
+from kframe.model.arrays import Float64, Int16, Int32, Int64, UInt8
 from verification.reference.sweep import FailedRow
 
 __all__ = ["count_harmed", "schedule_stages"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kframe.model.columns import Int16, Int32, Int64, UInt8
+from kframe.model.arrays import Int16, Int32, Int64, UInt8
 from kframe.model.ids import EPOCH_DURING_DELETE, NO_EPOCH, NO_STATE, PartitionState, ReplicaFlag, ReplicaState
 from verification.reference.columns import is_slot_online, slots_of, values_at
 

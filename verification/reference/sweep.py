@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations, product
 
-from kframe.model.columns import Int8, Int16, Int32, Int64, UInt8
+from kframe.model.arrays import Int8, Int16, Int32, Int64, UInt8
 from kframe.model.ids import NO_LEADER, NO_STATE
 
 __all__ = ["count_failures", "count_pair_failures"]

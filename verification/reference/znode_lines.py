@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any, Final, NamedTuple
 
-from kframe.model.columns import Int32
+from kframe.model.arrays import Int32
 from verification.reference.assignments import INTEGER, STRING
 
 __all__ = ["read_znode_lines"]

@@ -9,7 +9,7 @@ import numpy as np
 
 from kframe.core.operations.alter_partition import AlterPartitionResponse
 from kframe.errors import ErrorCode
-from kframe.model.columns import Ragged
+from kframe.model.arrays import Ragged
 from kframe.model.events import (
     AlterPartitionRequested,
     BrokersChanged,

@@ -17,7 +17,7 @@ from kframe.core.kraft.replication.change_batch import PartitionChangeBatch
 from kframe.core.kraft.replication.leader_selection import BuiltinSelection, LeaderSelection
 from kframe.core.kraft.replication.replay import replay_change_batch
 from kframe.errors import ErrorCode
-from kframe.model.columns import Int32, UInt8
+from kframe.model.arrays import Int32, UInt8
 from kframe.model.kraft.brokers import BrokerRegistration
 from kframe.model.kraft.ids import ELR_VERSION, KRAFT_VERSION, METADATA_VERSION, MetadataLevel, ResourceType
 from kframe.model.kraft.metadata import ClusterMetadata

@@ -9,8 +9,8 @@ import numpy as np
 from kframe.core.context import Context, Operation, stale
 from kframe.core.event_log import names_of
 from kframe.errors import ErrorCode
+from kframe.model.arrays import Bool, Int16, Int32, Ragged
 from kframe.model.changes import StateChange, StoredStates
-from kframe.model.columns import Bool, Int16, Int32, Ragged
 from kframe.model.events import AlterPartitionRequested
 from kframe.model.ids import NO_BROKER_EPOCH, NO_STATE, RecoveryState
 from kframe.model.lists import distinct_values, last_of_equal, members, same_lists

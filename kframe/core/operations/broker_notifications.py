@@ -11,7 +11,7 @@ from kframe.core.reassignment import offline_log_dirs, protocols
 from kframe.core.state_machines import replica_state_machine
 from kframe.core.state_machines.replica_state_machine import PartitionReplicas
 from kframe.errors import ErrorCode
-from kframe.model.columns import Int32
+from kframe.model.arrays import Int32
 from kframe.model.events import LeaderAndIsrResponseReceived, UpdateMetadataResponseReceived
 from kframe.model.ids import ReplicaFlag, ReplicaState
 from kframe.model.lists import without_values

@@ -14,7 +14,7 @@ from kframe.core.state_machines import (
     replica_state_machine,
 )
 from kframe.errors import ErrorCode
-from kframe.model.columns import Int32
+from kframe.model.arrays import Int32
 from kframe.model.events import ControlledShutdownRequested
 from kframe.model.ids import NO_BROKER_EPOCH, NO_STATE, PartitionState, ReplicaState
 from kframe.model.log_entries import Message

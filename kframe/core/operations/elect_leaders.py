@@ -12,7 +12,7 @@ from kframe.core.event_log import names_of
 from kframe.core.state_machines import leader_election, partition_state_machine
 from kframe.core.state_machines.partition_state_machine import PartitionTransitions
 from kframe.errors import ErrorCode
-from kframe.model.columns import Int16, Int32
+from kframe.model.arrays import Int16, Int32
 from kframe.model.effects import Enqueue
 from kframe.model.events import ElectionRequested, ElectionType, PreferredElectionStored, TopicPartition
 from kframe.model.ids import NO_STATE, PartitionState

@@ -15,7 +15,7 @@ from kframe.core.operations.elect_leaders import AUTOMATIC, report_preferred
 from kframe.core.selectors.builtin import elect_builtin
 from kframe.core.state_machines import leader_election, partition_state_machine
 from kframe.core.state_machines.scala_hash_order import scala_hash_order
-from kframe.model.columns import Int32
+from kframe.model.arrays import Int32
 from kframe.model.effects import SetTimer
 from kframe.model.events import RebalanceLeaders
 from kframe.model.ids import NO_STATE, ElectionKind, PartitionState

@@ -12,8 +12,8 @@ from kframe.core.reassignment import offline_log_dirs, partition_reassignment, p
 from kframe.core.state_machines import last_replica_hold, partition_state_machine, replica_state_machine
 from kframe.core.state_machines.replica_state_machine import PartitionReplicas
 from kframe.core.topics import topic_deletion
+from kframe.model.arrays import Int32, UInt8
 from kframe.model.brokers import Registration
-from kframe.model.columns import Int32, UInt8
 from kframe.model.effects import CloseChannels, OpenChannels
 from kframe.model.ids import PartitionState, ReplicaFlag, ReplicaState
 from kframe.model.lists import distinct_values

@@ -13,7 +13,7 @@ import numpy as np
 from kframe.core.context import Context, Operation
 from kframe.core.operations import unassigned_isr_members
 from kframe.core.reassignment import partition_reassignment
-from kframe.model.columns import Int32, Int64
+from kframe.model.arrays import Int32, Int64
 from kframe.model.config import CHECK_AT_FAILOVER
 from kframe.model.ids import NO_BROKER_EPOCH
 

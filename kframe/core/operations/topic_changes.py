@@ -19,7 +19,7 @@ from kframe.core.state_machines import (
     replica_state_machine,
 )
 from kframe.core.topics import topic_metadata
-from kframe.model.columns import Int32
+from kframe.model.arrays import Int32
 from kframe.model.effects import Enqueue
 from kframe.model.events import DeletionsMarked
 from kframe.model.ids import PartitionState, ReplicaState

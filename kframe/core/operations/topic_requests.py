@@ -23,8 +23,8 @@ from kframe.core.topics.topic_validation import (
 )
 from kframe.errors import ErrorCode
 from kframe.model.admin import NewTopic
+from kframe.model.arrays import Bool, Int16, Int32, Ragged, offsets_of
 from kframe.model.changes import WriteCode
-from kframe.model.columns import Bool, Int16, Int32, Ragged, offsets_of
 from kframe.model.events import (
     CreatePartitionsRequested,
     CreateTopicsRequested,

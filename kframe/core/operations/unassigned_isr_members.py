@@ -16,7 +16,7 @@ from kframe.core.reassignment import partition_reassignment
 from kframe.core.state_machines import replica_state_machine
 from kframe.core.topics import topic_metadata
 from kframe.core.topics.replica_assignment import current, set_assignments, with_removing
-from kframe.model.columns import Bool, Int32, Ragged
+from kframe.model.arrays import Bool, Int32, Ragged
 from kframe.model.config import STRICT_REASSIGNMENT
 from kframe.model.events import AlterPartitionRequested
 from kframe.model.lists import distinct_values, members

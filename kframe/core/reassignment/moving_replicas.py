@@ -7,7 +7,7 @@ import numpy as np
 from kframe import kernels
 from kframe.core.context import Context
 from kframe.core.state_machines.replica_state_machine import PartitionReplicas
-from kframe.model.columns import Int32, ragged_positions
+from kframe.model.arrays import Int32, ragged_positions
 from kframe.model.ids import ReplicaFlag, ReplicaState
 from kframe.model.row_views import values_at
 

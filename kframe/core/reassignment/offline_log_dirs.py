@@ -10,7 +10,7 @@ import numpy as np
 
 from kframe.core.context import Context
 from kframe.core.state_machines.replica_state_machine import PartitionReplicas
-from kframe.model.columns import Int32
+from kframe.model.arrays import Int32
 from kframe.model.ids import ReplicaFlag
 
 _OFFLINE = np.uint8(ReplicaFlag.OFFLINE_DIR)

@@ -25,8 +25,8 @@ from kframe.core.topics.replica_assignment import (
     set_assignments,
 )
 from kframe.core.topics.stored_reassignments import forget_stored, locate, remove_stored
+from kframe.model.arrays import Bool, Int32, Ragged
 from kframe.model.changes import StateChange
-from kframe.model.columns import Bool, Int32, Ragged
 from kframe.model.config import STRICT_REASSIGNMENT
 from kframe.model.ids import NO_LEADER, NO_STATE, PartitionState, ReplicaFlag, ReplicaState
 from kframe.model.lists import distinct_rows, distinct_values, members, without_values

@@ -20,7 +20,7 @@ from kframe.core.state_machines import replica_state_machine
 from kframe.core.topics import topic_metadata
 from kframe.core.topics.replica_assignment import Assignments, set_assignments
 from kframe.core.topics.stored_reassignments import forget_stored, locate, remove_stored
-from kframe.model.columns import Bool, Int32, Ragged
+from kframe.model.arrays import Bool, Int32, Ragged
 from kframe.model.ids import ReplicaState
 from kframe.model.lists import distinct, distinct_values, members, same_lists
 from kframe.model.tables import Targets

@@ -13,7 +13,7 @@ from kframe.core.reassignment import partition_reassignment, protocol_08
 from kframe.core.topics import unknown_brokers
 from kframe.core.topics.replica_assignment import reassigned_to
 from kframe.errors import ErrorCode
-from kframe.model.columns import Int32, Ragged
+from kframe.model.arrays import Int32, Ragged
 from kframe.model.lists import without_values
 
 

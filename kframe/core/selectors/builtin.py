@@ -8,8 +8,8 @@ from typing import TypeAlias
 import numpy as np
 
 from kframe import kernels
+from kframe.model.arrays import Int32, UInt8
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Int32, UInt8
 from kframe.model.ids import ElectionKind
 
 #: Chooses leaders from the columns; arguments and result are those of ``elect_builtin``.

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from kframe.errors import ShapeError
 from kframe.kernels import _selectors
-from kframe.model.columns import Int32, Ragged
+from kframe.model.arrays import Int32, Ragged
 from kframe.model.elections import ElectionBatch, LeaderSelector
 from kframe.model.ids import ElectionKind
 

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kframe.kernels import _selectors
+from kframe.model.arrays import Int16, Int32, Ragged, UInt8
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Int16, Int32, Ragged, UInt8
 from kframe.model.elections import ElectionBatch
 from kframe.model.ids import ElectionKind
 

@@ -21,8 +21,9 @@ from kframe.core.selectors.builtin import ElectionRule, elect_builtin
 from kframe.core.selectors.lazy_view import election_batch, lazy_batch
 from kframe.errors import SelectorFault, ShapeError
 from kframe.kernels import _selectors
+from kframe.model.arrays import Int32, Int64, UInt8
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import REPLICAS_MAX, Int32, Int64, UInt8
+from kframe.model.columns import REPLICAS_MAX
 from kframe.model.elections import ElectionBatch, LeaderSelector, NativeCall
 from kframe.model.ids import NO_LEADER, ElectionKind
 from kframe.model.texts import counted

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kframe.model.columns import Int64, UInt8
+from kframe.model.arrays import Int64, UInt8
 
 #: In place of a batch number: no response of the broker can acknowledge the metadata any more.
 NEVER: Final = sys.maxsize

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kframe import kernels
+from kframe.model.arrays import Int32, Int64, UInt8
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Int32, Int64, UInt8
 from kframe.model.ids import ReplicaState
 
 #: Number of counts of a topic, numbered by state.

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from kframe import kernels
 from kframe.core.state.deleting_replicas import DeletingReplicas
+from kframe.model.arrays import Int32
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Int32
 from kframe.model.ids import ReplicaState
 
 #: Gauges that count rows, in the order of the kernel ``update_partition_counts``.

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kframe import kernels
+from kframe.model.arrays import Int32, UInt8
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Int32, UInt8
 from kframe.model.lists import distinct_values
 
 #: The index is rebuilt once more than one row in this many has been added.

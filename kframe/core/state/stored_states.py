@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from kframe import kernels
+from kframe.model.arrays import Int32, Ragged, UInt8
 from kframe.model.changes import StateChange, StoredStates
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Int32, Ragged, UInt8
 from kframe.model.ids import NO_STATE
 from kframe.model.row_views import values_at
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from kframe.core.context import Context
-from kframe.model.columns import Int32, UInt8
+from kframe.model.arrays import Int32, UInt8
 from kframe.model.config import HOLD_LAST
 from kframe.model.ids import NO_LEADER
 

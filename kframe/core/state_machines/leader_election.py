@@ -16,8 +16,8 @@ from kframe import kernels
 from kframe.core.context import ATTEMPTS_MAX, Context, Operation, stale
 from kframe.core.request_batch import RequestBatch
 from kframe.core.state_machines import last_replica_hold
+from kframe.model.arrays import Bool, Int32, Ragged, UInt8
 from kframe.model.changes import StateChange
-from kframe.model.columns import Bool, Int32, Ragged, UInt8
 from kframe.model.ids import NO_LEADER, NO_STATE, ElectionKind, PartitionState, ReplicaFlag
 from kframe.model.row_views import values_at
 from kframe.model.topics import UNSET

@@ -15,8 +15,8 @@ from kframe.core.context import Context, Operation
 from kframe.core.state_machines import leader_election
 from kframe.core.state_machines.leader_election import Strategy
 from kframe.core.state_machines.transitions import PARTITION_TRANSITIONS, bits, source_states
+from kframe.model.arrays import Int32
 from kframe.model.changes import StateChange
-from kframe.model.columns import Int32
 from kframe.model.ids import PartitionState
 from kframe.model.log_entries import Message
 from kframe.model.row_views import values_at

@@ -13,8 +13,9 @@ from kframe.core.request_batch import RequestBatch
 from kframe.core.state_machines.leader_election import queue_leader_and_isr
 from kframe.core.state_machines.scala_hash_order import scala_hash_order
 from kframe.core.state_machines.transitions import REPLICA_TRANSITIONS, bits, source_states
+from kframe.model.arrays import Bool, Int32, Int64, Ragged, UInt8
 from kframe.model.changes import StateChange
-from kframe.model.columns import Bool, Int32, Int64, Partitions, Ragged, UInt8
+from kframe.model.columns import Partitions
 from kframe.model.config import STRICT_REASSIGNMENT
 from kframe.model.ids import EPOCH_DURING_DELETE, NO_STATE, PartitionState, ReplicaFlag, ReplicaState
 from kframe.model.lists import distinct_values, without_values

@@ -10,17 +10,9 @@ from numpy.typing import NDArray
 
 from kframe import kernels
 from kframe.core.context import Context
+from kframe.model.arrays import Bool, Int32, Ragged, UInt8, offsets_of, ragged_positions
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import (
-    BROKERS_MAX,
-    Bool,
-    Int32,
-    Partitions,
-    Ragged,
-    UInt8,
-    offsets_of,
-    ragged_positions,
-)
+from kframe.model.columns import BROKERS_MAX, Partitions
 from kframe.model.ids import ReplicaFlag
 from kframe.model.row_views import values_at
 from kframe.model.tables import TopicTable

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kframe.model.arrays import Int32, Int64, Ragged
 from kframe.model.brokers import Brokers
-from kframe.model.columns import Int32, Int64, Ragged
 
 
 @dataclass(frozen=True, slots=True, eq=False)

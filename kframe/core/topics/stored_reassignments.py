@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kframe.core.context import Context, Operation, ask
-from kframe.model.columns import Int32, Ragged
+from kframe.model.arrays import Int32, Ragged
 from kframe.model.effects import Enqueue
 from kframe.model.events import ReassignmentsStored, TopicPartition
 from kframe.model.lists import same_lists

@@ -16,7 +16,7 @@ from kframe.core.state_machines import partition_state_machine, replica_state_ma
 from kframe.core.state_machines.replica_state_machine import PartitionReplicas
 from kframe.core.topics.stored_reassignments import forget_stored
 from kframe.errors import ErrorCode
-from kframe.model.columns import Int32
+from kframe.model.arrays import Int32
 from kframe.model.config import STRICT_REASSIGNMENT
 from kframe.model.events import StopReplicaResponseReceived
 from kframe.model.ids import PartitionState, ReplicaState

@@ -11,8 +11,8 @@ from kframe.core.event_log import NAMES_LOGGED, names_of, sample_of
 from kframe.core.state_machines import leader_election, partition_state_machine, replica_state_machine
 from kframe.core.topics import unknown_brokers
 from kframe.core.topics.replica_assignment import Assignments, table_of, table_with
+from kframe.model.arrays import Int32
 from kframe.model.changes import WriteCode
-from kframe.model.columns import Int32
 from kframe.model.ids import PartitionState, ReplicaFlag, ReplicaState
 from kframe.model.lists import distinct_rows, without_values
 from kframe.model.log_entries import Message

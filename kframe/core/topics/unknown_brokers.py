@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from kframe.core.context import Context
 from kframe.core.event_log import names_of
 from kframe.core.topics.replica_assignment import Assignments, current, set_assignments
-from kframe.model.columns import Bool, Int32, Ragged
+from kframe.model.arrays import Bool, Int32, Ragged
 from kframe.model.config import NEVER_REPLICAS
 from kframe.model.ids import NO_STATE, ReplicaFlag
 from kframe.model.log_entries import Message

@@ -10,7 +10,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kframe.errors import InputError
-from kframe.model.columns import BROKERS_MAX, Int32, UInt8
+from kframe.model.arrays import Int32, UInt8
+from kframe.model.columns import BROKERS_MAX
 from kframe.model.ids import NO_LEADER
 from kframe.model.kraft.directories import MIGRATING, UNASSIGNED, Directories
 from kframe.model.kraft.directory_ids import LOST, RESERVED_MAX

@@ -15,18 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kframe.errors import ShapeError
-from kframe.model.columns import (
-    REPLICAS_MAX,
-    Bool,
-    Column,
-    Int16,
-    Int32,
-    Ragged,
-    SlotColumns,
-    UInt8,
-    offsets_of,
-    ragged_positions,
-)
+from kframe.model.arrays import Bool, Int16, Int32, Ragged, UInt8, offsets_of, ragged_positions
+from kframe.model.columns import REPLICAS_MAX, Column, SlotColumns
 from kframe.model.ids import NO_LEADER
 
 #: Every partition column of a KRaft cluster.

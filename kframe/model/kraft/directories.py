@@ -8,7 +8,7 @@ from uuid import UUID
 
 import numpy as np
 
-from kframe.model.columns import Int16
+from kframe.model.arrays import Int16
 from kframe.model.kraft import directory_ids
 
 #: Directory indexes of the reserved ids.

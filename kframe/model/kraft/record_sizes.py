@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from kframe.model.columns import Int32, Int64
+from kframe.model.arrays import Int32, Int64
 from kframe.model.kraft.record_fields import Field, Kind, Table
 from kframe.model.kraft.record_tables import TABLES
 from kframe.model.kraft.records import MetadataRecord

@@ -9,7 +9,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from kframe.model.columns import Int8, Int32, UInt8
+from kframe.model.arrays import Int8, Int32, UInt8
 from kframe.model.topics import metric_name
 
 #: The topic has no setting of its own.

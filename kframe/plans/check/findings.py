@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from kframe.model.columns import Int32
+from kframe.model.arrays import Int32
 
 
 class Severity(StrEnum):

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from kframe.model.columns import Bool, Int32, Ragged
+from kframe.model.arrays import Bool, Int32, Ragged
 from kframe.model.kraft.releases import REFUSES_CORDONED, CompletionRule, completion_rule
 from kframe.model.lists import members
 from kframe.plans.check.findings import Check, Findings, Severity

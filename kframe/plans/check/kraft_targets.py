@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kframe.model.columns import Int32
+from kframe.model.arrays import Int32
 from kframe.model.kraft.brokers import BrokerRegistration
 from kframe.model.kraft.releases import REFUSES_CORDONED, Release
 from kframe.snapshot import Snapshot

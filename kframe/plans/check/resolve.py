@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from kframe.model.columns import Bool, Int32, Int64, Ragged, offsets_of
+from kframe.model.arrays import Bool, Int32, Int64, Ragged, offsets_of
 from kframe.model.lists import distinct_values, loads, members, repeated, same_lists
 from kframe.model.plan import Plan
 from kframe.model.topics import topic_name_problem

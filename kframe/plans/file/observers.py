@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kframe.errors import SnapshotError
-from kframe.model.columns import Int32
+from kframe.model.arrays import Int32
 
 if TYPE_CHECKING:
     from kframe.model.plan import Plan

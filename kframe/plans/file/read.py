@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from kframe.errors import SnapshotError
-from kframe.model.columns import Bool, Int32, Ragged
+from kframe.model.arrays import Bool, Int32, Ragged
 from kframe.model.plan import Plan
 from kframe.model.tables import Targets
 from kframe.snapshot.assemble import GrowingLists, int32

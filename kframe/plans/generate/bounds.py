@@ -21,7 +21,7 @@ from typing import Final
 
 import numpy as np
 
-from kframe.model.columns import Bool, Float64, Int64, Ragged
+from kframe.model.arrays import Bool, Float64, Int64, Ragged
 from kframe.plans.generate.draft import weighted_loads
 from kframe.plans.generate.limits import LoadLimits, distinct_racks
 from kframe.plans.generate.problem import PlanProblem

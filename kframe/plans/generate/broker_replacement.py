@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from kframe.model.arrays import Ragged, offsets_of
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Ragged, offsets_of
 from kframe.model.plan import Plan
 from kframe.model.tables import Targets
 

@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from kframe.model.columns import Int32
+from kframe.model.arrays import Int32
 from kframe.model.lists import members, same_lists
 from kframe.plans.generate.cycles import cancel_cycles
 from kframe.plans.generate.draft import Draft

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kframe.model.columns import Bool, Int64, UInt8
+from kframe.model.arrays import Bool, Int64, UInt8
 from kframe.model.placements import FORBIDDEN
 from kframe.plans.generate.costs import PlacementCosts
 from kframe.plans.generate.draft import Draft

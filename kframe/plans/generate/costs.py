@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kframe.errors import ParameterError
-from kframe.model.columns import Bool, Int32, Int64, Ragged
+from kframe.model.arrays import Bool, Int32, Int64, Ragged
 from kframe.model.placements import FORBIDDEN, PlacementBatch
 from kframe.registry.placements import CostTerm
 

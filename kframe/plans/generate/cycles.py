@@ -19,7 +19,7 @@ from typing import Final
 import numpy as np
 
 from kframe import kernels
-from kframe.model.columns import Float64, Int16, Int32, Int64, UInt8
+from kframe.model.arrays import Float64, Int16, Int32, Int64, UInt8
 from kframe.plans.generate.draft import Draft
 from kframe.plans.generate.limits import LoadLimits
 from kframe.plans.generate.problem import PlanProblem

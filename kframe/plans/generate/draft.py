@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kframe.model.columns import Int16, Int32, Int64, Ragged, UInt8, offsets_of, ragged_positions
+from kframe.model.arrays import Int16, Int32, Int64, Ragged, UInt8, offsets_of, ragged_positions
 from kframe.plans.generate.problem import PlanProblem
 
 

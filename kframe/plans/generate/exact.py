@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kframe.errors import ParameterError
-from kframe.model.columns import Float64, Int32, Int64, Ragged
+from kframe.model.arrays import Float64, Int32, Int64, Ragged
 from kframe.model.lists import members
 from kframe.plans.generate.draft import weighted_loads
 from kframe.plans.generate.highs import IntegerProgram, IntegerSolution, minimize

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kframe.model.columns import Bool, Int64, Ragged
+from kframe.model.arrays import Bool, Int64, Ragged
 from kframe.plans.generate.draft import Draft
 from kframe.plans.generate.limits import LoadLimits
 from kframe.plans.generate.problem import PlanProblem

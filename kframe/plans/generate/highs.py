@@ -11,7 +11,7 @@ import numpy as np
 
 from kframe.errors import ParameterError, SolverError
 from kframe.errors.extras import pip_command
-from kframe.model.columns import Bool, Float64, Int32
+from kframe.model.arrays import Bool, Float64, Int32
 
 #: HiGHS leaves out coefficients up to this size, and says so in a warning.
 _COEFFICIENT_MIN: Final = 1e-9

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kframe import kernels
-from kframe.model.columns import Int32, Int64
+from kframe.model.arrays import Int32, Int64
 from kframe.plans.generate.draft import Draft
 from kframe.plans.generate.limits import LoadLimits, leader_limits
 from kframe.plans.generate.paths import LeaderNetwork, shift_until_reached

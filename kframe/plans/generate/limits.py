@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kframe import kernels
-from kframe.model.columns import Float64, Int32, Int64, Ragged
+from kframe.model.arrays import Float64, Int32, Int64, Ragged
 from kframe.model.lists import distinct_values
 from kframe.model.placements import GoalTotals
 from kframe.plans.generate.draft import Draft

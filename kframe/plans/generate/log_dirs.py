@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from kframe.errors import InputError, SnapshotError
-from kframe.model.columns import Int32, Int64
+from kframe.model.arrays import Int32, Int64
 from kframe.model.texts import short_repr
 from kframe.snapshot.decode import check_unique_keys, decode, text_repr
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from kframe import kernels
-from kframe.model.columns import Int32, Int64
+from kframe.model.arrays import Int32, Int64
 from kframe.model.lists import members
 from kframe.plans.generate.bounds import lower_bound
 from kframe.plans.generate.caps import fill_within_caps, is_capped

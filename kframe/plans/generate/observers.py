@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from kframe.errors import ParameterError
-from kframe.model.columns import Ragged
+from kframe.model.arrays import Ragged
 from kframe.model.lists import same_lists
 from kframe.snapshot import Snapshot
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kframe import kernels
-from kframe.model.columns import Bool, Float64, Int32, Int64, UInt8
+from kframe.model.arrays import Bool, Float64, Int32, Int64, UInt8
 from kframe.plans.generate.draft import Draft
 from kframe.plans.generate.limits import LoadLimits
 

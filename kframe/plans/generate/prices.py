@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from kframe import kernels
-from kframe.model.columns import Bool, Int16, Int32, Int64
+from kframe.model.arrays import Bool, Int16, Int32, Int64
 from kframe.plans.generate.draft import Draft, weighted_loads
 from kframe.plans.generate.limits import LoadLimits
 from kframe.plans.generate.problem import PlanProblem

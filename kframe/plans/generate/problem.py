@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from kframe.errors import ParameterError
-from kframe.model.columns import Bool, Float64, Int32, Int64, Ragged, UInt8
+from kframe.model.arrays import Bool, Float64, Int32, Int64, Ragged, UInt8
 from kframe.model.lists import members
 from kframe.model.placements import PlacementBatch
 from kframe.model.topic_patterns import topic_pattern

@@ -17,7 +17,7 @@ from typing import Final
 
 import numpy as np
 
-from kframe.model.columns import Bool, Float64, Int32, Int64, Ragged
+from kframe.model.arrays import Bool, Float64, Int32, Int64, Ragged
 from kframe.plans.generate.highs import IntegerProgram
 from kframe.plans.generate.limits import LoadLimits
 from kframe.plans.generate.problem import PlanProblem

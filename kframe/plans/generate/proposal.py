@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from kframe.errors import SolverError
-from kframe.model.columns import Int32, Int64, Ragged
+from kframe.model.arrays import Int32, Int64, Ragged
 from kframe.model.lists import distinct_values, members, same_lists
 from kframe.model.plan import Plan
 from kframe.model.tables import Targets

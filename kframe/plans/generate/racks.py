@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from kframe.model.columns import Int32, Int64, Ragged
+from kframe.model.arrays import Int32, Int64, Ragged
 from kframe.plans.generate.limits import distinct_racks
 from kframe.plans.generate.problem import PlanProblem
 

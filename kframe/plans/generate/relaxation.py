@@ -33,7 +33,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kframe.model.columns import Int64, Ragged
+from kframe.model.arrays import Int64, Ragged
 from kframe.model.lists import members
 from kframe.plans.generate.bounds import copy_targets
 from kframe.plans.generate.cycles import cycles_of

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kframe.model.columns import Ragged
+from kframe.model.arrays import Ragged
 from kframe.model.lists import members
 from kframe.model.texts import counted
 from kframe.plans.generate.problem import PlanProblem

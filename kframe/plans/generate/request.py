@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kframe.errors import InputError, ParameterError
-from kframe.model.columns import REPLICAS_MAX, Int64
+from kframe.model.arrays import Int64
+from kframe.model.columns import REPLICAS_MAX
 from kframe.registry.placements import CostTerm, PlanGoal
 
 

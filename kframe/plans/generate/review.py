@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 from msgspec.structs import asdict
 
-from kframe.model.columns import Bool, Int32, Int64, Ragged
+from kframe.model.arrays import Bool, Int32, Int64, Ragged
 from kframe.model.lists import members
 from kframe.model.texts import counted
 from kframe.plans.check.report import PlanReport

@@ -12,7 +12,7 @@ import numpy as np
 
 from kframe.errors import InputError
 from kframe.errors.extras import pip_command
-from kframe.model.columns import Int32, Int64
+from kframe.model.arrays import Int32, Int64
 from kframe.plans.generate.log_dirs import BYTES_MAX, is_log_dirs, read_log_dirs
 from kframe.snapshot import Snapshot
 from kframe.snapshot.decode import check_unique_keys, decode

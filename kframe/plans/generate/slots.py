@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kframe.model.columns import Int16, Int32, Int64, Ragged, ragged_positions
+from kframe.model.arrays import Int16, Int32, Int64, Ragged, ragged_positions
 from kframe.model.lists import members, same_lists
 from kframe.plans.generate.draft import Draft
 from kframe.plans.generate.problem import PlanProblem

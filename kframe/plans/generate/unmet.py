@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from kframe.model.columns import Bool, Int32, Int64, Ragged
+from kframe.model.arrays import Bool, Int32, Int64, Ragged
 from kframe.model.lists import members
 from kframe.model.texts import counted
 from kframe.plans.generate.limits import distinct_racks

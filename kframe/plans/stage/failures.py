@@ -15,7 +15,7 @@ import numpy as np
 
 from kframe import kernels
 from kframe.core.kraft.context import KraftContext
-from kframe.model.columns import Int32, Ragged, UInt8
+from kframe.model.arrays import Int32, Ragged, UInt8
 from kframe.model.lists import members
 from kframe.model.topics import UNSET
 from kframe.plans.stage.manifest import StageFailure

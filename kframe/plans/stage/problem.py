@@ -10,7 +10,7 @@ import numpy as np
 
 from kframe import kernels
 from kframe.errors import ParameterError
-from kframe.model.columns import Bool, Int32, Int64, Ragged, UInt8
+from kframe.model.arrays import Bool, Int32, Int64, Ragged, UInt8
 from kframe.model.ids import NO_LEADER
 from kframe.plans.check.resolve import CheckedPlan, is_moving
 from kframe.plans.stage.request import StageRequest

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kframe.errors import ParameterError
-from kframe.model.columns import Int64
+from kframe.model.arrays import Int64
 from kframe.plans.stage.windows import TimeWindow, longest_window
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kframe import kernels
-from kframe.model.columns import Bool, Int32, Int64, offsets_of, positions_within
+from kframe.model.arrays import Bool, Int32, Int64, offsets_of, positions_within
 from kframe.plans.stage.problem import ALONE, StageProblem
 
 #: Numbers that ``schedule_stages`` sorts groups by, and one.

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 from msgspec import UNSET
 
-from kframe.model.columns import Int32
+from kframe.model.arrays import Int32
 from kframe.model.texts import counted
 from kframe.plans.check.resolve import CheckedPlan
 from kframe.plans.file.write import plan_document

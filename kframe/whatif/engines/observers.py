@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kframe.model.columns import Int32, Ragged
+from kframe.model.arrays import Int32, Ragged
 from kframe.model.lists import members
 
 if TYPE_CHECKING:

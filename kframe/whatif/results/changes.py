@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from msgspec import UNSET, Struct, UnsetType
 
+from kframe.model.arrays import Bool, Int32, Ragged
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Bool, Int32, Partitions, Ragged
+from kframe.model.columns import Partitions
 from kframe.model.ids import NO_LEADER
 from kframe.model.kraft.columns import KraftPartitions
 from kframe.model.kraft.metadata import ClusterMetadata

@@ -10,7 +10,8 @@ import numpy as np
 from msgspec import Struct
 
 from kframe import kernels
-from kframe.model.columns import Bool, Int32, Int64, Partitions, UInt8
+from kframe.model.arrays import Bool, Int32, Int64, UInt8
+from kframe.model.columns import Partitions
 from kframe.model.kraft.columns import KraftPartitions
 
 #: Rows that are examined at a time.

@@ -11,7 +11,7 @@ import numpy as np
 
 from kframe.embedded import Api
 from kframe.errors import ErrorCode
-from kframe.model.columns import Bool, Int16, Int32
+from kframe.model.arrays import Bool, Int16, Int32
 from kframe.model.texts import counted
 from kframe.snapshot.frames import Tabular
 from kframe.whatif.results.changes import PartitionChanges

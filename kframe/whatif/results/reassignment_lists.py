@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kframe.errors import ErrorCode
-from kframe.model.columns import Bool, Int16, Int32, Ragged
+from kframe.model.arrays import Bool, Int16, Int32, Ragged
 from kframe.model.lists import loads, members, same_lists
 from kframe.model.tables import Targets
 from kframe.whatif.results.outcome import Outcome

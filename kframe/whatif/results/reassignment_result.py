@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Struct
 
 from kframe.errors import ErrorCode
-from kframe.model.columns import Bool, Int16, Int32, Int64, Ragged
+from kframe.model.arrays import Bool, Int16, Int32, Int64, Ragged
 from kframe.model.lists import loads
 from kframe.model.tables import Targets
 from kframe.whatif.results.topic_results import TopicStatus

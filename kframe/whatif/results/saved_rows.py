@@ -7,7 +7,8 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from kframe.model.columns import Int32, SlotColumns, offsets_of, ragged_positions
+from kframe.model.arrays import Int32, offsets_of, ragged_positions
+from kframe.model.columns import SlotColumns
 from kframe.model.lists import distinct_values
 
 Columns = TypeVar("Columns", bound=SlotColumns)

@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import UNSET, Struct, UnsetType
 from numpy.typing import NDArray
 
-from kframe.model.columns import Int32, Int64, UInt8
+from kframe.model.arrays import Int32, Int64, UInt8
 from kframe.snapshot.row_types import Mode
 from kframe.whatif.results.health import Skew
 from kframe.whatif.results.outcome import FailOn

@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import Struct
 
 from kframe.embedded import Api
-from kframe.model.columns import Bool
+from kframe.model.arrays import Bool
 from kframe.model.ids import ElectionKind
 from kframe.model.texts import counted
 

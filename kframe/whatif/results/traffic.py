@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kframe.model.columns import Bool, Int64
+from kframe.model.arrays import Bool, Int64
 
 if TYPE_CHECKING:
     from kframe.embedded import Api

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from msgspec import Struct
 
+from kframe.model.arrays import Bool, Int16, Int32
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Bool, Int16, Int32
 from kframe.model.config import ControllerConfig
 from kframe.model.events import TopicPartition
 from kframe.model.ids import NO_LEADER, NO_STATE

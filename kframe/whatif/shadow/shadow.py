@@ -8,10 +8,10 @@ from collections.abc import Iterable
 import numpy as np
 
 from kframe.core.state import stored_states
+from kframe.model.arrays import Bool, Int32
 from kframe.model.brokers import Registration
 from kframe.model.changes import StoredStates
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Bool, Int32
 from kframe.model.config import UNCLEAN, ControllerConfig
 from kframe.model.events import (
     BrokerDefaultsChanged,

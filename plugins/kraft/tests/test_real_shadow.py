@@ -17,7 +17,7 @@ from kframe_kraft.replay.image import MetadataImage
 from kframe_kraft.sources.paths import read_image
 
 from kframe.core.kraft.replication.leader_selection import BuiltinSelection, Candidates
-from kframe.model.columns import Int32, UInt8
+from kframe.model.arrays import Int32, UInt8
 from kframe.model.ids import NO_LEADER
 from kframe.plugin.kraft import ClusterMetadata, partition_record, records
 from kframe.testing.waiting import wait_until

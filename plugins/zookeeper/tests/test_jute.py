@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from kframe_zookeeper.kernels import _jute_read, _jute_write
 from kframe_zookeeper.znodes.topics import encode_state
 
-from kframe.model.columns import Ragged
+from kframe.model.arrays import Ragged
 from verification.reference import jute as reference_jute
 
 pytestmark = pytest.mark.kernel

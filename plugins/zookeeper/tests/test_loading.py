@@ -11,7 +11,7 @@ from kazoo.client import KazooClient
 from kframe_zookeeper.znodes import paths
 from kframe_zookeeper.znodes.configs import ConfigNotification, encode_config_change
 
-from kframe.model.columns import Int32
+from kframe.model.arrays import Int32
 from kframe.model.events import (
     BrokersChanged,
     Event,

@@ -7,8 +7,8 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
+from kframe.model.arrays import Ragged
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Ragged
 from kframe.model.ids import NO_STATE
 from kframe.model.tables import Targets, TopicTable, reassignment_flags
 from kframe.ports.store_requests import (

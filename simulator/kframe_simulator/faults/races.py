@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from kframe.core.topics.replica_assignment import table_of
-from kframe.model.columns import Ragged
+from kframe.model.arrays import Ragged
 from kframe.model.events import (
     AlterPartitionRequested,
     BrokersChanged,

@@ -8,9 +8,9 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from kframe.errors import ErrorCode
+from kframe.model.arrays import Int32
 from kframe.model.brokers import Endpoint
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Int32
 from kframe.model.events import (
     Event,
     LeaderAndIsrResponseReceived,

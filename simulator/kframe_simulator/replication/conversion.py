@@ -6,8 +6,8 @@ import numpy as np
 
 from kframe.core.operations import alter_partition, controlled_shutdown
 from kframe.errors import ErrorCode
+from kframe.model.arrays import Ragged
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Ragged
 from kframe.model.events import AlterPartitionRequested, ControlledShutdownRequested
 from kframe.model.tables import RequestedPartitions
 from kframe.model.topic_partitions import topic_partition

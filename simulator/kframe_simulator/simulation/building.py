@@ -7,9 +7,9 @@ from typing import Final
 
 import numpy as np
 
+from kframe.model.arrays import Ragged
 from kframe.model.brokers import Endpoint, Registration
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Ragged
 from kframe.model.ids import NO_BROKER_EPOCH
 from kframe.model.protocol import InterBrokerProtocol
 from kframe_simulator.broker.broker import Broker

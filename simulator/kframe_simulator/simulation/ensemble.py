@@ -13,9 +13,9 @@ from kframe.embedded.ensemble import MemoryEnsemble
 from kframe.embedded.layout import BROKERS, CONTROLLER, CONTROLLER_EPOCH, REASSIGN_PARTITIONS, broker_path
 from kframe.embedded.states import StateColumns
 from kframe.embedded.topics import topic_path
+from kframe.model.arrays import Int32
 from kframe.model.changes import StoredStates
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Int32
 from kframe.model.events import TopicPartition
 from kframe.model.tables import TopicTable
 from kframe.ports.store_requests import StoreRequest, WriteAssignments, WriteStates

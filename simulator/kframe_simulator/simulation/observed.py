@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from kframe.embedded.layout import DELETE_TOPICS
 from kframe.errors import ErrorCode
+from kframe.model.arrays import Int32
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Int32
 from kframe.model.events import (
     ControlledShutdownRequested,
     Event,

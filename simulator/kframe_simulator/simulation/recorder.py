@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 from kframe.core.operations.alter_partition import AlterPartitionResponse
 from kframe.errors import ErrorCode
+from kframe.model.arrays import Int32
 from kframe.model.changes import StoredStates
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Int32
 from kframe.model.events import (
     AlterPartitionRequested,
     Event,

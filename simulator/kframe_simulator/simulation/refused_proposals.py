@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from kframe.errors import ErrorCode
-from kframe.model.columns import Int16
+from kframe.model.arrays import Int16
 from kframe.model.events import AlterPartitionRequested, TopicPartition
 from kframe_simulator.broker.partition import Partition
 from kframe_simulator.replication.control_requests import Row

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from kframe.embedded.states import StateColumns
-from kframe.model.columns import Int32
+from kframe.model.arrays import Int32
 from kframe.model.config import ControllerConfig
 from kframe.model.elections import ElectionBatch, LeaderSelector
 from kframe.model.events import TopicPartition

@@ -11,7 +11,7 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from kframe.errors import InputError
-from kframe.model.columns import Ragged
+from kframe.model.arrays import Ragged
 from kframe.plans.generate import PlanProposal, plan
 from kframe.snapshot import Snapshot
 from kframe.snapshot.facts import BrokerFacts, PartitionFacts, Source, TopicFacts

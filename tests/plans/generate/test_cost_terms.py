@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from kframe.errors import InputError, PluginError
-from kframe.model.columns import Int64
+from kframe.model.arrays import Int64
 from kframe.model.lists import members, same_lists
 from kframe.model.placements import FORBIDDEN, GoalTotals, PlacementBatch
 from kframe.plans.check.resolve import resolve_plan

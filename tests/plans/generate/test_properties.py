@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from kframe.model.columns import Ragged
+from kframe.model.arrays import Ragged
 from kframe.model.lists import members, repeated, same_lists
 from kframe.plans.check.findings import SEVERITY, Severity
 from kframe.plans.check.resolve import check_against, check_alone, resolve_plan

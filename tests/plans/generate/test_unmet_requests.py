@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from kframe.errors import InputError
-from kframe.model.columns import Ragged
+from kframe.model.arrays import Ragged
 from kframe.plans.generate import plan
 from kframe.plans.generate.report import report_document
 from kframe.snapshot import Snapshot

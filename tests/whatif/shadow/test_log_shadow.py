@@ -15,7 +15,7 @@ import pytest
 from kframe.core.kraft.context import KraftSettings
 from kframe.core.kraft.replay import replay
 from kframe.core.kraft.replication.leader_selection import BuiltinSelection, Candidates, choose_leaders
-from kframe.model.columns import Int32, Ragged, UInt8
+from kframe.model.arrays import Int32, Ragged, UInt8
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.kraft.records import (
     NO_LEADER_CHANGE,

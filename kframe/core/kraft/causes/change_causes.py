@@ -18,7 +18,7 @@ from kframe.core.kraft.context import KraftContext, KraftSettings
 from kframe.core.kraft.random_source import JavaRandom
 from kframe.core.kraft.replication.change_batch import PartitionChangeBatch
 from kframe.core.kraft.replication.isr_changes import add_broker, remove_broker, remove_unclean_broker
-from kframe.model.columns import Int32
+from kframe.model.arrays import Int32
 from kframe.model.kraft.ids import ResourceType
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.kraft.record_versions import RecordAndVersion

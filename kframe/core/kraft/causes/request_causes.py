@@ -14,7 +14,7 @@ from kframe.core.kraft.replication.alter_partition import UNKNOWN_EPOCH, KraftIs
 from kframe.core.kraft.replication.isr_changes import remove_broker
 from kframe.core.kraft.replication.partition_changes import TargetReplicas, plan_changes
 from kframe.core.kraft.replication.reassignment import RequestedReassignment, reassign_partitions
-from kframe.model.columns import Ragged
+from kframe.model.arrays import Ragged
 from kframe.model.ids import NO_LEADER
 from kframe.model.kraft.brokers import BrokerRegistration
 from kframe.model.kraft.directory_ids import LOST

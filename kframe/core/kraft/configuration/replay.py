@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kframe.errors import InputError
-from kframe.model.columns import Int32
+from kframe.model.arrays import Int32
 from kframe.model.kraft.ids import ResourceType
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.kraft.records import ClearElrRecord, ConfigRecord

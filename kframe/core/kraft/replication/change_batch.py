@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kframe.model.columns import Bool, Int32, Ragged, UInt8
+from kframe.model.arrays import Bool, Int32, Ragged, UInt8
 from kframe.model.ids import NO_LEADER
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.kraft.record_versions import RecordAndVersion

@@ -13,7 +13,7 @@ from kframe.core.kraft.controller_result import ControllerResult, RequestRefused
 from kframe.core.kraft.replication.isr_changes import remove_broker
 from kframe.core.kraft.replication.partition_changes import TargetReplicas, plan_changes
 from kframe.errors import ErrorCode
-from kframe.model.columns import Ragged
+from kframe.model.arrays import Ragged
 from kframe.model.kraft.ids import KraftElection, MetadataLevel
 from kframe.model.kraft.record_versions import RecordAndVersion
 

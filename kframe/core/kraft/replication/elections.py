@@ -11,7 +11,7 @@ from kframe.core.kraft.controller_result import ControllerResult, PartitionResul
 from kframe.core.kraft.replication.isr_changes import leaderless_rows
 from kframe.core.kraft.replication.partition_changes import TargetReplicas, plan_changes
 from kframe.errors import ErrorCode
-from kframe.model.columns import Bool, Int32
+from kframe.model.arrays import Bool, Int32
 from kframe.model.ids import NO_LEADER
 from kframe.model.kraft.ids import KraftElection
 from kframe.model.kraft.metadata import ClusterMetadata

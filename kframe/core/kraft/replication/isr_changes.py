@@ -9,7 +9,7 @@ from kframe import kernels
 from kframe.core.kraft.context import KraftContext
 from kframe.core.kraft.replication.change_batch import PartitionChangeBatch
 from kframe.core.kraft.replication.partition_changes import NO_BROKER, TargetReplicas, plan_changes
-from kframe.model.columns import Int16, Int32
+from kframe.model.arrays import Int16, Int32
 from kframe.model.ids import NO_LEADER
 from kframe.model.kraft.ids import KraftElection
 from kframe.model.kraft.metadata import ClusterMetadata

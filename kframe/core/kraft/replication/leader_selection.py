@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from kframe import kernels
-from kframe.model.columns import Int32, Ragged, UInt8
+from kframe.model.arrays import Int32, Ragged, UInt8
 from kframe.model.kraft.metadata import ClusterMetadata
 
 

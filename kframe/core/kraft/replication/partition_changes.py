@@ -11,7 +11,7 @@ from kframe import kernels
 from kframe.core.kraft.context import KraftContext
 from kframe.core.kraft.replication.change_batch import PartitionChangeBatch
 from kframe.core.kraft.replication.leader_selection import Candidates
-from kframe.model.columns import Bool, Int32, Ragged, UInt8, offsets_of, ragged_positions
+from kframe.model.arrays import Bool, Int32, Ragged, UInt8, offsets_of, ragged_positions
 from kframe.model.ids import NO_LEADER, RecoveryState
 from kframe.model.kraft.columns import KraftPartitions
 from kframe.model.kraft.ids import MetadataLevel

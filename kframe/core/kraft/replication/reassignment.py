@@ -13,7 +13,7 @@ from kframe.core.kraft.replication.isr_changes import configured_kinds
 from kframe.core.kraft.replication.partition_changes import TargetReplicas, plan_changes
 from kframe.core.kraft.topics.assignments import check_assignment
 from kframe.errors import ErrorCode
-from kframe.model.columns import Ragged
+from kframe.model.arrays import Ragged
 from kframe.model.kraft.ids import KraftElection
 from kframe.model.kraft.record_versions import RecordAndVersion
 from kframe.model.kraft.records import PartitionRecord

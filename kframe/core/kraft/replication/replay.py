@@ -9,7 +9,7 @@ import numpy as np
 from kframe.core.kraft.replication.change_batch import RECORD_LISTS, PartitionChangeBatch
 from kframe.core.kraft.topics.replay import directory_indexes, topic_index
 from kframe.errors import InputError
-from kframe.model.columns import Int32, Ragged
+from kframe.model.arrays import Int32, Ragged
 from kframe.model.kraft.directories import MIGRATING
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.kraft.records import NO_LEADER_CHANGE, NO_RECOVERY_CHANGE, Ids, PartitionChangeRecord

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from kframe.core.kraft.replication.leader_selection import Candidates, acceptable_replicas, choose_leaders
 from kframe.core.selectors.leader_selection import BatchFault, FaultKind, find_faults, run_selector
 from kframe.kernels import _selectors
-from kframe.model.columns import Bool, Int32, Ragged, UInt8
+from kframe.model.arrays import Bool, Int32, Ragged, UInt8
 from kframe.model.elections import ElectionBatch, LeaderSelector
 from kframe.model.ids import NO_LEADER, ElectionKind
 from kframe.model.kraft.ids import KraftElection

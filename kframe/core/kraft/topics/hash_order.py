@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from kframe.model.columns import Bool, Int32
+from kframe.model.arrays import Bool, Int32
 
 _MULTIPLIER: Final = np.uint64(0x9E3779B97F4A7C15)
 _MIN_SLOTS: Final = 2

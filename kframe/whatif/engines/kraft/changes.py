@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kframe.model.columns import Int32, Ragged
+from kframe.model.arrays import Int32, Ragged
 from kframe.model.ids import NO_LEADER
 from kframe.model.kraft.columns import KraftPartitions, PartitionLists
 from kframe.model.kraft.metadata import ClusterMetadata

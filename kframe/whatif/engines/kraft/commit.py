@@ -11,7 +11,7 @@ import numpy as np
 from kframe.core.kraft.context import KraftContext
 from kframe.core.kraft.controller_result import ControllerResult, DecisionPart
 from kframe.core.kraft.replication.change_batch import PartitionChangeBatch
-from kframe.model.columns import Int32, Int64
+from kframe.model.arrays import Int32, Int64
 from kframe.model.kraft.record_sizes import FRAME_BYTES, record_size, varint_sizes
 from kframe.model.kraft.record_versions import RecordAndVersion
 from kframe.model.kraft.records import (

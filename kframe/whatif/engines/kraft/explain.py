@@ -13,7 +13,7 @@ from enum import StrEnum
 import numpy as np
 
 from kframe.core.kraft.replication.leader_selection import Candidates, LeaderSelection
-from kframe.model.columns import Int32, UInt8
+from kframe.model.arrays import Int32, UInt8
 from kframe.model.ids import NO_LEADER, ElectionKind, RecoveryState
 from kframe.model.kafka_uuids import uuid_text
 from kframe.model.kraft.ids import KraftElection

@@ -17,7 +17,7 @@ from kframe.core.kraft.context import KraftContext
 from kframe.core.kraft.replication.change_batch import PartitionChangeBatch
 from kframe.core.kraft.replication.leader_selection import Candidates, acceptable_replicas, choose_from_acceptable
 from kframe.core.kraft.replication.partition_changes import TargetReplicas, plan_changes
-from kframe.model.columns import Bool, Int32, Int64, Ragged, UInt8
+from kframe.model.arrays import Bool, Int32, Int64, Ragged, UInt8
 from kframe.model.ids import NO_LEADER
 from kframe.model.kraft.columns import KraftPartitions, PartitionLists
 from kframe.model.kraft.ids import KraftElection

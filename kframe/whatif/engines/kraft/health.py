@@ -6,7 +6,7 @@ import numpy as np
 
 from kframe.core.kraft.context import KraftContext
 from kframe.core.kraft.replication.leader_selection import acceptable_replicas
-from kframe.model.columns import Bool, Int32
+from kframe.model.arrays import Bool, Int32
 from kframe.model.ids import NO_LEADER
 from kframe.whatif.results.health import ClusterHealth, blocks, broker_loads
 

@@ -17,7 +17,7 @@ from kframe.core.kraft.controller_result import RequestRefused
 from kframe.core.kraft.replication.alter_partition import UNKNOWN_EPOCH, KraftIsrProposal, alter_partitions
 from kframe.core.kraft.replication.reassignment import RequestedReassignment, reassign_partitions
 from kframe.errors import ErrorCode
-from kframe.model.columns import Int16, Int32, Ragged
+from kframe.model.arrays import Int16, Int32, Ragged
 from kframe.model.ids import NO_LEADER
 from kframe.model.kraft.releases import CompletionRule, completion_rule
 from kframe.model.lists import members

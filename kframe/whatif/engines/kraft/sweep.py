@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kframe.errors import ErrorCode, InputError
-from kframe.model.columns import Bool, Int32, Int64
+from kframe.model.arrays import Bool, Int32, Int64
 from kframe.model.kafka_uuids import uuid_text
 from kframe.model.kraft.ids import ELR_VERSION
 from kframe.ports.progress import Progress

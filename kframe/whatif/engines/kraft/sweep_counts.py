@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kframe.core.kraft.context import KraftContext
-from kframe.model.columns import Bool, Int32, Int64, offsets_of, positions_within, ragged_positions
+from kframe.model.arrays import Bool, Int32, Int64, offsets_of, positions_within, ragged_positions
 from kframe.model.ids import NO_LEADER
 from kframe.model.kraft.directories import LOST
 from kframe.model.kraft.ids import MetadataLevel

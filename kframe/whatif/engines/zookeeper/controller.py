@@ -16,9 +16,9 @@ from kframe.core.controller import ControllerCore
 from kframe.core.selectors.leader_selection import FaultKind
 from kframe.embedded import MemoryEnsemble, VirtualClock
 from kframe.errors import BrokenInvariant
+from kframe.model.arrays import Int32, UInt8
 from kframe.model.brokers import Registration
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Int32, UInt8
 from kframe.model.elections import LeaderSelector
 from kframe.model.events import Event
 from kframe.model.ids import NO_BROKER_EPOCH, ElectionKind

@@ -12,8 +12,8 @@ from enum import StrEnum
 
 import numpy as np
 
+from kframe.model.arrays import Int32, UInt8
 from kframe.model.cluster import ClusterState, PartitionView
-from kframe.model.columns import Int32, UInt8
 from kframe.model.ids import NO_LEADER, NO_STATE, ElectionKind, RecoveryState, ReplicaFlag
 from kframe.model.topics import UNSET
 from kframe.whatif.engines.settings import selector_name

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from kframe import kernels
+from kframe.model.arrays import Bool, Int32
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Bool, Int32
 from kframe.model.config import ControllerConfig
 from kframe.model.ids import NO_STATE, ReplicaFlag
 from kframe.model.topics import UNSET

@@ -18,9 +18,9 @@ from kframe.core.operations.alter_partition import AlterPartitionResponse
 from kframe.core.operations.topic_requests import ReassignmentResponse
 from kframe.core.state import stored_states
 from kframe.errors import ErrorCode
+from kframe.model.arrays import Bool, Int16, Int32, Ragged, UInt8, offsets_of
 from kframe.model.changes import StateChange
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Bool, Int16, Int32, Ragged, UInt8, offsets_of
 from kframe.model.events import AlterPartitionRequested, ReassignmentRequested
 from kframe.model.ids import RecoveryState, ReplicaFlag
 from kframe.model.lists import distinct_values, members

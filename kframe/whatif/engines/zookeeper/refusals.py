@@ -14,8 +14,8 @@ import numpy as np
 from kframe.core.topics.topic_validation import CLUSTER_METADATA
 from kframe.errors import ErrorCode
 from kframe.model.admin import NewPartitions, NewTopic
+from kframe.model.arrays import Int16, Int32
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Int16, Int32
 from kframe.model.config import ControllerConfig
 from kframe.model.ids import NO_STATE, ReplicaFlag
 from kframe.model.texts import counted

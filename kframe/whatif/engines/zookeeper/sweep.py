@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kframe.model.columns import Bool, Int32, Int64
+from kframe.model.arrays import Bool, Int32, Int64
 from kframe.ports.progress import Progress
 from kframe.snapshot import Snapshot
 from kframe.whatif.engines.settings import assumptions_of, config_of, knows_min_insync

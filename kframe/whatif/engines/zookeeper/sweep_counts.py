@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kframe import kernels
+from kframe.model.arrays import Bool, Int32, Int64, UInt8
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Bool, Int32, Int64, UInt8
 from kframe.model.config import ControllerConfig
 from kframe.model.ids import NO_STATE, ReplicaFlag
 from kframe.model.lists import sum_by_key

@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from kframe.model.columns import Int32, Int64, UInt8
+from kframe.model.arrays import Int32, Int64, UInt8
 
 #: (replicas, at most 3; how many may fail before too few are in sync, at most 3) of each kind.
 KINDS: Final[tuple[tuple[int, int], ...]] = ((1, 0), (2, 0), (2, 1), (3, 0), (3, 1), (3, 2), (3, 3))

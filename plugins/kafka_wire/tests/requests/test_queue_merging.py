@@ -17,8 +17,8 @@ from kframe_kafka_wire.requests.transport import WireTransport
 from kframe_kafka_wire.sandbox import fake_broker
 from kframe_kafka_wire.sandbox.fake_broker import APIS, CONTROLLER_ID, decode
 
+from kframe.model.arrays import Int32, Ragged
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Int32, Ragged
 from kframe.model.requests import BrokerRows, ControlRequests
 from kframe.testing.clusters import registration
 from kframe.wire import header_version, request_header
