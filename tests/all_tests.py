@@ -62,13 +62,18 @@ LANES: Final = (
     Lane("servers", "real and not matrix", 2),
     Lane("release kernels", "not real", 2, 10),
     Lane(
-        "debug kernels", "kernel and not real", 1, 10,
+        "debug kernels",
+        "kernel and not real",
+        1,
+        10,
         {
-            "KFRAME_DEBUG": "1", "PYTHONSAFEPATH": "1", "HYPOTHESIS_PROFILE": "brief",
+            "KFRAME_DEBUG": "1",
+            "PYTHONSAFEPATH": "1",
+            "HYPOTHESIS_PROFILE": "brief",
             "PYTHONPATH": f"{_DEBUG_LIBRARY}{os.pathsep}{ROOT}",
         },
     ),
-)  # fmt: skip
+)
 MATRICES: Final = {"replication": (Lane("replication", "matrix", 1),)}
 
 

@@ -87,9 +87,14 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="kframe-bench-") as scratch:
         (Path(scratch) / "exports").mkdir()
         rows = measure(
-            Path(scratch), options.work, options.mode, options.partitions, options.brokers, options.masters,
+            Path(scratch),
+            options.work,
+            options.mode,
+            options.partitions,
+            options.brokers,
+            options.masters,
             options.rounds,
-        )  # fmt: skip
+        )
     names = ("work", "mode", "partitions", "brokers")
     figures = {**{name: getattr(options, name) for name in names}, "masters": rows}
     write_record(options.out, command_of("benchmarks.fleet.scaling"), figures)

@@ -16,9 +16,16 @@ from kframe.model.columns import Partitions
 DIGEST_BYTES: Final = 8
 #: Row columns of partitions that a digest covers. Slot positions are an implementation detail and left out.
 _ROW_COLUMNS: Final = (
-    "topic", "partition", "leader", "leader_epoch", "controller_epoch", "partition_epoch", "state", "recovery",
+    "topic",
+    "partition",
+    "leader",
+    "leader_epoch",
+    "controller_epoch",
+    "partition_epoch",
+    "state",
+    "recovery",
     "reassigning",
-)  # fmt: skip
+)
 Digest: TypeAlias = blake2b
 
 
@@ -42,12 +49,22 @@ def digest_of_cluster(cluster: ClusterState, *extra_texts: str) -> str:
     p, topics, brokers = cluster.partitions, cluster.topics, cluster.brokers
     rows = np.flatnonzero(p.topic >= 0).astype(np.int32)
     replicas, isr, slots = p.lists("replica", rows), p.lists("isr", rows), p.slots_of(rows)
-    return digest_of([
-        *extra_texts, "\n".join(topics.names), brokers.ids, brokers.registered, brokers.shutting_down,
-        *(_row_values(p, name, rows) for name in _ROW_COLUMNS),
-        replicas.offsets, replicas.values, isr.offsets, isr.values,
-        p.replica_state[slots], p.replica_flags[slots],
-    ])  # fmt: skip
+    return digest_of(
+        [
+            *extra_texts,
+            "\n".join(topics.names),
+            brokers.ids,
+            brokers.registered,
+            brokers.shutting_down,
+            *(_row_values(p, name, rows) for name in _ROW_COLUMNS),
+            replicas.offsets,
+            replicas.values,
+            isr.offsets,
+            isr.values,
+            p.replica_state[slots],
+            p.replica_flags[slots],
+        ]
+    )
 
 
 def _row_values(p: Partitions, name: str, rows: Int32) -> NDArray[Any]:

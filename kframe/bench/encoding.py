@@ -99,9 +99,9 @@ def _prepared_batch(partitions: int, brokers: int) -> PreparedBatch:
 
 def _answer_of_batch(batch: ControlRequests) -> str:
     lists = batch.leader_and_isr
-    return digest_of([
-        lists.brokers, lists.offsets, lists.rows, batch.is_new, batch.metadata_brokers, batch.metadata_rows
-    ])  # fmt: skip
+    return digest_of(
+        [lists.brokers, lists.offsets, lists.rows, batch.is_new, batch.metadata_brokers, batch.metadata_rows]
+    )
 
 
 def _count_of_batch(batch: ControlRequests) -> Mapping[str, float]:

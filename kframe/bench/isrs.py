@@ -106,7 +106,13 @@ def _proposal(cluster: ClusterState, rows: Int32, size: int | None = None) -> Ca
     if size is not None:
         isr = isr.keep(positions_within(isr.counts) < size)
     return partial(
-        AlterPartitionRequested, int(brokers.ids[leader]), int(brokers.broker_epoch[leader]), _BY_NAME,
-        cluster.requested(rows), p.leader_epoch[rows], p.partition_epoch[rows],
-        np.full(len(rows), RecoveryState.RECOVERED, np.uint8), Ragged(isr.offsets, brokers.ids[isr.values]),
-    )  # fmt: skip
+        AlterPartitionRequested,
+        int(brokers.ids[leader]),
+        int(brokers.broker_epoch[leader]),
+        _BY_NAME,
+        cluster.requested(rows),
+        p.leader_epoch[rows],
+        p.partition_epoch[rows],
+        np.full(len(rows), RecoveryState.RECOVERED, np.uint8),
+        Ragged(isr.offsets, brokers.ids[isr.values]),
+    )

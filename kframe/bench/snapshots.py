@@ -35,9 +35,11 @@ def loading(source_format: str) -> FunctionWorkload:
 def saving() -> FunctionWorkload:
     """Write a snapshot directory over an earlier one."""
     return FunctionWorkload(
-        lambda partitions, brokers: _save_snapshot("kframe", partitions, brokers), _save, _answer_of_saved,
+        lambda partitions, brokers: _save_snapshot("kframe", partitions, brokers),
+        _save,
+        _answer_of_saved,
         lambda path: {"bytes_written": sum(file.stat().st_size for file in path.iterdir())},
-    )  # fmt: skip
+    )
 
 
 def _save_snapshot(source_format: str, partitions: int, brokers: int) -> SavedSnapshot:

@@ -161,8 +161,15 @@ Run: TypeAlias = EventRun | FunctionRun
 def state_bytes(context: Context) -> int:
     """Bytes of a controller's state: partition columns, topic columns and names, replica index and gauges."""
     cluster, topics = context.cluster, context.cluster.topics
-    columns = (topics.ids, topics.first_row, topics.block_length, topics.partition_count, topics.unclean,
-               topics.min_insync, topics.deleting)  # fmt: skip
+    columns = (
+        topics.ids,
+        topics.first_row,
+        topics.block_length,
+        topics.partition_count,
+        topics.unclean,
+        topics.min_insync,
+        topics.deleting,
+    )
     names = sum(len(name) + 49 for name in topics.names)
     indexes = context.replica_index.nbytes + context.gauges.nbytes
     return cluster.partitions.nbytes + sum(column.nbytes for column in columns) + names + indexes

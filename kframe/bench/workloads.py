@@ -76,7 +76,9 @@ WORKLOADS: Final[Mapping[str, Workload]] = {
     **{f"encode-leader-and-isr-{version}": encoding.leader_and_isr(version) for version in (2, 5, 7)},
     **{f"encode-update-metadata-{version}": encoding.update_metadata(version) for version in (5, 7, 8)},
     **{f"encode-stop-replica-{version}": encoding.stop_replica(version) for version in (1, 3, 4)},
-    **{f"snapshot-load-{name}": snapshots.loading(name) for name in
-       ("kframe", "zookeeper", "describe", "kcat", "reassignment")},
+    **{
+        f"snapshot-load-{name}": snapshots.loading(name)
+        for name in ("kframe", "zookeeper", "describe", "kcat", "reassignment")
+    },
     "snapshot-save-kframe": snapshots.saving(),
-}  # fmt: skip
+}

@@ -32,9 +32,12 @@ def bootstrap_option(command: Callable[..., Any]) -> Callable[..., Any]:
         return command(*args, url=f"{KAFKA}://{','.join(bootstrap_server)}", **kwargs)
 
     return click.option(
-        "--bootstrap-server", multiple=True, required=True, metavar="HOST:PORT,...",
+        "--bootstrap-server",
+        multiple=True,
+        required=True,
+        metavar="HOST:PORT,...",
         help="Brokers to bootstrap from; may be repeated.",
-    )(with_url)  # fmt: skip
+    )(with_url)
 
 
 def admin_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -88,7 +88,7 @@ class App(ReportingGroup):
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:  # fmt: skip
+    ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command that the arguments name. Raises UsageError for an unknown one, whose plugin is named, and for an
         option that has a value twice."""
         try:

@@ -15,10 +15,16 @@ from kframe.model.texts import counted
 
 @click.command("bench", epilog="WHAT is one of " + ", ".join(BENCHES) + ".")
 @click.argument("name", metavar="WHAT", type=click.Choice(BENCHES))
-@click.option("--partitions", type=WholeNumber(1), default=1_000_000, show_default=True,
-              help="Partitions of the generated cluster.")  # fmt: skip
-@click.option("--brokers", type=WholeNumber(4), default=100, show_default=True,
-              help="Brokers of the generated cluster.")  # fmt: skip
+@click.option(
+    "--partitions",
+    type=WholeNumber(1),
+    default=1_000_000,
+    show_default=True,
+    help="Partitions of the generated cluster.",
+)
+@click.option(
+    "--brokers", type=WholeNumber(4), default=100, show_default=True, help="Brokers of the generated cluster."
+)
 @click.option("--runs", type=WholeNumber(1), default=5, show_default=True, help="Measured runs, after one warm-up run.")
 @output_option
 def command(name: str, partitions: int, brokers: int, runs: int, output: str) -> None:

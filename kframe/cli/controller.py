@@ -39,33 +39,62 @@ def group() -> None:
 @click.option("--zookeeper", metavar="HOST:PORT[/CHROOT]", help=f"ZooKeeper connection string ({CONNECT}).")
 @click.option("--id", "controller_id", metavar="N", help="Controller id (broker.id).")
 @CONFIG_OPTION
-@click.option("--listener", "listeners", multiple=True, metavar="NAME://HOST:PORT",
-              help="Listener for brokers and clients (listeners); may be repeated.")  # fmt: skip
+@click.option(
+    "--listener",
+    "listeners",
+    multiple=True,
+    metavar="NAME://HOST:PORT",
+    help="Listener for brokers and clients (listeners); may be repeated.",
+)
 @click.option(
     "--transport", metavar="URL", help="Transport of requests to brokers.  [default: kafka:, else recording:]"
 )
-@click.option("--server", "servers", multiple=True, metavar="URL",
-              help="Server for requests to the controller; may be repeated.  "
-                   "[default: kafka: with the default transport]")  # fmt: skip
+@click.option(
+    "--server",
+    "servers",
+    multiple=True,
+    metavar="URL",
+    help="Server for requests to the controller; may be repeated.  [default: kafka: with the default transport]",
+)
 @click.option("--metrics-listen", metavar="[HOST:]PORT", help="Serve /metrics, /healthz and /readyz here.")
-@click.option("--create-chroot", is_flag=True,
-              help="Create the chroot of a cluster whose brokers have not started yet.")  # fmt: skip
+@click.option(
+    "--create-chroot", is_flag=True, help="Create the chroot of a cluster whose brokers have not started yet."
+)
 @click.option("--takeover", is_flag=True, help="Take over from the active controller, once.")
 @click.option("--allow-duplicate-id", is_flag=True, help="Start although an instance or a broker has the same id.")
-@click.option("--insist/--no-insist", default=None,
-              help="Take precedence over brokers: claim the role first when it is free, take it from a broker, never "
-              "from another instance.  [default: on if kframe.never.replicas names another instance]")  # fmt: skip
+@click.option(
+    "--insist/--no-insist",
+    default=None,
+    help="Take precedence over brokers: claim the role first when it is free, take it from a broker, never "
+    "from another instance.  [default: on if kframe.never.replicas names another instance]",
+)
 @click.option("--log-dir", type=click.Path(path_type=Path), help="Write controller.log and state-change.log here.")
-@click.option("--log-level", type=click.Choice(("DEBUG", "INFO", "WARN", "ERROR")), default="INFO", show_default=True,
-              help="Least severity that is logged.")  # fmt: skip
+@click.option(
+    "--log-level",
+    type=click.Choice(("DEBUG", "INFO", "WARN", "ERROR")),
+    default="INFO",
+    show_default=True,
+    help="Least severity that is logged.",
+)
 @selector_option
 @plugin_options
 def run(
-    zookeeper: str | None, controller_id: str | None, config: Path | None, listeners: tuple[str, ...],
-    transport: str | None, servers: tuple[str, ...], metrics_listen: str | None, create_chroot: bool, takeover: bool,
-    allow_duplicate_id: bool, insist: bool | None, log_dir: Path | None, log_level: str,
-    selectors: tuple[str, ...], plugins: PluginSettings,
-) -> None:  # fmt: skip
+    zookeeper: str | None,
+    controller_id: str | None,
+    config: Path | None,
+    listeners: tuple[str, ...],
+    transport: str | None,
+    servers: tuple[str, ...],
+    metrics_listen: str | None,
+    create_chroot: bool,
+    takeover: bool,
+    allow_duplicate_id: bool,
+    insist: bool | None,
+    log_dir: Path | None,
+    log_level: str,
+    selectors: tuple[str, ...],
+    plugins: PluginSettings,
+) -> None:
     """Run a controller, active or standby, until SIGTERM or SIGINT.
 
     An id that a live instance or a registered broker has is refused, with exit code 2.
@@ -112,18 +141,36 @@ def run(
 @click.argument("url", required=False)
 @live_options
 @COMMAND_CONFIG
-@click.option("--settle", "settle_s", type=DecimalNumber(0.1), metavar="SECONDS",
-              help="Compare after this time without a change, in ZooKeeper mode.  [default: 5]")  # fmt: skip
+@click.option(
+    "--settle",
+    "settle_s",
+    type=DecimalNumber(0.1),
+    metavar="SECONDS",
+    help="Compare after this time without a change, in ZooKeeper mode.  [default: 5]",
+)
 @click.option("--for", "for_s", type=DecimalNumber(), metavar="SECONDS", help="End after this time.")
 @click.option("--from-start", is_flag=True, help="Also compare what a KRaft log has, from its newest snapshot on.")
 @click.option("--metrics-listen", metavar="[HOST:]PORT", help="Serve /metrics, /healthz and /readyz here.")
 @plugin_options
-@click.option("-o", "--output", type=click.Choice(("table", "json", "jsonl")), default="table", show_default=True,
-              help="Output format.")  # fmt: skip
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(("table", "json", "jsonl")),
+    default="table",
+    show_default=True,
+    help="Output format.",
+)
 def shadow(
-    url: str | None, settings: Settings, command_config: Path | None, settle_s: float | None, for_s: float | None,
-    from_start: bool, metrics_listen: str | None, plugins: PluginSettings, output: str,
-) -> None:  # fmt: skip
+    url: str | None,
+    settings: Settings,
+    command_config: Path | None,
+    settle_s: float | None,
+    for_s: float | None,
+    from_start: bool,
+    metrics_listen: str | None,
+    plugins: PluginSettings,
+    output: str,
+) -> None:
     """Compare the decisions of a running controller with those of kframe.
 
     In ZooKeeper mode, the same events are played to the engine on a copy, and once both are quiescent, leaders, leader

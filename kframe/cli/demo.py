@@ -151,12 +151,16 @@ def _brokers_table(outcome: Outcome) -> Any:
     for record in records[:_BROKERS_SHOWN]:
         size = "unknown" if record["bytes"] is None else size_text(record["bytes"])
         table.add_row(
-            str(record["broker_id"]), record["rack"] or "-",
-            _number(record["leaders_before"]), _number(record["leaders_after"]),
-            _number(record["in_sync_replicas_before"]), _number(record["in_sync_replicas_after"]),
-            _number(record["requests"]), size,
+            str(record["broker_id"]),
+            record["rack"] or "-",
+            _number(record["leaders_before"]),
+            _number(record["leaders_after"]),
+            _number(record["in_sync_replicas_before"]),
+            _number(record["in_sync_replicas_after"]),
+            _number(record["requests"]),
+            size,
             style="red" if not record["registered_after"] else None,
-        )  # fmt: skip
+        )
     if len(records) > _BROKERS_SHOWN:
         table.caption = f"and {len(records) - _BROKERS_SHOWN} more"
     return table

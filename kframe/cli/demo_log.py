@@ -20,16 +20,25 @@ if TYPE_CHECKING:
 BUNDLED_LOG: Final = Path(kframe.__file__).parent / "snapshot" / "examples" / "kafka-4.4-broker-failure"
 #: What each command shows, its name, and its arguments after the log.
 _COMMANDS: Final = (
-    ("Broker 2 is stopped, broker 3 is killed, then both return:", "show",
-     ("--type", "BrokerRegistrationChange", "--from", "272")),
+    (
+        "Broker 2 is stopped, broker 3 is killed, then both return:",
+        "show",
+        ("--type", "BrokerRegistrationChange", "--from", "272"),
+    ),
     ("Broker 3 is fenced: leaders, ISRs and ELRs that change, by topic:", "diff", ("453", "632", "--by", "topic")),
     ("The cluster then, with its offline partitions:", "at", ("--offset", "632")),
     ("A partition without leader:", "why", ("invoices-1", "--offset", "632")),
-    ("Broker 2 returns after a clean shutdown, so it is still in the ELR and may lead:", "why",
-     ("invoices-1", "--offset", "800")),
-    ("Broker 3 returns after an unclean shutdown; a partition without ISR and ELR gets its last-known leader:", "why",
-     ("page-views-2", "--offset", "900")),
-)  # fmt: skip
+    (
+        "Broker 2 returns after a clean shutdown, so it is still in the ELR and may lead:",
+        "why",
+        ("invoices-1", "--offset", "800"),
+    ),
+    (
+        "Broker 3 returns after an unclean shutdown; a partition without ISR and ELR gets its last-known leader:",
+        "why",
+        ("page-views-2", "--offset", "900"),
+    ),
+)
 
 
 def show_log(console: Console, watch: Stopwatch) -> None:

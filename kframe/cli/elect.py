@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 @click.option("--all", "everything", is_flag=True, help="All partitions that need an election.")
 @EXECUTE
 @admin_options
-@click.option("--limit", type=WholeNumber(), default=50, show_default=True,
-              help="Rows that a table lists; data has them all.")  # fmt: skip
+@click.option(
+    "--limit", type=WholeNumber(), default=50, show_default=True, help="Rows that a table lists; data has them all."
+)
 @output_option
 def command(
     admin: Administration,

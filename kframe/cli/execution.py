@@ -66,18 +66,29 @@ def access_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(command)
     def collect(
-        url: str | None, command_config: Path | None, interval: float, plugins: PluginSettings, output: str,
+        url: str | None,
+        command_config: Path | None,
+        interval: float,
+        plugins: PluginSettings,
+        output: str,
         **arguments: Any,
-    ) -> Any:  # fmt: skip
+    ) -> Any:
         return command(access=ClusterAccess(url, command_config, interval, plugins, output), **arguments)
 
     return with_options(
         collect,
         COMMAND_CONFIG,
-        click.option("--interval", type=DecimalNumber(0.05), default=1.0, show_default=True, metavar="SECONDS",
-                     help="Interval between reads of the cluster."),
-        plugin_options, output_option,
-    )  # fmt: skip
+        click.option(
+            "--interval",
+            type=DecimalNumber(0.05),
+            default=1.0,
+            show_default=True,
+            metavar="SECONDS",
+            help="Interval between reads of the cluster.",
+        ),
+        plugin_options,
+        output_option,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,9 +145,15 @@ def execution_options(default_journal: str) -> Callable[[Callable[..., Any]], Ca
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)
         def collect(
-            access: ClusterAccess, journal: Path | None, throttle: int | None, concurrency: int,
-            max_under_replicated: int, execute: bool, limit: int, **arguments: Any,
-        ) -> Any:  # fmt: skip
+            access: ClusterAccess,
+            journal: Path | None,
+            throttle: int | None,
+            concurrency: int,
+            max_under_replicated: int,
+            execute: bool,
+            limit: int,
+            **arguments: Any,
+        ) -> Any:
             from kframe.plans.execute.entries import ExecutionLimits
 
             limits = ExecutionLimits(throttle, concurrency, max_under_replicated)
@@ -182,9 +199,14 @@ def _check_journal(path: Path, staged: PreparedPlan) -> None:
 
 
 def continue_execution(
-    path: Path, access: ClusterAccess, command: str, execute: bool, changes: Mapping[str, int | None] = {},
-    *, accept_health: bool = False,
-) -> int:  # fmt: skip
+    path: Path,
+    access: ClusterAccess,
+    command: str,
+    execute: bool,
+    changes: Mapping[str, int | None] = {},
+    *,
+    accept_health: bool = False,
+) -> int:
     """Continue by an existing journal. ``changes`` replace some of its limits. Returns the exit code."""
     import msgspec
 
@@ -316,9 +338,15 @@ def _progress_text(tracker: ExecutionProgress, state: ExecutionState) -> str:
 
 
 def emit_execution(
-    state: ExecutionState, path: Path, unmoved: dict[tuple[str, int], str], output: str, *, executed: bool,
-    effect: ExecutionEffect | None = None, row_limit: int = 0,
-) -> None:  # fmt: skip
+    state: ExecutionState,
+    path: Path,
+    unmoved: dict[tuple[str, int], str],
+    output: str,
+    *,
+    executed: bool,
+    effect: ExecutionEffect | None = None,
+    row_limit: int = 0,
+) -> None:
     """Print the report to stdout. CSV and JSON lines have its stages. ``row_limit`` is for tables of the effect."""
     from kframe.plans.execute.report import SCHEMA, ExecutionStage, execution_document
 

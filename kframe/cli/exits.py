@@ -41,9 +41,13 @@ EXIT_CODES: Final = (
 
 #: The extra that installs a module.
 _EXTRAS: Final = {
-    "kazoo": "zookeeper", "matplotlib": "plot", "pandas": "spark", "prometheus_client": "metrics", "pyarrow": "arrow",
+    "kazoo": "zookeeper",
+    "matplotlib": "plot",
+    "pandas": "spark",
+    "prometheus_client": "metrics",
+    "pyarrow": "arrow",
     "pyspark": "spark",
-}  # fmt: skip
+}
 #: What click 8.2 raises for a group that is called without a command; its message is the group's help.
 _HELP_REQUESTED: Final = getattr(click.exceptions, "NoArgsIsHelpError", ())
 

@@ -27,8 +27,14 @@ if TYPE_CHECKING:
 @click.command("explain")
 @study_options
 @click.argument("name", metavar="TOPIC-PARTITION", shell_complete=complete_partitions)
-@click.option("--fail", multiple=True, callback=broker_ids, metavar=IDS, shell_complete=complete_brokers,
-              help="Explain it after these brokers fail together; may be repeated.")  # fmt: skip
+@click.option(
+    "--fail",
+    multiple=True,
+    callback=broker_ids,
+    metavar=IDS,
+    shell_complete=complete_brokers,
+    help="Explain it after these brokers fail together; may be repeated.",
+)
 @output_option
 def command(study: StudySettings, name: str, fail: tuple[int, ...], output: str) -> None:
     """Explain which rule chose the leader of a partition in SNAPSHOT, and why it rejected the other replicas."""

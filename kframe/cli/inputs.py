@@ -58,9 +58,7 @@ class InputPath(_ParamType):
 
     name = "path"
 
-    def convert(
-        self, value: str | InputFile, param: click.Parameter | None, ctx: click.Context | None
-    ) -> InputFile:  # fmt: skip
+    def convert(self, value: str | InputFile, param: click.Parameter | None, ctx: click.Context | None) -> InputFile:
         """The path, or a copy of the stream. Raises SnapshotError, and UsageError for a URL and a second ``-``."""
         from kframe.snapshot.streams import STANDARD_INPUT, opened
 
@@ -89,9 +87,7 @@ class SourcePath(InputPath):
 
     name = "path or URL"
 
-    def convert(
-        self, value: str | InputFile, param: click.Parameter | None, ctx: click.Context | None
-    ) -> InputFile:  # fmt: skip
+    def convert(self, value: str | InputFile, param: click.Parameter | None, ctx: click.Context | None) -> InputFile:
         """The URL, or the file as ``InputPath`` returns it."""
         if isinstance(value, str) and is_url(value):
             return cast("InputFile", value)

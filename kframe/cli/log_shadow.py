@@ -32,8 +32,10 @@ from kframe.whatif.shadow.kraft.differences import RecordDifference
 _log = logging.getLogger("kframe.shadow")
 
 _COUNTER_NAMES: Final = {
-    BatchOutcome.EQUAL: "equal", BatchOutcome.DIFFERS: "disagreements", BatchOutcome.UNPREDICTABLE: "unpredictable",
-}  # fmt: skip
+    BatchOutcome.EQUAL: "equal",
+    BatchOutcome.DIFFERS: "disagreements",
+    BatchOutcome.UNPREDICTABLE: "unpredictable",
+}
 
 
 class ShadowedBatch(Struct):
@@ -104,9 +106,11 @@ class LogWatcher(ShadowWatcher[LogShadow]):
         return LogShadowDocument(
             controller_id=None if shadow.controller == NO_LEADER else shadow.controller,
             controller_epoch=None if shadow.controller == NO_LEADER else shadow.controller_epoch,
-            end=shadow.end, **{kind: self.counts[kind] for kind in self.kinds}, skipped=shadow.skipped,
+            end=shadow.end,
+            **{kind: self.counts[kind] for kind in self.kinds},
+            skipped=shadow.skipped,
             records=self._records,
-        )  # fmt: skip
+        )
 
     def _report(self, comparison: BatchComparison) -> None:
         self.counts.update(("batches", _COUNTER_NAMES[comparison.outcome]))
@@ -131,18 +135,28 @@ def _record(comparison: BatchComparison) -> ShadowedBatch:
     first, last = comparison.batches[0], comparison.batches[-1]
     return ShadowedBatch(
         at=datetime.fromtimestamp(last.time_ms / 1000, UTC).isoformat(timespec="milliseconds"),
-        offset=first.offset, records=sum(len(batch.records) for batch in comparison.batches),
+        offset=first.offset,
+        records=sum(len(batch.records) for batch in comparison.batches),
         controller_id=None if last.leader_id == NO_LEADER else last.leader_id,
-        controller_epoch=last.leader_epoch, outcome=comparison.outcome.value,
-        events=list(comparison.events), reasons=list(dict.fromkeys(comparison.reasons)),
+        controller_epoch=last.leader_epoch,
+        outcome=comparison.outcome.value,
+        events=list(comparison.events),
+        reasons=list(dict.fromkeys(comparison.reasons)),
         differences=list(comparison.differences),
-    )  # fmt: skip
+    )
 
 
 def run(
-    url: str, command_config: Path | None, settings: Settings, plugins: PluginSettings, *, from_start: bool,
-    for_s: float | None, metrics_listen: str | None, output: str,
-) -> int:  # fmt: skip
+    url: str,
+    command_config: Path | None,
+    settings: Settings,
+    plugins: PluginSettings,
+    *,
+    from_start: bool,
+    for_s: float | None,
+    metrics_listen: str | None,
+    output: str,
+) -> int:
     """Shadow the controllers of a KRaft cluster; return the exit code."""
     cluster = cluster_of_brokers(url, command_config, plugins)
     if not isinstance(cluster, LoggedCluster):

@@ -65,14 +65,19 @@ class Monitor:
     def start(self, controller: Controller) -> None:
         """Bind, and serve until ``stop``. Raises ConfigError if it cannot bind."""
         self.serve(
-            controller.metrics, lambda: alive(controller), lambda: ready(controller),
+            controller.metrics,
+            lambda: alive(controller),
+            lambda: ready(controller),
             {STATUS: lambda: self._status(controller)},
-        )  # fmt: skip
+        )
 
     def serve(
-        self, metrics: Callable[[], Mapping[str, float]], is_alive: Check, is_ready: Check,
+        self,
+        metrics: Callable[[], Mapping[str, float]],
+        is_alive: Check,
+        is_ready: Check,
         extra_pages: Mapping[str, Callable[[], Page]] = {},
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Like ``start``, for any source of metrics and health. Server threads call the arguments.
         ``extra_pages`` has pages by path."""
         pages: dict[str, Callable[[], Page]] = {

@@ -26,10 +26,12 @@ _DECIMAL: Final = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,15})?")
 _SIZE: Final = re.compile(r"([0-9]{1,19}(?:\.[0-9]{1,15})?)([A-Za-z]*)(/s)?")
 _PREFIXES: Final = "KMGTP"
 _UNITS: Final[Mapping[str, int]] = {
-    "": 1, "B": 1, "kB": 1000,
+    "": 1,
+    "B": 1,
+    "kB": 1000,
     **{f"{prefix}B": 1000**power for power, prefix in enumerate(_PREFIXES, 1)},
     **{f"{prefix}iB": 1024**power for power, prefix in enumerate(_PREFIXES, 1)},
-}  # fmt: skip
+}
 
 
 class WholeNumber(click.IntRange):

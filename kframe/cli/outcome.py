@@ -28,31 +28,75 @@ if TYPE_CHECKING:
     from kframe.whatif.results.reassignment_result import ReassignmentRecord
 
 _PARTITION_COLUMNS: Final = (
-    "topic", "partition", "replicas_before", "replicas_after", "leader_before", "leader_after", "isr_before",
-    "isr_after", "elr_before", "elr_after", "last_known_elr_before", "last_known_elr_after",
-    "leader_epoch_before", "leader_epoch_after", "partition_epoch_before", "partition_epoch_after",
-    "went_offline", "came_online", "unclean",
-)  # fmt: skip
+    "topic",
+    "partition",
+    "replicas_before",
+    "replicas_after",
+    "leader_before",
+    "leader_after",
+    "isr_before",
+    "isr_after",
+    "elr_before",
+    "elr_after",
+    "last_known_elr_before",
+    "last_known_elr_after",
+    "leader_epoch_before",
+    "leader_epoch_after",
+    "partition_epoch_before",
+    "partition_epoch_after",
+    "went_offline",
+    "came_online",
+    "unclean",
+)
 _PARTITION_WIDE: Final = frozenset(
-    {"leader_epoch_before", "leader_epoch_after", "partition_epoch_before", "partition_epoch_after", "came_online",
-     "unclean"}
-)  # fmt: skip
+    {
+        "leader_epoch_before",
+        "leader_epoch_after",
+        "partition_epoch_before",
+        "partition_epoch_after",
+        "came_online",
+        "unclean",
+    }
+)
 #: Columns that only KRaft clusters have.
 _ELR: Final = ("elr_before", "elr_after", "last_known_elr_before", "last_known_elr_after")
 #: Shown in plain tables only where the operation changes assignments.
 _PLACEMENT: Final = frozenset({"replicas_before", "replicas_after"})
 _PLACING_VERBS: Final = frozenset({"reassign", "create", "create-partitions", "delete"})
 _BROKER_COLUMNS: Final = (
-    "broker_id", "rack", "state", "leaders_before", "leaders_after", "preferred_leaders", "replicas_before", "replicas",
-    "in_sync_replicas_before", "in_sync_replicas_after", "requests", "bytes",
-    "leader_and_isr_requests", "leader_and_isr_partitions", "leader_and_isr_bytes",
-    "update_metadata_requests", "update_metadata_partitions", "update_metadata_bytes", "stop_replica_requests",
-    "stop_replica_partitions", "stop_replica_bytes",
-)  # fmt: skip
+    "broker_id",
+    "rack",
+    "state",
+    "leaders_before",
+    "leaders_after",
+    "preferred_leaders",
+    "replicas_before",
+    "replicas",
+    "in_sync_replicas_before",
+    "in_sync_replicas_after",
+    "requests",
+    "bytes",
+    "leader_and_isr_requests",
+    "leader_and_isr_partitions",
+    "leader_and_isr_bytes",
+    "update_metadata_requests",
+    "update_metadata_partitions",
+    "update_metadata_bytes",
+    "stop_replica_requests",
+    "stop_replica_partitions",
+    "stop_replica_bytes",
+)
 _REASSIGNMENT_BROKERS: Final = (
-    "broker_id", "copied", "deleted", "replicas_before", "replicas_peak", "replicas_after", "leaders_before",
-    "leaders_gained", "leaders_after",
-)  # fmt: skip
+    "broker_id",
+    "copied",
+    "deleted",
+    "replicas_before",
+    "replicas_peak",
+    "replicas_after",
+    "leaders_before",
+    "leaders_gained",
+    "leaders_after",
+)
 _BROKER_WIDE: Final = frozenset(_BROKER_COLUMNS[12:])
 #: What a broker is sent; a KRaft controller sends nothing.
 _REQUEST_COLUMNS: Final = frozenset(_BROKER_COLUMNS[10:])

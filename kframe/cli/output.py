@@ -103,7 +103,7 @@ class ReportingGroup(click.Group):
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:  # fmt: skip
+    ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command that the arguments name. Raises UsageError, which suggests similar names."""
         try:
             return super().resolve_command(ctx, args)
@@ -171,9 +171,12 @@ def rows_document(table: OutputTable, output: str) -> Iterator[dict[str, Any]]:
 
 
 def emit_section(
-    rows: Sequence[Record], output: str, columns: Sequence[str] = (), limit: int | None = None,
+    rows: Sequence[Record],
+    output: str,
+    columns: Sequence[str] = (),
+    limit: int | None = None,
     where: str = "data has them all",
-) -> None:  # fmt: skip
+) -> None:
     """Print a further table of a report after an empty line, if it has rows, and the number of omitted rows, which are
     ``where``. The columns are by default the fields of the rows."""
     listed = list(map(plain, rows[:limit]))

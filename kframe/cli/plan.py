@@ -28,18 +28,9 @@ from kframe.cli.output import (
     plain,
 )
 from kframe.cli.plan_execute import COMMANDS
-from kframe.cli.plan_generate import (
-    PlanOutput,
-    chosen_terms,
-    force_option,
-    goal_options,
-    out_options,
-    report_option,
-    term_options,
-    weights_option,
-    write_page,
-)
+from kframe.cli.plan_generate import PlanOutput, force_option, out_options, report_option, weights_option, write_page
 from kframe.cli.plan_generate import generate as generate_plan
+from kframe.cli.plan_goals import chosen_terms, goal_options, term_options
 from kframe.cli.plan_stage import limit_options
 from kframe.cli.plan_stage import stage as stage_plan
 from kframe.cli.plugins import PluginSettings, plugin_options
@@ -55,21 +46,29 @@ if TYPE_CHECKING:
 
 _FINDINGS: Final = ("severity", "check", "topic", "partition", "error", "detail")
 _BROKERS: Final = (
-    "broker_id", "copied", "deleted", "replicas_before", "replicas_after", "preferred_leaders_before",
+    "broker_id",
+    "copied",
+    "deleted",
+    "replicas_before",
+    "replicas_after",
+    "preferred_leaders_before",
     "preferred_leaders_after",
-)  # fmt: skip
+)
 #: The counts of findings by severity.
 _COUNTS: Final = {"error": "errors", "warning": "warnings", "info": "notes"}
 #: The loads of brokers, named as in ``kframe plan generate``.
 _LOADS: Final = {
-    "replica_skew_before": "replicas before", "replica_skew_after": "replicas after",
-    "preferred_skew_before": "leaders before", "preferred_skew_after": "leaders after",
-}  # fmt: skip
+    "replica_skew_before": "replicas before",
+    "replica_skew_after": "replicas after",
+    "preferred_skew_before": "leaders before",
+    "preferred_skew_after": "leaders after",
+}
 
 _ALL_LISTED: Final = "-o json, csv and jsonl list them all"
 
-_LIMIT = click.option("--limit", type=WholeNumber(), default=50, show_default=True,
-                      help="Rows that a table lists; data has them all.")  # fmt: skip
+_LIMIT = click.option(
+    "--limit", type=WholeNumber(), default=50, show_default=True, help="Rows that a table lists; data has them all."
+)
 
 
 @click.group("plan", cls=ReportingGroup)
@@ -94,10 +93,19 @@ for _command in COMMANDS:
 @plugin_options
 @output_option
 def generate(
-    source: InputFile | str, reading: SnapshotReading, config: Path | None, command_config: Path | None,
-    goals: dict[str, Any], goal: str | None, cost_terms: tuple[str, ...], weights: InputFile | None,
-    writing: PlanOutput, limit: int, plugins: PluginSettings, output: str,
-) -> None:  # fmt: skip
+    source: InputFile | str,
+    reading: SnapshotReading,
+    config: Path | None,
+    command_config: Path | None,
+    goals: dict[str, Any],
+    goal: str | None,
+    cost_terms: tuple[str, ...],
+    weights: InputFile | None,
+    writing: PlanOutput,
+    limit: int,
+    plugins: PluginSettings,
+    output: str,
+) -> None:
     """Make a plan with as few moves as possible, and print a lower bound on the moves of any plan.
 
     SNAPSHOT is a file or directory, - for standard input, or the URL of a live cluster as in kframe snapshot capture.
@@ -135,9 +143,15 @@ def generate(
 @_LIMIT
 @output_option
 def stage(
-    source: InputFile, plan: InputFile, reading: SnapshotReading, limits: dict[str, Any], weights: InputFile | None,
-    out: str | None, limit: int, output: str,
-) -> None:  # fmt: skip
+    source: InputFile,
+    plan: InputFile,
+    reading: SnapshotReading,
+    limits: dict[str, Any],
+    weights: InputFile | None,
+    out: str | None,
+    limit: int,
+    output: str,
+) -> None:
     """Order PLAN in stages within limits, and print the effect of a broker failure in each.
 
     A partition that alone exceeds a limit has a stage of its own. Exit code 1: a partition has no stage, or a
@@ -161,9 +175,14 @@ def stage(
 @_LIMIT
 @output_option
 def check(
-    files: tuple[InputFile, ...], reading: SnapshotReading, page: Path | None, force: bool,
-    weights: InputFile | None, limit: int, output: str,
-) -> None:  # fmt: skip
+    files: tuple[InputFile, ...],
+    reading: SnapshotReading,
+    page: Path | None,
+    force: bool,
+    weights: InputFile | None,
+    limit: int,
+    output: str,
+) -> None:
     """Check PLAN alone, or also against the cluster in SNAPSHOT. Print one finding per row.
 
     --weights has the sizes for --report.

@@ -50,12 +50,17 @@ def _new_limits(command: Callable[..., Any]) -> Callable[..., Any]:
 
     return with_options(
         collect,
-        click.option("--throttle", type=ByteSize(per_second=True), metavar="RATE",
-                     help="Bytes per second, such as 50MB/s, that each broker copies at most from now on."),
+        click.option(
+            "--throttle",
+            type=ByteSize(per_second=True),
+            metavar="RATE",
+            help="Bytes per second, such as 50MB/s, that each broker copies at most from now on.",
+        ),
         click.option("--no-throttle", is_flag=True, help="Copy without a limit from now on."),
-        click.option("--concurrency", type=WholeNumber(1), metavar="N",
-                     help="The most partitions in flight from now on."),
-    )  # fmt: skip
+        click.option(
+            "--concurrency", type=WholeNumber(1), metavar="N", help="The most partitions in flight from now on."
+        ),
+    )
 
 
 @click.command()

@@ -20,7 +20,7 @@ from kframe.cli.output import (
     plain,
     with_options,
 )
-from kframe.cli.plan_generate import by_id, pairs
+from kframe.cli.plan_goals import by_id, pairs
 
 if TYPE_CHECKING:
     from kframe.plans.check.resolve import CheckedPlan
@@ -29,8 +29,18 @@ if TYPE_CHECKING:
     from kframe.plans.stage.stages import StagedPlan
 
 _STAGES: Final = (
-    "stage", "partitions", "moves", "bytes", "max_in", "max_out", "seconds", "day", "begin", "end", "failures",
-)  # fmt: skip
+    "stage",
+    "partitions",
+    "moves",
+    "bytes",
+    "max_in",
+    "max_out",
+    "seconds",
+    "day",
+    "begin",
+    "end",
+    "failures",
+)
 
 
 def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -88,7 +98,10 @@ def stage_rows(manifest: StageManifest) -> list[Fields]:
     more than before the plan."""
     return [
         {
-            "stage": part.number, "partitions": len(part.reassignments), "moves": part.moves, "bytes": part.bytes,
+            "stage": part.number,
+            "partitions": len(part.reassignments),
+            "moves": part.moves,
+            "bytes": part.bytes,
             "max_in": max((broker.moves_in for broker in part.brokers), default=0),
             "max_out": max((broker.moves_out for broker in part.brokers), default=0),
             "seconds": None if part.seconds is None else round(part.seconds, 1),
@@ -98,7 +111,7 @@ def stage_rows(manifest: StageManifest) -> list[Fields]:
             "failures": len(part.failures),
         }
         for part in manifest.stages
-    ]  # fmt: skip
+    ]
 
 
 def _check(out: str | None, is_file: bool) -> None:

@@ -79,9 +79,13 @@ class ProgressLine:
 
 @contextmanager
 def progress(
-    label: str, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic, *, awaited: str = "",
+    label: str,
+    stream: TextIO | None = None,
+    clock: Callable[[], float] = time.monotonic,
+    *,
+    awaited: str = "",
     timer: Callable[[float, Callable[[], None]], Timer] | None = None,
-) -> Iterator[ProgressLine]:  # fmt: skip
+) -> Iterator[ProgressLine]:
     """A progress line during the block. Rich (and its NO_COLOR) determines the style.
 
     ``awaited`` names what must respond before there is progress.

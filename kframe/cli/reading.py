@@ -103,18 +103,20 @@ def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(command)
     def with_reading(
-        *args: Any, source_format: str | None, mode: Mode | None, rack_map: InputFile | None,
-        controllers: tuple[int, ...], **kwargs: Any,
-    ) -> Any:  # fmt: skip
+        *args: Any,
+        source_format: str | None,
+        mode: Mode | None,
+        rack_map: InputFile | None,
+        controllers: tuple[int, ...],
+        **kwargs: Any,
+    ) -> Any:
         reading = SnapshotReading(source_format, mode, rack_map, controllers)
         return command(*args, reading=reading, **kwargs)
 
     return with_options(
         with_reading,
-        click.option("--from", "source_format", type=FormatChoice(),
-                     help="Format of SNAPSHOT; detected by default."),
-        click.option("--mode", type=click.Choice(MODES),
-                     help="Mode of the cluster, where SNAPSHOT does not show it."),
+        click.option("--from", "source_format", type=FormatChoice(), help="Format of SNAPSHOT; detected by default."),
+        click.option("--mode", type=click.Choice(MODES), help="Mode of the cluster, where SNAPSHOT does not show it."),
         rack_map_option("SNAPSHOT"),
         controllers_option("SNAPSHOT"),
-    )  # fmt: skip
+    )

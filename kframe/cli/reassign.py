@@ -70,9 +70,14 @@ def list_(admin: Administration, limit: int | None, output: str) -> None:
 @limit_option
 @output_option
 def cancel(
-    admin: Administration, partitions: tuple[str, ...], plan: InputFile | None, everything: bool, execute: bool,
-    limit: int | None, output: str,
-) -> None:  # fmt: skip
+    admin: Administration,
+    partitions: tuple[str, ...],
+    plan: InputFile | None,
+    everything: bool,
+    execute: bool,
+    limit: int | None,
+    output: str,
+) -> None:
     """Cancel reassignments, whichever client began them: adding replicas are removed, the others stay."""
     from kframe.errors import ErrorCode
     from kframe.plans.execute import cancellation

@@ -97,9 +97,14 @@ def network_settings(
 
 
 def assemble(
-    settings: Settings, store: Store, network: NetworkSettings, registry: Registry, instance: Instance | None = None,
-    insist: bool | None = None, selectors: ChosenSelectors = NO_SELECTORS,
-) -> Controller:  # fmt: skip
+    settings: Settings,
+    store: Store,
+    network: NetworkSettings,
+    registry: Registry,
+    instance: Instance | None = None,
+    insist: bool | None = None,
+    selectors: ChosenSelectors = NO_SELECTORS,
+) -> Controller:
     """A controller, not started, whose own id never holds replicas. Its pages name ``instance``.
 
     ``insist``: whether instances of kframe take precedence over brokers; None: if there is another instance.
@@ -114,10 +119,16 @@ def assemble(
         token = "" if instance is None else instance.token
         servers.append(Monitor(network.metrics_listen, token, selectors.records))
     builder = ControllerBuilder(
-        controller_id, store, network.transport, config, settings=settings.values, servers=servers,
-        selectors=selectors.by_kind, registry=registry,
+        controller_id,
+        store,
+        network.transport,
+        config,
+        settings=settings.values,
+        servers=servers,
+        selectors=selectors.by_kind,
+        registry=registry,
         instances_first=len(controller_ids) > 1 if insist is None else insist,
-    )  # fmt: skip
+    )
     try:
         with settings.located():
             return builder.build()

@@ -19,8 +19,16 @@ if TYPE_CHECKING:
     from kframe.scenario.runner import ScenarioRunner
     from kframe.scenario.trace_types import ScenarioCheckRow
 
-_STEP_COLUMNS: Final = ("step", "kind", "argument", "stored", "leader_and_isr", "update_metadata", "stop_replica",
-                        "response")  # fmt: skip
+_STEP_COLUMNS: Final = (
+    "step",
+    "kind",
+    "argument",
+    "stored",
+    "leader_and_isr",
+    "update_metadata",
+    "stop_replica",
+    "response",
+)
 #: Columns of a KRaft scenario, whose controller sends no requests but commits records.
 _KRAFT_COLUMNS: Final = ("step", "kind", "argument", "batches", "records", "response")
 _APIS: Final = {"LeaderAndIsr": "leader_and_isr", "UpdateMetadata": "update_metadata", "StopReplica": "stop_replica"}

@@ -186,9 +186,14 @@ class Watcher(ShadowWatcher[Shadow]):
 
 
 def run(
-    cluster: LiveCluster, settings: Settings, *, settle_s: float, for_s: float | None, metrics_listen: str | None,
+    cluster: LiveCluster,
+    settings: Settings,
+    *,
+    settle_s: float,
+    for_s: float | None,
+    metrics_listen: str | None,
     output: str,
-) -> int:  # fmt: skip
+) -> int:
     """Shadow the controller of a live cluster; return the exit code."""
     shadow = Shadow(cluster.reader(), settings.controller_config())
     shadow.open()

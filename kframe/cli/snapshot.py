@@ -67,10 +67,15 @@ _COLUMNS: Final[Mapping[str, tuple[tuple[str, ...], frozenset[str]]]] = {
 #: Columns that only KRaft clusters have.
 _KRAFT_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "brokers": (
-        "fenced", "in_controlled_shutdown", "log_dirs", "cordoned_log_dirs", "incarnation_id", "features",
+        "fenced",
+        "in_controlled_shutdown",
+        "log_dirs",
+        "cordoned_log_dirs",
+        "incarnation_id",
+        "features",
     ),
     "partitions": ("directories",),
-}  # fmt: skip
+}
 #: What ``--list`` accepts.
 _LISTINGS: Final = tuple(_COLUMNS)
 _KRAFT_WIDE: Final = ("log_dirs", "cordoned_log_dirs", "incarnation_id", "features", "directories")
@@ -117,9 +122,16 @@ def convert(source: InputFile, target: Path, reading: SnapshotReading, force: bo
 @plugin_options
 @output_option
 def capture(
-    url: str, target: Path, config: Path | None, command_config: Path | None, rack_map: InputFile | None,
-    log_dirs: Path | None, force: bool, plugins: PluginSettings, output: str,
-) -> None:  # fmt: skip
+    url: str,
+    target: Path,
+    config: Path | None,
+    command_config: Path | None,
+    rack_map: InputFile | None,
+    log_dirs: Path | None,
+    force: bool,
+    plugins: PluginSettings,
+    output: str,
+) -> None:
     """Capture a live cluster as a snapshot directory OUT. Nothing is written to the cluster.
 
     URL is zookeeper://HOST:PORT[/chroot], with --config, or with --command-config kafka://HOST:PORT[,HOST:PORT]... for
@@ -140,10 +152,15 @@ def capture(
     from kframe.cli.documents.cluster import CaptureRecord, QuarantinedPath
 
     record = CaptureRecord(
-        snapshot=str(target), cluster_id=snapshot.cluster_id, controller_id=snapshot.controller_id,
-        controller_epoch=snapshot.controller_epoch, controllers=list(snapshot.controllers),
-        brokers=len(snapshot.brokers), topics=len(snapshot.topics), partitions=len(snapshot),
-    )  # fmt: skip
+        snapshot=str(target),
+        cluster_id=snapshot.cluster_id,
+        controller_id=snapshot.controller_id,
+        controller_epoch=snapshot.controller_epoch,
+        controllers=list(snapshot.controllers),
+        brokers=len(snapshot.brokers),
+        topics=len(snapshot.topics),
+        partitions=len(snapshot),
+    )
     if log_dirs is not None:
         _write_sizes(record, snapshot, url, log_dirs, command_config, plugins)
     quarantined: Mapping[str, str] = {}
@@ -164,14 +181,24 @@ def capture(
 @click.argument("source", metavar="SNAPSHOT", type=INPUT)
 @reading_options
 @click.option("--list", "listed", type=click.Choice(_LISTINGS), help="What to list, instead of the summary.")
-@click.option("--topics", multiple=True, callback=topic_names, metavar=TOPICS, shell_complete=complete_topics,
-              help=f"List the partitions of these topics, or with --list topics the topics; {PATTERNS}.")  # fmt: skip
+@click.option(
+    "--topics",
+    multiple=True,
+    callback=topic_names,
+    metavar=TOPICS,
+    shell_complete=complete_topics,
+    help=f"List the partitions of these topics, or with --list topics the topics; {PATTERNS}.",
+)
 @limit_option
 @output_option
 def show(
-    source: InputFile, reading: SnapshotReading, listed: str | None, topics: tuple[str, ...], limit: int | None,
+    source: InputFile,
+    reading: SnapshotReading,
+    listed: str | None,
+    topics: tuple[str, ...],
+    limit: int | None,
     output: str,
-) -> None:  # fmt: skip
+) -> None:
     """Summarize the cluster in SNAPSHOT, or list its brokers, topics or partitions."""
     view = listed or ("partitions" if topics else "summary")
     if topics and view == "brokers":
@@ -204,8 +231,13 @@ def show(
     show_default=True,
     help="Racks that brokers are spread over; 0 means none.",
 )
-@click.option("--layout", type=click.Choice(("even", "peerbench")), default="even", show_default=True,
-              help="Placement as Kafka's own, or the cluster of the reference benchmark.")  # fmt: skip
+@click.option(
+    "--layout",
+    type=click.Choice(("even", "peerbench")),
+    default="even",
+    show_default=True,
+    help="Placement as Kafka's own, or the cluster of the reference benchmark.",
+)
 @click.option(
     "--under-replicated",
     type=DecimalNumber(0, 1),
@@ -226,19 +258,37 @@ def show(
 @click.option("--min-insync", type=WholeNumber(1), help="min.insync.replicas of every topic.")
 @_FORCE
 def generate(
-    target: Path, partitions: int, brokers: int, replication_factor: int, seed: int, topics: int | None,
-    partitions_per_topic: int | None, racks: int, layout: str, under_replicated: float,
-    preferred_replica_imbalance: float, unclean: float, min_insync: int | None, force: bool,
-) -> None:  # fmt: skip
+    target: Path,
+    partitions: int,
+    brokers: int,
+    replication_factor: int,
+    seed: int,
+    topics: int | None,
+    partitions_per_topic: int | None,
+    racks: int,
+    layout: str,
+    under_replicated: float,
+    preferred_replica_imbalance: float,
+    unclean: float,
+    min_insync: int | None,
+    force: bool,
+) -> None:
     """Generate a synthetic cluster as a snapshot directory OUT."""
     from kframe.snapshot import Health
     from kframe.snapshot import generate as generate_snapshot
 
     health = Health(under_replicated, preferred_replica_imbalance, unclean, min_insync)
     snapshot = generate_snapshot(
-        partitions, brokers, replication_factor, topics=topics, partitions_per_topic=partitions_per_topic, racks=racks,
-        seed=seed, layout="peerbench" if layout == "peerbench" else "even", health=health,
-    )  # fmt: skip
+        partitions,
+        brokers,
+        replication_factor,
+        topics=topics,
+        partitions_per_topic=partitions_per_topic,
+        racks=racks,
+        seed=seed,
+        layout="peerbench" if layout == "peerbench" else "even",
+        health=health,
+    )
     _write(snapshot, target, force)
 
 
@@ -271,9 +321,13 @@ def _check_sizes_file(url: str, path: Path, force: bool) -> None:
 
 
 def _write_sizes(
-    record: CaptureRecord, snapshot: Snapshot, url: str, path: Path, command_config: Path | None,
+    record: CaptureRecord,
+    snapshot: Snapshot,
+    url: str,
+    path: Path,
+    command_config: Path | None,
     plugins: PluginSettings,
-) -> None:  # fmt: skip
+) -> None:
     """Write the sizes of partitions that brokers know. ``record`` gets a summary."""
     from kframe.plans.generate.captured_sizes import size_rows, write_sizes
 

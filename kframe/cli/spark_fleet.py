@@ -33,7 +33,7 @@ def read_racks(file: InputFile | None) -> FleetRackMap | None:
 
 def open_with_racks(
     spark: SparkSettings, folder: str, rack_map: InputFile | None, *, fingerprints: bool
-) -> tuple[Any, Fleet]:  # fmt: skip
+) -> tuple[Any, Fleet]:
     """The SparkSession, and the fleet in ``folder`` with the racks of ``--rack-map``.
 
     Names the clusters of the map that the fleet lacks. Raises InputError for a malformed map or fleet, before the
@@ -81,9 +81,12 @@ class LeftOutClusters:
 
 
 def left_out_of(
-    fleet: Fleet, listed: Collection[str], problems: Iterable[Mapping[str, Any]] = (),
-    reasons: Mapping[str, str] | None = None, otherwise: str = "",
-) -> LeftOutClusters:  # fmt: skip
+    fleet: Fleet,
+    listed: Collection[str],
+    problems: Iterable[Mapping[str, Any]] = (),
+    reasons: Mapping[str, str] | None = None,
+    otherwise: str = "",
+) -> LeftOutClusters:
     """The clusters of a fleet without a row in a table; those in ``listed`` have rows.
 
     A reason is the rejection of the cluster, its entry in ``reasons``, or ``otherwise``. ``problems`` have ``problem``

@@ -35,16 +35,28 @@ _PATH: Final = click.Path(file_okay=False)
 @controllers_option("SRC")
 @fleet_rack_map_option("SRC")
 @click.option("--force", is_flag=True, help="Ingest clusters again whose input has not changed.")
-@click.option("--fail-on", multiple=True, type=click.Choice(("quarantined", "rejected")),
-              help="Exit with 3 if this is found; may be repeated.")  # fmt: skip
+@click.option(
+    "--fail-on",
+    multiple=True,
+    type=click.Choice(("quarantined", "rejected")),
+    help="Exit with 3 if this is found; may be repeated.",
+)
 @limit_option
 @spark_options
 @output_option
 def ingest(
-    sources: tuple[str, ...], folder: str, name: str | None, mode: Mode | None, controllers: tuple[int, ...],
-    rack_map: InputFile | None, force: bool, fail_on: tuple[str, ...], limit: int | None, spark: SparkSettings,
+    sources: tuple[str, ...],
+    folder: str,
+    name: str | None,
+    mode: Mode | None,
+    controllers: tuple[int, ...],
+    rack_map: InputFile | None,
+    force: bool,
+    fail_on: tuple[str, ...],
+    limit: int | None,
+    spark: SparkSettings,
     output: str,
-) -> None:  # fmt: skip
+) -> None:
     """Ingest the clusters in SRC into the tables of a fleet in DIR, and invalid ones into its quarantine.
 
     SRC are ZooKeeper dumps, the output of kafka-topics --describe or kcat -L -J, snapshot directories, or directories
@@ -64,9 +76,7 @@ def ingest(
         return sum(record_of(Path(folder), source.cluster) is not None for source in result), len(result)
 
     report_saved(folder, saved_count, "clusters")
-    frame = ingested(
-        spark.session(), result, folder, force=force, mode=mode, controllers=controllers, rack_map=racks
-    )  # fmt: skip
+    frame = ingested(spark.session(), result, folder, force=force, mode=mode, controllers=controllers, rack_map=racks)
     rows = frame.toArrow().sort_by("cluster").to_pylist()
     emit_rows(OutputTable("kframe.spark-ingest/v1", INGESTED.schema.names, rows, frozenset({"source"}), limit), output)
     bad = {
@@ -88,14 +98,25 @@ def ingest(
 @click.option(
     "--fail-on", type=click.Choice(("error", "warning")), help="Exit with 3 on findings of this severity or worse."
 )
-@click.option("--limit", type=WholeNumber(), default=_ROWS_DEFAULT, show_default=True,
-              help="Violations that a table lists; data has them all.")  # fmt: skip
+@click.option(
+    "--limit",
+    type=WholeNumber(),
+    default=_ROWS_DEFAULT,
+    show_default=True,
+    help="Violations that a table lists; data has them all.",
+)
 @spark_options
 @output_option
 def validate(
-    folder: str, rack_map: InputFile | None, out: str | None, force: bool, fail_on: str | None, limit: int,
-    spark: SparkSettings, output: str,
-) -> None:  # fmt: skip
+    folder: str,
+    rack_map: InputFile | None,
+    out: str | None,
+    force: bool,
+    fail_on: str | None,
+    limit: int,
+    spark: SparkSettings,
+    output: str,
+) -> None:
     """List invalid states in the clusters of DIR, and unhealthy partitions.
 
     DIR is a fleet that kframe spark ingest wrote, or any input of it. An error is a state that Kafka never writes; a

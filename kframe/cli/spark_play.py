@@ -63,8 +63,16 @@ class FleetScenario:
         tables = []
         if self.brokers or self.racks or self.verb == "elect":
             name = "-".join([self.verb, *map(str, self.brokers), *self.racks])
-            tables.append(scenario_rows(name, self.verb, brokers=self.brokers, racks=self.racks,
-                                        together=self.together, election=self.election))  # fmt: skip
+            tables.append(
+                scenario_rows(
+                    name,
+                    self.verb,
+                    brokers=self.brokers,
+                    racks=self.racks,
+                    together=self.together,
+                    election=self.election,
+                )
+            )
         if self.each_broker:
             tables.append(scenarios_of_each("broker", brokers(), self.verb))
         if self.each_rack:
@@ -84,8 +92,12 @@ def _scenario_options(command: Callable[..., Any]) -> Callable[..., Any]:
     @plugin_options
     @functools.wraps(command)
     def with_scenarios(
-        *args: Any, config: tuple[str, ...], selectors: tuple[str, ...], plugins: PluginSettings, **kwargs: Any,
-    ) -> Any:  # fmt: skip
+        *args: Any,
+        config: tuple[str, ...],
+        selectors: tuple[str, ...],
+        plugins: PluginSettings,
+        **kwargs: Any,
+    ) -> Any:
         from kframe.spark.play import EngineSettings
 
         scenario = FleetScenario(**{name: kwargs.pop(name) for name in fields})
@@ -99,21 +111,36 @@ def _scenario_options(command: Callable[..., Any]) -> Callable[..., Any]:
         with_scenarios,
         click.argument("folder", metavar="DIR"),
         fleet_rack_map_option("DIR"),
-        click.option("--brokers", multiple=True, callback=broker_ids, metavar=IDS,
-                     help="Brokers of every cluster, such as 2,5 or 1-3; may be repeated."),
-        click.option("--racks", multiple=True, callback=rack_names, metavar="RACK,...",
-                     help="All brokers of these racks; may be repeated."),
+        click.option(
+            "--brokers",
+            multiple=True,
+            callback=broker_ids,
+            metavar=IDS,
+            help="Brokers of every cluster, such as 2,5 or 1-3; may be repeated.",
+        ),
+        click.option(
+            "--racks",
+            multiple=True,
+            callback=rack_names,
+            metavar="RACK,...",
+            help="All brokers of these racks; may be repeated.",
+        ),
         click.option("--each-broker", is_flag=True, help="A scenario for each broker that is up."),
         click.option("--each-rack", is_flag=True, help="A scenario for each rack."),
-        click.option("--scenarios", type=click.Path(dir_okay=False), metavar="FILE",
-                     help="Scenarios as JSON lines, or as a table FILE.parquet."),
-        click.option("--verb", type=click.Choice(_VERBS), default="fail", show_default=True,
-                     help="Operation on the brokers."),
+        click.option(
+            "--scenarios",
+            type=click.Path(dir_okay=False),
+            metavar="FILE",
+            help="Scenarios as JSON lines, or as a table FILE.parquet.",
+        ),
+        click.option(
+            "--verb", type=click.Choice(_VERBS), default="fail", show_default=True, help="Operation on the brokers."
+        ),
         click.option("--together/--one-by-one", default=True, help="All at once (default), or one after another."),
         click.option("--type", "election", type=click.Choice(("preferred", "unclean")), help="Kind of election."),
         config_option,
         selector_option,
-    )  # fmt: skip
+    )
 
 
 @click.command()
@@ -125,9 +152,17 @@ def _scenario_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @spark_options
 @output_option
 def failover(
-    folder: str, scenario: FleetScenario, engine: Any, rack_map: InputFile | None, out: str | None, force: bool,
-    fail_on: tuple[str, ...], limit: int | None, spark: SparkSettings, output: str,
-) -> None:  # fmt: skip
+    folder: str,
+    scenario: FleetScenario,
+    engine: Any,
+    rack_map: InputFile | None,
+    out: str | None,
+    force: bool,
+    fail_on: tuple[str, ...],
+    limit: int | None,
+    spark: SparkSettings,
+    output: str,
+) -> None:
     """Count the partitions that scenarios affect, in every cluster of the fleet in DIR.
 
     With --out, changed partitions, loads of brokers, conditions and impacts are written too; clusters and scenarios
@@ -150,9 +185,17 @@ def failover(
 @spark_options
 @output_option
 def requests(
-    folder: str, scenario: FleetScenario, engine: Any, rack_map: InputFile | None, out: str | None, force: bool,
-    encoded: bool, limit: int | None, spark: SparkSettings, output: str,
-) -> None:  # fmt: skip
+    folder: str,
+    scenario: FleetScenario,
+    engine: Any,
+    rack_map: InputFile | None,
+    out: str | None,
+    force: bool,
+    encoded: bool,
+    limit: int | None,
+    spark: SparkSettings,
+    output: str,
+) -> None:
     """Count the requests to each broker of the fleet in DIR in scenarios, with entries and bytes, by kind.
 
     The controller of a KRaft cluster sends no requests: failover counts the records that it writes.
@@ -166,9 +209,17 @@ def requests(
 
 
 def _run(
-    stage: Any, schema: str, folder: str, scenario: FleetScenario, rack_map: InputFile | None, writing: Any,
-    spark: SparkSettings, output: str, limit: int | None, fail_on: tuple[str, ...] = (),
-) -> None:  # fmt: skip
+    stage: Any,
+    schema: str,
+    folder: str,
+    scenario: FleetScenario,
+    rack_map: InputFile | None,
+    writing: Any,
+    spark: SparkSettings,
+    output: str,
+    limit: int | None,
+    fail_on: tuple[str, ...] = (),
+) -> None:
     from kframe.spark.modes import MODES
     from kframe.spark.stages import run_stage
 

@@ -17,13 +17,23 @@ from kframe.cli.studies import PATH
 #: The keys of ``kframe.spark.report.REPORTS``.
 BY: Final = ("cluster", "broker", "rack", "topic")
 #: Columns that appear only in wide tables and data.
-_WIDE: Final = frozenset({
-    "partitions", "at_min_isr", "newly_at_min_isr", "newly_under_replicated", "states_changed",
-    "partition_states_written",
-    "registered_before", "registered_after", "preferred_leaders_before", "preferred_leaders_after",
-    "in_sync_replicas_before", "in_sync_replicas_after",
-    "entries",
-})  # fmt: skip
+_WIDE: Final = frozenset(
+    {
+        "partitions",
+        "at_min_isr",
+        "newly_at_min_isr",
+        "newly_under_replicated",
+        "states_changed",
+        "partition_states_written",
+        "registered_before",
+        "registered_after",
+        "preferred_leaders_before",
+        "preferred_leaders_after",
+        "in_sync_replicas_before",
+        "in_sync_replicas_after",
+        "entries",
+    }
+)
 
 
 @click.command()
@@ -31,16 +41,20 @@ _WIDE: Final = frozenset({
 @click.option(
     "--by", type=click.Choice(BY), default=BY[0], show_default=True, help="Entity of each row, in each scenario."
 )
-@click.option("--limit", type=WholeNumber(), default=20, show_default=True,
-              help="Rows that a table and --plot show, the worst first; data has them all.")  # fmt: skip
-@click.option("--plot", type=PATH, metavar="FILE",
-              help="Also draw partitions offline and under min ISR: FILE.svg or FILE.png.")  # fmt: skip
+@click.option(
+    "--limit",
+    type=WholeNumber(),
+    default=20,
+    show_default=True,
+    help="Rows that a table and --plot show, the worst first; data has them all.",
+)
+@click.option(
+    "--plot", type=PATH, metavar="FILE", help="Also draw partitions offline and under min ISR: FILE.svg or FILE.png."
+)
 @click.option("--force", is_flag=True, help="Replace an existing FILE of --plot.")
 @spark_options
 @output_option
-def report(
-    folder: str, by: str, limit: int, plot: Path | None, force: bool, spark: SparkSettings, output: str
-) -> None:  # fmt: skip
+def report(folder: str, by: str, limit: int, plot: Path | None, force: bool, spark: SparkSettings, output: str) -> None:
     """Sum up the results that kframe spark failover and requests wrote to DIR, the worst first.
 
     By cluster: the impact of each scenario, the state of the cluster after it, and its leader skew. By broker and by

@@ -32,19 +32,36 @@ _EFFECT_COLUMNS: Final = {
 @click.argument("folder", metavar="DIR")
 @fleet_rack_map_option("DIR")
 @failure_options
-@click.option("--limit", type=WholeNumber(), default=5, show_default=True,
-              help="Failures of each kind that a table lists for each cluster; data has them all.")  # fmt: skip
+@click.option(
+    "--limit",
+    type=WholeNumber(),
+    default=5,
+    show_default=True,
+    help="Failures of each kind that a table lists for each cluster; data has them all.",
+)
 @config_option
-@click.option("--out", type=click.Path(file_okay=False), metavar="DIR",
-              help="Also write all failures as Parquet by cluster to DIR.")  # fmt: skip
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False),
+    metavar="DIR",
+    help="Also write all failures as Parquet by cluster to DIR.",
+)
 @click.option("--force", is_flag=True, help="Sweep again what is in the DIR of --out already.")
 @fail_on_option
 @spark_options
 @output_option
 def sweep(
-    folder: str, rack_map: InputFile | None, sweep_options: SweepOptions, limit: int, config: tuple[str, ...],
-    out: str | None, force: bool, fail_on: tuple[str, ...], spark: SparkSettings, output: str,
-) -> None:  # fmt: skip
+    folder: str,
+    rack_map: InputFile | None,
+    sweep_options: SweepOptions,
+    limit: int,
+    config: tuple[str, ...],
+    out: str | None,
+    force: bool,
+    fail_on: tuple[str, ...],
+    spark: SparkSettings,
+    output: str,
+) -> None:
     """Fail every broker, every two brokers together, and every rack, in each cluster of the fleet in DIR.
 
     In KRaft clusters, fail every log directory too. Each failure starts from the present state of the cluster. The

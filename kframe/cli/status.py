@@ -151,13 +151,15 @@ def show(document: StatusDocument, output: str) -> None:
         queues = ", ".join(f"broker {queue}: {waiting}" for queue, waiting in (document.queues or {}).items())
     paths = {"quarantined": document.quarantined, "unreadable": document.unreadable}
     lines: dict[str, Any] = {
-        "controller": _controller_line(document), "standbys": standbys or "none", "cluster_id": document.cluster_id,
+        "controller": _controller_line(document),
+        "standbys": standbys or "none",
+        "cluster_id": document.cluster_id,
         **{key: fields[key] for key in ("brokers", "topics", "partitions", *_COUNTS)},
         "queues": queues,
         "leader_selectors": "unknown" if document.selectors is None else selectors_text(document.selectors),
         **{key: len(entries) for key, entries in paths.items() if key == "quarantined" or entries},
         "security": _security_line(document.warnings),
-    }  # fmt: skip
+    }
     emit_record(SCHEMA, lines, output)
     for key, entries in paths.items():
         emit_reasons(key, {entry.path: entry.reason for entry in entries})
@@ -169,9 +171,12 @@ def show(document: StatusDocument, output: str) -> None:
 
 #: Counts of partitions and topics in a report, in display order.
 _COUNTS: Final = (
-    "offline_partitions", "under_replicated_partitions", "under_min_isr_partitions", "topics_to_delete",
+    "offline_partitions",
+    "under_replicated_partitions",
+    "under_min_isr_partitions",
+    "topics_to_delete",
     "reassigning_partitions",
-)  # fmt: skip
+)
 
 
 def _partition_counts(counts: LiveCounts | None, config: ControllerConfig) -> dict[str, int | None]:
@@ -181,8 +186,13 @@ def _partition_counts(counts: LiveCounts | None, config: ControllerConfig) -> di
     with suppress(ConfigError):  # Brokers reject such a value too, and use their own.
         config = ControllerConfig({**config.originals, **dynamic})
     health = health_of(counts.cluster, config).counts()
-    values = (health["offline"], health["under_replicated"], health["under_min_isr"], counts.deletions,
-             _reassigning(counts))  # fmt: skip
+    values = (
+        health["offline"],
+        health["under_replicated"],
+        health["under_min_isr"],
+        counts.deletions,
+        _reassigning(counts),
+    )
     return dict(zip(_COUNTS, values, strict=True))
 
 

@@ -40,10 +40,22 @@ if TYPE_CHECKING:
 SORT_BY: Final = ("offline", "under-min-isr", "unclean", "skew")
 #: Fields of a failure, and the fields that appear only in wide tables and data.
 COLUMNS: Final = (
-    "kind", "brokers", "rack", "offline", "newly_offline", "under_min_isr", "newly_under_min_isr", "at_min_isr",
-    "unclean_elections", "needs_unclean_election", "leaders_moved", "newly_may_lose_data", "leaders_max",
-    "leaders_mean", "leader_skew",
-)  # fmt: skip
+    "kind",
+    "brokers",
+    "rack",
+    "offline",
+    "newly_offline",
+    "under_min_isr",
+    "newly_under_min_isr",
+    "at_min_isr",
+    "unclean_elections",
+    "needs_unclean_election",
+    "leaders_moved",
+    "newly_may_lose_data",
+    "leaders_max",
+    "leaders_mean",
+    "leader_skew",
+)
 #: Further fields of a failure in a KRaft cluster.
 KRAFT_COLUMNS: Final = (*COLUMNS[:3], "directory", *COLUMNS[3:5], "may_lose_data", *COLUMNS[5:])
 ELR: Final = ("on", "off", "both")
@@ -74,12 +86,18 @@ def failure_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
     return with_options(
         with_sweep_options,
-        click.option("--depth", type=WholeNumber(1, 2), default=2, show_default=True,
-                     help="Brokers that fail together."),
+        click.option(
+            "--depth", type=WholeNumber(1, 2), default=2, show_default=True, help="Brokers that fail together."
+        ),
         click.option("--racks/--no-racks", default=True, help="Whether whole racks fail, too (default)."),
-        click.option("--sort-by", type=click.Choice(SORT_BY), default=SORT_BY[0], show_default=True,
-                     help="The effect by which failures are ordered first."),
-    )  # fmt: skip
+        click.option(
+            "--sort-by",
+            type=click.Choice(SORT_BY),
+            default=SORT_BY[0],
+            show_default=True,
+            help="The effect by which failures are ordered first.",
+        ),
+    )
 
 
 @click.command("sweep")
@@ -90,17 +108,29 @@ def failure_options(command: Callable[..., Any]) -> Callable[..., Any]:
     type=click.Choice(ELR),
     help="Eligible leader replicas of a KRaft cluster; both: side by side (default: as they are).",
 )
-@click.option("--limit", type=WholeNumber(), default=20, show_default=True,
-              help="Failures of each kind that a table lists; data has them all.")  # fmt: skip
+@click.option(
+    "--limit",
+    type=WholeNumber(),
+    default=20,
+    show_default=True,
+    help="Failures of each kind that a table lists; data has them all.",
+)
 @click.option("--out", type=PATH, metavar="FILE", help="Also write all failures as Parquet to FILE.")
 @click.option("--plot", type=PATH, metavar="FILE", help="Also draw the pairs as a heat map: FILE.svg or FILE.png.")
 @click.option("--force", is_flag=True, help="Replace files that are there already.")
 @fail_on_option
 @output_option
 def sweep(
-    cluster: ClusterSettings, sweep_options: SweepOptions, elr: str | None, limit: int, out: Path | None,
-    plot: Path | None, force: bool, fail_on: tuple[str, ...], output: str,
-) -> None:  # fmt: skip
+    cluster: ClusterSettings,
+    sweep_options: SweepOptions,
+    elr: str | None,
+    limit: int,
+    out: Path | None,
+    plot: Path | None,
+    force: bool,
+    fail_on: tuple[str, ...],
+    output: str,
+) -> None:
     """Fail every broker, every two brokers together, every rack, and every log directory of a KRaft cluster.
 
     Each failure starts from the cluster of SNAPSHOT, as whatif fail does. The built-in rule elects the leaders.
@@ -125,9 +155,13 @@ def sweep(
     snapshot, by = cluster.read(), sweep_options.by
     with progress("sweeping") as tick:
         failures = play(
-            snapshot, cluster.config, depth=sweep_options.depth, racks=sweep_options.racks,
-            elr=None if elr is None else elr == "on", progress=tick,
-        )  # fmt: skip
+            snapshot,
+            cluster.config,
+            depth=sweep_options.depth,
+            racks=sweep_options.racks,
+            elr=None if elr is None else elr == "on",
+            progress=tick,
+        )
     result = findings(fail_on, failures.failures_with)
     if out is not None:
         write_table(failures, failures.ranked(by), out)
@@ -157,9 +191,16 @@ def compare_elr(
     sweeps = []
     for elr in (False, True):
         with progress("sweeping") as tick:
-            sweeps.append(play(
-                snapshot, cluster.config, depth=sweep_options.depth, racks=sweep_options.racks, elr=elr, progress=tick
-            ))  # fmt: skip
+            sweeps.append(
+                play(
+                    snapshot,
+                    cluster.config,
+                    depth=sweep_options.depth,
+                    racks=sweep_options.racks,
+                    elr=elr,
+                    progress=tick,
+                )
+            )
     off, on = sweeps
     emit_mode(f"{off.rules} and {on.rules}", output)
     ranked = off.ranked(sweep_options.by)

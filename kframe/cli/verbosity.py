@@ -39,11 +39,21 @@ def _set_quiet(ctx: click.Context, _option: click.Parameter, value: bool) -> Non
 def verbosity_options(command: Command) -> Command:
     """Add ``-v`` and ``-q`` to one command, which sees neither."""
     command.params += [
-        click.Option(["-v", "--verbose"], is_flag=True, expose_value=False, callback=_set_verbose,
-                     help="Log the engine's steps to standard error."),
-        click.Option(["-q", "--quiet"], is_flag=True, expose_value=False, callback=_set_quiet,
-                     help="Print no progress on standard error."),
-    ]  # fmt: skip
+        click.Option(
+            ["-v", "--verbose"],
+            is_flag=True,
+            expose_value=False,
+            callback=_set_verbose,
+            help="Log the engine's steps to standard error.",
+        ),
+        click.Option(
+            ["-q", "--quiet"],
+            is_flag=True,
+            expose_value=False,
+            callback=_set_quiet,
+            help="Print no progress on standard error.",
+        ),
+    ]
     return command
 
 

@@ -63,9 +63,14 @@ def _reporting_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--out", type=PATH, metavar="DIR", help="Also write the outcome as Parquet tables to DIR."),
         click.option("--force", is_flag=True, help="Replace an existing outcome in DIR."),
         fail_on_option,
-        click.option("--limit", type=WholeNumber(), default=20, show_default=True,
-                     help="Changed partitions that a table lists; data has them all."),
-    )  # fmt: skip
+        click.option(
+            "--limit",
+            type=WholeNumber(),
+            default=20,
+            show_default=True,
+            help="Changed partitions that a table lists; data has them all.",
+        ),
+    )
 
 
 def _broker_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -113,9 +118,14 @@ def fail(
 )
 @_reporting_options
 def restart(
-    study: StudySettings, brokers: tuple[int, ...], racks: tuple[str, ...], together: bool, clean: bool | None,
-    repair_directories: bool, reporting: Reporting,
-) -> None:  # fmt: skip
+    study: StudySettings,
+    brokers: tuple[int, ...],
+    racks: tuple[str, ...],
+    together: bool,
+    clean: bool | None,
+    repair_directories: bool,
+    reporting: Reporting,
+) -> None:
     """Start brokers that are down. Bounce brokers that are up."""
 
     def act(whatif: WhatIf) -> Outcome:
@@ -140,9 +150,14 @@ def shutdown(
 @click.option(
     "--type", "election", type=click.Choice(("preferred", "unclean")), required=True, help="Kind of election."
 )
-@click.option("--partition", "partitions", multiple=True, metavar="TOPIC-PARTITION",
-              shell_complete=complete_partitions,
-              help="Partition to elect for; may be repeated.  [default: all]")  # fmt: skip
+@click.option(
+    "--partition",
+    "partitions",
+    multiple=True,
+    metavar="TOPIC-PARTITION",
+    shell_complete=complete_partitions,
+    help="Partition to elect for; may be repeated.  [default: all]",
+)
 @_reporting_options
 def elect(study: StudySettings, election: str, partitions: tuple[str, ...], reporting: Reporting) -> None:
     """Elect leaders."""
@@ -191,9 +206,14 @@ def reassign(study: StudySettings, plan: InputFile, reporting: Reporting) -> Non
 )
 @_reporting_options
 def create(
-    study: StudySettings, topic: str, partitions: int | None, replication_factor: int | None, seed: int,
-    assignments: list[list[int]] | None, reporting: Reporting,
-) -> None:  # fmt: skip
+    study: StudySettings,
+    topic: str,
+    partitions: int | None,
+    replication_factor: int | None,
+    seed: int,
+    assignments: list[list[int]] | None,
+    reporting: Reporting,
+) -> None:
     """Create TOPIC, with its replicas placed as Kafka's automatic assignment does."""
     counts = [-1 if count is None else count for count in (partitions, replication_factor)]  # -1 as in CreateTopics
     _run(study, reporting, lambda whatif: whatif.create(topic, *counts, assignments=assignments, seed=seed))
@@ -218,9 +238,13 @@ def create(
 )
 @_reporting_options
 def create_partitions(
-    study: StudySettings, topic: str, partitions: int, seed: int, assignments: list[list[int]] | None,
+    study: StudySettings,
+    topic: str,
+    partitions: int,
+    seed: int,
+    assignments: list[list[int]] | None,
     reporting: Reporting,
-) -> None:  # fmt: skip
+) -> None:
     """Add partitions to TOPIC, with their replicas placed as Kafka's automatic assignment does."""
     _run(
         study, reporting, lambda whatif: whatif.create_partitions(topic, partitions, assignments=assignments, seed=seed)
@@ -263,8 +287,14 @@ def unfence(
 @click.option(
     "--broker", type=WholeNumber(), required=True, metavar="ID", shell_complete=complete_brokers, help="The broker."
 )
-@click.option("--directory", "directories", multiple=True, required=True, metavar="ID",
-              help="Id of a log directory, as in snapshot show --list brokers -o wide; may be repeated.")  # fmt: skip
+@click.option(
+    "--directory",
+    "directories",
+    multiple=True,
+    required=True,
+    metavar="ID",
+    help="Id of a log directory, as in snapshot show --list brokers -o wide; may be repeated.",
+)
 @_reporting_options
 def fail_directories(study: StudySettings, broker: int, directories: tuple[str, ...], reporting: Reporting) -> None:
     """Fail log directories of a broker of a KRaft cluster."""

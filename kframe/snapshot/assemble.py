@@ -123,9 +123,13 @@ class Assembly:
                 self.lists[name].append(entry)
 
     def partitions(
-        self, topic: Int32, partition: Int32, line: Int32, numbers: Mapping[str, Int32],
+        self,
+        topic: Int32,
+        partition: Int32,
+        line: Int32,
+        numbers: Mapping[str, Int32],
         lists: Mapping[str, tuple[Int32, Int32]],
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Add partitions. ``lists`` has the lengths and the values of a column's lists, ``replicas`` among them."""
         for column, entries in ((self._topic, topic), (self._partition, partition), (self._line, line)):
             column.frombytes(entries.tobytes())
@@ -192,9 +196,7 @@ class Assembly:
             return None
         return first[ordinals], counts[ordinals]
 
-    def _sorted(
-        self, names: list[str], ordinals: NDArray[np.int64], faults: Faults
-    ) -> tuple[NDArray[np.int64], Int32]:  # fmt: skip
+    def _sorted(self, names: list[str], ordinals: NDArray[np.int64], faults: Faults) -> tuple[NDArray[np.int64], Int32]:
         """The position of each partition by topic and number, and how many each topic has."""
         rank = np.full(len(self._ordinals), -1, np.int64)
         rank[ordinals] = np.arange(len(names))
@@ -252,9 +254,7 @@ class Assembly:
 class Assembled:
     """The sorted tables of an Assembly."""
 
-    def __init__(
-        self, topics: TopicFacts, order: NDArray[np.int64], topic_lines: Int32, assembly: Assembly
-    ) -> None:  # fmt: skip
+    def __init__(self, topics: TopicFacts, order: NDArray[np.int64], topic_lines: Int32, assembly: Assembly) -> None:
         self.topics: Final = topics
         self.replicas, self.numbers, self.lists, self._lines = assembly.take_columns(order)
         self._topic_lines, self._location = topic_lines, assembly.location

@@ -137,8 +137,13 @@ def _wrong_members(partitions: PartitionFacts) -> Iterator[PartitionFault]:
     replicas = partitions.replicas
     widths = replicas.counts
     yield _fault("replicas_empty", "replicas", widths == 0, lambda _: "an empty list", "at least one replica")
-    yield _fault("replicas_too_many", "replicas", widths > REPLICAS_MAX, lambda row: f"{widths[row]} replicas",
-                 f"at most {REPLICAS_MAX}")  # fmt: skip
+    yield _fault(
+        "replicas_too_many",
+        "replicas",
+        widths > REPLICAS_MAX,
+        lambda row: f"{widths[row]} replicas",
+        f"at most {REPLICAS_MAX}",
+    )
     yield from _wrong_ids("replicas", replicas)
     for name, lists in partitions.lists().items():
         if lists is not None and len(lists.values):
@@ -151,8 +156,9 @@ def _wrong_members(partitions: PartitionFacts) -> Iterator[PartitionFault]:
         yield _not_in_replicas("observers", observers, replicas)
     leader = partitions.leader
     if leader is not None:
-        yield _fault("leader_range", "leader", leader < NO_LEADER, lambda row: str(leader[row]),
-                     "a broker id, or -1 for none")  # fmt: skip
+        yield _fault(
+            "leader_range", "leader", leader < NO_LEADER, lambda row: str(leader[row]), "a broker id, or -1 for none"
+        )
         led = leader >= 0
         yield _not_in_replicas("leader", Ragged(offsets_of(led), leader[led]), replicas)
 
@@ -161,9 +167,12 @@ def _wrong_ids(name: str, lists: Ragged) -> Iterator[PartitionFault]:
     """Negative and repeated broker ids of a column of lists."""
     negative = lists.values < 0
     yield PartitionFault(
-        f"{name}_range", name, _rows_with(lists, negative), lambda row: str(lists[row][lists[row] < 0][0]),
+        f"{name}_range",
+        name,
+        _rows_with(lists, negative),
+        lambda row: str(lists[row][lists[row] < 0][0]),
         lambda _: f"broker ids of 0 to {INT32_MAX}",
-    )  # fmt: skip
+    )
     repeats = repeated(lists) & ~negative
 
     def actual(row: int) -> str:
@@ -182,17 +191,25 @@ def _not_in_replicas(name: str, lists: Ragged, replicas: Ragged) -> PartitionFau
         return f"broker {int(lists.values[span][unassigned[span]].min())}"
 
     return PartitionFault(
-        f"{name}_not_in_replicas", name, _rows_with(lists, unassigned), actual,
+        f"{name}_not_in_replicas",
+        name,
+        _rows_with(lists, unassigned),
+        actual,
         lambda row: f"one of the replicas {replicas[row].tolist()}",
-    )  # fmt: skip
+    )
 
 
 def _wrong_numbers(partitions: PartitionFacts) -> Iterator[PartitionFault]:
     stateless: Bool = np.zeros(len(partitions), bool)
     versions = partitions.partition_epoch
     if versions is not None:
-        yield _fault("partition_epoch_range", "partition_epoch", versions < NO_STATE, lambda row: str(versions[row]),
-                     "0 or more, or -1 for no state")  # fmt: skip
+        yield _fault(
+            "partition_epoch_range",
+            "partition_epoch",
+            versions < NO_STATE,
+            lambda row: str(versions[row]),
+            "0 or more, or -1 for no state",
+        )
         stateless = versions == NO_STATE
     for name in ("leader_epoch", "controller_epoch"):
         epochs: Int32 | None = getattr(partitions, name)

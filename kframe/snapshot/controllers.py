@@ -34,9 +34,11 @@ def with_controllers(snapshot: Content, ids: Iterable[int]) -> Content:
     if snapshot.is_kraft:
         raise ParameterError("controllers", _texts(stated), "none: kframe is controller in ZooKeeper mode only")
     marked = replace(
-        snapshot, brokers=only_brokers(snapshot.brokers, stated, snapshot.partitions),
-        provenance=without_assumption(snapshot), controllers=tuple(sorted({*snapshot.controllers, *stated})),
-    )  # fmt: skip
+        snapshot,
+        brokers=only_brokers(snapshot.brokers, stated, snapshot.partitions),
+        provenance=without_assumption(snapshot),
+        controllers=tuple(sorted({*snapshot.controllers, *stated})),
+    )
     if (problem := _in_sync_text(marked)) is not None:
         raise ParameterError("controllers", problem, _WITHOUT_REPLICAS)
     return marked

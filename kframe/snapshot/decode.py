@@ -57,7 +57,7 @@ def decode(
 
 def check_unique_keys(
     raw: bytes, where: str, counts: Mapping[bytes, int], error: type[InputError] = SnapshotError
-) -> None:  # fmt: skip
+) -> None:
     """Raise ``error`` for a key that occurs twice in an object, because a decoder would take the last value.
 
     ``counts`` is how often each key occurs in a document without repeated ones; optional keys may be absent. Only where

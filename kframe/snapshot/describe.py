@@ -256,9 +256,12 @@ class _Listing:
         topics, counts = np.array(owners, np.int32).T
         none = np.zeros(rows, np.int32), np.empty(0, np.int32)  # the kernel leaves lines with observers to ``take``
         self._assembly.partitions(
-            np.repeat(topics, counts), lines.partition[:rows], lines.line[:rows] + np.int32(number),
-            {"leader": lines.leader[:rows]}, {**lines.lists(rows), "observers": none},
-        )  # fmt: skip
+            np.repeat(topics, counts),
+            lines.partition[:rows],
+            lines.line[:rows] + np.int32(number),
+            {"leader": lines.leader[:rows]},
+            {**lines.lists(rows), "observers": none},
+        )
         self._labels = lines.labels(rows - 1)
         self._with_elr = self._with_elr or lines.is_elr_reported(rows)
         self._without_elr = self._without_elr or lines.is_elr_missing(rows)

@@ -58,9 +58,19 @@ class DescribeLines:
         ``topic`` is that of the partitions that come first.
         """
         return kernels.read_describe_lines(
-            block, start, files.LINE_BYTES_MAX, topic.encode(), self._headers, self.line, self.partition, self.leader,
-            self._masks, self._counts, self._values, self._result,
-        )  # fmt: skip
+            block,
+            start,
+            files.LINE_BYTES_MAX,
+            topic.encode(),
+            self._headers,
+            self.line,
+            self.partition,
+            self.leader,
+            self._masks,
+            self._counts,
+            self._values,
+            self._result,
+        )
 
     @property
     def line_count(self) -> int:

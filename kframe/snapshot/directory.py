@@ -62,11 +62,19 @@ def read_directory(path: Path, progress: Progress = ignore_progress, faults: Fau
         brokers = read_registrations(files["brokers"], brokers)
         partitions = _with_directories(partitions, files["partitions"], manifest.kraft)
     snapshot = Snapshot(
-        brokers, topics, partitions, manifest.source, manifest.cluster_id, manifest.controller_id,
-        manifest.controller_epoch, manifest.broker_default_configs, manifest.provenance, manifest.capture,
+        brokers,
+        topics,
+        partitions,
+        manifest.source,
+        manifest.cluster_id,
+        manifest.controller_id,
+        manifest.controller_epoch,
+        manifest.broker_default_configs,
+        manifest.provenance,
+        manifest.capture,
         None if manifest.kraft is None else kraft_facts(manifest.kraft, files[RECORDS]),
         manifest.controllers,
-    )  # fmt: skip
+    )
 
     def locate(kind: Literal["topic", "row"], index: int, column: str) -> str:
         table, name = ("topics", topics.names[index]) if kind == "topic" else ("partitions", topics.name_of_row(index))
@@ -118,9 +126,14 @@ def _with_directories(partitions: PartitionFacts, file: TableFile, kraft: KraftM
 def _table_file(path: Path, table: str, manifest: Manifest, groups: Sequence[int] | None = None) -> TableFile:
     entries = manifest.counts["replicas"] if table == "partitions" else _SMALL_ENTRIES_MAX
     return TableFile(
-        path / file_of(table), table, manifest.counts[table], entries, manifest.null_columns, groups,
+        path / file_of(table),
+        table,
+        manifest.counts[table],
+        entries,
+        manifest.null_columns,
+        groups,
         kraft=manifest.kraft is not None,
-    )  # fmt: skip
+    )
 
 
 def write_snapshot(

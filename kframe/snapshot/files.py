@@ -33,9 +33,11 @@ _BLOCK_BYTES: Final = 1 << 20
 
 #: File types that open like a regular file but are none.
 _SPECIAL_FILES: Final = (
-    (stat.S_ISFIFO, "a named pipe"), (stat.S_ISSOCK, "a socket"),
-    (stat.S_ISCHR, "a device"), (stat.S_ISBLK, "a device"),
-)  # fmt: skip
+    (stat.S_ISFIFO, "a named pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
 
 #: Called with a block, the offset of a line and its number. Returns the offset after the last line that it has read,
 #: and how many it has read.

@@ -215,6 +215,13 @@ def _partitions(replicas: Int32, seed: int, health: Health) -> PartitionFacts:
         partition_epoch[short] += 1
         partition_epoch[moved] += 1
     return PartitionFacts(
-        assigned, leader, isr, leader_epoch, np.ones(count, np.int32), partition_epoch, np.zeros(count, np.int32),
-        Ragged.empty(count), Ragged.empty(count),
-    )  # fmt: skip
+        assigned,
+        leader,
+        isr,
+        leader_epoch,
+        np.ones(count, np.int32),
+        partition_epoch,
+        np.zeros(count, np.int32),
+        Ragged.empty(count),
+        Ragged.empty(count),
+    )

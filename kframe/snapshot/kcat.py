@@ -31,11 +31,20 @@ from kframe.snapshot.snapshot import Snapshot
 
 _ABSENT: Final = "not in kcat -L -J"
 _ABSENT_COLUMNS: Final = (
-    "brokers.rack", "brokers.broker_epoch", "topics.topic_id", "topics.deleting", "topics.configs",
-    "partitions.leader_epoch", "partitions.controller_epoch", "partitions.partition_epoch",
-    "partitions.leader_recovery_state", "partitions.adding_replicas", "partitions.removing_replicas",
-    "cluster.cluster_id", "cluster.controller_epoch",
-)  # fmt: skip
+    "brokers.rack",
+    "brokers.broker_epoch",
+    "topics.topic_id",
+    "topics.deleting",
+    "topics.configs",
+    "partitions.leader_epoch",
+    "partitions.controller_epoch",
+    "partitions.partition_epoch",
+    "partitions.leader_recovery_state",
+    "partitions.adding_replicas",
+    "partitions.removing_replicas",
+    "cluster.cluster_id",
+    "cluster.controller_epoch",
+)
 #: What kcat prints without ``-J``.
 KCAT_TEXT: Final = re.compile(rb"\s*Metadata for [^\n]* \(from broker ")
 _ADDRESS: Final = re.compile(r"\[?([^\]/]*)\]?:([0-9]{1,5})")
@@ -133,16 +142,23 @@ def _check_keys(document: bytes, metadata: _Metadata, where: str) -> None:
     """Raise SnapshotError for a key that occurs twice in an object."""
     topics, partitions = len(metadata.topics), [row for topic in metadata.topics for row in topic.partitions]
     ids = sum(len(row.replicas) + len(row.isrs) for row in partitions) + len(metadata.brokers) + 1
-    check_unique_keys(document, where, {
-        **dict.fromkeys((b"brokers", b"topics", b"controllerid", b"query"), 1), b"topic": topics + 1,
-        b"partitions": topics, **dict.fromkeys((b"partition", b"leader", b"replicas", b"isrs"), len(partitions)),
-        b"id": ids, b"name": len(metadata.brokers) + 1,
-    })  # fmt: skip
+    check_unique_keys(
+        document,
+        where,
+        {
+            **dict.fromkeys((b"brokers", b"topics", b"controllerid", b"query"), 1),
+            b"topic": topics + 1,
+            b"partitions": topics,
+            **dict.fromkeys((b"partition", b"leader", b"replicas", b"isrs"), len(partitions)),
+            b"id": ids,
+            b"name": len(metadata.brokers) + 1,
+        },
+    )
 
 
 def _snapshot(
     assembled: Assembled, metadata: _Metadata, failed: Sequence[str], path: InputFile, faults: Faults
-) -> Snapshot:  # fmt: skip
+) -> Snapshot:
     """The snapshot, checked, with brokers and controller of the metadata. ``failed`` topics have no partitions."""
     query = metadata.query or _Query()
     if not assembled.topics.names and not faults.topics:

@@ -16,9 +16,16 @@ from kframe.snapshot.facts import BrokerFacts
 #: The features of a broker whose registration is unknown: every level.
 _FEATURES: Final = tuple(
     BrokerFeature(name=name, min_supported_version=0, max_supported_version=2**15 - 1)
-    for name in (METADATA_VERSION, KRAFT_VERSION, ELR_VERSION, "group.version", "transaction.version",
-                 "share.version", "streams.version")
-)  # fmt: skip
+    for name in (
+        METADATA_VERSION,
+        KRAFT_VERSION,
+        ELR_VERSION,
+        "group.version",
+        "transaction.version",
+        "share.version",
+        "streams.version",
+    )
+)
 #: Begins the UUIDs of unknown ids, which no rule compares with another cluster's.
 _ASSUMED_ID: Final = 0x6B6672616D65 << 80
 _INCARNATION, _DIRECTORY, _TOPIC = (_ASSUMED_ID | kind << 64 for kind in (1, 2, 3))

@@ -37,9 +37,14 @@ _CLUSTER_CONFIGS: Final = (int(ResourceType.BROKER), "")
 
 
 def snapshot_of_metadata(
-    metadata: ClusterMetadata, *, source: Source, cluster_id: str | None = None, controller_id: int | None = None,
-    controller_epoch: int | None = None, offset: int | None = None,
-) -> SnapshotContent:  # fmt: skip
+    metadata: ClusterMetadata,
+    *,
+    source: Source,
+    cluster_id: str | None = None,
+    controller_id: int | None = None,
+    controller_epoch: int | None = None,
+    offset: int | None = None,
+) -> SnapshotContent:
     """See ``Snapshot.from_metadata``."""
     topics, p = metadata.topics, metadata.partitions
     names = sorted(topics.index_by_name)

@@ -84,11 +84,13 @@ def with_registration(facts: BrokerFacts, row: Mapping[str, Any], where: str) ->
         return facts
     end_points = [
         BrokerEndpoint(
-            name=point.listener, host=point.host, port=point.port,
+            name=point.listener,
+            host=point.host,
+            port=point.port,
             security_protocol=SECURITY_PROTOCOLS.get(point.security_protocol, 0),
         )
         for point in facts.endpoints or ()
-    ]  # fmt: skip
+    ]
     known = {name: value for name, value in fields.items() if value is not None or name == "cordoned"}
     named = {"broker_id": facts.broker_id, "broker_epoch": facts.broker_epoch or 0, "rack": facts.rack}
     try:

@@ -25,8 +25,13 @@ from kframe.snapshot.summary import conditions_of, loads_of, summarize
 _PAGE_ROWS: Final = 4_096
 #: Columns of brokers that only KRaft clusters have.
 KRAFT_BROKER_COLUMNS: Final = (
-    "fenced", "in_controlled_shutdown", "log_dirs", "cordoned_log_dirs", "incarnation_id", "features",
-)  # fmt: skip
+    "fenced",
+    "in_controlled_shutdown",
+    "log_dirs",
+    "cordoned_log_dirs",
+    "incarnation_id",
+    "features",
+)
 
 
 def summary_record(snapshot: Snapshot) -> dict[str, Any]:

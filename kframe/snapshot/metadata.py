@@ -20,9 +20,15 @@ from kframe.snapshot.snapshot import Snapshot
 
 _ABSENT: Final = "not in Metadata responses"
 _ABSENT_COLUMNS: Final = (
-    "brokers.broker_epoch", "topics.deleting", "topics.configs", "topics.topic_id", "partitions.controller_epoch",
-    "partitions.partition_epoch", "partitions.leader_recovery_state", "cluster.controller_epoch",
-)  # fmt: skip
+    "brokers.broker_epoch",
+    "topics.deleting",
+    "topics.configs",
+    "topics.topic_id",
+    "partitions.controller_epoch",
+    "partitions.partition_epoch",
+    "partitions.leader_recovery_state",
+    "cluster.controller_epoch",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,26 +95,35 @@ def snapshot_of(description: ClusterDescription) -> Snapshot:
     adding, removing = lists["adding"], lists["removing"]
     isr = _without_removed(lists["isr"], assembled.replicas)
     partitions = PartitionFacts(
-        replicas=assembled.replicas, leader=assembled.numbers["leader"], isr=isr,
+        replicas=assembled.replicas,
+        leader=assembled.numbers["leader"],
+        isr=isr,
         leader_epoch=assembled.numbers["leader_epoch"],
         adding_replicas=None if description.reassignments is None else adding,
         removing_replicas=None if description.reassignments is None else removing,
         elr=lists["elr"] if description.has_elr else None,
         last_known_elr=lists["last_known_elr"] if description.has_elr else None,
-    )  # fmt: skip
+    )
     topics = replace(
-        assembled.topics, topic_ids=assembled.topics.topic_ids if description.topic_ids else None, deleting=None,
+        assembled.topics,
+        topic_ids=assembled.topics.topic_ids if description.topic_ids else None,
+        deleting=None,
         configs=None if description.configs is None else assembled.topics.configs,
-    )  # fmt: skip
+    )
     kraft = None if description.features is None else KraftFacts(features=description.features)
     # Brokers in KRaft mode name any broker as the controller.
     is_known = description.controller_id >= 0 and kraft is None
     snapshot = Snapshot(
-        _brokers(description, partitions), topics, partitions, Source("metadata", description.where),
-        cluster_id=description.cluster_id, controller_id=description.controller_id if is_known else None,
-        broker_default_configs=description.broker_defaults, kraft=kraft,
+        _brokers(description, partitions),
+        topics,
+        partitions,
+        Source("metadata", description.where),
+        cluster_id=description.cluster_id,
+        controller_id=description.controller_id if is_known else None,
+        broker_default_configs=description.broker_defaults,
+        kraft=kraft,
         controllers=tuple(sorted(description.controllers)),
-    )  # fmt: skip
+    )
     removed = len(lists["isr"].values) - len(isr.values)
     snapshot = replace(snapshot, provenance=_provenance(snapshot, description, removed))
     check_snapshot(snapshot, assembled.locate)
@@ -123,10 +138,18 @@ def _assembled(description: ClusterDescription) -> Assembled:
         reassignment = reassignments.get((partition.topic, partition.partition), _NO_REASSIGNMENT)
         topic = assembly.topic_named(partition.topic, number)
         assembly.partition(
-            topic, partition.partition, number, partition.replicas, leader=partition.leader,
-            leader_epoch=partition.leader_epoch, isr=partition.isr, adding=reassignment.adding,
-            removing=reassignment.removing, elr=partition.elr, last_known_elr=partition.last_known_elr,
-        )  # fmt: skip
+            topic,
+            partition.partition,
+            number,
+            partition.replicas,
+            leader=partition.leader,
+            leader_epoch=partition.leader_epoch,
+            isr=partition.isr,
+            adding=reassignment.adding,
+            removing=reassignment.removing,
+            elr=partition.elr,
+            last_known_elr=partition.last_known_elr,
+        )
         if partition.partition == 0:
             assembly.configs[topic] = configs.get(partition.topic, {})
             if topic_id := description.topic_ids.get(partition.topic):
@@ -149,9 +172,10 @@ def _provenance(snapshot: Snapshot, description: ClusterDescription, removed: in
     """Why columns are unknown, what endpoints are, and how many ISR members were left out."""
     topics = snapshot.topics
     known = {
-        f"topics.{name}" for name, column in (("configs", topics.configs), ("topic_id", topics.topic_ids))
+        f"topics.{name}"
+        for name, column in (("configs", topics.configs), ("topic_id", topics.topic_ids))
         if column is not None
-    }  # fmt: skip
+    }
     provenance = {column: _ABSENT for column in _ABSENT_COLUMNS if column not in known}
     provenance["brokers.endpoints"] = f"the listener that answered, by {description.protocol}"
     if any(broker.registered is None for broker in snapshot.brokers):
@@ -170,11 +194,13 @@ def _brokers(description: ClusterDescription, partitions: PartitionFacts) -> tup
     protocol, fenced = description.protocol, description.fenced or ()
     brokers = {
         broker_id: BrokerFacts(
-            broker_id, None if broker_id in fenced else True, endpoints=(Endpoint(protocol, host, port, protocol),),
+            broker_id,
+            None if broker_id in fenced else True,
+            endpoints=(Endpoint(protocol, host, port, protocol),),
             rack=rack,
         )
         for broker_id, (host, port, rack) in description.brokers.items()
-    }  # fmt: skip
+    }
     for broker_id in named_brokers(partitions).tolist():
         brokers.setdefault(broker_id, BrokerFacts(broker_id, registered=None if description.fenced is None else False))
     return only_brokers(brokers.values(), description.controllers, partitions)

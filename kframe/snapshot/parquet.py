@@ -34,9 +34,16 @@ class TableFile:
     """
 
     def __init__(
-        self, path: Path, table: str, rows: int, entries: int, unknown: frozenset[str],
-        groups: Sequence[int] | None = None, *, kraft: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        path: Path,
+        table: str,
+        rows: int,
+        entries: int,
+        unknown: frozenset[str],
+        groups: Sequence[int] | None = None,
+        *,
+        kraft: bool = False,
+    ) -> None:
         self.path = path
         self.kraft = kraft
         self._table, self._unknown = table, unknown
@@ -270,11 +277,19 @@ def read_partitions(file: TableFile, topics: TopicFacts) -> PartitionFacts:
     if (numbers["leader"] is None) != (lists["isr"] is None):
         raise SnapshotError(f"{file.path} field isr", "leader or isr alone", "both or neither")
     return PartitionFacts(
-        replicas, numbers["leader"], lists["isr"], numbers["leader_epoch"], numbers["controller_epoch"],
-        numbers["partition_epoch"], numbers["leader_recovery_state"], lists["adding_replicas"],
+        replicas,
+        numbers["leader"],
+        lists["isr"],
+        numbers["leader_epoch"],
+        numbers["controller_epoch"],
+        numbers["partition_epoch"],
+        numbers["leader_recovery_state"],
+        lists["adding_replicas"],
         lists["removing_replicas"],
-        lists["elr"], lists["last_known_elr"], observers=file.lists(OBSERVERS) if file.has_observers else None,
-    )  # fmt: skip
+        lists["elr"],
+        lists["last_known_elr"],
+        observers=file.lists(OBSERVERS) if file.has_observers else None,
+    )
 
 
 def _check_order(file: TableFile, topics: TopicFacts) -> None:

@@ -30,12 +30,25 @@ from kframe.snapshot.snapshot import Snapshot
 
 _ABSENT: Final = "not in a reassignment"
 _ABSENT_COLUMNS: Final = (
-    "brokers.registered", "brokers.rack", "brokers.endpoints", "brokers.broker_epoch", "topics.topic_id",
-    "topics.deleting", "topics.configs", "partitions.leader", "partitions.isr", "partitions.leader_epoch",
-    "partitions.controller_epoch", "partitions.partition_epoch", "partitions.leader_recovery_state",
-    "partitions.adding_replicas", "partitions.removing_replicas", "cluster.cluster_id", "cluster.controller_id",
+    "brokers.registered",
+    "brokers.rack",
+    "brokers.endpoints",
+    "brokers.broker_epoch",
+    "topics.topic_id",
+    "topics.deleting",
+    "topics.configs",
+    "partitions.leader",
+    "partitions.isr",
+    "partitions.leader_epoch",
+    "partitions.controller_epoch",
+    "partitions.partition_epoch",
+    "partitions.leader_recovery_state",
+    "partitions.adding_replicas",
+    "partitions.removing_replicas",
+    "cluster.cluster_id",
+    "cluster.controller_id",
     "cluster.controller_epoch",
-)  # fmt: skip
+)
 
 #: Columns that ``--list`` prints.
 _LISTED_COLUMNS: Final = ("partitions.adding_replicas", "partitions.removing_replicas")
@@ -92,7 +105,7 @@ def read_reassignment(path: InputFile) -> Reassignment:
 
 def read_reassignment_snapshot(
     path: InputFile, progress: Progress = ignore_progress, faults: Faults = REFUSE
-) -> Snapshot:  # fmt: skip
+) -> Snapshot:
     """The current assignment, or the only one, as a snapshot; it must cover its topics whole. Raises SnapshotError.
 
     msgspec decodes a document that is not in the form that tools write, and one with a fault, which it locates.
@@ -111,9 +124,12 @@ def read_reassignment_snapshot(
     assembly = Assembly(lambda number: f"{path} partitions[{number}]", lists=("observers",))
     for number, entry in entries.items():
         assembly.partition(
-            assembly.topic_named(entry.topic, number), entry.partition, number, entry.replicas,
+            assembly.topic_named(entry.topic, number),
+            entry.partition,
+            number,
+            entry.replicas,
             observers=entry.observers or [],
-        )  # fmt: skip
+        )
     progress(len(entries), len(entries))
     return _snapshot(assembly, path, faults)
 
@@ -159,9 +175,13 @@ def _listed_snapshot(listed: list[ListedAssignment], path: InputFile, faults: Fa
     assembly = Assembly(lambda number: f"{path}:{number}", lists=("adding_replicas", "removing_replicas"))
     for entry in listed:
         assembly.partition(
-            assembly.topic_named(entry.topic, entry.line), entry.partition, entry.line, entry.replicas,
-            adding_replicas=entry.adding, removing_replicas=entry.removing,
-        )  # fmt: skip
+            assembly.topic_named(entry.topic, entry.line),
+            entry.partition,
+            entry.line,
+            entry.replicas,
+            adding_replicas=entry.adding,
+            removing_replicas=entry.removing,
+        )
     snapshot = _snapshot(assembly, path, faults)
     provenance = {name: note for name, note in snapshot.provenance.items() if name not in _LISTED_COLUMNS}
     provenance["topics.partition_count"] = "the tool prints only partitions of a reassignment: others may exist"

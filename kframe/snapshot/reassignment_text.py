@@ -145,9 +145,10 @@ def _verified(content: str, path: InputFile) -> Iterator[ListedAssignment]:
             continue
         if (match := _VERIFIED.fullmatch(line.strip())) is None:
             raise SnapshotError(
-                f"{path}:{number}", f"{short_repr(line)}, a state of --verify without replicas",
+                f"{path}:{number}",
+                f"{short_repr(line)}, a state of --verify without replicas",
                 "the replicas of each partition: the output of --generate, --execute or kafka-topics --describe",
-            )  # fmt: skip
+            )
         yield ListedAssignment(match[1], int(match[2]), _ids(match[3]), [], [], number)
 
 

@@ -59,9 +59,12 @@ class Snapshot(SnapshotContent, Tabular):
 
     @staticmethod
     def from_cluster(
-        cluster: ClusterState, *, cluster_id: str | None = None, controller_id: int | None = None,
+        cluster: ClusterState,
+        *,
+        cluster_id: str | None = None,
+        controller_id: int | None = None,
         controller_epoch: int | None = None,
-    ) -> Snapshot:  # fmt: skip
+    ) -> Snapshot:
         """What storage would hold of ``cluster``. A controller's own states and flags are not part of a snapshot."""
         return _snapshot(
             snapshot_of(cluster), cluster_id=cluster_id, controller_id=controller_id, controller_epoch=controller_epoch
@@ -69,17 +72,28 @@ class Snapshot(SnapshotContent, Tabular):
 
     @staticmethod
     def from_metadata(
-        metadata: ClusterMetadata, *, source: Source, cluster_id: str | None = None, controller_id: int | None = None,
-        controller_epoch: int | None = None, offset: int | None = None,
-    ) -> Snapshot:  # fmt: skip
+        metadata: ClusterMetadata,
+        *,
+        source: Source,
+        cluster_id: str | None = None,
+        controller_id: int | None = None,
+        controller_epoch: int | None = None,
+        offset: int | None = None,
+    ) -> Snapshot:
         """All of ``metadata``, the image of a KRaft cluster.
 
         ``controller_epoch`` is the epoch of the quorum's leader, ``offset`` that of the last record in the image.
         """
-        return _snapshot(snapshot_of_metadata(
-            metadata, source=source, cluster_id=cluster_id, controller_id=controller_id,
-            controller_epoch=controller_epoch, offset=offset,
-        ))  # fmt: skip
+        return _snapshot(
+            snapshot_of_metadata(
+                metadata,
+                source=source,
+                cluster_id=cluster_id,
+                controller_id=controller_id,
+                controller_epoch=controller_epoch,
+                offset=offset,
+            )
+        )
 
     def to_metadata(self) -> ClusterMetadata:
         """The metadata of a KRaft cluster with this state; ``assumptions`` lists what it assumes.
@@ -183,8 +197,16 @@ class Snapshot(SnapshotContent, Tabular):
             _DigestedBroker(facts.broker_id, facts.registered, facts.broker_epoch, facts.endpoints, facts.rack)
             for facts in self.brokers
         ]
-        plain: list[Any] = [self.cluster_id, self.controller_id, self.controller_epoch, self.broker_default_configs,
-                            brokers, topics.names, configs, self.unknown]  # fmt: skip
+        plain: list[Any] = [
+            self.cluster_id,
+            self.controller_id,
+            self.controller_epoch,
+            self.broker_default_configs,
+            brokers,
+            topics.names,
+            configs,
+            self.unknown,
+        ]
         if self.controllers:
             plain.append(self.controllers)
         if self.is_kraft:

@@ -38,14 +38,20 @@ def kraft_schemas() -> dict[str, Any]:
     added = {
         "partitions": [("directories", pa.list_(pa.int32()))],
         "brokers": [
-            ("fenced", pa.bool_()), ("in_controlled_shutdown", pa.bool_()), ("incarnation_id", text),
-            ("log_dirs", pa.list_(text)), ("cordoned_log_dirs", pa.list_(text)), ("features", pa.list_(feature)),
-            ("is_migrating_zk_broker", pa.bool_()), ("offset", pa.int64()),
+            ("fenced", pa.bool_()),
+            ("in_controlled_shutdown", pa.bool_()),
+            ("incarnation_id", text),
+            ("log_dirs", pa.list_(text)),
+            ("cordoned_log_dirs", pa.list_(text)),
+            ("features", pa.list_(feature)),
+            ("is_migrating_zk_broker", pa.bool_()),
+            ("offset", pa.int64()),
         ],
         "topics": [],
-    }  # fmt: skip
-    tables = {name: pa.schema([*schema, *(pa.field(*field) for field in added[name])])
-             for name, schema in schemas().items()}  # fmt: skip
+    }
+    tables = {
+        name: pa.schema([*schema, *(pa.field(*field) for field in added[name])]) for name, schema in schemas().items()
+    }
     return {**tables, "records": pa.schema([("type", pa.int32()), ("record", text)])}
 
 
@@ -61,20 +67,33 @@ def schemas() -> dict[str, Any]:
             + [(name, lists) for name in LIST_COLUMNS]
         ),
         "brokers": pa.schema(
-            [("broker_id", int32), ("registered", pa.bool_()), ("broker_epoch", pa.int64()), ("rack", text),
-             ("endpoints", pa.list_(endpoint))]
+            [
+                ("broker_id", int32),
+                ("registered", pa.bool_()),
+                ("broker_epoch", pa.int64()),
+                ("rack", text),
+                ("endpoints", pa.list_(endpoint)),
+            ]
         ),
         "topics": pa.schema(
-            [("topic", text), ("partition_count", int32), ("topic_id", text), ("deleting", pa.bool_()),
-             ("configs", pa.map_(text, text))]
+            [
+                ("topic", text),
+                ("partition_count", int32),
+                ("topic_id", text),
+                ("deleting", pa.bool_()),
+                ("configs", pa.map_(text, text)),
+            ]
         ),
-    }  # fmt: skip
+    }
 
 
 def partitions_table(
-    topics: TopicFacts, partitions: PartitionFacts, positions: NDArray[np.int64] | slice = slice(None), *,
+    topics: TopicFacts,
+    partitions: PartitionFacts,
+    positions: NDArray[np.int64] | slice = slice(None),
+    *,
     kraft: bool = False,
-) -> Any:  # fmt: skip
+) -> Any:
     """The partition table, topic names as a dictionary; columns and lists are not copied.
 
     ``partitions`` may be some of the rows that ``topics`` count: those at ``positions``. ``kraft`` adds the columns of

@@ -70,9 +70,18 @@ class ZnodeLines:
     def read(self, block: bytes, start: int) -> int:
         """Read lines from an offset up to the first that is no JSON object. Returns the offset after the last line."""
         return kernels.read_znode_lines(
-            block, start, files.LINE_BYTES_MAX, self._groups, self._assigned, self._replicas, self.line, self.numbers,
-            self._counts, self._values, self._result,
-        )  # fmt: skip
+            block,
+            start,
+            files.LINE_BYTES_MAX,
+            self._groups,
+            self._assigned,
+            self._replicas,
+            self.line,
+            self.numbers,
+            self._counts,
+            self._values,
+            self._result,
+        )
 
     @property
     def line_count(self) -> int:

@@ -265,9 +265,12 @@ class _Dump:
                     f"{where} field {column}", f"partition {min(unassigned)}", "partitions of the topic"
                 )
         self._assembly.assignment(
-            topic, number, znode.partitions, adding_replicas=znode.adding_replicas,
+            topic,
+            number,
+            znode.partitions,
+            adding_replicas=znode.adding_replicas,
             removing_replicas=znode.removing_replicas,
-        )  # fmt: skip
+        )
 
     def _take_broker(self, text: str, znode: Znode, where: str) -> None:
         broker_id = number_of(text, where)

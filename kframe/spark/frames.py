@@ -19,9 +19,12 @@ if TYPE_CHECKING:
 ONLY_CLUSTER: Final = "cluster"
 #: The columns of each table that a caller needs to have. The others are null, if _DEFAULTS has no value.
 REQUIRED: Final = {
-    PARTITIONS.name: ("topic", "partition", "replicas"), BROKERS.name: ("broker_id",),
-    TOPICS.name: ("topic", "partition_count"), CLUSTERS.name: (), SCENARIOS.name: ("scenario",),
-}  # fmt: skip
+    PARTITIONS.name: ("topic", "partition", "replicas"),
+    BROKERS.name: ("broker_id",),
+    TOPICS.name: ("topic", "partition_count"),
+    CLUSTERS.name: (),
+    SCENARIOS.name: ("scenario",),
+}
 _DEFAULTS: Final[dict[str, dict[str, object]]] = {
     **{table.name: {"cluster": ONLY_CLUSTER} for table in (PARTITIONS, BROKERS, TOPICS, CLUSTERS)},
     SCENARIOS.name: {"verb": "fail"},
@@ -86,6 +89,9 @@ def _narrowed(column: Column, name: str, expected: str, table: FleetTable) -> Co
     from pyspark.sql import functions as f
 
     converted = column.try_cast(expected)
-    message = f.concat(f.lit(f"table {table.name} column {name}: found "), column.cast("string"),
-                       f.lit(f", expected a number of type {expected}"))  # fmt: skip
+    message = f.concat(
+        f.lit(f"table {table.name} column {name}: found "),
+        column.cast("string"),
+        f.lit(f", expected a number of type {expected}"),
+    )
     return f.when(column.isNotNull() & converted.isNull(), f.raise_error(message).cast(expected)).otherwise(converted)

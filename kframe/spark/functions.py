@@ -41,10 +41,19 @@ _PLANS: Final = {table.name: table for table in (PLANS, PLAN_MOVES)}
 
 
 def whatif(
-    fleet: Fleet, *, brokers: Sequence[int] = (), racks: Sequence[str] = (), verb: str = Verb.FAIL,
-    together: bool = True, election: str | None = None, scenarios: DataFrame | None = None, table: str = IMPACTS.name,
-    config: Mapping[str, object] | None = None, selectors: Sequence[str] = (), mode: Mode | None = None,
-) -> DataFrame:  # fmt: skip
+    fleet: Fleet,
+    *,
+    brokers: Sequence[int] = (),
+    racks: Sequence[str] = (),
+    verb: str = Verb.FAIL,
+    together: bool = True,
+    election: str | None = None,
+    scenarios: DataFrame | None = None,
+    table: str = IMPACTS.name,
+    config: Mapping[str, object] | None = None,
+    selectors: Sequence[str] = (),
+    mode: Mode | None = None,
+) -> DataFrame:
     """The outcome of a scenario in every cluster, or of each of the ``scenarios``.
 
     ``brokers`` and ``racks`` fail, or are subject to another ``verb``, all ``together`` or one after another.
@@ -69,16 +78,19 @@ def whatif(
         raise InputError("whatif", "no scenario", "brokers, racks or scenarios")
     else:
         name = "-".join([verb, *map(str, brokers), *racks])
-        rows = scenario_rows(
-            name, verb, brokers=brokers, racks=racks, together=together, election=election
-        ).to_pylist()  # fmt: skip
+        rows = scenario_rows(name, verb, brokers=brokers, racks=racks, together=together, election=election).to_pylist()
     return evaluate(ScenarioStage((result,), engine), result, _conformed(fleet, _LEADERS), rows, mode)
 
 
 def sweep(
-    fleet: Fleet, *, depth: int = 2, racks: bool = True, by: SortBy | str = SortBy.OFFLINE,
-    config: Mapping[str, object] | None = None, mode: Mode | None = None,
-) -> DataFrame:  # fmt: skip
+    fleet: Fleet,
+    *,
+    depth: int = 2,
+    racks: bool = True,
+    by: SortBy | str = SortBy.OFFLINE,
+    config: Mapping[str, object] | None = None,
+    mode: Mode | None = None,
+) -> DataFrame:
     """Every failure of a broker, of two if ``depth`` is 2, and of a rack, in every cluster: rows of ``failures``.
 
     The numbers and the order, worst first by ``by``, are those of ``kframe.whatif.sweep``. ``problem`` says why a
@@ -95,9 +107,14 @@ def sweep(
 
 
 def plan(
-    fleet: Fleet, *, table: str = PLANS.name, goal: str | None = None, cost_terms: Sequence[str] = (),
-    mode: Mode | None = None, **goals: Any,
-) -> DataFrame:  # fmt: skip
+    fleet: Fleet,
+    *,
+    table: str = PLANS.name,
+    goal: str | None = None,
+    cost_terms: Sequence[str] = (),
+    mode: Mode | None = None,
+    **goals: Any,
+) -> DataFrame:
     """A reassignment plan of every cluster, as ``kframe.plan`` makes it.
 
     ``goals`` are fields of ``kframe.PlanRequest``, such as ``rebalance=True`` or ``remove_brokers=(4,)``; ``goal`` and
@@ -137,5 +154,6 @@ def _conformed(fleet: Fleet, required: Collection[str] = ()) -> dict[str, DataFr
         _table_of(name, known)
     if PARTITIONS.name not in frames:
         raise InputError("table partitions", "no such table", "a DataFrame of partitions")
-    return {name: conform(frame, known[name], required if name == PARTITIONS.name else ())
-            for name, frame in frames.items()}  # fmt: skip
+    return {
+        name: conform(frame, known[name], required if name == PARTITIONS.name else ()) for name, frame in frames.items()
+    }

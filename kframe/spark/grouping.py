@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -45,9 +45,12 @@ _NO_SCENARIO: Final = "no scenario is for it"
 
 
 def evaluate(
-    stage: Stage, table: FleetTable, frames: Mapping[str, DataFrame], scenarios: DataFrame | Sequence[Scenario],
+    stage: Stage,
+    table: FleetTable,
+    frames: Mapping[str, DataFrame],
+    scenarios: DataFrame | Sequence[Scenario],
     mode: Mode | None = None,
-) -> DataFrame:  # fmt: skip
+) -> DataFrame:
     """The rows of ``table`` that a stage makes of clusters, with a column ``problem``: a row says why a cluster, or a
     scenario on it, has no other rows.
 
@@ -59,9 +62,10 @@ def evaluate(
 
     session = frames[PARTITIONS.name].sparkSession
     partitions = shuffle_partitions(session)
-    pieces = functools.reduce(lambda left, right: left.union(right),
-                              (_pieces(frame, known) for known in CLUSTER_TABLES
-                               if (frame := frames.get(known.name)) is not None))  # fmt: skip
+    pieces = functools.reduce(
+        lambda left, right: left.union(right),
+        (_pieces(frame, known) for known in CLUSTER_TABLES if (frame := frames.get(known.name)) is not None),
+    )
     common: Sequence[Scenario] | None = None
     is_divisible = any(stage.parts_max(known) > 1 for known in MODES)
     if not isinstance(scenarios, Sequence):
@@ -73,21 +77,18 @@ def evaluate(
     if not is_divisible:
         pieces = pieces.withColumn("parts", f.lit(1))
     groups = (
-        pieces.repartition(partitions, "cluster", "part").groupBy("cluster", "part", "parts")
+        pieces.repartition(partitions, "cluster", "part")
+        .groupBy("cluster", "part", "parts")
         .agg(f.collect_list(f.struct("name", "data")).alias("pieces"))
-    )  # fmt: skip
+    )
     names, schema = list(frames), with_problem(table)
     ddl = FleetTable(table.name, schema).ddl
-
-    def contents_of(rows: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
-        return {known.name: rows.get(known.name, known.schema.empty_table())
-                for known in CLUSTER_TABLES if known.name in names}  # fmt: skip
 
     def count(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for cluster, part, parts, rows in _groups(batches):
             played = stage if parts == 1 else stage.part(part, parts)
             summary = played.tables[0]
-            for _, result in results_of(ClusterRows(cluster, contents_of(rows), mode), played, [None], (summary,)):
+            for _, result in results_of(ClusterRows(cluster, _contents(rows, names), mode), played, [None], (summary,)):
                 yield result_row(cluster, None, result, summary, None)
 
     def unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -100,7 +101,7 @@ def evaluate(
 
     def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for cluster, part, _, rows in _groups(batches):
-            contents, own = contents_of(rows), common
+            contents, own = _contents(rows, names), common
             if own is None:
                 own = rows.get(SCENARIOS.name, SCENARIOS.schema.empty_table()).to_pylist()
                 if not own and part == 0:
@@ -109,6 +110,13 @@ def evaluate(
                 yield from _evaluated(stage, table, schema, ClusterRows(cluster, contents, mode), own)
 
     return groups.mapInArrow(work, ddl)
+
+
+def _contents(rows: Mapping[str, pa.Table], names: Collection[str]) -> dict[str, pa.Table]:
+    """The tables of a cluster that a caller gave, by name."""
+    return {
+        known.name: rows.get(known.name, known.schema.empty_table()) for known in CLUSTER_TABLES if known.name in names
+    }
 
 
 def with_problem(table: FleetTable) -> pa.Schema:
@@ -141,7 +149,7 @@ def _problem(schema: pa.Schema, cluster: str | None, scenario: str | None, probl
 
 def _with_scenarios(
     pieces: DataFrame, frames: Mapping[str, DataFrame], scenarios: DataFrame, parts_max: int
-) -> DataFrame:  # fmt: skip
+) -> DataFrame:
     """The pieces of each cluster once for each part of its scenarios, and the scenarios as pieces of that part.
 
     There are as many parts of each cluster as make ``parts_max`` of the fleet, but no more than scenarios.
@@ -162,7 +170,7 @@ def _with_scenarios(
 
 def _with_parts(
     pieces: DataFrame, frames: Mapping[str, DataFrame], stage: Stage, mode: Mode | None, cores: int
-) -> DataFrame:  # fmt: skip
+) -> DataFrame:
     """The pieces of each cluster once for each part of its result: as many as its share of the cores, if the stage can
     divide results of its mode."""
     from pyspark.sql import functions as f

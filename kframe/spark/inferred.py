@@ -19,14 +19,14 @@ from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, TOPICS
 
 _PROVENANCE: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
     BROKERS.name: (
-        ("brokers.registered",
-         "written from partitions alone; brokers that lead or are in a led partition's ISR are live"),
+        (
+            "brokers.registered",
+            "written from partitions alone; brokers that lead or are in a led partition's ISR are live",
+        ),
         ("brokers.rack", "written from partitions alone"),
     ),
-    TOPICS.name: (
-        ("topics.configs", "written from partitions alone: only the two that a controller goes by"),
-    ),
-}  # fmt: skip
+    TOPICS.name: (("topics.configs", "written from partitions alone: only the two that a controller goes by"),),
+}
 
 
 def completed(cluster: str, tables: Mapping[str, pa.Table], mode: Mode | None = None) -> dict[str, pa.Table]:
@@ -45,16 +45,23 @@ def completed(cluster: str, tables: Mapping[str, pa.Table], mode: Mode | None = 
         field = partitions.schema.field(index)
         partitions = partitions.set_column(index, field, pa.nulls(partitions.num_rows, field.type))
         provenance = [pair for name, pairs in _PROVENANCE.items() if name not in tables for pair in pairs]
-        row = {"cluster": cluster, "source_format": "spark", "source_name": cluster, "provenance": provenance,
-               "mode": mode or inferred_mode(partitions)}  # fmt: skip
+        row = {
+            "cluster": cluster,
+            "source_format": "spark",
+            "source_name": cluster,
+            "provenance": provenance,
+            "mode": mode or inferred_mode(partitions),
+        }
         clusters = pa.Table.from_pylist([row], CLUSTERS.schema)
     brokers, topics = tables.get(BROKERS.name), tables.get(TOPICS.name)
     if brokers is None or brokers["registered"].null_count == brokers.num_rows:
         brokers = _with_registrations(cluster, partitions, brokers)
     return {
-        PARTITIONS.name: partitions, BROKERS.name: brokers, CLUSTERS.name: clusters,
+        PARTITIONS.name: partitions,
+        BROKERS.name: brokers,
+        CLUSTERS.name: clusters,
         TOPICS.name: _named_topics(cluster, partitions) if topics is None else topics,
-    }  # fmt: skip
+    }
 
 
 def _with_registrations(cluster: str, partitions: pa.Table, brokers: pa.Table | None) -> pa.Table:
@@ -62,8 +69,10 @@ def _with_registrations(cluster: str, partitions: pa.Table, brokers: pa.Table | 
     named, live = _named_brokers(cluster, partitions)
     if brokers is None:
         columns = {"cluster": pa.repeat(cluster, len(named)), "broker_id": pa.array(named)}
-        brokers = pa.table({field.name: columns.get(field.name, pa.nulls(len(named), field.type))
-                            for field in BROKERS.schema}, BROKERS.schema)  # fmt: skip
+        brokers = pa.table(
+            {field.name: columns.get(field.name, pa.nulls(len(named), field.type)) for field in BROKERS.schema},
+            BROKERS.schema,
+        )
     is_live = pc.is_in(brokers["broker_id"], pa.array(live))
     registered = pc.if_else(is_live, True, pa.scalar(None, pa.bool_()))
     return brokers.set_column(brokers.schema.get_field_index("registered"), "registered", registered)
@@ -94,9 +103,12 @@ def _named_topics(cluster: str, partitions: pa.Table) -> pa.Table:
     ]
     return pa.table(
         {
-            "cluster": [cluster] * len(first), "topic": first_rows["topic"].to_pylist(),
+            "cluster": [cluster] * len(first),
+            "topic": first_rows["topic"].to_pylist(),
             "partition_count": np.bincount(names.indices.to_numpy()).astype(np.int32),
-            "topic_id": columns["topic_id"], "deleting": columns["deleting"], "configs": known,
+            "topic_id": columns["topic_id"],
+            "deleting": columns["deleting"],
+            "configs": known,
         },
         TOPICS.schema,
-    )  # fmt: skip
+    )

@@ -36,9 +36,14 @@ INGESTED: Final = FleetTable("ingested", columns_of(IngestRow), ("cluster",))
 
 
 def ingest_source(
-    source: SnapshotSource, root: Path, *, force: bool = False, mode: Mode | None = None,
-    controllers: tuple[int, ...] = (), rack_map: FleetRackMap | None = None,
-) -> pa.RecordBatch:  # fmt: skip
+    source: SnapshotSource,
+    root: Path,
+    *,
+    force: bool = False,
+    mode: Mode | None = None,
+    controllers: tuple[int, ...] = (),
+    rack_map: FleetRackMap | None = None,
+) -> pa.RecordBatch:
     """Put the cluster of one source into the fleet at ``root``; one row of INGESTED. Raises OSError if
     the fleet cannot be written.
 
@@ -54,8 +59,12 @@ def ingest_source(
     previous = None if force else record_of(root, source.cluster)
     stated = inputs, source.path, mode, controllers, racks
     if previous is not None and stated == (
-        previous.inputs, previous.source, previous.stated_mode, previous.stated_controllers, previous.stated_racks,
-    ):  # fmt: skip
+        previous.inputs,
+        previous.source,
+        previous.stated_mode,
+        previous.stated_controllers,
+        previous.stated_racks,
+    ):
         return _row(previous, "unchanged")
     snapshot, quarantine = read_tolerantly(source)
     if snapshot is not None:
@@ -80,31 +89,49 @@ def _as_stated(snapshot: Snapshot, mode: Mode | None, controllers: tuple[int, ..
 
 
 def _put(
-    source: SnapshotSource, root: Path, inputs: dict[str, FileEntry], snapshot: Snapshot | None, quarantine: pa.Table,
-    stated_mode: Mode | None = None, stated_controllers: tuple[int, ...] = (),
+    source: SnapshotSource,
+    root: Path,
+    inputs: dict[str, FileEntry],
+    snapshot: Snapshot | None,
+    quarantine: pa.Table,
+    stated_mode: Mode | None = None,
+    stated_controllers: tuple[int, ...] = (),
     stated_racks: Mapping[int, str] | None = None,
-) -> pa.RecordBatch:  # fmt: skip
+) -> pa.RecordBatch:
     """Put what was read of a source into the fleet. One row of INGESTED."""
     tables: dict[FleetTable, Iterable[pa.RecordBatch]] = {QUARANTINE: quarantine.to_batches()}
     if snapshot is not None:
         tables |= {table: rows_of(snapshot, source.cluster, table) for table in (PARTITIONS, BROKERS, TOPICS, CLUSTERS)}
     outputs = put_cluster(root, source.cluster, tables)
     record = ClusterRecord(
-        cluster=source.cluster, source=source.path, inputs=inputs, outputs=outputs, quarantined=quarantine.num_rows,
+        cluster=source.cluster,
+        source=source.path,
+        inputs=inputs,
+        outputs=outputs,
+        quarantined=quarantine.num_rows,
         rejected=_reason(quarantine) if snapshot is None else None,
-        partitions=0 if snapshot is None else len(snapshot), topics=0 if snapshot is None else len(snapshot.topics),
-        brokers=0 if snapshot is None else len(snapshot.brokers), stated_mode=stated_mode,
-        stated_controllers=stated_controllers, stated_racks=dict(stated_racks or {}),
+        partitions=0 if snapshot is None else len(snapshot),
+        topics=0 if snapshot is None else len(snapshot.topics),
+        brokers=0 if snapshot is None else len(snapshot.brokers),
+        stated_mode=stated_mode,
+        stated_controllers=stated_controllers,
+        stated_racks=dict(stated_racks or {}),
         mode="zookeeper" if snapshot is None else snapshot.mode,
-    )  # fmt: skip
+    )
     finish(root, record)
     return _row(record, "ingested" if snapshot is not None else "rejected")
 
 
 def ingest(
-    spark: SparkSession, sources: Sequence[SnapshotSource], root: str, *, force: bool = False,
-    mode: Mode | None = None, controllers: tuple[int, ...] = (), rack_map: FleetRackMap | None = None,
-) -> DataFrame:  # fmt: skip
+    spark: SparkSession,
+    sources: Sequence[SnapshotSource],
+    root: str,
+    *,
+    force: bool = False,
+    mode: Mode | None = None,
+    controllers: tuple[int, ...] = (),
+    rack_map: FleetRackMap | None = None,
+) -> DataFrame:
     """Put the clusters of all sources (``find_sources``) into the fleet at ``root``. Rows of INGESTED.
 
     ``mode``, ``controllers`` and ``rack_map`` apply to the sources that do not show them. The work is done when the

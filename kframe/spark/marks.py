@@ -116,9 +116,10 @@ class Marks:
         """Save what has no rows of this stage. Forget what an earlier run saved of ``clusters`` and, of each of these,
         of ``scenarios``."""
         saved = [
-            part for part in self.left_out()
+            part
+            for part in self.left_out()
             if part.cluster not in clusters or not (part.scenario is None or part.scenario in scenarios)
-        ]  # fmt: skip
+        ]
         write_json(self.out, self._left_out, [*saved, *parts])
 
     def left_out(self) -> list[LeftOutCluster]:

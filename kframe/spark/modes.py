@@ -93,12 +93,14 @@ class KraftRows(ZookeeperRows):
             ) from problem
         return KraftFacts(
             features=features,
-            records=None if row["records"] is None else read_records(
+            records=None
+            if row["records"] is None
+            else read_records(
                 ((record["type"], record["record"]) for record in row["records"]), f"{where} field records"
             ),
             directory_ids=directory_ids,
             offset=row["offset"],
-        )  # fmt: skip
+        )
 
     def node_min_insync(self) -> str | None:
         """See ``ZookeeperRows`` and ``KraftContext.min_isr``."""

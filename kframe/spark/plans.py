@@ -30,11 +30,20 @@ PLANS: Final = FleetTable("plans", columns_of(FleetPlanRow), ("cluster",))
 PLAN_MOVES: Final = FleetTable(
     "plan_moves",
     pa.schema(
-        [("cluster", TEXT), ("topic", TEXT), ("partition", INT), ("replicas", INTS), ("target", INTS),
-         ("adding", INTS), ("removing", INTS), ("observers", INTS), ("bytes", LONG)]
+        [
+            ("cluster", TEXT),
+            ("topic", TEXT),
+            ("partition", INT),
+            ("replicas", INTS),
+            ("target", INTS),
+            ("adding", INTS),
+            ("removing", INTS),
+            ("observers", INTS),
+            ("bytes", LONG),
+        ]
     ),
     ("cluster", "topic", "partition"),
-)  # fmt: skip
+)
 _SIZES: Final = ("parquet", "csv", "json")
 
 

@@ -39,39 +39,72 @@ LOADS: Final = tuple(
 CHANGES: Final = FleetTable(
     "changes",
     pa.schema(
-        [*SHARED, ("topic", TEXT), ("partition", INT), ("leader_before", INT), ("leader_after", INT),
-         ("isr_before", INTS), ("isr_after", INTS), ("replicas_before", INTS), ("replicas_after", INTS),
-         ("leader_epoch_before", INT), ("leader_epoch_after", INT), ("partition_epoch_before", INT),
-         ("partition_epoch_after", INT), ("went_offline", FLAG), ("came_online", FLAG), ("unclean", FLAG),
-         *((name, INTS) for name in ELR_LISTS)]
+        [
+            *SHARED,
+            ("topic", TEXT),
+            ("partition", INT),
+            ("leader_before", INT),
+            ("leader_after", INT),
+            ("isr_before", INTS),
+            ("isr_after", INTS),
+            ("replicas_before", INTS),
+            ("replicas_after", INTS),
+            ("leader_epoch_before", INT),
+            ("leader_epoch_after", INT),
+            ("partition_epoch_before", INT),
+            ("partition_epoch_after", INT),
+            ("went_offline", FLAG),
+            ("came_online", FLAG),
+            ("unclean", FLAG),
+            *((name, INTS) for name in ELR_LISTS),
+        ]
     ),
     ("cluster", "scenario", "topic", "partition"),
-)  # fmt: skip
+)
 #: The replicas and leaders of each broker before and after.
 BROKER_COUNTS: Final = FleetTable(
     "broker_counts",
     pa.schema(
-        [*SHARED, ("broker_id", INT), ("rack", TEXT), ("registered_before", FLAG), ("registered_after", FLAG),
-         *((name, LONG) for name in LOADS)]
+        [
+            *SHARED,
+            ("broker_id", INT),
+            ("rack", TEXT),
+            ("registered_before", FLAG),
+            ("registered_after", FLAG),
+            *((name, LONG) for name in LOADS),
+        ]
     ),
     ("cluster", "scenario", "broker_id"),
-)  # fmt: skip
+)
 #: The number of partitions in each condition after each step; step 0 is before the first.
 CONDITIONS: Final = FleetTable(
     "conditions",
     pa.schema(
-        [*SHARED, ("step", INT), ("name", TEXT), ("partitions", LONG), *((name, LONG) for name in CONDITION_NAMES),
-         ("not_done", LONG)]
+        [
+            *SHARED,
+            ("step", INT),
+            ("name", TEXT),
+            ("partitions", LONG),
+            *((name, LONG) for name in CONDITION_NAMES),
+            ("not_done", LONG),
+        ]
     ),
     ("cluster", "scenario", "step"),
-)  # fmt: skip
+)
 #: The outcome in numbers of partitions, as ``kframe.whatif.Impact`` has them, but for what is in CONDITIONS and in
 #: requests; ``found_...`` as ``Outcome.count_of``.
 IMPACT_COUNTS: Final = (
-    "leaders_moved", "newly_offline", "back_online", "newly_under_min_isr", "newly_at_min_isr",
-    "newly_under_replicated", "unclean_elections", "needs_unclean_election", "states_changed",
+    "leaders_moved",
+    "newly_offline",
+    "back_online",
+    "newly_under_min_isr",
+    "newly_at_min_isr",
+    "newly_under_replicated",
+    "unclean_elections",
+    "needs_unclean_election",
+    "states_changed",
     "partition_states_written",
-)  # fmt: skip
+)
 FINDINGS: Final = ("found_offline", "found_under_min_isr", "found_data_loss", "found_possible_data_loss")
 #: The records that the controller of a KRaft cluster writes, and the bytes of their values. Null in ZooKeeper mode.
 RECORD_COUNTS: Final = ("records", "record_bytes")
@@ -166,9 +199,11 @@ def _with_key(rows: pa.Table, table: FleetTable, cluster: str, scenario: Mapping
 def _broker_counts(outcome: Outcome) -> pa.Table:
     before, after = outcome.before, outcome.after
     columns: dict[str, Any] = {
-        "broker_id": outcome.broker_ids, "rack": pa.array(outcome.racks, TEXT),
-        "registered_before": before.registered != 0, "registered_after": after.registered != 0,
-    }  # fmt: skip
+        "broker_id": outcome.broker_ids,
+        "rack": pa.array(outcome.racks, TEXT),
+        "registered_before": before.registered != 0,
+        "registered_after": after.registered != 0,
+    }
     counts = ("leaders", "preferred", "replicas", "in_sync")  # Attributes of ClusterHealth.
     loads = [getattr(health, count) for count in counts for health in (before, after)]
     return pa.table(columns | dict(zip(LOADS, loads, strict=True)))
@@ -222,14 +257,21 @@ def _batch_rows(batch: SentBatch) -> Iterator[dict[str, Any]]:
     for api, sent in batch.traffic.items():
         for broker in np.flatnonzero((sent.requests > 0) | (sent.entries > 0)).tolist():
             yield {
-                "broker_id": broker, "api": api.value, "requests": int(sent.requests[broker]),
-                "entries": int(sent.entries[broker]), "bytes": sent.bytes_of(broker), "unknown": batch.bytes_unknown,
+                "broker_id": broker,
+                "api": api.value,
+                "requests": int(sent.requests[broker]),
+                "entries": int(sent.entries[broker]),
+                "bytes": sent.bytes_of(broker),
+                "unknown": batch.bytes_unknown,
                 "encoded": batch.bodies.get((api, broker)),
-            }  # fmt: skip
+            }
 
 
 #: Makes the rows of each table, without cluster and scenario.
 _ROWS: Final[Mapping[str, Callable[[Outcome], pa.Table]]] = {
-    CHANGES.name: Outcome.to_arrow, BROKER_COUNTS.name: _broker_counts, CONDITIONS.name: _conditions,
-    IMPACTS.name: _impacts, REQUESTS.name: request_rows,
-}  # fmt: skip
+    CHANGES.name: Outcome.to_arrow,
+    BROKER_COUNTS.name: _broker_counts,
+    CONDITIONS.name: _conditions,
+    IMPACTS.name: _impacts,
+    REQUESTS.name: request_rows,
+}

@@ -15,12 +15,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 _COMPARISONS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
-    "EqualTo": operator.eq, "GreaterThan": operator.gt, "GreaterThanOrEqual": operator.ge, "LessThan": operator.lt,
+    "EqualTo": operator.eq,
+    "GreaterThan": operator.gt,
+    "GreaterThanOrEqual": operator.ge,
+    "LessThan": operator.lt,
     "LessThanOrEqual": operator.le,
-}  # fmt: skip
+}
 _TEXTS: Final[Mapping[str, Callable[[Any, str], Any]]] = {
-    "StringStartsWith": pc.starts_with, "StringEndsWith": pc.ends_with, "StringContains": pc.match_substring,
-}  # fmt: skip
+    "StringStartsWith": pc.starts_with,
+    "StringEndsWith": pc.ends_with,
+    "StringContains": pc.match_substring,
+}
 
 
 @dataclass(frozen=True, slots=True)

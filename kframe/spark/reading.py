@@ -101,9 +101,14 @@ def quarantine_rows(source: SnapshotSource, notes: FaultNotes, rejected: Snapsho
 
 def _row(source: SnapshotSource, fault: SnapshotError, topic: str | None, partitions: int | None) -> dict[str, object]:
     return {
-        "cluster": source.cluster, "source": source.path, "location": fault.where, "actual": fault.actual,
-        "expected": fault.expected, "topic": topic, "partitions": partitions,
-    }  # fmt: skip
+        "cluster": source.cluster,
+        "source": source.path,
+        "location": fault.where,
+        "actual": fault.actual,
+        "expected": fault.expected,
+        "topic": topic,
+        "partitions": partitions,
+    }
 
 
 def _batches(piece: Piece, request: ReadRequest) -> Iterator[pa.RecordBatch]:

@@ -39,7 +39,7 @@ BY_RACK: Final = FleetTable(
         [*SHARED, ("rack", TEXT), *((name, LONG) for name in ("brokers_before", "brokers_after", *LOADS, *_SENT))]
     ),
     ("cluster", "scenario", "rack"),
-)  # fmt: skip
+)
 #: Topics with changed partitions.
 BY_TOPIC: Final = FleetTable("report_by_topic", columns_of(TopicReportRow), ("cluster", "scenario", "topic"))
 
@@ -76,9 +76,10 @@ def written(session: SparkSession, path: str) -> Played:
     played = set(map(pair_of_part, parts))
     clusters = frozenset(cluster for cluster, _ in played)
     left_out = tuple(
-        part for part in store.left_out()
+        part
+        for part in store.left_out()
         if (part.cluster not in clusters if part.scenario is None else (part.cluster, part.scenario) not in played)
-    )  # fmt: skip
+    )
     changes, broker_counts, conditions, impacts = (
         store.read(session, table, parts) for table in (CHANGES, BROKER_COUNTS, CONDITIONS, IMPACTS)
     )
@@ -129,8 +130,9 @@ def by_rack(played: Played) -> DataFrame:
     """Rows of BY_RACK."""
     from pyspark.sql import functions as f
 
-    registered = (f.sum(f.col(f"registered_{when}").cast("bigint")).alias(f"brokers_{when}")
-                  for when in ("before", "after"))  # fmt: skip
+    registered = (
+        f.sum(f.col(f"registered_{when}").cast("bigint")).alias(f"brokers_{when}") for when in ("before", "after")
+    )
     grouped = by_broker(played).groupBy("cluster", "scenario", "rack")
     return grouped.agg(*registered, *(total(name) for name in (*LOADS, *_SENT))).select(*BY_RACK.schema.names)
 
@@ -140,8 +142,11 @@ def by_topic(played: Played) -> DataFrame:
     from pyspark.sql import functions as f
 
     led = (f.col("leader_before") >= 0) & (f.col("leader_after") >= 0)
-    counts = {"changed": f.lit(True), "leaders_moved": led & (f.col("leader_before") != f.col("leader_after")),
-              **{name: f.col(name) for name in ("went_offline", "came_online", "unclean")}}  # fmt: skip
+    counts = {
+        "changed": f.lit(True),
+        "leaders_moved": led & (f.col("leader_before") != f.col("leader_after")),
+        **{name: f.col(name) for name in ("went_offline", "came_online", "unclean")},
+    }
     grouped = played.changes.groupBy("cluster", "scenario", "topic")
     return grouped.agg(*(f.count_if(condition).alias(name) for name, condition in counts.items())).select(
         *BY_TOPIC.schema.names

@@ -43,9 +43,12 @@ def rows_of(
 
 
 def partition_rows(
-    cluster: str, topics: TopicFacts, partitions: PartitionFacts, positions: NDArray[np.int64] | slice = slice(None),
+    cluster: str,
+    topics: TopicFacts,
+    partitions: PartitionFacts,
+    positions: NDArray[np.int64] | slice = slice(None),
     batch_rows: int = BATCH_ROWS,
-) -> Iterator[pa.RecordBatch]:  # fmt: skip
+) -> Iterator[pa.RecordBatch]:
     """Batches of PARTITIONS. ``partitions`` may be some of those that ``topics`` count: those at ``positions``."""
     table = partitions_table(topics, partitions, positions, kraft=True)
     if partitions.observers is None:
@@ -101,12 +104,18 @@ def snapshot_of(partitions: pa.Table, brokers: pa.Table, topics: pa.Table, clust
         facts = replace(facts, directories=checked_directories(facts.directories, facts.replicas, ids, where))
     defaults = configs_of(facts_row["broker_default_configs"], f"{where} field broker_default_configs")
     snapshot = Snapshot(
-        _brokers(brokers, where), topic_facts, facts,
+        _brokers(brokers, where),
+        topic_facts,
+        facts,
         Source(facts_row["source_format"] or "cluster", facts_row["source_name"] or ""),
-        facts_row["cluster_id"], facts_row["controller_id"], facts_row["controller_epoch"],
-        defaults, dict(facts_row["provenance"] or ()), kraft=kraft,
+        facts_row["cluster_id"],
+        facts_row["controller_id"],
+        facts_row["controller_epoch"],
+        defaults,
+        dict(facts_row["provenance"] or ()),
+        kraft=kraft,
         controllers=tuple(facts_row.get("controllers") or ()),
-    )  # fmt: skip
+    )
 
     def locate(kind: str, index: int, column: str) -> str:
         name = topic_facts.names[index] if kind == "topic" else topic_facts.name_of_row(index)
@@ -156,13 +165,20 @@ def ragged(lists: Any) -> Ragged:
 
 def _clusters(snapshot: Snapshot) -> pa.Table:
     row = {
-        "cluster_id": snapshot.cluster_id, "controller_id": snapshot.controller_id,
-        "controller_epoch": highest_controller_epoch(snapshot), "source_format": snapshot.source.format,
-        "broker_default_configs": _pairs(snapshot.broker_default_configs), "source_name": snapshot.source.name,
-        "partitions": len(snapshot), "topics": len(snapshot.topics), "brokers": len(snapshot.brokers),
-        "provenance": _pairs(snapshot.provenance), "mode": snapshot.mode, **kraft_columns(snapshot),
+        "cluster_id": snapshot.cluster_id,
+        "controller_id": snapshot.controller_id,
+        "controller_epoch": highest_controller_epoch(snapshot),
+        "source_format": snapshot.source.format,
+        "broker_default_configs": _pairs(snapshot.broker_default_configs),
+        "source_name": snapshot.source.name,
+        "partitions": len(snapshot),
+        "topics": len(snapshot.topics),
+        "brokers": len(snapshot.brokers),
+        "provenance": _pairs(snapshot.provenance),
+        "mode": snapshot.mode,
+        **kraft_columns(snapshot),
         "controllers": list(snapshot.controllers),
-    }  # fmt: skip
+    }
     schema = pa.schema([field for field in CLUSTERS.schema if field.name != "cluster"])
     return pa.Table.from_pylist([row], schema=schema)
 

@@ -160,9 +160,14 @@ def _from_parquet(path: str) -> pa.Table:
 
 
 def scenario_rows(
-    name: str, verb: str = "fail", *, brokers: Sequence[int] = (), racks: Sequence[str] = (), together: bool = True,
+    name: str,
+    verb: str = "fail",
+    *,
+    brokers: Sequence[int] = (),
+    racks: Sequence[str] = (),
+    together: bool = True,
     **columns: Any,
-) -> pa.Table:  # fmt: skip
+) -> pa.Table:
     """One row of SCENARIOS, for every cluster. ``columns`` are other columns by name."""
     row = {"scenario": name, "verb": verb, "brokers": list(brokers), "racks": list(racks), "together": together}
     return pa.Table.from_pylist([row | columns], SCENARIOS.schema)

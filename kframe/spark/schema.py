@@ -22,9 +22,14 @@ FLAG: Final = pa.bool_()
 INTS: Final = pa.list_(pa.int32())
 
 _SPARK_NAMES: Final = {
-    TEXT: "string", pa.int16(): "smallint", INT: "int", LONG: "bigint", FLAG: "boolean", pa.float64(): "double",
+    TEXT: "string",
+    pa.int16(): "smallint",
+    INT: "int",
+    LONG: "bigint",
+    FLAG: "boolean",
+    pa.float64(): "double",
     pa.binary(): "binary",
-}  # fmt: skip
+}
 
 
 #: The columns of the types of rows.
@@ -97,46 +102,87 @@ _SNAPSHOT: Final = kraft_schemas()
 PARTITIONS: Final = FleetTable(
     "partitions",
     pa.schema(
-        [*of_cluster(_SNAPSHOT["partitions"]), pa.field(OBSERVERS, INTS), pa.field("topic_id", TEXT),
-         pa.field("deleting", FLAG), pa.field("configs_known", FLAG), pa.field("unclean", FLAG),
-         pa.field("min_insync_replicas", INT)]
+        [
+            *of_cluster(_SNAPSHOT["partitions"]),
+            pa.field(OBSERVERS, INTS),
+            pa.field("topic_id", TEXT),
+            pa.field("deleting", FLAG),
+            pa.field("configs_known", FLAG),
+            pa.field("unclean", FLAG),
+            pa.field("min_insync_replicas", INT),
+        ]
     ),
     ("cluster", "topic", "partition"),
-)  # fmt: skip
+)
 BROKERS: Final = FleetTable("brokers", of_cluster(_SNAPSHOT["brokers"]), ("cluster", "broker_id"))
 TOPICS: Final = FleetTable("topics", of_cluster(_SNAPSHOT["topics"]), ("cluster", "topic"))
 #: What a KRaft cluster has beyond its mode: ``KraftFacts``, all null where nothing of it is known.
 KRAFT_FACTS: Final = pa.schema(
-    [("features", pa.map_(TEXT, INT)), ("directory_ids", pa.list_(TEXT)), ("offset", LONG),
-     ("records", pa.list_(pa.struct(list(_SNAPSHOT["records"]))))]
-)  # fmt: skip
+    [
+        ("features", pa.map_(TEXT, INT)),
+        ("directory_ids", pa.list_(TEXT)),
+        ("offset", LONG),
+        ("records", pa.list_(pa.struct(list(_SNAPSHOT["records"])))),
+    ]
+)
 CLUSTERS: Final = FleetTable(
     "clusters",
     pa.schema(
-        [("cluster", TEXT), ("cluster_id", TEXT), ("controller_id", INT), ("controller_epoch", INT),
-         ("broker_default_configs", pa.map_(TEXT, TEXT)), ("source_format", TEXT), ("source_name", TEXT),
-         ("partitions", LONG), ("topics", INT), ("brokers", INT), ("provenance", pa.map_(TEXT, TEXT)),
-         ("mode", TEXT), ("controllers", INTS), *KRAFT_FACTS]
+        [
+            ("cluster", TEXT),
+            ("cluster_id", TEXT),
+            ("controller_id", INT),
+            ("controller_epoch", INT),
+            ("broker_default_configs", pa.map_(TEXT, TEXT)),
+            ("source_format", TEXT),
+            ("source_name", TEXT),
+            ("partitions", LONG),
+            ("topics", INT),
+            ("brokers", INT),
+            ("provenance", pa.map_(TEXT, TEXT)),
+            ("mode", TEXT),
+            ("controllers", INTS),
+            *KRAFT_FACTS,
+        ]
     ),
     ("cluster",),
-)  # fmt: skip
+)
 #: The tables that a cluster is read from.
 CLUSTER_TABLES: Final = (PARTITIONS, BROKERS, TOPICS, CLUSTERS)
 #: A scenario of a cluster, or of every cluster. Columns may be null where the verb does not need them.
 SCENARIOS: Final = FleetTable(
     "scenarios",
     pa.schema(
-        [("cluster", TEXT), ("scenario", TEXT), ("verb", TEXT), ("brokers", INTS), ("racks", pa.list_(TEXT)),
-         ("together", FLAG), ("election", TEXT), ("names", pa.list_(TEXT)), ("plan", TEXT), ("partitions", INT),
-         ("replication_factor", INT), ("seed", INT), ("clean", FLAG)]
+        [
+            ("cluster", TEXT),
+            ("scenario", TEXT),
+            ("verb", TEXT),
+            ("brokers", INTS),
+            ("racks", pa.list_(TEXT)),
+            ("together", FLAG),
+            ("election", TEXT),
+            ("names", pa.list_(TEXT)),
+            ("plan", TEXT),
+            ("partitions", INT),
+            ("replication_factor", INT),
+            ("seed", INT),
+            ("clean", FLAG),
+        ]
     ),
     ("cluster", "scenario"),
-)  # fmt: skip
+)
 #: Input that was rejected. A completely rejected source has one row.
 QUARANTINE: Final = FleetTable(
     "quarantine",
     pa.schema(
-        [("cluster", TEXT), ("source", TEXT), ("location", TEXT), ("actual", TEXT), ("expected", TEXT), ("topic", TEXT),
-         ("partitions", LONG)]
+        [
+            ("cluster", TEXT),
+            ("source", TEXT),
+            ("location", TEXT),
+            ("actual", TEXT),
+            ("expected", TEXT),
+            ("topic", TEXT),
+            ("partitions", LONG),
+        ]
     ),
-)  # fmt: skip
+)

@@ -54,9 +54,12 @@ def check_pyspark() -> None:
 
 
 def session(
-    master: str | None = None, *, remote: str | None = None, app_name: str = "kframe",
+    master: str | None = None,
+    *,
+    remote: str | None = None,
+    app_name: str = "kframe",
     conf: Mapping[str, Any] | None = None,
-) -> SparkSession:  # fmt: skip
+) -> SparkSession:
     """The active session, or a new one: on ``master``, or by Spark Connect on ``remote`` (``sc://host:port``).
 
     With neither it uses the master of ``spark-submit`` where that runs this program, and ``local[*]`` elsewhere.
@@ -92,8 +95,12 @@ def _local_settings(master: str) -> dict[str, Any]:
     if (matched := _LOCAL.fullmatch(master)) is None:
         return _LOOPBACK if master.startswith("local") else {}
     cores = (os.cpu_count() or 1) if matched[1] == "*" else int(matched[1] or 1)
-    return {**_LOOPBACK, _JVM_OPTIONS: _SHORT_LIVED, "spark.python.daemon.module": "kframe.spark.daemon",
-            "spark.sql.shuffle.partitions": SHUFFLES_OF_CORE * cores}  # fmt: skip
+    return {
+        **_LOOPBACK,
+        _JVM_OPTIONS: _SHORT_LIVED,
+        "spark.python.daemon.module": "kframe.spark.daemon",
+        "spark.sql.shuffle.partitions": SHUFFLES_OF_CORE * cores,
+    }
 
 
 @contextmanager

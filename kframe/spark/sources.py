@@ -16,8 +16,15 @@ from kframe.snapshot.manifest import MANIFEST_FILE, TABLES, file_of
 
 #: Taken off a file's name to make a cluster's, the longest that fits.
 _ENDINGS: Final = (
-    ".zookeeper.jsonl", ".jsonl", ".topics-describe.txt", ".describe.txt", ".txt", ".kcat.json", ".json", ".kframe",
-)  # fmt: skip
+    ".zookeeper.jsonl",
+    ".jsonl",
+    ".topics-describe.txt",
+    ".describe.txt",
+    ".txt",
+    ".kcat.json",
+    ".json",
+    ".kframe",
+)
 _DIRECTORY_ENDING: Final = ".kframe"
 #: A directory with any of these is a snapshot, if perhaps not a whole one.
 _SNAPSHOT_FILES: Final = frozenset({MANIFEST_FILE, *map(file_of, TABLES)})

@@ -215,7 +215,7 @@ def _results(session: SparkSession, units: list[Unit], stage: Stage, output: Out
 
 def units_of(
     clusters: Mapping[str, ClusterInput], due: Mapping[str, Sequence[Scenario]], tasks: int, stage: Stage, cores: int
-) -> list[Unit]:  # fmt: skip
+) -> list[Unit]:
     """The scenarios of each cluster as units of work, the largest clusters first.
 
     Several units have parts of the scenarios of a cluster that is more than its share of the work of ``tasks`` tasks.
@@ -262,9 +262,7 @@ def joined_results(results: DataFrame, stage: Stage, output: Output | None) -> D
     return grouped.mapInArrow(lambda batches: join_parts(batches, stage, output), RESULTS.ddl)
 
 
-def join_parts(
-    batches: Iterable[pa.RecordBatch], stage: Stage, output: Output | None
-) -> Iterator[pa.RecordBatch]:  # fmt: skip
+def join_parts(batches: Iterable[pa.RecordBatch], stage: Stage, output: Output | None) -> Iterator[pa.RecordBatch]:
     """Rows of RESULTS from rows with ``cluster``, ``scenario`` and the problems and data of its ``parts``. A part alone
     is complete."""
     for row in (row for batch in batches for row in batch.to_pylist()):
@@ -273,9 +271,11 @@ def join_parts(
         if len(parts) == 1:
             yield pa.RecordBatch.from_pylist([row | parts[0]], RESULTS.schema)
             continue
-        result = problems[0] if problems else stage.joined(
-            row["cluster"], [pa.ipc.open_stream(part["data"]).read_all() for part in parts]
-        )  # fmt: skip
+        result = (
+            problems[0]
+            if problems
+            else stage.joined(row["cluster"], [pa.ipc.open_stream(part["data"]).read_all() for part in parts])
+        )
         yield result_row(row["cluster"], row["scenario"], result, stage.tables[0], output)
 
 

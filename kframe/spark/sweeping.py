@@ -26,12 +26,25 @@ from kframe.whatif.sweep_export import failures_table
 FAILURES: Final = FleetTable(
     "failures",
     pa.schema(
-        [("cluster", TEXT), ("rank", LONG), ("rank_of_kind", LONG), ("kind", TEXT), ("brokers", INTS), ("rack", TEXT),
-         ("directory", TEXT), *((name, INT) for name in METRICS), ("leaders_max", INT), ("leaders_mean", pa.float64()),
-         ("leader_skew", pa.float64()), ("may_lose_data", INT), ("rules", TEXT), ("problem", TEXT)]
+        [
+            ("cluster", TEXT),
+            ("rank", LONG),
+            ("rank_of_kind", LONG),
+            ("kind", TEXT),
+            ("brokers", INTS),
+            ("rack", TEXT),
+            ("directory", TEXT),
+            *((name, INT) for name in METRICS),
+            ("leaders_max", INT),
+            ("leaders_mean", pa.float64()),
+            ("leader_skew", pa.float64()),
+            ("may_lose_data", INT),
+            ("rules", TEXT),
+            ("problem", TEXT),
+        ]
     ),
     ("cluster", "rank", "problem"),
-)  # fmt: skip
+)
 #: The counts in a part of the partitions of a KRaft cluster: a pickled ``CountedFailures``.
 COUNTS: Final = FleetTable("failure_counts", pa.schema([("counts", pa.binary())]))
 
@@ -76,8 +89,11 @@ class SweepStage(Stage):
         """See ``Stage``. Raises ConfigError for a setting."""
         check_config(self.config)
         if content.partitions.leader is None or content.partitions.isr is None:
-            yield str(SnapshotError(f"cluster {cluster}", "nothing about who leads",
-                                    "partitions whose leaders and ISRs are known"))  # fmt: skip
+            yield str(
+                SnapshotError(
+                    f"cluster {cluster}", "nothing about who leads", "partitions whose leaders and ISRs are known"
+                )
+            )
             return
         config = applicable_config(self.config, content)
         try:
@@ -86,9 +102,15 @@ class SweepStage(Stage):
                 yield {FAILURES: _ranked(cluster, swept, self.by)}
                 return
             counted = count_failures(
-                content, config, depth=self.depth, racks=self.racks, elr=None, progress=ignore_progress,
-                part=self.number, parts=self.parts,
-            )  # fmt: skip
+                content,
+                config,
+                depth=self.depth,
+                racks=self.racks,
+                elr=None,
+                progress=ignore_progress,
+                part=self.number,
+                parts=self.parts,
+            )
             yield {COUNTS: pa.table([[pickle.dumps(counted)]], COUNTS.schema)}
         except ConfigError:
             raise

@@ -38,9 +38,11 @@ def shuffle_partitions(session: SparkSession) -> int:
 
 
 def map_inputs(
-    session: SparkSession, inputs: Sequence[_Input], work: Callable[[Iterator[_Input]], Iterator[pa.RecordBatch]],
+    session: SparkSession,
+    inputs: Sequence[_Input],
+    work: Callable[[Iterator[_Input]], Iterator[pa.RecordBatch]],
     ddl: str,
-) -> DataFrame:  # fmt: skip
+) -> DataFrame:
     """The rows that ``work`` makes of the inputs of each task, in no order. The work is done when they are read.
 
     There are as many tasks as inputs, or as the session can use. Inputs are assigned round-robin: the largest of sorted

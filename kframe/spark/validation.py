@@ -26,9 +26,10 @@ from kframe.spark.stages import Result, Scenario, Stage
 
 #: The columns whose nulls violate ``key_unknown``, by table.
 _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
-    BROKERS.name: ("cluster", "broker_id"), TOPICS.name: ("cluster", "topic", "partition_count"),
+    BROKERS.name: ("cluster", "broker_id"),
+    TOPICS.name: ("cluster", "topic", "partition_count"),
     CLUSTERS.name: ("cluster",),
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True)
@@ -62,8 +63,10 @@ def validate_tables(cluster: str | None, tables: Mapping[str, pa.Table]) -> pa.T
     topics = tables[TOPICS.name].filter(tables[TOPICS.name]["topic"].is_valid())
     counts = dict(zip(topics["topic"].to_pylist(), topics["partition_count"].fill_null(0).to_pylist(), strict=True))
     context = ClusterContext(RegisteredBrokers.of(tables[BROKERS.name]), counts, in_mode, min_isr)
-    listed = [*violations(cluster, tables[PARTITIONS.name], context),
-              *shared_topic_ids(cluster, tables[TOPICS.name], in_mode.mode)]  # fmt: skip
+    listed = [
+        *violations(cluster, tables[PARTITIONS.name], context),
+        *shared_topic_ids(cluster, tables[TOPICS.name], in_mode.mode),
+    ]
     return pa.concat_tables([*parts, pa.Table.from_batches(listed, VIOLATIONS.schema)])
 
 
@@ -74,9 +77,7 @@ def _unknown_keys(cluster: str | None, tables: Mapping[str, pa.Table]) -> Iterat
         yield _report(cluster, "key_unknown", f"null in table {name}", topics)
 
 
-def _settings_or_problem(
-    cluster: str | None, tables: Mapping[str, pa.Table]
-) -> tuple[int, ZookeeperRows] | pa.Table:  # fmt: skip
+def _settings_or_problem(cluster: str | None, tables: Mapping[str, pa.Table]) -> tuple[int, ZookeeperRows] | pa.Table:
     """The settings in the row of the cluster, or the violations if it has no valid one."""
     rows = tables[CLUSTERS.name].to_pylist()
     if cluster is None or not rows:

@@ -62,9 +62,11 @@ def stage(target: OutputTarget, task: str, batches: Iterable[pa.RecordBatch]) ->
 
 def _in_order(batch: pa.RecordBatch) -> pa.RecordBatch:
     """A batch of the table's columns in the table's order and types."""
-    return batch.rename_columns([name.lower() for name in batch.schema.names]).select(PARTITIONS.schema.names).cast(
-        PARTITIONS.schema
-    )  # fmt: skip
+    return (
+        batch.rename_columns([name.lower() for name in batch.schema.names])
+        .select(PARTITIONS.schema.names)
+        .cast(PARTITIONS.schema)
+    )
 
 
 def commit(target: OutputTarget, tasks: Iterable[str]) -> None:

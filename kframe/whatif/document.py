@@ -242,9 +242,11 @@ def _operation(operation: Operation) -> OperationRecord:
 def _health(health: ClusterHealth) -> HealthRecord:
     counts: dict[str, Any] = health.counts()
     return HealthRecord(
-        **counts, registered_brokers=int(health.registered.sum()), leader_skew=health.leader_skew,
+        **counts,
+        registered_brokers=int(health.registered.sum()),
+        leader_skew=health.leader_skew,
         replica_skew=health.replica_skew,
-    )  # fmt: skip
+    )
 
 
 def _step(step: StepOutcome, cluster: NamesPartitions) -> StepRecord:

@@ -184,9 +184,14 @@ class WhatIf:
         return self.play(Script(Operation(Verb.FAIL, ids, together), steps))
 
     def restart(
-        self, brokers: Iterable[int] = (), racks: Iterable[str] = (), *, together: bool = True,
-        clean: bool | None = None, repair_directories: bool = False,
-    ) -> Outcome:  # fmt: skip
+        self,
+        brokers: Iterable[int] = (),
+        racks: Iterable[str] = (),
+        *,
+        together: bool = True,
+        clean: bool | None = None,
+        repair_directories: bool = False,
+    ) -> Outcome:
         """Restart brokers: failed ones register again, those that are up bounce before the controller notices their
         absence.
 
@@ -224,9 +229,14 @@ class WhatIf:
         return self.play(Script(operation, [(f"{kind} election", self.engine.request_election(election, named))]))
 
     def create(
-        self, name: str, partitions: int = -1, replication_factor: int = -1, *,
-        assignments: Assignments = None, seed: int = 0,
-    ) -> Outcome:  # fmt: skip
+        self,
+        name: str,
+        partitions: int = -1,
+        replication_factor: int = -1,
+        *,
+        assignments: Assignments = None,
+        seed: int = 0,
+    ) -> Outcome:
         """Create a topic: with counts (-1: the configured default), or with the replicas of each partition.
 
         ``seed`` seeds the numbers that Kafka draws to place replicas. Raises InputError for a replica on a broker that

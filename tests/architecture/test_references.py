@@ -16,13 +16,26 @@ CODE: Final = tuple(path for path in tracked_files(".py", ".pyx", ".pxd", ".pyi"
 RECORDS: Final = ("docs/evidence/", "docs/explanation/performance.md")
 PAGES: Final = tuple(path for path in tracked_files(".md") if path.name != "CHANGELOG.md")
 IN_CODE: Final = (
-    references.documents, references.sections, references.rules, references.targets, references.modules,
-    references.tests_named, references.paths, references.commands,
-)  # fmt: skip
+    references.documents,
+    references.sections,
+    references.rules,
+    references.targets,
+    references.modules,
+    references.tests_named,
+    references.paths,
+    references.commands,
+)
 IN_PAGES: Final = (
-    references.documents, references.sections, references.links, references.paths, references.tests_named,
-    references.targets, references.modules, references.commands, references.keys,
-)  # fmt: skip
+    references.documents,
+    references.sections,
+    references.links,
+    references.paths,
+    references.tests_named,
+    references.targets,
+    references.modules,
+    references.commands,
+    references.keys,
+)
 
 
 def unresolved(files: tuple[Path, ...], check: Check) -> list[str]:

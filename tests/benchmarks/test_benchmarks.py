@@ -23,14 +23,24 @@ def failure(bench: str, choose: float, decide: float, brokers: int = 100) -> dic
         phase: {"min": value, "median": value}
         for phase, value in (("choose", choose), ("decide", decide), ("ready", 9.0))
     }
-    return {"bench": bench, "partitions": 1_000, "brokers": brokers, "seconds": spread,
-            "state_bytes_per_partition": 80.0, "resident_bytes": 2**29}  # fmt: skip
+    return {
+        "bench": bench,
+        "partitions": 1_000,
+        "brokers": brokers,
+        "seconds": spread,
+        "state_bytes_per_partition": 80.0,
+        "resident_bytes": 2**29,
+    }
 
 
 def test_tiers_are_compared_with_built_in_rule_of_same_size() -> None:
-    results = [failure("broker-failure", 1.0, 10.0), failure("broker-failure-bulk", 3.0, 12.0),
-               failure("broker-failure-native", 9.0, 9.0, brokers=10),
-               failure("election-of-all", 5.0, 10.0), failure("election-of-all-bulk", 7.0, 11.0)]  # fmt: skip
+    results = [
+        failure("broker-failure", 1.0, 10.0),
+        failure("broker-failure-bulk", 3.0, 12.0),
+        failure("broker-failure-native", 9.0, 9.0, brokers=10),
+        failure("election-of-all", 5.0, 10.0),
+        failure("election-of-all-bulk", 7.0, 11.0),
+    ]
     size = {"partitions": 1_000, "brokers": 100, "tier": "bulk"}
     assert timed.tiers(results) == [
         {**size, "bench": "broker-failure", "choose": 3.0, "decide": 1.2},
@@ -100,6 +110,9 @@ def test_suite_runs_all_benches(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert {"choose-native/1000/10", "growth of topic-creation"} <= {ratio["name"] for ratio in record["ratios"]}
     assert [target["name"] for target in record["targets"]] == list(TARGETS)
     assert list(record["part_seconds"]) == [
-        "suite, 1,000 partitions, 10 brokers", "requests", "alter-partition", "sweep, 6 brokers",
-    ]  # fmt: skip
+        "suite, 1,000 partitions, 10 brokers",
+        "requests",
+        "alter-partition",
+        "sweep, 6 brokers",
+    ]
     assert record["failed"] == []

@@ -54,8 +54,13 @@ def test_regression_is_printed_and_exits_with_1(tmp_path: Path, capsys: pytest.C
         tmp_path / "stored.json", "2026-01-01", Ratio("speed", 100.0), Ratio("bytes", 80.0, less=True), removed
     )
     good = record(tmp_path / "good.json", "2026-01-02", Ratio("speed", 90.0), Ratio("bytes", 81.0, less=True))
-    bad = record(tmp_path / "bad.json", "2026-01-02", Ratio("speed", 50.0), Ratio("bytes", 80.0, less=True),
-                 Ratio("only new", 1.0))  # fmt: skip
+    bad = record(
+        tmp_path / "bad.json",
+        "2026-01-02",
+        Ratio("speed", 50.0),
+        Ratio("bytes", 80.0, less=True),
+        Ratio("only new", 1.0),
+    )
     assert compare.main([str(good), "--against", str(stored)]) == 0
     assert "0 of 2 ratios fell" in capsys.readouterr().out
     assert compare.main([str(bad), "--against", str(stored)]) == 1

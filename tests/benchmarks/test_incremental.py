@@ -51,10 +51,19 @@ def alter(controller: TimedController, size: int) -> None:
     leader = int(p.leader[row])
     isr = Ragged.of([brokers.ids[p.replicas_of(row)][:size].tolist()])
     name = controller.cluster.topics.names[p.topic[row]], int(p.partition[row])
-    response = controller.request(lambda token: AlterPartitionRequested(
-        int(brokers.ids[leader]), int(brokers.broker_epoch[leader]), 1, RequestedPartitions.of([name]),
-        p.leader_epoch[[row]], p.partition_epoch[[row]], np.zeros(1, np.uint8), isr, token=token,
-    ))  # fmt: skip
+    response = controller.request(
+        lambda token: AlterPartitionRequested(
+            int(brokers.ids[leader]),
+            int(brokers.broker_epoch[leader]),
+            1,
+            RequestedPartitions.of([name]),
+            p.leader_epoch[[row]],
+            p.partition_epoch[[row]],
+            np.zeros(1, np.uint8),
+            isr,
+            token=token,
+        )
+    )
     assert response.codes.tolist() == [0]
 
 

@@ -20,10 +20,17 @@ def events(number: int, controller: str, failover: float, broker_failure: float,
     return [about | raw, *(about | compiler | {"bench": bench, "seconds": seconds} for bench, seconds in events)]
 
 
-KFRAME = [*events(0, "kframe", 30.0, 7.0, 9.0), *events(1, "kframe", 9.0, 7.0, 9.0),
-          *events(2, "kframe", 2.0, 0.5, 1.0), *events(3, "kframe", 4.0, 1.0, 4.0)]  # fmt: skip
-KAFKA = [event for number, failover in enumerate((60.0, 40.0, 50.0, 55.0))
-         for event in events(number, live.KAFKA, failover, 8.0, 0.1)]  # fmt: skip
+KFRAME = [
+    *events(0, "kframe", 30.0, 7.0, 9.0),
+    *events(1, "kframe", 9.0, 7.0, 9.0),
+    *events(2, "kframe", 2.0, 0.5, 1.0),
+    *events(3, "kframe", 4.0, 1.0, 4.0),
+]
+KAFKA = [
+    event
+    for number, failover in enumerate((60.0, 40.0, 50.0, 55.0))
+    for event in events(number, live.KAFKA, failover, 8.0, 0.1)
+]
 MEASURED = [*KAFKA, *KFRAME]
 
 
@@ -42,20 +49,33 @@ def test_each_run_is_compared_with_the_raw_requests_before_it() -> None:
 
 def test_cold_server_runs_are_compared_by_pair() -> None:
     measured = [
-        {"bench": bench, "controller": side, "partitions": 1_000, "brokers": 10, "seconds": seconds * factor,
-         "compiler_seconds": 0.5}
+        {
+            "bench": bench,
+            "controller": side,
+            "partitions": 1_000,
+            "brokers": 10,
+            "seconds": seconds * factor,
+            "compiler_seconds": 0.5,
+        }
         for factor, pair in ((1, {"kframe": 3.0, "raw": 2.0}), (2, {"raw": 2.0, "kframe": 1.0}))
         for side, seconds in pair.items()
         for bench in cold_server.EVENTS
-    ]  # fmt: skip
+    ]
     failover, _ = rows = cold_server.rows(measured)
     assert (failover["kframe"], failover["raw"], failover["times_raw"]) == ([3.0, 2.0], [2.0, 4.0], [1.5, 0.5])
     assert cold_server.line(failover) == (
-        "failover", "1,000", "3.00, 2.00", "0.50, 0.50", "2.00, 4.00", "0.50, 0.50", "1.00 (0.50 to 1.50)"
-    )  # fmt: skip
+        "failover",
+        "1,000",
+        "3.00, 2.00",
+        "0.50, 0.50",
+        "2.00, 4.00",
+        "0.50, 0.50",
+        "1.00 (0.50 to 1.50)",
+    )
     assert [(ratio.name, ratio.value) for ratio in cold_server.ratios(rows)] == [
-        ("cold server failover/1000/10 beside raw", 1.0), ("cold server broker-failure/1000/10 beside raw", 1.0)
-    ]  # fmt: skip
+        ("cold server failover/1000/10 beside raw", 1.0),
+        ("cold server broker-failure/1000/10 beside raw", 1.0),
+    ]
 
 
 def test_broker_responds_to_first_controller_requests() -> None:

@@ -73,7 +73,7 @@ _TEXTS: Final = {
     "BAD_ESCAPE": "zookeeper.connect=\\u12\n",
     "PARTS": '{"schema":"other/v1","first_seed":1}\n',
     "RUN": '{"schema":"kframe.sim-run/v1"}',
-}  # fmt: skip
+}
 
 
 def make_files(folder: Path) -> dict[str, str]:
@@ -93,47 +93,91 @@ def make_files(folder: Path) -> dict[str, str]:
 
 #: Commands that read a snapshot, written S.
 _SNAPSHOT_READERS: Final = (
-    "explain S t-0", "plan generate S --rebalance", "plan check S PLAN", "plan diff S PLAN",
-    "plan show S PLAN", "plan stage S PLAN", "plan stamp S PLAN",
-    "snapshot convert S NEW", "snapshot show S", "whatif create S x",
-    "whatif create-partitions S t --partitions 9", "whatif delete S t",
-    "whatif elect S --type preferred", "whatif fail S --brokers 1", "whatif reassign S PLAN",
-    "whatif restart S --brokers 1", "whatif shutdown S --brokers 1", "whatif sweep S",
-)  # fmt: skip
+    "explain S t-0",
+    "plan generate S --rebalance",
+    "plan check S PLAN",
+    "plan diff S PLAN",
+    "plan show S PLAN",
+    "plan stage S PLAN",
+    "plan stamp S PLAN",
+    "snapshot convert S NEW",
+    "snapshot show S",
+    "whatif create S x",
+    "whatif create-partitions S t --partitions 9",
+    "whatif delete S t",
+    "whatif elect S --type preferred",
+    "whatif fail S --brokers 1",
+    "whatif reassign S PLAN",
+    "whatif restart S --brokers 1",
+    "whatif shutdown S --brokers 1",
+    "whatif sweep S",
+)
 _BAD_SNAPSHOTS: Final = {
-    "MISSING": "MISSING: no such file", "EMPTY": "EMPTY: found an empty file", "NONSENSE": "NONSENSE: found",
-    "BINARY": "BINARY: found", "GZIP_CUT": "GZIP_CUT: found a damaged gzip file",
-    "DUMP_CUT": "DUMP_CUT:1472: found malformed JSON", "FOLDER": "FOLDER/manifest.json: no such file",
-}  # fmt: skip
+    "MISSING": "MISSING: no such file",
+    "EMPTY": "EMPTY: found an empty file",
+    "NONSENSE": "NONSENSE: found",
+    "BINARY": "BINARY: found",
+    "GZIP_CUT": "GZIP_CUT: found a damaged gzip file",
+    "DUMP_CUT": "DUMP_CUT:1472: found malformed JSON",
+    "FOLDER": "FOLDER/manifest.json: no such file",
+}
 #: Commands that read a plan, written P.
 _PLAN_READERS: Final = (
-    "plan check P", "plan diff SNAPSHOT P", "plan show SNAPSHOT P", "plan stage SNAPSHOT P", "plan stamp SNAPSHOT P",
-    "whatif reassign SNAPSHOT P", "reassign cancel --plan P ADMIN", "plan execute CLUSTER P",
-)  # fmt: skip
+    "plan check P",
+    "plan diff SNAPSHOT P",
+    "plan show SNAPSHOT P",
+    "plan stage SNAPSHOT P",
+    "plan stamp SNAPSHOT P",
+    "whatif reassign SNAPSHOT P",
+    "reassign cancel --plan P ADMIN",
+    "plan execute CLUSTER P",
+)
 #: Commands that read the journal of an execution, written J.
 _JOURNAL_READERS: Final = ("plan resume J", "plan rollback J", "plan pause J", "plan abort J", "plan status J")
 _BAD_JOURNALS: Final = {
-    "MISSING": "No such file", "EMPTY": "no first entry", "NONSENSE": "NONSENSE:1: found checksum",
-    "JOURNAL_VERSION": "found version 9", "JOURNAL_CUT": "no first entry",
-}  # fmt: skip
+    "MISSING": "No such file",
+    "EMPTY": "no first entry",
+    "NONSENSE": "NONSENSE:1: found checksum",
+    "JOURNAL_VERSION": "found version 9",
+    "JOURNAL_CUT": "no first entry",
+}
 _BAD_PLANS: Final = {
-    name: name for name in (
-        "MISSING", "EMPTY", "NONSENSE", "BINARY", "PLAN_CUT", "PLAN_TWICE", "PLAN_UNKNOWN", "PLAN_VERSION", "PLAN_TYPE",
+    name: name
+    for name in (
+        "MISSING",
+        "EMPTY",
+        "NONSENSE",
+        "BINARY",
+        "PLAN_CUT",
+        "PLAN_TWICE",
+        "PLAN_UNKNOWN",
+        "PLAN_VERSION",
+        "PLAN_TYPE",
         "PLAN_STAMP",
     )
-}  # fmt: skip
+}
 #: Commands that read the metadata log of a KRaft cluster, written L.
 _LOG_READERS: Final = ("log show L", "log at L", "log diff L 1 2", "log why L t-0")
 _BAD_LOGS: Final = {name: name for name in ("MISSING", "EMPTY", "NONSENSE", "BINARY", "FOLDER")}
 _SCENARIO_READERS: Final = ("scenario check F -o wide", "scenario run F")
 _BAD_SCENARIOS: Final = {
-    "MISSING": "No such file", "EMPTY": "a mapping", "NONSENSE": "a mapping", "BINARY": "UTF-8", "S_CUT": ":5: ",
-    "S_TWICE": ":3: found key name again", "S_UNKNOWN": ": broker: found an unknown field",
-    "S_STEP": "steps[1]: found unknown step 'brokers_fail'", "S_TYPE": "brokers[1]: found 'two'",
-    "S_OCTAL": ":4: found 010", "S_YES": ":6: found yes", "S_CONFIG": "topics[0].config: found Unknown topic config",
-    "S_VALUE": "topics[0].config: found Invalid value zero", "S_KEY": "unclean.leader.election",
-    "S_BROKER": "steps[1].broker_failure: found broker 9", "FOLDER": "Is a directory",
-}  # fmt: skip
+    "MISSING": "No such file",
+    "EMPTY": "a mapping",
+    "NONSENSE": "a mapping",
+    "BINARY": "UTF-8",
+    "S_CUT": ":5: ",
+    "S_TWICE": ":3: found key name again",
+    "S_UNKNOWN": ": broker: found an unknown field",
+    "S_STEP": "steps[1]: found unknown step 'brokers_fail'",
+    "S_TYPE": "brokers[1]: found 'two'",
+    "S_OCTAL": ":4: found 010",
+    "S_YES": ":6: found yes",
+    "S_CONFIG": "topics[0].config: found Unknown topic config",
+    "S_VALUE": "topics[0].config: found Invalid value zero",
+    "S_KEY": "unclean.leader.election",
+    "S_BROKER": "steps[1].broker_failure: found broker 9",
+    "FOLDER": "Is a directory",
+}
 #: Commands for live clusters, written with the address of a server that does not exist.
 _OFFLINE: Final = (
     BadInput("elect --type preferred --all DEAD_BROKER", 1, "127.0.0.1:1"),
@@ -150,7 +194,7 @@ _OFFLINE: Final = (
     BadInput("controller shadow --zookeeper 127.0.0.1:1 --config FAST --for 0", 1, "127.0.0.1"),
     BadInput("controller run --zookeeper 127.0.0.1:1 --config FAST --id 5 --transport recording:", 1, "127.0.0.1"),
     BadInput("snapshot capture zookeeper://127.0.0.1:1 NEW --config FAST", 1, "127.0.0.1"),
-)  # fmt: skip
+)
 _SINGLE: Final = (
     BadInput("log show FOLDER --type NoSuchRecord", 2, "NoSuchRecord"),
     BadInput("log at FOLDER --offset 1 --time 2026-01-01", 2, "--offset and --time"),
@@ -438,10 +482,17 @@ _SINGLE: Final = (
     BadInput("sim shrink 1", 2, "no invariant"),
     BadInput("sim shrink 1 --tries 0", 2, "--tries"),
     # -- fleets
-    *(BadInput(f"spark {verb} --master nonsense", 2, "--master: found 'nonsense'") for verb in (
-        "failover FOLDER --brokers 1", "ingest SNAPSHOT --out NEW", "report FOLDER", "requests FOLDER --brokers 1",
-        "sweep FOLDER", "validate FOLDER",
-    )),
+    *(
+        BadInput(f"spark {verb} --master nonsense", 2, "--master: found 'nonsense'")
+        for verb in (
+            "failover FOLDER --brokers 1",
+            "ingest SNAPSHOT --out NEW",
+            "report FOLDER",
+            "requests FOLDER --brokers 1",
+            "sweep FOLDER",
+            "validate FOLDER",
+        )
+    ),
     BadInput("spark ingest MISSING --out NEW", 2, "MISSING"),
     BadInput("spark ingest SNAPSHOT", 2, "--out"),
     BadInput("spark ingest SNAPSHOT --out EMPTY", 2, "EMPTY"),
@@ -454,14 +505,17 @@ _SINGLE: Final = (
     BadInput("spark report FOLDER --plot NEW.pdf", 2, ".pdf"),
     BadInput("spark report FOLDER --by moon", 2, "--by"),
     BadInput("spark validate FOLDER --fail-on x", 2, "--fail-on"),
-)  # fmt: skip
+)
 
 
 #: The commands that read a file, how they write it, and the text of the error for each bad file.
 _READERS: Final = (
-    (_SNAPSHOT_READERS, "S", _BAD_SNAPSHOTS), (_PLAN_READERS, "P", _BAD_PLANS), (_LOG_READERS, "L", _BAD_LOGS),
-    (_SCENARIO_READERS, "F", _BAD_SCENARIOS), (_JOURNAL_READERS, "J", _BAD_JOURNALS),
-)  # fmt: skip
+    (_SNAPSHOT_READERS, "S", _BAD_SNAPSHOTS),
+    (_PLAN_READERS, "P", _BAD_PLANS),
+    (_LOG_READERS, "L", _BAD_LOGS),
+    (_SCENARIO_READERS, "F", _BAD_SCENARIOS),
+    (_JOURNAL_READERS, "J", _BAD_JOURNALS),
+)
 
 
 def table() -> Iterator[BadInput]:

@@ -92,9 +92,7 @@ _QUORUM: Final = '{"data_version":0,"leaderId":1,"leaderEpoch":%s,"votedId":-1,"
 _UNKNOWN: Final = records.RemoveTopicRecord(topic_id=UUID(int=8))
 _SLASH: Final = records.TopicRecord(name="a/b", topic_id=UUID(int=8))
 _AGAIN: Final = records.TopicRecord(name="other", topic_id=ORDERS)
-_MIN_ISR: Final = records.ConfigRecord(
-    resource_type=2, resource_name="orders", name="min.insync.replicas", value="x"
-)  # fmt: skip
+_MIN_ISR: Final = records.ConfigRecord(resource_type=2, resource_name="orders", name="min.insync.replicas", value="x")
 _LEVEL: Final = records.FeatureLevelRecord(name="metadata.version", feature_level=-1)
 _SHOW: Final = "snapshot show F"
 LOGS: Final = [

@@ -39,40 +39,62 @@ def _listing(old: str, new: str) -> str:
     return DESCRIBE.replace(old, new, 1)
 
 
-LISTINGS: Final = _rows("snapshot show F", {
-    "isr-twice.txt": (_listing("Isr: 2,3", "Isr: 2,2"), ":3 (t-1) field isr: found broker 2 twice in [2, 2]"),
-    "leader-twice.txt": (_listing("Leader: 1", "Leader: 1\tLeader: 2"), ":2: found Leader: twice, expected each field"),
-    "elr-of-some.txt": (_listing("Elr: N/A", "Elr: 3"), "found the Elr of some partitions, and N/A or none for others"),
-    "more-than-counted.txt": (_listing("Count: 2", "Count: 1"), "found 2 partitions of topic t, expected its"),
-    "cut-in-a-label.txt": (_listing("\tReplicas: 1,2,3\tIsr: 1,2,3", "\tRepl"), ":2: found no Replicas:"),
-    "nul.txt": (_listing("Leader: 1", "Leader: 1\0"), ":2 field Leader: found '1\\x00', expected a number"),
-    "carriage-returns.txt": (DESCRIBE.replace("\n", "\r"), ":1: found a partition of topic 't'"),
-    "observer-outside.txt": (_listing("Isr: 2,3", "Isr: 2,3\tObservers: 9"), "field observers: found broker 9"),
-    "min-isr.txt": (_listing("replicas=2", "replicas=2147483648"), "found '2147483648', expected 1 to 2147483647"),
-    "config-twice.txt": (
-        _listing("Configs: ", "Configs: min.insync.replicas=1,"), "field Configs: found min.insync.replicas twice"),
-    "two-marks.txt": ("\ufeff\ufeff" + DESCRIBE, "found a file that starts with '\\ufeffTopic"),
-    "cut.utf16.txt": (DESCRIBE.encode("utf-16")[:-1], "found broken UTF-16 (truncated data)"),
-    "brackets.txt": (_listing("Replicas: 2,3,1", "Replicas: [2,3,1]"), ":3 field Replicas: found '[2'"),
-    "partitions-only.txt": (DESCRIBE.partition("\n")[2], "expected the topic's own line"),
-    "unknown-label.txt": (_listing("Isr: 2,3", "Isr: 2,3\tMood: good"), ":3 field Isr: found '3\\tMood: good'"),
-    "groups.txt": ("\nGROUP TOPIC PARTITION CURRENT-OFFSET\ng t 0 5\n", "found a file that starts with 'GROUP TOPIC"),
-    "topics.txt.bz2": (bz2.compress(DESCRIBE.encode()), "found a file that starts with 'BZh91AY"),
-    "twice.txt.gz": (gzip.compress(gzip.compress(DESCRIBE.encode())), "found a file that starts with '\\x1f\\x8b"),
-    "trailing.txt.gz": (gzip.compress(DESCRIBE.encode()) + b"text", "found a damaged gzip file (Not a gzipped file"),
-})  # fmt: skip
+LISTINGS: Final = _rows(
+    "snapshot show F",
+    {
+        "isr-twice.txt": (_listing("Isr: 2,3", "Isr: 2,2"), ":3 (t-1) field isr: found broker 2 twice in [2, 2]"),
+        "leader-twice.txt": (
+            _listing("Leader: 1", "Leader: 1\tLeader: 2"),
+            ":2: found Leader: twice, expected each field",
+        ),
+        "elr-of-some.txt": (
+            _listing("Elr: N/A", "Elr: 3"),
+            "found the Elr of some partitions, and N/A or none for others",
+        ),
+        "more-than-counted.txt": (_listing("Count: 2", "Count: 1"), "found 2 partitions of topic t, expected its"),
+        "cut-in-a-label.txt": (_listing("\tReplicas: 1,2,3\tIsr: 1,2,3", "\tRepl"), ":2: found no Replicas:"),
+        "nul.txt": (_listing("Leader: 1", "Leader: 1\0"), ":2 field Leader: found '1\\x00', expected a number"),
+        "carriage-returns.txt": (DESCRIBE.replace("\n", "\r"), ":1: found a partition of topic 't'"),
+        "observer-outside.txt": (_listing("Isr: 2,3", "Isr: 2,3\tObservers: 9"), "field observers: found broker 9"),
+        "min-isr.txt": (_listing("replicas=2", "replicas=2147483648"), "found '2147483648', expected 1 to 2147483647"),
+        "config-twice.txt": (
+            _listing("Configs: ", "Configs: min.insync.replicas=1,"),
+            "field Configs: found min.insync.replicas twice",
+        ),
+        "two-marks.txt": ("\ufeff\ufeff" + DESCRIBE, "found a file that starts with '\\ufeffTopic"),
+        "cut.utf16.txt": (DESCRIBE.encode("utf-16")[:-1], "found broken UTF-16 (truncated data)"),
+        "brackets.txt": (_listing("Replicas: 2,3,1", "Replicas: [2,3,1]"), ":3 field Replicas: found '[2'"),
+        "partitions-only.txt": (DESCRIBE.partition("\n")[2], "expected the topic's own line"),
+        "unknown-label.txt": (_listing("Isr: 2,3", "Isr: 2,3\tMood: good"), ":3 field Isr: found '3\\tMood: good'"),
+        "groups.txt": (
+            "\nGROUP TOPIC PARTITION CURRENT-OFFSET\ng t 0 5\n",
+            "found a file that starts with 'GROUP TOPIC",
+        ),
+        "topics.txt.bz2": (bz2.compress(DESCRIBE.encode()), "found a file that starts with 'BZh91AY"),
+        "twice.txt.gz": (gzip.compress(gzip.compress(DESCRIBE.encode())), "found a file that starts with '\\x1f\\x8b"),
+        "trailing.txt.gz": (
+            gzip.compress(DESCRIBE.encode()) + b"text",
+            "found a damaged gzip file (Not a gzipped file",
+        ),
+    },
+)
 
 _KCAT: Final = json.dumps(kcat())
-METADATA: Final = _rows("snapshot show F", {
-    "topics-twice.json": (_KCAT[:-1] + ', "topics": []}', "found key 'topics' twice in one object"),
-    "leader-twice.json": (
-        _KCAT.replace('"leader": 1', '"leader": 1, "leader": 2'), "found key 'leader' twice in one object"),
-    "two-documents.json": (f"{_KCAT}\n{_KCAT}", "trailing characters"),
-    "mark-inside.json": (_KCAT.replace('"topics"', '\ufeff"topics"'), "found malformed JSON"),
-    "controller.json": (json.dumps(kcat(controllerid=-5)), "field controllerid: found -5, expected int >= -1"),
-    "huge.json": (json.dumps(kcat(controllerid=10**30)), "found 1000000000000000000000000000000, expected int <="),
-    "half-surrogate.json": (_KCAT.replace('"t"', '"\\ud800"'), "surrogate pair"),
-})  # fmt: skip
+METADATA: Final = _rows(
+    "snapshot show F",
+    {
+        "topics-twice.json": (_KCAT[:-1] + ', "topics": []}', "found key 'topics' twice in one object"),
+        "leader-twice.json": (
+            _KCAT.replace('"leader": 1', '"leader": 1, "leader": 2'),
+            "found key 'leader' twice in one object",
+        ),
+        "two-documents.json": (f"{_KCAT}\n{_KCAT}", "trailing characters"),
+        "mark-inside.json": (_KCAT.replace('"topics"', '\ufeff"topics"'), "found malformed JSON"),
+        "controller.json": (json.dumps(kcat(controllerid=-5)), "field controllerid: found -5, expected int >= -1"),
+        "huge.json": (json.dumps(kcat(controllerid=10**30)), "found 1000000000000000000000000000000, expected int <="),
+        "half-surrogate.json": (_KCAT.replace('"t"', '"\\ud800"'), "surrogate pair"),
+    },
+)
 
 
 def _line(node: dict[str, Any]) -> str:
@@ -91,23 +113,37 @@ _CLUSTER: Final = znode("/cluster/id", {"version": "1", "id": "other"})
 _REGISTRATION: Final = registration(1)
 _RACKS: Final = {**_REGISTRATION, "data": _REGISTRATION["data"][:-1] + ', "rack": "b"}'}
 _TWO_VALUES: Final = '{"version":1,"config":{"min.insync.replicas":"1","min.insync.replicas":"2"}}'
-DUMPS: Final = _rows("snapshot show F", {
-    "controller-twice": (dump_text(dump()) + _line(_CONTROLLER), ":15 data of /controller: found /controller again"),
-    "config-twice": (dump_text(dump()) + _line(_CONFIG), ":15 data of /config/topics/t: found /config/topics/t again"),
-    "cluster-id-twice": (dump_text(dump()) + _line(_CLUSTER), ":15 data of /cluster/id: found /cluster/id again"),
-    "config-key-twice": (dump_text(dump(znode("/config/topics/t", _TWO_VALUES))), "key 'min.insync.replicas' twice"),
-    "leader-key-twice": (_dump('{\\"version\\": 1, \\"leader\\": 1', '{\\"leader\\": 2, \\"leader\\": 1'),
-                         "partitions/0/state: found key 'leader' twice in one object"),
-    "path-twice": (_dump('"path": "/brokers/ids/1"', '"path": "/x", "path": "/brokers/ids/1"'), ":5: found key"),
-    "rack-twice": (dump_text(dump(_RACKS)), "data of /brokers/ids/1: found key 'rack' twice"),
-    "relative-path": (dump_text(dump(znode("brokers/ids/4"))), ":15 field path: found 'brokers/ids/4'"),
-    "full-width": (dump_text(dump(assignment("t", {"\uff10": [1]}))), "partitions key: found str"),  # type: ignore[dict-item]
-    "cluster-id": (dump_text(dump(znode("/cluster/id", {"id": 5}))), "data of /cluster/id field id: found 5"),
-    "nul-line": (dump_text(dump()).replace("\n", "\n\0\n", 1), ":2: found malformed JSON"),
-    "czxid": (_dump('"czxid": 101', '"czxid": -1'), ":5 field czxid: found -1, expected int >= 0"),
-    "overlong": (dump_text(dump()).encode().replace(b"a-cluster", b"a\xc0\xaf"), "found broken UTF-8 (byte 0xc0)"),
-    "two-dumps": (dump_text(dump()) * 2, ":19 data of /brokers/ids/1: found broker id 1 again"),
-})  # fmt: skip
+DUMPS: Final = _rows(
+    "snapshot show F",
+    {
+        "controller-twice": (
+            dump_text(dump()) + _line(_CONTROLLER),
+            ":15 data of /controller: found /controller again",
+        ),
+        "config-twice": (
+            dump_text(dump()) + _line(_CONFIG),
+            ":15 data of /config/topics/t: found /config/topics/t again",
+        ),
+        "cluster-id-twice": (dump_text(dump()) + _line(_CLUSTER), ":15 data of /cluster/id: found /cluster/id again"),
+        "config-key-twice": (
+            dump_text(dump(znode("/config/topics/t", _TWO_VALUES))),
+            "key 'min.insync.replicas' twice",
+        ),
+        "leader-key-twice": (
+            _dump('{\\"version\\": 1, \\"leader\\": 1', '{\\"leader\\": 2, \\"leader\\": 1'),
+            "partitions/0/state: found key 'leader' twice in one object",
+        ),
+        "path-twice": (_dump('"path": "/brokers/ids/1"', '"path": "/x", "path": "/brokers/ids/1"'), ":5: found key"),
+        "rack-twice": (dump_text(dump(_RACKS)), "data of /brokers/ids/1: found key 'rack' twice"),
+        "relative-path": (dump_text(dump(znode("brokers/ids/4"))), ":15 field path: found 'brokers/ids/4'"),
+        "full-width": (dump_text(dump(assignment("t", {"\uff10": [1]}))), "partitions key: found str"),  # type: ignore[dict-item]
+        "cluster-id": (dump_text(dump(znode("/cluster/id", {"id": 5}))), "data of /cluster/id field id: found 5"),
+        "nul-line": (dump_text(dump()).replace("\n", "\n\0\n", 1), ":2: found malformed JSON"),
+        "czxid": (_dump('"czxid": 101', '"czxid": -1'), ":5 field czxid: found -1, expected int >= 0"),
+        "overlong": (dump_text(dump()).encode().replace(b"a-cluster", b"a\xc0\xaf"), "found broken UTF-8 (byte 0xc0)"),
+        "two-dumps": (dump_text(dump()) * 2, ":19 data of /brokers/ids/1: found broker id 1 again"),
+    },
+)
 
 
 def _directory(change: Callable[[Path], object]) -> Callable[[Path], None]:
@@ -143,13 +179,19 @@ def _link(path: Path) -> None:
     (path / "topics.parquet").symlink_to("topics.parquet")
 
 
-DIRECTORIES: Final = _rows("snapshot show F", {
-    "repeated-key": (_directory(_repeat_key), "manifest.json: found key 'cluster_id' twice in one object"),
-    "mode": (_manifest(mode="raft"), "manifest.json field mode: found 'raft', expected a value of the schema"),
-    "controllers": (_manifest(controllers=[1]), "manifest.json field controllers: found 1 with a replica in sync of"),
-    "pipe": (_directory(_pipe), "manifest.json: found a named pipe, expected a file or a directory"),
-    "link": (_directory(_link), "topics.parquet: found Too many levels of symbolic links"),
-})  # fmt: skip
+DIRECTORIES: Final = _rows(
+    "snapshot show F",
+    {
+        "repeated-key": (_directory(_repeat_key), "manifest.json: found key 'cluster_id' twice in one object"),
+        "mode": (_manifest(mode="raft"), "manifest.json field mode: found 'raft', expected a value of the schema"),
+        "controllers": (
+            _manifest(controllers=[1]),
+            "manifest.json field controllers: found 1 with a replica in sync of",
+        ),
+        "pipe": (_directory(_pipe), "manifest.json: found a named pipe, expected a file or a directory"),
+        "link": (_directory(_link), "topics.parquet: found Too many levels of symbolic links"),
+    },
+)
 
 
 def _plan(**fields: object) -> str:
@@ -158,38 +200,52 @@ def _plan(**fields: object) -> str:
 
 
 _ROLLBACK: Final = "Save this to use as the --reassignment-json-file option during rollback"
-PLANS: Final = _rows("whatif reassign SNAPSHOT F", {
-    "object.json": ('{"version":1,"partitions":{}}', "field partitions: found {}, expected array"),
-    "directories.json": (_plan(log_dirs="any"), "field partitions[0].log_dirs: found 'any', expected array"),
-    "no-directories.json": (_plan(log_dirs=[]), "found another number of log directories than of replicas"),
-    "observers.json": (_plan(observers=[9]), "found observers of partition __consumer_offsets-0 that are not its last"),
-    "throttle.json": ('{"version":1,"partitions":[],"throttle":5}', "found unknown field throttle"),
-    "version.json": ('{"version":"1","partitions":[]}', "field version: found '1', expected int"),
-    "two-plans.json": (_plan() * 2, "trailing characters"),
-    "mark.json": (_plan().replace('{"topic"', '\ufeff{"topic"'), "found malformed JSON"),
-    "latin.json": (_plan(topic="caf\xe9").encode("latin-1").replace(b"\\u00e9", b"\xe9"), "broken UTF-8 (byte 0xe9)"),
-    "nan.json": (_plan(replicas=[float("nan")]), "found malformed JSON"),
-    "topics-to-move.json": ('{"version":1,"topics":[{"topic":"t"}]}', "found unknown field topics"),
-    "election.json": ('{"partitions":[{"topic":"t","partition":0}]}', 'partitions[0]: missing field "replicas"'),
-    "offsets.json": (_plan(offset=5), "field partitions[0]: found unknown field offset"),
-    "nested.json": (_plan(replicas=[[1]]), "field partitions[0].replicas[0]: found [1], expected int"),
-    "stamp.json": ('{"partitions":[],"kframe":{"cluster_id":5}}', "field kframe.cluster_id: found 5, expected str"),
-    "loop.json": (lambda path: path.symlink_to(path), "found Too many levels of symbolic links"),
-    "rollback.txt": (
-        f"Current partition replica assignment\n\n{_plan()}\n\n{_ROLLBACK}\nError: nope\n", ":6: found 'Error: nope"),
-})  # fmt: skip
+PLANS: Final = _rows(
+    "whatif reassign SNAPSHOT F",
+    {
+        "object.json": ('{"version":1,"partitions":{}}', "field partitions: found {}, expected array"),
+        "directories.json": (_plan(log_dirs="any"), "field partitions[0].log_dirs: found 'any', expected array"),
+        "no-directories.json": (_plan(log_dirs=[]), "found another number of log directories than of replicas"),
+        "observers.json": (
+            _plan(observers=[9]),
+            "found observers of partition __consumer_offsets-0 that are not its last",
+        ),
+        "throttle.json": ('{"version":1,"partitions":[],"throttle":5}', "found unknown field throttle"),
+        "version.json": ('{"version":"1","partitions":[]}', "field version: found '1', expected int"),
+        "two-plans.json": (_plan() * 2, "trailing characters"),
+        "mark.json": (_plan().replace('{"topic"', '\ufeff{"topic"'), "found malformed JSON"),
+        "latin.json": (
+            _plan(topic="caf\xe9").encode("latin-1").replace(b"\\u00e9", b"\xe9"),
+            "broken UTF-8 (byte 0xe9)",
+        ),
+        "nan.json": (_plan(replicas=[float("nan")]), "found malformed JSON"),
+        "topics-to-move.json": ('{"version":1,"topics":[{"topic":"t"}]}', "found unknown field topics"),
+        "election.json": ('{"partitions":[{"topic":"t","partition":0}]}', 'partitions[0]: missing field "replicas"'),
+        "offsets.json": (_plan(offset=5), "field partitions[0]: found unknown field offset"),
+        "nested.json": (_plan(replicas=[[1]]), "field partitions[0].replicas[0]: found [1], expected int"),
+        "stamp.json": ('{"partitions":[],"kframe":{"cluster_id":5}}', "field kframe.cluster_id: found 5, expected str"),
+        "loop.json": (lambda path: path.symlink_to(path), "found Too many levels of symbolic links"),
+        "rollback.txt": (
+            f"Current partition replica assignment\n\n{_plan()}\n\n{_ROLLBACK}\nError: nope\n",
+            ":6: found 'Error: nope",
+        ),
+    },
+)
 
-MAPS: Final = _rows("plan generate SNAPSHOT --fix-racks --rack-map F", {
-    "empty.csv": ("", "found an empty file, expected a rack map"),
-    "no-header.csv": ("1,a\n2,b\n", ":1: found '1,a', expected the header broker,rack"),
-    "open-quote.csv": ('broker,rack\n1,"a\n', ":2: found malformed CSV (unexpected end of data)"),
-    "carriage-returns.csv": ("broker,rack\r1,a\r", ":1: found malformed CSV"),
-    "nul.csv": ("broker,rack\n1,a\0\n", ":2: found rack 'a\\x00' of broker 1, expected a name of at most 1000"),
-    "long.csv": (f"broker,rack\n1,{'a' * 1001}\n", "of broker 1, expected a name of at most 1000 printable"),
-    "full-width.csv": ("broker,rack\n\uff11,a\n", ":2: found broker '\uff11', expected a broker id"),
-    "latin.csv": (b"broker,rack\n1,\xe9\n", "found broken UTF-8 (byte 0xe9)"),
-    "zone.json": ('[{"broker":1,"rack":"a","zone":"z"}]', "[0]: found the keys broker, rack, zone"),
-})  # fmt: skip
+MAPS: Final = _rows(
+    "plan generate SNAPSHOT --fix-racks --rack-map F",
+    {
+        "empty.csv": ("", "found an empty file, expected a rack map"),
+        "no-header.csv": ("1,a\n2,b\n", ":1: found '1,a', expected the header broker,rack"),
+        "open-quote.csv": ('broker,rack\n1,"a\n', ":2: found malformed CSV (unexpected end of data)"),
+        "carriage-returns.csv": ("broker,rack\r1,a\r", ":1: found malformed CSV"),
+        "nul.csv": ("broker,rack\n1,a\0\n", ":2: found rack 'a\\x00' of broker 1, expected a name of at most 1000"),
+        "long.csv": (f"broker,rack\n1,{'a' * 1001}\n", "of broker 1, expected a name of at most 1000 printable"),
+        "full-width.csv": ("broker,rack\n\uff11,a\n", ":2: found broker '\uff11', expected a broker id"),
+        "latin.csv": (b"broker,rack\n1,\xe9\n", "found broken UTF-8 (byte 0xe9)"),
+        "zone.json": ('[{"broker":1,"rack":"a","zone":"z"}]', "[0]: found the keys broker, rack, zone"),
+    },
+)
 
 
 def _log_dirs(name: str, size: int) -> str:
@@ -198,20 +254,26 @@ def _log_dirs(name: str, size: int) -> str:
     return json.dumps({"version": 1, "brokers": [{"broker": 1, "logDirs": [directory]}]})
 
 
-WEIGHTS: Final = _rows("plan generate SNAPSHOT --rebalance --weights F", {
-    "empty.csv": ("\n", "found an empty file, expected sizes of partitions"),
-    "negative.csv": ("topic,partition,bytes\nt,0,-5\n", ":2: found '0,-5', expected a partition and bytes"),
-    "nan.csv": ("topic,partition,bytes\nt,0,NaN\n", ":2: found '0,NaN'"),
-    "large.csv": ("topic,partition,bytes\nt,0,9223372036854775808\n", ":2: found bytes 9223372036854775808"),
-    "column-twice.csv": ("topic,partition,bytes,bytes\n", ":1: found 'topic,partition,bytes,bytes'"),
-    "semicolons.csv": ("topic;partition;bytes\nt;0;5\n", ":1: found 'topic;partition;bytes'"),
-    "unit.csv": ("topic,partition,bytes\nt,0,5MB\n", ":2: found '0,5MB'"),
-    "open-quote.csv": ('topic,partition,bytes\nt,0,5\n"t,1,5\n', ":3: found malformed CSV (unexpected end of data)"),
-    "text.json": ('[{"topic":"t","partition":0,"bytes":"5"}]', "field [0].bytes: found '5', expected int"),
-    "magic.parquet": (b"PAR1xxxxPAR1", "expected columns topic, partition and bytes"),
-    "negative-size.txt": (_log_dirs("t-0", -1), "logDirs[0].partitions[0].size: found -1, expected int >= 0"),
-    "no-number.txt": (_log_dirs("t", 1), "found partition 't', expected topic-partition"),
-})  # fmt: skip
+WEIGHTS: Final = _rows(
+    "plan generate SNAPSHOT --rebalance --weights F",
+    {
+        "empty.csv": ("\n", "found an empty file, expected sizes of partitions"),
+        "negative.csv": ("topic,partition,bytes\nt,0,-5\n", ":2: found '0,-5', expected a partition and bytes"),
+        "nan.csv": ("topic,partition,bytes\nt,0,NaN\n", ":2: found '0,NaN'"),
+        "large.csv": ("topic,partition,bytes\nt,0,9223372036854775808\n", ":2: found bytes 9223372036854775808"),
+        "column-twice.csv": ("topic,partition,bytes,bytes\n", ":1: found 'topic,partition,bytes,bytes'"),
+        "semicolons.csv": ("topic;partition;bytes\nt;0;5\n", ":1: found 'topic;partition;bytes'"),
+        "unit.csv": ("topic,partition,bytes\nt,0,5MB\n", ":2: found '0,5MB'"),
+        "open-quote.csv": (
+            'topic,partition,bytes\nt,0,5\n"t,1,5\n',
+            ":3: found malformed CSV (unexpected end of data)",
+        ),
+        "text.json": ('[{"topic":"t","partition":0,"bytes":"5"}]', "field [0].bytes: found '5', expected int"),
+        "magic.parquet": (b"PAR1xxxxPAR1", "expected columns topic, partition and bytes"),
+        "negative-size.txt": (_log_dirs("t-0", -1), "logDirs[0].partitions[0].size: found -1, expected int >= 0"),
+        "no-number.txt": (_log_dirs("t", 1), "found partition 't', expected topic-partition"),
+    },
+)
 
 
 def _run(change: Callable[[dict[str, Any]], str]) -> Callable[[Path], None]:
@@ -228,36 +290,62 @@ def _run(change: Callable[[dict[str, Any]], str]) -> Callable[[Path], None]:
 
 _PART: Final = {"schema": "kframe.sim-part/v1", "build": "b", "first_seed": 1, "last_seed": 2, "failed_seeds": 0}
 RUNS: Final = [
-    *_rows("sim replay F", {
-        "seed.json": (_run(lambda run: json.dumps(run | {"seed": -1})), "field seed: found -1, expected 1, the seed"),
-        "later.json": (_run(lambda run: json.dumps(run | {"schema": "kframe.sim-run/v9"})), "'kframe.sim-run/v9'"),
-        "key-twice.json": (_run(lambda run: json.dumps(run)[:-1] + ', "seed": 2}'), "found key 'seed' twice"),
-        "action.json": (_run(lambda run: json.dumps(run | {"plan": [{"at_ms": 1}]})), "field plan[0]: found"),
-        "deep.json": ('{"x":' + "[" * 100_000, "found JSON nested too deep"),
-    }),
-    *_rows("sim total F", {
-        "negative.jsonl": (json.dumps(_PART | {"first_seed": -1}), ":1 field first_seed: found -1, expected int >= 0"),
-        "unknown.jsonl": (json.dumps(_PART | {"mood": 1}), ":1: found unknown field mood"),
-        "backward.jsonl": (json.dumps(_PART | {"first_seed": 3}), ":1 field last_seed: found 2, expected 3 or more"),
-    }),
+    *_rows(
+        "sim replay F",
+        {
+            "seed.json": (
+                _run(lambda run: json.dumps(run | {"seed": -1})),
+                "field seed: found -1, expected 1, the seed",
+            ),
+            "later.json": (_run(lambda run: json.dumps(run | {"schema": "kframe.sim-run/v9"})), "'kframe.sim-run/v9'"),
+            "key-twice.json": (_run(lambda run: json.dumps(run)[:-1] + ', "seed": 2}'), "found key 'seed' twice"),
+            "action.json": (_run(lambda run: json.dumps(run | {"plan": [{"at_ms": 1}]})), "field plan[0]: found"),
+            "deep.json": ('{"x":' + "[" * 100_000, "found JSON nested too deep"),
+        },
+    ),
+    *_rows(
+        "sim total F",
+        {
+            "negative.jsonl": (
+                json.dumps(_PART | {"first_seed": -1}),
+                ":1 field first_seed: found -1, expected int >= 0",
+            ),
+            "unknown.jsonl": (json.dumps(_PART | {"mood": 1}), ":1: found unknown field mood"),
+            "backward.jsonl": (
+                json.dumps(_PART | {"first_seed": 3}),
+                ":1 field last_seed: found 2, expected 3 or more",
+            ),
+        },
+    ),
     *_rows("sim run --seeds 1 --keep F", {"keep": ("text", "--keep F: found a file, expected a directory")}),
-]  # fmt: skip
+]
 
 _SCENARIO: Final = "schema: kframe.scenario/v1\nname: x\nbrokers: [1]\ntopics: []\nsteps: [{elect: {}}]\n"
-SCENARIOS: Final = _rows("scenario run F", {
-    "nul.yaml": (f"{_SCENARIO}\0", "found character U+0000, expected characters that YAML permits"),
-    "self.yaml": (_SCENARIO.replace("[1]", "&a [*a]"), "brokers[0]"),
-    "alias.yaml": (_SCENARIO.replace("[1]", "*nosuch"), ":3: found undefined alias"),
-    "tag.yaml": (_SCENARIO.replace("name: x", "name: !!python/name:os.system"), "could not determine a constructor"),
-    "documents.yaml": (f"{_SCENARIO}---\n{_SCENARIO}", ":6: found another document, expected YAML"),
-})  # fmt: skip
+SCENARIOS: Final = _rows(
+    "scenario run F",
+    {
+        "nul.yaml": (f"{_SCENARIO}\0", "found character U+0000, expected characters that YAML permits"),
+        "self.yaml": (_SCENARIO.replace("[1]", "&a [*a]"), "brokers[0]"),
+        "alias.yaml": (_SCENARIO.replace("[1]", "*nosuch"), ":3: found undefined alias"),
+        "tag.yaml": (
+            _SCENARIO.replace("name: x", "name: !!python/name:os.system"),
+            "could not determine a constructor",
+        ),
+        "documents.yaml": (f"{_SCENARIO}---\n{_SCENARIO}", ":6: found another document, expected YAML"),
+    },
+)
 
-PROPERTIES: Final = _rows("controller run --transport recording: --config F", {
-    "id.properties": ("zookeeper.connect=a:1\nbroker.id=x\n", ":2 key broker.id: found 'x', expected a number"),
-    "timeout.properties": (
-        "zookeeper.connect=a:1\nbroker.id=5\nzookeeper.session.timeout.ms=6s\n", ":3 key zookeeper.session.timeout.ms"),
-    "connect.properties": ("zookeeper.connect=a:x\nbroker.id=5\n", ":1 key zookeeper.connect: found 'a:x'"),
-})  # fmt: skip
+PROPERTIES: Final = _rows(
+    "controller run --transport recording: --config F",
+    {
+        "id.properties": ("zookeeper.connect=a:1\nbroker.id=x\n", ":2 key broker.id: found 'x', expected a number"),
+        "timeout.properties": (
+            "zookeeper.connect=a:1\nbroker.id=5\nzookeeper.session.timeout.ms=6s\n",
+            ":3 key zookeeper.session.timeout.ms",
+        ),
+        "connect.properties": ("zookeeper.connect=a:x\nbroker.id=5\n", ":1 key zookeeper.connect: found 'a:x'"),
+    },
+)
 
 
 def make(row: MalformedFile, path: Path) -> None:

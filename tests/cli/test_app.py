@@ -26,17 +26,37 @@ SLOW = {"email", "numpy", "pyarrow", "rich", "yaml", "msgspec", "pluggy", "kazoo
 
 #: The modules of kframe that the list of commands imports, besides those in which plugins announce theirs.
 HELP = {
-    "kframe", "kframe.cli", "kframe.cli.app", "kframe.cli.entry_points", "kframe.cli.exits",
-    "kframe.cli.layout", "kframe.cli.output",
-    "kframe.cli.repeated", "kframe.cli.standard_streams", "kframe.cli.verbosity",
-    "kframe.errors", "kframe.errors.codes", "kframe.errors.exceptions", "kframe.errors.extras", "kframe.lazy",
-}  # fmt: skip
+    "kframe",
+    "kframe.cli",
+    "kframe.cli.app",
+    "kframe.cli.entry_points",
+    "kframe.cli.exits",
+    "kframe.cli.layout",
+    "kframe.cli.output",
+    "kframe.cli.repeated",
+    "kframe.cli.standard_streams",
+    "kframe.cli.verbosity",
+    "kframe.errors",
+    "kframe.errors.codes",
+    "kframe.errors.exceptions",
+    "kframe.errors.extras",
+    "kframe.lazy",
+}
 #: What no what-if of a snapshot directory needs, and what only that of the other mode needs.
 NOT_FOR_A_WHAT_IF = {
-    "kframe.whatif.engines.zookeeper.create", "kframe.whatif.engines.zookeeper.reassign", "kframe.registry.registry",
-    "kframe.snapshot.describe", "kframe.snapshot.zookeeper", "kframe.plans.file.read", "kframe.whatif.sweep", "pandas",
-    "pluggy", "pyarrow.compute", "rich", "yaml",
-}  # fmt: skip
+    "kframe.whatif.engines.zookeeper.create",
+    "kframe.whatif.engines.zookeeper.reassign",
+    "kframe.registry.registry",
+    "kframe.snapshot.describe",
+    "kframe.snapshot.zookeeper",
+    "kframe.plans.file.read",
+    "kframe.whatif.sweep",
+    "pandas",
+    "pluggy",
+    "pyarrow.compute",
+    "rich",
+    "yaml",
+}
 ONLY = {
     "zookeeper": {"kframe.core.controller", "kframe.runtime.loop", "kframe.embedded.ensemble"},
     "kraft": {"kframe.core.kraft.context", "kframe.whatif.engines.kraft.engine"},

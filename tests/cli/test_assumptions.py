@@ -59,10 +59,13 @@ RULE = "kafka-topics lists no brokers; those that lead or are in a led partition
     [
         (ELR, 4, f"broker 4, taken as fenced ({RULE}), expected an unfenced broker: 1, 2"),
         (ELR, 9, "broker 9, expected an unfenced broker: 1, 2"),
-        (ELR.replace("Elr: 4\tLastKnownElr: ", "Elr: N/A\tLastKnownElr: N/A"), 4,
-         f"broker 4, taken as unregistered ({RULE}), expected a registered broker: 1, 2"),
+        (
+            ELR.replace("Elr: 4\tLastKnownElr: ", "Elr: N/A\tLastKnownElr: N/A"),
+            4,
+            f"broker 4, taken as unregistered ({RULE}), expected a registered broker: 1, 2",
+        ),
     ],
-)  # fmt: skip
+)
 def test_error_says_why_a_broker_of_the_input_is_not_live(tmp_path: Path, text: str, broker: int, message: str) -> None:
     described = tmp_path / "topics.txt"
     described.write_text(text)

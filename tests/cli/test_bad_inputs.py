@@ -110,13 +110,20 @@ PRINTING: Final = (
 )  # fmt: skip
 #: Commands that write files, each with a new path.
 WRITING: Final = (
-    "plan execute CLUSTER MOVE --execute --journal OUT", "plugins create OUT --name good",
-    "reassign start t-0=3,4 ADMIN --execute --journal OUT", "scenario run SCENARIO --trace OUT",
-    "sim replay 1 --scenario OUT", "sim replay 1 --write OUT", "sim run --seeds 1 --append OUT",
-    "snapshot capture zookeeper://a OUT EMBEDDED", "snapshot convert SNAPSHOT OUT",
-    "snapshot generate OUT --partitions 1000 --brokers 6", "whatif fail SNAPSHOT --brokers 2 --out OUT",
-    "whatif sweep SNAPSHOT --out OUT", "whatif sweep SNAPSHOT --plot OUT.svg",
-)  # fmt: skip
+    "plan execute CLUSTER MOVE --execute --journal OUT",
+    "plugins create OUT --name good",
+    "reassign start t-0=3,4 ADMIN --execute --journal OUT",
+    "scenario run SCENARIO --trace OUT",
+    "sim replay 1 --scenario OUT",
+    "sim replay 1 --write OUT",
+    "sim run --seeds 1 --append OUT",
+    "snapshot capture zookeeper://a OUT EMBEDDED",
+    "snapshot convert SNAPSHOT OUT",
+    "snapshot generate OUT --partitions 1000 --brokers 6",
+    "whatif fail SNAPSHOT --brokers 2 --out OUT",
+    "whatif sweep SNAPSHOT --out OUT",
+    "whatif sweep SNAPSHOT --plot OUT.svg",
+)
 #: Commands that need an extra, and the module that it installs.
 EXTRAS: Final = (
     ("snapshot convert SNAPSHOT OUT", "pyarrow"),
@@ -125,11 +132,19 @@ EXTRAS: Final = (
     ("whatif sweep SNAPSHOT --out OUT", "pyarrow"),
     ("whatif sweep SNAPSHOT --plot OUT.svg", "matplotlib"),
     ("spark report FOLDER --plot OUT.svg", "matplotlib"),
-    *((f"spark {verb}", module) for module in ("pyspark", "pyarrow") for verb in (
-        "failover FOLDER --brokers 1", "ingest SNAPSHOT --out OUT", "report FOLDER", "requests FOLDER --brokers 1",
-        "sweep FOLDER", "validate FOLDER",
-    )),
-)  # fmt: skip
+    *(
+        (f"spark {verb}", module)
+        for module in ("pyspark", "pyarrow")
+        for verb in (
+            "failover FOLDER --brokers 1",
+            "ingest SNAPSHOT --out OUT",
+            "report FOLDER",
+            "requests FOLDER --brokers 1",
+            "sweep FOLDER",
+            "validate FOLDER",
+        )
+    ),
+)
 
 
 @pytest.mark.parametrize("line", PRINTING)

@@ -28,9 +28,11 @@ def ids() -> list[tuple[str, str]]:
     """Return page and id of every example."""
     return [
         (str(path.relative_to(ROOT)), text)
-        for path in PAGES for pattern in EXAMPLES for match in pattern.findall(path.read_text())
+        for path in PAGES
+        for pattern in EXAMPLES
+        for match in pattern.findall(path.read_text())
         for text in match.split(",")
-    ]  # fmt: skip
+    ]
 
 
 def test_examples_exist() -> None:

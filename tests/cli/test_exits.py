@@ -22,10 +22,13 @@ INTERRUPTIBLE = (
 )
 #: Commands that print much and little, as tables and as data.
 _PRINTING = (
-    ("whatif", "fail", HEALTHY, "--brokers", "4"), ("whatif", "fail", HEALTHY, "--brokers", "4", "-o", "json"),
+    ("whatif", "fail", HEALTHY, "--brokers", "4"),
+    ("whatif", "fail", HEALTHY, "--brokers", "4", "-o", "json"),
     ("snapshot", "show", HEALTHY, "--list", "partitions", "-o", "csv"),
-    ("plan", "check", PLAN), ("states",), ("--help",),
-)  # fmt: skip
+    ("plan", "check", PLAN),
+    ("states",),
+    ("--help",),
+)
 
 
 @pytest.mark.parametrize("arguments", _PRINTING, ids=lambda words: " ".join(Path(str(word)).name for word in words))
@@ -58,7 +61,7 @@ CLOSED_STREAMS = (
     (("whatif", "fail", HEALTHY, "--brokers", "4"), "<&-", 0, ""),
     (("whatif", "fail", HEALTHY, "--brokers", "4"), "<&- >&- 2>&-", 1, ""),
     (("snapshot", "show", "-"), "<&-", 2, "error: standard input: "),
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize(

@@ -19,18 +19,27 @@ COMMANDS: Final = [pytest.param(path, command, id=" ".join(path)) for path, comm
 #: What arguments name a cluster: a file, a live cluster, a metadata log, or a fleet.
 CLUSTERS: Final = frozenset({"SNAPSHOT", "[SNAPSHOT]", "[SNAPSHOT] PLAN", "URL", "[URL]", "SOURCE", "DIR"})
 #: Commands on live clusters that replace a tool of Kafka: they take its ``--bootstrap-server``.
-LIKE_TOOLS: Final = frozenset({
-    ("elect",), ("reassign", "cancel"), ("reassign", "list"), ("reassign", "start"),
-})  # fmt: skip
+LIKE_TOOLS: Final = frozenset(
+    {
+        ("elect",),
+        ("reassign", "cancel"),
+        ("reassign", "list"),
+        ("reassign", "start"),
+    }
+)
 #: The names of options for lists, by the metavariable of their values.
 LISTS: Final[dict[str, set[str]]] = {
     "TOPIC,...": {"--topics", "--exclude-topics"},
     "ID[-ID],...": {
-        "--brokers", "--remove-brokers", "--exclude-brokers", "--controllers", "--fail",
+        "--brokers",
+        "--remove-brokers",
+        "--exclude-brokers",
+        "--controllers",
+        "--fail",
     },
     "RACK,...": {"--racks"},
     "TOPIC-PARTITION": {"--partition"},
-}  # fmt: skip
+}
 #: Commands in which an option with the name of a list is a number: they create something of this size.
 COUNTS: Final[dict[str, set[tuple[str, ...]]]] = {
     "--brokers": {("bench",), ("demo",), ("snapshot", "generate")},

@@ -12,15 +12,33 @@ from tests.cli.test_exits import leaves
 
 #: Commands with ``--output`` that print one record, or the few rows of one.
 RECORDS: Final = {
-    "bench", "controller resign", "controller shadow", "controller status", "explain", "kraft recover", "log at",
-    "log why", "plan abort", "plan pause", "plan resume", "plan rollback", "plan status",
-    "plugins show", "sim replay", "sim shrink", "sim total", "snapshot capture",
-}  # fmt: skip
+    "bench",
+    "controller resign",
+    "controller shadow",
+    "controller status",
+    "explain",
+    "kraft recover",
+    "log at",
+    "log why",
+    "plan abort",
+    "plan pause",
+    "plan resume",
+    "plan rollback",
+    "plan status",
+    "plugins show",
+    "sim replay",
+    "sim shrink",
+    "sim total",
+    "snapshot capture",
+}
 #: Listings that need no cluster.
 LISTINGS: Final = (
     *(f"snapshot show {HEALTHY} --list {name}" for name in ("brokers", "topics", "partitions")),
-    "states", "schema", "plugins list", f"scenario check {CLUSTER}/a {CLUSTER}/b",
-)  # fmt: skip
+    "states",
+    "schema",
+    "plugins list",
+    f"scenario check {CLUSTER}/a {CLUSTER}/b",
+)
 
 
 def test_every_listing_has_a_limit() -> None:

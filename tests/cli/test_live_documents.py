@@ -17,9 +17,15 @@ from tests.schemas import assert_valid
 from tests.whatif.shadow.test_log_shadow import played
 
 EMBEDDED: Final = (
-    "--plugins-dir", Path(__file__).parent / "embedded_plugin", "--no-plugin", "kafka-wire", "--no-plugin", "zookeeper",
-    "--no-plugin", "kraft",
-)  # fmt: skip
+    "--plugins-dir",
+    Path(__file__).parent / "embedded_plugin",
+    "--no-plugin",
+    "kafka-wire",
+    "--no-plugin",
+    "zookeeper",
+    "--no-plugin",
+    "kraft",
+)
 ADMIN: Final = ("--bootstrap-server", "embedded:9092", *EMBEDDED)
 CLUSTER: Final = ("kafka://embedded:9092", *EMBEDDED)
 STORE: Final = ("--zookeeper", "embedded:2181", *EMBEDDED)
@@ -127,7 +133,7 @@ def test_shadow() -> None:
 def test_shadow_of_a_log() -> None:
     report = document(
         "kframe.log-shadow/v1", "controller", "shadow", "kraft://embedded:9093", "--from-start", "--for", "0", *EMBEDDED
-    )  # fmt: skip
+    )
     assert (report["disagreements"], report["controller_id"]) == (0, 3000)
     assert report["batches"] == report["equal"] + report["unpredictable"]
     assert any(event.startswith("broker fenced") for batch in report["records"] for event in batch["events"])
@@ -162,7 +168,7 @@ def test_shadow_of_a_log_reports_differences(output: str, monkeypatch: pytest.Mo
         (("start", "t-0=x"), "'t-0=x': expected TOPIC-PARTITION=ID,ID..."),
         (("cancel", "t-0", "t-0"), "TOPIC-PARTITION: found t-0 twice, expected each partition once"),
     ],
-)  # fmt: skip
+)
 def test_malformed_partitions_of_reassign_are_named(arguments: tuple[str, ...], message: str) -> None:
     result = kframe("reassign", *arguments, *ADMIN)
     assert (result.exit_code, message in result.output) == (2, True), result.output

@@ -15,9 +15,20 @@ from tests.cli.malformed_texts import MalformedFile, make
 from tests.cli.running import HEALTHY, PLAN, kframe
 
 FILES: Final = [
-    *texts.LISTINGS, *texts.METADATA, *texts.DUMPS, *texts.DIRECTORIES, *texts.PLANS, *texts.MAPS, *texts.WEIGHTS,
-    *texts.RUNS, *texts.SCENARIOS, *texts.PROPERTIES, *logs.LOGS, *logs.DUMPS, *logs.COMMANDS,
-]  # fmt: skip
+    *texts.LISTINGS,
+    *texts.METADATA,
+    *texts.DUMPS,
+    *texts.DIRECTORIES,
+    *texts.PLANS,
+    *texts.MAPS,
+    *texts.WEIGHTS,
+    *texts.RUNS,
+    *texts.SCENARIOS,
+    *texts.PROPERTIES,
+    *logs.LOGS,
+    *logs.DUMPS,
+    *logs.COMMANDS,
+]
 #: Options that contradict one another or their files.
 OPTIONS: Final = [
     MalformedFile("plan", "{}", line, message)

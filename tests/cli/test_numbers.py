@@ -17,10 +17,17 @@ from tests.cli.test_exits import leaves
 FOREIGN: Final = ("\uff11", "\u0663", "1_0", " 1", "1 ", "+1", "-1", "1e3", "0x1", "²", "nan", "inf", "")
 #: The start and the end of the value of each option with numbers that has a callback; the number is between.
 CALLBACKS: Final = {
-    "add_brokers": ("", ":a"), "broker_caps": ("2=", ""), "brokers": ("7,", ""), "capacities": ("2=", ""),
-    "disk_capacity": ("2=", ""), "exclude_brokers": ("7,", ""), "fail": ("7-", ""), "remove_brokers": ("", "-7"),
-    "replace": ("1=", ""), "replication_factors": ("a=", ""),
-}  # fmt: skip
+    "add_brokers": ("", ":a"),
+    "broker_caps": ("2=", ""),
+    "brokers": ("7,", ""),
+    "capacities": ("2=", ""),
+    "disk_capacity": ("2=", ""),
+    "exclude_brokers": ("7,", ""),
+    "fail": ("7-", ""),
+    "remove_brokers": ("", "-7"),
+    "replace": ("1=", ""),
+    "replication_factors": ("a=", ""),
+}
 OPTIONS: Final = [
     pytest.param(option, id=f"{' '.join(path)} {option.opts[-1]}")
     for path, command in leaves(cli)
@@ -56,13 +63,23 @@ def test_no_option_has_a_number_of_another_type() -> None:
 @pytest.mark.parametrize(
     "text, size",
     [
-        ("1", 1), ("500", 500), ("500B", 500), ("5kB", 5_000), ("5KB", 5_000), ("50MB", 50_000_000),
+        ("1", 1),
+        ("500", 500),
+        ("500B", 500),
+        ("5kB", 5_000),
+        ("5KB", 5_000),
+        ("50MB", 50_000_000),
         ("1.5GB", 1_500_000_000),
-        ("2TB", 2 * 10**12), ("3PB", 3 * 10**15), ("1KiB", 1024), ("20MiB", 20 << 20), ("0.5GiB", 1 << 29),
+        ("2TB", 2 * 10**12),
+        ("3PB", 3 * 10**15),
+        ("1KiB", 1024),
+        ("20MiB", 20 << 20),
+        ("0.5GiB", 1 << 29),
         ("1TiB", 1 << 40),
-        ("4PiB", 1 << 52), (str(INT64_MAX), INT64_MAX),
+        ("4PiB", 1 << 52),
+        (str(INT64_MAX), INT64_MAX),
     ],
-)  # fmt: skip
+)
 def test_size_has_a_unit(text: str, size: int) -> None:
     assert parse_size(text) == size
     assert parse_size(text, per_second=True) == size
@@ -102,7 +119,7 @@ def test_ids_are_numbers_and_ranges(text: str, ids: list[int]) -> None:
         ("0-2147483647", "at most 100000"),
         (f"1-{IDS_MAX},7", "at most 100000"),
     ],
-)  # fmt: skip
+)
 def test_malformed_ids_are_refused(text: str, expected: str) -> None:
     with pytest.raises(ValueError, match=expected):
         parse_ids(text)

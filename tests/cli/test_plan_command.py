@@ -44,9 +44,13 @@ def test_json_has_everything(snapshot: Path, plan: Path) -> None:
     parsed: dict[str, Any] = json.loads(result.stdout)
     assert (result.exit_code, parsed["schema"], parsed["valid"]) == (1, "kframe.plan-check/v1", False)
     assert [(row["severity"], row["check"], row["partition"]) for row in parsed["findings"]] == [
-        ("error", "unknown-partition", 9), ("error", "dead-broker", 2), ("warning", "fewer-replicas", 1),
-        ("warning", "uneven-replication", None), ("info", "partial-topic", None), ("info", "order-only", 0),
-    ]  # fmt: skip
+        ("error", "unknown-partition", 9),
+        ("error", "dead-broker", 2),
+        ("warning", "fewer-replicas", 1),
+        ("warning", "uneven-replication", None),
+        ("info", "partial-topic", None),
+        ("info", "order-only", 0),
+    ]
     assert parsed["counts"] == {"error": 2, "warning": 2, "info": 2}
     assert parsed["moves"]["partitions"] == {"none": 0, "order": 1, "grow": 0, "shrink": 1, "move": 0}
     assert [row["broker_id"] for row in parsed["moves"]["brokers"]] == [1, 2, 3, 4]
@@ -83,9 +87,11 @@ def test_check_prints_rules_first(snapshot: Path, plan: Path) -> None:
 def test_show_lists_every_partition(snapshot: Path, plan: Path) -> None:
     rows = json.loads(run("show", snapshot, plan, "-o", "json").stdout)["rows"]
     assert [(row["partition"], row["change"], row["adding"], row["removing"], row["valid"]) for row in rows] == [
-        (0, "order", [], [], True), (1, "shrink", [], [1], True), (2, "move", [4], [1], False),
+        (0, "order", [], [], True),
+        (1, "shrink", [], [1], True),
+        (2, "move", [4], [1], False),
         (9, "unknown", [], [], False),
-    ]  # fmt: skip
+    ]
     table = run("show", snapshot, plan).stdout
     assert ["t", "1", "shrink", "2,3,1", "2,3", "-", "1", "2", "yes"] in [line.split() for line in table.splitlines()]
     assert "and 2 more" in run("show", snapshot, plan, "--limit", "2").stdout
@@ -94,12 +100,19 @@ def test_show_lists_every_partition(snapshot: Path, plan: Path) -> None:
 def test_diff_lists_old_and_new_replicas(snapshot: Path, plan: Path) -> None:
     lines = run("diff", snapshot, plan).stdout.splitlines()
     assert lines == [
-        "t-0 (order)", "- 1,2,3", "+ 3,2,1",
-        "t-1 (shrink)", "- 2,3,1", "+ 2,3",
-        "t-2 (move)  cannot be executed: see kframe plan check", "- 3,1", "+ 3,4",
-        "t-9 (unknown)  cannot be executed: see kframe plan check", "+ 1",
+        "t-0 (order)",
+        "- 1,2,3",
+        "+ 3,2,1",
+        "t-1 (shrink)",
+        "- 2,3,1",
+        "+ 2,3",
+        "t-2 (move)  cannot be executed: see kframe plan check",
+        "- 3,1",
+        "+ 3,4",
+        "t-9 (unknown)  cannot be executed: see kframe plan check",
+        "+ 1",
         "changed: 4 of 4 partitions",
-    ]  # fmt: skip
+    ]
     rows = [json.loads(line) for line in run("diff", snapshot, plan, "-o", "jsonl").stdout.splitlines()]
     assert {row["schema"] for row in rows} == {"kframe.plan-diff/v1"}
     assert len(rows) == 4

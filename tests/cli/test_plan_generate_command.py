@@ -138,9 +138,7 @@ def generated(name: str, *arguments: object) -> tuple[int, str, str]:
 
 
 def test_plan_of_the_other_partitions_is_written() -> None:
-    code, plan_text, messages = generated(
-        "replication-factor-above-brokers.txt", "--remove-brokers", "4", "--out", "-"
-    )  # fmt: skip
+    code, plan_text, messages = generated("replication-factor-above-brokers.txt", "--remove-brokers", "4", "--out", "-")
     assert code == 1
     assert [(row["topic"], row["partition"]) for row in json.loads(plan_text)["partitions"]] == [("a", 0), ("a", 1)]
     assert messages.startswith("2 moves; the request is not met: broker 4 retains 1 replica: everywhere-0 (replication")
@@ -151,7 +149,7 @@ def test_caps_without_room_claim_no_bound() -> None:
     caps = [text for broker in (1, 2, 3) for text in ("--broker-cap", f"{broker}=2")]
     code, table, _ = generated(
         "replication-factor-above-brokers.txt", "--remove-brokers", "4", "--exclude-topics", "everywhere", *caps
-    )  # fmt: skip
+    )
     assert code == 1
     assert table.startswith(
         "0 moves; the request is not met: broker 4 retains 2 replicas: a-0 (too few brokers have room"
@@ -224,8 +222,10 @@ def test_check_names_loads_as_generate_does_and_counts_notes(tmp_path: Path) -> 
     assert checked[1] == "racks unknown: rack rules not checked (--rack-map FILE gives racks)"
     assert kframe("plan", "check", text, plan, "-o", "csv").stderr.splitlines()[:2] == checked[:2]
     assert [line.split()[0] for line in checked[3:6]] == ["errors", "warnings", "notes"]
-    loads = [[line[:20].split("  ")[0] for line in lines if " before " in line or " after " in line]
-             for lines in (made, checked)]  # fmt: skip
+    loads = [
+        [line[:20].split("  ")[0] for line in lines if " before " in line or " after " in line]
+        for lines in (made, checked)
+    ]
     assert loads[1] == ["replicas before", "replicas after", "leaders before", "leaders after"]
     assert loads[1] == loads[0]
 
@@ -260,12 +260,19 @@ def test_every_command_takes_the_racks_of_a_map(arguments: tuple[str, ...], tmp_
 @pytest.mark.parametrize(
     "line",
     [
-        "snapshot convert SNAPSHOT OUT", "snapshot show SNAPSHOT", "whatif elect SNAPSHOT --type preferred",
-        "whatif sweep SNAPSHOT", "explain SNAPSHOT __consumer_offsets-0", "plan generate SNAPSHOT --rebalance",
-        "plan check SNAPSHOT PLAN", "plan stage SNAPSHOT PLAN --max-moves-per-broker 5",
-        "plan show SNAPSHOT PLAN", "plan diff SNAPSHOT PLAN", "plan stamp SNAPSHOT PLAN",
+        "snapshot convert SNAPSHOT OUT",
+        "snapshot show SNAPSHOT",
+        "whatif elect SNAPSHOT --type preferred",
+        "whatif sweep SNAPSHOT",
+        "explain SNAPSHOT __consumer_offsets-0",
+        "plan generate SNAPSHOT --rebalance",
+        "plan check SNAPSHOT PLAN",
+        "plan stage SNAPSHOT PLAN --max-moves-per-broker 5",
+        "plan show SNAPSHOT PLAN",
+        "plan diff SNAPSHOT PLAN",
+        "plan stamp SNAPSHOT PLAN",
     ],
-)  # fmt: skip
+)
 def test_malformed_rack_map_is_refused_by_every_command(line: str, tmp_path: Path) -> None:
     (tmp_path / "racks.csv").write_text("broker,rack\n1,\n")
     paths = {"SNAPSHOT": HEALTHY, "PLAN": HEALTHY.parent / "reassignment.json", "OUT": tmp_path / "out"}

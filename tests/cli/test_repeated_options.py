@@ -29,7 +29,7 @@ LISTS: Final[dict[str, tuple[str, str, object]]] = {
     "replace": ("1=2", "3=4", {"1": 2, "3": 4}),
     "replication_factors": ("a=2", "b=3", {"a": 2, "b": 3}),
     "types": ("PartitionChange", "TopicRecord", ("PartitionChange", "Topic")),
-}  # fmt: skip
+}
 OPTIONS: Final = [
     pytest.param(path, command, option, id=f"{' '.join(path)} {option.opts[-1]}")
     for path, command in leaves(cli)

@@ -97,10 +97,14 @@ def test_own_id_is_never_assigned_replicas(never: str | None) -> None:
 @pytest.mark.parametrize(
     ("never", "insist", "first"),
     [
-        (None, None, False), ("1000", None, False), ("1001", None, True), ("1000,1001", None, True),
-        ("1001", False, False), (None, True, True),
+        (None, None, False),
+        ("1000", None, False),
+        ("1001", None, True),
+        ("1000,1001", None, True),
+        ("1001", False, False),
+        (None, True, True),
     ],
-)  # fmt: skip
+)
 def test_instances_come_before_brokers_with_several_instances(
     never: str | None, insist: bool | None, first: bool
 ) -> None:
@@ -122,18 +126,25 @@ SAFE = {"broker.id": "1000", "listeners": "INSIDE://h:9092", "listener.security.
         pytest.param({}, WIRED, (1, 2), [], id="nothing"),
         pytest.param({}, NetworkSettings(WIRE, (WIRE,), "9108"), (1, 2), [], id="metrics on this machine"),
         pytest.param({}, WIRED, (1, 1000), ["registered broker"], id="a broker's id"),
-        pytest.param({"broker.id": "1001"}, WIRED, (), ["reserved.broker.max.id=1000"],
-                     id="an id that may be given to a broker"),
-        pytest.param({"broker.id": "1001", "reserved.broker.max.id": "2000"}, WIRED, (), [],
-                     id="an id that is reserved"),
+        pytest.param(
+            {"broker.id": "1001"}, WIRED, (), ["reserved.broker.max.id=1000"], id="an id that may be given to a broker"
+        ),
+        pytest.param(
+            {"broker.id": "1001", "reserved.broker.max.id": "2000"}, WIRED, (), [], id="an id that is reserved"
+        ),
         pytest.param({"listeners": "PLAINTEXT://h:1"}, WIRED, (), ["no TLS"], id="plain"),
-        pytest.param({"listener.security.protocol.map": "A:SSL, inside:SASL_PLAINTEXT"}, WIRED,
-                     (), ["no TLS"], id="plain by another name"),
+        pytest.param(
+            {"listener.security.protocol.map": "A:SSL, inside:SASL_PLAINTEXT"},
+            WIRED,
+            (),
+            ["no TLS"],
+            id="plain by another name",
+        ),
         pytest.param({}, NetworkSettings(RECORDING, (), None), (), ["no request reaches a broker"], id="recording"),
         pytest.param({}, NetworkSettings(WIRE, (), None), (), ["no server"], id="no server"),
         pytest.param({}, NetworkSettings(WIRE, (WIRE,), "0.0.0.0:9108"), (), ["no passwords"], id="public metrics"),
     ],
-)  # fmt: skip
+)
 def test_risks(
     changed: dict[str, str], network: NetworkSettings, brokers: tuple[int, ...], warnings: list[str]
 ) -> None:
@@ -162,9 +173,13 @@ def test_summary() -> None:
 
 @pytest.mark.parametrize(
     ("level", "logged"),
-    [("DEBUG", ["DEBUG", "INFO", "WARN", "ERROR", "FATAL"]), ("INFO", ["INFO", "WARN", "ERROR", "FATAL"]),
-     ("WARN", ["WARN", "ERROR", "FATAL"]), ("ERROR", ["ERROR", "FATAL"])],
-)  # fmt: skip
+    [
+        ("DEBUG", ["DEBUG", "INFO", "WARN", "ERROR", "FATAL"]),
+        ("INFO", ["INFO", "WARN", "ERROR", "FATAL"]),
+        ("WARN", ["WARN", "ERROR", "FATAL"]),
+        ("ERROR", ["ERROR", "FATAL"]),
+    ],
+)
 def test_log_levels_are_spelled_as_in_kafka(tmp_path: Path, level: str, logged: list[str]) -> None:
     start_logs(7, tmp_path, level)
     for number in (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR, logging.CRITICAL):
@@ -179,9 +194,12 @@ def test_log_levels_are_spelled_as_in_kafka(tmp_path: Path, level: str, logged: 
 
 @pytest.mark.parametrize(
     ("message", "written"),
-    [("stopped", "[Controller id=7] stopped"), ("[Controller id=7 epoch=3] x", "[Controller id=7 epoch=3] x"),
-     ("[Topic Deletion Manager 7] x", "[Topic Deletion Manager 7] x")],
-)  # fmt: skip
+    [
+        ("stopped", "[Controller id=7] stopped"),
+        ("[Controller id=7 epoch=3] x", "[Controller id=7 epoch=3] x"),
+        ("[Topic Deletion Manager 7] x", "[Topic Deletion Manager 7] x"),
+    ],
+)
 @pytest.mark.parametrize("logger", ["kframe.controller", "kframe.kafka_wire", "kframe.zookeeper"])
 def test_log_line_names_controller_once(tmp_path: Path, logger: str, message: str, written: str) -> None:
     start_logs(7, tmp_path)

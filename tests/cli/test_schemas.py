@@ -117,10 +117,17 @@ def test_output_of_commands_is_valid(name: str) -> None:
 
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize(
-    "arguments", [("snapshot", "show"), ("whatif", "sweep"), ("whatif", "fail", "--brokers", "2"),
-                  ("snapshot", "show", "--list", "topics"), ("snapshot", "show", "--list", "brokers"),
-                  ("snapshot", "show", "--list", "partitions")], ids=" ".join,
-)  # fmt: skip
+    "arguments",
+    [
+        ("snapshot", "show"),
+        ("whatif", "sweep"),
+        ("whatif", "fail", "--brokers", "2"),
+        ("snapshot", "show", "--list", "topics"),
+        ("snapshot", "show", "--list", "brokers"),
+        ("snapshot", "show", "--list", "partitions"),
+    ],
+    ids=" ".join,
+)
 def test_output_for_incomplete_snapshots_is_valid(arguments: tuple[str, ...], name: str) -> None:
     result = kframe(*arguments[:2], CLUSTER / name, *arguments[2:], "-o", "json")
     assert result.exit_code == 0, result.output
@@ -185,7 +192,7 @@ def test_golden_scenarios_are_valid() -> None:
         ("{schema: kframe.scenario/v1, name: x, steps: [{elect: {}}, {broker_failure: [a]}]}", "type 'integer'"),
         ("{schema: kframe.scenario/v1, name: x, steps: [{elect: {}}, {answer: {broker: 1, error: X}}]}", "not one of"),
     ],
-)  # fmt: skip
+)
 def test_schema_refuses_same_scenarios_as_reader(text: str, expected: str) -> None:
     result = problems(yaml.safe_load(text), "kframe.scenario/v1")
     assert any(expected in problem for problem in result), result

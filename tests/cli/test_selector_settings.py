@@ -62,8 +62,10 @@ def test_file_names_selectors_and_options(tmp_path: Path) -> None:
     )
     chosen = configured_selectors(settings, registry(), ())
     assert {kind.name: selector.name for kind, selector in chosen.by_kind.items()} == {
-        "OFFLINE": "most-racks", "PREFERRED": "calm", "REASSIGN": "calm",
-    }  # fmt: skip
+        "OFFLINE": "most-racks",
+        "PREFERRED": "calm",
+        "REASSIGN": "calm",
+    }
     assert chosen.text() == (
         "most-racks (racks=3, strict=True, share=0.5, zone=a) for OFFLINE; "
         "calm (racks=2, strict=False, share=0.5, zone=b) for PREFERRED, REASSIGN"
@@ -101,7 +103,7 @@ def test_option_wins_over_environment_and_file(
         ("kframe.leader.selectors.most-racks.share=half\n", "found 'half', expected float"),
         ("kframe.leader.selectors.racks=3\n", "found leader selector ''"),
     ],
-)  # fmt: skip
+)
 def test_unusable_setting_is_refused(tmp_path: Path, text: str, problem: str) -> None:
     with pytest.raises((BadInput, KframeError), match=re.escape(problem)):
         configured_selectors(gathered(tmp_path, text), registry(), ())

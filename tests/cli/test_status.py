@@ -31,11 +31,14 @@ def counts(**changed: Any) -> LiveCounts:
     """Five partitions: healthy, offline, under-replicated, under min ISR, and under reassignment."""
     topics = {
         "t": [
-            healthy(1, 2), PartitionSpec((7, 8), leader=None, isr=(7,)), PartitionSpec((1, 2, 3), 1, (1, 2)),
-            PartitionSpec((1, 2), 1, (1,)), PartitionSpec((1, 2, 3), 1, (1, 2), adding_replicas=(3,)),
+            healthy(1, 2),
+            PartitionSpec((7, 8), leader=None, isr=(7,)),
+            PartitionSpec((1, 2, 3), 1, (1, 2)),
+            PartitionSpec((1, 2), 1, (1,)),
+            PartitionSpec((1, 2, 3), 1, (1, 2), adding_replicas=(3,)),
         ],
         "going": [PartitionSpec((7, 8), leader=None, isr=(7,))],
-    }  # fmt: skip
+    }
     cluster = cluster_of(topics, SIX)
     index = cluster.topics.find("going")
     assert index is not None
@@ -46,9 +49,19 @@ def counts(**changed: Any) -> LiveCounts:
 
 def status(**changed: Any) -> ClusterStatus:
     defaults = ClusterStatus(
-        1000, 5, 0, "the-id", (1, 2), 2, 6, warnings=("w1", "w2", "w3", "w4"), kind="kframe", instance=ACTIVE,
-        standbys=(STANDBY,), counts=counts(),
-    )  # fmt: skip
+        1000,
+        5,
+        0,
+        "the-id",
+        (1, 2),
+        2,
+        6,
+        warnings=("w1", "w2", "w3", "w4"),
+        kind="kframe",
+        instance=ACTIVE,
+        standbys=(STANDBY,),
+        counts=counts(),
+    )
     return replace(defaults, **changed)
 
 
@@ -62,15 +75,27 @@ def shown_lines(
 def test_first_lines_name_controller_and_standbys(capsys: pytest.CaptureFixture[str]) -> None:
     cases: list[tuple[dict[str, Any], str, str]] = [
         ({}, "kframe 1000 on h1 pid 11, epoch 5, since 1970-01-01T00:00:00.000+00:00", "1001 on h2 pid 12"),
-        ({"kind": "broker", "controller_id": 2, "instance": None, "standbys": ()},
-         "broker 2, epoch 5, since 1970-01-01T00:00:00.000+00:00", "none"),
-        ({"kind": "kraft", "controller_id": 3000, "instance": None, "elected_ms": None, "standbys": ()},
-         "KRaft controller 3000, epoch 5, since -", "none"),
-        ({"kind": "unknown", "controller_id": None, "instance": None, "elected_ms": None},
-         "-, not a registered broker or instance of kframe, epoch 5, since -", "1001 on h2 pid 12"),
-        ({"kind": None, "controller_id": None, "instance": None, "elected_ms": None},
-         "none (epoch 5)", "1001 on h2 pid 12"),
-    ]  # fmt: skip
+        (
+            {"kind": "broker", "controller_id": 2, "instance": None, "standbys": ()},
+            "broker 2, epoch 5, since 1970-01-01T00:00:00.000+00:00",
+            "none",
+        ),
+        (
+            {"kind": "kraft", "controller_id": 3000, "instance": None, "elected_ms": None, "standbys": ()},
+            "KRaft controller 3000, epoch 5, since -",
+            "none",
+        ),
+        (
+            {"kind": "unknown", "controller_id": None, "instance": None, "elected_ms": None},
+            "-, not a registered broker or instance of kframe, epoch 5, since -",
+            "1001 on h2 pid 12",
+        ),
+        (
+            {"kind": None, "controller_id": None, "instance": None, "elected_ms": None},
+            "none (epoch 5)",
+            "1001 on h2 pid 12",
+        ),
+    ]
     for changed, *texts in cases:
         lines = [line.partition(" ") for line in shown_lines(capsys, status(**changed), Page())[:2]]
         expected = dict(zip(("controller", "standbys"), texts, strict=True))
@@ -80,14 +105,26 @@ def test_first_lines_name_controller_and_standbys(capsys: pytest.CaptureFixture[
 def test_partitions_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
     lines = shown_lines(capsys, status(), Page({"1": 0, "2": 3}, {}))
     fields = {line[:27].strip(): line[27:].strip() for line in lines}
-    assert {name: fields[name] for name in (
-        "offline partitions", "under replicated partitions", "under min isr partitions", "topics to delete",
-        "reassigning partitions", "queues", "quarantined",
-    )} == {
-        "offline partitions": "1", "under replicated partitions": "3", "under min isr partitions": "2",
-        "topics to delete": "1", "reassigning partitions": "2", "queues": "broker 1: 0, broker 2: 3",
+    assert {
+        name: fields[name]
+        for name in (
+            "offline partitions",
+            "under replicated partitions",
+            "under min isr partitions",
+            "topics to delete",
+            "reassigning partitions",
+            "queues",
+            "quarantined",
+        )
+    } == {
+        "offline partitions": "1",
+        "under replicated partitions": "3",
+        "under min isr partitions": "2",
+        "topics to delete": "1",
+        "reassigning partitions": "2",
+        "queues": "broker 1: 0, broker 2: 3",
         "quarantined": "0",
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.parametrize(
@@ -96,10 +133,12 @@ def test_partitions_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
         (None, "unknown"),
         ([], "Kafka's rule for all elections"),
         ([SELECTOR], "most-racks (racks=3) for OFFLINE"),
-        ([SELECTOR, ChosenSelectorRecord("b", ["REASSIGN", "PREFERRED"], {})],
-         "most-racks (racks=3) for OFFLINE; b for REASSIGN, PREFERRED"),
+        (
+            [SELECTOR, ChosenSelectorRecord("b", ["REASSIGN", "PREFERRED"], {})],
+            "most-racks (racks=3) for OFFLINE; b for REASSIGN, PREFERRED",
+        ),
     ],
-)  # fmt: skip
+)
 def test_selectors_in_force_are_named(
     capsys: pytest.CaptureFixture[str], selectors: list[ChosenSelectorRecord] | None, line: str
 ) -> None:
@@ -130,16 +169,31 @@ def test_json_status_has_all_table_fields(capsys: pytest.CaptureFixture[str], qu
     lists = {"quarantined": [] if quick else [{"path": "/a", "reason": "no JSON"}], "unreadable": []}
     figures = (None,) * 5 if quick else (1, 3, 2, 1, 2)
     assert document == {
-        "schema": "kframe.controller-status/v1", "controller_id": 1000, "controller_kind": "kframe",
-        "controller_host": "h1", "controller_pid": 11, "controller_epoch": 5,
+        "schema": "kframe.controller-status/v1",
+        "controller_id": 1000,
+        "controller_kind": "kframe",
+        "controller_host": "h1",
+        "controller_pid": 11,
+        "controller_epoch": 5,
         "elected": "1970-01-01T00:00:00.000+00:00",
         "standbys": [{"id": 1001, "host": "h2", "pid": 12, "started": "1970-01-01T00:00:00.000+00:00"}],
-        "cluster_id": "the-id", "brokers": [1, 2], "topics": 2, "partitions": None if quick else 6,
-        "offline_partitions": figures[0], "under_replicated_partitions": figures[1],
-        "under_min_isr_partitions": figures[2], "topics_to_delete": figures[3], "reassigning_partitions": figures[4],
-        "queues": None, "queues_unknown": "no pages", "selectors": None, "quick": quick,
-        "quarantined_by": "storage", **lists, "warnings": ["w1", "w2", "w3", "w4"],
-    }  # fmt: skip
+        "cluster_id": "the-id",
+        "brokers": [1, 2],
+        "topics": 2,
+        "partitions": None if quick else 6,
+        "offline_partitions": figures[0],
+        "under_replicated_partitions": figures[1],
+        "under_min_isr_partitions": figures[2],
+        "topics_to_delete": figures[3],
+        "reassigning_partitions": figures[4],
+        "queues": None,
+        "queues_unknown": "no pages",
+        "selectors": None,
+        "quick": quick,
+        "quarantined_by": "storage",
+        **lists,
+        "warnings": ["w1", "w2", "w3", "w4"],
+    }
 
 
 # -- the controller's metrics page
@@ -203,12 +257,15 @@ def other_server() -> Iterator[HTTPServer]:
 @pytest.mark.parametrize(
     ("response", "problem"),
     [
-        ((404, b""), "status 404"), ((200, b"not JSON"), "Expecting value"), ((200, b"[]"), "no attribute"),
-        ((200, b'{"token":"another"}'), "another process serves it"), ((200, b'{"token":"TOKEN"}'), "queues"),
+        ((404, b""), "status 404"),
+        ((200, b"not JSON"), "Expecting value"),
+        ((200, b"[]"), "no attribute"),
+        ((200, b'{"token":"another"}'), "another process serves it"),
+        ((200, b'{"token":"TOKEN"}'), "queues"),
         ((200, b'{"token":"TOKEN","queues":{"x":1},"quarantined":{}}'), "invalid literal"),
         ((200, b'{"token":"TOKEN","queues":[],"quarantined":{}}'), "no attribute"),
     ],
-)  # fmt: skip
+)
 def test_invalid_response_is_not_a_status_page(
     other_server: HTTPServer, response: tuple[int, bytes], problem: str
 ) -> None:

@@ -83,9 +83,12 @@ def test_input_that_does_not_come_is_named_after_a_delay(tmp_path: Path, monkeyp
 
 @pytest.mark.parametrize(
     "content, expected",
-    [(b"", "standard input: found an empty file"), (b"nonsense\n", "standard input: found a file that starts with"),
-     (DESCRIBE.encode()[:-50], "standard input:3: found a last line without an end")],
-)  # fmt: skip
+    [
+        (b"", "standard input: found an empty file"),
+        (b"nonsense\n", "standard input: found a file that starts with"),
+        (DESCRIBE.encode()[:-50], "standard input:3: found a last line without an end"),
+    ],
+)
 def test_errors_name_standard_input_and_line(content: bytes, expected: str) -> None:
     result = piped(content, "snapshot", "show", "-")
     assert (result.exit_code, expected in result.output) == (2, True), result.output

@@ -36,18 +36,30 @@ def kraft(tmp_path: Path) -> Path:
     for broker in (1, 2, 3):
         directories = tuple(directory_id(broker, index) for index in range(2 if broker == 1 else 1))
         registration = RegisterBrokerRecord(
-            broker_id=broker, incarnation_id=topic_id(broker), broker_epoch=broker, end_points=(),
+            broker_id=broker,
+            incarnation_id=topic_id(broker),
+            broker_epoch=broker,
+            end_points=(),
             features=(BrokerFeature(name=ELR_VERSION, min_supported_version=0, max_supported_version=1),),
-            rack=None, fenced=False, log_dirs=directories,
-        )  # fmt: skip
+            rack=None,
+            fenced=False,
+            log_dirs=directories,
+        )
         replay(metadata, registration, broker)
     replay(metadata, TopicRecord(name="t", topic_id=topic_id(0)), 4)
     for partition, isr in ((0, (1, 2, 3)), (1, (1, 2))):
         record = PartitionRecord(
-            partition_id=partition, topic_id=topic_id(0), replicas=(1, 2, 3), isr=isr, removing_replicas=(),
-            adding_replicas=(), leader=1, leader_epoch=0, partition_epoch=0,
+            partition_id=partition,
+            topic_id=topic_id(0),
+            replicas=(1, 2, 3),
+            isr=isr,
+            removing_replicas=(),
+            adding_replicas=(),
+            leader=1,
+            leader_epoch=0,
+            partition_epoch=0,
             directories=tuple(directory_id(broker, 0) for broker in (1, 2, 3)),
-        )  # fmt: skip
+        )
         replay(metadata, record, 5)
     path = tmp_path / "kraft"
     write_snapshot(Snapshot.from_metadata(metadata, source=Source("kraft", "node")), path)
@@ -76,7 +88,7 @@ def test_json_lists_log_directories_and_partitions_that_may_lose_data(kraft: Pat
 @pytest.mark.parametrize("spelling", [uuid_text, str], ids=["of Kafka", "hex"])
 def test_directories_are_printed_as_kafka_does_and_accepted_in_hex_too(
     kraft: Path, spelling: Callable[[UUID], str]
-) -> None:  # fmt: skip
+) -> None:
     failing, other = directory_id(1, 0), directory_id(2, 0)
     arguments = ("fail-directories", kraft, "--broker", "1", "--directory")
     assert document(*arguments, spelling(failing))["operation"]["directories"] == [uuid_text(failing)]

@@ -99,9 +99,21 @@ TABLES: Final[dict[str, tuple[str, ...]]] = {
 }  # fmt: skip
 #: Commands that need a journal, Spark or a run that breaks an invariant; their tables are printed by the same function.
 ELSEWHERE: Final = {
-    "plan abort", "plan pause", "plan resume", "plan rollback", "plan status", "sim shrink", "sim total",
-    "spark failover", "spark ingest", "spark plan", "spark report", "spark requests", "spark sweep", "spark validate",
-}  # fmt: skip
+    "plan abort",
+    "plan pause",
+    "plan resume",
+    "plan rollback",
+    "plan status",
+    "sim shrink",
+    "sim total",
+    "spark failover",
+    "spark ingest",
+    "spark plan",
+    "spark report",
+    "spark requests",
+    "spark sweep",
+    "spark validate",
+}
 LINES: Final = [(f"{name} {line}").strip() for name, lines in TABLES.items() for line in lines]
 
 
@@ -116,11 +128,20 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, list[obj
             json.dumps({"version": 1, "partitions": [{"topic": topic, "partition": 0, "replicas": replicas}]})
         )
     paths: dict[str, object] = {
-        "HEALTHY": HEALTHY, "DEGRADED": DEGRADED, "DESCRIBED": DESCRIBED, "KCAT": KCAT, "KRAFT": KRAFT, "LOG": LOG,
-        "PLAN": PLAN, "SCENARIO": "examples/scenarios/rolling-restart.yaml",
-        "KRAFT_SCENARIO": "tests/golden-kraft/scenarios/users.yaml", "MISSING": "missing.yaml",
-        "NEW": tmp_path / "new", "COPY": shutil.copytree(LOG, tmp_path / "copy"), **moves,
-    }  # fmt: skip
+        "HEALTHY": HEALTHY,
+        "DEGRADED": DEGRADED,
+        "DESCRIBED": DESCRIBED,
+        "KCAT": KCAT,
+        "KRAFT": KRAFT,
+        "LOG": LOG,
+        "PLAN": PLAN,
+        "SCENARIO": "examples/scenarios/rolling-restart.yaml",
+        "KRAFT_SCENARIO": "tests/golden-kraft/scenarios/users.yaml",
+        "MISSING": "missing.yaml",
+        "NEW": tmp_path / "new",
+        "COPY": shutil.copytree(LOG, tmp_path / "copy"),
+        **moves,
+    }
     return {"EMBEDDED": [*EMBEDDED], **{name: [path] for name, path in paths.items()}}
 
 

@@ -16,10 +16,14 @@ NAMES = ("orders", "orders-eu", "order1", "audit", "a.b")
 @pytest.mark.parametrize(
     ("texts", "matches"),
     [
-        (["orders"], ["orders"]), (["orders*"], ["orders", "orders-eu"]), (["order?"], ["orders", "order1"]),
-        (["audit", "*"], ["audit", "orders", "orders-eu", "order1", "a.b"]), (["a?b"], ["a.b"]), ([], []),
+        (["orders"], ["orders"]),
+        (["orders*"], ["orders", "orders-eu"]),
+        (["order?"], ["orders", "order1"]),
+        (["audit", "*"], ["audit", "orders", "orders-eu", "order1", "a.b"]),
+        (["a?b"], ["a.b"]),
+        ([], []),
     ],
-)  # fmt: skip
+)
 def test_patterns(texts: list[str], matches: list[str]) -> None:
     assert matching_topics(NAMES, texts, "--topics") == matches
 
@@ -51,9 +55,13 @@ def test_commands_select_the_same_topics() -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["snapshot show S --topics nosuch*", "whatif delete S nosuch*", "plan generate S --rebalance --topics nosuch*",
-     "snapshot show S --topics a,,b"],
-)  # fmt: skip
+    [
+        "snapshot show S --topics nosuch*",
+        "whatif delete S nosuch*",
+        "plan generate S --rebalance --topics nosuch*",
+        "snapshot show S --topics a,,b",
+    ],
+)
 def test_unusable_pattern_is_refused(line: str) -> None:
     result = kframe(*(str(HEALTHY) if word == "S" else word for word in line.split()))
     assert (result.exit_code, result.stdout) == (2, "")

@@ -42,9 +42,19 @@ def test_table_values_are_all_in_json(snapshot: Path) -> None:
         assert [*name.split("_"), str(parsed["before"][name]), str(parsed["after"][name])] in lines
     wide = [line.split() for line in whatif(*arguments, "-o", "wide").stdout.splitlines()]
     for broker in parsed["brokers"]:
-        numbers = [str(broker[key]) for key in ("leaders_before", "leaders_after", "preferred_leaders", "replicas",
-                                                "in_sync_replicas_before", "in_sync_replicas_after",
-                                                "requests", "bytes")]  # fmt: skip
+        numbers = [
+            str(broker[key])
+            for key in (
+                "leaders_before",
+                "leaders_after",
+                "preferred_leaders",
+                "replicas",
+                "in_sync_replicas_before",
+                "in_sync_replicas_after",
+                "requests",
+                "bytes",
+            )
+        ]
         assert any(line[:1] == [str(broker["broker_id"])] and set(numbers) <= set(line) for line in wide)
     for load in ("leader", "replica"):
         assert any(
@@ -81,14 +91,17 @@ FAIL_ONS = [
     (("fail", "--brokers", "2", "--fail-on", "offline"), 0, ""),
     (("fail", "--brokers", "1,2", "--fail-on", "under-min-isr"), 3, "--fail-on under-min-isr: 3 partitions\n"),
     (("fail", "--brokers", "1", "--fail-on", "data-loss"), 0, ""),
-    (("fail", "--brokers", "3", "--fail-on", "data-loss", "--fail-on", "offline"), 3,
-     "--fail-on offline: 1 partition\n"),
+    (
+        ("fail", "--brokers", "3", "--fail-on", "data-loss", "--fail-on", "offline"),
+        3,
+        "--fail-on offline: 1 partition\n",
+    ),
     (("fail", "--brokers", "3", "--fail-on", "possible-data-loss"), 3, "--fail-on possible-data-loss: 1 partition\n"),
     (("fail", "--brokers", "1,2", "--fail-on", "possible-data-loss"), 0, ""),
     (("shutdown", "--brokers", "2", "--fail-on", "offline"), 0, ""),
     (("restart", "--brokers", "4", "--fail-on", "offline"), 0, ""),
     (("elect", "--type", "unclean", "--fail-on", "data-loss"), 0, ""),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("arguments, code, message", FAIL_ONS)

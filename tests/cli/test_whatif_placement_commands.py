@@ -21,11 +21,15 @@ def test_reassign_tells_phases_costs_and_problems(snapshot: Path, tmp_path: Path
     parsed = document("reassign", snapshot, plan, code=1)
     assert parsed["operation"]["text"] == "reassign 4 partitions of 1 topic"
     assert [step["name"].partition(":")[0] for step in parsed["steps"]] == [
-        "phase A", "the new replicas catch up", "phase B",
-    ]  # fmt: skip
+        "phase A",
+        "the new replicas catch up",
+        "phase B",
+    ]
     assert parsed["steps"][0]["response"]["partitions"] == {
-        "NONE": 2, "UNKNOWN_TOPIC_OR_PARTITION": 1, "INVALID_REPLICA_ASSIGNMENT": 1,
-    }  # fmt: skip
+        "NONE": 2,
+        "UNKNOWN_TOPIC_OR_PARTITION": 1,
+        "INVALID_REPLICA_ASSIGNMENT": 1,
+    }
     assert parsed["steps"][0]["response"]["named"] == ["t-1", "t-8"]
     reassignment = parsed["reassignment"]
     assert (
@@ -96,13 +100,15 @@ def test_create_and_delete_report_result_of_each_topic(snapshot: Path) -> None:
             "reason": None,
         }
     ]
-    assert created["partitions"] == document(
-        "create", snapshot, "new", "--partitions", "4", "--rf", "2", "--seed", "5"
-    )["partitions"]  # fmt: skip
+    assert (
+        created["partitions"]
+        == document("create", snapshot, "new", "--partitions", "4", "--rf", "2", "--seed", "5")["partitions"]
+    )
     deleted = document("delete", snapshot, "t", "nope", code=1)
     assert [(topic["topic"], topic["status"], topic["waiting_for"]) for topic in deleted["topics"]] == [
-        ("t", "waiting", [4]), ("nope", "refused", []),
-    ]  # fmt: skip
+        ("t", "waiting", [4]),
+        ("nope", "refused", []),
+    ]
     table = whatif("delete", snapshot, "t", "nope").stdout
     assert ["nope", "refused", "UNKNOWN_TOPIC_OR_PARTITION", "0", "0", "-", "no", "such", "topic"] in [
         line.split() for line in table.splitlines()

@@ -17,13 +17,19 @@ TOO_MANY_REPLICAS = "new (replication factor 9, and 6 registered: brokers 1, 2, 
 CASES = [
     ("elect", ("--type", "preferred"), ""),
     ("elect", ("--type", "unclean"), ""),
-    ("elect", ("--type", "preferred", "--partition", "__consumer_offsets-0"),
-     "; response: NONE; 1 ELECTION_NOT_NEEDED; __consumer_offsets-0"),
-    ("create", ("__consumer_offsets",),
-     "; response: NONE; 1 TOPIC_ALREADY_EXISTS; __consumer_offsets (topic __consumer_offsets exists)"),
+    (
+        "elect",
+        ("--type", "preferred", "--partition", "__consumer_offsets-0"),
+        "; response: NONE; 1 ELECTION_NOT_NEEDED; __consumer_offsets-0",
+    ),
+    (
+        "create",
+        ("__consumer_offsets",),
+        "; response: NONE; 1 TOPIC_ALREADY_EXISTS; __consumer_offsets (topic __consumer_offsets exists)",
+    ),
     ("create", ("new", "--rf", "9"), f"; response: NONE; 1 INVALID_REPLICATION_FACTOR; {TOO_MANY_REPLICAS}"),
     ("delete", ("nosuch",), "; response: NONE; 1 UNKNOWN_TOPIC_OR_PARTITION; nosuch (no such topic)"),
-]  # fmt: skip
+]
 #: Errors with which Kafka refuses a request.
 REFUSED = ("TOPIC_ALREADY_EXISTS", "INVALID_REPLICATION_FACTOR", "UNKNOWN_TOPIC_OR_PARTITION")
 IDS = [f"{verb} {' '.join(arguments)}" for verb, arguments, _ in CASES]

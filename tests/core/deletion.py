@@ -16,8 +16,10 @@ from tests.core.driver import Driver, quiet
 NONE, STORAGE = ErrorCode.NONE, ErrorCode.KAFKA_STORAGE_ERROR
 ALL = (1, 2, 3)
 STARTED, DONE, INELIGIBLE = (
-    ReplicaState.DELETION_STARTED, ReplicaState.DELETION_SUCCESSFUL, ReplicaState.DELETION_INELIGIBLE
-)  # fmt: skip
+    ReplicaState.DELETION_STARTED,
+    ReplicaState.DELETION_SUCCESSFUL,
+    ReplicaState.DELETION_INELIGIBLE,
+)
 QUEUED, HALTED, BEGUN = "deleting", "deletion_halted", "deletion_started"
 
 
@@ -33,8 +35,15 @@ def mark(driver: Driver, *names: str) -> None:
     driver.events.clear()
 
 
-def confirm(driver: Driver, broker_id: int, *names: str, error: ErrorCode = NONE, failed: tuple[str, ...] = (),
-            controller_epoch: int | None = None, broker_epoch: int = NO_BROKER_EPOCH) -> None:  # fmt: skip
+def confirm(
+    driver: Driver,
+    broker_id: int,
+    *names: str,
+    error: ErrorCode = NONE,
+    failed: tuple[str, ...] = (),
+    controller_epoch: int | None = None,
+    broker_epoch: int = NO_BROKER_EPOCH,
+) -> None:
     """Respond to StopReplica (with delete) for these partitions as a broker."""
     epoch = driver.context.controller_epoch if controller_epoch is None else controller_epoch
     errors = tuple(((name.rpartition("-")[0], int(name.rpartition("-")[2])), STORAGE) for name in failed)

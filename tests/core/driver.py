@@ -289,24 +289,33 @@ def state_of(view: PartitionView) -> tuple[int | None, tuple[int, ...], int]:
     return view.leader, view.isr, view.leader_epoch
 
 
-def standby(topics: Mapping[str, Iterable[PartitionSpec]], live: Iterable[int | Registration] = (1, 2, 3, 4, 5, 6),
-            **config: object) -> Driver:  # fmt: skip
+def standby(
+    topics: Mapping[str, Iterable[PartitionSpec]],
+    live: Iterable[int | Registration] = (1, 2, 3, 4, 5, 6),
+    **config: object,
+) -> Driver:
     """Return an inactive controller without automatic leader rebalance. Its keys have underscores for dots."""
     settings = {key.replace("_", "."): value for key, value in config.items()}
     cluster = cluster_of({name: tuple(specs) for name, specs in topics.items()}, live)
     return Driver(cluster, {"auto.leader.rebalance.enable": False, **settings})
 
 
-def elected(topics: Mapping[str, Iterable[PartitionSpec]], live: Iterable[int | Registration] = (1, 2, 3, 4, 5, 6),
-            **config: object) -> Driver:  # fmt: skip
+def elected(
+    topics: Mapping[str, Iterable[PartitionSpec]],
+    live: Iterable[int | Registration] = (1, 2, 3, 4, 5, 6),
+    **config: object,
+) -> Driver:
     """Return the ``standby`` after its election and failover."""
     driver = standby(topics, live, **config)
     driver.handle(Reelect())
     return driver
 
 
-def quiet(topics: Mapping[str, Iterable[PartitionSpec]], live: Iterable[int | Registration] = (1, 2, 3, 4, 5, 6),
-          **config: object) -> Driver:  # fmt: skip
+def quiet(
+    topics: Mapping[str, Iterable[PartitionSpec]],
+    live: Iterable[int | Registration] = (1, 2, 3, 4, 5, 6),
+    **config: object,
+) -> Driver:
     """Return the ``standby``, active without a failover."""
     driver = standby(topics, live, **config)
     driver.adopt()
@@ -316,9 +325,11 @@ def quiet(topics: Mapping[str, Iterable[PartitionSpec]], live: Iterable[int | Re
 
 
 def active(
-    *specs: PartitionSpec, live: Iterable[int] = (1, 2, 3), config: Mapping[str, object] | None = None,
+    *specs: PartitionSpec,
+    live: Iterable[int] = (1, 2, 3),
+    config: Mapping[str, object] | None = None,
     selection: Selection | None = None,
-) -> Driver:  # fmt: skip
+) -> Driver:
     """Return an active controller (epoch 4) of a topic ``t`` with these partitions."""
     driver = Driver(cluster_of({"t": specs}, live), config, selection, controller_epoch=4)
     driver.adopt()
@@ -327,15 +338,27 @@ def active(
 
 
 def proposal(
-    isr: tuple[int, ...], leader_epoch: int, partition_epoch: int, sender: int, broker_epoch: int, token: int = 1,
+    isr: tuple[int, ...],
+    leader_epoch: int,
+    partition_epoch: int,
+    sender: int,
+    broker_epoch: int,
+    token: int = 1,
     epochs: tuple[int, ...] | None = None,
-) -> AlterPartitionRequested:  # fmt: skip
+) -> AlterPartitionRequested:
     """Return an AlterPartition (version 1) for t-0. ``epochs`` are the broker epochs of the ISR."""
     return AlterPartitionRequested(
-        sender, broker_epoch, 1, RequestedPartitions.of([("t", 0)]), np.array([leader_epoch], np.int32),
-        np.array([partition_epoch], np.int32), np.zeros(1, np.uint8), Ragged.of([isr]), token,
+        sender,
+        broker_epoch,
+        1,
+        RequestedPartitions.of([("t", 0)]),
+        np.array([leader_epoch], np.int32),
+        np.array([partition_epoch], np.int32),
+        np.zeros(1, np.uint8),
+        Ragged.of([isr]),
+        token,
         None if epochs is None else np.array(epochs, np.int64),
-    )  # fmt: skip
+    )
 
 
 def assigned(view: PartitionView) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:

@@ -54,8 +54,13 @@ def even_rows(seed: int, cluster: ClusterState) -> list[tuple[Int32, UInt8]]:
     few_flags = (draw.random(count) < 0.01).astype(np.uint8)
     tail = (every >= count // 2).astype(np.uint8)
     none = np.zeros(count, np.uint8)
-    return [(every, none), (every, few_flags), (every[1:-1].copy(), tail[1:-1].copy()), (every[:63].copy(), none[:63]),
-            (gaps, (draw.random(len(gaps)) < 0.01).astype(np.uint8))]  # fmt: skip
+    return [
+        (every, none),
+        (every, few_flags),
+        (every[1:-1].copy(), tail[1:-1].copy()),
+        (every[:63].copy(), none[:63]),
+        (gaps, (draw.random(len(gaps)) < 0.01).astype(np.uint8)),
+    ]
 
 
 def _shuffled(draw: np.random.Generator, broker_ids: list[int]) -> list[int]:

@@ -53,20 +53,26 @@ def make_driver(spec: PartitionSpec = SPEC) -> Driver:
     return driver
 
 
-def request(proposals: Sequence[Proposal], version: int, sender: int = 1, broker_epoch: int | None = None,
-            token: int = 1) -> AlterPartitionRequested:  # fmt: skip
+def request(
+    proposals: Sequence[Proposal], version: int, sender: int = 1, broker_epoch: int | None = None, token: int = 1
+) -> AlterPartitionRequested:
     def column(name: str, dtype: Any) -> Any:
         return np.array([getattr(entry, name) for entry in proposals], dtype)
 
     by_id = version >= IDS_SINCE
     return AlterPartitionRequested(
-        sender, 100 + sender if broker_epoch is None else broker_epoch, version,
+        sender,
+        100 + sender if broker_epoch is None else broker_epoch,
+        version,
         RequestedPartitions.of(
             (entry.topic.encode() * 16 if by_id else entry.topic, entry.partition) for entry in proposals
         ),
-        column("leader_epoch", np.int32), column("partition_epoch", np.int32), column("recovery", np.uint8),
-        Ragged.of([entry.isr for entry in proposals]), token,
-    )  # fmt: skip
+        column("leader_epoch", np.int32),
+        column("partition_epoch", np.int32),
+        column("recovery", np.uint8),
+        Ragged.of([entry.isr for entry in proposals]),
+        token,
+    )
 
 
 NOT_CONTROLLER, FENCED = ErrorCode.NOT_CONTROLLER, ErrorCode.FENCED_LEADER_EPOCH
@@ -164,10 +170,15 @@ def test_response_has_current_partition_state() -> None:
 
 @pytest.mark.parametrize(
     "epochs, code",
-    [((101, 102, 103), NONE), ((-1, -1, -1), NONE), ((101, -1, 103), NONE), ((101, 102, 99), INELIGIBLE),
-     ((101, 102, 104), INELIGIBLE)],
+    [
+        ((101, 102, 103), NONE),
+        ((-1, -1, -1), NONE),
+        ((101, -1, 103), NONE),
+        ((101, 102, 99), INELIGIBLE),
+        ((101, 102, 104), INELIGIBLE),
+    ],
     ids=["all current", "no epochs", "one without epoch", "earlier registration", "later registration"],
-)  # fmt: skip
+)
 def test_replica_with_stale_broker_epoch_is_ineligible(epochs: tuple[int, ...], code: ErrorCode) -> None:
     """controller 13.1: row 8, members whose broker epoch is not the present one (version 3), stricter than Kafka."""
     driver = make_driver()
@@ -217,11 +228,16 @@ def test_last_proposal_of_repeated_partition_is_used() -> None:
 
 @pytest.mark.parametrize(
     "sender, broker_epoch, error",
-    [(1, 101, NONE), (9, 109, ErrorCode.STALE_BROKER_EPOCH), (5, 105, ErrorCode.STALE_BROKER_EPOCH),
-     (1, 100, ErrorCode.STALE_BROKER_EPOCH), (1, 102, ErrorCode.STALE_BROKER_EPOCH),
-     (1, -1, ErrorCode.STALE_BROKER_EPOCH)],
+    [
+        (1, 101, NONE),
+        (9, 109, ErrorCode.STALE_BROKER_EPOCH),
+        (5, 105, ErrorCode.STALE_BROKER_EPOCH),
+        (1, 100, ErrorCode.STALE_BROKER_EPOCH),
+        (1, 102, ErrorCode.STALE_BROKER_EPOCH),
+        (1, -1, ErrorCode.STALE_BROKER_EPOCH),
+    ],
     ids=["good", "unknown", "dead", "older", "later", "none"],
-)  # fmt: skip
+)
 def test_sender_needs_current_broker_epoch(sender: int, broker_epoch: int, error: ErrorCode) -> None:
     """controller 3.5: the broker epoch of an AlterPartition is equal to the cached one.
     controller 13.1: requester not registered 77, epoch not equal 77, at the top.
@@ -233,8 +249,9 @@ def test_sender_needs_current_broker_epoch(sender: int, broker_epoch: int, error
     assert driver.batches == [] or error is NONE
 
 
-@pytest.mark.parametrize("version, code", [(0, UNKNOWN), (1, UNKNOWN), (2, ErrorCode.UNKNOWN_TOPIC_ID),
-                                           (3, ErrorCode.UNKNOWN_TOPIC_ID)])  # fmt: skip
+@pytest.mark.parametrize(
+    "version, code", [(0, UNKNOWN), (1, UNKNOWN), (2, ErrorCode.UNKNOWN_TOPIC_ID), (3, ErrorCode.UNKNOWN_TOPIC_ID)]
+)
 def test_unknown_topic_returns_error_code(version: int, code: ErrorCode) -> None:
     """controller 13.1: v >= 2, topic id unknown 100. The other partitions go on."""
     driver = make_driver()

@@ -26,9 +26,16 @@ def make_driver(**config: object) -> Driver:
     return quiet({"t": [healthy(1, 2), healthy(2, 1)], "u": [healthy(1, 3)]}, (1, 2, 3), **config)
 
 
-def respond(driver: Driver, broker_id: int, *names: str, failed: tuple[str, ...] = (), stale: tuple[str, ...] = (),
-           error: ErrorCode = NONE, controller_epoch: int | None = None,
-           broker_epoch: int = NO_BROKER_EPOCH) -> None:  # fmt: skip
+def respond(
+    driver: Driver,
+    broker_id: int,
+    *names: str,
+    failed: tuple[str, ...] = (),
+    stale: tuple[str, ...] = (),
+    error: ErrorCode = NONE,
+    controller_epoch: int | None = None,
+    broker_epoch: int = NO_BROKER_EPOCH,
+) -> None:
     """Respond to LeaderAndIsr for these partitions as a broker."""
     errors = [(name, STORAGE) for name in failed] + [(name, STALE) for name in stale]
     named = tuple(((name.rpartition("-")[0], int(name.rpartition("-")[2])), code) for name, code in errors)

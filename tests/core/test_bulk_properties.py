@@ -115,9 +115,11 @@ class Simulation:
         self.partitions, self.brokers = partitions, brokers
         config = ControllerConfig({"auto.leader.rebalance.enable": False})
         self.loop = ControllerLoop(
-            ControllerCore(1000, config, Selection({})), MemoryEnsemble.from_cluster(cluster).connect(), Confirming(),
+            ControllerCore(1000, config, Selection({})),
+            MemoryEnsemble.from_cluster(cluster).connect(),
+            Confirming(),
             VirtualClock(),
-        )  # fmt: skip
+        )
         self.loop.adopt()
         self.names = tuple(f"topic-{number}" for number in range(TOPICS))
 
@@ -189,9 +191,16 @@ class Simulation:
         p, brokers = cluster.partitions, cluster.brokers
         names = RequestedPartitions(self.names, p.topic[rows], p.partition[rows])
         return lambda token: AlterPartitionRequested(
-            int(brokers.ids[leader]), int(brokers.broker_epoch[leader]), 1, names, p.leader_epoch[rows],
-            p.partition_epoch[rows], np.zeros(len(rows), np.uint8), p.lists("replica", rows), token,
-        )  # fmt: skip
+            int(brokers.ids[leader]),
+            int(brokers.broker_epoch[leader]),
+            1,
+            names,
+            p.leader_epoch[rows],
+            p.partition_epoch[rows],
+            np.zeros(len(rows), np.uint8),
+            p.lists("replica", rows),
+            token,
+        )
 
 
 @contextmanager

@@ -55,10 +55,24 @@ def test_failover_follows_kafkas_order() -> None:
     )
     driver.handle(Reelect())
     assert kinds(driver.effects) == [
-        "ReadController", "Claim", "Prepare", "Load", "OpenChannels", "AssignTopicIds", "ReadDeletions", "Send", "Send",
-        "WriteStates", "Send", "WriteStates", "WriteStates", "Send", "ReadReassignments", "ReadPreferredElection",
+        "ReadController",
+        "Claim",
+        "Prepare",
+        "Load",
+        "OpenChannels",
+        "AssignTopicIds",
+        "ReadDeletions",
+        "Send",
+        "Send",
+        "WriteStates",
+        "Send",
+        "WriteStates",
+        "WriteStates",
+        "Send",
+        "ReadReassignments",
+        "ReadPreferredElection",
         "SetTimer",
-    ]  # fmt: skip
+    ]
     brokers_announced, states_sent, isrs_shrunk, elected = driver.batches
     assert [(request["api"], request["broker"], request["partitions"]) for request in brokers_announced] == [
         (Api.UPDATE_METADATA, broker, {}) for broker in (1, 2, 3)
@@ -66,8 +80,9 @@ def test_failover_follows_kafkas_order() -> None:
     recipients = [request for request in states_sent if request["api"] == Api.LEADER_AND_ISR]
     assert [(request["broker"], *request["partitions"]) for request in recipients] == [(1, "t-0"), (2, "t-0", "t-1")]
     assert [(request["api"], *request["partitions"]) for request in isrs_shrunk if request["broker"] == 2] == [
-        (Api.LEADER_AND_ISR, "t-1"), (Api.UPDATE_METADATA, "t-1"),
-    ]  # fmt: skip
+        (Api.LEADER_AND_ISR, "t-1"),
+        (Api.UPDATE_METADATA, "t-1"),
+    ]
     assert {name for request in elected for name in request["partitions"]} == {"t-1", "t-2"}
     assert state_of(driver.stored("t-1")) == (2, (2,), 2)
 
@@ -101,8 +116,10 @@ class Witness(Driver):
             view = self.cluster.view(row)
             stored = self.ensemble.states.cluster[view.topic, view.partition]
             assert (*state_of(view), view.partition_epoch, view.recovery) == (
-                *state_of(stored), stored.partition_epoch, stored.recovery,
-            )  # fmt: skip
+                *state_of(stored),
+                stored.partition_epoch,
+                stored.recovery,
+            )
 
 
 @given(cluster=clusters(), data=st.data())
@@ -288,11 +305,14 @@ def test_failover_after_failure_sends_no_earlier_requests(fails: type[Effect], l
 @pytest.mark.parametrize(
     "event",
     [
-        BrokersChanged(), BrokerModified(1), RebalanceLeaders(), ControlledShutdownRequested(1, NO_BROKER_EPOCH),
+        BrokersChanged(),
+        BrokerModified(1),
+        RebalanceLeaders(),
+        ControlledShutdownRequested(1, NO_BROKER_EPOCH),
         ElectionRequested(ElectionType.PREFERRED, None),
     ],
     ids=lambda event: type(event).__name__,
-)  # fmt: skip
+)
 def test_event_without_effect_is_ignored(event: Event) -> None:
     driver = Driver(cluster_of({"t": [healthy(1)]}, (1,)))
     driver.handle(event)

@@ -83,9 +83,13 @@ def overtake(driver: Driver) -> None:
     driver.ensemble.write_state("t", 0, controller_epoch=9)
 
 
-@pytest.mark.parametrize("election_type, code", [
-    (P, ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE), (U, ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "election_type, code",
+    [
+        (P, ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE),
+        (U, ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE),
+    ],
+)
 def test_state_of_later_controller_returns_no_leader(election_type: ElectionType, code: ErrorCode) -> None:
     """elections 4: foreign controller epoch."""
     driver = active(PartitionSpec((1, 2), 9, (1, 2, 9)))

@@ -120,13 +120,27 @@ def test_stored_preferred_election_is_always_deleted(partitions: tuple[TopicPart
         (is_reassigned, [(ElectionKind.REASSIGN, ["t-2"])]),
         (allow_unclean, [(ElectionKind.INITIAL, ["t-0"]), (ElectionKind.OFFLINE, ["t-1"])]),
         (leave_preferred, [(ElectionKind.PREFERRED, ["t-3"])]),
-        (fail_over_with_preferred_left, [(ElectionKind.INITIAL, ["t-0"]), (ElectionKind.OFFLINE, ["t-1"]),
-                                         (ElectionKind.PREFERRED, ["t-3"])]),
+        (
+            fail_over_with_preferred_left,
+            [(ElectionKind.INITIAL, ["t-0"]), (ElectionKind.OFFLINE, ["t-1"]), (ElectionKind.PREFERRED, ["t-3"])],
+        ),
         (new_topic, [(ElectionKind.INITIAL, ["u-0", "u-1"])]),
     ],
-    ids=["failover", "broker start", "broker failure", "preferred", "unclean", "controlled shutdown", "rebalance",
-         "reassignment", "unclean enabled", "preferred left", "preferred left for a failover", "new topic"],
-)  # fmt: skip
+    ids=[
+        "failover",
+        "broker start",
+        "broker failure",
+        "preferred",
+        "unclean",
+        "controlled shutdown",
+        "rebalance",
+        "reassignment",
+        "unclean enabled",
+        "preferred left",
+        "preferred left for a failover",
+        "new topic",
+    ],
+)
 def test_event_elects_by_strategy(
     event: Callable[[Driver], None], expected: list[tuple[ElectionKind, list[str]]]
 ) -> None:
@@ -134,8 +148,13 @@ def test_event_elects_by_strategy(
     elections 6: callers.
     """
     recording = RecordingSelection()
-    specs = (PartitionSpec((1, 3)), PartitionSpec((9, 2), 9, (9, 2)), healthy(1, 3), PartitionSpec((3, 2), 2, (2, 3)),
-             PartitionSpec((2,), 2, (2,)))  # fmt: skip
+    specs = (
+        PartitionSpec((1, 3)),
+        PartitionSpec((9, 2), 9, (9, 2)),
+        healthy(1, 3),
+        PartitionSpec((3, 2), 2, (2, 3)),
+        PartitionSpec((2,), 2, (2,)),
+    )
     driver = Driver(cluster_of({"t": list(specs)}, (1, 2, 3)), selection=recording)
     if event not in (fail_over, fail_over_with_preferred_left):
         driver.adopt()

@@ -151,11 +151,17 @@ class Simulation:
         others = [broker for position, broker in enumerate(view.replicas) if broker != leader and (y >> position) & 1]
         self.loop.submit(
             lambda token: AlterPartitionRequested(
-                leader, registrations[leader].broker_epoch, 1, RequestedPartitions.of([(view.topic, view.partition)]),
-                np.array([view.leader_epoch], np.int32), np.array([view.partition_epoch], np.int32),
-                np.array([view.recovery], np.uint8), Ragged.of([[leader, *others]]), token,
+                leader,
+                registrations[leader].broker_epoch,
+                1,
+                RequestedPartitions.of([(view.topic, view.partition)]),
+                np.array([view.leader_epoch], np.int32),
+                np.array([view.partition_epoch], np.int32),
+                np.array([view.recovery], np.uint8),
+                Ragged.of([[leader, *others]]),
+                token,
             )
-        )  # fmt: skip
+        )
 
     def do_down(self, x: int, y: int) -> None:
         if self.registered(self.broker(x)):

@@ -138,10 +138,13 @@ def test_batch_fields_do_not_depend_on_access_order(kind: ElectionKind) -> None:
     for field in fields(ElectionBatch):
         alone = getattr(lazy_batch(cluster, kind, rows, allowed, cluster.brokers.live)[0], field.name)
         left, right = (
-            [value.offsets.tolist(), value.values.tolist()] if isinstance(value, Ragged)
-            else value.tolist() if isinstance(value, np.ndarray) else value
+            [value.offsets.tolist(), value.values.tolist()]
+            if isinstance(value, Ragged)
+            else value.tolist()
+            if isinstance(value, np.ndarray)
+            else value
             for value in (alone, getattr(whole, field.name))
-        )  # fmt: skip
+        )
         assert left == right, field.name
 
 
@@ -194,9 +197,7 @@ def test_out_of_sync_choice_is_elected_if_unclean_allowed() -> None:
         pytest.param(OFFLINE, [1, 2, 1, 2], [1, 0, 1, 0], {FaultKind.NOT_IN_SYNC: 2}, id="out of sync"),
         pytest.param(OFFLINE, [1, 3, 1, 1], [1, 0, 1, 1], {FaultKind.NOT_A_CANDIDATE: 1}, id="no replica"),
         pytest.param(OFFLINE, [1, 1, 99, -2], [1, 1, 0, 0], {FaultKind.NOT_A_CANDIDATE: 2}, id="no broker"),
-        pytest.param(
-            OFFLINE, [-(2**31), 2**31 - 1, 1, 1], [0, 0, 1, 1], {FaultKind.NOT_A_CANDIDATE: 2}, id="extremes"
-        ),
+        pytest.param(OFFLINE, [-(2**31), 2**31 - 1, 1, 1], [0, 0, 1, 1], {FaultKind.NOT_A_CANDIDATE: 2}, id="extremes"),
         pytest.param(
             OFFLINE, [3, 2, 1, 1], [0, 0, 1, 1], {FaultKind.NOT_A_CANDIDATE: 1, FaultKind.NOT_IN_SYNC: 1}, id="two"
         ),
@@ -205,7 +206,7 @@ def test_out_of_sync_choice_is_elected_if_unclean_allowed() -> None:
         ),
         pytest.param(ElectionKind.INITIAL, [2, 2, 2, 3], [2, 2, 2, 0], {FaultKind.NOT_A_CANDIDATE: 1}, id="initial"),
     ],
-)  # fmt: skip
+)
 def test_only_ineligible_choices_are_replaced(
     kind: ElectionKind, written: list[int], leaders: list[int], faults: dict[FaultKind, int]
 ) -> None:
@@ -303,8 +304,14 @@ def test_write_after_election_has_no_effect() -> None:
 def test_selector_cannot_write_to_columns() -> None:
     cluster = small_cluster()
     batch = election_batch(cluster, OFFLINE, ROWS, NONE_UNCLEAN)
-    owned = [cluster.partitions.leader, cluster.partitions.isr, cluster.partitions.replica, cluster.brokers.ids,
-             cluster.brokers.shutting_down, ROWS]  # fmt: skip
+    owned = [
+        cluster.partitions.leader,
+        cluster.partitions.isr,
+        cluster.partitions.replica,
+        cluster.brokers.ids,
+        cluster.brokers.shutting_down,
+        ROWS,
+    ]
     for field in fields(batch):
         value = getattr(batch, field.name)
         for array in [value.offsets, value.values] if isinstance(value, Ragged) else [value]:

@@ -9,17 +9,31 @@ from kframe.core.operations.mutation_quotas import DEFAULT_ENTITY, MutationQuota
 D = DEFAULT_ENTITY
 #: All levels, the most specific first, with different rates.
 LEVELS = {
-    QuotaEntity("alice", "app"): 1.0, QuotaEntity("alice", D): 2.0, QuotaEntity("alice", None): 3.0,
-    QuotaEntity(D, "app"): 4.0, QuotaEntity(D, D): 5.0, QuotaEntity(D, None): 6.0,
-    QuotaEntity(None, "app"): 7.0, QuotaEntity(None, D): 8.0,
-}  # fmt: skip
+    QuotaEntity("alice", "app"): 1.0,
+    QuotaEntity("alice", D): 2.0,
+    QuotaEntity("alice", None): 3.0,
+    QuotaEntity(D, "app"): 4.0,
+    QuotaEntity(D, D): 5.0,
+    QuotaEntity(D, None): 6.0,
+    QuotaEntity(None, "app"): 7.0,
+    QuotaEntity(None, D): 8.0,
+}
 #: (user, client id, number of most specific levels removed, applying rate)
 RESOLUTION = [
     *(("alice", "app", removed, 1.0 + removed) for removed in range(8)),
-    ("alice", "other", 0, 2.0), ("alice", "other", 2, 3.0), ("alice", "other", 3, 5.0), ("alice", "other", 6, 8.0),
-    ("bob", "app", 0, 4.0), ("bob", "other", 0, 5.0), ("bob", "other", 5, 6.0), ("bob", "app", 6, 7.0),
-    ("alice", "", 0, 3.0), ("bob", "", 0, 6.0), ("bob", "", 6, None), ("alice", "app", 8, None),
-]  # fmt: skip
+    ("alice", "other", 0, 2.0),
+    ("alice", "other", 2, 3.0),
+    ("alice", "other", 3, 5.0),
+    ("alice", "other", 6, 8.0),
+    ("bob", "app", 0, 4.0),
+    ("bob", "other", 0, 5.0),
+    ("bob", "other", 5, 6.0),
+    ("bob", "app", 6, 7.0),
+    ("alice", "", 0, 3.0),
+    ("bob", "", 0, 6.0),
+    ("bob", "", 6, None),
+    ("alice", "app", 8, None),
+]
 
 
 @pytest.mark.parametrize("user, client_id, removed, rate", RESOLUTION)

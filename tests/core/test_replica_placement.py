@@ -78,8 +78,14 @@ SIX = {0: "rack1", 1: "rack3", 2: "rack3", 3: "rack2", 4: "rack2", 5: "rack1"}
 def test_replicas_alternate_between_racks() -> None:
     """wire 9: racks in name order, round-robin taking their brokers by id."""
     assert placed(brokers_in(SIX), 7, 3, 0, 0) == [
-        (0, 3, 1), (3, 1, 5), (1, 5, 4), (5, 4, 2), (4, 2, 0), (2, 0, 3), (0, 4, 2),
-    ]  # fmt: skip
+        (0, 3, 1),
+        (3, 1, 5),
+        (1, 5, 4),
+        (5, 4, 2),
+        (4, 2, 0),
+        (2, 0, 3),
+        (0, 4, 2),
+    ]
 
 
 THREE = {0: "rack1", 1: "rack2", 2: "rack2", 3: "rack3", 4: "rack3", 5: "rack1"}

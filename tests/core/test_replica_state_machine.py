@@ -21,11 +21,16 @@ from tests.core.driver import Driver, active, erase, kinds, overtake, refusals, 
 STATED = PartitionSpec((1, 2, 3), leader=1, isr=(1, 2, 3), leader_epoch=5)
 STATELESS = PartitionSpec((1, 2, 3))
 NON_EXISTENT, NEW, ONLINE, OFFLINE = (
-    ReplicaState.NON_EXISTENT, ReplicaState.NEW, ReplicaState.ONLINE, ReplicaState.OFFLINE,
-)  # fmt: skip
+    ReplicaState.NON_EXISTENT,
+    ReplicaState.NEW,
+    ReplicaState.ONLINE,
+    ReplicaState.OFFLINE,
+)
 STARTED, SUCCESSFUL, INELIGIBLE = (
-    ReplicaState.DELETION_STARTED, ReplicaState.DELETION_SUCCESSFUL, ReplicaState.DELETION_INELIGIBLE,
-)  # fmt: skip
+    ReplicaState.DELETION_STARTED,
+    ReplicaState.DELETION_SUCCESSFUL,
+    ReplicaState.DELETION_INELIGIBLE,
+)
 
 
 def change_state(
@@ -99,9 +104,14 @@ REQUESTS: list[tuple[str, PartitionSpec, bool, ReplicaState, ReplicaState, list[
     ids=[row[0] for row in REQUESTS],
 )
 def test_requests_of_transition(
-    spec: PartitionSpec, deleting: bool, initial_state: ReplicaState, target: ReplicaState, led: list[Any],
-    stopped: list[Any], informed: list[int],
-) -> None:  # fmt: skip
+    spec: PartitionSpec,
+    deleting: bool,
+    initial_state: ReplicaState,
+    target: ReplicaState,
+    led: list[Any],
+    stopped: list[Any],
+    informed: list[int],
+) -> None:
     """state-machines 3.2 and 3.3: effects by target."""
     driver = active(spec)
     driver.cluster.topics.deleting[0] = deleting
@@ -198,8 +208,9 @@ def test_replica_outside_isr_costs_no_write() -> None:
     take_offline(driver, "t-0@2")
     assert (driver.writes(), replica_state(driver, "t-0@2")) == ([], OFFLINE)
     assert {broker: entry["leader_epoch"] for broker, entry in driver.entries(Api.LEADER_AND_ISR, "t-0").items()} == {
-        1: 5, 3: 5,
-    }  # fmt: skip
+        1: 5,
+        3: 5,
+    }
     assert (driver.known("t-0").controller_epoch, driver.stored("t-0").controller_epoch) == (4, 2)
 
 

@@ -38,10 +38,16 @@ def failed_over(driver: Driver, *bounced: int, dead: tuple[int, ...] = ()) -> No
         ((2, 3), (1,), 2, (2, 3)),
     ],
     ids=[
-        "nobody", "the leader", "a follower", "all but one", "all", "the last that lives", "a dead leader's follower",
+        "nobody",
+        "the leader",
+        "a follower",
+        "all but one",
+        "all",
+        "the last that lives",
+        "a dead leader's follower",
         "all that live",
     ],
-)  # fmt: skip
+)
 def test_broker_reregistered_without_controller_leaves_isr(
     bounced: tuple[int, ...], dead: tuple[int, ...], leader: int, isr: tuple[int, ...]
 ) -> None:

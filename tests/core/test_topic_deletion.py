@@ -91,10 +91,12 @@ def test_startup_of_other_broker_does_not_resume_deletion() -> None:
 
 @pytest.mark.parametrize(
     "error, failed, replica_states",
-    [(NONE, ("t-1",), {"t-0": DONE, "t-1": ReplicaState.OFFLINE}),
-     (ErrorCode.STALE_CONTROLLER_EPOCH, (), dict.fromkeys(("t-0", "t-1"), ReplicaState.OFFLINE))],
+    [
+        (NONE, ("t-1",), {"t-0": DONE, "t-1": ReplicaState.OFFLINE}),
+        (ErrorCode.STALE_CONTROLLER_EPOCH, (), dict.fromkeys(("t-0", "t-1"), ReplicaState.OFFLINE)),
+    ],
     ids=["one partition", "top level"],
-)  # fmt: skip
+)
 def test_stop_replica_error_halts_deletion(
     error: ErrorCode, failed: tuple[str, ...], replica_states: dict[str, ReplicaState]
 ) -> None:
@@ -134,10 +136,13 @@ def test_response_for_topic_not_deleting_is_ignored() -> None:
 
 @pytest.mark.parametrize(
     "spec, live, begun",
-    [(healthy(1, 2), ALL, True), (healthy(1, 2), (1, 3), False),
-     (PartitionSpec((3, 1), 1, (1,), adding_replicas=(3,), removing_replicas=(1,)), ALL, False)],
+    [
+        (healthy(1, 2), ALL, True),
+        (healthy(1, 2), (1, 3), False),
+        (PartitionSpec((3, 1), 1, (1,), adding_replicas=(3,), removing_replicas=(1,)), ALL, False),
+    ],
     ids=["well", "offline replica", "reassignment"],
-)  # fmt: skip
+)
 def test_failover_resumes_or_halts_deletion(spec: PartitionSpec, live: tuple[int, ...], begun: bool) -> None:
     """controller 3.2: step 5, topics with an offline replica or a running reassignment start ineligible; step 9."""
     driver = standby({"t": [spec], "kept": [healthy(1)]}, live)

@@ -49,15 +49,27 @@ def queued() -> Driver:
 
 INVALID_TOPIC = ErrorCode.INVALID_TOPIC_EXCEPTION
 GATES: list[tuple[str, Any, Callable[[Any], Any], Any]] = [
-    ("elections", ElectionRequested(ElectionType.PREFERRED, (("t", 0),), 1), lambda r: r.codes.tolist(),
-     [INVALID_TOPIC]),
-    ("reassignment", ReassignmentRequested(Targets.of([(("t", 0), (3,))]), 1), lambda r: r.codes.tolist(),
-     [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]),
-    ("growth", CreatePartitionsRequested((NewPartitions("t", 2),), 0, token=1), lambda r: r.codes,
-     {"t": INVALID_TOPIC}),
+    (
+        "elections",
+        ElectionRequested(ElectionType.PREFERRED, (("t", 0),), 1),
+        lambda r: r.codes.tolist(),
+        [INVALID_TOPIC],
+    ),
+    (
+        "reassignment",
+        ReassignmentRequested(Targets.of([(("t", 0), (3,))]), 1),
+        lambda r: r.codes.tolist(),
+        [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION],
+    ),
+    (
+        "growth",
+        CreatePartitionsRequested((NewPartitions("t", 2),), 0, token=1),
+        lambda r: r.codes,
+        {"t": INVALID_TOPIC},
+    ),
     ("controlled shutdown", ControlledShutdownRequested(2, -1, 1), lambda r: r.remaining.tolist(), []),
     ("auto rebalance", RebalanceLeaders(), lambda r: r, None),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("event, read, response", [row[1:] for row in GATES], ids=[row[0] for row in GATES])
@@ -84,9 +96,13 @@ def test_broker_failure_does_not_elect_for_deleting_topic() -> None:
 
 @pytest.mark.parametrize(
     "names, codes",
-    [(("t",), {"t": NONE}), (("nowhere",), {"nowhere": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}),
-     (("t", "nowhere"), {"t": NONE, "nowhere": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}), ((), {})],
-)  # fmt: skip
+    [
+        (("t",), {"t": NONE}),
+        (("nowhere",), {"nowhere": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}),
+        (("t", "nowhere"), {"t": NONE, "nowhere": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}),
+        ((), {}),
+    ],
+)
 def test_delete_topics_returns_error_code(names: tuple[str, ...], codes: dict[str, ErrorCode]) -> None:
     """wire 10: error 3 for topics that are not in metadata. The others are marked."""
     driver = make_driver()

@@ -151,10 +151,13 @@ def test_topic_in_storage_already_exists() -> None:
     assert create(driver, topic("new")) == {"new": ALREADY}
 
 
-@pytest.mark.parametrize("key, new, expected", [
-    ("num_partitions", topic(replication_factor=2), (3, 2)),
-    ("default_replication_factor", topic(partitions=2), (2, 3)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "key, new, expected",
+    [
+        ("num_partitions", topic(replication_factor=2), (3, 2)),
+        ("default_replication_factor", topic(partitions=2), (2, 3)),
+    ],
+)
 def test_configured_defaults_apply(key: str, new: NewTopic, expected: tuple[int, int]) -> None:
     """controller 5: num.partitions and default.replication.factor."""
     driver = make_driver(**{key: 3})

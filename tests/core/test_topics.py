@@ -135,8 +135,10 @@ def test_added_partitions_come_online() -> None:
     driver = quiet({"t": [healthy(1, 2)], "u": [healthy(2)]}, (1, 2, 3))
     grow(driver, (3, 1), (2, 3))
     assert [state_of(driver.stored(name)) for name in ("t-0", "t-1", "t-2")] == [
-        (1, (1, 2), 0), (3, (3, 1), 0), (2, (2, 3), 0),
-    ]  # fmt: skip
+        (1, (1, 2), 0),
+        (3, (3, 1), 0),
+        (2, (2, 3), 0),
+    ]
     assert driver.recipients(Api.LEADER_AND_ISR, "t-0") == []
     grow(driver, (1,))
     assert (driver.stored("t-3").leader, driver.cluster.topics.partition_count.tolist()) == (1, [4, 1])

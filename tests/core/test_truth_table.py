@@ -104,9 +104,14 @@ TABLE: Final = (
 def driver_of(row: Row, selection: Selection | None = None) -> Driver:
     """Return a controller that has ``t-0`` as the row states. Values that storage cannot contain are set directly."""
     spec = PartitionSpec(
-        row.replicas, row.leader, row.isr, row.leader_epoch, partition_epoch=3, recovery=row.recovery[0],
+        row.replicas,
+        row.leader,
+        row.isr,
+        row.leader_epoch,
+        partition_epoch=3,
+        recovery=row.recovery[0],
         removing_replicas=row.removing,
-    )  # fmt: skip
+    )
     driver = Driver(cluster_of({"t": [spec]}, row.live), row.config, selection)
     cluster = driver.adopt().cluster
     cluster.brokers.shutting_down[cluster.brokers.index_of(row.shutting_down)] = 1

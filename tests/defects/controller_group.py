@@ -18,9 +18,12 @@ class ControllerGroup:
     """Controllers 1000, 1001, ...: the first is elected, the others are standbys. A controller acts only in ``run``."""
 
     def __init__(
-        self, topics: Mapping[str, Sequence[PartitionSpec]], live: Iterable[int] = (1, 2, 3), controllers: int = 1,
+        self,
+        topics: Mapping[str, Sequence[PartitionSpec]],
+        live: Iterable[int] = (1, 2, 3),
+        controllers: int = 1,
         **config: object,
-    ) -> None:  # fmt: skip
+    ) -> None:
         settings = {key.replace("_", "."): value for key, value in config.items()}
         self.ensemble = MemoryEnsemble.from_cluster(cluster_of(topics, live))
         self.clocks = [VirtualClock() for _ in range(controllers)]

@@ -32,8 +32,9 @@ def test_r04_isr_shrink_is_sent_to_all_live_replicas() -> None:
     driver.forget()
     driver.fail_brokers(3)
     assert {broker: entry["leader_epoch"] for broker, entry in driver.entries(Api.LEADER_AND_ISR, "t-0").items()} == {
-        1: 6, 2: 6
-    }  # fmt: skip
+        1: 6,
+        2: 6,
+    }
 
 
 def test_r09_stored_requests_start_once_at_failover_and_are_removed() -> None:

@@ -22,8 +22,14 @@ from tests.core.driver import Driver, proposal, quiet, state_of
 UNDER_REPLICATED = PartitionSpec((1, 2, 3), 1, (1, 2), leader_epoch=5, controller_epoch=1, partition_epoch=3)
 
 
-def propose(driver: Driver, isr: tuple[int, ...], leader_epoch: int = 5, partition_epoch: int = 3, sender: int = 1,
-            epochs: tuple[int, ...] | None = None) -> tuple[ErrorCode, int]:  # fmt: skip
+def propose(
+    driver: Driver,
+    isr: tuple[int, ...],
+    leader_epoch: int = 5,
+    partition_epoch: int = 3,
+    sender: int = 1,
+    epochs: tuple[int, ...] | None = None,
+) -> tuple[ErrorCode, int]:
     """Return the error code of an AlterPartition of t-0. Also the partition epoch in the response."""
     epoch = int(driver.cluster.brokers.broker_epoch[driver.cluster.brokers.find(sender)])
     token = len(driver.replies) + 1

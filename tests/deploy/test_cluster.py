@@ -32,8 +32,11 @@ def test_kframe_takes_the_role_from_brokers(tmp_path: Path, monkeypatch: pytest.
     server.start()
     cluster = Cluster(tmp_path / "brokers", server.address, settings=settings)
     (port,) = free_ports(1)
-    replaced = {"zookeeper:2181": server.address, "PLAINTEXT://kframe:9092": f"PLAINTEXT://{HOST}:{port}",
-                "0.0.0.0:9108": f"{HOST}:0"}  # fmt: skip
+    replaced = {
+        "zookeeper:2181": server.address,
+        "PLAINTEXT://kframe:9092": f"PLAINTEXT://{HOST}:{port}",
+        "0.0.0.0:9108": f"{HOST}:0",
+    }
     instance = RunningCommand(tmp_path / "kframe", *(replaced.get(word, word) for word in service["command"]))
     try:
         cluster.start()

@@ -78,22 +78,39 @@ RESPONSES: list[tuple[str, list[ConfiguredResponse], ErrorCode, dict[str, ErrorC
     ("all apis", [("STALE_CONTROLLER_EPOCH", None, None)], STALE, dict.fromkeys(BOTH, STALE), STALE),
     ("another api", [("STALE_CONTROLLER_EPOCH", Api.UPDATE_METADATA, None)], NONE, {}, STALE),
     ("one partition", [("KAFKA_STORAGE_ERROR", Api.LEADER_AND_ISR, ["t-1"])], NONE, {"t-1": STORAGE}, NONE),
-    ("a partition and the rest", [("STALE_CONTROLLER_EPOCH", Api.LEADER_AND_ISR, None),
-                                  ("KAFKA_STORAGE_ERROR", Api.LEADER_AND_ISR, ["t-0"])],
-     STALE, {"t-0": STORAGE, "t-1": STALE}, NONE),
-    ("the last setting applies", [("KAFKA_STORAGE_ERROR", None, None),
-                              ("STALE_CONTROLLER_EPOCH", Api.LEADER_AND_ISR, None)],
-     STALE, dict.fromkeys(BOTH, STALE), STORAGE),
+    (
+        "a partition and the rest",
+        [("STALE_CONTROLLER_EPOCH", Api.LEADER_AND_ISR, None), ("KAFKA_STORAGE_ERROR", Api.LEADER_AND_ISR, ["t-0"])],
+        STALE,
+        {"t-0": STORAGE, "t-1": STALE},
+        NONE,
+    ),
+    (
+        "the last setting applies",
+        [("KAFKA_STORAGE_ERROR", None, None), ("STALE_CONTROLLER_EPOCH", Api.LEADER_AND_ISR, None)],
+        STALE,
+        dict.fromkeys(BOTH, STALE),
+        STORAGE,
+    ),
     ("restored", [("STALE_CONTROLLER_EPOCH", None, None), ("NONE", None, None)], NONE, {}, NONE),
     ("one api restored", [("STALE_CONTROLLER_EPOCH", None, None), ("NONE", Api.LEADER_AND_ISR, None)], NONE, {}, STALE),
     ("restored with its partitions", [("KAFKA_STORAGE_ERROR", None, ["t-0"]), ("NONE", None, None)], NONE, {}, NONE),
-    ("one partition restored", [("KAFKA_STORAGE_ERROR", None, BOTH), ("NONE", None, ["t-0"])],
-     NONE, {"t-1": STORAGE}, NONE),
-    ("a partition restored to the rest", [("STALE_CONTROLLER_EPOCH", None, None),
-                                          ("KAFKA_STORAGE_ERROR", None, ["t-0"]), ("NONE", None, ["t-0"])],
-     STALE, dict.fromkeys(BOTH, STALE), STALE),
+    (
+        "one partition restored",
+        [("KAFKA_STORAGE_ERROR", None, BOTH), ("NONE", None, ["t-0"])],
+        NONE,
+        {"t-1": STORAGE},
+        NONE,
+    ),
+    (
+        "a partition restored to the rest",
+        [("STALE_CONTROLLER_EPOCH", None, None), ("KAFKA_STORAGE_ERROR", None, ["t-0"]), ("NONE", None, ["t-0"])],
+        STALE,
+        dict.fromkeys(BOTH, STALE),
+        STALE,
+    ),
     ("a partition that it has not", [("KAFKA_STORAGE_ERROR", None, ["u-0"])], NONE, {}, NONE),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(
@@ -121,10 +138,14 @@ def test_configured_responses(
 
 @pytest.mark.parametrize(
     "configured, top, errors",
-    [(None, NONE, {}), ([], STALE, {"t-0": STALE, "t-1": STALE}), (["t-0"], NONE, {"t-0": STALE}),
-     (["t-1"], NONE, {"t-1": STALE})],
+    [
+        (None, NONE, {}),
+        ([], STALE, {"t-0": STALE, "t-1": STALE}),
+        (["t-0"], NONE, {"t-0": STALE}),
+        (["t-1"], NONE, {"t-1": STALE}),
+    ],
     ids=["by itself", "top level", "a deleted one", "a stopped one"],
-)  # fmt: skip
+)
 def test_stop_replica_response_has_only_deleted_rows(
     harness: Harness, configured: list[str] | None, top: ErrorCode, errors: dict[str, ErrorCode]
 ) -> None:

@@ -45,17 +45,23 @@ def test_brokers_registered_together_share_the_zxid(ensemble: MemoryEnsemble) ->
 Act = Callable[[MemoryEnsemble], object]
 #: The operation, and the location and cause in its error message.
 IMPOSSIBLE: list[tuple[str, Act, tuple[str, str]]] = [
-    ("register twice", lambda e: e.register_brokers([registration(3), registration(2)]),
-     ("/brokers/ids/2", "a registration")),
-    ("register one twice", lambda e: e.register_brokers([registration(3), registration(3)]),
-     ("/brokers/ids/3", "a registration")),
+    (
+        "register twice",
+        lambda e: e.register_brokers([registration(3), registration(2)]),
+        ("/brokers/ids/2", "a registration"),
+    ),
+    (
+        "register one twice",
+        lambda e: e.register_brokers([registration(3), registration(3)]),
+        ("/brokers/ids/3", "a registration"),
+    ),
     ("unregister an unknown broker", lambda e: e.unregister_brokers([1, 3]), ("/brokers/ids/3", "none")),
     ("bounce an unknown broker", lambda e: e.bounce_brokers([1, 3]), ("/brokers/ids/3", "none")),
     ("modify an unknown broker", lambda e: e.modify_broker(registration(3)), ("/brokers/ids/3", "none")),
     ("depose a missing controller", lambda e: e.drop_controller(), ("/controller", "no controller")),
     ("write an unknown topic", lambda e: e.write_state("u", 0, isr=[1]), ("u-0", "no such partition")),
     ("write an unknown partition", lambda e: e.write_state("t", 1, isr=[1]), ("t-1", "no such partition")),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("act, named", [row[1:] for row in IMPOSSIBLE], ids=[row[0] for row in IMPOSSIBLE])
@@ -142,8 +148,10 @@ def test_load_returns_registered_and_unregistered_brokers() -> None:
     ensemble = MemoryEnsemble.from_cluster(cluster_of({"t": [healthy(1, 2, 9)]}, registered=[1, 2]))
     ensemble.unregister_brokers([1])
     brokers = opened(ensemble).perform(Load()).brokers
-    broker_rows = {int(broker_id): (bool(brokers.registered[n]), int(brokers.broker_epoch[n]), brokers.registrations[n])
-             for n, broker_id in enumerate(brokers.ids)}  # fmt: skip
+    broker_rows = {
+        int(broker_id): (bool(brokers.registered[n]), int(brokers.broker_epoch[n]), brokers.registrations[n])
+        for n, broker_id in enumerate(brokers.ids)
+    }
     (second,) = ensemble.registrations()
     assert broker_rows == {
         1: (False, NO_BROKER_EPOCH, None),

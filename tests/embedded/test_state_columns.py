@@ -35,10 +35,13 @@ def model_write(model: dict[str, dict[str, Any]], name: str, state: StateSpec, c
     if stored is not None and stored["partition_epoch"] != state.expected:
         return WriteCode.STALE
     model[name] = {
-        "leader": state.leader, "isr": list(state.isr), "leader_epoch": state.leader_epoch,
-        "controller_epoch": controller_epoch, "leader_recovery_state": state.recovery,
+        "leader": state.leader,
+        "isr": list(state.isr),
+        "leader_epoch": state.leader_epoch,
+        "controller_epoch": controller_epoch,
+        "leader_recovery_state": state.recovery,
         "partition_epoch": state.expected + 1,
-    }  # fmt: skip
+    }
     return WriteCode.OK
 
 
@@ -66,8 +69,10 @@ def test_columns_equal_a_dictionary_of_records(
         result = columns.write(controller, change_of(controller, states, controller_epoch))
         codes = [model_write(model, name, state, controller_epoch) for name, state in states.items()]
         assert result.codes.tolist() == codes
-        epochs = [model[name]["partition_epoch"] if code is WriteCode.OK else NO_STATE
-                  for name, code in zip(states, codes, strict=True)]  # fmt: skip
+        epochs = [
+            model[name]["partition_epoch"] if code is WriteCode.OK else NO_STATE
+            for name, code in zip(states, codes, strict=True)
+        ]
         assert result.partition_epoch.tolist() == epochs
     stored = columns.read(controller, rows_of(controller, NAMES))
     assert dict(zip(NAMES, stored.exists.tolist(), strict=True)) == {name: name in model for name in NAMES}
@@ -113,5 +118,9 @@ def test_overwrite_keeps_omitted_fields() -> None:
     assert (before["leader"], before["isr"], before["leader_epoch"], before["partition_epoch"]) == (1, [3, 1], 4, 1)
     assert columns.overwrite("t", 0, leader=-1, leader_epoch=9, controller_epoch=6, recovery=1) == 2
     assert describe_partition(columns.cluster.view(0)) == before | {
-        "leader": -1, "leader_epoch": 9, "controller_epoch": 6, "leader_recovery_state": 1, "partition_epoch": 2,
-    }  # fmt: skip
+        "leader": -1,
+        "leader_epoch": 9,
+        "controller_epoch": 6,
+        "leader_recovery_state": 1,
+        "partition_epoch": 2,
+    }

@@ -41,9 +41,13 @@ def test_take_returns_requests_once_by_broker_in_order() -> None:
     transport.send(cluster_state, requests_of(cluster_state, metadata=([1], [])))
     sent = [(request["broker"], request["api"]) for request in transport.take()]
     assert sent == [
-        (1, "LeaderAndIsr"), (1, "UpdateMetadata"), (1, "UpdateMetadata"),
-        (2, "UpdateMetadata"), (3, "LeaderAndIsr"), (3, "UpdateMetadata"),
-    ]  # fmt: skip
+        (1, "LeaderAndIsr"),
+        (1, "UpdateMetadata"),
+        (1, "UpdateMetadata"),
+        (2, "UpdateMetadata"),
+        (3, "LeaderAndIsr"),
+        (3, "UpdateMetadata"),
+    ]
     assert transport.take() == []
 
 
@@ -53,8 +57,12 @@ def test_recorded_partitions_are_sorted_by_topic_and_number() -> None:
     transport = RecordingTransport()
     transport.connect(cluster_state, (0,))
     names = ["z-10", "z-9", "a-b-0", "z-0"]
-    batch = requests_of(cluster_state, leader_and_isr={1: names}, metadata=([1], names),
-                        stop_replica={1: dict.fromkeys(names, (0, True))})  # fmt: skip
+    batch = requests_of(
+        cluster_state,
+        leader_and_isr={1: names},
+        metadata=([1], names),
+        stop_replica={1: dict.fromkeys(names, (0, True))},
+    )
     transport.send(cluster_state, batch)
     sent = json.loads(json.dumps(transport.take()))
     assert [list(request["partitions"]) for request in sent] == [["a-b-0", "z-0", "z-9", "z-10"]] * 3

@@ -66,9 +66,17 @@ def check_kernel(name: str, value: Callable[[str], Any], out: Mapping[str, int],
 def failure_counts(brokers: int, racks: int) -> dict[str, NDArray[Any]]:
     """Return the OUT arrays of ``count_failures``, filled with 7."""
     b = brokers
-    shapes = {"totals": (2, 9), "brokers": (b, 9), "racks": (racks, 9), "leads": (2, b), "broker_leads": (b, b),
-              "rack_leads": (racks, b), "successors": (7, b, b),
-              "further_replicas": (7, b), "shared_racks": (7, b)}  # fmt: skip
+    shapes = {
+        "totals": (2, 9),
+        "brokers": (b, 9),
+        "racks": (racks, 9),
+        "leads": (2, b),
+        "broker_leads": (b, b),
+        "rack_leads": (racks, b),
+        "successors": (7, b, b),
+        "further_replicas": (7, b),
+        "shared_racks": (7, b),
+    }
     return {name: np.full(shape, 7, np.int32) for name, shape in shapes.items()}
 
 

@@ -44,10 +44,20 @@ def assigned(module: ModuleType, cluster: ClusterState, rows: Any, new_lists: Ra
     p.ensure_capacity(rows, new_lists.counts + p.replica_count[rows])
     max_replicas, removed_counts = int(p.replica_count.max(initial=0)), np.empty(len(rows), np.int32)
     total = module.assign_replicas(
-        rows, new_lists.offsets, new_lists.values, flags, p.slot_start, p.replica_count, p.replica, p.replica_state,
-        p.replica_flags, np.empty(max_replicas, np.int32), np.empty(max_replicas, np.uint8),
-        np.empty(max_replicas, np.uint8), removed_counts,
-    )  # fmt: skip
+        rows,
+        new_lists.offsets,
+        new_lists.values,
+        flags,
+        p.slot_start,
+        p.replica_count,
+        p.replica,
+        p.replica_state,
+        p.replica_flags,
+        np.empty(max_replicas, np.int32),
+        np.empty(max_replicas, np.uint8),
+        np.empty(max_replicas, np.uint8),
+        removed_counts,
+    )
     columns: list[np.ndarray[Any, Any]] = [p.replica_count, p.replica, p.replica_state, p.replica_flags]
     return total, removed_counts.tolist(), [column.tolist() for column in columns], changed
 

@@ -71,7 +71,7 @@ def with_fault(fault: str, replicas: list[int]) -> tuple[list[int], list[int], i
 )
 def test_counts_of_blocks_and_single_rows_equal_reference(
     factor: int, count: int, faults: list[tuple[str, int]]
-) -> None:  # fmt: skip
+) -> None:
     lists = [[(row + k) % BROKERS for k in range(factor)] for row in range(count)]
     rows = [(replicas, replicas, replicas[0] if replicas else -1, 0) for replicas in lists]
     for fault, row in faults:

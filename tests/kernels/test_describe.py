@@ -28,9 +28,13 @@ def read(module: Any, text: bytes, start: int, max_line_bytes: int, topic: bytes
 
 
 @given(
-    text=corrupted(listings()), start=st.integers(0, 3), max_line_bytes=st.sampled_from([60, 1 << 20]),
-    topic=st.sampled_from([b"", b"t", b"u"]), rows=st.integers(0, 5), values=st.integers(0, 9),
-)  # fmt: skip
+    text=corrupted(listings()),
+    start=st.integers(0, 3),
+    max_line_bytes=st.sampled_from([60, 1 << 20]),
+    topic=st.sampled_from([b"", b"t", b"u"]),
+    rows=st.integers(0, 5),
+    values=st.integers(0, 9),
+)
 def test_describe_reader_equals_reference(
     text: bytes, start: int, max_line_bytes: int, topic: bytes, rows: int, values: int
 ) -> None:

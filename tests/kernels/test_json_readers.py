@@ -68,8 +68,16 @@ def read_znodes(module: Any, text: bytes, start: int, max_line_bytes: int, rows:
     )
     lines, group_count, partitions, count = result.tolist()
     replica_count, used = assigned[1, :partitions].sum(), counts[:count].sum()
-    columns = (groups[:group_count], assigned[:2, :partitions], replicas[:replica_count], line[:count],
-               numbers[:, :count], counts[:count], entries[:used], assigned[2])  # fmt: skip
+    columns = (
+        groups[:group_count],
+        assigned[:2, :partitions],
+        replicas[:replica_count],
+        line[:count],
+        numbers[:, :count],
+        counts[:count],
+        entries[:used],
+        assigned[2],
+    )
     return end, lines, [column.tolist() for column in columns]
 
 

@@ -92,8 +92,11 @@ def compare_kernels(name: str, columns: object, inputs: Mapping[str, Any], out: 
     assert results[0] == results[1]
 
 
-LONG = pytest.mark.parametrize("long", [Long(seed, *fault) for fault in FAULTS for seed in range(4)],
-                               ids=lambda long: f"{long.malformed}-{int((long.live == 0).sum())}")  # fmt: skip
+LONG = pytest.mark.parametrize(
+    "long",
+    [Long(seed, *fault) for fault in FAULTS for seed in range(4)],
+    ids=lambda long: f"{long.malformed}-{int((long.live == 0).sum())}",
+)
 
 
 def positions_of(long: Long) -> list[Any]:
@@ -134,9 +137,12 @@ def test_measure_live_leaders_equals_reference(long: Long) -> None:
         for cuts in ([0, len(rows)], [0, 20, 20, len(rows) // 2, len(rows)]):
             for max_leaders in (long.b, 3):
                 arguments = {
-                    "section_start": np.array(cuts, np.int32), "rows": rows, "leader_size": size,
-                    "max_leaders": max_leaders, "compact": True,
-                }  # fmt: skip
+                    "section_start": np.array(cuts, np.int32),
+                    "rows": rows,
+                    "leader_size": size,
+                    "max_leaders": max_leaders,
+                    "compact": True,
+                }
                 out = {"last_section": np.full(long.b, 90, np.int32), "tail_length": np.zeros(len(cuts) - 1, np.int64)}
                 compare_kernels("measure_live_leaders", long, arguments, out)
 

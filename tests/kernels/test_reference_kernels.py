@@ -55,10 +55,16 @@ class KernelFixture:
         if name in self.extra:
             return self.extra[name]
         cluster = self.cluster
-        others = {"rows": self.rows, "live": cluster.brokers.live, "shutting_down": cluster.brokers.shutting_down,
-                  "deleting": cluster.topics.deleting, "old_epoch": cluster.partitions.leader_epoch,
-                  "ids": cluster.brokers.ids,
-                  "old_recovery": cluster.partitions.recovery, "old_leader": cluster.partitions.leader}  # fmt: skip
+        others = {
+            "rows": self.rows,
+            "live": cluster.brokers.live,
+            "shutting_down": cluster.brokers.shutting_down,
+            "deleting": cluster.topics.deleting,
+            "old_epoch": cluster.partitions.leader_epoch,
+            "ids": cluster.brokers.ids,
+            "old_recovery": cluster.partitions.recovery,
+            "old_leader": cluster.partitions.leader,
+        }
         return others[name] if name in others else getattr(cluster.partitions, name)
 
 
@@ -105,10 +111,12 @@ def _lists_like(draw: st.DrawFn, cluster: ClusterState, rows: Int32) -> Ragged:
     """Draw a list of broker indexes for each row: the assignment, reordered, or shortened."""
     lists = cluster.partitions.lists("replica", rows)
     orders = [draw(st.permutations(lists[i].tolist())) for i in range(len(rows))]
-    return Ragged.of([
-        lists[i].tolist() if draw(st.booleans()) else values[: draw(st.integers(0, len(values)))]
-        for i, values in enumerate(orders)
-    ])  # fmt: skip
+    return Ragged.of(
+        [
+            lists[i].tolist() if draw(st.booleans()) else values[: draw(st.integers(0, len(values)))]
+            for i, values in enumerate(orders)
+        ]
+    )
 
 
 def _k(fixture: KernelFixture) -> int:
@@ -203,11 +211,25 @@ CASES: Final[Mapping[str, Case]] = {
 
 #: Kernels that change columns in place. Other tests compare them with their references.
 COMPARED_ELSEWHERE: Final = {
-    "assign_replicas", "build_replica_index", "count_replica_states", "read_replica_index", "set_replica_states",
-    "size_replica_index", "store_states", "update_partition_counts", *assignments.__all__, *describe.__all__,
-    *kcat_topics.__all__, *kraft_partitions.__all__, *plan_cycles.__all__, *plans.__all__, *requests.__all__,
-    *stages.__all__, *sweep.__all__, *znode_lines.__all__,
-}  # fmt: skip
+    "assign_replicas",
+    "build_replica_index",
+    "count_replica_states",
+    "read_replica_index",
+    "set_replica_states",
+    "size_replica_index",
+    "store_states",
+    "update_partition_counts",
+    *assignments.__all__,
+    *describe.__all__,
+    *kcat_topics.__all__,
+    *kraft_partitions.__all__,
+    *plan_cycles.__all__,
+    *plans.__all__,
+    *requests.__all__,
+    *stages.__all__,
+    *sweep.__all__,
+    *znode_lines.__all__,
+}
 
 #: OUT arrays of uint8; all others are int32.
 BYTES: Final = {

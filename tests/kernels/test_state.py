@@ -47,9 +47,23 @@ def stored(module: ModuleType, cluster: ClusterState, rows: Int32, states: State
     p, (leader, leader_epoch, recovery, partition_epoch, controller_epoch, isr) = changed.partitions, states
     p.ensure_capacity(rows, isr.counts)
     count = module.store_states(
-        rows, leader, leader_epoch, recovery, partition_epoch, controller_epoch, isr.offsets, isr.values,
-        p.slot_start, p.leader, p.leader_epoch, p.recovery, p.partition_epoch, p.controller_epoch, p.isr_count, p.isr,
-    )  # fmt: skip
+        rows,
+        leader,
+        leader_epoch,
+        recovery,
+        partition_epoch,
+        controller_epoch,
+        isr.offsets,
+        isr.values,
+        p.slot_start,
+        p.leader,
+        p.leader_epoch,
+        p.recovery,
+        p.partition_epoch,
+        p.controller_epoch,
+        p.isr_count,
+        p.isr,
+    )
     return count, {column.name: getattr(p, column.name).tolist() for column in COLUMNS}
 
 
@@ -61,9 +75,22 @@ def test_store_states_equals_reference(case: tuple[ClusterState, Int32, States])
 def update_counts(module: ModuleType, cluster: ClusterState, rows: Int32, counted: Any, totals: Any) -> int:
     p, topics = cluster.partitions, cluster.topics
     changes: int = module.update_partition_counts(
-        rows, p.topic, p.partition_epoch, p.state, p.leader, p.slot_start, p.replica_count, p.isr_count, p.replica,
-        p.isr, p.replica_flags, topics.deleting, topics.deletion_started, counted, totals,
-    )  # fmt: skip
+        rows,
+        p.topic,
+        p.partition_epoch,
+        p.state,
+        p.leader,
+        p.slot_start,
+        p.replica_count,
+        p.isr_count,
+        p.replica,
+        p.isr,
+        p.replica_flags,
+        topics.deleting,
+        topics.deletion_started,
+        counted,
+        totals,
+    )
     return changes
 
 
@@ -119,9 +146,15 @@ def test_replica_states_are_set_and_counted(cluster: ClusterState, data: st.Data
         counts = before.reshape(STATES, topics)[:, :topic_limit].copy().reshape(-1)
         totals = (counts.reshape(STATES, topic_limit) * is_counted).sum(axis=1).astype(np.int64)
         changes = module.set_replica_states(
-            owners[chosen], assigned[chosen], target, changed.partitions.topic, is_counted,
-            changed.partitions.replica_state, counts, totals,
-        )  # fmt: skip
+            owners[chosen],
+            assigned[chosen],
+            target,
+            changed.partitions.topic,
+            is_counted,
+            changed.partitions.replica_state,
+            counts,
+            totals,
+        )
         results.append((changes, changed.partitions.replica_state.tolist(), counts.tolist()))
         after = counted_states(reference, changed, rows, topics).reshape(STATES, topics)[:, :topic_limit]
         expected = np.where(is_counted != 0, after, before.reshape(STATES, topics)[:, :topic_limit])

@@ -44,9 +44,22 @@ def count_all(module: ModuleType, cluster: ClusterState, settings: Settings, row
     p, b = cluster.partitions, len(cluster.brokers)
     racks, min_isrs, unclean, bits = settings
     rack = np.array(racks, np.int32)
-    columns = (p.topic, p.leader, p.partition_epoch, p.slot_start, p.replica_count, p.isr_count, p.replica, p.isr,
-               cluster.brokers.registered, rack, rack_bits(rack, cluster.brokers.registered, bits),
-               cluster.topics.deleting, np.array(min_isrs, np.int32), np.array(unclean, np.uint8))  # fmt: skip
+    columns = (
+        p.topic,
+        p.leader,
+        p.partition_epoch,
+        p.slot_start,
+        p.replica_count,
+        p.isr_count,
+        p.replica,
+        p.isr,
+        cluster.brokers.registered,
+        rack,
+        rack_bits(rack, cluster.brokers.registered, bits),
+        cluster.topics.deleting,
+        np.array(min_isrs, np.int32),
+        np.array(unclean, np.uint8),
+    )
     for column in columns:
         column.flags.writeable = False
     single, pairs = failure_counts(b, 3), pair_failure_counts(b, rows[1] - rows[0])

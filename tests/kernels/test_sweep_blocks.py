@@ -29,13 +29,20 @@ def uniform(replicas: int, min_isr: int = 2, racks: int = 4) -> SimpleNamespace:
     listed = np.argsort(rng.random((ROWS, BROKERS)), axis=1)[:, :replicas].astype(np.int16)
     position = rng.integers(0, replicas, ROWS) * (np.arange(ROWS) >= ROWS // 2)
     case = SimpleNamespace(
-        topic=np.zeros(ROWS, np.int32), partition_epoch=np.zeros(ROWS, np.int32),
-        slot_start=np.arange(ROWS, dtype=np.int32) * replicas, replica_count=np.full(ROWS, replicas, np.int16),
-        isr_count=np.full(ROWS, replicas, np.int16), replica=listed.reshape(-1), isr=listed.reshape(-1).copy(),
-        leader=listed[np.arange(ROWS), position].copy(), registered=np.ones(BROKERS, np.uint8),
-        rack=np.arange(BROKERS, dtype=np.int32) % racks, deleting=np.zeros(2, np.uint8),
-        min_insync=np.array([min_isr, 1], np.int32), unclean=np.zeros(2, np.uint8),
-    )  # fmt: skip
+        topic=np.zeros(ROWS, np.int32),
+        partition_epoch=np.zeros(ROWS, np.int32),
+        slot_start=np.arange(ROWS, dtype=np.int32) * replicas,
+        replica_count=np.full(ROWS, replicas, np.int16),
+        isr_count=np.full(ROWS, replicas, np.int16),
+        replica=listed.reshape(-1),
+        isr=listed.reshape(-1).copy(),
+        leader=listed[np.arange(ROWS), position].copy(),
+        registered=np.ones(BROKERS, np.uint8),
+        rack=np.arange(BROKERS, dtype=np.int32) % racks,
+        deleting=np.zeros(2, np.uint8),
+        min_insync=np.array([min_isr, 1], np.int32),
+        unclean=np.zeros(2, np.uint8),
+    )
     case.rack_bit = rack_bits(case.rack, case.registered)
     return case
 
@@ -127,10 +134,22 @@ def with_min_isr_zero(case: Any, row: int) -> None:
 @pytest.mark.parametrize("row", [0, 1, BLOCK - 1, BLOCK, BLOCK + 7, ROWS - 6, ROWS - 1])
 @pytest.mark.parametrize(
     "mutate",
-    [with_unregistered_broker, without_leader, with_unassigned_leader, without_state, out_of_sync,
-     with_reordered_isr, with_unassigned_isr_leader, with_fewer_replicas, with_foreign_slots, of_no_topic,
-     of_the_next_topic, of_deleting_topic, with_min_isr_zero],
-)  # fmt: skip
+    [
+        with_unregistered_broker,
+        without_leader,
+        with_unassigned_leader,
+        without_state,
+        out_of_sync,
+        with_reordered_isr,
+        with_unassigned_isr_leader,
+        with_fewer_replicas,
+        with_foreign_slots,
+        of_no_topic,
+        of_the_next_topic,
+        of_deleting_topic,
+        with_min_isr_zero,
+    ],
+)
 def test_sweep_with_single_differing_row_equals_reference(mutate: Callable[[Any, int], None], row: int) -> None:
     case = uniform(3)
     mutate(case, row)

@@ -327,8 +327,12 @@ def delete_topics(oracle: Oracle, event: Event) -> Decided:
 
 
 def set_config(oracle: Oracle, event: Event) -> Decided:
-    kinds = {"topic": ResourceType.TOPIC, "broker": ResourceType.BROKER,
-             "client-metrics": ResourceType.CLIENT_METRICS, "group": ResourceType.GROUP}  # fmt: skip
+    kinds = {
+        "topic": ResourceType.TOPIC,
+        "broker": ResourceType.BROKER,
+        "client-metrics": ResourceType.CLIENT_METRICS,
+        "group": ResourceType.GROUP,
+    }
     operations: dict[str, tuple[KraftConfigOperation, str | None]] = {
         key: (KraftConfigOperation.DELETE if value is None else KraftConfigOperation.SET, value)
         for key, value in event.get("configs", {}).items()

@@ -142,5 +142,8 @@ def without_adding(context: KraftContext, broker_id: int, rows: Int32) -> Partit
 
 
 CHANGES: Final[tuple[Change, ...]] = (
-    isr_changes.remove_broker, isr_changes.remove_unclean_broker, isr_changes.add_broker, without_adding,
-)  # fmt: skip
+    isr_changes.remove_broker,
+    isr_changes.remove_unclean_broker,
+    isr_changes.add_broker,
+    without_adding,
+)

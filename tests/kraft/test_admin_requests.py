@@ -43,8 +43,12 @@ def deleting(*names: str, ids: tuple[UUID, ...] = ()) -> Callable[[KraftContext]
 REQUESTS: Final[tuple[tuple[str, Callable[[KraftContext], ControllerResult[Any]], dict[object, str], int], ...]] = (
     ("topics", creating("a", "b"), {"a": "NONE", "b": "NONE"}, 4),
     ("a repeated topic", creating("a", "b", "a"), {"a": "INVALID_REQUEST", "b": "NONE"}, 2),
-    ("the metadata topic", creating("__cluster_metadata", "b"),
-     {"__cluster_metadata": "INVALID_REQUEST", "b": "NONE"}, 2),
+    (
+        "the metadata topic",
+        creating("__cluster_metadata", "b"),
+        {"__cluster_metadata": "INVALID_REQUEST", "b": "NONE"},
+        2,
+    ),
     ("the metadata topic twice", creating(*["__cluster_metadata"] * 2), {"__cluster_metadata": "INVALID_REQUEST"}, 0),
     ("partitions", growing(("t", 3), ("x", 2)), {"t": "NONE", "x": "UNKNOWN_TOPIC_OR_PARTITION"}, 2),
     ("partitions of a repeated topic", growing(("t", 3), ("t", 4)), {"t": "INVALID_REQUEST"}, 0),
@@ -55,7 +59,7 @@ REQUESTS: Final[tuple[tuple[str, Callable[[KraftContext], ControllerResult[Any]]
     ("a deletion by a repeated id", deleting(ids=(TOPIC_ID, TOPIC_ID)), {TOPIC_ID: "INVALID_REQUEST"}, 0),
     ("a deletion by an unknown id", deleting(ids=(UNKNOWN_ID,)), {UNKNOWN_ID: "UNKNOWN_TOPIC_ID"}, 0),
     ("a deletion by name and id", deleting("t", ids=(TOPIC_ID,)), {"t": "INVALID_REQUEST"}, 0),
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("name, request_of, results, records", REQUESTS, ids=[row[0] for row in REQUESTS])

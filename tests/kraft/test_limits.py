@@ -98,8 +98,10 @@ def test_reassignments_beyond_records_max_fail() -> None:
     decision = reassignment.reassign_partitions(context, requests)
     assert len(decision.records) == RECORDS_MAX
     assert [result.error for result in decision.response[RECORDS_MAX - 1 :]] == [
-        ErrorCode.NONE, ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.UNKNOWN_SERVER_ERROR,
-    ]  # fmt: skip
+        ErrorCode.NONE,
+        ErrorCode.UNKNOWN_SERVER_ERROR,
+        ErrorCode.UNKNOWN_SERVER_ERROR,
+    ]
 
 
 def test_decision_does_not_change_metadata() -> None:
@@ -111,11 +113,14 @@ def test_decision_does_not_change_metadata() -> None:
         assert np.array_equal(values, getattr(before.partitions, column.name)), column.name
 
 
-@pytest.mark.parametrize("quorum, registered, problem", [
-    ((1,), (), None),
-    ((1, 2), (), "controller 2 has not registered"),
-    ((1, 2), (2,), "Controller 2 does not support"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "quorum, registered, problem",
+    [
+        ((1,), (), None),
+        ((1, 2), (), "controller 2 has not registered"),
+        ((1, 2), (2,), "Controller 2 does not support"),
+    ],
+)
 def test_feature_update_requires_all_controllers(
     quorum: tuple[int, ...], registered: tuple[int, ...], problem: str | None
 ) -> None:

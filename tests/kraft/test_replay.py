@@ -34,8 +34,15 @@ from tests.kraft.strategies import changes, directory_id, partitions, topic_id
 
 def merged(partition: PartitionRecord, change: PartitionChangeRecord) -> PartitionRecord:
     """Apply a change to a partition as data."""
-    fields = ("replicas", "isr", "removing_replicas", "adding_replicas", "directories",
-              "eligible_leader_replicas", "last_known_elr")  # fmt: skip
+    fields = (
+        "replicas",
+        "isr",
+        "removing_replicas",
+        "adding_replicas",
+        "directories",
+        "eligible_leader_replicas",
+        "last_known_elr",
+    )
     values = {name: value for name in fields if (value := getattr(change, name)) is not None}
     if change.leader != NO_LEADER_CHANGE:
         values |= {"leader": change.leader, "leader_epoch": partition.leader_epoch + 1}
@@ -83,9 +90,17 @@ def test_replicas_change_without_directories_keeps_directories(
     """As many replicas as before keep the directories in their order, as in Kafka."""
     directories = tuple(directory_id(broker, 0) for broker in (1, 2, 3))
     first = PartitionRecord(
-        partition_id=0, topic_id=topic_id(0), replicas=(1, 2, 3), isr=(1,), removing_replicas=(), adding_replicas=(),
-        leader=1, leader_epoch=0, partition_epoch=0, directories=directories,
-    )  # fmt: skip
+        partition_id=0,
+        topic_id=topic_id(0),
+        replicas=(1, 2, 3),
+        isr=(1,),
+        removing_replicas=(),
+        adding_replicas=(),
+        leader=1,
+        leader_epoch=0,
+        partition_epoch=0,
+        directories=directories,
+    )
     metadata = cluster_of(first)
     replay(metadata, PartitionChangeRecord(partition_id=0, topic_id=topic_id(0), replicas=replicas), 10)
     expected = tuple(UUID(int=0) if index is None else directories[index] for index in sources)
@@ -202,28 +217,49 @@ def test_settings_are_set_and_removed() -> None:
     user = records.EntityData(entity_type="user", entity_name=None)
     quota = records.ClientQuotaRecord(entity=(user,), key="producer_byte_rate", value=1.5, remove=False)
     acl = records.AccessControlEntryRecord(
-        id=UUID(int=9), resource_type=2, resource_name="t", pattern_type=3, principal="User:a", host="*", operation=2,
+        id=UUID(int=9),
+        resource_type=2,
+        resource_name="t",
+        pattern_type=3,
+        principal="User:a",
+        host="*",
+        operation=2,
         permission_type=3,
-    )  # fmt: skip
+    )
     scram = records.UserScramCredentialRecord(
         name="u", mechanism=1, salt=b"s", stored_key=b"k", server_key=b"v", iterations=4096
     )
     token = records.DelegationTokenRecord(
-        owner="User:a", requester="User:a", renewers=(), issue_timestamp=1, max_timestamp=2, expiration_timestamp=2,
+        owner="User:a",
+        requester="User:a",
+        renewers=(),
+        issue_timestamp=1,
+        max_timestamp=2,
+        expiration_timestamp=2,
         token_id="t",
-    )  # fmt: skip
-    added = [quota, acl, scram, token, records.ProducerIdsRecord(broker_id=1, broker_epoch=1, next_producer_id=1000),
-             records.FeatureLevelRecord(name="group.version", feature_level=1),
-             records.ZkMigrationStateRecord(zk_migration_state=1), records.NoOpRecord()]  # fmt: skip
+    )
+    added = [
+        quota,
+        acl,
+        scram,
+        token,
+        records.ProducerIdsRecord(broker_id=1, broker_epoch=1, next_producer_id=1000),
+        records.FeatureLevelRecord(name="group.version", feature_level=1),
+        records.ZkMigrationStateRecord(zk_migration_state=1),
+        records.NoOpRecord(),
+    ]
     for record in added:
         replay(metadata, record, 1)
     assert metadata.quotas == {(("user", None),): {"producer_byte_rate": 1.5}}
     assert (metadata.acls, metadata.scram, metadata.tokens) == ({acl.id: acl}, {("u", 1): scram}, {"t": token})
     assert (metadata.features, metadata.next_producer_id) == ({"group.version": 1}, 1000)
-    removed = [replace(quota, remove=True), records.RemoveAccessControlEntryRecord(id=acl.id),
-               records.RemoveUserScramCredentialRecord(name="u", mechanism=1),
-               records.RemoveDelegationTokenRecord(token_id="t"),
-               records.FeatureLevelRecord(name="group.version", feature_level=0)]  # fmt: skip
+    removed = [
+        replace(quota, remove=True),
+        records.RemoveAccessControlEntryRecord(id=acl.id),
+        records.RemoveUserScramCredentialRecord(name="u", mechanism=1),
+        records.RemoveDelegationTokenRecord(token_id="t"),
+        records.FeatureLevelRecord(name="group.version", feature_level=0),
+    ]
     for record in removed:
         replay(metadata, record, 2)
     for values in (metadata.quotas, metadata.acls, metadata.scram, metadata.tokens, metadata.features):

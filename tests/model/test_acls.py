@@ -75,9 +75,12 @@ ENTRIES: Final[tuple[tuple[dict[str, Any], tuple[str, str, int, int], bool], ...
     ({"operation": READ}, ("User:a", "*", 2, ALLOW), False),  # ALL is an operation of its own
     ({"permission_type": DENY}, ("User:a", "*", READ, DENY), True),
     ({"permission_type": DENY}, ("User:a", "*", READ, ALLOW), False),
-    ({"principal": "User:a", "host": "*", "operation": READ, "permission_type": DENY},
-     ("User:a", "*", READ, ALLOW), False),
-)  # fmt: skip
+    (
+        {"principal": "User:a", "host": "*", "operation": READ, "permission_type": DENY},
+        ("User:a", "*", READ, ALLOW),
+        False,
+    ),
+)
 
 
 @pytest.mark.parametrize("fields, entry, selected", ENTRIES)

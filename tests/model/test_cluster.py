@@ -166,9 +166,15 @@ def test_applied_state_equals_change(cluster: ClusterState, data: st.DataObject)
     rows = np.flatnonzero(data.draw(st.lists(st.booleans(), min_size=len(p), max_size=len(p)))).astype(np.int32)
     has_state = p.partition_epoch[rows] != NO_STATE
     stored = StoredStates(
-        rows, has_state, p.leaders_of(rows), p.leader_epoch[rows], p.controller_epoch[rows], p.partition_epoch[rows],
-        p.recovery[rows], p.lists("isr", rows),
-    )  # fmt: skip
+        rows,
+        has_state,
+        p.leaders_of(rows),
+        p.leader_epoch[rows],
+        p.controller_epoch[rows],
+        p.partition_epoch[rows],
+        p.recovery[rows],
+        p.lists("isr", rows),
+    )
     wiped = cluster.copy()
     wiped.partitions.isr_count[rows] = 0
     wiped.partitions.leader[rows[has_state]] = -1
@@ -200,8 +206,13 @@ def test_topic_may_be_known_in_part() -> None:
         (name, number): cluster.row(name, number) for name in ("whole", "part", "other") for number in range(9)
     }
     assert {key: row for key, row in row_by_partition.items() if row is not None} == {
-        ("whole", 0): 0, ("whole", 1): 1, ("part", 3): 2, ("part", 7): 3, ("part", 8): 4, ("other", 2): 5,
-    }  # fmt: skip
+        ("whole", 0): 0,
+        ("whole", 1): 1,
+        ("part", 3): 2,
+        ("part", 7): 3,
+        ("part", 8): 4,
+        ("other", 2): 5,
+    }
     copied = cluster.copy()
     topic = np.array([1, 1, 1, 2, 0, 0], np.int32)
     assert copied.topics.locate(topic, np.array([7, 4, 9, 2, 1, 2], np.int32)).tolist() == [3, -1, -1, 5, 1, -1]

@@ -25,12 +25,19 @@ def test_text_of_a_uuid_is_read_and_written() -> None:
 @pytest.mark.parametrize(
     "text, hint",
     [
-        (STANDARD, HINT), (f"{STANDARD}==", HINT), (f"{KAFKA}==", HINT),
+        (STANDARD, HINT),
+        (f"{STANDARD}==", HINT),
+        (f"{KAFKA}==", HINT),
         (HEXADECIMAL, f"this is hexadecimal, which Kafka prints as {KAFKA}"),
         (HEXADECIMAL.replace("-", "").upper(), f"this is hexadecimal, which Kafka prints as {KAFKA}"),
-        ("", ""), (KAFKA[:-1], ""), (f"{KAFKA}=", ""), (f"{KAFKA[:-1]}é", ""), ("+" * 23, ""), (f"{KAFKA}\n", ""),
+        ("", ""),
+        (KAFKA[:-1], ""),
+        (f"{KAFKA}=", ""),
+        (f"{KAFKA[:-1]}é", ""),
+        ("+" * 23, ""),
+        (f"{KAFKA}\n", ""),
     ],
-)  # fmt: skip
+)
 def test_other_forms_are_refused_by_name(text: str, hint: str) -> None:
     assert expected_uuid(text) == "22 characters of URL-safe base64" + (f": {hint}" if hint else "")
     with pytest.raises(ValueError, match="is not 22 characters of URL-safe base64") as refused:

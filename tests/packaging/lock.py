@@ -14,8 +14,14 @@ from tests import tools
 from tests.architecture.source import ROOT
 
 _OPTIONS: Final = (
-    "--quiet", "--universal", "--generate-hashes", "--no-header", "--no-emit-index-url", "--python-version", "3.11",
-)  # fmt: skip
+    "--quiet",
+    "--universal",
+    "--generate-hashes",
+    "--no-header",
+    "--no-emit-index-url",
+    "--python-version",
+    "3.11",
+)
 
 
 def groups() -> dict[str, list[str]]:

@@ -23,9 +23,12 @@ class EmbeddedAdmin:
             cluster_of({"t": [healthy(1, 2), healthy(2, 3), healthy(3, 1)], "u": [healthy(1)]}, (1, 2, 3, 4))
         )
         self.controller = ControllerBuilder(
-            1000, self.ensemble.connect(), CountingTransport(), {"auto.leader.rebalance.enable": "false"},
+            1000,
+            self.ensemble.connect(),
+            CountingTransport(),
+            {"auto.leader.rebalance.enable": "false"},
             clock=VirtualClock(),
-        ).build()  # fmt: skip
+        ).build()
         self.controller.open()
         self.controller.run_until_idle()
         self.configs: dict[ConfigResource, dict[str, str]] = {}

@@ -29,9 +29,18 @@ PLACEMENT_FUNCTION = ctypes.CFUNCTYPE(c_int64, POINTER(Placement), c_void_p)
 
 
 def call_native(
-    function: int, user_data: int, topic: Int32, partition: Int32, weight: Int64, offsets: Int32, values: Int32,
-    broker_ids: Int32, broker_rack: Int32, by_broker: bool, result: Int64,
-) -> None:  # fmt: skip
+    function: int,
+    user_data: int,
+    topic: Int32,
+    partition: Int32,
+    weight: Int64,
+    offsets: Int32,
+    values: Int32,
+    broker_ids: Int32,
+    broker_rack: Int32,
+    by_broker: bool,
+    result: Int64,
+) -> None:
     """See ``kframe.kernels._placements.call_native``."""
     call: Any = PLACEMENT_FUNCTION(function)
     brokers = len(broker_ids)
@@ -40,7 +49,15 @@ def call_native(
         replicas = values[offsets[row] : offsets[row + 1]].tolist()
         for column, broker in enumerate(range(brokers) if by_broker else (-1,)):
             placement = Placement(
-                ctypes.sizeof(Placement), broker, brokers, len(replicas), (c_int32 * len(replicas))(*replicas), ids,
-                racks, int(weight[row]), int(topic[row]), int(partition[row]),
-            )  # fmt: skip
+                ctypes.sizeof(Placement),
+                broker,
+                brokers,
+                len(replicas),
+                (c_int32 * len(replicas))(*replicas),
+                ids,
+                racks,
+                int(weight[row]),
+                int(topic[row]),
+                int(partition[row]),
+            )
             result[row, column] = call(ctypes.byref(placement), user_data)

@@ -40,9 +40,7 @@ SHIFT = ctypes.c_int64(3)
 
 def bulk_cost(batch: PlacementBatch) -> Int64:
     ids = batch.broker_ids
-    replicas = np.bincount(
-        batch.replicas.owners, ids[batch.replicas.values] % 3, minlength=len(batch)
-    ).astype(np.int64)  # fmt: skip
+    replicas = np.bincount(batch.replicas.owners, ids[batch.replicas.values] % 3, minlength=len(batch)).astype(np.int64)
     row = SHIFT.value + batch.partition % 7 + batch.weight % 5 + replicas
     cost = (row[:, None] + ids[None, :]) % 11
     if len(ids) and batch.broker_rack[0] >= 0:
@@ -57,7 +55,7 @@ def scalar_cost(placement: PartitionPlacement) -> dict[int, int]:
     return {
         broker: FORBIDDEN if rack == first is not None else (row + broker) % 11
         for broker, rack in placement.racks.items()
-    }  # fmt: skip
+    }
 
 
 def bulk_weight(batch: PlacementBatch) -> Int64:
@@ -126,9 +124,18 @@ def test_native_loop_equals_reference(native: dict[str, NativeFunction], name: s
         outputs = [np.zeros((len(batch), len(batch.broker_ids) if by_broker else 1), np.int64) for _ in range(2)]
         for call, output in zip((_placements.call_native, placement_reference.call_native), outputs, strict=True):
             call(
-                function.address, function.user_data, batch.topic, batch.partition, batch.weight,
-                batch.replicas.offsets, batch.replicas.values, batch.broker_ids, batch.broker_rack, by_broker, output,
-            )  # fmt: skip
+                function.address,
+                function.user_data,
+                batch.topic,
+                batch.partition,
+                batch.weight,
+                batch.replicas.offsets,
+                batch.replicas.values,
+                batch.broker_ids,
+                batch.broker_rack,
+                by_broker,
+                output,
+            )
         assert np.array_equal(outputs[0], outputs[1])
 
 
@@ -171,7 +178,7 @@ def test_invalid_costs_name_term(value: Any, message: str) -> None:
         (lambda placement: 3, "raised AttributeError"),
     ],
     ids=["float", "unknown broker", "negative", "no mapping"],
-)  # fmt: skip
+)
 def test_invalid_scalar_costs_name_partition(function: Any, message: str) -> None:
     batch = replace(random_placement(0), broker_ids=np.arange(12, dtype=np.int32))
     term = make_cost_term(CostTermSpec("mine", Tier.SCALAR, lambda: function, ""))
@@ -265,8 +272,16 @@ def test_placement_batch_is_read_only_and_has_scope() -> None:
     assert {batch.topic_names[topic] for topic in batch.topic.tolist()} == {snapshot.topics.names[0]}
     assert len(batch) == snapshot.topics.partition_counts[0]
     assert batch.broker_receives.tolist() == [int(broker.broker_id != 1) for broker in snapshot.brokers]
-    arrays = (batch.topic, batch.partition, batch.weight, batch.replicas.values, batch.replicas.offsets,
-              batch.broker_ids, batch.broker_rack, batch.broker_receives)  # fmt: skip
+    arrays = (
+        batch.topic,
+        batch.partition,
+        batch.weight,
+        batch.replicas.values,
+        batch.replicas.offsets,
+        batch.broker_ids,
+        batch.broker_rack,
+        batch.broker_receives,
+    )
     assert not any(array.flags.writeable for array in arrays)
 
 
@@ -316,10 +331,15 @@ def folder(compiled: Compiled, tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(("name", "code", "text"), [
-    ("evens", 0, "cost term, scalar"), ("ordinals", 0, "goal, scalar"),
-    ("crashing", 1, "the process crashed: SIGABRT"), ("wrong", 1, "found an array float64"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "code", "text"),
+    [
+        ("evens", 0, "cost term, scalar"),
+        ("ordinals", 0, "goal, scalar"),
+        ("crashing", 1, "the process crashed: SIGABRT"),
+        ("wrong", 1, "found an array float64"),
+    ],
+)
 def test_command_checks_terms_and_goals(folder: Path, name: str, code: int, text: str) -> None:
     result = kframe("plugins", "check", name, "--plugins-dir", folder, "-o", "json")
     assert result.exit_code == code, result.output

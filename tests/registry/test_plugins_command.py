@@ -90,19 +90,35 @@ def test_json_list_has_all_columns_of_table(folder: Path) -> None:
     assert plugins["unsafe"]["state"] == "disabled"
     assert plugins["broken"]["error"] == "ZeroDivisionError: division by zero"
     assert plugins["safe"] == {
-        "plugin": "safe", "distribution": str(folder / "safe.py"), "source": "plugins dir", "state": "loaded",
+        "plugin": "safe",
+        "distribution": str(folder / "safe.py"),
+        "source": "plugins dir",
+        "state": "loaded",
         "error": None,
-        "selectors": [{
-            "name": "abstain", "tier": "scalar", "kinds": ["OFFLINE"], "doc": "Nobody.",
-            "options": [{"name": "rack", "type": "str", "default": "a", "doc": "The rack to prefer."}],
-        }],
+        "selectors": [
+            {
+                "name": "abstain",
+                "tier": "scalar",
+                "kinds": ["OFFLINE"],
+                "doc": "Nobody.",
+                "options": [{"name": "rack", "type": "str", "default": "a", "doc": "The rack to prefer."}],
+            }
+        ],
         "stores": [{"name": "nowhere", "doc": "Loses everything."}],
-        "transports": [], "clusters": [], "admins": [], "servers": [], "observers": [],
-        "broker_models": [], "checks": [], "documents": [],
+        "transports": [],
+        "clusters": [],
+        "admins": [],
+        "servers": [],
+        "observers": [],
+        "broker_models": [],
+        "checks": [],
+        "documents": [],
         "snapshot_formats": [{"name": "xml", "doc": "Clusters in XML."}],
-        "cost_terms": [], "goals": [], "commands": True,
+        "cost_terms": [],
+        "goals": [],
+        "commands": True,
         "offers": ["abstain", "nowhere", "xml", "commands"],
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.parametrize("name", ["safe", "abstain"])
@@ -135,9 +151,13 @@ def test_check_as_json(folder: Path) -> None:
     assert document["schema"] == "kframe.plugins.check/v1"
     assert {(row["offer"], row["kind"]) for row in document["rows"]} == {("first", "scalar")}
     assert {row["check"]: row["passed"] for row in document["rows"]} == {
-        "is-named": True, "keeps-to-its-array": True, "is-safe": False, "same-batch-same-answer": True,
-        "leaves-the-batch-alone": True, "single-broker-batches": False,
-    }  # fmt: skip
+        "is-named": True,
+        "keeps-to-its-array": True,
+        "is-safe": False,
+        "same-batch-same-answer": True,
+        "leaves-the-batch-alone": True,
+        "single-broker-batches": False,
+    }
 
 
 def test_check_of_a_store_without_a_plugin_that_checks_stores() -> None:

@@ -127,9 +127,10 @@ def test_broken_entry_point_is_reported_and_others_load(
 ) -> None:
     number = zlib.crc32(module.encode())
     install(
-        "kframe-two", {"a-broken": f"broken_{number}", "b-whole": f"whole_{number}"},
+        "kframe-two",
+        {"a-broken": f"broken_{number}", "b-whole": f"whole_{number}"},
         **{f"broken_{number}": module, f"whole_{number}": PLUGIN_TEXT.format("whole")},
-    )  # fmt: skip
+    )
     registry = build_registry(allowed=["a-broken", "b-whole"])
     (broken,) = registry.broken
     assert (broken.name, broken.distribution, broken.offers) == ("a-broken", "kframe-two 1.2", ())
@@ -268,8 +269,10 @@ def test_selectors_are_keyed_by_election_kind() -> None:
     registry = build(selectors("More", selector_spec("more", (ElectionKind.OFFLINE, ElectionKind.REASSIGN))))
     selector_by_kind = registry.selectors_for(["more", "preferred"])
     assert {kind: selector.name for kind, selector in selector_by_kind.items()} == {
-        ElectionKind.OFFLINE: "more", ElectionKind.REASSIGN: "more", ElectionKind.PREFERRED: "preferred",
-    }  # fmt: skip
+        ElectionKind.OFFLINE: "more",
+        ElectionKind.REASSIGN: "more",
+        ElectionKind.PREFERRED: "preferred",
+    }
     with pytest.raises(PluginError, match="selectors 'more' and 'first-in-sync' are both for OFFLINE elections"):
         registry.selectors_for(["more", "first-in-sync"])
 

@@ -32,8 +32,11 @@ def test_new_plugin_is_complete_and_passes_its_tests(tmp_path: Path, offers: str
     folder = tmp_path / "deep" / "near-rack"
     files = new_plugin(folder, "near-rack", offers)
     assert {file.relative_to(folder).as_posix() for file in files} == {
-        "pyproject.toml", "README.md", "kframe_near_rack.py", "tests/test_near_rack.py",
-    }  # fmt: skip
+        "pyproject.toml",
+        "README.md",
+        "kframe_near_rack.py",
+        "tests/test_near_rack.py",
+    }
     project = tomllib.loads((folder / "pyproject.toml").read_text())
     assert f"kframe-controller~={kframe.__version__}" in project["project"]["dependencies"]
     assert project["project"]["entry-points"]["kframe"] == {"near-rack": "kframe_near_rack"}

@@ -70,11 +70,13 @@ OPTIONS = (
     [
         ({}, {"weight": 3, "share": 0.5, "strict": False, "rack": "a"}),
         ({"weight": 7}, {"weight": 7, "share": 0.5, "strict": False, "rack": "a"}),
-        ({"weight": "7", "share": "2", "strict": "True", "rack": "7"},
-         {"weight": 7, "share": 2.0, "strict": True, "rack": "7"}),
+        (
+            {"weight": "7", "share": "2", "strict": "True", "rack": "7"},
+            {"weight": 7, "share": 2.0, "strict": True, "rack": "7"},
+        ),
         ({"share": 1}, {"weight": 3, "share": 1, "strict": False, "rack": "a"}),
     ],
-)  # fmt: skip
+)
 def test_options(values: dict[str, object], expected: dict[str, object]) -> None:
     assert SelectorSpec(**GOOD, options=OPTIONS).values(values) == expected
 
@@ -109,8 +111,12 @@ def test_unimportable_factory_is_refused(factory: str) -> None:
 
 def test_each_import_path_of_plugins_resolves() -> None:
     registry = build_registry()
-    specs: list[PortSpec] = [*registry.stores.values(), *registry.transports.values(), *registry.clusters.values(),
-                             *registry.servers.values()]  # fmt: skip
+    specs: list[PortSpec] = [
+        *registry.stores.values(),
+        *registry.transports.values(),
+        *registry.clusters.values(),
+        *registry.servers.values(),
+    ]
     paths = {path for spec in specs for path in (spec.factory, spec.sandbox) if isinstance(path, str)}
     assert len(paths) > 4
     for path in paths:

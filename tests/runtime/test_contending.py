@@ -48,18 +48,24 @@ class Harness:
         self.store = ContendingStore(self.ensemble)
         config = ControllerConfig({"kframe.never.replicas": f"{OURS},{OTHER}"})
         self.loop = ControllerLoop(
-            ControllerCore(OURS, config, Selection({})), self.store, RecordingTransport(), self.clock,
+            ControllerCore(OURS, config, Selection({})),
+            self.store,
+            RecordingTransport(),
+            self.clock,
             instances_first=instances_first,
-        )  # fmt: skip
+        )
 
     def elect_broker(self, broker_id: int = BROKER) -> None:
         """Take the role as a broker does, in the session of its registration."""
         records, session = self.ensemble.records, self.ensemble._operator
         data, stat = records.get(session, CONTROLLER_EPOCH)
-        records.multi(session, [
-            Create(CONTROLLER, str(broker_id).encode(), ephemeral=True),
-            SetData(CONTROLLER_EPOCH, str(int(data) + 1).encode(), stat.version),
-        ])  # fmt: skip
+        records.multi(
+            session,
+            [
+                Create(CONTROLLER, str(broker_id).encode(), ephemeral=True),
+                SetData(CONTROLLER_EPOCH, str(int(data) + 1).encode(), stat.version),
+            ],
+        )
 
     def elect_instance(self, controller_id: int = OTHER) -> MemoryStore:
         other = self.ensemble.connect()

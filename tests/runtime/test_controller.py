@@ -143,18 +143,24 @@ def test_resign_releases_the_role_and_contends_again(harness: Harness) -> None:
 
 
 REQUESTS: list[tuple[str, Callable[[Controller], Future[Any]], Callable[[Any], bool]]] = [
-    ("elect", lambda c: c.elect_leaders(partitions=[("a", 0)]),
-     lambda r: r.by_partition() == {("a", 0): ErrorCode.NOT_CONTROLLER}),
+    (
+        "elect",
+        lambda c: c.elect_leaders(partitions=[("a", 0)]),
+        lambda r: r.by_partition() == {("a", 0): ErrorCode.NOT_CONTROLLER},
+    ),
     ("elect all", lambda c: c.elect_leaders(), lambda r: r.error is ErrorCode.NOT_CONTROLLER),
     ("create", lambda c: c.create_topics([NewTopic("n", 1, 1)]), lambda r: r == {"n": ErrorCode.NOT_CONTROLLER}),
     ("grow", lambda c: c.create_partitions([NewPartitions("a", 9)]), lambda r: r == {"a": ErrorCode.NOT_CONTROLLER}),
     ("delete", lambda c: c.delete_topics(["a"]), lambda r: r == {"a": ErrorCode.NOT_CONTROLLER}),
-    ("reassign", lambda c: c.reassign({("a", 0): [3]}),
-     lambda r: r.by_partition() == {("a", 0): ErrorCode.NOT_CONTROLLER}),
+    (
+        "reassign",
+        lambda c: c.reassign({("a", 0): [3]}),
+        lambda r: r.by_partition() == {("a", 0): ErrorCode.NOT_CONTROLLER},
+    ),
     ("list", lambda c: c.list_reassignments(), lambda r: (r.error, len(r)) == (ErrorCode.NOT_CONTROLLER, 0)),
     ("alter", lambda c: c.alter_partition(1, 1, []), lambda r: r.error is ErrorCode.NOT_CONTROLLER),
     ("shut down", lambda c: c.controlled_shutdown(1), lambda r: r.error is ErrorCode.STALE_CONTROLLER_EPOCH),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("ask, is_expected", [case[1:] for case in REQUESTS], ids=[case[0] for case in REQUESTS])

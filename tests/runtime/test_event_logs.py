@@ -242,18 +242,30 @@ def test_isr_change_of_leader_is_logged(driver: Driver, caplog: pytest.LogCaptur
     for broker_epoch in (epoch, epoch - 1):
         driver.handle(
             AlterPartitionRequested(
-                1, broker_epoch, 1, RequestedPartitions.of([("t", 0), ("t", 1)]),
-                np.array([0, 9], np.int32), np.array([0, 0], np.int32),
-                np.zeros(2, np.uint8), Ragged.of([[1], [1]]), token=broker_epoch,
+                1,
+                broker_epoch,
+                1,
+                RequestedPartitions.of([("t", 0), ("t", 1)]),
+                np.array([0, 9], np.int32),
+                np.array([0, 0], np.int32),
+                np.zeros(2, np.uint8),
+                Ragged.of([[1], [1]]),
+                token=broker_epoch,
             )
-        )  # fmt: skip
+        )
     driver.handle(
         AlterPartitionRequested(
-            9, 1, 1, RequestedPartitions.of([("t", 0)]),
-            np.zeros(1, np.int32), np.zeros(1, np.int32), np.zeros(1, np.uint8),
-            Ragged.of([[1]]), token=9,
+            9,
+            1,
+            1,
+            RequestedPartitions.of([("t", 0)]),
+            np.zeros(1, np.int32),
+            np.zeros(1, np.int32),
+            np.zeros(1, np.uint8),
+            Ragged.of([[1]]),
+            token=9,
         )
-    )  # fmt: skip
+    )
     stale = f"stale broker epoch {epoch - 1} and local broker epoch {epoch}"
     assert sorted(controller_lines(caplog)) == [
         f"{PREFIX}ISR for partition t-0 updated to {state(1, 0, (1,), 1)}.",

@@ -42,14 +42,23 @@ GAUGES = [
 ]
 #: Kafka 3.9's timers by state code (``docs/reference/controller/controller.md`` section 16).
 TIMER_NAMES = {
-    1: "ControllerChangeRateAndTimeMs", 2: "LeaderElectionRateAndTimeMs", 3: "TopicChangeRateAndTimeMs",
-    4: "TopicDeletionRateAndTimeMs", 5: "PartitionReassignmentRateAndTimeMs", 6: "AutoLeaderBalanceRateAndTimeMs",
-    7: "ManualLeaderBalanceRateAndTimeMs", 8: "ControlledShutdownRateAndTimeMs", 9: "IsrChangeRateAndTimeMs",
-    10: "LeaderAndIsrResponseReceivedRateAndTimeMs", 11: "LogDirChangeRateAndTimeMs",
-    12: "ControllerShutdownRateAndTimeMs", 13: "UncleanLeaderElectionEnableRateAndTimeMs",
-    14: "TopicUncleanLeaderElectionEnableRateAndTimeMs", 15: "ListPartitionReassignmentRateAndTimeMs",
+    1: "ControllerChangeRateAndTimeMs",
+    2: "LeaderElectionRateAndTimeMs",
+    3: "TopicChangeRateAndTimeMs",
+    4: "TopicDeletionRateAndTimeMs",
+    5: "PartitionReassignmentRateAndTimeMs",
+    6: "AutoLeaderBalanceRateAndTimeMs",
+    7: "ManualLeaderBalanceRateAndTimeMs",
+    8: "ControlledShutdownRateAndTimeMs",
+    9: "IsrChangeRateAndTimeMs",
+    10: "LeaderAndIsrResponseReceivedRateAndTimeMs",
+    11: "LogDirChangeRateAndTimeMs",
+    12: "ControllerShutdownRateAndTimeMs",
+    13: "UncleanLeaderElectionEnableRateAndTimeMs",
+    14: "TopicUncleanLeaderElectionEnableRateAndTimeMs",
+    15: "ListPartitionReassignmentRateAndTimeMs",
     17: "UpdateFeaturesRateAndTimeMs",
-}  # fmt: skip
+}
 STATS = "kafka_controller_controllerstats_"
 
 

@@ -60,9 +60,10 @@ class RecordedServer:
 def test_transport_and_servers_by_url_receive_all_settings(wrap: Any) -> None:
     recorder = Recorder()
     builder = recorder.builder(
-        "door:1", settings={"broker.rack": "a", "num.partitions": "2", "broker.id": "9"},
+        "door:1",
+        settings={"broker.rack": "a", "num.partitions": "2", "broker.id": "9"},
         config=wrap({"num.partitions": 3, "delete.topic.enable": True}),
-    )  # fmt: skip
+    )
     builder.transport = "post:x"
     builder.build()
     settings = {"broker.rack": "a", "num.partitions": "3", "delete.topic.enable": "True", "broker.id": "7"}

@@ -54,7 +54,7 @@ DAMAGE = [
     ("election-type", "broker_failure: [1]", "elect_leaders: {type: best}", "type: found 'best'"),
     ("partition-name", "broker_failure: [1]", "elect_leaders: {type: unclean, partitions: [t]}", "found 't', expected"),
     ("answer-error", "broker_failure: [1]", "answer: {broker: 1, error: OOPS}", "error: found 'OOPS'"),
-]  # fmt: skip
+]
 
 #: (case, step, part of the error message) for steps that write or request topics, assignments and notifications.
 MALFORMED = [
@@ -88,7 +88,7 @@ MALFORMED = [
     ("settings", "topic_config: {t: 1}", "topic_config.t: found 1, expected a mapping"),
     ("directory-broker", "log_dir_failure: {broker: x}", "broker: found 'x', expected a whole number"),
     ("directory-name", "log_dir_failure: {broker: 1, partitions: [t]}", "partitions[0]: found 't', expected a"),
-]  # fmt: skip
+]
 
 
 def test_valid_sample_is_played() -> None:

@@ -16,9 +16,13 @@ TOPIC: Final = {"name": "t", "partitions": [{"partition": 0, "replicas": [1, 2]}
 
 def scenario(*steps: dict[str, Any], **others: Any) -> dict[str, Any]:
     return {
-        "schema": "kframe.scenario/v1", "controller": "kraft", "name": "s", "brokers": BROKERS,
-        "steps": [{"elect": {}}, *steps], **others,
-    }  # fmt: skip
+        "schema": "kframe.scenario/v1",
+        "controller": "kraft",
+        "name": "s",
+        "brokers": BROKERS,
+        "steps": [{"elect": {}}, *steps],
+        **others,
+    }
 
 
 MALFORMED: Final = [

@@ -106,7 +106,7 @@ WARNINGS = {
         "num.io.threads=1\nnum.io.threads=secret",
         f"{FILE}:2: duplicate key num.io.threads replaces the value of {FILE}:1",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("text, warned", WARNINGS.values(), ids=WARNINGS)

@@ -34,8 +34,13 @@ def lists(draw: st.DrawFn) -> str:
 def partition_lines(draw: st.DrawFn, topic: str, partition: int) -> str:
     """A line of a partition: the labels of some release, or others."""
     leader = draw(_GOOD_NUMBER | st.sampled_from(["none", "-1"]) | NUMBERS)
-    fields = [("Topic", topic), ("Partition", str(partition)), ("Leader", leader), ("Replicas", draw(lists())),
-              ("Isr", draw(lists()))]  # fmt: skip
+    fields = [
+        ("Topic", topic),
+        ("Partition", str(partition)),
+        ("Leader", leader),
+        ("Replicas", draw(lists())),
+        ("Isr", draw(lists())),
+    ]
     optional = ["Adding Replicas", "Removing Replicas", "Elr", "LastKnownElr", "Offline"]
     for label in draw(st.lists(st.sampled_from(optional), max_size=5)):
         fields.append((label, draw(lists() | st.just("N/A"))))
@@ -195,8 +200,13 @@ def dumps(draw: st.DrawFn) -> bytes:
             key = _usually(draw, st.just(str(number)), NUMBERS)
             leader = _usually(draw, st.sampled_from([-1, *replicas]), _INTEGERS)
             isr = _usually(draw, st.just(replicas), st.lists(_INTEGERS, max_size=3) | _OTHER)
-            members = {"controller_epoch": _usually(draw, st.just(1), _INTEGERS), "leader": leader, "version": 1,
-                       "leader_epoch": 0, "isr": isr}  # fmt: skip
+            members = {
+                "controller_epoch": _usually(draw, st.just(1), _INTEGERS),
+                "leader": leader,
+                "version": 1,
+                "leader_epoch": 0,
+                "isr": isr,
+            }
             if draw(st.integers(0, 9)) == 7:
                 members["leader_recovery_state"] = draw(st.integers(0, 2))
             separators = draw(st.sampled_from([(",", ":"), (", ", ": "), (",\n", ":")]))

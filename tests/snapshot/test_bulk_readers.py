@@ -44,12 +44,18 @@ pytestmark = pytest.mark.kernel
 BLOCKS: Final = st.sampled_from([1, 64, 1 << 18])
 #: States in a form that the kernel reads, and in a form that it leaves to other readers.
 STATES_TWICE: Final = [
-    *dump(), state("t", 0, 1, [1]), state("t", 0, 1, [1], other=1), state("t", 1, 1, [1], other=1),
+    *dump(),
+    state("t", 0, 1, [1]),
+    state("t", 0, 1, [1], other=1),
+    state("t", 1, 1, [1], other=1),
     state("t", 1, 1, [1]),
-]  # fmt: skip
+]
 STATES_WITHOUT_TOPIC: Final = [
-    *dump(), state("v", 0, 1, [1]), state("w", 0, 1, [1], other=1), state("v", 1, 1, [1], other=1),
-]  # fmt: skip
+    *dump(),
+    state("v", 0, 1, [1]),
+    state("w", 0, 1, [1], other=1),
+    state("v", 1, 1, [1], other=1),
+]
 CHECKED: Final = settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 
 
@@ -105,19 +111,29 @@ def test_dumps(content: bytes, block: int, tmp_path: Path) -> None:
 
 def test_kernel_reads_topics_and_partitions_of_a_dump() -> None:
     lines = ZnodeLines()
-    block = dump_text([
-        assignment("t", {1: [2, 3], 0: [1]}), znode("/brokers/topics/t/partitions"),
-        znode("/brokers/topics/t/partitions/0"), state("t", 0, -1, []),
-        state("t", 1, 2, [2, 1], version=7, leader_recovery_state=1), state("u", 0, 1, [1]),
-        znode("/config/topics/t", {"config": {}}), assignment("u", {0: [1]}, adding_replicas={"0": [1]}),
-        assignment("v", {}),
-    ]).encode()  # fmt: skip
+    block = dump_text(
+        [
+            assignment("t", {1: [2, 3], 0: [1]}),
+            znode("/brokers/topics/t/partitions"),
+            znode("/brokers/topics/t/partitions/0"),
+            state("t", 0, -1, []),
+            state("t", 1, 2, [2, 1], version=7, leader_recovery_state=1),
+            state("u", 0, 1, [1]),
+            znode("/config/topics/t", {"config": {}}),
+            assignment("u", {0: [1]}, adding_replicas={"0": [1]}),
+            assignment("v", {}),
+        ]
+    ).encode()
     assert lines.read(block, 0) == len(block)
     assert (lines.line_count, lines.rows) == (9, 3)
     assert [(LineKind(group.kind).name, group.line, group.name(block), group.rows) for group in lines.groups()] == [
-        ("TOPIC", 0, "t", 2), ("STATES", 3, "t", 2), ("STATES", 5, "u", 1), ("OTHER", 6, "", 0), ("OTHER", 7, "", 0),
+        ("TOPIC", 0, "t", 2),
+        ("STATES", 3, "t", 2),
+        ("STATES", 5, "u", 1),
+        ("OTHER", 6, "", 0),
+        ("OTHER", 7, "", 0),
         ("TOPIC", 8, "v", 0),
-    ]  # fmt: skip
+    ]
     first, *_, last = lines.groups()
     assert first.text(block) == block[: block.index(b"\n") + 1]
     assert [topic_id_text(group.topic_id(block) or b"") for group in (first, last)] == [TOPIC_ID, topic_id_of("v")]

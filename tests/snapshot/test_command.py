@@ -131,8 +131,12 @@ def test_summary_as_text() -> None:
     text = run("show", DEAD).stdout
     lines = dict(line.split("  ", 1) for line in text.splitlines() if not line.startswith(" "))
     expected = {
-        "brokers": "6", "unregistered brokers": "1", "offline": "5", "reassigning": "21", "racks": "3",
-    }  # fmt: skip
+        "brokers": "6",
+        "unregistered brokers": "1",
+        "offline": "5",
+        "reassigning": "21",
+        "racks": "3",
+    }
     assert {name: lines[name].strip() for name in expected} == expected
     assert "provenance" not in text
     assert "provenance" in run("show", DEAD, "-o", "wide").stdout

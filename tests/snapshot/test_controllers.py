@@ -57,9 +57,12 @@ def kcat_with_instance(folder: Path) -> Snapshot:
 
 def from_dump_with_instances(folder: Path) -> Snapshot:
     return from_dump(
-        folder, znode("/controller", {"version": 2, "brokerid": ACTIVE}), kframe_registration(ACTIVE), record(ACTIVE),
+        folder,
+        znode("/controller", {"version": 2, "brokerid": ACTIVE}),
+        kframe_registration(ACTIVE),
+        record(ACTIVE),
         record(STANDBY),
-    )  # fmt: skip
+    )
 
 
 def from_kcat(folder: Path) -> Snapshot:

@@ -68,12 +68,20 @@ def test_column_names_and_types(tmp_path: Path) -> None:
     write_snapshot(generate(6, 3), tmp_path / "kept")
     schema = parquet.read_schema(tmp_path / "kept" / "partitions.parquet")
     assert {field.name: str(field.type).replace("element", "item") for field in schema} == {
-        "topic": "string", "partition": "int32", "replicas": "list<item: int32>", "leader": "int32",
-        "leader_epoch": "int32", "controller_epoch": "int32", "partition_epoch": "int32",
+        "topic": "string",
+        "partition": "int32",
+        "replicas": "list<item: int32>",
+        "leader": "int32",
+        "leader_epoch": "int32",
+        "controller_epoch": "int32",
+        "partition_epoch": "int32",
         "leader_recovery_state": "int32",
-        "isr": "list<item: int32>", "adding_replicas": "list<item: int32>", "removing_replicas": "list<item: int32>",
-        "elr": "list<item: int32>", "last_known_elr": "list<item: int32>",
-    }  # fmt: skip
+        "isr": "list<item: int32>",
+        "adding_replicas": "list<item: int32>",
+        "removing_replicas": "list<item: int32>",
+        "elr": "list<item: int32>",
+        "last_known_elr": "list<item: int32>",
+    }
 
 
 def test_equal_snapshots_make_equal_directories(tmp_path: Path) -> None:

@@ -53,9 +53,14 @@ def test_generated_digest_is_platform_independent(snapshot: Snapshot, digest: st
     shares=st.tuples(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1)),
 )
 def test_generated_clusters_are_valid(
-    partitions: int, brokers: int, replication_factor: int, racks: int, topics: int, seed: int,
+    partitions: int,
+    brokers: int,
+    replication_factor: int,
+    racks: int,
+    topics: int,
+    seed: int,
     shares: tuple[float, float, float],
-) -> None:  # fmt: skip
+) -> None:
     replication_factor, racks = min(replication_factor, brokers), min(racks, brokers)
     health = Health(*shares, min_insync=1)
     snapshot = generate(

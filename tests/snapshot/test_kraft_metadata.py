@@ -142,16 +142,28 @@ def test_partition_with_three_replicas_takes_at_most_80_bytes() -> None:
     metadata.features[ELR_VERSION] = 1
     for broker_id in range(3):
         metadata.brokers.register(
-            BrokerRegistration(broker_id=broker_id, broker_epoch=1, incarnation_id=UUID(int=1), fenced=False,
-                               directories=(UUID(int=1_000 + broker_id),))
-        )  # fmt: skip
+            BrokerRegistration(
+                broker_id=broker_id,
+                broker_epoch=1,
+                incarnation_id=UUID(int=1),
+                fenced=False,
+                directories=(UUID(int=1_000 + broker_id),),
+            )
+        )
     topic = metadata.topics.add("t", UUID(int=1 << 80))
     none = Ragged.empty(count)
     metadata.partitions.append(
-        PartitionLists(replicas=replicas, isr=replicas, directories=Ragged(replicas.offsets, replicas.values + 3),
-                       elr=none, last_known_elr=none, adding=none, removing=none),
+        PartitionLists(
+            replicas=replicas,
+            isr=replicas,
+            directories=Ragged(replicas.offsets, replicas.values + 3),
+            elr=none,
+            last_known_elr=none,
+            adding=none,
+            removing=none,
+        ),
         {"topic": np.full(count, topic, np.int32), "partition": np.arange(count, dtype=np.int32)},
-    )  # fmt: skip
+    )
     metadata.topics.set_rows(topic, np.arange(count, dtype=np.int32))
     snapshot = Snapshot.from_metadata(metadata, source=SOURCE)
     assert snapshot.partitions.nbytes <= 80 * count
@@ -178,10 +190,17 @@ def test_listing_with_elrs_converts_to_kraft_metadata(tmp_path: Path) -> None:
     assert [registration.fenced for registration in metadata.brokers.registrations.values()] == [False, False, True]
     assumed = [text.split(" ")[0] for text in snapshot.assumptions]
     assert assumed == [
-        "cluster.features", "cluster.configs", "brokers.registered", "brokers.registration", "partitions.leader_epoch",
-        "partitions.partition_epoch", "partitions.leader_recovery_state", "partitions.directories",
-        "partitions.adding_replicas:", "partitions.removing_replicas:",
-    ]  # fmt: skip
+        "cluster.features",
+        "cluster.configs",
+        "brokers.registered",
+        "brokers.registration",
+        "partitions.leader_epoch",
+        "partitions.partition_epoch",
+        "partitions.leader_recovery_state",
+        "partitions.directories",
+        "partitions.adding_replicas:",
+        "partitions.removing_replicas:",
+    ]
 
 
 def test_mode_of_a_listing_can_be_stated(tmp_path: Path) -> None:

@@ -131,10 +131,20 @@ def test_record_as_data(output: str, read: Callable[[str], Any]) -> None:
 @pytest.mark.parametrize(
     "value, expected",
     [
-        (None, "-"), (True, "yes"), (False, "no"), (0, "0"), (1.5, "1.5"), ("", ""), ([], "-"), ([1, None], "1,-"),
-        ({}, "-"), ({"a": 1, "b": [2, 3]}, "a=1,b=2,3"), ("\x1b[31mred\n", "\\x1b[31mred\\n"), ("ärger", "ärger"),
+        (None, "-"),
+        (True, "yes"),
+        (False, "no"),
+        (0, "0"),
+        (1.5, "1.5"),
+        ("", ""),
+        ([], "-"),
+        ([1, None], "1,-"),
+        ({}, "-"),
+        ({"a": 1, "b": [2, 3]}, "a=1,b=2,3"),
+        ("\x1b[31mred\n", "\\x1b[31mred\\n"),
+        ("ärger", "ärger"),
     ],
-)  # fmt: skip
+)
 def test_cell(value: Any, expected: str) -> None:
     assert cell(value) == expected
 

@@ -107,9 +107,12 @@ def test_what_is_awaited_is_named_after_a_delay_without_progress(tty: bool) -> N
 
 @pytest.mark.parametrize(
     "url, expected",
-    [("kraft://a:1", "a leader of the quorum at kraft://a:1"), ("zookeeper://a:1/k", "zookeeper://a:1/k"),
-     ("kafka://a:1,b:2", "a controller of the cluster at kafka://a:1,b:2")],
-)  # fmt: skip
+    [
+        ("kraft://a:1", "a leader of the quorum at kraft://a:1"),
+        ("zookeeper://a:1/k", "zookeeper://a:1/k"),
+        ("kafka://a:1,b:2", "a controller of the cluster at kafka://a:1,b:2"),
+    ],
+)
 def test_clusters_are_named_while_they_are_awaited(url: str, expected: str) -> None:
     assert awaited(url) == expected
 

@@ -40,10 +40,15 @@ def test_every_form_has_the_same_racks(text: str, tmp_path: Path) -> None:
     "text",
     [
         "cluster,broker,rack\neast,1,a\n,2,b\n west ,2,c\n",
-        json.dumps([{"cluster": "east", "broker": 1, "rack": "a"}, {"broker": 2, "rack": "b"},
-                    {"cluster": "west", "broker": 2, "rack": "c"}]),
+        json.dumps(
+            [
+                {"cluster": "east", "broker": 1, "rack": "a"},
+                {"broker": 2, "rack": "b"},
+                {"cluster": "west", "broker": 2, "rack": "c"},
+            ]
+        ),
     ],
-)  # fmt: skip
+)
 def test_entries_of_a_fleet_apply_to_a_cluster_or_to_every_one(text: str, tmp_path: Path) -> None:
     (tmp_path / "racks").write_text(text)
     racks = read_fleet_rack_map(str(tmp_path / "racks"))
@@ -55,10 +60,13 @@ def test_entries_of_a_fleet_apply_to_a_cluster_or_to_every_one(text: str, tmp_pa
 @pytest.mark.parametrize(
     ("text", "racks"),
     [
-        ("broker,rack\n1,a\n", {1: "a"}), ('{"1": "a"}', {1: "a"}), ('{"east": {"1": "a"}}', {1: "a"}),
-        ('{"west": {"1": "a"}, "east": {}}', {}), ("{}", {}),
+        ("broker,rack\n1,a\n", {1: "a"}),
+        ('{"1": "a"}', {1: "a"}),
+        ('{"east": {"1": "a"}}', {1: "a"}),
+        ('{"west": {"1": "a"}, "east": {}}', {}),
+        ("{}", {}),
     ],
-)  # fmt: skip
+)
 def test_every_form_of_a_fleet(text: str, racks: dict[int, str], tmp_path: Path) -> None:
     (tmp_path / "racks").write_text(text)
     assert read_fleet_rack_map(str(tmp_path / "racks")).of("east") == racks
@@ -67,12 +75,13 @@ def test_every_form_of_a_fleet(text: str, racks: dict[int, str], tmp_path: Path)
 @pytest.mark.parametrize(
     ("text", "where", "actual"),
     [
-        ("cluster,broker\n", ":1", "cluster,broker"), ("cluster,broker,rack\neast,1\n", ":2", "2 columns"),
+        ("cluster,broker\n", ":1", "cluster,broker"),
+        ("cluster,broker,rack\neast,1\n", ":2", "2 columns"),
         ("cluster,broker,rack\neast,1,a\neast,1,b\n", ":3", "broker 1 of cluster east twice"),
         ('[{"cluster": 5, "broker": 1, "rack": "a"}]', "[0]", "cluster 5"),
         ('{"east": {"1": "a"}, "2": "b"}', "", "broker 'east'"),
     ],
-)  # fmt: skip
+)
 def test_malformed_map_of_a_fleet_is_refused_by_location(text: str, where: str, actual: str, tmp_path: Path) -> None:
     (tmp_path / "racks").write_text(text)
     with pytest.raises(InputError) as refused:

@@ -119,10 +119,16 @@ def test_kcat_lists_live_brokers(tmp_path: Path) -> None:
 def test_columns_absent_from_kcat_are_unknown(tmp_path: Path) -> None:
     snapshot = listed(tmp_path, kcat())
     assert set(snapshot.unknown) == {
-        "topics.topic_id", "topics.deleting", "topics.configs", "partitions.leader_epoch",
-        "partitions.controller_epoch", "partitions.partition_epoch", "partitions.leader_recovery_state",
-        "partitions.adding_replicas", "partitions.removing_replicas",
-    }  # fmt: skip
+        "topics.topic_id",
+        "topics.deleting",
+        "topics.configs",
+        "partitions.leader_epoch",
+        "partitions.controller_epoch",
+        "partitions.partition_epoch",
+        "partitions.leader_recovery_state",
+        "partitions.adding_replicas",
+        "partitions.removing_replicas",
+    }
     assert {snapshot.provenance[column] for column in snapshot.unknown} == {"not in kcat -L -J"}
     view = snapshot.to_cluster()["t", 1]
     assert (view.leader_epoch, view.controller_epoch, view.partition_epoch) == (0, 0, 0)

@@ -106,8 +106,11 @@ def test_fault_excludes_only_its_topic(case: Case, tmp_path: Path) -> None:
             read_snapshot(path)
 
 
-@pytest.mark.parametrize("case", [case_ for case_ in CASES if case_.noted and case_.noted[-1][1] == "t"],
-                         ids=lambda case: f"{case.format}: {case.name}")  # fmt: skip
+@pytest.mark.parametrize(
+    "case",
+    [case_ for case_ in CASES if case_.noted and case_.noted[-1][1] == "t"],
+    ids=lambda case: f"{case.format}: {case.name}",
+)
 def test_valid_topics_are_unaffected_by_faults(case: Case, tmp_path: Path) -> None:
     path, valid = tmp_path / NAMES[case.format], tmp_path / f"whole-{NAMES[case.format]}"
     path.write_text(case.content)

@@ -46,13 +46,22 @@ def mixed() -> Snapshot:
         leader.append(in_sync[0] if in_sync and row % 11 else -1)
     epochs = np.arange(count, dtype=np.int32) % 9
     partitions = PartitionFacts(
-        Ragged.of(replicas), np.array(leader, np.int32), Ragged.of(isr), epochs, epochs % 4, epochs + 1,
-        np.zeros(count, np.int32), Ragged.of(adding), Ragged.of(removing),
-    )  # fmt: skip
+        Ragged.of(replicas),
+        np.array(leader, np.int32),
+        Ragged.of(isr),
+        epochs,
+        epochs % 4,
+        epochs + 1,
+        np.zeros(count, np.int32),
+        Ragged.of(adding),
+        Ragged.of(removing),
+    )
     ids = np.arange(16 * TOPICS, dtype=np.uint8).reshape(-1, 16) + np.uint8(1)
     deleting = (np.arange(TOPICS) % 6 == 5).astype(np.uint8)
-    configs = {topic: {"min.insync.replicas": str(1 + topic % 3), "unclean.leader.election.enable": "true"}
-               for topic in range(0, TOPICS, 2)}  # fmt: skip
+    configs = {
+        topic: {"min.insync.replicas": str(1 + topic % 3), "unclean.leader.election.enable": "true"}
+        for topic in range(0, TOPICS, 2)
+    }
     names = tuple(f"topic-{topic:02d}" for topic in range(TOPICS))
     topics = TopicFacts(names, np.full(TOPICS, PARTITIONS, np.int32), ids, deleting, configs)
     return Snapshot(brokers(), topics, partitions, Source("test", "mixed"), controller_id=2**31 - 1, controller_epoch=4)

@@ -37,32 +37,47 @@ def kraft_snapshot(random: Random) -> Snapshot:
         log += _configs(random, 2, f"t{topic}")
         log += [_partition(random, topic, number, elr) for number in range(random.randint(1, 5))]
     log += [*_configs(random, 4, ""), *_configs(random, 4, str(random.choice(IDS)))]
-    log.append(records.ClientQuotaRecord(
-        entity=(records.EntityData(entity_type="user", entity_name=None),), key="producer_byte_rate", value=1.5,
-        remove=False,
-    ))  # fmt: skip
+    log.append(
+        records.ClientQuotaRecord(
+            entity=(records.EntityData(entity_type="user", entity_name=None),),
+            key="producer_byte_rate",
+            value=1.5,
+            remove=False,
+        )
+    )
     for offset, record in enumerate(log):
         replay(metadata, record, offset)
     return Snapshot.from_metadata(
-        metadata, source=Source("kraft", "drawn"), cluster_id="c", controller_id=random.choice(IDS),
-        controller_epoch=4, offset=len(log),
-    )  # fmt: skip
+        metadata,
+        source=Source("kraft", "drawn"),
+        cluster_id="c",
+        controller_id=random.choice(IDS),
+        controller_epoch=4,
+        offset=len(log),
+    )
 
 
 def _registration(random: Random, broker_id: int) -> records.RegisterBrokerRecord:
     directories = (directory(broker_id), directory(broker_id, 1))
     return records.RegisterBrokerRecord(
-        broker_id=broker_id, incarnation_id=UUID(int=broker_id), broker_epoch=broker_id + 10, features=FEATURES,
+        broker_id=broker_id,
+        incarnation_id=UUID(int=broker_id),
+        broker_epoch=broker_id + 10,
+        features=FEATURES,
         end_points=(records.BrokerEndpoint(name="PLAIN", host="h", port=9092, security_protocol=0),),
-        rack=random.choice(["a", "b", None]), fenced=random.random() < 0.2, log_dirs=directories,
+        rack=random.choice(["a", "b", None]),
+        fenced=random.random() < 0.2,
+        log_dirs=directories,
         in_controlled_shutdown=random.random() < 0.15,
         cordoned_log_dirs=random.choice([None, (), directories[:1], directories]),
-    )  # fmt: skip
+    )
 
 
 def _configs(random: Random, kind: int, name: str) -> list[records.MetadataRecord]:
-    configs = {"min.insync.replicas": str(random.randint(1, 3)),
-               "unclean.leader.election.enable": random.choice(["true", "false"])}  # fmt: skip
+    configs = {
+        "min.insync.replicas": str(random.randint(1, 3)),
+        "unclean.leader.election.enable": random.choice(["true", "false"]),
+    }
     return [
         records.ConfigRecord(resource_type=kind, resource_name=name, name=key, value=value)
         for key, value in configs.items()
@@ -81,14 +96,22 @@ def _partition(random: Random, topic: int, number: int, elr: bool) -> records.Pa
     leader = random.choice([*isr, *isr, -1]) if isr else -1
     recovering = leader >= 0 and len(isr) == 1 and random.random() < 0.2
     return records.PartitionRecord(
-        partition_id=number, topic_id=UUID(int=(topic + 1) << 90), replicas=tuple(replicas), isr=tuple(isr),
-        leader=leader, leader_epoch=random.randint(0, 9), partition_epoch=random.randint(0, 99),
-        leader_recovery_state=int(recovering), adding_replicas=adding, removing_replicas=removing,
-        directories=tuple(random.choice([directory(broker_id), directory(broker_id, 1), UNASSIGNED, LOST])
-                          for broker_id in replicas),
+        partition_id=number,
+        topic_id=UUID(int=(topic + 1) << 90),
+        replicas=tuple(replicas),
+        isr=tuple(isr),
+        leader=leader,
+        leader_epoch=random.randint(0, 9),
+        partition_epoch=random.randint(0, 99),
+        leader_recovery_state=int(recovering),
+        adding_replicas=adding,
+        removing_replicas=removing,
+        directories=tuple(
+            random.choice([directory(broker_id), directory(broker_id, 1), UNASSIGNED, LOST]) for broker_id in replicas
+        ),
         eligible_leader_replicas=tuple(eligible),
         last_known_elr=(replicas[0],) if elr and not isr and not eligible else (),
-    )  # fmt: skip
+    )
 
 
 def kraft_scenarios(random: Random, snapshot: Snapshot) -> list[dict[str, Any]]:
@@ -97,10 +120,13 @@ def kraft_scenarios(random: Random, snapshot: Snapshot) -> list[dict[str, Any]]:
     known = [facts.broker_id for facts in snapshot.brokers if facts.registration]
     failing = random.sample(up, min(len(up), random.randint(1, 2)))
     topic, partitions = snapshot.topics.names[0], int(snapshot.topics.partition_counts[0])
-    plan = {"version": 1, "partitions": [
-        {"topic": topic, "partition": number, "replicas": random.sample(IDS, random.randint(1, 3))}
-        for number in range(partitions)
-    ]}  # fmt: skip
+    plan = {
+        "version": 1,
+        "partitions": [
+            {"topic": topic, "partition": number, "replicas": random.sample(IDS, random.randint(1, 3))}
+            for number in range(partitions)
+        ],
+    }
     return [
         scenario("fail", failing, name="fail", together=random.random() < 0.5),
         scenario("shutdown", failing, name="shutdown", together=random.random() < 0.5),
@@ -114,4 +140,4 @@ def kraft_scenarios(random: Random, snapshot: Snapshot) -> list[dict[str, Any]]:
         scenario("delete", name="delete", names=[topic]),
         scenario("directory", failing[:1], name="directory", names=[str(directory(failing[0] if failing else 1))]),
         scenario("feature", name="feature", names=[f"{ELR_VERSION}={random.randint(0, 1)}"]),
-    ]  # fmt: skip
+    ]

@@ -31,12 +31,27 @@ from kframe.whatif.results.outcome import ControllerResponse, FailOn
 Rows = list[dict[str, Any]]
 
 
-def scenario(verb: str = "fail", brokers: Sequence[int] = (), racks: Sequence[str] = (), *, together: bool = True,
-             name: str = "s", **fields: Any) -> dict[str, Any]:  # fmt: skip
+def scenario(
+    verb: str = "fail",
+    brokers: Sequence[int] = (),
+    racks: Sequence[str] = (),
+    *,
+    together: bool = True,
+    name: str = "s",
+    **fields: Any,
+) -> dict[str, Any]:
     """Return a row of SCENARIOS. ``fields`` has other columns by name."""
-    return dict.fromkeys(SCENARIOS.schema.names) | {
-        "scenario": name, "verb": verb, "brokers": list(brokers), "racks": list(racks), "together": together,
-    } | fields  # fmt: skip
+    return (
+        dict.fromkeys(SCENARIOS.schema.names)
+        | {
+            "scenario": name,
+            "verb": verb,
+            "brokers": list(brokers),
+            "racks": list(racks),
+            "together": together,
+        }
+        | fields
+    )
 
 
 def tables(snapshot: Snapshot, cluster: str = "east") -> dict[str, pa.Table]:
@@ -45,43 +60,63 @@ def tables(snapshot: Snapshot, cluster: str = "east") -> dict[str, pa.Table]:
 
 
 def reference_rows(
-    snapshot: Snapshot, scenario_row: Mapping[str, Any], config: Mapping[str, object] | None = None,
-    selectors: Mapping[ElectionKind, LeaderSelector] | None = None, cluster: str = "east",
-) -> dict[str, Rows]:  # fmt: skip
+    snapshot: Snapshot,
+    scenario_row: Mapping[str, Any],
+    config: Mapping[str, object] | None = None,
+    selectors: Mapping[ElectionKind, LeaderSelector] | None = None,
+    cluster: str = "east",
+) -> dict[str, Rows]:
     """Return one machine's result of a scenario in the rows of a fleet. Requests have their bodies."""
     whatif = WhatIf(snapshot, config, selectors)
     whatif.engine.record_batches(bodies=True)
     outcome = play_scenario(whatif, scenario_row)
     shared = {"cluster": cluster, "scenario": scenario_row["scenario"]}
     before, after, impact = outcome.before, outcome.after, asdict(outcome.impact)
-    counts = [("before", before.counts(), 0),
-              *((step.name, step.counts, _not_done(step.response)) for step in outcome.steps)]  # fmt: skip
+    counts = [
+        ("before", before.counts(), 0),
+        *((step.name, step.counts, _not_done(step.response)) for step in outcome.steps),
+    ]
     return {
-        "changes": [
-            shared | dict.fromkeys(ELR_LISTS) | row for row in outcome.to_arrow().to_pylist()
-        ],
+        "changes": [shared | dict.fromkeys(ELR_LISTS) | row for row in outcome.to_arrow().to_pylist()],
         "broker_counts": [
-            shared | {"broker_id": broker, "rack": outcome.racks[i],
-                      "registered_before": bool(before.registered[i]), "registered_after": bool(after.registered[i])}
-            | {f"{name}_{when}": int(getattr(health, count)[i])
-               for name, count in (("leaders", "leaders"), ("preferred_leaders", "preferred"),
-                                   ("replicas", "replicas"), ("in_sync_replicas", "in_sync"))
-               for when, health in (("before", before), ("after", after))}
+            shared
+            | {
+                "broker_id": broker,
+                "rack": outcome.racks[i],
+                "registered_before": bool(before.registered[i]),
+                "registered_after": bool(after.registered[i]),
+            }
+            | {
+                f"{name}_{when}": int(getattr(health, count)[i])
+                for name, count in (
+                    ("leaders", "leaders"),
+                    ("preferred_leaders", "preferred"),
+                    ("replicas", "replicas"),
+                    ("in_sync_replicas", "in_sync"),
+                )
+                for when, health in (("before", before), ("after", after))
+            }
             for i, broker in enumerate(outcome.broker_ids.tolist())
         ],
         "conditions": [
-            shared | {"step": i, "name": name, "partitions": int(before.counted.sum())}
-            | {condition: now[condition] for condition in CONDITIONS} | {"not_done": failed}
+            shared
+            | {"step": i, "name": name, "partitions": int(before.counted.sum())}
+            | {condition: now[condition] for condition in CONDITIONS}
+            | {"not_done": failed}
             for i, (name, now, failed) in enumerate(counts)
         ],
         "impacts": [
-            shared | {count: impact[count] for count in IMPACT_COUNTS}
+            shared
+            | {count: impact[count] for count in IMPACT_COUNTS}
             | {f"found_{str(finding).replace('-', '_')}": outcome.count_of(finding) for finding in FailOn}
-            | {"records": impact["records"], "rules": outcome.rules,
-               "record_bytes": None if impact["records"] is None else impact["bytes"]}
+            | {
+                "records": impact["records"],
+                "rules": outcome.rules,
+                "record_bytes": None if impact["records"] is None else impact["bytes"],
+            }
         ],
         "requests": [shared | row for row in request_rows(outcome).to_pylist()],
-    }  # fmt: skip
+    }
 
 
 def _not_done(response: ControllerResponse | None) -> int:
@@ -131,11 +166,15 @@ def clusters(draw: st.DrawFn, min_count: int = 0) -> Snapshot:
     ids = [1, 2, 3, 5, 8]
     up = [draw(st.sampled_from([True, True, True, False])) for _ in ids]
     brokers = tuple(
-        BrokerFacts(broker_id, live, 10 + broker_id,
-                    (Endpoint("PLAINTEXT", f"host-{broker_id}", 9092),) if draw(st.integers(0, 19)) else (),
-                    "ab"[i % 2])
+        BrokerFacts(
+            broker_id,
+            live,
+            10 + broker_id,
+            (Endpoint("PLAINTEXT", f"host-{broker_id}", 9092),) if draw(st.integers(0, 19)) else (),
+            "ab"[i % 2],
+        )
         for i, (broker_id, live) in enumerate(zip(ids, up, strict=True))
-    )  # fmt: skip
+    )
     counts = draw(st.lists(st.integers(min_count, 6), min_size=min_count, max_size=4))
     names = tuple(f"topic-{index}" for index in range(len(counts)))
     rarely = st.sampled_from([False, False, False, True])
@@ -148,16 +187,21 @@ def clusters(draw: st.DrawFn, min_count: int = 0) -> Snapshot:
             config["min.insync.replicas"] = str(draw(st.integers(1, 3)))
         configs[index] = config
     topics = TopicFacts(
-        names, np.array(counts, np.int32),
+        names,
+        np.array(counts, np.int32),
         draw(st.sampled_from([None, np.arange(16 * len(counts), dtype=np.uint8).reshape(-1, 16)])),
-        np.array([draw(rarely) for _ in counts], np.uint8), configs if not sum(counts) or draw(st.integers(0, 3)) else
-        None,
-    )  # fmt: skip
+        np.array([draw(rarely) for _ in counts], np.uint8),
+        configs if not sum(counts) or draw(st.integers(0, 3)) else None,
+    )
     return Snapshot(
-        brokers, topics, _partitions(draw, ids, sum(counts)), Source("test", "east"), controller_id=1,
+        brokers,
+        topics,
+        _partitions(draw, ids, sum(counts)),
+        Source("test", "east"),
+        controller_id=1,
         controller_epoch=draw(st.sampled_from([None, 3, 9])),
         broker_default_configs=draw(st.sampled_from([None, {"unclean.leader.election.enable": "true"}])),
-    )  # fmt: skip
+    )
 
 
 def _partitions(draw: st.DrawFn, ids: list[int], count: int) -> PartitionFacts:
@@ -169,9 +213,12 @@ def _partitions(draw: st.DrawFn, ids: list[int], count: int) -> PartitionFacts:
     ]
     leader = [draw(st.sampled_from([*broker_ids, broker_ids[0], -1])) if broker_ids else -1 for broker_ids in isr]
     epochs = [-1 if is_empty else draw(st.integers(0, 7)) for is_empty in empty]
-    numbers = [np.array(epochs, np.int32), np.array(epochs, np.int32),
-               np.array([-1 if is_empty else draw(st.integers(0, 9)) for is_empty in empty], np.int32),
-               np.zeros(count, np.int32)]  # fmt: skip
+    numbers = [
+        np.array(epochs, np.int32),
+        np.array(epochs, np.int32),
+        np.array([-1 if is_empty else draw(st.integers(0, 9)) for is_empty in empty], np.int32),
+        np.zeros(count, np.int32),
+    ]
     known = [draw(st.integers(0, 5)) > 0 for _ in numbers]
     known[2] |= any(empty)  # Only a partition epoch shows that a partition has no state.
     moving = [[broker_id for broker_id in broker_ids[1:] if draw(st.integers(0, 5)) == 0] for broker_ids in replicas]
@@ -179,9 +226,16 @@ def _partitions(draw: st.DrawFn, ids: list[int], count: int) -> PartitionFacts:
         column if yes else None for column, yes in zip(numbers, known, strict=True)
     )
     return PartitionFacts(
-        Ragged.of(replicas), np.array(leader, np.int32), Ragged.of(isr), leader_epoch, controller_epoch,
-        partition_epoch, recovery, Ragged.of(moving), Ragged.empty(count),
-    )  # fmt: skip
+        Ragged.of(replicas),
+        np.array(leader, np.int32),
+        Ragged.of(isr),
+        leader_epoch,
+        controller_epoch,
+        partition_epoch,
+        recovery,
+        Ragged.of(moving),
+        Ragged.empty(count),
+    )
 
 
 @st.composite
@@ -209,12 +263,18 @@ def whole_scenarios(draw: st.DrawFn, snapshot: Snapshot) -> dict[str, Any]:
             return scenario("elect", election=kind, names=[f"{name}-{draw(st.integers(0, 2))}" for name in names])
         case "reassign":
             replicas = st.lists(st.sampled_from(ids), min_size=1, max_size=3, unique=True)
-            moves = [{"topic": name, "partition": draw(st.integers(0, 3)), "replicas": draw(replicas)} for name in
-                     names]  # fmt: skip
+            moves = [
+                {"topic": name, "partition": draw(st.integers(0, 3)), "replicas": draw(replicas)} for name in names
+            ]
             return scenario("reassign", plan=json.dumps({"version": 1, "partitions": moves}))
         case "create":
-            return scenario("create", names=["other"], partitions=draw(st.integers(1, 4)),
-                            replication_factor=draw(st.integers(1, 3)), seed=draw(st.integers(0, 9)))  # fmt: skip
+            return scenario(
+                "create",
+                names=["other"],
+                partitions=draw(st.integers(1, 4)),
+                replication_factor=draw(st.integers(1, 3)),
+                seed=draw(st.integers(0, 9)),
+            )
     return scenario("delete", names=names)
 
 

@@ -33,8 +33,18 @@ def standalone_cluster(folder: Path, workers: int = 2, memory: str = "600m") -> 
         command = [BIN / "spark-class", f"{_CLASSES}.master.Master", *options, "--port", 0]
         address = stack.enter_context(server(command, r"Starting Spark master at (spark://\S+)"))
         for number in range(1, workers + 1):
-            command = [BIN / "spark-class", f"{_CLASSES}.worker.Worker", *options, "--cores", 1, "--memory", memory,
-                       "--work-dir", folder / f"work-{number}", address]  # fmt: skip
+            command = [
+                BIN / "spark-class",
+                f"{_CLASSES}.worker.Worker",
+                *options,
+                "--cores",
+                1,
+                "--memory",
+                memory,
+                "--work-dir",
+                folder / f"work-{number}",
+                address,
+            ]
             stack.enter_context(server(command, r"(Successfully registered) with master"))
         yield address
 
@@ -58,9 +68,13 @@ def server(command: list[object], started: str) -> Iterator[str]:
     The server ends with all its children. After the start, ``cat`` drains the pipe of its log.
     """
     process = subprocess.Popen(
-        [*map(str, command)], env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        [*map(str, command)],
+        env=environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
         start_new_session=True,
-    )  # fmt: skip
+    )
     try:
         assert process.stderr is not None
         log: list[str] = []

@@ -34,9 +34,12 @@ def test_from_exports_to_violations(spark: Any, tmp_path: Path) -> None:
     assert_valid(json.loads(result.stdout), "kframe.spark-ingest/v1")
     rows = {row["cluster"]: row for row in json.loads(result.stdout)["rows"]}
     assert {name: (row["status"], row["quarantined"]) for name, row in rows.items()} == {
-        "east": ("ingested", 1), "north": ("ingested", 0), "south": ("ingested", 0), "torn": ("rejected", 1),
+        "east": ("ingested", 1),
+        "north": ("ingested", 0),
+        "south": ("ingested", 0),
+        "torn": ("rejected", 1),
         "west": ("ingested", 0),
-    }  # fmt: skip
+    }
     assert "torn.txt:1: found a last line without an end" in rows["torn"]["reason"]
     assert "5 clusters, 1 rejected, 2 rows in quarantine" in result.stderr
     for table in (PARTITIONS, BROKERS, TOPICS, CLUSTERS):
@@ -72,12 +75,18 @@ def test_error_in_executor_prints_single_line(tmp_path: Path) -> None:
     assert "east.jsonl:10 data of /brokers/topics/t/partitions/1/state: found malformed JSON" in line
 
 
-@pytest.mark.parametrize("arguments,message", [
-    (("ingest", "nowhere", "--out", "fleet"), "nowhere: found no snapshot there"),
-    (("validate", "nowhere"), "nowhere: found no snapshot there"),
-    (("ingest", ".", "--out", "fleet", "--master", "local", "--remote", "sc://h"), "exclude one another"),
-    (("ingest", ".", "--out", "fleet", "--conf", "spark.ui.enabled"), "found 'spark.ui.enabled', expected KEY=VALUE"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "arguments,message",
+    [
+        (("ingest", "nowhere", "--out", "fleet"), "nowhere: found no snapshot there"),
+        (("validate", "nowhere"), "nowhere: found no snapshot there"),
+        (("ingest", ".", "--out", "fleet", "--master", "local", "--remote", "sc://h"), "exclude one another"),
+        (
+            ("ingest", ".", "--out", "fleet", "--conf", "spark.ui.enabled"),
+            "found 'spark.ui.enabled', expected KEY=VALUE",
+        ),
+    ],
+)
 def test_wrong_usage_exits_with_2(arguments: tuple[str, ...], message: str) -> None:
     result = kframe("spark", *arguments)
     assert result.exit_code == 2, result.output

@@ -25,9 +25,15 @@ SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 @pytest.fixture
 def remote(tmp_path: Path) -> Iterator[str]:
     """Start a Connect server with two local cores, as sbin/start-connect-server.sh does. Yield its address."""
-    conf = {**LOCAL, "spark.connect.grpc.binding.address": "127.0.0.1", "spark.connect.grpc.binding.port": 0,
-            "spark.ui.enabled": "false", "spark.sql.shuffle.partitions": 2, "spark.local.dir": tmp_path / "local",
-            "spark.sql.session.timeZone": "UTC"}  # fmt: skip
+    conf = {
+        **LOCAL,
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": 0,
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": 2,
+        "spark.local.dir": tmp_path / "local",
+        "spark.sql.session.timeZone": "UTC",
+    }
     command = [BIN / "spark-submit", "--master", "local[2]", *settings(conf), "--class", SERVER, "spark-internal"]
     with server(command, r"Spark Connect server started at: .*:(\d+)") as port:
         yield f"sc://127.0.0.1:{port}"
@@ -42,20 +48,36 @@ def test_commands_print_same_output_over_connect(spark: Any, remote: str, tmp_pa
     (exports / "west.jsonl").write_text(two_topics(state("t", 0, -1, [3])))
     scenarios = tmp_path / "scenarios.jsonl"
     scenarios.write_text('{"scenario": "bounce", "verb": "restart", "cluster": "east", "brokers": [1, 2]}\n')
-    commands = {name: ["spark", name, str(exports), *options, "-o", "json"] for name, options in {
-        "validate": ["--fail-on", "warning"],
-        "failover": ["--brokers", "2", "--each-rack", "--scenarios", str(scenarios), "--fail-on", "offline", "--out"],
-        "requests": ["--brokers", "2", "--one-by-one"],
-        "sweep": ["--config", "min.insync.replicas=2", "--out"],
-    }.items()}  # fmt: skip
+    commands = {
+        name: ["spark", name, str(exports), *options, "-o", "json"]
+        for name, options in {
+            "validate": ["--fail-on", "warning"],
+            "failover": [
+                "--brokers",
+                "2",
+                "--each-rack",
+                "--scenarios",
+                str(scenarios),
+                "--fail-on",
+                "offline",
+                "--out",
+            ],
+            "requests": ["--brokers", "2", "--one-by-one"],
+            "sweep": ["--config", "min.insync.replicas=2", "--out"],
+        }.items()
+    }
 
     def command(name: str, out: str) -> list[str]:
         return [word if word != "--out" else f"--out={tmp_path / out / name}" for word in commands[name]]
 
     client = subprocess.run(
-        [sys.executable, "-m", "tests.spark.connect_client", remote], env=environment(), capture_output=True,
-        text=True, check=False, input="".join(json.dumps(command(name, "remote")) + "\n" for name in commands),
-    )  # fmt: skip
+        [sys.executable, "-m", "tests.spark.connect_client", remote],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+        input="".join(json.dumps(command(name, "remote")) + "\n" for name in commands),
+    )
     assert client.returncode == 0, client.stderr[-4000:]
     *outputs, module = map(json.loads, client.stdout.splitlines())
     assert module == "pyspark.sql.connect.session"

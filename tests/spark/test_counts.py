@@ -43,13 +43,24 @@ def describe(data: st.DataObject, topics: Topics, directory: Path) -> tuple[Path
     """Lines lack a label, have an invalid value, are missing, or are repeated."""
     lines = describe_lines(topics)
     for index in data.draw(st.lists(st.integers(0, len(lines) - 1), max_size=4, unique=True)):
-        old, new = data.draw(st.sampled_from([
-            ("Topic:", "Tpoic:"), ("Topic: t", "Topic: other"), ("Topic: t", "Topic: no/name"),
-            ("Leader: 1", "Leader: x"), ("Leader: 1", "Leader: 9"), ("Isr: 1,2", "Isr: 1,,2"),
-            ("Replicas:", "Replica:"), ("PartitionCount:", "Count:"),
-            ("Partition: ", "Partition: -"), ("Replicas: 1,2", "Replicas: 1,1"), ("Partition: 1", "Partition: 0"),
-            ("Leader", "\udcff"),
-        ]))  # fmt: skip
+        old, new = data.draw(
+            st.sampled_from(
+                [
+                    ("Topic:", "Tpoic:"),
+                    ("Topic: t", "Topic: other"),
+                    ("Topic: t", "Topic: no/name"),
+                    ("Leader: 1", "Leader: x"),
+                    ("Leader: 1", "Leader: 9"),
+                    ("Isr: 1,2", "Isr: 1,,2"),
+                    ("Replicas:", "Replica:"),
+                    ("PartitionCount:", "Count:"),
+                    ("Partition: ", "Partition: -"),
+                    ("Replicas: 1,2", "Replicas: 1,1"),
+                    ("Partition: 1", "Partition: 0"),
+                    ("Leader", "\udcff"),
+                ]
+            )
+        )
         lines[index] = lines[index].replace(old, new)
     repeated_line = data.draw(st.none() | st.integers(0, len(lines) - 1))
     if repeated_line is not None:
@@ -64,18 +75,34 @@ def describe(data: st.DataObject, topics: Topics, directory: Path) -> tuple[Path
 
 def kcat(data: st.DataObject, topics: Topics, directory: Path) -> tuple[Path, int]:
     """Topics lack a field, have a field of another type, or are repeated."""
-    rows = [{"topic": f"t{number}", "partitions": [
-        {"partition": partition, "leader": 1, "replicas": [{"id": 1}, {"id": 2}], "isrs": [{"id": 1}]}
-        for partition in range(count)]} for number, count in enumerate(topics)]  # fmt: skip
+    rows = [
+        {
+            "topic": f"t{number}",
+            "partitions": [
+                {"partition": partition, "leader": 1, "replicas": [{"id": 1}, {"id": 2}], "isrs": [{"id": 1}]}
+                for partition in range(count)
+            ],
+        }
+        for number, count in enumerate(topics)
+    ]
     for topic in data.draw(st.lists(st.sampled_from(rows), max_size=3)) if rows else []:
-        for spoil in data.draw(st.lists(st.sampled_from([
-            lambda topic: topic.update(topic="no/name"), lambda topic: topic.update(topic=5),
-            lambda topic: topic.update(topic="t0"),
-            lambda topic: topic["partitions"][0].update(leader="x"),
-            lambda topic: topic["partitions"][-1].update(partition=7),
-            lambda topic: topic["partitions"][0].pop("isrs", None),
-            lambda topic: topic["partitions"][0].update(leader=3),
-        ]), min_size=1, max_size=2)):  # fmt: skip
+        for spoil in data.draw(
+            st.lists(
+                st.sampled_from(
+                    [
+                        lambda topic: topic.update(topic="no/name"),
+                        lambda topic: topic.update(topic=5),
+                        lambda topic: topic.update(topic="t0"),
+                        lambda topic: topic["partitions"][0].update(leader="x"),
+                        lambda topic: topic["partitions"][-1].update(partition=7),
+                        lambda topic: topic["partitions"][0].pop("isrs", None),
+                        lambda topic: topic["partitions"][0].update(leader=3),
+                    ]
+                ),
+                min_size=1,
+                max_size=2,
+            )
+        ):
             spoil(topic)
     path = directory / "c.json"
     path.write_text(json.dumps({"brokers": [{"id": 1, "name": "h:1"}, {"id": 2, "name": "h:2"}], "topics": rows}))
@@ -84,10 +111,13 @@ def kcat(data: st.DataObject, topics: Topics, directory: Path) -> tuple[Path, in
 
 def zookeeper(data: st.DataObject, topics: Topics, directory: Path) -> tuple[Path, int]:
     """Assignments and states are invalid JSON, or the leader of a state is not a replica."""
-    assignments = [assignment(f"x{number}", {partition: [1, 2] for partition in range(count)})
-                   for number, count in enumerate(topics)]  # fmt: skip
-    states = [state(f"x{number}", partition, 1, [1, 2]) for number, count in enumerate(topics)
-              for partition in range(count)]  # fmt: skip
+    assignments = [
+        assignment(f"x{number}", {partition: [1, 2] for partition in range(count)})
+        for number, count in enumerate(topics)
+    ]
+    states = [
+        state(f"x{number}", partition, 1, [1, 2]) for number, count in enumerate(topics) for partition in range(count)
+    ]
     for znode in data.draw(st.lists(st.sampled_from(assignments + states), max_size=4)):
         znode["data"] = data.draw(st.sampled_from(["{", "[]", znode["data"].replace("1", "77")]))
     if data.draw(st.booleans()):
@@ -100,13 +130,26 @@ def zookeeper(data: st.DataObject, topics: Topics, directory: Path) -> tuple[Pat
 
 def reassignment(data: st.DataObject, topics: Topics, directory: Path) -> tuple[Path, int]:
     """Entries lack a field, have a field of another type, or are repeated."""
-    entries: list[dict[str, Any]] = [{"topic": f"t{number}", "partition": partition, "replicas": [1, 2]}
-                                     for number, count in enumerate(topics) for partition in range(count)]  # fmt: skip
+    entries: list[dict[str, Any]] = [
+        {"topic": f"t{number}", "partition": partition, "replicas": [1, 2]}
+        for number, count in enumerate(topics)
+        for partition in range(count)
+    ]
     for entry in data.draw(st.lists(st.sampled_from(entries), max_size=4)):
-        field, value = data.draw(st.sampled_from([
-            ("topic", 5), ("topic", "no/name"), ("partition", -1), ("partition", 0), ("replicas", []),
-            ("replicas", [1, 1]), ("replicas", "1,2"), ("replicas", [-4]),
-        ]))  # fmt: skip
+        field, value = data.draw(
+            st.sampled_from(
+                [
+                    ("topic", 5),
+                    ("topic", "no/name"),
+                    ("partition", -1),
+                    ("partition", 0),
+                    ("replicas", []),
+                    ("replicas", [1, 1]),
+                    ("replicas", "1,2"),
+                    ("replicas", [-4]),
+                ]
+            )
+        )
         entry[field] = value
     if data.draw(st.booleans()):
         entries.append(dict(data.draw(st.sampled_from(entries))))
@@ -203,9 +246,10 @@ def unlistable(path: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    "make", [dangling, pipe, empty, loop, no_manifest, unreadable, unlistable],
+    "make",
+    [dangling, pipe, empty, loop, no_manifest, unreadable, unlistable],
     ids=lambda make: make.__name__,
-)  # fmt: skip
+)
 def test_unreadable_source_is_refused_cluster(make: Callable[[Path], str], tmp_path: Path) -> None:
     if make in (unreadable, unlistable) and os.geteuid() == 0:
         pytest.skip("root may read everything")

@@ -12,11 +12,27 @@ from kframe.spark.schema import FleetTable, spark_type
 from tests.snapshot.samples import ROOT
 
 TABLES = (
-    schema.PARTITIONS, schema.BROKERS, schema.TOPICS, schema.CLUSTERS, schema.QUARANTINE, ingest.INGESTED,
-    rules.VIOLATIONS, schema.SCENARIOS, play.CHANGES, play.BROKER_COUNTS, play.CONDITIONS, play.IMPACTS,
-    play.REQUESTS, sweeping.FAILURES, plans.PLANS, plans.PLAN_MOVES, report.BY_CLUSTER, report.BY_BROKER,
-    report.BY_RACK, report.BY_TOPIC,
-)  # fmt: skip
+    schema.PARTITIONS,
+    schema.BROKERS,
+    schema.TOPICS,
+    schema.CLUSTERS,
+    schema.QUARANTINE,
+    ingest.INGESTED,
+    rules.VIOLATIONS,
+    schema.SCENARIOS,
+    play.CHANGES,
+    play.BROKER_COUNTS,
+    play.CONDITIONS,
+    play.IMPACTS,
+    play.REQUESTS,
+    sweeping.FAILURES,
+    plans.PLANS,
+    plans.PLAN_MOVES,
+    report.BY_CLUSTER,
+    report.BY_BROKER,
+    report.BY_RACK,
+    report.BY_TOPIC,
+)
 
 
 class Column(NamedTuple):
@@ -48,8 +64,11 @@ def test_documented_columns_equal_schema(table: FleetTable) -> None:
     common, by_table = sections()
     section = by_table[table.name]
     own = columns(section)
-    others = [by_table[name] for line in re.findall(r"Other columns are .*?\.", section, re.DOTALL)
-              for name in re.findall(r"`(\w+)`", line)]  # fmt: skip
+    others = [
+        by_table[name]
+        for line in re.findall(r"Other columns are .*?\.", section, re.DOTALL)
+        for name in re.findall(r"`(\w+)`", line)
+    ]
     inherited = {column.name: column for text in (common, *others) for column in columns(text)}
     documented = inherited | {column.name: column for column in own}
     assert [(name, documented[name].kind) for name in table.schema.names] == [

@@ -41,9 +41,13 @@ def fleet() -> dict[str, Snapshot]:
     """Return clusters with racks, without, without topics, without brokers too, and in KRaft mode."""
     plain = generate(12, 3, seed=3)
     return {
-        "bare": plain, "east": generate(30, 4, racks=2, seed=1, health=HEALTH), "kraft": kraft_snapshot(Random(3)),
-        "north": replace(without_topics(plain), brokers=()), "plain": plain, "south": without_topics(plain),
-    }  # fmt: skip
+        "bare": plain,
+        "east": generate(30, 4, racks=2, seed=1, health=HEALTH),
+        "kraft": kraft_snapshot(Random(3)),
+        "north": replace(without_topics(plain), brokers=()),
+        "plain": plain,
+        "south": without_topics(plain),
+    }
 
 
 def arrow_tables(snapshots: Mapping[str, Snapshot]) -> Tables:
@@ -78,9 +82,11 @@ def rows_in(frame: Any) -> Rows:
 def results(fleet_: Mapping[str, Any], scenarios: Any) -> dict[str, Rows]:
     """Return the rows of all functions in a stable order."""
     result = {
-        "impacts": kframe.spark.whatif(fleet_, scenarios=scenarios), "sweep": kframe.spark.sweep(fleet_, depth=1),
-        "validate": kframe.spark.validate(fleet_), "plan": kframe.spark.plan(fleet_, rebalance=True),
-    }  # fmt: skip
+        "impacts": kframe.spark.whatif(fleet_, scenarios=scenarios),
+        "sweep": kframe.spark.sweep(fleet_, depth=1),
+        "validate": kframe.spark.validate(fleet_),
+        "plan": kframe.spark.plan(fleet_, rebalance=True),
+    }
     return {name: sorted(rows_in(frame), key=repr) for name, frame in result.items()}
 
 
@@ -90,13 +96,16 @@ def without_problems(rows: Rows) -> Rows:
 
 @pytest.mark.parametrize("table", ["impacts", "changes", "broker_counts", "conditions", "requests"])
 def test_scenario_has_result_of_one_machine(spark: Any, table: str) -> None:
-    snapshots = {"real": read_snapshot(example("healthy", "zookeeper")), "kraft": kraft_snapshot(Random(3)),
-                 "made": generate(2_000, 12, racks=3, health=HEALTH)}  # fmt: skip
-    up = {name: list(WhatIf(snapshot).registered[:2])
-          for name, snapshot in snapshots.items()}  # fmt: skip
+    snapshots = {
+        "real": read_snapshot(example("healthy", "zookeeper")),
+        "kraft": kraft_snapshot(Random(3)),
+        "made": generate(2_000, 12, racks=3, health=HEALTH),
+    }
+    up = {name: list(WhatIf(snapshot).registered[:2]) for name, snapshot in snapshots.items()}
     listed = [scenario(brokers=brokers, together=False, cluster=name) for name, brokers in up.items()]
-    actual = rows_in(kframe.spark.whatif(frames(spark, snapshots), scenarios=scenario_frame(spark, listed),
-                                         table=table))  # fmt: skip
+    actual = rows_in(
+        kframe.spark.whatif(frames(spark, snapshots), scenarios=scenario_frame(spark, listed), table=table)
+    )
     assert {row["problem"] for row in actual} <= {None}
     expected: Rows = []
     for row in listed:
@@ -147,8 +156,11 @@ def test_every_cluster_has_a_row(spark: Any) -> None:
     }
     assert {row["cluster"] for row in actual["sweep"]} == {*snapshots} - {"north"}
     assert {row["cluster"] for row in actual["plan"]} == {*snapshots}
-    expected = [row for name, snapshot in snapshots.items()
-                for row in validate_tables(name, tables_of(snapshot, name)).to_pylist()]  # fmt: skip
+    expected = [
+        row
+        for name, snapshot in snapshots.items()
+        for row in validate_tables(name, tables_of(snapshot, name)).to_pylist()
+    ]
     assert_same_rows({"validate": actual["validate"]}, {"validate": expected})
     assert expected
 
@@ -165,11 +177,14 @@ def configured(spark: Any, settings: Mapping[str, str]) -> Iterator[None]:
             spark.conf.set(key, value)
 
 
-@pytest.mark.parametrize("settings", [
-    pytest.param({"spark.sql.execution.arrow.useLargeVarTypes": "true"}, id="large types"),
-    pytest.param({"spark.sql.execution.arrow.maxRecordsPerBatch": "1"}, id="batches of one row"),
-    pytest.param({"spark.sql.ansi.enabled": "false"}, id="without ANSI"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "settings",
+    [
+        pytest.param({"spark.sql.execution.arrow.useLargeVarTypes": "true"}, id="large types"),
+        pytest.param({"spark.sql.execution.arrow.maxRecordsPerBatch": "1"}, id="batches of one row"),
+        pytest.param({"spark.sql.ansi.enabled": "false"}, id="without ANSI"),
+    ],
+)
 def test_results_do_not_depend_on_settings(spark: Any, settings: dict[str, str]) -> None:
     of_fleet, scenarios = frames(spark, fleet()), scenario_frame(spark, SCENARIO_ROWS)
     expected = results(of_fleet, scenarios)
@@ -200,16 +215,19 @@ def test_problem_affects_its_cluster_alone(spark: Any) -> None:
     """``bare`` is twice among the clusters; ``east``, ``south`` and ``kraft`` have a null where a value belongs."""
     valid, broken = arrow_tables(fleet()), arrow_tables(fleet())
     lost = [{**valid["partitions"].to_pylist()[0], "cluster": name} for name in ("lost", None)]
-    broken["partitions"] = pa.concat_tables([
-        replaced(valid["partitions"], "east", isr=[0, None]), pa.Table.from_pylist(lost, PARTITIONS.schema)
-    ])  # fmt: skip
+    broken["partitions"] = pa.concat_tables(
+        [replaced(valid["partitions"], "east", isr=[0, None]), pa.Table.from_pylist(lost, PARTITIONS.schema)]
+    )
     broken["brokers"] = replaced(valid["brokers"], "south", endpoints=[None])
     defaults = [("min.insync.replicas", None)]
-    broken["clusters"] = pa.concat_tables([
-        replaced(valid["clusters"], "kraft", broker_default_configs=defaults), valid["clusters"].slice(0, 1)
-    ])  # fmt: skip
-    listed = [*SCENARIO_ROWS, *(scenario(brokers=[broker], name="twice", cluster="plain") for broker in (1, 2)),
-              scenario(name="alone", cluster="nowhere")]  # fmt: skip
+    broken["clusters"] = pa.concat_tables(
+        [replaced(valid["clusters"], "kraft", broker_default_configs=defaults), valid["clusters"].slice(0, 1)]
+    )
+    listed = [
+        *SCENARIO_ROWS,
+        *(scenario(brokers=[broker], name="twice", cluster="plain") for broker in (1, 2)),
+        scenario(name="alone", cluster="nowhere"),
+    ]
     scenarios = scenario_frame(spark, listed)
     actual = results({name: frame_of(spark, rows, name) for name, rows in broken.items()}, scenarios)
     unlisted = "table clusters: found 0 rows, expected one row of each cluster"
@@ -226,11 +244,14 @@ def test_problem_affects_its_cluster_alone(spark: Any) -> None:
         texts = [problems.pop((name, scenario_)) for scenario_ in names]
         assert all(text.startswith(message) or text == "no scenario is for it" for text in texts), texts
     assert {key: text.partition(":")[0] for key, text in problems.items()} == {
-        ("nowhere", "alone"): "cluster nowhere table clusters", (None, None): "no scenario is for it",
-        ("north", "one"): "brokers", ("plain", "twice"): "table scenarios",
-    }  # fmt: skip
-    expected = results({name: frame_of(spark, rows, name) for name, rows in valid.items()},
-                       scenario_frame(spark, SCENARIO_ROWS))  # fmt: skip
+        ("nowhere", "alone"): "cluster nowhere table clusters",
+        (None, None): "no scenario is for it",
+        ("north", "one"): "brokers",
+        ("plain", "twice"): "table scenarios",
+    }
+    expected = results(
+        {name: frame_of(spark, rows, name) for name, rows in valid.items()}, scenario_frame(spark, SCENARIO_ROWS)
+    )
     for name in ("sweep", "plan"):
         reasons = {row["cluster"]: row["problem"] for row in actual[name] if row["cluster"] not in ("north", "plain")}
         assert reasons.pop(None) == "rows without a cluster: found null, expected the name of a cluster"
@@ -241,14 +262,25 @@ def test_problem_affects_its_cluster_alone(spark: Any) -> None:
                 row for row in expected[name] if row["cluster"] == cluster
             ]
     errors = {(row["cluster"], row["rule"]) for row in actual["validate"] if row["severity"] == "error"}
-    assert errors == {("bare", "cluster_row"), ("kraft", "cluster_row"), ("east", "null_in_list"),
-                      ("lost", "cluster_row"), (None, "cluster_row")}  # fmt: skip
+    assert errors == {
+        ("bare", "cluster_row"),
+        ("kraft", "cluster_row"),
+        ("east", "null_in_list"),
+        ("lost", "cluster_row"),
+        (None, "cluster_row"),
+    }
 
 
-@pytest.mark.parametrize(("table", "name"), [
-    (PARTITIONS, "replicas"), (CLUSTER_TABLES[1], "broker_id"), (CLUSTER_TABLES[2], "partition_count"),
-    (SCENARIOS, "scenario"),
-], ids=["partitions", "brokers", "topics", "scenarios"])  # fmt: skip
+@pytest.mark.parametrize(
+    ("table", "name"),
+    [
+        (PARTITIONS, "replicas"),
+        (CLUSTER_TABLES[1], "broker_id"),
+        (CLUSTER_TABLES[2], "partition_count"),
+        (SCENARIOS, "scenario"),
+    ],
+    ids=["partitions", "brokers", "topics", "scenarios"],
+)
 def test_missing_and_other_columns_are_refused_by_name(spark: Any, table: FleetTable, name: str) -> None:
     frame, kind = spark.createDataFrame([], table.ddl), spark_type(table.schema.field(name).type)
     where = f"table {table.name} column {name}:"
@@ -283,11 +315,17 @@ def test_wrong_requests_are_refused_before_a_job(spark: Any) -> None:
 
 
 def test_sweep_has_result_of_one_machine(spark: Any) -> None:
-    snapshots = {"east": generate(200, 9, racks=3, health=HEALTH), "kraft": kraft_snapshot(Random(12)),
-                 "unknown": read_snapshot(example("healthy", "kcat"))}  # fmt: skip
+    snapshots = {
+        "east": generate(200, 9, racks=3, health=HEALTH),
+        "kraft": kraft_snapshot(Random(12)),
+        "unknown": read_snapshot(example("healthy", "kcat")),
+    }
     config = {"min.insync.replicas": "2"}
-    expected = [row for name, snapshot in snapshots.items()
-                for row in reference_sweep(snapshot, SweepStage(config, by=SortBy.UNDER_MIN_ISR), name)]  # fmt: skip
+    expected = [
+        row
+        for name, snapshot in snapshots.items()
+        for row in reference_sweep(snapshot, SweepStage(config, by=SortBy.UNDER_MIN_ISR), name)
+    ]
     for partitions in ("2", "32"):  # as on 1 core and on 16, which share the KRaft cluster
         with configured(spark, {"spark.sql.shuffle.partitions": partitions}):
             swept = kframe.spark.sweep(frames(spark, snapshots), by="under-min-isr", config=config)

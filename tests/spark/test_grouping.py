@@ -39,8 +39,11 @@ def test_rows_are_packed_by_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_scenarios_are_packed_by_part() -> None:
     rows = pa.Table.from_pylist([scenario(name=f"s{number}", cluster="east") for number in range(6)], SCENARIOS.schema)
     rows = rows.append_column("part", pa.array([0, 1, 2, 0, 1, 0], pa.int32()))
-    parts = {row["part"]: pa.ipc.open_stream(row["data"]).read_all()["scenario"].to_pylist()
-             for piece in pack(rows.to_batches(), SCENARIOS) for row in piece.to_pylist()}  # fmt: skip
+    parts = {
+        row["part"]: pa.ipc.open_stream(row["data"]).read_all()["scenario"].to_pylist()
+        for piece in pack(rows.to_batches(), SCENARIOS)
+        for row in piece.to_pylist()
+    }
     assert parts == {0: ["s0", "s3", "s5"], 1: ["s1", "s4"], 2: ["s2"]}
 
 
@@ -49,15 +52,20 @@ def with_column(table: pa.Table, column: str, values: Any) -> pa.Table:
     return table.set_column(index, column, pa.array(values, table.schema.field(index).type))
 
 
-@pytest.mark.parametrize(("column", "values", "problem"), [
-    ("leader", NULLS, "nothing about who leads"),
-    ("leader", [None] + [0] * 249, "field leader: found 1 null in 250 rows"),
-    ("leader", [77] * 250, "found broker 77, expected one of the replicas"),
-    ("partition", [0] * 250, "topic-00000-0 out of turn"),
-    ("partition", NULLS, "field partition"),
-    *((column, [[1, None], *[[1]] * 249], f"field {column}: found 1 null in lists, expected lists without nulls")
-      for column in ("isr", "replicas", "adding_replicas", "removing_replicas")),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("column", "values", "problem"),
+    [
+        ("leader", NULLS, "nothing about who leads"),
+        ("leader", [None] + [0] * 249, "field leader: found 1 null in 250 rows"),
+        ("leader", [77] * 250, "found broker 77, expected one of the replicas"),
+        ("partition", [0] * 250, "topic-00000-0 out of turn"),
+        ("partition", NULLS, "field partition"),
+        *(
+            (column, [[1, None], *[[1]] * 249], f"field {column}: found 1 null in lists, expected lists without nulls")
+            for column in ("isr", "replicas", "adding_replicas", "removing_replicas")
+        ),
+    ],
+)
 def test_invalid_partitions_are_a_problem(column: str, values: Any, problem: str) -> None:
     contents = tables(SNAPSHOT)
     contents["partitions"] = with_column(contents["partitions"], column, values)
@@ -69,10 +77,15 @@ def test_invalid_partitions_are_a_problem(column: str, values: Any, problem: str
 
 def test_missing_columns_and_tables_are_unknown() -> None:
     partitions = tables(SNAPSHOT)["partitions"]
-    contents = {"partitions": pa.table({
-        field.name: partitions[field.name] if field.name in MINIMAL else pa.nulls(250, field.type)
-        for field in PARTITIONS.schema
-    }, PARTITIONS.schema)}  # fmt: skip
+    contents = {
+        "partitions": pa.table(
+            {
+                field.name: partitions[field.name] if field.name in MINIMAL else pa.nulls(250, field.type)
+                for field in PARTITIONS.schema
+            },
+            PARTITIONS.schema,
+        )
+    }
     result = result_of(contents, scenario(brokers=[1]))
     assert not isinstance(result, str)
     assert {row["leader_epoch_after"] for row in result["changes"]} == {None}
@@ -103,11 +116,14 @@ def test_brokers_without_registrations_are_up_if_they_lead_or_are_in_sync() -> N
     assert [(facts.broker_id, facts.registered) for facts in brokers] == [(broker, True) for broker in range(4)]
 
 
-@pytest.mark.parametrize(("cluster", "clusters", "problem"), [
-    ("east", 2, "cluster east table clusters: found 2 rows, expected one row of each cluster"),
-    ("east", 0, "cluster east table clusters: found 0 rows, expected one row of each cluster"),
-    (None, 1, "rows without a cluster: found null, expected the name of a cluster"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("cluster", "clusters", "problem"),
+    [
+        ("east", 2, "cluster east table clusters: found 2 rows, expected one row of each cluster"),
+        ("east", 0, "cluster east table clusters: found 0 rows, expected one row of each cluster"),
+        (None, 1, "rows without a cluster: found null, expected the name of a cluster"),
+    ],
+)
 def test_cluster_without_a_single_row_is_a_problem(cluster: str | None, clusters: int, problem: str) -> None:
     contents = tables(SNAPSHOT)
     contents["clusters"] = pa.concat_tables([contents["clusters"].slice(0, 0), *[contents["clusters"]] * clusters])
@@ -121,12 +137,15 @@ def test_repeated_broker_is_a_problem() -> None:
     assert "broker 0 twice" in str(result_of(contents, scenario(brokers=[1])))
 
 
-@pytest.mark.parametrize("changed,message", [
-    ({"brokers": [1, None]}, "scenario s field brokers: found a null in the list, expected a value in each place"),
-    ({"racks": [None]}, "scenario s field racks: found a null in the list"),
-    ({"names": [None]}, "scenario s field names: found a null in the list"),
-    ({"verb": None}, "scenario s: found verb None"),
-    ({"scenario": None}, "table scenarios field scenario: found null, expected the name of the scenario"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "changed,message",
+    [
+        ({"brokers": [1, None]}, "scenario s field brokers: found a null in the list, expected a value in each place"),
+        ({"racks": [None]}, "scenario s field racks: found a null in the list"),
+        ({"names": [None]}, "scenario s field names: found a null in the list"),
+        ({"verb": None}, "scenario s: found verb None"),
+        ({"scenario": None}, "table scenarios field scenario: found null, expected the name of the scenario"),
+    ],
+)
 def test_nulls_in_a_scenario_are_a_problem(changed: dict[str, Any], message: str) -> None:
     assert str(result_of(tables(SNAPSHOT), {**scenario(brokers=[1]), **changed})).startswith(message)

@@ -68,15 +68,28 @@ BAD = [
     Bad("dump cut at a line", file("c.jsonl", dump_text(dump()[:1])), "c.jsonl", "no znode"),
     Bad("empty file", file("c.jsonl", ""), "c.jsonl", "an empty file"),
     Bad("truncated Parquet", snapshot(lambda path: cut(path / "partitions.parquet")), "c/partitions.parquet", "bytes"),
-    Bad("truncated and signed", snapshot(cut_and_signed),
-        "c/partitions.parquet", "no readable Parquet"),
-    Bad("hash mismatch", snapshot(lambda path: (path / "topics.parquet").write_bytes(
-        (path / "topics.parquet").read_bytes()[::-1])), "c/topics.parquet", "sha256"),
-    Bad("duplicate state", file("c.jsonl", two_topics() + dump_text([state("t", 1, 2, [2, 3])])),
-        "c.jsonl:17", "a second state of partition t-1", ["u"]),
-    Bad("broken state", file("c.jsonl", two_topics(BROKEN_STATE)),
-        "c.jsonl:10 data of /brokers/topics/t/partitions/1/state", "malformed JSON", ["u"]),
-]  # fmt: skip
+    Bad("truncated and signed", snapshot(cut_and_signed), "c/partitions.parquet", "no readable Parquet"),
+    Bad(
+        "hash mismatch",
+        snapshot(lambda path: (path / "topics.parquet").write_bytes((path / "topics.parquet").read_bytes()[::-1])),
+        "c/topics.parquet",
+        "sha256",
+    ),
+    Bad(
+        "duplicate state",
+        file("c.jsonl", two_topics() + dump_text([state("t", 1, 2, [2, 3])])),
+        "c.jsonl:17",
+        "a second state of partition t-1",
+        ["u"],
+    ),
+    Bad(
+        "broken state",
+        file("c.jsonl", two_topics(BROKEN_STATE)),
+        "c.jsonl:10 data of /brokers/topics/t/partitions/1/state",
+        "malformed JSON",
+        ["u"],
+    ),
+]
 
 
 @pytest.mark.parametrize("bad", BAD, ids=lambda bad: bad.name)

@@ -114,8 +114,10 @@ def test_valid_cluster_has_only_health_warnings(random: Random) -> None:
     assert {row["mode"] for row in violations} <= {"kraft"}
     assert [row for row in violations if row["severity"] == "error"] == []
     names = [snapshot.topics.name_of_row(row) for row in range(len(snapshot))]
-    reported = {rule: {f"{row['topic']}-{row['partition']}" for row in violations if row["rule"] == rule}
-                for rule in ("offline", "under_min_isr", "leader_not_live")}  # fmt: skip
+    reported = {
+        rule: {f"{row['topic']}-{row['partition']}" for row in violations if row["rule"] == rule}
+        for rule in ("offline", "under_min_isr", "leader_not_live")
+    }
     whatif = WhatIf(snapshot)
     health = whatif.health()
     assert reported["offline"] == {names[row] for row in np.flatnonzero(health.offline)}

@@ -44,10 +44,15 @@ def test_min_isr_of_the_controllers_node_precedes_that_of_the_cluster() -> None:
         name="min.insync.replicas",
         value="7",
     )
-    bare = replace(snapshot, topics=replace(snapshot.topics, configs={}), broker_default_configs=None,
-                   kraft=replace(snapshot.kraft, records=(node,)))  # fmt: skip
-    tables = {kind.name: table_of(rows_of(bare, "east", kind), kind)
-              for kind in (PARTITIONS, BROKERS, TOPICS, CLUSTERS)}  # fmt: skip
+    bare = replace(
+        snapshot,
+        topics=replace(snapshot.topics, configs={}),
+        broker_default_configs=None,
+        kraft=replace(snapshot.kraft, records=(node,)),
+    )
+    tables = {
+        kind.name: table_of(rows_of(bare, "east", kind), kind) for kind in (PARTITIONS, BROKERS, TOPICS, CLUSTERS)
+    }
     reported = [row for row in validate_tables("east", tables).to_pylist() if row["rule"] == "under_min_isr"]
     health = WhatIf(bare).health()
     assert health.under_min_isr is not None
@@ -97,14 +102,17 @@ def damaged(column: str, value: Any) -> pa.Table:
     return pa.Table.from_pylist([row | {column: value}], CLUSTERS.schema)
 
 
-@pytest.mark.parametrize("column,value,message", [
-    ("mode", "raft", "cluster c field mode: found 'raft', expected zookeeper or kraft"),
-    ("mode", None, "found ELRs in a cluster whose mode is not kraft"),
-    ("directory_ids", ["x"], r"cluster c field directory_ids: found \['x'\]"),
-    ("directory_ids", [], "cluster c field directories: found .* expected positions in 0 directory_ids"),
-    ("records", [{"type": 9999, "record": "{}"}], "cluster c field records row 0: found record type 9999"),
-    ("records", [{"type": 4, "record": "{"}], "cluster c field records row 0: found '{' "),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "column,value,message",
+    [
+        ("mode", "raft", "cluster c field mode: found 'raft', expected zookeeper or kraft"),
+        ("mode", None, "found ELRs in a cluster whose mode is not kraft"),
+        ("directory_ids", ["x"], r"cluster c field directory_ids: found \['x'\]"),
+        ("directory_ids", [], "cluster c field directories: found .* expected positions in 0 directory_ids"),
+        ("records", [{"type": 9999, "record": "{}"}], "cluster c field records row 0: found record type 9999"),
+        ("records", [{"type": 4, "record": "{"}], "cluster c field records row 0: found '{' "),
+    ],
+)
 def test_damaged_facts_are_reported(column: str, value: Any, message: str) -> None:
     snapshot = kraft_snapshot(Random(3))
     partitions, brokers, topics = (

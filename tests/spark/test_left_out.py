@@ -26,19 +26,22 @@ NO_RACK = "left out: no broker that is up has a rack"
 
 def without_topics(snapshot: Snapshot) -> Snapshot:
     return replace(
-        snapshot, topics=TopicFacts((), np.empty(0, np.int32)),
+        snapshot,
+        topics=TopicFacts((), np.empty(0, np.int32)),
         partitions=PartitionFacts(Ragged.empty(0), np.empty(0, np.int32), Ragged.empty(0)),
-    )  # fmt: skip
+    )
 
 
 def fleet() -> dict[str, Snapshot]:
     """Return a cluster with racks, one without, one without topics, one without brokers too, and a KRaft cluster."""
     plain = generate(12, 3, seed=3)
     return {
-        "bare": plain, "brokerless": replace(without_topics(plain), brokers=()),
-        "east": generate(30, 4, racks=2, seed=1), "kraft": kraft_snapshot(Random(3)),
+        "bare": plain,
+        "brokerless": replace(without_topics(plain), brokers=()),
+        "east": generate(30, 4, racks=2, seed=1),
+        "kraft": kraft_snapshot(Random(3)),
         "topicless": without_topics(plain),
-    }  # fmt: skip
+    }
 
 
 @pytest.fixture(scope="module")
@@ -53,8 +56,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     result = kframe("spark", "ingest", exports, "--out", out, "-o", "json")
     assert result.exit_code == 0, result.output
     assert {row["cluster"]: row["status"] for row in json.loads(result.stdout)["rows"]} == {
-        **dict.fromkeys(fleet(), "ingested"), "torn": "rejected",
-    }  # fmt: skip
+        **dict.fromkeys(fleet(), "ingested"),
+        "torn": "rejected",
+    }
     assert "6 clusters, 1 rejected, 1 row in quarantine" in result.stderr
     return out
 
@@ -97,9 +101,11 @@ def test_requests_sweep_plan_and_validate_name_every_cluster(folder: Path, tmp_p
     listed, named = run("requests", folder, "--each-broker")
     assert (listed, named) == (
         {"bare", "east", "topicless"},
-        {"brokerless": "left out: no broker is known to be up",
-         "kraft": "left out: the controller of a KRaft cluster sends no requests"},
-    )  # fmt: skip
+        {
+            "brokerless": "left out: no broker is known to be up",
+            "kraft": "left out: the controller of a KRaft cluster sends no requests",
+        },
+    )
     for options in ((), ("--out", tmp_path / "sweep")):
         listed, named = run("sweep", folder, "--depth", "1", *options)
         assert (listed, set(named)) == (fleet().keys() - {"brokerless"}, {"brokerless"})
@@ -144,9 +150,15 @@ def test_commands_accept_a_fleet_without_clusters(folder: Path, tmp_path: Path) 
     out = tmp_path / "fleet"
     assert kframe("spark", "ingest", tmp_path / "torn.txt", "--out", out, "--fail-on", "rejected").exit_code == 3
     for command in (
-        ("failover", out, "--each-rack"), ("failover", out, "--brokers", "1", "--out", tmp_path / "out"),
-        ("requests", out, "--each-broker"), ("sweep", out), ("sweep", out, "--out", tmp_path / "out"),
-        ("plan", out, "--rebalance"), ("plan", out, "--rebalance", "--out", tmp_path / "out"),
-        ("validate", out), ("report", tmp_path / "out"), ("report", tmp_path / "out", "--by", "rack"),
-    ):  # fmt: skip
+        ("failover", out, "--each-rack"),
+        ("failover", out, "--brokers", "1", "--out", tmp_path / "out"),
+        ("requests", out, "--each-broker"),
+        ("sweep", out),
+        ("sweep", out, "--out", tmp_path / "out"),
+        ("plan", out, "--rebalance"),
+        ("plan", out, "--rebalance", "--out", tmp_path / "out"),
+        ("validate", out),
+        ("report", tmp_path / "out"),
+        ("report", tmp_path / "out", "--by", "rack"),
+    ):
         assert run(*command) == (set(), {}), command

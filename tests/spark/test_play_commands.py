@@ -50,7 +50,7 @@ def test_written_scenarios_are_not_played_again(run: Run, tmp_path: Path) -> Non
     summed = CliRunner().invoke(cli, ["spark", "report", str(out), "-o", "json"])
     assert [(row["scenario"], row["states_changed"]) for row in json.loads(summed.stdout)["rows"]] == [
         ("fail-1", changes)
-    ]  # fmt: skip
+    ]
 
 
 def test_changed_input_is_played_again_and_reported(run: Run, tmp_path: Path) -> None:
@@ -85,8 +85,10 @@ def test_scenario_table_accepts_every_verb(run: Run, tmp_path: Path) -> None:
     file.write_text("".join(json.dumps(line) + "\n" for line in lines))
     result = run("failover", "--scenarios", str(file), "--out", str(out), "--fail-on", "offline", "-o", "json")
     assert result.exit_code == 3, result.output
-    expected = {line["scenario"]: reference_rows(SNAPSHOT, row) for line, row in zip(
-        lines, read_scenarios(str(file)).to_pylist(), strict=True)}  # fmt: skip
+    expected = {
+        line["scenario"]: reference_rows(SNAPSHOT, row)
+        for line, row in zip(lines, read_scenarios(str(file)).to_pylist(), strict=True)
+    }
     for name in ("changes", "broker_counts", "conditions", "impacts"):
         actual: dict[str, Rows] = {line["scenario"]: [] for line in lines}
         for row in parquet.read_table(out / name).to_pylist():
@@ -111,14 +113,17 @@ def test_scenarios_as_parquet_are_those_of_json_lines(tmp_path: Path) -> None:
     assert read.select(["scenario", "verb", "brokers"]) == columns
 
 
-@pytest.mark.parametrize(("text", "message"), [
-    ('{"scenario": "a", "broker": [1]}', "1: found "),
-    ('{"scenario": "a"}\n{"brokers": [1]}', "2: missing field "),
-    ('{"scenario": "a", "verb": "explode"}', "1 field verb: found "),
-    ('{"scenario": "a"', "1: found malformed JSON"),
-    ("\n", ": found no scenario"),
-    (None, "found "),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"scenario": "a", "broker": [1]}', "1: found "),
+        ('{"scenario": "a"}\n{"brokers": [1]}', "2: missing field "),
+        ('{"scenario": "a", "verb": "explode"}', "1 field verb: found "),
+        ('{"scenario": "a"', "1: found malformed JSON"),
+        ("\n", ": found no scenario"),
+        (None, "found "),
+    ],
+)
 def test_unreadable_scenario_table_names_the_location(tmp_path: Path, text: str | None, message: str) -> None:
     file = tmp_path / "scenarios.jsonl"
     if text is not None:
@@ -138,10 +143,13 @@ def test_parquet_table_with_unknown_columns_is_refused(tmp_path: Path) -> None:
             read_scenarios(str(file))
 
 
-@pytest.mark.parametrize(("line", "message"), [
-    ({"scenario": "fail-1", "brokers": [2]}, "scenario fail-1: found another of that name for cluster east"),
-    ({"scenario": "far", "brokers": [2], "cluster": "esat"}, "scenario far: found cluster esat"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ({"scenario": "fail-1", "brokers": [2]}, "scenario fail-1: found another of that name for cluster east"),
+        ({"scenario": "far", "brokers": [2], "cluster": "esat"}, "scenario far: found cluster esat"),
+    ],
+)
 def test_ambiguous_scenarios_are_refused(run: Run, tmp_path: Path, line: dict[str, Any], message: str) -> None:
     file = tmp_path / "scenarios.jsonl"
     file.write_text(json.dumps(line))

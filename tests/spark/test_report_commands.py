@@ -45,8 +45,10 @@ def fleet(tmp_path: Path) -> Path:
 def test_report_sums_written_tables(tmp_path: Path) -> None:
     """One pass through all reports, since each Spark query takes time."""
     out, plot = tmp_path / "out", tmp_path / "worst.svg"
-    tables = {name: reference_rows(snapshot, scenario(brokers=[2], name="fail-2"), cluster=name)
-            for name, snapshot in (("east", EAST), ("west", WEST))}  # fmt: skip
+    tables = {
+        name: reference_rows(snapshot, scenario(brokers=[2], name="fail-2"), cluster=name)
+        for name, snapshot in (("east", EAST), ("west", WEST))
+    }
     for cluster, rows in tables.items():
         _write(out, cluster, rows)
 
@@ -56,16 +58,20 @@ def test_report_sums_written_tables(tmp_path: Path) -> None:
         outcome = WhatIf(snapshot).fail(brokers=[2])
         last, impact = tables[name]["conditions"][-1], tables[name]["impacts"][0]
         columns = {key: (last | impact)[key] for key in rows_[0] if not key.startswith("leader_skew")}
-        leader_skews = {f"leader_skew_{when}": health.leader_skew.max_mean_ratio
-                 for when, health in (("before", outcome.before), ("after", outcome.after))}  # fmt: skip
+        leader_skews = {
+            f"leader_skew_{when}": health.leader_skew.max_mean_ratio
+            for when, health in (("before", outcome.before), ("after", outcome.after))
+        }
         expected.append(columns | leader_skews)
     rounded = [row | {name: round(row[name], 3) for name in row if name.startswith("leader_skew")} for row in rows_]
     assert rounded == sorted(expected, key=lambda row: (-row["offline"], -row["under_min_isr"], row["cluster"]))
     assert "east  fail-2" in plot.read_text()
 
     rows_ = _rows("report", out, "--by", "broker")
-    sent = {key: sum(row[key] for row in tables["east"]["requests"] if row["broker_id"] == 3)
-            for key in ("requests", "entries", "bytes")}  # fmt: skip
+    sent = {
+        key: sum(row[key] for row in tables["east"]["requests"] if row["broker_id"] == 3)
+        for key in ("requests", "entries", "bytes")
+    }
     (third,) = (row for row in rows_ if (row["cluster"], row["broker_id"]) == ("east", 3))
     (counts,) = (row for row in tables["east"]["broker_counts"] if row["broker_id"] == 3)
     assert third == counts | sent
@@ -79,13 +85,20 @@ def test_report_sums_written_tables(tmp_path: Path) -> None:
 
     (topic,) = {row["topic"] for row in tables["east"]["changes"][:1]}
     changed = [row for row in tables["east"]["changes"] if row["topic"] == topic]
-    elected = [row for row in changed if row["leader_before"] != row["leader_after"] and min(
-        row["leader_before"], row["leader_after"]) >= 0]  # fmt: skip
+    elected = [
+        row
+        for row in changed
+        if row["leader_before"] != row["leader_after"] and min(row["leader_before"], row["leader_after"]) >= 0
+    ]
     by_topic = {(row["cluster"], row["topic"]): row for row in _rows("report", out, "--by", "topic")}
     assert by_topic["east", topic] == {
-        "cluster": "east", "scenario": "fail-2", "topic": topic, "changed": len(changed), "leaders_moved": len(elected),
+        "cluster": "east",
+        "scenario": "fail-2",
+        "topic": topic,
+        "changed": len(changed),
+        "leaders_moved": len(elected),
         **{name: sum(row[name] for row in changed) for name in ("went_offline", "came_online", "unclean")},
-    }  # fmt: skip
+    }
     assert sum(row["changed"] for row in by_topic.values()) == sum(
         len(snapshot["changes"]) for snapshot in tables.values()
     )
@@ -106,7 +119,7 @@ def test_report_sums_written_tables(tmp_path: Path) -> None:
 )
 def test_report_refuses_invalid_input(
     fleet: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], message: str
-) -> None:  # fmt: skip
+) -> None:
     monkeypatch.chdir(fleet.parent)
     result = kframe("spark", "report", *options)
     assert result.exit_code == 2
@@ -116,8 +129,11 @@ def test_report_refuses_invalid_input(
 def test_sweep_table_has_the_worst_of_each_kind(fleet: Path) -> None:
     short = kframe("spark", "sweep", fleet, "--depth", 1, "--limit", 1, "--sort-by", "under-min-isr")
     assert sorted(line.split()[:3:2] for line in table_lines(short.stdout)[1:]) == [
-        ["east", "broker"], ["east", "rack"], ["west", "broker"], ["west", "rack"],
-    ]  # fmt: skip
+        ["east", "broker"],
+        ["east", "rack"],
+        ["west", "broker"],
+        ["west", "rack"],
+    ]
 
 
 def test_plot_contains_numbers(tmp_path: Path) -> None:

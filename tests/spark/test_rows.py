@@ -73,23 +73,32 @@ def with_value(column: str, value: Any) -> Callable[[pa.Table], pa.Table]:
     return changed
 
 
-@pytest.mark.parametrize("index,change,message", [
-    (0, without(3), "cluster c table partitions: found 9 partitions, expected the 10"),
-    (0, repeated, "cluster c table partitions: found .* out of turn"),
-    (0, partly_null, "cluster c field leader: found 1 null in 10 rows"),
-    (1, without(0), "cluster c: found unknown broker id 0"),
-    (2, lambda table: pa.concat_tables([table, table]), "cluster c table topics: found topic .* again"),
-    (3, lambda table: pa.concat_tables([table, table]), "table clusters: found 2 rows, expected one row"),
-    (0, with_value("isr", [0, None]), "cluster c field isr: found 1 null in lists, expected lists without nulls"),
-    (0, with_value("replicas", [None]), "cluster c field replicas: found 1 null in lists"),
-    (0, with_value("adding_replicas", [None, None]), "cluster c field adding_replicas: found 2 nulls in lists"),
-    (1, with_value("endpoints", [None]), "cluster c table brokers broker 0 field endpoints: found a null in them"),
-    (1, with_value("endpoints", [{"listener": "L", "host": None, "port": 1, "security_protocol": "SSL"}]),
-     "broker 0 field endpoints: found a null in them"),
-    (2, with_value("configs", [("retention.ms", None)]), "field configs: found a null value of retention.ms"),
-    (3, with_value("broker_default_configs", [("min.insync.replicas", None)]),
-     "cluster c field broker_default_configs: found a null value of min.insync.replicas"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "index,change,message",
+    [
+        (0, without(3), "cluster c table partitions: found 9 partitions, expected the 10"),
+        (0, repeated, "cluster c table partitions: found .* out of turn"),
+        (0, partly_null, "cluster c field leader: found 1 null in 10 rows"),
+        (1, without(0), "cluster c: found unknown broker id 0"),
+        (2, lambda table: pa.concat_tables([table, table]), "cluster c table topics: found topic .* again"),
+        (3, lambda table: pa.concat_tables([table, table]), "table clusters: found 2 rows, expected one row"),
+        (0, with_value("isr", [0, None]), "cluster c field isr: found 1 null in lists, expected lists without nulls"),
+        (0, with_value("replicas", [None]), "cluster c field replicas: found 1 null in lists"),
+        (0, with_value("adding_replicas", [None, None]), "cluster c field adding_replicas: found 2 nulls in lists"),
+        (1, with_value("endpoints", [None]), "cluster c table brokers broker 0 field endpoints: found a null in them"),
+        (
+            1,
+            with_value("endpoints", [{"listener": "L", "host": None, "port": 1, "security_protocol": "SSL"}]),
+            "broker 0 field endpoints: found a null in them",
+        ),
+        (2, with_value("configs", [("retention.ms", None)]), "field configs: found a null value of retention.ms"),
+        (
+            3,
+            with_value("broker_default_configs", [("min.insync.replicas", None)]),
+            "cluster c field broker_default_configs: found a null value of min.insync.replicas",
+        ),
+    ],
+)
 def test_inconsistent_tables_are_refused(index: int, change: Callable[[pa.Table], pa.Table], message: str) -> None:
     rows = tables(generate(10, 3, 2, partitions_per_topic=10))
     rows[index] = change(rows[index])

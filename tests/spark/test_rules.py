@@ -22,11 +22,24 @@ from kframe.spark.rules import (
 from kframe.spark.schema import BROKERS, PARTITIONS, TOPICS
 
 HEALTHY: dict[str, Any] = {
-    "cluster": "c", "topic": "t", "replicas": [1, 2, 3], "leader": 1, "leader_epoch": 4, "controller_epoch": 2,
-    "partition_epoch": 7, "leader_recovery_state": 0, "isr": [1, 2, 3], "adding_replicas": [], "removing_replicas": [],
-    "observers": [], "topic_id": "one", "deleting": False, "configs_known": True, "unclean": None,
+    "cluster": "c",
+    "topic": "t",
+    "replicas": [1, 2, 3],
+    "leader": 1,
+    "leader_epoch": 4,
+    "controller_epoch": 2,
+    "partition_epoch": 7,
+    "leader_recovery_state": 0,
+    "isr": [1, 2, 3],
+    "adding_replicas": [],
+    "removing_replicas": [],
+    "observers": [],
+    "topic_id": "one",
+    "deleting": False,
+    "configs_known": True,
+    "unclean": None,
     "min_insync_replicas": None,
-}  # fmt: skip
+}
 #: Columns that a healthy partition of a KRaft cluster has as well.
 IN_KRAFT: dict[str, Any] = {"elr": [], "last_known_elr": [], "directories": [3, 3, 3], "controller_epoch": None}
 FOUR = [(1, True, "a"), (2, True, "b"), (3, True, "b"), (4, False, "a")]
@@ -51,8 +64,12 @@ BROKEN = [
     Broken("partition_beyond", [{}, {"partition": 2}], [(2, "2")]),
     Broken("topic_unlisted", [{}, {"topic": "u"}], [(0, "u")]),
     Broken("topic_id_differs", [{}, {"partition": 1, "topic_id": "two"}], [(1, "two")]),
-    Broken("replicas_empty", [{"replicas": [], "isr": [], "leader": -1, "partition_epoch": -1}], [(0, "[]")],
-           also=frozenset({"offline", "under_min_isr"})),
+    Broken(
+        "replicas_empty",
+        [{"replicas": [], "isr": [], "leader": -1, "partition_epoch": -1}],
+        [(0, "[]")],
+        also=frozenset({"offline", "under_min_isr"}),
+    ),
     Broken("replicas_range", [{"replicas": [1, 2, 3, -4]}], [(0, "[1, 2, 3, -4]")]),
     Broken("replicas_repeated", [{"replicas": [1, 2, 3, 3]}], [(0, "[1, 2, 3, 3]")]),
     Broken("isr_range", [{"isr": [1, -2]}], [(0, "[1, -2]")]),
@@ -75,8 +92,9 @@ BROKEN = [
     Broken("observers_not_in_replicas", [{"observers": [4]}], [(0, "[4]")]),
     Broken("directories_unlike_replicas", [{"directories": [4]}], [(0, "[4]")], mode="kraft"),
     Broken("leader_range", [{"leader": -7}], [(0, "-7")], also=frozenset({"offline"})),
-    Broken("leader_not_in_replicas", [{"leader": 4}], [(0, "4")],
-           also=frozenset({"leader_not_in_isr", "leader_not_live"})),
+    Broken(
+        "leader_not_in_replicas", [{"leader": 4}], [(0, "4")], also=frozenset({"leader_not_in_isr", "leader_not_live"})
+    ),
     Broken("leader_not_in_isr", [{"leader": 1, "isr": [2, 3]}], [(0, "1")]),
     Broken("partition_epoch_range", [{"partition_epoch": -2}], [(0, "-2")]),
     Broken("leader_epoch_range", [{"leader_epoch": -1}], [(0, "-1")]),
@@ -85,13 +103,18 @@ BROKEN = [
     Broken("recovering_isr", [{"leader_recovery_state": 1, "isr": [1, 2]}], [(0, "[1, 2]")]),
     Broken("stateless_with_state", [{"partition_epoch": -1}], [(0, "-1")]),
     Broken("broker_unlisted", [{"replicas": [1, 2, 9]}], [(0, "[1, 2, 9]")], also=frozenset({"isr_not_in_replicas"})),
-    Broken("more_replicas_than_brokers", [{}], [(0, "[1, 2, 3]"), (1, "[1, 2, 3]")], brokers=FOUR[:2],
-           also=frozenset({"broker_unlisted"})),
+    Broken(
+        "more_replicas_than_brokers",
+        [{}],
+        [(0, "[1, 2, 3]"), (1, "[1, 2, 3]")],
+        brokers=FOUR[:2],
+        also=frozenset({"broker_unlisted"}),
+    ),
     Broken("leader_not_live", [{"replicas": [1, 2, 3, 4], "isr": [4, 1], "leader": 4}], [(0, "4")]),
     Broken("offline", [{"leader": -1, "isr": [4], "replicas": [1, 4, 2]}], [(0, "-1")]),
     Broken("under_min_isr", [{"isr": [1], "min_insync_replicas": 2}], [(0, "[1]")]),
     Broken("one_rack", [{"replicas": [2, 3], "isr": [2, 3], "leader": 2}], [(0, "[2, 3]")]),
-]  # fmt: skip
+]
 
 
 def brokers_of(rows: Sequence[tuple[int, bool | None, str | None]]) -> RegisteredBrokers:
@@ -99,9 +122,13 @@ def brokers_of(rows: Sequence[tuple[int, bool | None, str | None]]) -> Registere
     return RegisteredBrokers.of(pa.Table.from_pylist(table, BROKERS.schema))
 
 
-def violations_in(rows: list[dict[str, Any]], brokers: Sequence[tuple[int, bool | None, str | None]] = FOUR,
-             min_insync: int = 1, mode: str = "zookeeper", elr: bool | None = None
-             ) -> list[dict[str, Any]]:  # fmt: skip
+def violations_in(
+    rows: list[dict[str, Any]],
+    brokers: Sequence[tuple[int, bool | None, str | None]] = FOUR,
+    min_insync: int = 1,
+    mode: str = "zookeeper",
+    elr: bool | None = None,
+) -> list[dict[str, Any]]:
     healthy = HEALTHY | IN_KRAFT if mode == "kraft" else HEALTHY
     table = pa.Table.from_pylist([{**healthy, **row} for row in rows], PARTITIONS.schema)
     features = None if elr is None else [(ELR_VERSION, int(elr))]
@@ -134,8 +161,9 @@ def test_replicas_above_maximum_are_reported() -> None:
     """As many as it holds are only more than there are brokers, and unlisted."""
     many = list(range(1, REPLICAS_MAX + 2))
     rows: list[dict[str, Any]] = [
-        {"partition": 0, "replicas": many}, {"partition": 1, "replicas": many[:-1]},
-    ]  # fmt: skip
+        {"partition": 0, "replicas": many},
+        {"partition": 1, "replicas": many[:-1]},
+    ]
     reported = [(row["rule"], row["partition"]) for row in violations_in(rows)]
     others = [(rule, number) for rule in ("broker_unlisted", "more_replicas_than_brokers") for number in (0, 1)]
     assert sorted(reported) == sorted([("replicas_too_many", 0), *others])
@@ -152,10 +180,15 @@ def test_cluster_default_applies_to_topic_without_min_isr() -> None:
     assert [(row["rule"], row["partition"]) for row in violations_in(rows, min_insync=2)] == [("under_min_isr", 0)]
 
 
-@pytest.mark.parametrize(("mode", "elr", "rules"), [
-    ("zookeeper", None, {"isr_empty", "offline", "under_min_isr"}), ("kraft", False, {"isr_empty", "offline",
-    "under_min_isr"}), ("kraft", True, {"offline", "under_min_isr"}), ("kraft", None, {"offline", "under_min_isr"}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("mode", "elr", "rules"),
+    [
+        ("zookeeper", None, {"isr_empty", "offline", "under_min_isr"}),
+        ("kraft", False, {"isr_empty", "offline", "under_min_isr"}),
+        ("kraft", True, {"offline", "under_min_isr"}),
+        ("kraft", None, {"offline", "under_min_isr"}),
+    ],
+)
 def test_empty_isr_is_valid_if_elr_is_enabled(mode: str, elr: bool | None, rules: set[str]) -> None:
     rows: list[dict[str, Any]] = [{"partition": 0, "isr": [], "leader": -1}, {"partition": 1}]
     assert {row["rule"] for row in violations_in(rows, mode=mode, elr=elr)} == rules
@@ -188,8 +221,9 @@ def test_shared_topic_id_is_reported() -> None:
     table = pa.Table.from_pylist(rows, TOPICS.schema)
     (batch,) = shared_topic_ids("c", table)
     assert [(row["rule"], row["topic"], row["actual"]) for row in batch.to_pylist()] == [
-        ("topic_id_shared", "a", "x"), ("topic_id_shared", "c", "x"),
-    ]  # fmt: skip
+        ("topic_id_shared", "a", "x"),
+        ("topic_id_shared", "c", "x"),
+    ]
 
 
 @pytest.mark.parametrize("column", ["replicas", "isr", "adding_replicas", "removing_replicas", "elr", "directories"])

@@ -63,8 +63,21 @@ def test_native_selector_of_directory_runs_in_executors(spark: Any, native: Path
     (tmp_path / "fleet").mkdir()
     snapshot_directory(tmp_path / "fleet" / "east", SNAPSHOT)
     out = tmp_path / "out"
-    result = kframe("spark", "failover", tmp_path / "fleet", "--brokers", 2, "--selector", "last-in-sync-native",
-                  "--plugins-dir", native, "--out", out, "-o", "json")  # fmt: skip
+    result = kframe(
+        "spark",
+        "failover",
+        tmp_path / "fleet",
+        "--brokers",
+        2,
+        "--selector",
+        "last-in-sync-native",
+        "--plugins-dir",
+        native,
+        "--out",
+        out,
+        "-o",
+        "json",
+    )
     assert result.exit_code == 0, result.output
     rows = [row.asDict() for row in spark.read.parquet(str(out / "changes")).collect()]
     make = EngineSettings(selectors=("last-in-sync-native",), plugins_dir=str(native)).selector_maker()

@@ -31,8 +31,12 @@ def test_workers_run_without_a_python_on_path(tmp_path: Path) -> None:
         (tmp_path / name).symlink_to(Path(path).resolve())
     variables = {name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK", "SPARK"))}
     completed = subprocess.run(
-        [sys.executable, "-c", PROGRAM], env={**variables, "PATH": str(tmp_path)}, cwd=tmp_path, capture_output=True,
-        text=True, check=False,
-    )  # fmt: skip
+        [sys.executable, "-c", PROGRAM],
+        env={**variables, "PATH": str(tmp_path)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert completed.returncode == 0, completed.stderr[-4000:]
     assert completed.stdout.split() == ["1", "None"]

@@ -14,8 +14,12 @@ from kframe.spark.rows import rows_of
 from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, TOPICS, FleetTable, spark_type
 from tests.spark.fleets import BROKEN_STATE, mixed, snapshot_directory, two_topics
 
-CLUSTER_FILES = {"east": "east.zookeeper.jsonl", "north": "north.topics-describe.txt", "south": "south.kcat.json",
-                 "west": "west.jsonl.gz"}  # fmt: skip
+CLUSTER_FILES = {
+    "east": "east.zookeeper.jsonl",
+    "north": "north.topics-describe.txt",
+    "south": "south.kcat.json",
+    "west": "west.jsonl.gz",
+}
 
 
 @pytest.fixture
@@ -100,13 +104,16 @@ def test_faults_fail_query_or_are_quarantined(reader: Any, tmp_path: Path) -> No
     assert "damaged gzip" in quarantined[1].actual
 
 
-@pytest.mark.parametrize("options,message", [
-    ({"table": "nothing"}, "option table: found 'nothing'"),
-    ({"mode": "DROPMALFORMED"}, "option mode: found 'DROPMALFORMED'"),
-    ({"rowGroups": "0"}, "option rowgroups: found '0'"),
-    ({"row_groups": "1"}, "option row_groups: found an unknown option"),
-    ({"name": "one"}, "name: found 'one' for 4 sources"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "options,message",
+    [
+        ({"table": "nothing"}, "option table: found 'nothing'"),
+        ({"mode": "DROPMALFORMED"}, "option mode: found 'DROPMALFORMED'"),
+        ({"rowGroups": "0"}, "option rowgroups: found '0'"),
+        ({"row_groups": "1"}, "option row_groups: found an unknown option"),
+        ({"name": "one"}, "name: found 'one' for 4 sources"),
+    ],
+)
 def test_wrong_options_are_refused(reader: Any, tmp_path: Path, options: dict[str, str], message: str) -> None:
     with pytest.raises(Exception, match=message):
         reader.options(**options).load(str(mixed(tmp_path / "fleet"))).count()
@@ -169,12 +176,15 @@ def test_columns_in_another_order_and_case_are_read(reader: Any, tmp_path: Path)
     assert sorted_rows(rows.toDF(*PARTITIONS.schema.names), PARTITIONS) == expected
 
 
-@pytest.mark.parametrize("column,value,message", [
-    ("isr", "array(1, null)", "cluster east field isr: found 1 null in lists"),
-    ("topic", "cast(null as string)", "cluster east table partitions field topic: found null"),
-    ("partition", "cast(null as int)", "cluster east table partitions field partition: found null"),
-    ("cluster", "cast(null as string)", "column cluster: found cluster name ''"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "column,value,message",
+    [
+        ("isr", "array(1, null)", "cluster east field isr: found 1 null in lists"),
+        ("topic", "cast(null as string)", "cluster east table partitions field topic: found null"),
+        ("partition", "cast(null as int)", "cluster east table partitions field partition: found null"),
+        ("cluster", "cast(null as string)", "column cluster: found cluster name ''"),
+    ],
+)
 def test_nulls_are_not_written(reader: Any, tmp_path: Path, column: str, value: str, message: str) -> None:
     exports, out = mixed(tmp_path / "fleet"), tmp_path / "out"
     frame = reader.load(str(exports)).where("cluster = 'east'")

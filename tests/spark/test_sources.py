@@ -24,34 +24,51 @@ def names(tmp_path: Path, *patterns: str, name: str | None = None) -> list[str]:
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
     """Two days of two clusters, a snapshot directory, and files that are ignored."""
-    for path in ("mon/east.zookeeper.jsonl.gz", "mon/west.kcat.json", "tue/east.jsonl", "snap/manifest.json",
-                 "snap/partitions.parquet", "mon/_SUCCESS", "mon/.hidden"):  # fmt: skip
+    for path in (
+        "mon/east.zookeeper.jsonl.gz",
+        "mon/west.kcat.json",
+        "tue/east.jsonl",
+        "snap/manifest.json",
+        "snap/partitions.parquet",
+        "mon/_SUCCESS",
+        "mon/.hidden",
+    ):
         (tmp_path / path).parent.mkdir(exist_ok=True)
         (tmp_path / path).write_text("x")
     return tmp_path
 
 
-@pytest.mark.parametrize("patterns,name,expected", [
-    (["mon"], None, ["east", "west"]),
-    (["mon", "snap"], None, ["east", "west", "snap"]),
-    (["*/east*"], "{parent}@{stem}", ["mon@east", "tue@east"]),
-    (["mon/west.kcat.json"], "w", ["w"]),
-    (["mon", "mon/west.kcat.json"], None, ["east", "west"]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "patterns,name,expected",
+    [
+        (["mon"], None, ["east", "west"]),
+        (["mon", "snap"], None, ["east", "west", "snap"]),
+        (["*/east*"], "{parent}@{stem}", ["mon@east", "tue@east"]),
+        (["mon/west.kcat.json"], "w", ["w"]),
+        (["mon", "mon/west.kcat.json"], None, ["east", "west"]),
+    ],
+)
 def test_clusters_are_named_by_their_files(
     files: Path, patterns: list[str], name: str | None, expected: list[str]
 ) -> None:
     assert names(files, *patterns, name=name) == expected
 
 
-@pytest.mark.parametrize("patterns,name,message", [
-    (["mon", "tue"], None, r"tue/east.jsonl: found cluster east again, which is also in .*mon/east.zookeeper.jsonl.gz"),
-    (["mon"], "one", "name: found 'one' for 2 sources"),
-    (["mon"], "{day}", "name: found '{day}'"),
-    (["nothing"], None, "nothing: found no snapshot there"),
-    (["mon/west.kcat.json"], "a/b", "cluster name 'a/b'"),
-    (["mon/west.kcat.json"], "_w", "cluster name '_w'"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "patterns,name,message",
+    [
+        (
+            ["mon", "tue"],
+            None,
+            r"tue/east.jsonl: found cluster east again, which is also in .*mon/east.zookeeper.jsonl.gz",
+        ),
+        (["mon"], "one", "name: found 'one' for 2 sources"),
+        (["mon"], "{day}", "name: found '{day}'"),
+        (["nothing"], None, "nothing: found no snapshot there"),
+        (["mon/west.kcat.json"], "a/b", "cluster name 'a/b'"),
+        (["mon/west.kcat.json"], "_w", "cluster name '_w'"),
+    ],
+)
 def test_source_without_cluster_name_is_refused(
     files: Path, patterns: list[str], name: str | None, message: str
 ) -> None:

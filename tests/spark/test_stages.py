@@ -52,11 +52,17 @@ def test_only_a_cluster_with_more_than_its_share_of_work_is_shared() -> None:
     assert units() == []
 
 
-@pytest.mark.parametrize(("sizes", "cores", "parts"), [
-    ({"a": 1_000}, 4, {"a": 4}), ({"a": 1_000}, 1, {"a": 1}), ({"a": 1_000}, 64, {"a": 8}),
-    ({"a": 900, "b": 100}, 4, {"a": 4, "b": 1}), ({"a": 500, "b": 500}, 4, {"a": 2, "b": 2}),
-    ({"a": 900, "zookeeper": 100}, 20, {"a": 8, "zookeeper": 1}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("sizes", "cores", "parts"),
+    [
+        ({"a": 1_000}, 4, {"a": 4}),
+        ({"a": 1_000}, 1, {"a": 1}),
+        ({"a": 1_000}, 64, {"a": 8}),
+        ({"a": 900, "b": 100}, 4, {"a": 4, "b": 1}),
+        ({"a": 500, "b": 500}, 4, {"a": 2, "b": 2}),
+        ({"a": 900, "zookeeper": 100}, 20, {"a": 8, "zookeeper": 1}),
+    ],
+)
 def test_sweep_of_a_large_kraft_cluster_is_divided(sizes: dict[str, int], cores: int, parts: dict[str, int]) -> None:
     clusters = {
         name: ClusterInput(name, "place", True, size, "zookeeper" if name == "zookeeper" else "kraft")
@@ -96,10 +102,17 @@ def test_summary_without_output_is_returned(east: ClusterInput) -> None:
     assert pa.ipc.open_stream(row["data"]).read_all().to_pylist() == expected
 
 
-@pytest.mark.parametrize(("master", "partitions"), [
-    ("local", 2), ("local[2]", 4), ("local[3,4]", 6), ("local[*]", 2 * (os.cpu_count() or 1)),
-    ("local-cluster[2,1,512]", None), ("spark://host:7077", None),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("master", "partitions"),
+    [
+        ("local", 2),
+        ("local[2]", 4),
+        ("local[3,4]", 6),
+        ("local[*]", 2 * (os.cpu_count() or 1)),
+        ("local-cluster[2,1,512]", None),
+        ("spark://host:7077", None),
+    ],
+)
 def test_shuffle_partitions_of_local_master(master: str, partitions: int | None) -> None:
     settings = _local_settings(master)
     assert settings.get("spark.sql.shuffle.partitions") == partitions

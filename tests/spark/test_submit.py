@@ -33,14 +33,38 @@ def test_spark_submit_on_two_workers(master: str, tmp_path: Path) -> None:
     for name, snapshot in FLEET.items():
         snapshot_directory(tmp_path / "fleet" / name, snapshot)
     out = tmp_path / "out"
-    conf = {**LOCAL, "spark.executor.memory": "512m", "spark.driver.memory": "512m", "spark.executor.cores": 1,
-            "spark.cores.max": 2, "spark.sql.shuffle.partitions": 2, "spark.local.dir": tmp_path / "local",
-            "spark.scheduler.minRegisteredResourcesRatio": 1.0}  # fmt: skip
+    conf = {
+        **LOCAL,
+        "spark.executor.memory": "512m",
+        "spark.driver.memory": "512m",
+        "spark.executor.cores": 1,
+        "spark.cores.max": 2,
+        "spark.sql.shuffle.partitions": 2,
+        "spark.local.dir": tmp_path / "local",
+        "spark.scheduler.minRegisteredResourcesRatio": 1.0,
+    }
     completed = subprocess.run(
-        [BIN / "spark-submit", "--master", master, *settings(conf), ROOT / "examples" / "spark" / "submit.py", "spark",
-         "failover", tmp_path / "fleet", "--brokers", "2", "--out", out, "-o", "jsonl"],
-        env=environment(), capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        [
+            BIN / "spark-submit",
+            "--master",
+            master,
+            *settings(conf),
+            ROOT / "examples" / "spark" / "submit.py",
+            "spark",
+            "failover",
+            tmp_path / "fleet",
+            "--brokers",
+            "2",
+            "--out",
+            out,
+            "-o",
+            "jsonl",
+        ],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert completed.returncode == 0, completed.stdout[-4000:] + completed.stderr[-4000:]
     rows = [json.loads(line) for line in completed.stdout.splitlines() if line.startswith("{")]  # it mixes both streams
     assert [row["cluster"] for row in rows] == list(FLEET)

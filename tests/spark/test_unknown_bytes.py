@@ -30,8 +30,10 @@ def of_single_machine(snapshot: Snapshot, scenario_row: dict[str, Any]) -> Traff
     records = list(broker_records(act(scenario_row["brokers"], together=scenario_row["together"])))
     return {
         (record.broker_id, api.value): (getattr(record, f"{column}_requests"), getattr(record, f"{column}_bytes"))
-        for record in records for api, column in API_COLUMNS.items() if getattr(record, f"{column}_requests")
-    }  # fmt: skip
+        for record in records
+        for api, column in API_COLUMNS.items()
+        if getattr(record, f"{column}_requests")
+    }
 
 
 def of_a_fleet(snapshot: Snapshot, scenario_row: dict[str, Any]) -> Traffic:
@@ -50,10 +52,12 @@ def of_a_fleet(snapshot: Snapshot, scenario_row: dict[str, Any]) -> Traffic:
             assert 12 * row["requests"] < headers < 40 * row["requests"]
         sums[row["broker_id"], row["api"]].append((row["requests"], row["bytes"]))
     return {
-        key: (sum(requests for requests, _ in rows),
-              None if any(size is None for _, size in rows) else sum(size or 0 for _, size in rows))
+        key: (
+            sum(requests for requests, _ in rows),
+            None if any(size is None for _, size in rows) else sum(size or 0 for _, size in rows),
+        )
         for key, rows in sums.items()
-    }  # fmt: skip
+    }
 
 
 @given(st.data())

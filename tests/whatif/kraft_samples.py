@@ -52,17 +52,29 @@ def partition(number: int, replicas: Sequence[int], isr: Sequence[int], **fields
 
 
 def metadata_with(
-    partitions: Sequence[records.PartitionRecord], *, elr: bool = True, fenced: Sequence[int] = (), level: int = 30,
-    min_isr: int = 2, racks: Mapping[int, str] | None = None, brokers: int = 4, supported: int = MetadataLevel.LATEST,
-) -> ClusterMetadata:  # fmt: skip
+    partitions: Sequence[records.PartitionRecord],
+    *,
+    elr: bool = True,
+    fenced: Sequence[int] = (),
+    level: int = 30,
+    min_isr: int = 2,
+    racks: Mapping[int, str] | None = None,
+    brokers: int = 4,
+    supported: int = MetadataLevel.LATEST,
+) -> ClusterMetadata:
     """Brokers 1 to ``brokers`` with two log directories each, and topic t. They support ``supported``."""
     log: list[records.MetadataRecord] = [
         records.FeatureLevelRecord(name=METADATA_VERSION, feature_level=level),
         records.FeatureLevelRecord(name=ELR_VERSION, feature_level=int(elr)),
         *(
             records.RegisterBrokerRecord(
-                broker_id=broker_id, incarnation_id=UUID(int=broker_id), broker_epoch=broker_id + 10, end_points=(),
-                features=features_of(supported), rack=(racks or {}).get(broker_id), fenced=broker_id in fenced,
+                broker_id=broker_id,
+                incarnation_id=UUID(int=broker_id),
+                broker_epoch=broker_id + 10,
+                end_points=(),
+                features=features_of(supported),
+                rack=(racks or {}).get(broker_id),
+                fenced=broker_id in fenced,
                 log_dirs=(directory(broker_id), directory(broker_id, 1)),
             )
             for broker_id in range(1, brokers + 1)
@@ -70,7 +82,7 @@ def metadata_with(
         records.TopicRecord(name="t", topic_id=TOPIC_ID),
         records.ConfigRecord(resource_type=2, resource_name="t", name="min.insync.replicas", value=str(min_isr)),
         *partitions,
-    ]  # fmt: skip
+    ]
     metadata = ClusterMetadata()
     for offset, record in enumerate(log):
         replay(metadata, record, offset)

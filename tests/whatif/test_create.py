@@ -56,8 +56,9 @@ def test_create_with_assignments_reports_events_and_changes() -> None:
     assert (type(election).__name__, len(requests)) == ("ElectionHeld", 2)
     rows = list(outcome.changes.records())
     assert [(row["topic"], row["partition"], row["leader_before"], row["leader_after"]) for row in rows] == [
-        ("new", 0, -1, 3), ("new", 1, -1, 2),
-    ]  # fmt: skip
+        ("new", 0, -1, 3),
+        ("new", 1, -1, 2),
+    ]
     assert [(row["replicas_before"], row["replicas_after"]) for row in rows] == [([], [3, 1]), ([], [2, 3])]
     assert (outcome.after.replicas - outcome.before.replicas).tolist() == [1, 1, 2, 0]
     assert (outcome.impact.leaders_moved, outcome.impact.newly_offline) == (0, 0)
@@ -131,8 +132,9 @@ def test_new_partitions_continue_pattern_of_partition_0() -> None:
     assert outcome.topics == (TopicResult("a.b", TopicStatus.COMPLETED, ErrorCode.NONE, 2, 4),)
     assert [view.replicas for view in whatif.cluster][2:] == [(3, 1), (1, 3)]
     assert [(row["topic"], row["partition"], row["replicas_before"]) for row in outcome.changes.records()] == [
-        ("a.b", 2, []), ("a.b", 3, []),
-    ]  # fmt: skip
+        ("a.b", 2, []),
+        ("a.b", 3, []),
+    ]
     other = new_whatif()
     other.create_partitions("a.b", 4, seed=9)
     assert list(other.cluster) == list(whatif.cluster)

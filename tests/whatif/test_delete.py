@@ -40,8 +40,9 @@ def test_deletion_stops_replicas_and_waits_for_confirmation() -> None:
     assert requests_by_broker(outcome, Api.STOP_REPLICA) == {1: (2, 2), 2: (2, 4), 3: (2, 2)}
     rows = list(outcome.changes.records())
     assert [(row["topic"], row["partition"], row["replicas_before"], row["replicas_after"]) for row in rows] == [
-        ("t", 0, [1, 2], []), ("t", 1, [2, 3], []),
-    ]  # fmt: skip
+        ("t", 0, [1, 2], []),
+        ("t", 1, [2, 3], []),
+    ]
     assert (outcome.before.replicas - outcome.after.replicas).tolist() == [1, 2, 1, 0]
     assert outcome.impact.newly_offline == 0
 
@@ -76,9 +77,7 @@ def test_topic_can_be_recreated_after_deletion() -> None:
         ({"delete.topic.enable": "false"}, "t", ErrorCode.TOPIC_DELETION_DISABLED, "delete.topic.enable is false"),
     ],
 )
-def test_refused_deletion_changes_nothing(
-    config: dict[str, object], topic: str, error: ErrorCode, reason: str
-) -> None:  # fmt: skip
+def test_refused_deletion_changes_nothing(config: dict[str, object], topic: str, error: ErrorCode, reason: str) -> None:
     whatif = new_whatif(config)
     outcome = whatif.delete([topic])
     assert outcome.topics == (TopicResult(topic, TopicStatus.REFUSED, error, 0, 0),)

@@ -25,8 +25,11 @@ def statuses(decision: Decision) -> dict[int, str]:
 
 
 CHOSEN, LATER, DEAD, OUT = (
-    CandidateStatus.CHOSEN, CandidateStatus.LATER, CandidateStatus.DEAD, CandidateStatus.OUT_OF_SYNC,
-)  # fmt: skip
+    CandidateStatus.CHOSEN,
+    CandidateStatus.LATER,
+    CandidateStatus.DEAD,
+    CandidateStatus.OUT_OF_SYNC,
+)
 #: (partition of topic t, rule, leader, reason by broker).
 PRESENT = [
     (0, LeaderRule.OFFLINE_CLEAN, 1, {1: CHOSEN, 2: LATER, 3: LATER}),

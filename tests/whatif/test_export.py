@@ -41,12 +41,14 @@ def test_tables_equal_records(whatif: WhatIf, outcome: Outcome, tmp_path: Path) 
     assert rows == records
     document = plain_document(summary_document(outcome, whatif.snapshot, whatif.cluster))
     assert tables["brokers"].to_pylist() == document["brokers"]
-    lines = [{name: value for name, value in row.items() if value is not None}
-             for row in tables["timeline"].to_pylist()]  # fmt: skip
+    lines = [
+        {name: value for name, value in row.items() if value is not None} for row in tables["timeline"].to_pylist()
+    ]
     assert lines == [
         {"step": number, "name": step["name"], **{name: value for name, value in event.items() if value is not None}}
-        for number, step in enumerate(document["steps"], 1) for event in step["timeline"]
-    ]  # fmt: skip
+        for number, step in enumerate(document["steps"], 1)
+        for event in step["timeline"]
+    ]
     assert json.loads((tmp_path / "out" / "outcome.json").read_text()) == document
     assert document["schema"] == SCHEMA
     assert {path.name for path in (tmp_path / "out").iterdir()} == FILES

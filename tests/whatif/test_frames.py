@@ -48,9 +48,7 @@ def test_html_is_escaped(snapshot: kframe.Snapshot) -> None:
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
-def test_missing_libraries_are_named(
-    library: str, snapshot: kframe.Snapshot, monkeypatch: pytest.MonkeyPatch
-) -> None:  # fmt: skip
+def test_missing_libraries_are_named(library: str, snapshot: kframe.Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(kframe.KframeError, match=f"found no {library}, expected an installed {library}"):
         getattr(snapshot, f"to_{library}")()

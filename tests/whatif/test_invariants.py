@@ -29,9 +29,13 @@ def cases(draw: st.DrawFn) -> Case:
     share = st.sampled_from([0.0, 0.3, 1.0])
     health = Health(draw(share), draw(share), draw(share), draw(st.sampled_from([None, 1, 2, 4])))
     snapshot = generate(
-        draw(st.integers(1, 40)), brokers, draw(st.integers(1, min(brokers, 4))), partitions_per_topic=7,
-        seed=draw(st.integers(0, 999)), health=health,
-    )  # fmt: skip
+        draw(st.integers(1, 40)),
+        brokers,
+        draw(st.integers(1, min(brokers, 4))),
+        partitions_per_topic=7,
+        seed=draw(st.integers(0, 999)),
+        health=health,
+    )
     failed = draw(st.lists(st.integers(0, brokers - 1), min_size=1, unique=True))
     config: dict[str, object] = {"min.insync.replicas": draw(st.integers(1, 3))}
     return Case(snapshot, tuple(failed), config)

@@ -306,8 +306,10 @@ def test_reassignment_waits_for_fenced_replica() -> None:
     result = whatif.reassign(Plan.of([(("t", 0), (3, 2)), (("t", 1), (4, 2)), (("t", 9), (1,))])).reassignment
     assert result is not None
     assert [result.status(position) for position in range(3)] == [
-        TopicStatus.COMPLETED, TopicStatus.WAITING, TopicStatus.REFUSED,
-    ]  # fmt: skip
+        TopicStatus.COMPLETED,
+        TopicStatus.WAITING,
+        TopicStatus.REFUSED,
+    ]
     assert [row.reason for row in result.problems()] == [
         "not in sync, being down: 4",
         "Unable to find partition t-9.",
@@ -365,8 +367,10 @@ def test_explanation_names_rule_and_rejected_candidates() -> None:
     assert (last.isr, last.elr, explained.leader) == ((), (1, 2), None)
     assert "ISR (empty) and ELR (1,2) have no active member" in last.text
     assert statuses(last) == {
-        1: KraftCandidateStatus.FENCED, 2: KraftCandidateStatus.FENCED, 3: KraftCandidateStatus.OUT_OF_SYNC,
-    }  # fmt: skip
+        1: KraftCandidateStatus.FENCED,
+        2: KraftCandidateStatus.FENCED,
+        3: KraftCandidateStatus.OUT_OF_SYNC,
+    }
     assert explained.rules == "KRaft (Kafka 4.4, metadata.version 4.3-IV0, ELR on)"
 
 

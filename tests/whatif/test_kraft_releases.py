@@ -93,9 +93,12 @@ def test_stated_release_must_be_a_release() -> None:
 def registered(controller_id: int, level: int) -> RegisterControllerRecord:
     feature = ControllerFeature(name="metadata.version", min_supported_version=7, max_supported_version=level)
     return RegisterControllerRecord(
-        controller_id=controller_id, incarnation_id=UUID(int=controller_id), zk_migration_ready=False, end_points=(),
+        controller_id=controller_id,
+        incarnation_id=UUID(int=controller_id),
+        zk_migration_ready=False,
+        end_points=(),
         features=(feature,),
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize(
@@ -154,11 +157,23 @@ def test_shadow_follows_the_rules_of_the_release(release: str, complete: bool, o
 @pytest.mark.parametrize("level", LEVELS.values())
 def test_cause_of_a_change_by_an_earlier_release(level: int) -> None:
     """The log shows the release of now, and the change may be older."""
-    moving = partition(0, (1, 2, 3), (1,), adding_replicas=(3,), removing_replicas=(1,), directories=tuple(
-        directory(broker_id) for broker_id in (1, 2, 3)))  # fmt: skip
+    moving = partition(
+        0,
+        (1, 2, 3),
+        (1,),
+        adding_replicas=(3,),
+        removing_replicas=(1,),
+        directories=tuple(directory(broker_id) for broker_id in (1, 2, 3)),
+    )
     metadata = metadata_with([moving], supported=level, min_isr=1)
-    completed = {"isr": (3,), "leader": 3, "replicas": (2, 3), "adding_replicas": (), "removing_replicas": (),
-            "directories": (directory(2), directory(3))}  # fmt: skip
+    completed = {
+        "isr": (3,),
+        "leader": 3,
+        "replicas": (2, 3),
+        "adding_replicas": (),
+        "removing_replicas": (),
+        "directories": (directory(2), directory(3)),
+    }
     for fields in (completed, {"isr": (1, 3)}):
         change = PartitionChangeRecord(partition_id=0, topic_id=TOPIC_ID, **fields)
         assert [cause.event for cause in explain_change([metadata], change, [])] == [ALTERED]

@@ -50,9 +50,14 @@ def test_timeline_lists_events_in_order() -> None:
     assert (election.partitions, election.elected, election.unclean) == (3, 1, 0)
     assert first_stored == StatesWritten(partitions=1, created=0, elected=1, shrunk=1, leaderless=0, refused=0)
     assert [type(event).__name__ for event in step.events] == [
-        "ElectionHeld", "StatesWritten", "RequestsSent", "RequestsSent",
-        "StatesWritten", "RequestsSent", "RequestsSent",
-    ]  # fmt: skip
+        "ElectionHeld",
+        "StatesWritten",
+        "RequestsSent",
+        "RequestsSent",
+        "StatesWritten",
+        "RequestsSent",
+        "RequestsSent",
+    ]
     stored = step.events[4]
     assert stored == StatesWritten(partitions=2, created=0, elected=0, shrunk=1, leaderless=1, refused=0)
     sent = [event for event in step.events if isinstance(event, RequestsSent)]

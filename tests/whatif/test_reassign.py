@@ -50,8 +50,13 @@ def test_replacing_all_replicas() -> None:
     assert (view.leader, view.isr, view.leader_epoch) == (4, (4, 5, 6), 5)
     begun, caught_up, completed = (step.events for step in outcome.steps)
     assert [type(event).__name__ for event in begun] == [
-        "TopicsWritten", "StatesWritten", "RequestsSent", "RequestsSent", "RequestsSent", "RequestsSent",
-    ]  # fmt: skip
+        "TopicsWritten",
+        "StatesWritten",
+        "RequestsSent",
+        "RequestsSent",
+        "RequestsSent",
+        "RequestsSent",
+    ]
     assert begun[0] == TopicsWritten(begun[0].action, 1, adding=3, removing=3)  # type: ignore[union-attr]
     grown, to_all = caught_up
     assert grown == StatesWritten(1, created=0, elected=0, shrunk=0, leaderless=0, refused=0, grown=1)
@@ -63,9 +68,16 @@ def test_replacing_all_replicas() -> None:
     assert len(shrunk) == 3
     assert outcome.reassignment is not None
     assert outcome.reassignment.totals() == {
-        "partitions": 1, "completed": 1, "waiting": 0, "refused": 0, "replicas_copied": 3, "replicas_deleted": 3,
-        "replicas_before": 7, "replicas_peak": 10, "replicas_after": 7,
-    }  # fmt: skip
+        "partitions": 1,
+        "completed": 1,
+        "waiting": 0,
+        "refused": 0,
+        "replicas_copied": 3,
+        "replicas_deleted": 3,
+        "replicas_before": 7,
+        "replicas_peak": 10,
+        "replicas_after": 7,
+    }
     assert requests_by_broker(outcome, Api.STOP_REPLICA) == {1: (2, 2), 2: (2, 2), 3: (2, 2)}
 
 
@@ -73,9 +85,14 @@ def test_replicas_and_leaders_gained_and_lost_by_brokers() -> None:
     whatif = new_whatif(healthy(1, 2), healthy(2, 1))
     outcome = reassign_to(whatif, ("t", 0, (3, 2)), ("t", 1, (2, 3, 4)))
     assert brokers(outcome, "copied", "deleted", "replicas_before", "replicas_peak", "replicas_after") == {
-        1: (0, 2, 4, 4, 2), 2: (0, 0, 3, 3, 3), 3: (2, 0, 0, 2, 2), 4: (1, 0, 0, 1, 1),
-        5: (0, 0, 0, 0, 0), 6: (0, 0, 0, 0, 0), 7: (0, 0, 1, 1, 1),
-    }  # fmt: skip
+        1: (0, 2, 4, 4, 2),
+        2: (0, 0, 3, 3, 3),
+        3: (2, 0, 0, 2, 2),
+        4: (1, 0, 0, 1, 1),
+        5: (0, 0, 0, 0, 0),
+        6: (0, 0, 0, 0, 0),
+        7: (0, 0, 1, 1, 1),
+    }
     gains = brokers(outcome, "leaders_gained")
     # Leader 1 of t-0 is removed, and the first replica of its target leads. t-1 keeps its leader.
     assert {broker_id: gained for broker_id, (gained,) in gains.items() if gained} == {1: -1, 3: 1}
@@ -132,10 +149,13 @@ NOT_COMPLETED: list[tuple[PartitionSpec, tuple[int, ...], tuple[str, str, str]]]
     (healthy(1, 2), (1, 7), ("refused", "INVALID_REPLICA_ASSIGNMENT", "not live: 7")),
     (healthy(1, 2), (8, 9), ("refused", "INVALID_REPLICA_ASSIGNMENT", "not live: 8, 9")),
     (PartitionSpec((1, 7), leader=1, isr=(1,)), (2, 7), ("waiting", "NONE", "not in sync, being down: 7")),
-    (PartitionSpec((7, 1), leader=None, isr=(7,)), (1, 2),
-     ("waiting", "NONE", "no live leader adds the new replicas to the ISR")),
+    (
+        PartitionSpec((7, 1), leader=None, isr=(7,)),
+        (1, 2),
+        ("waiting", "NONE", "no live leader adds the new replicas to the ISR"),
+    ),
     (PartitionSpec((1, 2)), (3, 4), ("refused", "UNKNOWN_SERVER_ERROR", "the partition never had a leader")),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("spec, target, expected", NOT_COMPLETED)
@@ -176,17 +196,21 @@ def test_waiting_reassignment_copies_live_replicas() -> None:
 
 
 def test_ongoing_reassignment_is_replaced() -> None:
-    running = PartitionSpec(
-        (3, 4, 1, 2), leader=1, isr=(1, 2, 3), adding_replicas=(3, 4), removing_replicas=(1, 2)
-    )  # fmt: skip
+    running = PartitionSpec((3, 4, 1, 2), leader=1, isr=(1, 2, 3), adding_replicas=(3, 4), removing_replicas=(1, 2))
     whatif = new_whatif(running)
     outcome = reassign_to(whatif, ("t", 0, (3, 5)))
     view = whatif.cluster["t", 0]
     assert (view.replicas, view.adding_replicas, view.isr) == ((3, 5), (), (3, 5))
     assert outcome.reassignment is not None
     assert brokers(outcome, "copied", "deleted", "replicas_peak") == {
-        1: (0, 1, 3), 2: (0, 1, 2), 3: (1, 0, 1), 4: (0, 1, 1), 5: (1, 0, 1), 6: (0, 0, 0), 7: (0, 0, 1),
-    }  # fmt: skip
+        1: (0, 1, 3),
+        2: (0, 1, 2),
+        3: (1, 0, 1),
+        4: (0, 1, 1),
+        5: (1, 0, 1),
+        6: (0, 0, 0),
+        7: (0, 0, 1),
+    }
 
 
 def test_reassignment_continues_from_previous_state() -> None:
@@ -205,10 +229,12 @@ def test_reassignment_continues_from_previous_state() -> None:
     "targets, message",
     [
         ([], "plan: found no partition, expected at least one to reassign"),
-        ([("t", 0, (1,)), ("u", 0, (1,)), ("t", 0, (2,))],
-         r"plan partitions\[2\]: found partition t-0 again, expected each partition once"),
+        (
+            [("t", 0, (1,)), ("u", 0, (1,)), ("t", 0, (2,))],
+            r"plan partitions\[2\]: found partition t-0 again, expected each partition once",
+        ),
     ],
-)  # fmt: skip
+)
 def test_invalid_plan_raises_input_error(targets: list[Any], message: str) -> None:
     whatif = new_whatif(healthy(1, 2))
     with pytest.raises(InputError, match=message):

@@ -34,9 +34,13 @@ def cases(draw: st.DrawFn) -> Case:
     brokers = draw(st.integers(2, 7))
     share = st.sampled_from([0.0, 0.4])
     snapshot = generate(
-        draw(st.integers(1, 25)), brokers, draw(st.integers(1, min(brokers, 3))), partitions_per_topic=6,
-        seed=draw(st.integers(0, 999)), health=Health(draw(share), draw(share)),
-    )  # fmt: skip
+        draw(st.integers(1, 25)),
+        brokers,
+        draw(st.integers(1, min(brokers, 3))),
+        partitions_per_topic=6,
+        seed=draw(st.integers(0, 999)),
+        health=Health(draw(share), draw(share)),
+    )
     names = [snapshot.topics.name_of_row(row).rpartition("-") for row in range(len(snapshot))]
     existing = [(topic, int(number)) for topic, _, number in names]
     # Broker ``brokers`` and partition 99 do not exist.
@@ -127,8 +131,13 @@ def test_recorded_plan_on_recorded_cluster() -> None:
         assert view.replicas == tuple(plan.targets.replicas[position].tolist())
         assert set(view.isr) == set(view.replicas)
     assert {row.broker_id: row.copied - row.deleted for row in result.broker_rows()} == {
-        1: 12, 2: 12, 3: 12, 4: -12, 5: -12, 6: -12,
-    }  # fmt: skip
+        1: 12,
+        2: 12,
+        3: 12,
+        4: -12,
+        5: -12,
+        6: -12,
+    }
     assert outcome.after.replica_skew.max == 324
 
 

@@ -72,10 +72,16 @@ def test_table_equals_states_written_by_engine(config: dict[str, object], headin
         assert leader is not None
         loop.submit(
             lambda token, isr=joined, state=view, epoch=int(brokers.broker_epoch[leader]): AlterPartitionRequested(  # type: ignore[misc]
-                1, epoch, 1, RequestedPartitions.of([("t", 0)]),
-                np.array([state.leader_epoch], np.int32), np.array([state.partition_epoch], np.int32),
-                np.zeros(1, np.uint8), Ragged.of([isr]), token,
+                1,
+                epoch,
+                1,
+                RequestedPartitions.of([("t", 0)]),
+                np.array([state.leader_epoch], np.int32),
+                np.array([state.partition_epoch], np.int32),
+                np.zeros(1, np.uint8),
+                Ragged.of([isr]),
+                token,
             )
-        )  # fmt: skip
+        )
         loop.run_until_idle()
     assert store.rows == documented_rows(heading)

@@ -41,17 +41,20 @@ CASES: dict[str, tuple[Callable[[WhatIf], Outcome], str]] = {
     "no partition": (lambda w: w.create("x", 0, 1), "x (0 partitions, expected at least 1)"),
     "factor": (lambda w: w.create("x", 1, 9), "x (replication factor 9, and 3 registered: brokers 1, 2, 3)"),
     "repeated broker": (
-        lambda w: w.create("x", assignments=[[1, 2], [2, 2]]), "x (partition 1 has a broker twice: [2, 2])",
+        lambda w: w.create("x", assignments=[[1, 2], [2, 2]]),
+        "x (partition 1 has a broker twice: [2, 2])",
     ),
     "uneven lists": (lambda w: w.create("x", assignments=[[1, 2], [2]]), "x (partition 1 has 1 replica, expected 2)"),
     "no replica": (lambda w: w.create("x", assignments=[[1], []]), "x (partition 1 has no replica)"),
     "growth of no topic": (lambda w: w.create_partitions("x", 3), "x (no such topic)"),
     "growth of deleted topic": (lambda w: w.create_partitions("gone", 3), "gone (topic gone is being deleted)"),
     "growth of moving topic": (
-        lambda w: w.create_partitions("moving", 3), "moving (a reassignment of moving-1 is in progress)",
+        lambda w: w.create_partitions("moving", 3),
+        "moving (a reassignment of moving-1 is in progress)",
     ),
     "no growth": (
-        lambda w: w.create_partitions("a.b", 1), "a.b (found 1 partition, expected more than the 1 of topic a.b)",
+        lambda w: w.create_partitions("a.b", 1),
+        "a.b (found 1 partition, expected more than the 1 of topic a.b)",
     ),
     "growth with too many lists": (
         lambda w: w.create_partitions("a.b", 2, assignments=[[1, 2], [2, 1]]),
@@ -71,7 +74,7 @@ CASES: dict[str, tuple[Callable[[WhatIf], Outcome], str]] = {
         lambda w: w.elect(ElectionType.PREFERRED, [("offline", 1)]),
         "offline-1 (its preferred replica, broker 5, is not registered)",
     ),
-}  # fmt: skip
+}
 
 
 def named(outcome: Outcome, whatif: WhatIf) -> str:

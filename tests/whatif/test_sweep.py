@@ -20,9 +20,20 @@ from tests.whatif.samples import small
 from tests.whatif.test_real_cluster import example_of
 from tests.whatif.test_sweep_invariants import brute_force, swept
 
-NAMES = ("offline", "newly_offline", "under_min_isr", "newly_under_min_isr", "at_min_isr", "unclean_elections",
-         "needs_unclean_election", "leaders_moved", "newly_may_lose_data", "leaders_max", "leaders_mean",
-         "leader_skew")  # fmt: skip
+NAMES = (
+    "offline",
+    "newly_offline",
+    "under_min_isr",
+    "newly_under_min_isr",
+    "at_min_isr",
+    "unclean_elections",
+    "needs_unclean_election",
+    "leaders_moved",
+    "newly_may_lose_data",
+    "leaders_max",
+    "leaders_mean",
+    "leader_skew",
+)
 
 #: Failure of the small cluster, with its counts in the order of NAMES; t-4 is always offline.
 SMALL = [
@@ -135,8 +146,11 @@ def test_worst_failures_of_recorded_cluster() -> None:
     names = ("brokers", "offline", "under_min_isr", "leaders_moved", "leader_skew")
     assert [tuple(record[name] for name in names) for record in swept.worst(3)] == REAL
     assert {name: int((swept.kind == kind).sum()) for kind, name in enumerate(Failure)} == {
-        "broker": 6, "pair": 15, "rack": 3, "directory": 0,
-    }  # fmt: skip
+        "broker": 6,
+        "pair": 15,
+        "rack": 3,
+        "directory": 0,
+    }
 
 
 def test_table_equals_records(tmp_path: Path) -> None:

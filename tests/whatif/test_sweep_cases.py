@@ -39,21 +39,36 @@ CASES: Mapping[str, tuple[Topics, tuple[int, ...], str, object]] = {
     "replicas being added count for min ISR": ({"t": [MOVING]}, (1, 2), "under_min_isr", 1),
     "topics under deletion are led": ({"t": [healthy(1)], "d": [healthy(2)]}, (3,), "leaders_max", 1),
     "failure resumes deletions of other topics": (
-        {"t": [healthy(1)], "d1": [healthy(2), healthy(2)], "d2": [healthy(3)]}, (3,), "leaders_max", 1,
+        {"t": [healthy(1)], "d1": [healthy(2), healthy(2)], "d2": [healthy(3)]},
+        (3,),
+        "leaders_max",
+        1,
     ),
     "failure halts the deletion of its own topics": (
-        {"t": [healthy(1)], "d1": [healthy(2, 4), healthy(2)], "d2": [healthy(3)]}, (3, 4), "leaders_max", 2,
+        {"t": [healthy(1)], "d1": [healthy(2, 4), healthy(2)], "d2": [healthy(3)]},
+        (3, 4),
+        "leaders_max",
+        2,
     ),
     "dead replica halts a deletion": (
-        {"t": [healthy(1)], "d1": [healthy(2), healthy(2, 5)], "d2": [healthy(3)]}, (3,), "leaders_max", 2,
+        {"t": [healthy(1)], "d1": [healthy(2), healthy(2, 5)], "d2": [healthy(3)]},
+        (3,),
+        "leaders_max",
+        2,
     ),
     "reassignment halts a deletion": (
-        {"d1": [MOVING, healthy(1)], "d2": [healthy(4)]}, (4,), "leaders_max", 2,
+        {"d1": [MOVING, healthy(1)], "d2": [healthy(4)]},
+        (4,),
+        "leaders_max",
+        2,
     ),
     "out-of-sync leader does not resign": (
-        {"d1": [LED_BY_OTHER, LED_BY_OTHER], "d2": [healthy(4)]}, (4,), "leaders_max", 2,
+        {"d1": [LED_BY_OTHER, LED_BY_OTHER], "d2": [healthy(4)]},
+        (4,),
+        "leaders_max",
+        2,
     ),
-}  # fmt: skip
+}
 
 
 def snapshot_of(topics: Topics, unclean: int) -> Snapshot:

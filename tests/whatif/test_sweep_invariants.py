@@ -62,10 +62,13 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
         configs=draw(st.none() | st.fixed_dictionaries(dict.fromkeys(range(len(counts)), CONFIGS))),
     )
     partitions = PartitionFacts(
-        Ragged.of(lists["replicas"]), np.array(leader, np.int32), Ragged.of(lists["isr"]),
-        partition_epoch=np.array(version, np.int32), adding_replicas=Ragged.of(lists["adding"]),
+        Ragged.of(lists["replicas"]),
+        np.array(leader, np.int32),
+        Ragged.of(lists["isr"]),
+        partition_epoch=np.array(version, np.int32),
+        adding_replicas=Ragged.of(lists["adding"]),
         removing_replicas=Ragged.of(lists["removing"]),
-    )  # fmt: skip
+    )
     return Snapshot(brokers, topics, partitions, Source("drawn", ""))
 
 

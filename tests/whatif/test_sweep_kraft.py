@@ -129,10 +129,11 @@ def test_counts_of_parts_add_up_to_the_sweep(
 ) -> None:
     snapshot = with_racks(metadata)
     counted = [
-        count_failures(snapshot, config, depth=depth, racks=True, elr=None, progress=ignore_progress, part=part,
-                       parts=parts)
+        count_failures(
+            snapshot, config, depth=depth, racks=True, elr=None, progress=ignore_progress, part=part, parts=parts
+        )
         for part in range(parts)
-    ]  # fmt: skip
+    ]
     joined, whole = CountedFailures.sum(counted).sweep(), sweep(snapshot, config, depth=depth)
     assert list(joined.records()) == list(whole.records())
     assert (joined.before, joined.before_skew) == (whole.before, whole.before_skew)

@@ -146,9 +146,16 @@ def build(case: Case) -> tuple[ClusterState, ControlRequests]:
     stop_replica, (leader_epoch, delete) = _broker_rows(cluster, case["stopReplica"], 2)
     brokers, rows = case["updateMetadata"]
     requests = ControlRequests(
-        case["controllerId"], case["controllerEpoch"], leader_and_isr, is_new.astype(np.uint8),
-        cluster.brokers.index_of(brokers), _rows(cluster, rows), stop_replica, leader_epoch, delete.astype(np.uint8),
-    )  # fmt: skip
+        case["controllerId"],
+        case["controllerEpoch"],
+        leader_and_isr,
+        is_new.astype(np.uint8),
+        cluster.brokers.index_of(brokers),
+        _rows(cluster, rows),
+        stop_replica,
+        leader_epoch,
+        delete.astype(np.uint8),
+    )
     return cluster, requests
 
 

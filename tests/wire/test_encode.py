@@ -40,10 +40,12 @@ def announce(*partitions: dict[str, Any], brokers: list[dict[str, Any]], **chang
 
 def test_requests_ordered_by_api_and_brokers_without_rows_skipped() -> None:
     case = case_of(
-        [broker(1), broker(2)], [topic("t", partition([1, 2]))],
-        leaderAndIsr={"2": [], "1": [[0, 0, 0]]}, updateMetadata=[[2, 1], []],
+        [broker(1), broker(2)],
+        [topic("t", partition([1, 2]))],
+        leaderAndIsr={"2": [], "1": [[0, 0, 0]]},
+        updateMetadata=[[2, 1], []],
         stopReplica={"1": [], "2": [[0, 0, 1, 1]]},
-    )  # fmt: skip
+    )
     requests = list(Encoder(NEWEST).encode(*build(case)))
     assert [(request.api_key, request.broker) for request in requests] == [(4, 0), (6, 1), (6, 0), (5, 1)]
 

@@ -68,10 +68,23 @@ def fit(
     section_list, start, items = (np.full(max_sections + 1, -7, np.int32) for _ in range(3))
     length = np.full(max_sections, -7, np.int64)
     sections = module.fit_sections(
-        offsets, np.arange(count, dtype=np.int32), first, limits["byte_limit"], limits["group_limit"],
-        limits["tail_max"], *columns, False, False, False, np.empty_like(zeros), np.empty_like(zeros),
-        section_list[:max_sections], start, items, length,
-    )  # fmt: skip
+        offsets,
+        np.arange(count, dtype=np.int32),
+        first,
+        limits["byte_limit"],
+        limits["group_limit"],
+        limits["tail_max"],
+        *columns,
+        False,
+        False,
+        False,
+        np.empty_like(zeros),
+        np.empty_like(zeros),
+        section_list[:max_sections],
+        start,
+        items,
+        length,
+    )
     return [(int(section_list[s]), int(start[s]), int(length[s])) for s in range(sections)] + [
         (-1, int(start[sections]), 0)
     ]
@@ -147,10 +160,22 @@ def frame(module: Any, *, length: int = 11, entry_offset: int = 2, out: int = 26
     each."""
     names, topic_ids, zeros = b"t", np.zeros(16, np.uint8), np.zeros(2, np.int32)
     result: int = module.frame_sections(
-        np.arange(3, dtype=np.int32), zeros + 1, np.array([11, length]), np.array([0, 13, 26]), zeros, zeros + 4,
-        np.array([0, 1], np.int32), names, topic_ids, False, False, False, b"xy",
-        np.zeros(entry_offset, np.int64), np.zeros(out, np.uint8),
-    )  # fmt: skip
+        np.arange(3, dtype=np.int32),
+        zeros + 1,
+        np.array([11, length]),
+        np.array([0, 13, 26]),
+        zeros,
+        zeros + 4,
+        np.array([0, 1], np.int32),
+        names,
+        topic_ids,
+        False,
+        False,
+        False,
+        b"xy",
+        np.zeros(entry_offset, np.int64),
+        np.zeros(out, np.uint8),
+    )
     return result
 
 

@@ -140,9 +140,18 @@ def test_sections_equal_reference(variant: str, layout: tuple[bool, bool, bool])
         size = 30 + 4 * p.replica_count.astype(np.int32)
         limits = draw.choice([1, 1500, 3000, 10**5]), draw.choice([1, 5000, 2**30]), 5
         call_both(
-            "fit_sections", offsets, rows, draw.choice([0, count // 3]), *limits, size, p.topic, p.name_offsets,
-            *layout, *np.full((5, count + 1), -7, np.int32), np.full(count + 1, -7, np.int64),
-        )  # fmt: skip
+            "fit_sections",
+            offsets,
+            rows,
+            draw.choice([0, count // 3]),
+            *limits,
+            size,
+            p.topic,
+            p.name_offsets,
+            *layout,
+            *np.full((5, count + 1), -7, np.int32),
+            np.full(count + 1, -7, np.int64),
+        )
 
 
 #: 150 partitions of 50 bytes each, of one topic. From 127 partitions on, the array length needs one more byte.
@@ -155,6 +164,19 @@ def test_section_ends_with_last_row_that_fits(byte_limit: int) -> None:
     """At the end of a run and within it, and below and above the limit of the array length."""
     rows, size = np.arange(150, dtype=np.int32), np.full(150, 50, np.int32)
     call_both(
-        "fit_sections", np.array([0, 150], np.int32), rows, 0, byte_limit, 2**30, 0, size, WIDE.topic,
-        WIDE.name_offsets, True, True, True, *np.full((5, 151), -7, np.int32), np.full(151, -7),
-    )  # fmt: skip
+        "fit_sections",
+        np.array([0, 150], np.int32),
+        rows,
+        0,
+        byte_limit,
+        2**30,
+        0,
+        size,
+        WIDE.topic,
+        WIDE.name_offsets,
+        True,
+        True,
+        True,
+        *np.full((5, 151), -7, np.int32),
+        np.full(151, -7),
+    )

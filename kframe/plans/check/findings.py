@@ -54,10 +54,20 @@ class Check(StrEnum):
 
 
 _WARNINGS: Final = frozenset(
-    {Check.DEAD_BROKER_STAYS, Check.NO_LEADER, Check.ALREADY_MOVING, Check.FEWER_REPLICAS, Check.RACKS,
-     Check.UNEVEN_REPLICATION, Check.FENCED_BROKER, Check.BROKER_SHUTTING_DOWN, Check.CANNOT_COMPLETE, Check.MIN_ISR,
-     Check.FEWER_OBSERVERS}
-)  # fmt: skip
+    {
+        Check.DEAD_BROKER_STAYS,
+        Check.NO_LEADER,
+        Check.ALREADY_MOVING,
+        Check.FEWER_REPLICAS,
+        Check.RACKS,
+        Check.UNEVEN_REPLICATION,
+        Check.FENCED_BROKER,
+        Check.BROKER_SHUTTING_DOWN,
+        Check.CANNOT_COMPLETE,
+        Check.MIN_ISR,
+        Check.FEWER_OBSERVERS,
+    }
+)
 _INFOS: Final = {Check.MORE_REPLICAS, Check.CORDONED_DIRECTORIES, Check.PARTIAL_TOPIC, Check.ORDER_ONLY, Check.NO_OP}
 SEVERITY: Final = {
     check: Severity.WARNING if check in _WARNINGS else Severity.INFO if check in _INFOS else Severity.ERROR

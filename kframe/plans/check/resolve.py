@@ -212,12 +212,14 @@ def replica_loads(checked: CheckedPlan) -> tuple[Int32, dict[str, Int64]]:
         "replicas_before": replicas,
         "copied": loads(checked.adding.take(valid), ids),
         "deleted": loads(checked.current.keep(~members(checked.current, lists)).take(valid), ids),
-        "replicas_after": replicas + loads(lists.keep(per_value["to"]), ids)
+        "replicas_after": replicas
+        + loads(lists.keep(per_value["to"]), ids)
         - loads(checked.current.keep(per_value["from"]), ids),
         "preferred_leaders_before": preferred,
-        "preferred_leaders_after": preferred + loads(_firsts(lists.take(valid)), ids)
+        "preferred_leaders_after": preferred
+        + loads(_firsts(lists.take(valid)), ids)
         - loads(_firsts(checked.current.take(valid)), ids),
-    }  # fmt: skip
+    }
 
 
 def brokers_in(checked: CheckedPlan, position: int, *registered: bool | None) -> list[int]:

@@ -11,6 +11,4 @@ def expected_effect(checked: CheckedPlan) -> ExecutionEffect:
     """The effect when all partitions of the plan move at once, as ``kframe whatif reassign`` predicts it."""
     outcome = WhatIf(checked.snapshot).reassign(checked.plan)
     assert outcome.reassignment is not None
-    return ExecutionEffect(
-        outcome.rules, outcome.impact, outcome.reassignment.record(), list(outcome.assumptions)
-    )  # fmt: skip
+    return ExecutionEffect(outcome.rules, outcome.impact, outcome.reassignment.record(), list(outcome.assumptions))

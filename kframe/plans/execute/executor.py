@@ -162,9 +162,11 @@ def check_cluster(state: ExecutionState, cluster_id: str | None) -> None:
 def succeeded(ended: RunEnded, state: ExecutionState, goal: Goal) -> bool:
     """Whether a run has done what the user requested by ``goal``, with every configuration restored."""
     expected = {
-        Goal.EXECUTE: RunResult.COMPLETED, Goal.ROLLBACK: RunResult.ROLLED_BACK, Goal.ABORT: RunResult.ABORTED,
+        Goal.EXECUTE: RunResult.COMPLETED,
+        Goal.ROLLBACK: RunResult.ROLLED_BACK,
+        Goal.ABORT: RunResult.ABORTED,
         Goal.PAUSE: RunResult.PAUSED,
-    }  # fmt: skip
+    }
     return ended.result is expected[goal] and not state.originals
 
 

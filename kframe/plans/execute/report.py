@@ -141,9 +141,13 @@ def copied_bytes(partitions: Iterable[ExecutedPartition], rolls_back: bool) -> i
 
 
 def execution_document(
-    state: ExecutionState, path: Path, unmoved: Mapping[TopicPartition, str], *, executed: bool,
+    state: ExecutionState,
+    path: Path,
+    unmoved: Mapping[TopicPartition, str],
+    *,
+    executed: bool,
     effect: ExecutionEffect | None = None,
-) -> ExecutionDocument:  # fmt: skip
+) -> ExecutionDocument:
     """The document of an execution by its journal. ``unmoved`` are partitions that were not moved, with the reasons.
 
     ``effect`` is the expected one of a plan that was not executed.

@@ -18,8 +18,9 @@ LEADER_REPLICAS: Final = "leader.replication.throttled.replicas"
 FOLLOWER_REPLICAS: Final = "follower.replication.throttled.replicas"
 #: The names of these configurations by the kind of their resource.
 NAMES: Final = {
-    ResourceKind.TOPIC: (LEADER_REPLICAS, FOLLOWER_REPLICAS), ResourceKind.BROKER: (LEADER_RATE, FOLLOWER_RATE)
-}  # fmt: skip
+    ResourceKind.TOPIC: (LEADER_REPLICAS, FOLLOWER_REPLICAS),
+    ResourceKind.BROKER: (LEADER_RATE, FOLLOWER_RATE),
+}
 #: Values of a list of replicas: all of the topic, and none.
 _ALL: Final = "*"
 _NONE: Final = ("", "none")

@@ -31,6 +31,7 @@ def refuse_observers(plan: Plan) -> None:
     if plan.observers is not None:
         position = int(np.argmax(plan.observers.counts > 0))
         raise SnapshotError(
-            f"{plan.name} partitions[{position}]", f"observers of partition {plan.partition_name(position)}",
+            f"{plan.name} partitions[{position}]",
+            f"observers of partition {plan.partition_name(position)}",
             "a plan without observers: execute this one with Confluent's kafka-reassign-partitions",
-        )  # fmt: skip
+        )

@@ -103,9 +103,14 @@ def plan_of(document: bytes, where: str, name: str) -> Plan:
         observers.append(entry.observers or ())
     differ = (entry.log_dirs is not None and len(entry.log_dirs) != len(entry.replicas) for entry in entries)
     return _plan(
-        name, tuple(numbers), int32(topic), int32(partition), replicas.ragged(),
-        np.fromiter(differ, np.bool_, len(entries)), observers.ragged(),
-    )  # fmt: skip
+        name,
+        tuple(numbers),
+        int32(topic),
+        int32(partition),
+        replicas.ragged(),
+        np.fromiter(differ, np.bool_, len(entries)),
+        observers.ragged(),
+    )
 
 
 def _plan_of_blocks(blocks: Iterable[bytes], where: str, name: str) -> Plan | None:
@@ -120,9 +125,14 @@ def _plan_of_blocks(blocks: Iterable[bytes], where: str, name: str) -> Plan | No
 
 
 def _plan(
-    name: str, names: tuple[str, ...], topic: Int32, partition: Int32, replicas: Ragged, log_dirs_differ: Bool,
+    name: str,
+    names: tuple[str, ...],
+    topic: Int32,
+    partition: Int32,
+    replicas: Ragged,
+    log_dirs_differ: Bool,
     observers: Ragged | None = None,
-) -> Plan:  # fmt: skip
+) -> Plan:
     known = observers if observers is not None and len(observers.values) else None
     targets = Targets(names, topic, partition, replicas, np.zeros(len(topic), np.bool_))
     return Plan(name, targets, log_dirs_differ, known)

@@ -71,9 +71,16 @@ class CycleNetwork:
         self._margin = int(limits.upper.max() * _DEVIATION) if problem.weighted else 0
         self.rates: UInt8 = np.full((width, width), _CLOSED, np.uint8)
         kernels.rate_transfers(
-            np.sort(problem.order), draft.offsets, draft.replica, lists.offsets, self._original, brokers.rack,
-            brokers.share, open_targets(brokers.rack, brokers.share), self.rates,
-        )  # fmt: skip
+            np.sort(problem.order),
+            draft.offsets,
+            draft.replica,
+            lists.offsets,
+            self._original,
+            brokers.rack,
+            brokers.share,
+            open_targets(brokers.rack, brokers.share),
+            self.rates,
+        )
 
     @cached_property
     def _candidates(self) -> SlotIndex:
@@ -162,9 +169,20 @@ class CycleNetwork:
         slots = self._candidates.of_arc(arc, rate)
         chosen = np.empty(min(len(slots), amount_max), np.int32)
         count = kernels.collect_transfers(
-            slots, self._owner, draft.offsets, draft.replica, problem.original.offsets, self._original,
-            problem.brokers.rack, problem.weight, self._used, *arc, rate, amount_max, chosen,
-        )  # fmt: skip
+            slots,
+            self._owner,
+            draft.offsets,
+            draft.replica,
+            problem.original.offsets,
+            self._original,
+            problem.brokers.rack,
+            problem.weight,
+            self._used,
+            *arc,
+            rate,
+            amount_max,
+            chosen,
+        )
         return slots[chosen[:count]]
 
     def _sizes(self, slots: Int32) -> Int64:

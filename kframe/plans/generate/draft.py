@@ -38,9 +38,14 @@ class Draft:
         if lists is problem.original:
             in_sync[slots] = problem.in_sync
         draft = Draft(
-            offsets, replica, in_sync, lists, lists.values.astype(np.int16), np.zeros(len(problem.brokers), np.int64),
+            offsets,
+            replica,
+            in_sync,
+            lists,
+            lists.values.astype(np.int16),
             np.zeros(len(problem.brokers), np.int64),
-        )  # fmt: skip
+            np.zeros(len(problem.brokers), np.int64),
+        )
         draft.recount(problem)
         return draft
 

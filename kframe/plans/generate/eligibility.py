@@ -80,9 +80,10 @@ def assumed_racks(snapshot: Snapshot, request: PlanRequest) -> dict[int, int]:
     """The replacements that are assumed to be in the rack of the broker that they replace, by that broker."""
     racks = {broker.broker_id: broker.rack for broker in snapshot.brokers}
     return {
-        old: new for old, new in request.replace.items()
+        old: new
+        for old, new in request.replace.items()
         if new not in racks and new not in request.racks and racks.get(old) is not None
-    }  # fmt: skip
+    }
 
 
 def _state(snapshot: Snapshot, facts: BrokerFacts) -> str | None:

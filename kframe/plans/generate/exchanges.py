@@ -106,9 +106,13 @@ class Exchanges:
             return self._exchange(giver, target, outbound, inbound, (load_min, load_max), improves=False)
         load_min, load_max = min(load_min, load_max), max(load_min, load_max)
         ranges = (
-            (int(load_min * share) + 1, load_max) if load_min > 0 else (load_min, int(load_max * share) - 1)
-            for share in _SHARES
-        ) if load_min > 0 or load_max < 0 else ()  # fmt: skip
+            (
+                (int(load_min * share) + 1, load_max) if load_min > 0 else (load_min, int(load_max * share) - 1)
+                for share in _SHARES
+            )
+            if load_min > 0 or load_max < 0
+            else ()
+        )
         return any(self._exchange(giver, target, outbound, inbound, bounds, improves=True) for bounds in ranges)
 
     def _return(self, giver: int, target: int, outbound: MovableReplicas, inbound: MovableReplicas) -> bool:

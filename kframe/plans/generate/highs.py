@@ -74,10 +74,15 @@ def minimize(program: IntegerProgram, nodes: int, gap: float, seed: int) -> Inte
     solver = _quiet_solver(highspy)
     # The number of threads is that of the process: HiGHS refuses to run with another number than it began with.
     options = {
-        "output_flag": False, "parallel": "off", "random_seed": seed & 0x7FFFFFFF, "mip_max_nodes": nodes,
-        "mip_rel_gap": gap, "mip_abs_gap": 0.0, "mip_feasibility_tolerance": _TOLERANCE,
+        "output_flag": False,
+        "parallel": "off",
+        "random_seed": seed & 0x7FFFFFFF,
+        "mip_max_nodes": nodes,
+        "mip_rel_gap": gap,
+        "mip_abs_gap": 0.0,
+        "mip_feasibility_tolerance": _TOLERANCE,
         "primal_feasibility_tolerance": _TOLERANCE,
-    }  # fmt: skip
+    }
     for option, value in options.items():
         _check(highspy, f"option {option}", solver.setOptionValue(option, value))
     _check(highspy, "passModel", solver.passModel(_model(highspy, program)))

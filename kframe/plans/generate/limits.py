@@ -87,9 +87,12 @@ def _goal_totals(problem: PlanProblem, load: Int64) -> GoalTotals:
     racks = [-1 if rack is None else names.index(rack) for rack in problem.racks.values()]
     receives = problem.brokers.share > 0
     return GoalTotals(
-        problem.brokers.ids.copy(), np.array(racks, np.int32), tuple(names), problem.brokers.share.copy(),
+        problem.brokers.ids.copy(),
+        np.array(racks, np.int32),
+        tuple(names),
+        problem.brokers.share.copy(),
         int(load[receives].sum()),
-    )  # fmt: skip
+    )
 
 
 def leader_limits(problem: PlanProblem, led: Int64, replicas: Int64) -> LoadLimits:

@@ -103,10 +103,20 @@ def _documents(document: bytes, where: str) -> Iterator[tuple[bytes, str]]:
 def _check_keys(raw: bytes, document: _LogDirsDocument, where: str) -> None:
     directories = [directory for broker in document.brokers for directory in broker.log_dirs]
     replicas = sum(len(directory.partitions) for directory in directories)
-    check_unique_keys(raw, where, {
-        b"version": 1, b"brokers": 1, b"broker": len(document.brokers), b"logDirs": len(document.brokers),
-        b"partitions": len(directories), b"partition": replicas, b"size": replicas, b"isFuture": replicas,
-    })  # fmt: skip
+    check_unique_keys(
+        raw,
+        where,
+        {
+            b"version": 1,
+            b"brokers": 1,
+            b"broker": len(document.brokers),
+            b"logDirs": len(document.brokers),
+            b"partitions": len(directories),
+            b"partition": replicas,
+            b"size": replicas,
+            b"isFuture": replicas,
+        },
+    )
 
 
 def _split(name: str, where: str) -> tuple[str, int]:

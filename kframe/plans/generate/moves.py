@@ -36,10 +36,20 @@ def move_required(problem: PlanProblem, draft: Draft) -> Int32:
     brokers = problem.brokers
     _replace(problem, draft)
     kernels.vacate_replicas(
-        problem.order, draft.offsets, problem.replication_factor, draft.in_sync, brokers.leaving, brokers.rack,
-        brokers.rack_targets, problem.request.fix_racks, brokers.share, problem.weight, draft.replica, draft.load,
+        problem.order,
+        draft.offsets,
+        problem.replication_factor,
+        draft.in_sync,
+        brokers.leaving,
+        brokers.rack,
+        brokers.rack_targets,
+        problem.request.fix_racks,
+        brokers.share,
+        problem.weight,
+        draft.replica,
+        draft.load,
         draft.count,
-    )  # fmt: skip
+    )
     if problem.costs is not None:
         fill_by_cost(problem, draft, problem.costs)
     elif is_capped(problem):

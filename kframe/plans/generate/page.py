@@ -33,9 +33,11 @@ _MOVE: Final = ("topic", "partition", "change", "replicas", "target", "adding", 
 def render_page(review: PlanReview, plan_file: bytes) -> str:
     """The page about a plan whose file has the content ``plan_file``. Equal arguments give equal pages."""
     environment = Environment(
-        loader=PackageLoader("kframe.plans.generate"), autoescape=True, undefined=StrictUndefined,
+        loader=PackageLoader("kframe.plans.generate"),
+        autoescape=True,
+        undefined=StrictUndefined,
         keep_trailing_newline=True,
-    )  # fmt: skip
+    )
     environment.filters |= {"text": cell_text, "max_load": _max_load}
     source, snapshot = review.checked.snapshot.source, review.checked.snapshot
     table_row: Callable[..., str] = environment.get_template("parts.html").module.table_row  # type: ignore[attr-defined]

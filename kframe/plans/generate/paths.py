@@ -50,16 +50,24 @@ class LeaderNetwork:
         draft = self.draft
         kernels.mark_leaders(
             self.order, draft.offsets, draft.replica, draft.before.offsets, draft.before_replica, self.share, arcs
-        )  # fmt: skip
+        )
         return arcs
 
     def shift(self, path: list[int], free: UInt8, units: int) -> int:
         """Shift at most ``units`` along a path; return how many."""
         draft, steps = self.draft, len(free)
         return kernels.shift_leaders(
-            self.order, draft.offsets, draft.before.offsets, draft.before_replica, np.array(path, np.int32), free,
-            units, np.empty(steps, np.int32), np.empty(steps, np.int32), draft.replica,
-        )  # fmt: skip
+            self.order,
+            draft.offsets,
+            draft.before.offsets,
+            draft.before_replica,
+            np.array(path, np.int32),
+            free,
+            units,
+            np.empty(steps, np.int32),
+            np.empty(steps, np.int32),
+            draft.replica,
+        )
 
 
 def shift_until_reached(network: TransferNetwork, limits: LoadLimits, load: Int64, count: Int64, room: Int64) -> None:

@@ -38,10 +38,24 @@ def draft_at_prices(problem: PlanProblem, limits: LoadLimits, price: Int64) -> D
     draft.load[:] -= weighted_loads(before, problem.weight[problem.order], len(brokers))
     draft.count[:] -= np.bincount(before.values, minlength=len(brokers))
     failed = kernels.assign_at_prices(
-        problem.order, draft.offsets, lists.offsets, draft.before_replica, problem.replication_factor,
-        _required(problem), brokers.leaving, brokers.rack, brokers.share, brokers.cap, problem.weight, limits.upper,
-        price, _scratch(problem), draft.replica, draft.load, draft.count,
-    )  # fmt: skip
+        problem.order,
+        draft.offsets,
+        lists.offsets,
+        draft.before_replica,
+        problem.replication_factor,
+        _required(problem),
+        brokers.leaving,
+        brokers.rack,
+        brokers.share,
+        brokers.cap,
+        problem.weight,
+        limits.upper,
+        price,
+        _scratch(problem),
+        draft.replica,
+        draft.load,
+        draft.count,
+    )
     most = np.maximum(brokers.cap, np.bincount(lists.values, minlength=len(brokers)))
     return None if failed or (draft.count > most).any() else draft.without_vacancies()
 
@@ -105,11 +119,19 @@ class _PriceSearch:
         receiving = np.flatnonzero(self._limited)
         load = np.zeros(len(price), np.int64)
         copied = kernels.load_at_prices(
-            self._order, lists.offsets, self._original, problem.replication_factor, self._required,
-            problem.brokers.leaving, problem.brokers.rack, problem.weight, price,
+            self._order,
+            lists.offsets,
+            self._original,
+            problem.replication_factor,
+            self._required,
+            problem.brokers.leaving,
+            problem.brokers.rack,
+            problem.weight,
+            price,
             receiving[np.argsort(price[receiving], kind="stable")].astype(np.int32),
-            _scratch(problem), load,
-        )  # fmt: skip
+            _scratch(problem),
+            load,
+        )
         if copied < 0:
             return 0, np.zeros_like(load)
         load, copied = load * self._stride, copied * self._stride

@@ -170,9 +170,13 @@ def problem_of(snapshot: Snapshot, request: PlanRequest) -> PlanProblem:
 
 
 def _batch(
-    snapshot: Snapshot, racks: Mapping[int, str | None], brokers: BrokerColumns, original: Ragged, weight: Int64,
+    snapshot: Snapshot,
+    racks: Mapping[int, str | None],
+    brokers: BrokerColumns,
+    original: Ragged,
+    weight: Int64,
     scope: Int32,
-) -> PlacementBatch:  # fmt: skip
+) -> PlacementBatch:
     """The rows in scope as plugins receive them, in the order of the snapshot."""
     names = sorted({rack for rack in racks.values() if rack is not None})
     lists = original.take(scope)
@@ -213,9 +217,10 @@ def _brokers(request: PlanRequest, racks: Mapping[int, str | None], reasons: Map
     names = sorted({rack for rack in racks.values() if rack is not None})
     numbers = [len(names) + index if rack is None else names.index(rack) for index, rack in enumerate(racks.values())]
     leaving = {
-        broker_id for broker_id, rack in racks.items()
+        broker_id
+        for broker_id, rack in racks.items()
         if broker_id in request.remove_brokers or broker_id in request.replace or rack in request.evacuate_racks
-    }  # fmt: skip
+    }
     share = [0.0 if broker_id in reasons else request.capacities.get(broker_id, 1.0) for broker_id in racks]
     default_cap = request.broker_caps.get(None, UNLIMITED)
     return BrokerColumns(

@@ -151,9 +151,13 @@ def _add_partitions(
 
 
 def _add_brokers(
-    program: IntegerProgram, problem: PlanProblem, variables: PlanVariables, present: Bool,
-    limits: LoadLimits | None, unit: WeightUnit,
-) -> None:  # fmt: skip
+    program: IntegerProgram,
+    problem: PlanProblem,
+    variables: PlanVariables,
+    present: Bool,
+    limits: LoadLimits | None,
+    unit: WeightUnit,
+) -> None:
     """Each broker that receives replicas is within its limits and its cap, or has at most as many as before.
 
     A balance leaves the load of other brokers as it is.

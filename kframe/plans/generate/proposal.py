@@ -107,10 +107,12 @@ class PlanProposal:
         numbers, topic = np.unique(topics.topic_of_rows()[rows], return_inverse=True)
         after = self.after.take(rows)
         targets = Targets(
-            tuple(topics.names[number] for number in numbers.tolist()), topic.astype(np.int32),
-            topics.partition_of_rows()[rows], Ragged(after.offsets, self.problem.brokers.ids[after.values]),
+            tuple(topics.names[number] for number in numbers.tolist()),
+            topic.astype(np.int32),
+            topics.partition_of_rows()[rows],
+            Ragged(after.offsets, self.problem.brokers.ids[after.values]),
             np.zeros(len(rows), np.bool_),
-        )  # fmt: skip
+        )
         counts = planned_observers(self.problem.snapshot, self.problem.original, self.after)
         if not counts:
             return Plan("generated", targets, np.zeros(len(rows), np.bool_))
@@ -233,9 +235,7 @@ def _of_planned(proposal: PlanProposal) -> PlanProposal:
         return proposal
     problem = proposal.problem
     planned = problem.order[~np.isin(problem.order, proposal.unmet.rows)]
-    bound = required_copies(
-        replace(problem, order=planned), problem.original.take(planned), problem.weight[planned]
-    )  # fmt: skip
+    bound = required_copies(replace(problem, order=planned), problem.original.take(planned), problem.weight[planned])
     return replace(proposal, bound=bound, proven_by="required", exact=False)
 
 

@@ -78,9 +78,13 @@ def rack_overloads(problem: PlanProblem, after: Ragged) -> Iterator[RackOverload
         name = problem.racks[broker_id]
         if name is not None:
             yield RackOverload(
-                name, broker_id, int(before[index]), int(loads[index]), float(share[index]),
+                name,
+                broker_id,
+                int(before[index]),
+                int(loads[index]),
+                float(share[index]),
                 tuple(brokers.ids[receives & (brokers.rack == rack)].tolist()),
-            )  # fmt: skip
+            )
 
 
 def _tied_replicas(problem: PlanProblem, lists: Ragged) -> Int64:

@@ -142,8 +142,9 @@ def _network(problem: PlanProblem, after: Ragged, limits: LoadLimits) -> FlowNet
     everywhere = required == reachable_racks(problem, scope)
     rules, number = np.unique(
         np.stack([factor, required.astype(np.int64), everywhere.astype(np.int64), _patterns(problem)], axis=1),
-        axis=0, return_inverse=True,
-    )  # fmt: skip
+        axis=0,
+        return_inverse=True,
+    )
     classes = len(rules)
     number = number.reshape(-1)
     total = np.bincount(number, weight, minlength=classes).astype(np.int64)
@@ -173,17 +174,24 @@ def _network(problem: PlanProblem, after: Ragged, limits: LoadLimits) -> FlowNet
         sink + 1,
         np.concatenate([pairs // racks, rack_node, rack_node, classes + classes * racks + np.arange(width)]),
         np.concatenate([classes + pairs, broker_node, broker_node, np.full(width, sink)]),
-        np.concatenate([
-            total[pairs // racks] * (all_racks & open_rack), np.zeros(2 * len(cells), np.int64),
-            np.where(part, limits.lower, 0),
-        ]),
-        np.concatenate([
-            total[pairs // racks] * (replicas - spanned + 1), present,
-            np.where(receives, lacking, 0), np.where(part, limits.upper, load),
-        ]),
+        np.concatenate(
+            [
+                total[pairs // racks] * (all_racks & open_rack),
+                np.zeros(2 * len(cells), np.int64),
+                np.where(part, limits.lower, 0),
+            ]
+        ),
+        np.concatenate(
+            [
+                total[pairs // racks] * (replicas - spanned + 1),
+                present,
+                np.where(receives, lacking, 0),
+                np.where(part, limits.upper, load),
+            ]
+        ),
         np.concatenate([np.zeros(len(pairs) + len(cells), np.int64), 1 + term, np.zeros(width, np.int64)]),
         np.concatenate([in_rack, retained, copied, load]),
-    )  # fmt: skip
+    )
 
 
 def _new_arcs(

@@ -72,9 +72,9 @@ def report_document(proposal: PlanProposal) -> GeneratedPlanDocument:
         goal=None if goal is None else goal.name,
         cost_terms=[] if problem.costs is None else list(problem.costs.names),
         targets_met=proposal.meets_request,
-        racks=CrowdedPartitions(*(
-            proposal.crowded(lists) if proposal.racks_known else None for lists in (problem.original, proposal.after)
-        )),
+        racks=CrowdedPartitions(
+            *(proposal.crowded(lists) if proposal.racks_known else None for lists in (problem.original, proposal.after))
+        ),
         skew={
             name: Skew.of(loads[name][targets])
             for kind in (*kinds, *(() if goal is None else ("goal",)))
@@ -85,7 +85,7 @@ def report_document(proposal: PlanProposal) -> GeneratedPlanDocument:
         diverted=list(diverted_rows(proposal)),
         warnings=list(warnings(proposal)),
         notes=list(notes(proposal)),
-    )  # fmt: skip
+    )
 
 
 def summary(proposal: PlanProposal) -> str:
@@ -136,9 +136,12 @@ def diverted_rows(proposal: PlanProposal) -> Iterator[DivertedReplica]:
     """A row for each replica of a replaced broker that goes elsewhere than to the replacement, and why."""
     for diversion in diversions(proposal.problem, proposal.after):
         yield DivertedReplica(
-            *_partition(proposal, diversion.row), diversion.replaced, diversion.replacement,
-            list(diversion.receivers), diversion.reason,
-        )  # fmt: skip
+            *_partition(proposal, diversion.row),
+            diversion.replaced,
+            diversion.replacement,
+            list(diversion.receivers),
+            diversion.reason,
+        )
 
 
 def _partition(proposal: PlanProposal, row: int) -> TopicPartition:

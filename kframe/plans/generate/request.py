@@ -53,9 +53,15 @@ class PlanRequest:
     def __post_init__(self) -> None:
         """Raise InputError for a request without a goal, or with goals that contradict each other."""
         data_goals = (
-            self.remove_brokers, self.add_brokers, self.replace, self.evacuate_racks, self.replication_factors,
-            self.fix_racks, self.rebalance, self.goal,
-        )  # fmt: skip
+            self.remove_brokers,
+            self.add_brokers,
+            self.replace,
+            self.evacuate_racks,
+            self.replication_factors,
+            self.fix_racks,
+            self.rebalance,
+            self.goal,
+        )
         if not (self.leaders_only or any(data_goals)):
             raise InputError("plan", "no goal", "at least one, such as rebalance")
         if self.leaders_only and any(data_goals):

@@ -48,9 +48,14 @@ class PlanReview:
         """The review of a proposed plan. It includes partitions on brokers that are yet to be added."""
         problem = proposal.problem
         return PlanReview(
-            PlanReport.of(checked.plan, checked), checked, problem.racks, np.ones(len(checked.plan), np.bool_),
-            problem.request.weights, report_document(proposal), problem.request,
-        )  # fmt: skip
+            PlanReport.of(checked.plan, checked),
+            checked,
+            problem.racks,
+            np.ones(len(checked.plan), np.bool_),
+            problem.request.weights,
+            report_document(proposal),
+            problem.request,
+        )
 
     @staticmethod
     def of_plan(checked: CheckedPlan, weights: Int64 | None) -> PlanReview:

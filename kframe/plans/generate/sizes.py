@@ -93,9 +93,10 @@ def _csv_columns(rows: csv.DictReader[str], where: str) -> tuple[list[str], Int3
     names = list(rows.fieldnames or ())
     if any(names.count(name) != 1 for name in _COLUMNS):
         raise InputError(
-            f"{where}:1", repr(",".join(names)[:60]),
+            f"{where}:1",
+            repr(",".join(names)[:60]),
             "a header with topic, partition and bytes once each, or Parquet, a JSON list, or kafka-log-dirs --describe",
-        )  # fmt: skip
+        )
     topics: list[str] = []
     partition: list[int] = []
     size: list[int] = []

@@ -27,9 +27,17 @@ def fill(problem: PlanProblem, draft: Draft) -> None:
     """Give partitions with too few replicas the emptiest brokers that have room; the draft is updated."""
     brokers = problem.brokers
     kernels.fill_vacancies(
-        problem.order, draft.offsets, problem.replication_factor, brokers.rack, brokers.share, brokers.cap,
-        problem.weight, draft.replica, draft.load, draft.count,
-    )  # fmt: skip
+        problem.order,
+        draft.offsets,
+        problem.replication_factor,
+        brokers.rack,
+        brokers.share,
+        brokers.cap,
+        problem.weight,
+        draft.replica,
+        draft.load,
+        draft.count,
+    )
 
 
 def transfer(problem: PlanProblem, draft: Draft, limits: LoadLimits) -> None:
@@ -39,7 +47,19 @@ def transfer(problem: PlanProblem, draft: Draft, limits: LoadLimits) -> None:
     for over_only, under_only, fitting in _STAGES:
         for first_slots in (False, True):
             kernels.transfer_replicas(
-                problem.order if fitting else smallest_first, draft.offsets, brokers.rack, brokers.share, brokers.cap,
-                problem.weight, limits.lower, limits.upper, over_only, under_only, fitting, first_slots, draft.replica,
-                draft.load, draft.count,
-            )  # fmt: skip
+                problem.order if fitting else smallest_first,
+                draft.offsets,
+                brokers.rack,
+                brokers.share,
+                brokers.cap,
+                problem.weight,
+                limits.lower,
+                limits.upper,
+                over_only,
+                under_only,
+                fitting,
+                first_slots,
+                draft.replica,
+                draft.load,
+                draft.count,
+            )

@@ -128,9 +128,10 @@ def _no_room(problem: PlanProblem, count: Int64, replicas: Int32, row: int) -> s
 def _refused(problem: PlanProblem) -> str:
     """The brokers that receive no replicas for a reason other than their removal, to be appended to a reason."""
     refused = {
-        broker_id: text for broker_id, text in problem.refusals.items()
+        broker_id: text
+        for broker_id, text in problem.refusals.items()
         if not problem.brokers.leaving[problem.brokers.index_of(broker_id)]
-    }  # fmt: skip
+    }
     named = [f"broker {broker_id} {text}" for broker_id, text in list(refused.items())[:_NAMED]]
     more = f" and {len(refused) - _NAMED} more" if len(refused) > _NAMED else ""
     return f" ({'; '.join(named)}{more})" if named else ""

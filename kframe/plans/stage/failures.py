@@ -132,8 +132,15 @@ def _zookeeper_harm(schedule: StageSchedule, phase: Phase, config: Mapping[str, 
         effective_replicas = p.replica_count[rows].astype(np.int32)
         if cluster is after and phase == "during":
             effective_replicas -= schedule.problem.checked.adding.take(positions).counts
-        columns += [p.leader[rows], p.slot_start[rows], p.replica_count[rows], p.isr_count[rows], p.replica, p.isr,
-                    np.minimum(min_isr, effective_replicas).astype(np.int32)]  # fmt: skip
+        columns += [
+            p.leader[rows],
+            p.slot_start[rows],
+            p.replica_count[rows],
+            p.isr_count[rows],
+            p.replica,
+            p.isr,
+            np.minimum(min_isr, effective_replicas).astype(np.int32),
+        ]
     count_harmed: Any = kernels.count_harmed
     stages, rack = _stages(schedule), np.full(len(registered), -1, np.int32)
     step = max(_COUNTERS // (len(registered) + 1), 1)

@@ -62,13 +62,28 @@ def schedule(problem: StageProblem) -> StageSchedule:
     groups, brokers, rows = len(group_offsets) - 1, len(problem.brokers), len(problem)
     stage, free = np.full(rows, -1, np.int32), problem.free.copy()
     count = kernels.schedule_stages(
-        group_offsets, problem.rank[members[group_offsets[:-1]]], problem.adding.offsets, problem.adding.values,
-        problem.removing.offsets, problem.removing.values, problem.source, problem.size, problem.limits, members,
-        group_offsets[:-1].copy(), np.arange(groups, dtype=np.int32), np.empty((2, groups), np.int32),
-        np.empty(_SORT_KEYS, np.int32), np.empty(rows, np.int32), np.empty(2, np.int64),
-        np.empty((4, brokers), np.int64), problem.loads(np.ones(rows, np.bool_)), np.empty(brokers, np.float64), free,
+        group_offsets,
+        problem.rank[members[group_offsets[:-1]]],
+        problem.adding.offsets,
+        problem.adding.values,
+        problem.removing.offsets,
+        problem.removing.values,
+        problem.source,
+        problem.size,
+        problem.limits,
+        members,
+        group_offsets[:-1].copy(),
+        np.arange(groups, dtype=np.int32),
+        np.empty((2, groups), np.int32),
+        np.empty(_SORT_KEYS, np.int32),
+        np.empty(rows, np.int32),
+        np.empty(2, np.int64),
+        np.empty((4, brokers), np.int64),
+        problem.loads(np.ones(rows, np.bool_)),
+        np.empty(brokers, np.float64),
+        free,
         stage,
-    )  # fmt: skip
+    )
     return StageSchedule(problem, stage, count, fewest_stages(problem, stage >= 0), free)
 
 
@@ -105,9 +120,11 @@ def _groups(problem: StageProblem) -> tuple[Int32, Int32]:
     copies = adding.counts > 0
     scale = np.where(copies, np.frexp(problem.size.astype(np.float64))[1], 0)
     keys: list[NDArray[np.int32]] = [
-        problem.rank.astype(np.int32), np.where(copies, problem.source, -1).astype(np.int32), scale.astype(np.int32),
+        problem.rank.astype(np.int32),
+        np.where(copies, problem.source, -1).astype(np.int32),
+        scale.astype(np.int32),
         *targets,
-    ]  # fmt: skip
+    ]
     sort_keys: Any = (-problem.size, *reversed(keys))
     order = np.lexsort(sort_keys).astype(np.int32)
     begins = np.zeros(count, np.bool_)

@@ -104,19 +104,30 @@ def _stages(scheduled: StageSchedule, rows: list[Int32], files: bool) -> list[Pl
         np.subtract.at(used, part.removing.values, np.repeat(part.size, part.removing.counts))
         brokers = [
             StageBroker(
-                int(problem.brokers[broker]), int(load[0, broker]), int(load[1, broker]),
-                int(load[2, broker]) if sized else None, int(load[3, broker]) if sized else None,
+                int(problem.brokers[broker]),
+                int(load[0, broker]),
+                int(load[1, broker]),
+                int(load[2, broker]) if sized else None,
+                int(load[3, broker]) if sized else None,
                 int(peak[broker]) if capacity[broker] < UNLIMITED else None,
             )
             for broker in np.flatnonzero(load[:2].any(axis=0)).tolist()
-        ]  # fmt: skip
+        ]
         rate = problem.request.rate
-        stages.append(PlanStage(
-            number=number + 1, file=file_name(number + 1) if files else None, moves=int(part.moves.sum()),
-            bytes=int((part.moves * part.size).sum()) if sized else None, alone=bool((part.rank == ALONE).any()),
-            seconds=None if rate is None else int(load[2:].max(initial=0)) / rate, window=None, brokers=brokers,
-            failures=[], reassignments=_reassignments(problem, members, sized),
-        ))  # fmt: skip
+        stages.append(
+            PlanStage(
+                number=number + 1,
+                file=file_name(number + 1) if files else None,
+                moves=int(part.moves.sum()),
+                bytes=int((part.moves * part.size).sum()) if sized else None,
+                alone=bool((part.rank == ALONE).any()),
+                seconds=None if rate is None else int(load[2:].max(initial=0)) / rate,
+                window=None,
+                brokers=brokers,
+                failures=[],
+                reassignments=_reassignments(problem, members, sized),
+            )
+        )
     if problem.request.windows:
         seconds = [stage.seconds or 0.0 for stage in stages]
         for stage, window in zip(stages, allot_windows(seconds, problem.request.windows), strict=True):
@@ -126,10 +137,14 @@ def _stages(scheduled: StageSchedule, rows: list[Int32], files: bool) -> list[Pl
 
 def _subproblem(problem: StageProblem, rows: Int32) -> StageProblem:
     return replace(
-        problem, positions=problem.positions[rows], adding=problem.adding.take(rows),
-        removing=problem.removing.take(rows), source=problem.source[rows], size=problem.size[rows],
+        problem,
+        positions=problem.positions[rows],
+        adding=problem.adding.take(rows),
+        removing=problem.removing.take(rows),
+        source=problem.source[rows],
+        size=problem.size[rows],
         rank=problem.rank[rows],
-    )  # fmt: skip
+    )
 
 
 def _reassignments(problem: StageProblem, rows: Int32, sized: bool) -> list[StagedReassignment]:
@@ -158,9 +173,14 @@ def _limits(problem: StageProblem) -> StageLimits:
         if bytes_ < UNLIMITED
     }
     return StageLimits(
-        request.moves_per_broker, request.moves, request.bytes_in_flight, request.stage_bytes_per_broker,
-        known if request.disk_capacity else None, request.rate, [str(window) for window in request.windows],
-    )  # fmt: skip
+        request.moves_per_broker,
+        request.moves,
+        request.bytes_in_flight,
+        request.stage_bytes_per_broker,
+        known if request.disk_capacity else None,
+        request.rate,
+        [str(window) for window in request.windows],
+    )
 
 
 def _summary(scheduled: StageSchedule) -> str:

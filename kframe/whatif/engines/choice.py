@@ -41,9 +41,14 @@ def engine_of(
 
 
 def failures_of(
-    snapshot: Snapshot, config: Mapping[str, object] | None, *, depth: int, racks: bool, elr: bool | None,
+    snapshot: Snapshot,
+    config: Mapping[str, object] | None,
+    *,
+    depth: int,
+    racks: bool,
+    elr: bool | None,
     progress: Progress,
-) -> Sweep:  # fmt: skip
+) -> Sweep:
     """Every failure of a cluster; see ``kframe.whatif.sweep``. ZooKeeper mode counts without a controller."""
     if snapshot.is_kraft:
         from kframe.whatif.engines.kraft.sweep import count_failures

@@ -133,9 +133,19 @@ class PartitionChanges:
         lists = {name: lists.take(positions) for name, lists in self.lists().items()}
         numbers = {
             name: None if (column := getattr(self, name)) is None else column[positions].tolist()
-            for name in ("partition", "leader_before", "leader_after", "leader_epoch_before", "leader_epoch_after",
-                         "partition_epoch_before", "partition_epoch_after", "went_offline", "came_online", "unclean")
-        }  # fmt: skip
+            for name in (
+                "partition",
+                "leader_before",
+                "leader_after",
+                "leader_epoch_before",
+                "leader_epoch_after",
+                "partition_epoch_before",
+                "partition_epoch_after",
+                "went_offline",
+                "came_online",
+                "unclean",
+            )
+        }
         for i, topic in enumerate(self.topic[positions].tolist()):
             yield {
                 "topic": self.topic_names[topic],
@@ -145,9 +155,12 @@ class PartitionChanges:
 
 
 def changes_between(
-    saved: SavedRows[Partitions], cluster: ClusterState, healths: tuple[ClusterHealth, ClusterHealth],
-    unclean: Sequence[Int32], known: tuple[bool, bool],
-) -> PartitionChanges:  # fmt: skip
+    saved: SavedRows[Partitions],
+    cluster: ClusterState,
+    healths: tuple[ClusterHealth, ClusterHealth],
+    unclean: Sequence[Int32],
+    known: tuple[bool, bool],
+) -> PartitionChanges:
     """Compare the saved rows and the new ones with ``cluster``. Every stored change raises the version.
 
     ``healths``, ``unclean`` and ``known``: see ``changes_of``.
@@ -165,10 +178,14 @@ def changes_between(
 
 
 def changes_of(
-    rows: Int32, before: Partitions | KraftPartitions, cluster: ClusterState | ClusterMetadata,
-    healths: tuple[ClusterHealth, ClusterHealth], unclean: Sequence[Int32], known: tuple[bool, bool],
+    rows: Int32,
+    before: Partitions | KraftPartitions,
+    cluster: ClusterState | ClusterMetadata,
+    healths: tuple[ClusterHealth, ClusterHealth],
+    unclean: Sequence[Int32],
+    known: tuple[bool, bool],
     lists: Mapping[str, Any],
-) -> PartitionChanges:  # fmt: skip
+) -> PartitionChanges:
     """The changed ``rows`` of ``cluster`` (ascending), in either mode, with a table of these rows ``before``.
 
     ``healths`` are those of both times, and ``unclean`` the rows elected so. ``known`` says whether the snapshot has

@@ -44,9 +44,13 @@ class ReassignmentResponses:
 
 
 def reassignment_result(
-    targets: Targets, before: BeforeReassignment, responses: ReassignmentResponses, now: Ragged, ongoing: Bool,
+    targets: Targets,
+    before: BeforeReassignment,
+    responses: ReassignmentResponses,
+    now: Ragged,
+    ongoing: Bool,
     outcome: Outcome,
-) -> ReassignmentResult:  # fmt: skip
+) -> ReassignmentResult:
     """The result of each partition; ``now`` and ``ongoing`` are replicas and progress of the known ones at the end."""
     total = len(targets)
     begun = (responses.codes == ErrorCode.NONE) & (before.rows >= 0)

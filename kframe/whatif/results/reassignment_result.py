@@ -124,9 +124,11 @@ class ReassignmentResult:
     def record(self) -> ReassignmentRecord:
         """Everything as data."""
         return ReassignmentRecord(
-            **self.totals(), problems=list(self.problems()), brokers=list(self.broker_rows()),
+            **self.totals(),
+            problems=list(self.problems()),
+            brokers=list(self.broker_rows()),
             topics=list(self.topic_rows()),
-        )  # fmt: skip
+        )
 
     def totals(self) -> dict[str, int]:
         """The reassignment in numbers."""
@@ -157,10 +159,16 @@ class ReassignmentResult:
     def broker_rows(self) -> Iterator[ReassignmentBroker]:
         """What each broker gains and loses."""
         columns = (
-            self.broker_ids, self.replicas_before, loads(self.adding, self.broker_ids),
-            loads(self.deleted, self.broker_ids), self.replicas_peak, self.replicas_after, self.leaders_before,
-            self.leaders_after - self.leaders_before, self.leaders_after,
-        )  # fmt: skip
+            self.broker_ids,
+            self.replicas_before,
+            loads(self.adding, self.broker_ids),
+            loads(self.deleted, self.broker_ids),
+            self.replicas_peak,
+            self.replicas_after,
+            self.leaders_before,
+            self.leaders_after - self.leaders_before,
+            self.leaders_after,
+        )
         yield from itertools.starmap(ReassignmentBroker, zip(*(column.tolist() for column in columns), strict=True))
 
     def topic_rows(self) -> Iterator[ReassignmentTopic]:

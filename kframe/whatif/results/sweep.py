@@ -102,9 +102,16 @@ class SortBy(StrEnum):
 #: ``unclean_elections`` were held, ``needs_unclean_election`` not allowed (``ClusterHealth.needs_unclean_election``).
 #: ``newly_may_lose_data``: those elected uncleanly, and those in ``ClusterHealth.may_lose_data``, but not before.
 METRICS: Final = (
-    "offline", "newly_offline", "under_min_isr", "newly_under_min_isr", "at_min_isr", "unclean_elections",
-    "needs_unclean_election", "leaders_moved", "newly_may_lose_data",
-)  # fmt: skip
+    "offline",
+    "newly_offline",
+    "under_min_isr",
+    "newly_under_min_isr",
+    "at_min_isr",
+    "unclean_elections",
+    "needs_unclean_election",
+    "leaders_moved",
+    "newly_may_lose_data",
+)
 
 #: Columns of min.insync.replicas, which a snapshot may not know.
 CONDITIONS_OF_SETTINGS: Final = frozenset({"under_min_isr", "newly_under_min_isr", "at_min_isr"})
@@ -192,8 +199,12 @@ class Sweep:
 
     def count_of(self, what: FailOn) -> Int32 | None:
         """(s,) the partitions in which the failure alone causes this (``Outcome.count_of``)."""
-        names = {FailOn.OFFLINE: "newly_offline", FailOn.UNDER_MIN_ISR: "newly_under_min_isr",
-                 FailOn.DATA_LOSS: "unclean_elections", FailOn.POSSIBLE_DATA_LOSS: "newly_may_lose_data"}  # fmt: skip
+        names = {
+            FailOn.OFFLINE: "newly_offline",
+            FailOn.UNDER_MIN_ISR: "newly_under_min_isr",
+            FailOn.DATA_LOSS: "unclean_elections",
+            FailOn.POSSIBLE_DATA_LOSS: "newly_may_lose_data",
+        }
         return self.column(names[what])
 
     def failures_with(self, what: FailOn) -> int | None:
@@ -203,8 +214,12 @@ class Sweep:
 
     def sort_keys(self) -> dict[SortBy, Int32 | Float64 | None]:
         """(s,) the effects by which failures are ranked; None if the snapshot lacks what decides it."""
-        return {SortBy.OFFLINE: self.column("offline"), SortBy.UNDER_MIN_ISR: self.column("under_min_isr"),
-                SortBy.UNCLEAN: self.unclean, SortBy.SKEW: self.max_mean_ratio}  # fmt: skip
+        return {
+            SortBy.OFFLINE: self.column("offline"),
+            SortBy.UNDER_MIN_ISR: self.column("under_min_isr"),
+            SortBy.UNCLEAN: self.unclean,
+            SortBy.SKEW: self.max_mean_ratio,
+        }
 
     def ranked(self, by: SortBy = SortBy.OFFLINE, kind: Failure | None = None) -> Int64:
         """Positions of all failures, or of one kind, the worst first. Equal ones in the order of the columns."""
@@ -225,8 +240,13 @@ class Sweep:
 
     def _records(self, chosen: Int64) -> Iterator[dict[str, Any]]:
         columns = {name: None if (column := self.column(name)) is None else column[chosen].tolist() for name in METRICS}
-        where = zip(self.kind[chosen].tolist(), self.first[chosen].tolist(), self.second[chosen].tolist(),
-                    self.rack[chosen].tolist(), strict=True)  # fmt: skip
+        where = zip(
+            self.kind[chosen].tolist(),
+            self.first[chosen].tolist(),
+            self.second[chosen].tolist(),
+            self.rack[chosen].tolist(),
+            strict=True,
+        )
         loads = list(zip(self.leaders_max[chosen].tolist(), self.leaders_mean[chosen].tolist(), strict=True))
         further = iter(()) if self.directories is None else self.directories.columns(chosen)
         for i, (kind, first, second, rack) in enumerate(where):

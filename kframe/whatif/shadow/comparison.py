@@ -76,9 +76,12 @@ class Comparison:
 
 
 def compare(
-    base: ClusterState, inputs: Sequence[Input], real: ClusterState, config: ControllerConfig,
+    base: ClusterState,
+    inputs: Sequence[Input],
+    real: ClusterState,
+    config: ControllerConfig,
     excluded: Collection[str] = (),
-) -> Comparison:  # fmt: skip
+) -> Comparison:
     """Apply ``inputs`` to a replica of ``base`` and compare it with ``real``, except for topics in ``excluded``.
 
     Requests leave no trace in storage, so a partition may have any of several states. The first is the state after the

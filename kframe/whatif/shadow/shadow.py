@@ -277,10 +277,15 @@ def _topics_under_reassignment(cluster: ClusterState) -> set[str]:
 
 def _take_states(states: StoredStates, chosen: Int32) -> StoredStates:
     return StoredStates(
-        states.rows[chosen], states.exists[chosen], states.leader[chosen], states.leader_epoch[chosen],
-        states.controller_epoch[chosen], states.partition_epoch[chosen], states.recovery[chosen],
+        states.rows[chosen],
+        states.exists[chosen],
+        states.leader[chosen],
+        states.leader_epoch[chosen],
+        states.controller_epoch[chosen],
+        states.partition_epoch[chosen],
+        states.recovery[chosen],
         states.isr.take(chosen),
-    )  # fmt: skip
+    )
 
 
 def _any_written(before: StoredStates, now: StoredStates) -> bool:

@@ -196,8 +196,15 @@ def test_kernel_and_reference_write_operations_alike(
         )
         reads = np.zeros(room, np.uint8)
         read = module.write_reads(topic, partition, NAME_OFFSETS, NAMES, array(b"/root/"), reads)
-        outcomes.append((written, read, row_offsets.tolist() if written >= 0 else None,
-                      out.tobytes() if written >= 0 else None, reads.tobytes() if read >= 0 else None))  # fmt: skip
+        outcomes.append(
+            (
+                written,
+                read,
+                row_offsets.tolist() if written >= 0 else None,
+                out.tobytes() if written >= 0 else None,
+                reads.tobytes() if read >= 0 else None,
+            )
+        )
     assert outcomes[0] == outcomes[1]
 
 

@@ -67,13 +67,15 @@ WITHOUT_SNAPSHOT: list[tuple[list[tuple[tuple[str, int], tuple[int, ...]]], list
     ([(("t", 0), (1, 2))], []),
     ([(("no way", 0), (1,))], [("topic-name", "no way", 0, UNKNOWN)]),
     ([(("t", -1), (1,))], [("partition-number", "t", -1, UNKNOWN)]),
-    ([(("t", 0), (1,)), (("u", 0), (1,)), (("t", 0), (2,)), (("t", 0), (3,))],
-     [("duplicate-partition", "t", 0, None)] * 2),
+    (
+        [(("t", 0), (1,)), (("u", 0), (1,)), (("t", 0), (2,)), (("t", 0), (3,))],
+        [("duplicate-partition", "t", 0, None)] * 2,
+    ),
     ([(("t", 0), ())], [("empty-replicas", "t", 0, INVALID)]),
     ([(("t", 0), (1, 2, 1))], [("duplicate-broker", "t", 0, INVALID)]),
     ([(("t", 0), (1, -2))], [("broker-id", "t", 0, INVALID)]),
     ([(("t", 0), (1, 2)), (("t", 1), (1,)), (("u", 0), (1,))], [("uneven-replication", "t", None, None)]),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("targets, expected", WITHOUT_SNAPSHOT)
@@ -97,9 +99,8 @@ AGAINST_SNAPSHOT: list[tuple[list[tuple[tuple[str, int], tuple[int, ...]]], list
     ([(("whole", 0), (1, 2))], [("racks", "whole", 0, None)]),
     ([(("whole", 0), (3, 1))], [("order-only", "whole", 0, None)]),
     ([(("whole", 0), (1, 3))], [("no-op", "whole", 0, None)]),
-    ([(("whole", 0), (1, 1))],
-     [("duplicate-broker", "whole", 0, INVALID), ("racks", "whole", 0, None)]),
-]  # fmt: skip
+    ([(("whole", 0), (1, 1))], [("duplicate-broker", "whole", 0, INVALID), ("racks", "whole", 0, None)]),
+]
 
 
 @pytest.mark.parametrize("targets, expected", AGAINST_SNAPSHOT)
@@ -147,25 +148,36 @@ def test_counts_of_moves() -> None:
     # t-3 was under reassignment to 4, 1: the adding replica outside the new target is removed too.
     assert (moves.not_valid, moves.replicas_copied, moves.replicas_deleted) == (1, 2, 3)
     by_broker = {row.broker_id: row for row in moves.brokers}
-    assert {broker_id: (row.copied, row.deleted, row.replicas_before, row.replicas_after)
-            for broker_id, row in by_broker.items()} == {
-        1: (0, 1, 6, 5), 2: (1, 0, 0, 1), 3: (0, 1, 3, 2), 4: (1, 1, 1, 1), 5: (0, 0, 2, 2),
-    }  # fmt: skip
+    assert {
+        broker_id: (row.copied, row.deleted, row.replicas_before, row.replicas_after)
+        for broker_id, row in by_broker.items()
+    } == {
+        1: (0, 1, 6, 5),
+        2: (1, 0, 0, 1),
+        3: (0, 1, 3, 2),
+        4: (1, 1, 1, 1),
+        5: (0, 0, 2, 2),
+    }
     names = ("preferred_leaders_before", "preferred_leaders_after")
     assert {broker_id: tuple(getattr(row, name) for name in names) for broker_id, row in by_broker.items()} == {
-        1: (4, 3), 2: (0, 0), 3: (0, 2), 4: (1, 0), 5: (1, 1),
-    }  # fmt: skip
+        1: (4, 3),
+        2: (0, 0),
+        3: (0, 2),
+        4: (1, 0),
+        5: (1, 1),
+    }
 
 
 def test_partition_rows_state_change() -> None:
     plan = Plan.of([(("t", 0), (1, 3)), (("t", 3), (4, 1)), (("nope", 0), (1,)), (("whole", 0), (1,))])
     checked = resolve_plan(plan, small())
     rows = list(checked.partition_rows())
-    assert [(row.change, row.replicas, row.adding, row.removing, row.leader, row.valid)
-            for row in rows] == [
-        ("none", [1, 3], [], [], 1, True), ("move", [4, 1, 3], [4], [3], 1, True),
-        ("unknown", None, [], [], None, False), ("shrink", [1, 3], [], [3], 1, True),
-    ]  # fmt: skip
+    assert [(row.change, row.replicas, row.adding, row.removing, row.leader, row.valid) for row in rows] == [
+        ("none", [1, 3], [], [], 1, True),
+        ("move", [4, 1, 3], [4], [3], 1, True),
+        ("unknown", None, [], [], None, False),
+        ("shrink", [1, 3], [], [3], 1, True),
+    ]
     assert [row.change for row in checked.partition_rows(changes_only=True)] == ["move", "unknown", "shrink"]
 
 
@@ -228,7 +240,7 @@ MALFORMED: list[tuple[str | bytes, str]] = [
     ('{"version":1,"partitions":[{"topic":"topic","topic":"u","partition":0,"replicas":[1]}]}', "key 'topic' twice"),
     (b'{"version":1,"partitions":[{"topic":"\xff","partition":0,"replicas":[1]}]}', "plan.json"),
     ('Current partition replica assignment\n{"version":1,"partitions":[]}\n', "found the current assignment only"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("content, message", MALFORMED)

@@ -295,9 +295,13 @@ def started(
 
 
 def run(
-    cluster: ScriptedCluster, path: Path, start: ExecutionStarted | None = None, goals: Sequence[Entry] = (),
-    crashes: Crashes | None = None, script: Callable[[int], Goal | None] = lambda _round: None,
-) -> RunEnded:  # fmt: skip
+    cluster: ScriptedCluster,
+    path: Path,
+    start: ExecutionStarted | None = None,
+    goals: Sequence[Entry] = (),
+    crashes: Crashes | None = None,
+    script: Callable[[int], Goal | None] = lambda _round: None,
+) -> RunEnded:
     """Run an execution to its end, from a new journal with ``start`` or from an old one. May raise Crash.
 
     ``script`` is called with the number of each observation; it may change the cluster and request a goal.

@@ -29,5 +29,6 @@ def test_partition_that_is_not_reassigned_has_a_code_of_its_own() -> None:
     admin = EmbeddedAdmin()
     admin.reassign(PLAN.targets)
     assert cancel(admin, [("t", 0), ("t", 1)]) == {
-        ("t", 0): ErrorCode.NONE, ("t", 1): ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
-    }  # fmt: skip
+        ("t", 0): ErrorCode.NONE,
+        ("t", 1): ErrorCode.NO_REASSIGNMENT_IN_PROGRESS,
+    }

@@ -15,9 +15,13 @@ from kframe.ports.administration import ConfigResource
 from tests.plans.execute.scripted_cluster import Crash, Crashes, ScriptedCluster, run, started
 
 BEFORE: Final[dict[TopicPartition, Sequence[int]]] = {
-    ("moved", 0): [1, 2, 3], ("moved", 1): [2, 3, 1], ("grown", 0): [3, 1], ("shrunk", 0): [1, 2, 3],
-    ("reordered", 0): [1, 2], ("other", 0): [1, 2],
-}  # fmt: skip
+    ("moved", 0): [1, 2, 3],
+    ("moved", 1): [2, 3, 1],
+    ("grown", 0): [3, 1],
+    ("shrunk", 0): [1, 2, 3],
+    ("reordered", 0): [1, 2],
+    ("other", 0): [1, 2],
+}
 STAGES: Final[list[dict[TopicPartition, Sequence[int]]]] = [
     {("moved", 0): [4, 2, 3], ("grown", 0): [4, 3, 1], ("reordered", 0): [2, 1]},
     {("moved", 1): [4, 5, 1], ("shrunk", 0): [3, 2]},
@@ -29,7 +33,7 @@ CONFIGS: Final = {
     ConfigResource("moved"): {"leader.replication.throttled.replicas": "7:1", "retention.ms": "5"},
     ConfigResource("grown"): {"follower.replication.throttled.replicas": "*"},
     ConfigResource(None, 2): {"leader.replication.throttled.rate": "77"},
-}  # fmt: skip
+}
 RESUME, ROLLBACK = GoalChanged(Goal.EXECUTE, "resumed"), GoalChanged(Goal.ROLLBACK, "requested")
 PAUSE, ABORT = GoalChanged(Goal.PAUSE, "requested"), GoalChanged(Goal.ABORT, "requested")
 

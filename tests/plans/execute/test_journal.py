@@ -28,13 +28,21 @@ from kframe.plans.execute.state import ExecutionState
 from tests.cli.running import PLAN, kframe
 
 START: Final = ExecutionStarted(
-    1, "plan ü", "digest", "id", "kafka://a:1", ExecutionLimits(None, 1, 0),
-    ((ExecutedPartition("t", 0, (1,), (2,), 1, None),),), UnhealthyPartitions((), ()),
-)  # fmt: skip
+    1,
+    "plan ü",
+    "digest",
+    "id",
+    "kafka://a:1",
+    ExecutionLimits(None, 1, 0),
+    ((ExecutedPartition("t", 0, (1,), (2,), 1, None),),),
+    UnhealthyPartitions((), ()),
+)
 ENTRIES: Final[list[Entry]] = [
-    START, GoalChanged(Goal.PAUSE, "requested"), PartitionsSettled((PartitionRef("t", 0),)),
+    START,
+    GoalChanged(Goal.PAUSE, "requested"),
+    PartitionsSettled((PartitionRef("t", 0),)),
     RunEnded(RunResult.PAUSED, "requested"),
-]  # fmt: skip
+]
 
 
 @pytest.fixture
@@ -100,15 +108,17 @@ def resealed(*texts: bytes) -> bytes:
         pytest.param(lambda lines: b'{"version":1}\n', "journal:1: found checksum", id="another file"),
         pytest.param(
             lambda lines: resealed(lines[0][9:-1].replace(b'"version":1', b'"version":2')),
-            "journal:1: found version 2, expected version 1", id="another version",
+            "journal:1: found version 2, expected version 1",
+            id="another version",
         ),
         pytest.param(
-            lambda lines: resealed(lines[0][9:-1], b'{"type":"magic"}'), "journal:2: found Invalid value 'magic'",
+            lambda lines: resealed(lines[0][9:-1], b'{"type":"magic"}'),
+            "journal:2: found Invalid value 'magic'",
             id="another entry",
         ),
         pytest.param(lambda lines: resealed(lines[1][9:-1]), "no first entry", id="another first entry"),
     ],
-)  # fmt: skip
+)
 def test_damaged_journal_is_refused(path: Path, damage: Callable[[Sequence[bytes]], bytes], message: str) -> None:
     path.write_bytes(damage(lines_of(path)))
     data = path.read_bytes()

@@ -94,9 +94,15 @@ def next_step(
     """The step after some equal observations."""
     partition = ExecutedPartition("t", 0, ORIGIN, TARGET, 1, None)
     start = ExecutionStarted(
-        1, "plan", "digest", "id", "kafka://a:1", ExecutionLimits(throttle, 10, 0), ((partition,),),
+        1,
+        "plan",
+        "digest",
+        "id",
+        "kafka://a:1",
+        ExecutionLimits(throttle, 10, 0),
+        ((partition,),),
         UnhealthyPartitions((), ()),
-    )  # fmt: skip
+    )
     planner = Planner(ExecutionState([start, *entries]))
     for _ in range(observations):
         planner.observe(observed.observation())
@@ -118,12 +124,17 @@ def next_step(
         pytest.param(RETRIED, AT_START, 1, assign(TARGET), id="retriable error"),
         pytest.param((), Observed(live=(1, 2)), 1, Wait(), id="the target broker is down"),
         pytest.param(
-            (), Observed(live=(1, 2)), PROBLEM_ROUNDS,
-            SetGoal(Goal.PAUSE, "brokers that the plan needs are down: 3"), id="the target broker stays down",
+            (),
+            Observed(live=(1, 2)),
+            PROBLEM_ROUNDS,
+            SetGoal(Goal.PAUSE, "brokers that the plan needs are down: 3"),
+            id="the target broker stays down",
         ),
         pytest.param((), Observed(leader=-1), 1, Wait(), id="a new offline partition postpones"),
         pytest.param(
-            (), Observed(leader=-1), PROBLEM_ROUNDS,
+            (),
+            Observed(leader=-1),
+            PROBLEM_ROUNDS,
             SetGoal(
                 Goal.PAUSE,
                 "health has worsened: 1 partition newly offline and 0 newly under-replicated since the start, "
@@ -152,13 +163,16 @@ def next_step(
         ),
         pytest.param(ROLLBACK, AT_START, 1, End(RunResult.ROLLED_BACK, ""), id="rollback: done"),
         pytest.param(
-            ROLLBACK, Observed(TARGET, leader=3, live=(2, 3)), PROBLEM_ROUNDS,
-            End(RunResult.INCOMPLETE, "1 partition waiting for failed brokers: 1"), id="rollback: broker down",
+            ROLLBACK,
+            Observed(TARGET, leader=3, live=(2, 3)),
+            PROBLEM_ROUNDS,
+            End(RunResult.INCOMPLETE, "1 partition waiting for failed brokers: 1"),
+            id="rollback: broker down",
         ),
         pytest.param(ORIGINAL, AT_END, 1, restore(ConfigEntry(RATE, "77")), id="restore"),
         pytest.param(ORIGINAL, Observed(TARGET, leader=2, live=(1, 2)), 1, Wait(), id="restore after restart"),
     ],
-)  # fmt: skip
+)
 def test_next_step_by_journal_and_observation(
     entries: Sequence[Entry], observed: Observed, observations: int, step: Step
 ) -> None:

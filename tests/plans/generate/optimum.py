@@ -93,12 +93,15 @@ def optimum(proposal: PlanProposal) -> Optimum | None:
         if proposal.limits is not None:
             add(
                 lambda choice, broker=broker: int(problem.weight[choice.row]) * (broker in choice.brokers),  # type: ignore[misc]
-                float(proposal.limits.lower[index]), float(proposal.limits.upper[index]),
-            )  # fmt: skip
+                float(proposal.limits.lower[index]),
+                float(proposal.limits.upper[index]),
+            )
     least: list[int] = []
     objectives: list[Callable[[ListChoice], int]] = [
-        lambda choice: choice.stays, lambda choice: choice.missing_racks, lambda choice: choice.cost,
-    ]  # fmt: skip
+        lambda choice: choice.stays,
+        lambda choice: choice.missing_racks,
+        lambda choice: choice.cost,
+    ]
     for objective in objectives:
         for column, choice in enumerate(choices):
             solver.changeColCost(column, float(objective(choice)))

@@ -21,9 +21,25 @@ PARENTS: Final[Mapping[str, frozenset[str]]] = {
 }  # fmt: skip
 #: Elements that contain no text of their own.
 NO_TEXT: Final = frozenset(
-    {"html", "head", "body", "section", "div", "ul", "details", "form", "table", "figure", "svg", "g", "thead", "tbody",
-     "tr", "fieldset"}
-)  # fmt: skip
+    {
+        "html",
+        "head",
+        "body",
+        "section",
+        "div",
+        "ul",
+        "details",
+        "form",
+        "table",
+        "figure",
+        "svg",
+        "g",
+        "thead",
+        "tbody",
+        "tr",
+        "fieldset",
+    }
+)
 VOID: Final = frozenset({"meta", "input"})
 _TAG: Final = re.compile(r"<[a-z][a-z0-9]*( [a-zA-Z-]+(=\"[^\"<>]*\")?)*/?>")
 _REFERENCES: Final = frozenset({"amp", "lt", "gt", "quot"})

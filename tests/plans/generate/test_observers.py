@@ -53,8 +53,11 @@ def test_observers_of_listing_are_read() -> None:
     snapshot = read_snapshot(OBSERVERS)
     rows = facts(snapshot)
     assert {name: row["observers"] for name, row in rows.items()} == {
-        "audit-0": [], "audit-1": [], "orders-async-0": [21, 22], "orders-async-1": [22, 21],
-    }  # fmt: skip
+        "audit-0": [],
+        "audit-1": [],
+        "orders-async-0": [21, 22],
+        "orders-async-1": [22, 21],
+    }
     assert (snapshot.topics.configs or {})[1]["min.insync.replicas"] == "2"
     record = summary_record(snapshot)
     assert (record["under_replicated"], record["observers"]) == (0, 4)
@@ -202,12 +205,14 @@ def test_generated_plan_keeps_observers() -> None:
 @pytest.mark.parametrize(
     "request_",
     [
-        PlanRequest(replace={2: 5}), PlanRequest(remove_brokers=(4,), add_brokers=(5,)),
-        PlanRequest(remove_brokers=(2, 4), add_brokers=(5, 6)), PlanRequest(leaders_only=True),
+        PlanRequest(replace={2: 5}),
+        PlanRequest(remove_brokers=(4,), add_brokers=(5,)),
+        PlanRequest(remove_brokers=(2, 4), add_brokers=(5, 6)),
+        PlanRequest(leaders_only=True),
         PlanRequest(rebalance=True, add_brokers=(5, 6)),
     ],
     ids=["a full replica", "an observer", "both", "leaders", "balance"],
-)  # fmt: skip
+)
 def test_observers_stay_last_in_every_plan(request_: PlanRequest, tmp_path: Path) -> None:
     snapshot = described(tmp_path, *[("1,2,3,4", "1,2", "3,4")] * 3, *[("2,1,4,3", "2,1", "4,3")] * 3)
     made = plan(snapshot, request_).plan

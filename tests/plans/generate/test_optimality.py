@@ -36,9 +36,13 @@ from tests.plans.generate.optimum import optimum  # noqa: E402
 
 DATA = Path(__file__).parent / "data"
 GOALS: list[dict[str, Any]] = [
-    {"remove_brokers": (1,)}, {"remove_brokers": (1, 2)}, {"remove_brokers": (2,), "fix_racks": True},
-    {"fix_racks": True}, {"replication_factors": {"b": 3}}, {"replication_factors": {"b": 2}, "remove_brokers": (3,)},
-]  # fmt: skip
+    {"remove_brokers": (1,)},
+    {"remove_brokers": (1, 2)},
+    {"remove_brokers": (2,), "fix_racks": True},
+    {"fix_racks": True},
+    {"replication_factors": {"b": 3}},
+    {"replication_factors": {"b": 2}, "remove_brokers": (3,)},
+]
 
 
 @st.composite
@@ -49,9 +53,13 @@ def requests(draw: st.DrawFn, *, balances: bool) -> tuple[Snapshot, dict[str, An
     brokers = [broker.broker_id for broker in snapshot.brokers]
     mean = -(-len(snapshot.partitions.replicas.values) // (len(brokers) - 1))
     caps = st.integers(max(mean - 1, 1), mean + 2)
-    request["broker_caps"] = draw(st.one_of(
-        st.just({}), st.builds(lambda cap: {None: cap}, caps), st.dictionaries(st.sampled_from(brokers), caps),
-    ))  # fmt: skip
+    request["broker_caps"] = draw(
+        st.one_of(
+            st.just({}),
+            st.builds(lambda cap: {None: cap}, caps),
+            st.dictionaries(st.sampled_from(brokers), caps),
+        )
+    )
     if balances:
         request["rebalance"] = True
     if draw(st.booleans()):

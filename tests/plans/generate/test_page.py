@@ -87,8 +87,15 @@ def test_page_equals_json_report(tmp_path: Path) -> None:
     assert page.texts["summary"] == document["summary"]
     assert page.texts["proof"] == document["proof"]
     for row, broker in zip(page.records("brokers"), document["brokers"], strict=True):
-        for name in ("replicas_before", "replicas_after", "leaders_before", "leaders_after", "bytes_before",
-                     "bytes_after", "broker_id"):  # fmt: skip
+        for name in (
+            "replicas_before",
+            "replicas_after",
+            "leaders_before",
+            "leaders_after",
+            "bytes_before",
+            "bytes_after",
+            "broker_id",
+        ):
             assert number(row[name.replace("_", " ")]) == broker[name]
         assert number(row["replicas copied"]) == broker["received"]
     moves = dict(page.rows["moves"])
@@ -165,10 +172,23 @@ def test_page_is_valid_html(tmp_path: Path, goals: tuple[str, ...], sized: bool)
 
 @pytest.mark.parametrize(
     "page",
-    ["<p>", "</p>", "<p></span></p>", "a & b", "&nbsp;", "a < b", "<b>x</b>", "<p id=\"a\"></p><p id=\"a\"></p>",
-     "<p id=a></p>", "<p class=\"a\" class=\"b\"></p>", "<!-- -->", "<table><tr></tr></table>", "<p/>",
-     "<table><tbody><tr><td></td></tr><tr><td></td><td></td></tr></tbody></table>"],
-)  # fmt: skip
+    [
+        "<p>",
+        "</p>",
+        "<p></span></p>",
+        "a & b",
+        "&nbsp;",
+        "a < b",
+        "<b>x</b>",
+        '<p id="a"></p><p id="a"></p>',
+        "<p id=a></p>",
+        '<p class="a" class="b"></p>',
+        "<!-- -->",
+        "<table><tr></tr></table>",
+        "<p/>",
+        "<table><tbody><tr><td></td></tr><tr><td></td><td></td></tr></tbody></table>",
+    ],
+)
 def test_malformed_html_is_detected(page: str) -> None:
     frame = "<!doctype html>\n<html><body><section>{}</section></body></html>"
     StrictParser(frame.format("<p>a &amp; b</p>"))

@@ -20,9 +20,11 @@ pytestmark = pytest.mark.real
 
 #: Root has no sandbox, and nothing but the loopback address is resolved.
 OPTIONS: Final = (
-    "--no-sandbox", "--disable-gpu", "--disable-background-networking",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
-)  # fmt: skip
+)
 #: Seconds for a page.
 LIMIT_S: Final = 120
 #: The bars of loads after the plan.

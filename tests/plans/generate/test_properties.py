@@ -36,13 +36,27 @@ from tests.plans.generate.clusters import (
 @st.composite
 def goals(draw: st.DrawFn) -> dict[str, Any]:
     """A goal, or two of them, and constraints."""
-    chosen: dict[str, Any] = draw(st.sampled_from([
-        {"rebalance": True}, {"remove_brokers": (1,)}, {"remove_brokers": (2,), "rebalance": True},
-        {"add_brokers": (8, 9)}, {"add_brokers": (8,), "rebalance": True}, {"fix_racks": True}, {"replace": {1: 8}},
-        {"fix_racks": True, "rebalance": True}, {"replication_factors": {"b": 3}}, {"replication_factors": {"*": 1}},
-        {"leaders_only": True}, {"remove_brokers": (1,), "fix_racks": True}, {"replace": {1: 2}},
-        {"remove_brokers": (1,), "replication_factors": {"*": 1}}, {"rebalance": True, "replication_factors": {"*": 1}},
-    ]))  # fmt: skip
+    chosen: dict[str, Any] = draw(
+        st.sampled_from(
+            [
+                {"rebalance": True},
+                {"remove_brokers": (1,)},
+                {"remove_brokers": (2,), "rebalance": True},
+                {"add_brokers": (8, 9)},
+                {"add_brokers": (8,), "rebalance": True},
+                {"fix_racks": True},
+                {"replace": {1: 8}},
+                {"fix_racks": True, "rebalance": True},
+                {"replication_factors": {"b": 3}},
+                {"replication_factors": {"*": 1}},
+                {"leaders_only": True},
+                {"remove_brokers": (1,), "fix_racks": True},
+                {"replace": {1: 2}},
+                {"remove_brokers": (1,), "replication_factors": {"*": 1}},
+                {"rebalance": True, "replication_factors": {"*": 1}},
+            ]
+        )
+    )
     if draw(st.integers(0, 3)) == 0:
         chosen = {**chosen, "topics": ("b",)}
     if draw(st.integers(0, 3)) == 0:
@@ -119,8 +133,9 @@ def test_exactly_the_partitions_that_are_not_as_requested_are_reported(
     report, removing = report_document(proposal), snapshot.partitions.removing_replicas
     left = {*request.get("remove_brokers", ()), *request.get("replace", {})}
     expected = set()
-    for row, (name, replicas) in enumerate(zip(map(snapshot.topics.name_of_row, range(len(snapshot))),
-                                               lists_of(proposal), strict=True)):  # fmt: skip
+    for row, (name, replicas) in enumerate(
+        zip(map(snapshot.topics.name_of_row, range(len(snapshot))), lists_of(proposal), strict=True)
+    ):
         topic = name.rpartition("-")[0]
         settled = set(replicas) - set(removing[row].tolist()) if removing is not None else set(replicas)
         factors = {n for pattern, n in request.get("replication_factors", {}).items() if pattern in ("*", topic)}
@@ -202,8 +217,12 @@ def weighted(draw: st.DrawFn, partitions_max: int = 25) -> tuple[Snapshot, dict[
     )
     tolerance = draw(st.sampled_from([1.0, 10.0, 50.0]))
     return snapshot, {
-        "rebalance": True, "weights": np.array(sizes, np.int64), "racks": {8: "r0"}, "tolerance": tolerance, **request,
-    }  # fmt: skip
+        "rebalance": True,
+        "weights": np.array(sizes, np.int64),
+        "racks": {8: "r0"},
+        "tolerance": tolerance,
+        **request,
+    }
 
 
 @FEWER_EXAMPLES

@@ -146,9 +146,20 @@ def test_future_replicas_and_failed_directories_do_not_count(tmp_path: Path) -> 
         (HEADINGS.format(1) + "Error: timed out\n", "found 'Error: timed out'"),
         ("topic,partition,bytes,bytes\nt,0,1,2\n", "once each"),
     ],
-    ids=["key of JSON", "key of kafka-log-dirs", "broker", "name", "size", "no replica", "headings", "cut", "error",
-         "late error", "column of CSV"],
-)  # fmt: skip
+    ids=[
+        "key of JSON",
+        "key of kafka-log-dirs",
+        "broker",
+        "name",
+        "size",
+        "no replica",
+        "headings",
+        "cut",
+        "error",
+        "late error",
+        "column of CSV",
+    ],
+)
 def test_refused(text: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "w").write_text(text)
     with pytest.raises(InputError) as error:

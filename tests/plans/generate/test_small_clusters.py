@@ -52,8 +52,10 @@ def test_plan_equals_known_optimum(
     assert (proposal.moves, proposal.bound, proposal.reached) == (moves, moves, True)
     for planned, expected in zip(lists_of(proposal), after or [], strict=after is not None):
         assert len(planned) == len(expected)
-        assert all(broker in allowed if isinstance(allowed, set) else broker == allowed
-                   for broker, allowed in zip(planned, expected, strict=True))  # fmt: skip
+        assert all(
+            broker in allowed if isinstance(allowed, set) else broker == allowed
+            for broker, allowed in zip(planned, expected, strict=True)
+        )
 
 
 def test_leaders_only_gives_each_broker_its_share() -> None:

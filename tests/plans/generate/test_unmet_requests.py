@@ -54,19 +54,32 @@ def test_replication_factor_above_remaining_brokers_leaves_only_that_partition()
 @pytest.mark.parametrize(
     ("goals", "reasons"),
     [
-        ({"remove_brokers": (3, 4)}, {
-            **dict.fromkeys(("a-0", "a-1", "a-2", "everywhere-1"), "replication factor 3, but 2 brokers would remain"),
-            "everywhere-0": "replication factor 4, but 2 brokers would remain",
-        }),
-        ({"replication_factors": {"everywhere": 5}},
-         dict.fromkeys(("everywhere-0", "everywhere-1"), "replication factor 5, but only 4 brokers")),
-        ({"replication_factors": {"a": 4}, "exclude_brokers": (4,)},
-         {"a-2": "replication factor 4, but 3 brokers can have a replica (broker 4 is excluded)"}),
-        ({"remove_brokers": (4,), "exclude_topics": ("everywhere",), "broker_caps": {None: 2}},
-         {"a-0": "too few brokers have room: broker 3 has 4 of at most 2 replicas",
-          "a-1": "too few brokers have room: broker 1 has 4 of at most 2 replicas"}),
+        (
+            {"remove_brokers": (3, 4)},
+            {
+                **dict.fromkeys(
+                    ("a-0", "a-1", "a-2", "everywhere-1"), "replication factor 3, but 2 brokers would remain"
+                ),
+                "everywhere-0": "replication factor 4, but 2 brokers would remain",
+            },
+        ),
+        (
+            {"replication_factors": {"everywhere": 5}},
+            dict.fromkeys(("everywhere-0", "everywhere-1"), "replication factor 5, but only 4 brokers"),
+        ),
+        (
+            {"replication_factors": {"a": 4}, "exclude_brokers": (4,)},
+            {"a-2": "replication factor 4, but 3 brokers can have a replica (broker 4 is excluded)"},
+        ),
+        (
+            {"remove_brokers": (4,), "exclude_topics": ("everywhere",), "broker_caps": {None: 2}},
+            {
+                "a-0": "too few brokers have room: broker 3 has 4 of at most 2 replicas",
+                "a-1": "too few brokers have room: broker 1 has 4 of at most 2 replicas",
+            },
+        ),
     ],
-)  # fmt: skip
+)
 def test_each_unmet_partition_has_its_reason(goals: dict[str, Any], reasons: dict[str, str]) -> None:
     assert unmet(snapshot_of(FOUR_BROKERS, NO_RACKS), **goals) == reasons
 
@@ -201,10 +214,9 @@ def test_broker_in_no_isr_whose_registration_is_unknown_receives_nothing() -> No
     [
         ({"replace": {3: 4}}, [[1, 4], [4, 1], [1, 4], [1, 4]]),
         ({"remove_brokers": (3,), "exclude_brokers": (2,)}, [[1, 4], [1, 4], [1, 4], [1, 4]]),
-        ({"replication_factors": {"t": 3}, "exclude_brokers": (2,)},
-         [[1, 3, 4], [3, 1, 4], [1, 3, 4], [1, 3, 4]]),
+        ({"replication_factors": {"t": 3}, "exclude_brokers": (2,)}, [[1, 3, 4], [3, 1, 4], [1, 3, 4], [1, 3, 4]]),
     ],
-)  # fmt: skip
+)
 def test_leader_that_stays_keeps_its_position(goals: dict[str, Any], after: list[list[int]]) -> None:
     snapshot = snapshot_of({"t": [[1, 3], [3, 1], [1, 3], [1, 3]]}, dict.fromkeys(range(1, 5)), dead=(3,))
     planned = lists_of(plan(snapshot, **goals))

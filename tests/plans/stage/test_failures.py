@@ -40,9 +40,11 @@ def fenced(elr: int) -> Snapshot:
 
 
 SNAPSHOTS = {
-    "zookeeper": ZOOKEEPER, "kraft": KRAFT, "kraft with ELR, a fenced broker and a cordoned one": fenced(1),
+    "zookeeper": ZOOKEEPER,
+    "kraft": KRAFT,
+    "kraft with ELR, a fenced broker and a cordoned one": fenced(1),
     "the same without ELR": fenced(0),
-}  # fmt: skip
+}
 
 
 def staged(snapshot: Snapshot, seed: int) -> StageSchedule:

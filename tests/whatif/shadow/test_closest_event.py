@@ -22,9 +22,12 @@ HEALTHY: Final[dict[str, Any]] = {"isr": (0, 1)}
 LED_BY_1: Final[dict[str, Any]] = {"isr": (0, 1), "leader": 1}
 OFFLINE: Final[dict[str, Any]] = {"isr": (2,), "leader": NO_LEADER}
 MOVING: Final[dict[str, Any]] = {
-    "isr": (0, 1), "replicas": (0, 1, 2, 3), "directories": tuple(UUID(int=900 + broker) for broker in range(4)),
-    "adding_replicas": (3,), "removing_replicas": (2,),
-}  # fmt: skip
+    "isr": (0, 1),
+    "replicas": (0, 1, 2, 3),
+    "directories": tuple(UUID(int=900 + broker) for broker in range(4)),
+    "adding_replicas": (3,),
+    "removing_replicas": (2,),
+}
 RECOVERING: Final = RecoveryState.RECOVERING
 OTHER_DIRECTORY: Final = (UUID(int=900), UUID(int=950), UUID(int=902))
 
@@ -41,8 +44,12 @@ def change_of(fields: Mapping[str, Any]) -> PartitionChangeRecord:
         (OFFLINE, {"leader": 0, "isr": (0,)}, UNCLEAN, ["leader_recovery_state"]),
         (OFFLINE, {"leader": 1, "isr": (1,), "leader_recovery_state": RECOVERING}, UNCLEAN, ["isr", "leader"]),
         (OFFLINE, {"directories": OTHER_DIRECTORY, "isr": (1,)}, ASSIGNED, ["isr"]),
-        (MOVING, {"replicas": (0, 1, 2), "adding_replicas": (), "removing_replicas": ()}, CANCELLED,
-         ["leader", "directories"]),
+        (
+            MOVING,
+            {"replicas": (0, 1, 2), "adding_replicas": (), "removing_replicas": ()},
+            CANCELLED,
+            ["leader", "directories"],
+        ),
         # No event, if that differs in fewer fields: an election is possible, but it writes other fields.
         (OFFLINE, {"isr": (0,)}, UNEXPLAINED, ["record"]),
         (OFFLINE, {"leader": 1}, UNEXPLAINED, ["record"]),
@@ -53,10 +60,14 @@ def change_of(fields: Mapping[str, Any]) -> PartitionChangeRecord:
         # Of equals, the decision that changes more of the fields that the record changes.
         (LED_BY_1, {"leader": 2}, PREFERRED, ["leader"]),
         # Then any other event before an unclean election.
-        (OFFLINE, {"replicas": (0, 1, 2, 3), "adding_replicas": (3,), "leader": 0, "isr": (0,)}, REASSIGNED,
-         ["isr", "leader", "directories"]),
+        (
+            OFFLINE,
+            {"replicas": (0, 1, 2, 3), "adding_replicas": (3,), "leader": 0, "isr": (0,)},
+            REASSIGNED,
+            ["isr", "leader", "directories"],
+        ),
     ],
-)  # fmt: skip
+)
 def test_difference_names_closest_event(
     before: dict[str, Any], change: dict[str, Any], event: str, fields: list[str]
 ) -> None:

@@ -120,15 +120,38 @@ def test_shadow_predicts_every_scenario(path: Path) -> None:
 
 
 def test_scenarios_cover_every_event_kind() -> None:
-    names = ("elr-unclean-elr", "controlled-shutdown", "directories-lost", "reassign-cancel", "preferred-election",
-             "unclean-election-api", "delete-topics", "create-partitions-elr", "configs-elr", "features")  # fmt: skip
+    names = (
+        "elr-unclean-elr",
+        "controlled-shutdown",
+        "directories-lost",
+        "reassign-cancel",
+        "preferred-election",
+        "unclean-election-api",
+        "delete-topics",
+        "create-partitions-elr",
+        "configs-elr",
+        "features",
+    )
     events = {event.split(":")[0] for name in names for result in compared(played(name)) for event in result.events}
     assert events >= {
-        "AlterPartition of the leader", "broker fenced", "broker registered", "broker restarted after an unclean stop",
-        "broker unfenced", "configurations changed", "controlled shutdown", "directories assigned", "directory failed",
-        "features updated", "partitions created", "preferred election", "reassignment cancelled",
-        "reassignment started", "topic created", "topic deleted", "unclean election",
-    }  # fmt: skip
+        "AlterPartition of the leader",
+        "broker fenced",
+        "broker registered",
+        "broker restarted after an unclean stop",
+        "broker unfenced",
+        "configurations changed",
+        "controlled shutdown",
+        "directories assigned",
+        "directory failed",
+        "features updated",
+        "partitions created",
+        "preferred election",
+        "reassignment cancelled",
+        "reassignment started",
+        "topic created",
+        "topic deleted",
+        "unclean election",
+    }
 
 
 def altered(
@@ -160,7 +183,7 @@ def altered(
         ("register-again", RegisterBrokerRecord, {"broker_epoch": 2}, "broker registered"),
         ("reassign", PartitionChangeRecord, {"adding_replicas": (9,)}, ""),
     ],
-)  # fmt: skip
+)
 def test_altered_record_is_reported(name: str, kind: type[MetadataRecord], fields: dict[str, Any], event: str) -> None:
     batches, offset = altered(played(name), kind, **fields)
     results = compared(batches)
@@ -174,9 +197,10 @@ def test_altered_record_is_reported(name: str, kind: type[MetadataRecord], field
 def test_missing_partition_change_of_fenced_broker_is_reported() -> None:
     batches = played("fence-by-silence")
     index = next(
-        index for index, batch in enumerate(batches)
+        index
+        for index, batch in enumerate(batches)
         if isinstance(batch.records[-1].record, BrokerRegistrationChangeRecord) and len(batch.records) > 1
-    )  # fmt: skip
+    )
     dropped = batches[index].records[0].record
     assert isinstance(dropped, PartitionChangeRecord)
     batches[index] = replace(batches[index], records=batches[index].records[1:])

@@ -168,14 +168,28 @@ def _enable_unclean_election(cluster: ControlledCluster) -> None:
 @pytest.mark.parametrize(
     "act",
     [
-        lambda cluster: None, lambda cluster: cluster.stop(1),
-        lambda cluster: cluster.stop(1, 2), lambda cluster: cluster.stop(3),
-        lambda cluster: cluster.start(4), _bounce, _stop_poll_and_start, _shut_down_and_stop, _shut_down_without_stop,
-        _catch_up, _catch_up_in_between, _elect_preferred, _elect_preferred_by_znode, _restart_and_elect_preferred,
-        _create, _add_partitions, _create_while_a_broker_is_offline, _fail_over, _fail_over_with_a_broker,
+        lambda cluster: None,
+        lambda cluster: cluster.stop(1),
+        lambda cluster: cluster.stop(1, 2),
+        lambda cluster: cluster.stop(3),
+        lambda cluster: cluster.start(4),
+        _bounce,
+        _stop_poll_and_start,
+        _shut_down_and_stop,
+        _shut_down_without_stop,
+        _catch_up,
+        _catch_up_in_between,
+        _elect_preferred,
+        _elect_preferred_by_znode,
+        _restart_and_elect_preferred,
+        _create,
+        _add_partitions,
+        _create_while_a_broker_is_offline,
+        _fail_over,
+        _fail_over_with_a_broker,
         _enable_unclean_election,
     ],
-)  # fmt: skip
+)
 def test_shadow_agrees_with_controller_decisions(
     cluster: ControlledCluster, act: Callable[[ControlledCluster], None]
 ) -> None:
@@ -212,8 +226,12 @@ def test_unhandled_broker_failure_is_reported(cluster: ControlledCluster) -> Non
     cluster.ensemble.unregister_brokers((1,))
     comparison = cluster.comparison()
     assert sorted((disagreement.topic, disagreement.partition) for disagreement in comparison.disagreements) == [
-        ("moved", 0), ("t", 0), ("t", 1), ("t", 2), ("thin", 0)
-    ]  # fmt: skip
+        ("moved", 0),
+        ("t", 0),
+        ("t", 1),
+        ("t", 2),
+        ("thin", 0),
+    ]
     assert {disagreement.causes for disagreement in comparison.disagreements} == {("brokers 2,3",)}
 
 

@@ -75,9 +75,12 @@ def elr_changed(before: RowStates, after: RowStates) -> ElrChanged | None:
 
 
 def kraft_changes(
-    saved: SavedRows[KraftPartitions], metadata: ClusterMetadata, healths: tuple[ClusterHealth, ClusterHealth],
-    unclean: Sequence[Int32], known: tuple[bool, bool],
-) -> PartitionChanges:  # fmt: skip
+    saved: SavedRows[KraftPartitions],
+    metadata: ClusterMetadata,
+    healths: tuple[ClusterHealth, ClusterHealth],
+    unclean: Sequence[Int32],
+    known: tuple[bool, bool],
+) -> PartitionChanges:
     """Compare the saved rows and the new ones with ``metadata``; every change raises the partition epoch.
 
     ``healths``, ``unclean`` and ``known``: see ``changes_of``.

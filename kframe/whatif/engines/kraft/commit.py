@@ -31,8 +31,14 @@ _UUID_BYTES: Final = 16
 _INT32_BYTES: Final = 4
 #: The lists of a change, with the first version of its record that has them.
 _LISTS: Final = {
-    "isr": 0, "replicas": 0, "adding": 0, "removing": 0, "directories": 1, "elr": 2, "last_known_elr": 2,
-}  # fmt: skip
+    "isr": 0,
+    "replicas": 0,
+    "adding": 0,
+    "removing": 0,
+    "directories": 1,
+    "elr": 2,
+    "last_known_elr": 2,
+}
 
 
 @dataclass(slots=True)
@@ -132,9 +138,10 @@ class Committer:
         """The rows of the topics that a decision removes."""
         topics = self._context.metadata.topics
         removed = [
-            topics.index_by_id[item.record.topic_id] for item in decided.parts
+            topics.index_by_id[item.record.topic_id]
+            for item in decided.parts
             if isinstance(item, RecordAndVersion) and isinstance(item.record, RemoveTopicRecord)
-        ]  # fmt: skip
+        ]
         return np.flatnonzero(np.isin(self._context.metadata.partitions.topic, removed)).astype(np.int32)
 
     def _rows_with_elr(self) -> Int32:

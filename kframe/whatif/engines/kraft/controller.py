@@ -150,9 +150,12 @@ class KraftController:
     def changes(self, health: tuple[ClusterHealth, ClusterHealth]) -> PartitionChanges:
         """See ``Engine``."""
         return kraft_changes(
-            self.committer.saved_rows, self.context.metadata, health, self.committer.observations.unclean,
+            self.committer.saved_rows,
+            self.context.metadata,
+            health,
+            self.committer.observations.unclean,
             self.known.epochs,
-        )  # fmt: skip
+        )
 
     def with_messages(self, outcome: Outcome) -> Outcome:
         """See ``Engine``."""

@@ -129,9 +129,14 @@ class KraftElectionExplainer:
         brokers = self._context.metadata.brokers
         active = frozenset(broker_id for broker_id in state.replicas if brokers.is_active(broker_id))
         choice = _Choice(
-            state.replicas, state.isr, state.eligible_leader_replicas or (), state.last_known_elr or (), active,
-            state.leader, self._kind(),
-        )  # fmt: skip
+            state.replicas,
+            state.isr,
+            state.eligible_leader_replicas or (),
+            state.last_known_elr or (),
+            active,
+            state.leader,
+            self._kind(),
+        )
         leader = state.leader
         if leader == NO_LEADER:
             text = f"it has no leader: {self._no_leader_reason(choice)}"
@@ -201,9 +206,15 @@ class KraftElectionExplainer:
             yield CandidateReplica(broker_id, position, status, reason)
 
     def _status(
-        self, position: int, broker_id: int, rule: KraftRule, leader: int | None, choice: _Choice,
-        leader_position: int | None, selector: str | None,
-    ) -> tuple[KraftCandidateStatus, str]:  # fmt: skip
+        self,
+        position: int,
+        broker_id: int,
+        rule: KraftRule,
+        leader: int | None,
+        choice: _Choice,
+        leader_position: int | None,
+        selector: str | None,
+    ) -> tuple[KraftCandidateStatus, str]:
         if broker_id == leader:
             return KraftCandidateStatus.CHOSEN, _choice_reason(position, broker_id, choice)
         obstacle = self._obstacle(broker_id, choice)

@@ -163,10 +163,16 @@ def _play(context: KraftContext, cases: FailureCases, first: Int32) -> tuple[UIn
     rows, failing = cases.rows, cases.failing
     selection = _LiveBrokerSelection(failing)
     case_context = _CaseContext(
-        copy.copy(context.metadata), context.heartbeats, context.settings, context.random, selection=selection,
-        minimum=context.min_isr(rows), companion=companion, unclean=context.unclean_enabled(rows),
+        copy.copy(context.metadata),
+        context.heartbeats,
+        context.settings,
+        context.random,
+        selection=selection,
+        minimum=context.min_isr(rows),
+        companion=companion,
+        unclean=context.unclean_enabled(rows),
         configured=context.configured_min_isr(context.metadata.partitions.topic[rows]),
-    )  # fmt: skip
+    )
     before = context.metadata.partitions
     case_context.metadata.partitions = _copy_rows(before, rows)
     unclean = np.zeros(len(rows), np.bool_)

@@ -37,10 +37,13 @@ class KraftReassignment(Script):
     """A reassignment that is played, with its results so far."""
 
     def __init__(self, controller: KraftController, targets: Targets) -> None:
-        super().__init__(Operation(Verb.REASSIGN, partitions=len(targets), topics=targets.names), [
-            ("the reassignment begins", self._begin),
-            ("the new replicas catch up, and leaders propose ISRs", self._catch_up),
-        ])  # fmt: skip
+        super().__init__(
+            Operation(Verb.REASSIGN, partitions=len(targets), topics=targets.names),
+            [
+                ("the reassignment begins", self._begin),
+                ("the new replicas catch up, and leaders propose ISRs", self._catch_up),
+            ],
+        )
         self._controller = controller
         self._targets = targets
         metadata = controller.context.metadata
@@ -51,9 +54,13 @@ class KraftReassignment(Script):
         known = np.flatnonzero(self._rows >= 0).astype(np.int32)
         replicas, adding = (p.lists(name, self._rows[known]) for name in ("replica", "adding"))
         self._before = BeforeReassignment(
-            self._rows, known, self._ids(replicas), self._ids(replicas.keep(~members(replicas, adding))),
-            frozenset(np.flatnonzero(metadata.brokers.active).tolist()), controller.health().replicas,
-        )  # fmt: skip
+            self._rows,
+            known,
+            self._ids(replicas),
+            self._ids(replicas.keep(~members(replicas, adding))),
+            frozenset(np.flatnonzero(metadata.brokers.active).tolist()),
+            controller.health().replicas,
+        )
         self._before = replace(self._before, live=frozenset(metadata.brokers.ids_of(self._before.live)))
         self._codes: Int16 = np.zeros(len(targets), np.int16)
         self._isr_codes: Int16 = np.zeros(len(targets), np.int16)
@@ -111,9 +118,10 @@ class KraftReassignment(Script):
         p, brokers = metadata.partitions, metadata.brokers
         isr, removing = p.list_of("isr", row), p.list_of("removing", row)
         caught_up = [
-            index for index in p.list_of("replica", row)
+            index
+            for index in p.list_of("replica", row)
             if index not in isr and index not in removing and brokers.active[index]
-        ]  # fmt: skip
+        ]
         active = [index for index in isr if brokers.active[index]]
         return KraftIsrProposal(
             topic_id=metadata.topics.ids[int(p.topic[row])],

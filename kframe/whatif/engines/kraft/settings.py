@@ -121,9 +121,12 @@ def kraft_config(snapshot: Snapshot, config: Mapping[str, object]) -> tuple[Cont
 
 
 def kraft_settings(
-    snapshot: Snapshot, metadata: ClusterMetadata, config: ControllerConfig, stated: Mapping[str, object],
+    snapshot: Snapshot,
+    metadata: ClusterMetadata,
+    config: ControllerConfig,
+    stated: Mapping[str, object],
     release: Release,
-) -> KraftSettings:  # fmt: skip
+) -> KraftSettings:
     """The static settings. User settings also replace the cluster-wide configurations in ``metadata``."""
     defaults = metadata.configs.get(_CLUSTER)
     for key in DYNAMIC_KEYS:

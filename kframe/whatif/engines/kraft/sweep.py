@@ -27,9 +27,16 @@ _BEFORE: Final = ("offline", "under_min_isr", "at_min_isr", "needs_unclean_elect
 
 
 def count_failures(
-    snapshot: Snapshot, config: Mapping[str, object] | None, *, depth: int, racks: bool, elr: bool | None,
-    progress: Progress, part: int = 0, parts: int = 1,
-) -> CountedFailures:  # fmt: skip
+    snapshot: Snapshot,
+    config: Mapping[str, object] | None,
+    *,
+    depth: int,
+    racks: bool,
+    elr: bool | None,
+    progress: Progress,
+    part: int = 0,
+    parts: int = 1,
+) -> CountedFailures:
     """The counts of all failures in one of the ``parts`` of a cluster's partitions. ``CountedFailures.sum`` of all
     parts has the failures of ``kframe.whatif.sweep``. The numbers are those of ``WhatIf.fail`` and
     ``fail_directories``.
@@ -50,9 +57,12 @@ def count_failures(
     size = len(engine.cluster.partitions)
     rows = np.arange(size * part // parts, size * (part + 1) // parts, dtype=np.int32)
     return CountedFailures(
-        targets, count_changes(engine.context, targets, rows, pairs=depth > 1, progress=progress),
-        knows_min_insync(snapshot.topics, config), engine.rules, engine.assumptions,
-    )  # fmt: skip
+        targets,
+        count_changes(engine.context, targets, rows, pairs=depth > 1, progress=progress),
+        knows_min_insync(snapshot.topics, config),
+        engine.rules,
+        engine.assumptions,
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,10 +124,11 @@ class CountedFailures:
             rules=self.rules,
             assumptions=self.assumptions,
             directories=FailedDirectories(
-                np.concatenate([part.directory for part in parts]), tuple(map(uuid_text, targets.directories)),
+                np.concatenate([part.directory for part in parts]),
+                tuple(map(uuid_text, targets.directories)),
                 counts[:, COUNTED.index("may_lose_data")],
             ),
-        )  # fmt: skip
+        )
 
     def _brokers(self) -> _FailuresOfKind:
         """Each broker alone."""
@@ -155,14 +166,26 @@ class CountedFailures:
             targets.owners[:, np.newaxis] == np.arange(len(targets.brokers))
         )
         return self._part(
-            Failure.DIRECTORY, failing, changes.directories, changes.directory_leads, first=targets.owners,
+            Failure.DIRECTORY,
+            failing,
+            changes.directories,
+            changes.directory_leads,
+            first=targets.owners,
             directory=np.arange(len(targets.owners), dtype=np.int32),
-        )  # fmt: skip
+        )
 
     def _part(
-        self, kind: Failure, failing: Bool, counts: Int64, leads: Int64, *, first: Int32 | None = None,
-        second: Int32 | None = None, rack: Int32 | None = None, directory: Int32 | None = None,
-    ) -> _FailuresOfKind:  # fmt: skip
+        self,
+        kind: Failure,
+        failing: Bool,
+        counts: Int64,
+        leads: Int64,
+        *,
+        first: Int32 | None = None,
+        second: Int32 | None = None,
+        rack: Int32 | None = None,
+        directory: Int32 | None = None,
+    ) -> _FailuresOfKind:
         """``failing`` (m, u) marks the brokers that fail. ``counts`` and ``leads`` are changes."""
         none = np.full(len(failing), -1, np.int32)
         ids, failed = self.targets.brokers, failing.sum(axis=1)

@@ -129,10 +129,13 @@ def count_changes(
     return FailureChanges(
         _count_cases(none, 1, counter.before.flags, counter.before.flags)[0],
         _count_leaders(none, 1, counter.rank, counter.before.leader)[0],
-        *brokers, *racks, *directories,
+        *brokers,
+        *racks,
+        *directories,
         np.concatenate([np.empty((0, len(COUNTED)), np.int64), *(counts for counts, _ in corrections)]),
-        np.concatenate(keys), np.concatenate(lead_changes),
-    )  # fmt: skip
+        np.concatenate(keys),
+        np.concatenate(lead_changes),
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -166,10 +169,18 @@ class _Counter:
         first = first_partitions(context)
         owner, member = _members(context, rows, rank, first)
         return _Counter(
-            context, targets, rows, int(rows[0]) if len(rows) else 0, first, up, rank, owner, member,
+            context,
+            targets,
+            rows,
+            int(rows[0]) if len(rows) else 0,
+            first,
+            up,
+            rank,
+            owner,
+            member,
             play_cases(context, FailureCases(rows, np.empty((len(rows), 0), np.int32)), first),
             play_cases(context, FailureCases(owner, up[member].reshape(-1, 1)), first),
-        )  # fmt: skip
+        )
 
     def before_of(self, rows: Int32) -> CaseResults:
         """The states of these rows without a failure."""
@@ -201,8 +212,12 @@ class _Counter:
             together = play_cases(self.context, FailureCases(rows, failing_brokers), self.first)
             start = self.before_of(rows)
             counts, leads = np.zeros((size, len(COUNTED)), np.int64), np.zeros((size, size), np.int64)
-            for sign, results in ((1, together), (-1, self.single.take(earlier)), (-1, self.single.take(other)),
-                                  (1, start)):  # fmt: skip
+            for sign, results in (
+                (1, together),
+                (-1, self.single.take(earlier)),
+                (-1, self.single.take(other)),
+                (1, start),
+            ):
                 counts += sign * _count_cases(high, size, results.flags, start.flags)
                 leads += sign * _count_leaders(high, size, self.rank, results.leader)
             yield counts[low + 1 :], leads[low + 1 :]

@@ -56,9 +56,12 @@ class KraftCreation(Script):
         topic = CreatableTopic(request.name, partitions, request.replication_factor, lists)
         count = len(lists) or (context.settings.num_partitions if partitions == DEFAULT else partitions)
         return KraftCreation(
-            controller, Operation(Verb.CREATE, partitions=count, topics=(request.name,)), "the topic is created",
-            request.seed, lambda: controller_apis.create_topics(context, [topic], _new_id(controller)),
-        )  # fmt: skip
+            controller,
+            Operation(Verb.CREATE, partitions=count, topics=(request.name,)),
+            "the topic is created",
+            request.seed,
+            lambda: controller_apis.create_topics(context, [topic], _new_id(controller)),
+        )
 
     @staticmethod
     def of_partitions(controller: KraftController, request: PartitionsCreation) -> KraftCreation:
@@ -68,10 +71,12 @@ class KraftCreation(Script):
             name, request.count, None if assignments is None else tuple(map(tuple, assignments))
         )
         script = KraftCreation(
-            controller, Operation(Verb.CREATE_PARTITIONS, partitions=request.count, topics=(name,)),
-            "the partitions are created", request.seed,
+            controller,
+            Operation(Verb.CREATE_PARTITIONS, partitions=request.count, topics=(name,)),
+            "the partitions are created",
+            request.seed,
             lambda: controller_apis.create_partitions(controller.context, [topic]),
-        )  # fmt: skip
+        )
         script._notes = tuple(_factor_notes(controller, name))
         return script
 

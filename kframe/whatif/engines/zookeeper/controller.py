@@ -75,9 +75,7 @@ class ObservedController:
         self._record = Observations(len(cluster.brokers))
         self._encoded_before = 0.0
         self._partition_timelines: list[PartitionTimeline] = []
-        self._transport = MeasuringTransport(
-            encoder_for(self.config), clock or VirtualClock(), self._note_requests
-        )  # fmt: skip
+        self._transport = MeasuringTransport(encoder_for(self.config), clock or VirtualClock(), self._note_requests)
         self.ensemble = MemoryEnsemble.from_cluster(cluster, controller_epoch - 1, copy=False)
         """The storage; its watches tell the controller which brokers are registered."""
         self._selection = WatchedSelection(self.selectors, self._note_election)

@@ -26,9 +26,13 @@ class ZookeeperCreation(Script):
     """The creation of a topic in ZooKeeper mode, or of partitions of a topic."""
 
     def __init__(
-        self, controller: ObservedController, operation: Operation, step: str, event: Callable[[int], Event],
+        self,
+        controller: ObservedController,
+        operation: Operation,
+        step: str,
+        event: Callable[[int], Event],
         reason_of: Callable[[ErrorCode], str | None],
-    ) -> None:  # fmt: skip
+    ) -> None:
         """``event`` of a token is the request. ``reason_of`` an error is why the topic is refused."""
         super().__init__(operation, [(step, self._request)])
         self._controller = controller
@@ -45,12 +49,14 @@ class ZookeeperCreation(Script):
         count = topic.counts(controller.config)[0] if lists is None else len(lists)
         start, shift = _placement_numbers(request.seed, len(controller.registered))
         return ZookeeperCreation(
-            controller, Operation(Verb.CREATE, partitions=count, topics=(name,)), "the topic is created",
+            controller,
+            Operation(Verb.CREATE, partitions=count, topics=(name,)),
+            "the topic is created",
             lambda token: CreateTopicsRequested(
                 (topic,), REQUEST_TIMEOUT_MS, start_index=start, shift=shift, token=token
             ),
             lambda error: creation_reason(controller.cluster, controller.config, topic, error),
-        )  # fmt: skip
+        )
 
     @staticmethod
     def of_partitions(controller: ObservedController, request: PartitionsCreation) -> ZookeeperCreation:
@@ -58,11 +64,12 @@ class ZookeeperCreation(Script):
         name, assignments = request.name, request.assignments
         topic = NewPartitions(name, request.count, None if assignments is None else tuple(map(tuple, assignments)))
         return ZookeeperCreation(
-            controller, Operation(Verb.CREATE_PARTITIONS, partitions=request.count, topics=(name,)),
+            controller,
+            Operation(Verb.CREATE_PARTITIONS, partitions=request.count, topics=(name,)),
             "the partitions are created",
             lambda token: CreatePartitionsRequested((topic,), REQUEST_TIMEOUT_MS, token=token),
             lambda error: growth_reason(controller.cluster, topic, error),
-        )  # fmt: skip
+        )
 
     def _request(self) -> ControllerResponse:
         (name,) = self.operation.topics

@@ -26,10 +26,13 @@ class ZookeeperDeletion(Script):
     wait for it."""
 
     def __init__(self, controller: ObservedController, names: tuple[str, ...]) -> None:
-        super().__init__(Operation(Verb.DELETE, topics=names), [
-            ("the replicas are stopped", self._begin),
-            ("the brokers confirm", self._confirm),
-        ])  # fmt: skip
+        super().__init__(
+            Operation(Verb.DELETE, topics=names),
+            [
+                ("the replicas are stopped", self._begin),
+                ("the brokers confirm", self._confirm),
+            ],
+        )
         self._controller = controller
         self._names = names
         self._codes: dict[str, ErrorCode] = {}
@@ -68,7 +71,7 @@ class ZookeeperDeletion(Script):
                     int(cluster.brokers.ids[index]), ErrorCode.NONE, (), controller.controller_epoch, rows
                 ),
                 timeline,
-            )  # fmt: skip
+            )
             self.progress(done, len(brokers))
         return StepReport(events=timeline.events())
 

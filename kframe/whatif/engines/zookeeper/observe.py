@@ -139,9 +139,12 @@ class WatchedStore:
     """
 
     def __init__(
-        self, store: Store, watch: Callable[[TimelineEvent], None], before_states: Callable[[Int32], None],
+        self,
+        store: Store,
+        watch: Callable[[TimelineEvent], None],
+        before_states: Callable[[Int32], None],
         before_topics: Callable[[tuple[str, ...]], None],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._store = store
         self._watch = watch
         self._before_states = before_states
@@ -241,8 +244,11 @@ class MeasuringTransport:
         if self._batches is not None:
             self._batches.append(batch)
         leading, stopping = requests.leader_and_isr, requests.stop_replica
-        rows = {Api.LEADER_AND_ISR: leading.rows, Api.UPDATE_METADATA: requests.metadata_rows,
-                Api.STOP_REPLICA: stopping.rows}  # fmt: skip
+        rows = {
+            Api.LEADER_AND_ISR: leading.rows,
+            Api.UPDATE_METADATA: requests.metadata_rows,
+            Api.STOP_REPLICA: stopping.rows,
+        }
         for api, sent in batch.traffic.items():
             if sent.requests.any():
                 self._notify(self._summary(api, sent, len(distinct_rows(rows[api], len(cluster)))), sent)

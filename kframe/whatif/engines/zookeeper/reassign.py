@@ -42,19 +42,23 @@ class ZookeeperReassignment(Script):
     """A reassignment that is played, with its results so far."""
 
     def __init__(self, controller: ObservedController, targets: Targets) -> None:
-        super().__init__(Operation(Verb.REASSIGN, partitions=len(targets), topics=targets.names), [
-            ("phase A: the reassignment begins", self._begin),
-            ("the new replicas catch up", self._catch_up),
-            ("phase B: target replicas in sync become the assignment", self._finish),
-        ])  # fmt: skip
+        super().__init__(
+            Operation(Verb.REASSIGN, partitions=len(targets), topics=targets.names),
+            [
+                ("phase A: the reassignment begins", self._begin),
+                ("the new replicas catch up", self._catch_up),
+                ("phase B: target replicas in sync become the assignment", self._finish),
+            ],
+        )
         self._controller = controller
         self._targets = targets
         cluster = controller.cluster
         topics = [-1 if (topic := cluster.topics.find(name)) is None else topic for name in targets.names]
         self._known_topics = frozenset(
-            name for name, index in zip(targets.names, topics, strict=True)
+            name
+            for name, index in zip(targets.names, topics, strict=True)
             if index >= 0 and not cluster.topics.deleting[index]
-        )  # fmt: skip
+        )
         index = np.array(topics, np.int32)[targets.topic]
         rows = np.full(len(targets), -1, np.int32)
         rows[index >= 0] = cluster.topics.locate(index[index >= 0], targets.partition[index >= 0])
@@ -63,9 +67,13 @@ class ZookeeperReassignment(Script):
         being_added = (_flags(cluster, rows[known]) & np.uint8(ReplicaFlag.ADDING)) != 0
         brokers = cluster.brokers
         self._before = BeforeReassignment(
-            rows, known, replicas, replicas.keep(~being_added), frozenset(brokers.ids[brokers.live != 0].tolist()),
+            rows,
+            known,
+            replicas,
+            replicas.keep(~being_added),
+            frozenset(brokers.ids[brokers.live != 0].tolist()),
             controller.health().replicas,
-        )  # fmt: skip
+        )
         self._codes: Int16 = np.zeros(len(targets), np.int16)
         self._isr_codes: Int16 = np.zeros(len(targets), np.int16)
         self._led = np.zeros(len(targets), np.bool_)
@@ -123,16 +131,28 @@ class ZookeeperReassignment(Script):
         p, brokers = cluster.partitions, cluster.brokers
         partitions = cluster.requested(rows)
         change = StateChange(
-            rows, p.leaders_of(rows), p.leader_epoch[rows], np.full(len(rows), RecoveryState.RECOVERED, np.uint8), isr,
-            p.partition_epoch[rows], self._controller.controller_epoch,
-        )  # fmt: skip
+            rows,
+            p.leaders_of(rows),
+            p.leader_epoch[rows],
+            np.full(len(rows), RecoveryState.RECOVERED, np.uint8),
+            isr,
+            p.partition_epoch[rows],
+            self._controller.controller_epoch,
+        )
         response: AlterPartitionResponse = self._controller.call(
             lambda token: AlterPartitionRequested(
-                int(brokers.ids[leader]), int(brokers.broker_epoch[leader]), _BY_NAME, partitions, change.leader_epoch,
-                change.expected, change.recovery, _ids(cluster, isr), token,
+                int(brokers.ids[leader]),
+                int(brokers.broker_epoch[leader]),
+                _BY_NAME,
+                partitions,
+                change.leader_epoch,
+                change.expected,
+                change.recovery,
+                _ids(cluster, isr),
+                token,
             ),
             timelines,
-        )  # fmt: skip
+        )
         return response, change
 
     def complete(self, outcome: Outcome) -> Outcome:

@@ -70,7 +70,7 @@ def sweep_of(counts: FailureCounts, *, configs_known: bool = True, assumptions: 
         configs_known=configs_known,
         rules=ZOOKEEPER_RULES,
         assumptions=assumptions,
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

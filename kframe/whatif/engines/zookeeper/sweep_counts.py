@@ -93,20 +93,31 @@ class FailureCounts:
             return np.zeros((lines, columns), np.int32)
 
         return FailureCounts(
-            broker_ids, registered,
-            np.array([-1 if name is None else number[name] for name in live_racks], np.int32), names,
-            zeros(2, len(METRICS)), zeros(count, len(METRICS)), zeros(len(names), len(METRICS)), zeros(2, count),
-            zeros(count, count), zeros(len(names), count),
+            broker_ids,
+            registered,
+            np.array([-1 if name is None else number[name] for name in live_racks], np.int32),
+            names,
+            zeros(2, len(METRICS)),
+            zeros(count, len(METRICS)),
+            zeros(len(names), len(METRICS)),
+            zeros(2, count),
+            zeros(count, count),
+            zeros(len(names), count),
             zeros(count * (count - 1) // 2, len(METRICS)) if pairs else None,
-            np.empty(0, np.int64), np.empty(0, np.int32),
+            np.empty(0, np.int64),
+            np.empty(0, np.int32),
             deleting_topics or DeletingTopics((), zeros(0, count), zeros(0, count), np.empty(0, np.int32)),
-        )  # fmt: skip
+        )
 
 
 def count_failures(
-    cluster: ClusterState, config: ControllerConfig, *, depth: int = 2, racks: bool = True,
+    cluster: ClusterState,
+    config: ControllerConfig,
+    *,
+    depth: int = 2,
+    racks: bool = True,
     progress: Progress = ignore_progress,
-) -> FailureCounts:  # fmt: skip
+) -> FailureCounts:
     """Count failures of brokers, of pairs if ``depth`` is 2, and of ``racks``. The cluster is made from a snapshot.
 
     Reads the columns once for each depth and changes nothing. It takes 36 bytes for each pair of brokers, 8 more for
@@ -127,9 +138,11 @@ def count_failures(
     unclean = np.where(topics.unclean == UNSET, config.unclean_by_default, topics.unclean == 1)
     min_isr = np.where(topics.min_insync == UNSET, config["min.insync.replicas"], topics.min_insync)
     p, healthy = cluster.partitions, HealthyCounts.none(len(counts.rack))
-    columns = (p.topic, p.leader, p.partition_epoch, p.slot_start, p.replica_count, p.isr_count, p.replica, p.isr,
-               counts.registered, counts.rack, rack_bits(counts.rack, counts.registered), deleting,
-               min_isr.astype(np.int32), unclean.astype(np.uint8))  # fmt: skip
+    columns = (
+        p.topic, p.leader, p.partition_epoch, p.slot_start, p.replica_count, p.isr_count, p.replica, p.isr,
+        counts.registered, counts.rack, rack_bits(counts.rack, counts.registered), deleting,
+        min_isr.astype(np.int32), unclean.astype(np.uint8),
+    )  # fmt: skip
     single = (counts.totals, counts.brokers, counts.racks, counts.leads, counts.broker_leads, counts.rack_leads)
     parts = [(counts.pair_lead_keys, counts.pair_lead_changes)]
     thirds: list[tuple[Int64, NDArray[Any]]] = [(np.empty(0, np.int64), np.empty(0, np.int32))]
@@ -143,9 +156,16 @@ def count_failures(
             key, change = np.empty(4 * (last - first), np.int64), np.empty(4 * (last - first), np.int8)
             third = np.empty(last - first, np.int64)
             filled = kernels.count_pair_failures(
-                first, last, *columns, np.empty((3, width), np.int32), counts.pairs, key, change, third,
+                first,
+                last,
+                *columns,
+                np.empty((3, width), np.int32),
+                counts.pairs,
+                key,
+                change,
+                third,
                 healthy.further_pairs,
-            )  # fmt: skip
+            )
             parts.append(sum_by_key(key[:filled], change[:filled]))
             thirds.append(np.unique(third[third >= 0], return_counts=True))
         progress(last, len(p))

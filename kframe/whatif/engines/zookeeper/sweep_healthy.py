@@ -46,18 +46,26 @@ class HealthyCounts:
         """Counts of no partition. Memory is taken by what is counted: a kind that does not occur takes none."""
         kinds = len(KINDS)
         return HealthyCounts(
-            np.zeros((kinds, brokers, brokers), np.int32), np.zeros((kinds, brokers), np.int32),
-            np.zeros((kinds, brokers), np.int32), np.zeros((_WIDE, brokers, brokers), np.int32),
-        )  # fmt: skip
+            np.zeros((kinds, brokers, brokers), np.int32),
+            np.zeros((kinds, brokers), np.int32),
+            np.zeros((kinds, brokers), np.int32),
+            np.zeros((_WIDE, brokers, brokers), np.int32),
+        )
 
     def kinds(self) -> Iterator[int]:
         """The kinds that occur."""
         yield from (kind for kind in range(len(KINDS)) if self.successors[kind].any())
 
     def add_failures(
-        self, rack: Int32, totals: Int32, brokers: Int32, racks: Int32, leads: Int32, broker_leads: Int32,
+        self,
+        rack: Int32,
+        totals: Int32,
+        brokers: Int32,
+        racks: Int32,
+        leads: Int32,
+        broker_leads: Int32,
         rack_leads: Int32,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Add the counts without a failure, of each broker's and of each rack's failure to the arrays of
         ``FailureCounts``."""
         indexes, racked = np.arange(len(rack)), rack >= 0

@@ -103,9 +103,13 @@ class _Parser:
     """Reads the decisions of a batch in order. Replays each after its comparison."""
 
     def __init__(
-        self, context: KraftContext, committed: Sequence[CommittedRecord], comparison: BatchComparison, *,
+        self,
+        context: KraftContext,
+        committed: Sequence[CommittedRecord],
+        comparison: BatchComparison,
+        *,
         knows_unclean: bool,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._context = context
         self._committed = committed
         self._comparison = comparison
@@ -173,9 +177,14 @@ class _Parser:
             self._conclude(requests, start + count)
         else:
             difference = RecordDifference(
-                UNEXPLAINED, record_name(type(record)), key_of(self._context.metadata, record), offset,
-                RECORD, None, WRITTEN,
-            )  # fmt: skip
+                UNEXPLAINED,
+                record_name(type(record)),
+                key_of(self._context.metadata, record),
+                offset,
+                RECORD,
+                None,
+                WRITTEN,
+            )
             self._comparison.differences.append(difference)
             self._advance(start + 1)
 
@@ -226,9 +235,10 @@ class _Parser:
         self._note(closest.event)
         self._comparison.differences += [
             replace(difference, event=f"{closest.event}, which the rules refuse ({closest.refusal})")
-            if closest.refusal else difference
+            if closest.refusal
+            else difference
             for difference in closest.differences
-        ]  # fmt: skip
+        ]
         self._advance(end)
 
     def _explain(self, end: int) -> None:

@@ -68,9 +68,11 @@ def explain_changes(
 
 
 def _explained_section(
-    context: KraftContext, assumed: KraftContext | None, section: Sequence[CommittedRecord],
+    context: KraftContext,
+    assumed: KraftContext | None,
+    section: Sequence[CommittedRecord],
     offline: Sequence[list[int]],
-) -> Iterator[ExplainedChange]:  # fmt: skip
+) -> Iterator[ExplainedChange]:
     """Explain each change by the state of ``context``. ``offline`` has the replicas in offline directories."""
     altered = _altered(context, section)
     for change, replicas in zip(section, offline, strict=True):

@@ -93,15 +93,17 @@ def _created_topic(following: Sequence[MetadataRecord]) -> tuple[int, CreatableT
     topic = following[0]
     assert isinstance(topic, records.TopicRecord)
     configs = [
-        config for config in _leading(following, 1, records.ConfigRecord)
+        config
+        for config in _leading(following, 1, records.ConfigRecord)
         if (config.resource_type, config.resource_name) == (ResourceType.TOPIC, topic.name)
-    ]  # fmt: skip
+    ]
     count = 1 + len(configs)
     count += len(_leading(following, count, records.ClearElrRecord))
     partitions = [
-        partition for partition in _leading(following, count, records.PartitionRecord)
+        partition
+        for partition in _leading(following, count, records.PartitionRecord)
         if partition.topic_id == topic.topic_id
-    ]  # fmt: skip
+    ]
     return count + len(partitions), CreatableTopic(
         topic.name,
         assignments=tuple((partition.partition_id, partition.replicas) for partition in partitions),
