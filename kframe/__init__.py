@@ -7,6 +7,6 @@ from __future__ import annotations
 
 from kframe.lazy import load_at_access
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _PUBLIC = load_at_access(__name__)
