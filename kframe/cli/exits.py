@@ -14,8 +14,7 @@ from typing import Final
 
 import click
 
-from kframe.errors import ControllerFenced, InputError, KframeError, PluginError
-from kframe.errors.extras import pip_command
+from kframe.errors import ControllerFenced, InputError, KframeError, PluginError, pip_command
 
 FAILED: Final = 1
 BAD_INPUT: Final = 2

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from kframe.errors.tls import tls_refusal
 from kframe.model.config import Key, boolean, nearest, text, whole
 from kframe.model.kafka_keys import KAFKA_KEYS
 from kframe.model.texts import short_repr
 from kframe.model.whole_numbers import INT32_MAX, INT64_MAX, parse_whole
 from kframe.settings.jaas import LoginModule, parse_login_modules, read_login_modules
+from kframe.settings.tls import tls_refusal
 
 __all__ = [
     "INT32_MAX",

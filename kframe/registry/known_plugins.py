@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from kframe.errors.extras import pip_command
+from kframe.errors import pip_command
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from kframe.errors import SnapshotError
-from kframe.errors.extras import pip_command
+from kframe.errors import SnapshotError, pip_command
 from kframe.lazy import load_at_call
 from kframe.model.texts import short_repr
 from kframe.ports.progress import Progress, ignore_progress

@@ -8,8 +8,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from kframe.errors import SnapshotError
-from kframe.errors.extras import pip_command
+from kframe.errors import SnapshotError, pip_command
 from kframe.model.arrays import Ragged
 from kframe.model.kraft.brokers import BrokerRegistration
 from kframe.model.kraft.records import MetadataRecord

@@ -10,8 +10,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
-from kframe.errors import InputError, ParameterError
-from kframe.errors.extras import pip_command
+from kframe.errors import InputError, ParameterError, pip_command
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -7,8 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from kframe.errors import EXISTS, InputError
-from kframe.errors.extras import pip_command
+from kframe.errors import EXISTS, InputError, pip_command
 from kframe.snapshot.replacement import rename_into, temporary_sibling
 
 #: Suffixes of picture files.

@@ -8,7 +8,7 @@ from tests.architecture.source import ROOT
 def test_top_of_package_has_few_files() -> None:
     ignored = {".so", ".c", ".pyc"}
     files = {path.name for path in (ROOT / "kframe").iterdir() if path.is_file() and path.suffix not in ignored}
-    assert files - {"__init__.py", "__init__.pyi"} == {"_core.pyi", "_core.pyx", "lazy.py", "py.typed"}
+    assert files - {"__init__.py", "__init__.pyi"} == {"_core.pyi", "_core.pyx", "errors.py", "lazy.py", "py.typed"}
 
 
 def test_all_distributions_build_by_same_definition() -> None:

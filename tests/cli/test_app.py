@@ -37,9 +37,6 @@ HELP = {
     "kframe.cli.standard_streams",
     "kframe.cli.verbosity",
     "kframe.errors",
-    "kframe.errors.codes",
-    "kframe.errors.exceptions",
-    "kframe.errors.extras",
     "kframe.lazy",
 }
 #: What no what-if of a snapshot directory needs, and what only that of the other mode needs.

@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from kframe.errors import InputError
-from kframe.errors.extras import pip_command
+from kframe.errors import InputError, pip_command
 from kframe.model.events import TopicPartition
 from kframe.ports.administration import LogDirReplica
 from kframe.snapshot import Snapshot

@@ -9,8 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from kframe.errors import ParameterError, SolverError
-from kframe.errors.extras import pip_command
+from kframe.errors import ParameterError, SolverError, pip_command
 from kframe.model.arrays import Bool, Float64, Int32
 
 #: HiGHS leaves out coefficients up to this size, and says so in a warning.

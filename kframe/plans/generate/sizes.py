@@ -10,8 +10,7 @@ from typing import Annotated, Final
 import msgspec
 import numpy as np
 
-from kframe.errors import InputError
-from kframe.errors.extras import pip_command
+from kframe.errors import InputError, pip_command
 from kframe.model.arrays import Int32, Int64
 from kframe.plans.generate.log_dirs import BYTES_MAX, is_log_dirs, read_log_dirs
 from kframe.snapshot import Snapshot

@@ -6,7 +6,7 @@ import ssl
 
 import pytest
 
-from kframe.errors.tls import tls_refusal
+from kframe.settings.tls import tls_refusal
 
 
 def failure(reason: str | None) -> ssl.SSLError:
