@@ -143,7 +143,7 @@ class Simulation(SimulationState):
         def quiet() -> bool:
             nonlocal changed_at, changes
             now = self.scheduler.now_ms
-            if changes != self.ensemble.changes:
+            if changes != self.ensemble.changes or self._awaits_election():
                 changed_at, changes = max(now, changed_at), self.ensemble.changes
             self.changed_ms = changed_at
             return now - changed_at > quiescence_ms or now - began > QUIESCENCE_MAX_MS
@@ -157,6 +157,11 @@ class Simulation(SimulationState):
         # Balancing may have begun meanwhile, and its requests may still be in flight.
         if not self.watch.broken and changes == self.ensemble.changes:
             self.watch.check(Quiescent())
+
+    def _awaits_election(self) -> bool:
+        """Whether no controller is active although one runs: after failed elections it waits before the next."""
+        running = [process for process in self.controllers if process.running and not process.paused]
+        return bool(running) and not any(process.active for process in running)
 
     def _rest(self) -> None:
         began, since, changes = self.scheduler.now_ms, self.scheduler.now_ms, -1

@@ -218,3 +218,12 @@ def test_storage_error_of_earlier_registration_does_not_stop_a_replica() -> None
     result = play_plan(replace(QUIET, controllers=1), plan)
     assert result.violations == ()
     assert result.played == {"delay_reply": 1, "fail_log_dir": 1}
+
+
+def test_cluster_is_not_quiet_before_the_next_election() -> None:
+    """Seed 10033109: after ten failed elections the only controller waits 25 seconds before the next one. A broker that
+    registers meanwhile is unknown to the others until then."""
+    plan = [Action(2_000.0, "fail_failovers", {"times": 10}), Action(28_500.0, "bounce_broker", {"broker": 1})]
+    result = play_plan(replace(QUIET, controllers=1, quiescence=True), plan)
+    assert result.violations == ()
+    assert result.played == {"fail_failovers": 1, "bounce_broker": 1}
