@@ -1,4 +1,5 @@
-"""The modes of clusters: what their rows have, and the rules that hold. Nothing else in a fleet asks for the mode."""
+"""The modes of clusters: what their rows have, and the rules that hold. Only ``grouping`` compares modes,
+before rows are read."""
 
 from __future__ import annotations
 

@@ -39,10 +39,10 @@ def render_page(review: PlanReview, plan_file: bytes) -> str:
         keep_trailing_newline=True,
     )
     environment.filters |= {"text": cell_text, "max_load": _max_load}
-    source, snapshot = review.checked.snapshot.source, review.checked.snapshot
+    snapshot = review.checked.snapshot
     table_row: Callable[..., str] = environment.get_template("parts.html").module.table_row  # type: ignore[attr-defined]
     return environment.get_template("plan.html").render(
-        title=f"Reassignment plan for {snapshot.cluster_id or source.name or 'a cluster'}",
+        title=f"Reassignment plan for {snapshot.cluster_id or snapshot.source.name or 'a cluster'}",
         identity=_identity(review, plan_file),
         request=list(review.request_rows()),
         generated=review.generated,
@@ -110,15 +110,19 @@ def _exceptions(generated: GeneratedPlanDocument | None) -> list[dict[str, Any]]
     if generated is None:
         return []
     return [
-        {"name": name, "columns": rows[0].__struct_fields__, **_first(list(map(asdict, rows)), _FINDINGS_MAX)}
+        {
+            "name": name,
+            "columns": rows[0].__struct_fields__,
+            **_listed(list(map(asdict, rows[:_FINDINGS_MAX])), len(rows)),
+        }
         for name, rows in (("unmet", generated.unmet), ("diverted", generated.diverted))
         if rows
     ]
 
 
-def _first(rows: Sequence[Any], limit: int) -> dict[str, Any]:
-    """The first rows of a table, and how many are listed of how many."""
-    return {"rows": rows[:limit], "listed": min(len(rows), limit), "total": len(rows)}
+def _listed(rows: Sequence[Any], total: int) -> dict[str, Any]:
+    """The rows of a table, and how many they are of how many."""
+    return {"rows": rows, "listed": len(rows), "total": total}
 
 
 def _loads(rows: Sequence[dict[str, Any]], key: str) -> dict[str, Any]:
@@ -137,8 +141,7 @@ def _loads(rows: Sequence[dict[str, Any]], key: str) -> dict[str, Any]:
         "pictures": pictures,
         "pictured": {"listed": len(pictured), "total": len(rows)},
         "columns": columns,
-        **_first(_busiest(rows, _BROKERS_MAX), _BROKERS_MAX),
-        "total": len(rows),
+        **_listed(_busiest(rows, _BROKERS_MAX), len(rows)),
     }
 
 
@@ -168,9 +171,7 @@ def _findings(review: PlanReview) -> dict[str, Any]:
     return {
         "counts": [(kind, counted(count, kind)) for kind, count in review.findings.counts().items()],
         "columns": _FINDING,
-        "rows": rows,
-        "listed": len(rows),
-        "total": review.findings.folded_count,
+        **_listed(rows, review.findings.folded_count),
         "notes": (*review.findings.notes, *review.checked.snapshot.assumptions),
     }
 
