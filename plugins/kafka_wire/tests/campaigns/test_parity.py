@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from verification.kafka_wire.campaigns.parity import SETUPS, Rounds, Setup, compared, normalized
+from verification.kafka_wire.campaigns.parity import Rounds, compared, normalized
 from verification.kafka_wire.campaigns.parity_calls import ANY_NODE, READING, WRITING, ToolCall
+from verification.kafka_wire.campaigns.parity_cluster import SETUPS, Setup
 from verification.kafka_wire.campaigns.parity_report import INTENDED_DIFFERENCES, ParityComparison, compare, page
 from verification.zookeeper.servers import ServerHandle
 
