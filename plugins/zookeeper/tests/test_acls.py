@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 from functools import partial
+from uuid import uuid4
 
 import pytest
 from kazoo.security import ACL, ANYONE_ID_UNSAFE, OPEN_ACL_UNSAFE, READ_ACL_UNSAFE, Id, Permissions
@@ -76,9 +77,12 @@ KAFKAS = [*SECRET, *READ_ACL_UNSAFE]
 
 @pytest.fixture(scope="module")
 def whole(sasl_zookeeper: ServerHandle) -> ConnectSettings:
-    """A secured cluster. A controller has created every kind of node that it creates."""
+    """A secured cluster. A controller has created every kind of node that it creates.
+
+    Workers that steal tests from each other may set it up again on the same server.
+    """
     settings = replace(
-        settings_of_url(f"zookeeper://{sasl_zookeeper.address}/all-that-is-created"),
+        settings_of_url(f"zookeeper://{sasl_zookeeper.address}/created-{uuid4().hex}"),
         secure_acl=True,
         sasl=SaslLogin("kafka", "its secret"),
         create_chroot=True,

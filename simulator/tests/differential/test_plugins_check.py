@@ -42,10 +42,11 @@ FORGETFUL = """
 from kframe.embedded import MemoryEnsemble, MemoryStore
 from kframe.plugin import StoreSpec, hookimpl
 from kframe.model.cluster import ClusterState
+from kframe.ports.store_requests import WriteConfigs
 
 class Forgetful(MemoryStore):
-    def write_configs(self, topic, config):
-        pass
+    def perform(self, request):
+        return None if isinstance(request, WriteConfigs) else super().perform(request)
 
 ENSEMBLE = MemoryEnsemble.from_cluster(ClusterState())
 
