@@ -31,6 +31,7 @@ from kframe.cli.plan_execute import COMMANDS
 from kframe.cli.plan_generate import PlanOutput, force_option, out_options, report_option, weights_option, write_page
 from kframe.cli.plan_generate import generate as generate_plan
 from kframe.cli.plan_goals import chosen_terms, goal_options, term_options
+from kframe.cli.plan_restarts import restarts
 from kframe.cli.plan_stage import limit_options
 from kframe.cli.plan_stage import stage as stage_plan
 from kframe.cli.plugins import PluginSettings, plugin_options
@@ -76,7 +77,7 @@ def group() -> None:
     """Generate, stage, check, show and execute reassignment plans, as Kafka's reassignment JSON."""
 
 
-for _command in COMMANDS:
+for _command in (*COMMANDS, restarts):
     group.add_command(_command)
 
 

@@ -14,6 +14,7 @@ from kframe.kernels._reassignments import *  # noqa: F403
 from kframe.kernels._replica_index import *  # noqa: F403
 from kframe.kernels._request_entries import *  # noqa: F403
 from kframe.kernels._request_sections import *  # noqa: F403
+from kframe.kernels._restarts import *  # noqa: F403
 from kframe.kernels._stages import *  # noqa: F403
 from kframe.kernels._states import *  # noqa: F403
 from kframe.kernels._sweep import *  # noqa: F403

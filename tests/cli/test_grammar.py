@@ -35,6 +35,7 @@ LISTS: Final[dict[str, set[str]]] = {
         "--remove-brokers",
         "--exclude-brokers",
         "--controllers",
+        "--voters",
         "--fail",
     },
     "RACK,...": {"--racks"},

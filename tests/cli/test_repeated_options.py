@@ -28,6 +28,7 @@ LISTS: Final[dict[str, tuple[str, str, object]]] = {
     "remove_brokers": ("4", "5", (4, 5)),
     "replace": ("1=2", "3=4", {"1": 2, "3": 4}),
     "replication_factors": ("a=2", "b=3", {"a": 2, "b": 3}),
+    "voters": ("4", "1-2", (4, 1, 2)),
     "types": ("PartitionChange", "TopicRecord", ("PartitionChange", "Topic")),
 }
 OPTIONS: Final = [

@@ -33,6 +33,10 @@ PRINTED: Final[Mapping[str, tuple[tuple[object, ...], ...]]] = {
         ("plan", "generate", HEALTHY, "--rebalance"),
         ("plan", "generate", DEGRADED, "--remove-brokers", "4", "--fix-racks"),
     ),
+    "kframe.restart-plan/v1": (
+        ("plan", "restarts", HEALTHY, "--allow-unavoidable"),
+        ("plan", "restarts", DEGRADED, "--allow-unavoidable", "--conflicts"),
+    ),
     "kframe.plugin/v2": (("plugins", "show", "rack-spread"), ("plugins", "show", "simulator")),
     "kframe.plugins/v2": (("plugins", "list"),),
     "kframe.plugins.check/v1": (("plugins", "check", "rack-spread"),),

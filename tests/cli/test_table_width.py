@@ -57,6 +57,7 @@ TABLES: Final[dict[str, tuple[str, ...]]] = {
     "plan resume": (),
     "plan rollback": (),
     "plan show": ("HEALTHY PLAN", "DEGRADED PLAN"),
+    "plan restarts": ("HEALTHY", "HEALTHY --allow-unavoidable --conflicts", "LOG", "DESCRIBED --max-at-min-isr 9"),
     "plan stage": ("HEALTHY PLAN --max-moves 5", "DEGRADED PLAN --max-moves 5"),
     "plan status": (),
     "plugins check": ("rack-spread",),

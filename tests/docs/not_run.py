@@ -63,6 +63,7 @@ NOT_RUN: Final[dict[str, dict[str, str]]] = {
         "kframe reassign": CLUSTER,
         "kframe elect": CLUSTER,
     },
+    "docs/howto/rolling-restarts.md": {"kframe plan restarts kafka": CLUSTER, "kframe plan restarts captured": CLUSTER},
     "docs/howto/shadow.md": {"": CLUSTER},
     "docs/howto/zookeeper.md": {"": CLUSTER},
     "docs/tutorial/from-describe-to-plugin.md": {"pip install": SETUP},

@@ -20,6 +20,7 @@ from kframe.plans.check import document as check
 from kframe.plans.execute.report import ExecutionDocument
 from kframe.plans.file.read import PlanFile
 from kframe.plans.generate.document import GeneratedPlanDocument
+from kframe.plans.restarts.document import RestartPlanDocument
 from kframe.plans.stage.manifest import StageManifest
 from kframe.registry.specs import DocumentSpec
 from kframe.scenario import trace_types as traces
@@ -70,6 +71,7 @@ DOCUMENTS: Final[Mapping[str, DocumentSpec]] = {
         _record("kframe.plugin/v2", engine.PluginRecord),
         _rows("kframe.plugins/v2", engine.ListedPlugin),
         _rows("kframe.plugins.check/v1", engine.CheckRow),
+        _record("kframe.restart-plan/v1", RestartPlanDocument),
         _rows("kframe.reassignments/v1", cluster.ReassigningPartition),
         _record("kframe.scenario/v1", ScenarioDocument, is_file=True),
         _record("kframe.scenario-kraft/v1", KraftScenarioDocument, is_file=True),

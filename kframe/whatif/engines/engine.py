@@ -12,6 +12,7 @@ from kframe.whatif.results.outcome import Operation, Outcome, Verb
 
 if TYPE_CHECKING:
     from kframe.core.selectors.leader_selection import FaultKind
+    from kframe.model.arrays import Int32
     from kframe.model.config import ControllerConfig
     from kframe.model.events import ElectionType, TopicPartition
     from kframe.snapshot import Snapshot
@@ -73,8 +74,15 @@ class Engine(Protocol):
     def selector_faults(self) -> Mapping[tuple[str, FaultKind], int]:
         """How many partitions leader selectors did wrong, by their names and what was wrong."""
 
+    @property
+    def quorum(self) -> tuple[int, ...]:
+        """Node ids of the registered controllers of a KRaft cluster, ascending. None in ZooKeeper mode."""
+
     def health(self) -> ClusterHealth:
         """The health of the cluster now. Observers do not count as under-replicated."""
+
+    def min_isr(self) -> Int32:
+        """(n,) the effective ``min.insync.replicas`` of each partition."""
 
     # -- steps
 

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+import numpy as np
+
 from kframe.core.kraft.brokers import broker_events
 from kframe.core.kraft.brokers.heartbeats import Heartbeats
 from kframe.core.kraft.context import KraftContext
@@ -14,6 +16,7 @@ from kframe.core.kraft.random_source import JavaRandom
 from kframe.core.kraft.replication.selectors import SelectorSelection
 from kframe.core.selectors.leader_selection import FaultKind
 from kframe.errors import InputError
+from kframe.model.arrays import Int32
 from kframe.model.elections import LeaderSelector
 from kframe.model.events import ElectionType
 from kframe.model.ids import ElectionKind
@@ -86,6 +89,18 @@ class KraftController:
     def knows_partition_epochs(self) -> bool:
         """Whether the snapshot has the partition epochs. They are taken as 0 otherwise."""
         return self.known.epochs[1]
+
+    @property
+    def quorum(self) -> tuple[int, ...]:
+        """See ``Engine``."""
+        return tuple(sorted(self.context.metadata.controllers))
+
+    def min_isr(self) -> Int32:
+        """See ``Engine``. 0 for rows that no topic owns."""
+        p = self.context.metadata.partitions
+        minimum, rows = np.zeros(len(p), np.int32), np.flatnonzero(p.topic >= 0).astype(np.int32)
+        minimum[rows] = self.context.min_isr(rows)
+        return minimum
 
     def health(self) -> ClusterHealth:
         """The health of the cluster now."""

@@ -27,7 +27,7 @@ from kframe.runtime.loop import ControllerLoop
 from kframe.snapshot import Snapshot
 from kframe.whatif.engines.known_facts import KnownFacts, known_row
 from kframe.whatif.engines.settings import assumptions_of, config_of, controller_epoch_of, controller_id_of
-from kframe.whatif.engines.zookeeper.health import health_of
+from kframe.whatif.engines.zookeeper.health import effective_min_isr, health_of
 from kframe.whatif.engines.zookeeper.observe import (
     ElectionWatch,
     MeasuringTransport,
@@ -100,6 +100,15 @@ class ObservedController:
     def controller_epoch(self) -> int:
         """The epoch of the controller."""
         return self._loop.controller.controller_epoch
+
+    @property
+    def quorum(self) -> tuple[int, ...]:
+        """See ``Engine``."""
+        return ()
+
+    def min_isr(self) -> Int32:
+        """See ``Engine``."""
+        return effective_min_isr(self.cluster, self.config)
 
     def health(self) -> ClusterHealth:
         """See ``Engine``."""

@@ -18,7 +18,7 @@ def health_of(cluster: ClusterState, config: ControllerConfig, configs_known: bo
     p, topics, brokers = cluster.partitions, cluster.topics, cluster.brokers
     is_retained = np.append(topics.deleting == 0, False)
     is_registered = np.append(brokers.registered != 0, False)
-    min_isr = np.where(topics.min_insync == UNSET, config["min.insync.replicas"], topics.min_insync)
+    min_isr = _configured_min_isr(cluster, config)
     adding = _adding(cluster)
     counted, offline, under_min_isr, at_min_isr, under_replicated = (np.empty(len(p), np.bool_) for _ in range(5))
     for rows in blocks(len(p)):
@@ -41,6 +41,20 @@ def health_of(cluster: ClusterState, config: ControllerConfig, configs_known: bo
         brokers.registered.copy(),
         *broker_loads(p, len(brokers)),
     )
+
+
+def effective_min_isr(cluster: ClusterState, config: ControllerConfig) -> Int32:
+    """(n,) ``min.insync.replicas``, at most the replicas of a partition (Kafka 3.9 ``Partition.effectiveMinIsr``)."""
+    p = cluster.partitions
+    configured = np.append(_configured_min_isr(cluster, config), 0)
+    effective: Int32 = np.minimum(configured[p.topic], p.replica_count).astype(np.int32)
+    return effective
+
+
+def _configured_min_isr(cluster: ClusterState, config: ControllerConfig) -> Int32:
+    topics = cluster.topics
+    configured: Int32 = np.where(topics.min_insync == UNSET, config["min.insync.replicas"], topics.min_insync)
+    return configured
 
 
 def _adding(cluster: ClusterState) -> Int32 | None:
