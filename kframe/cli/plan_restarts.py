@@ -174,7 +174,8 @@ def watch(
     url: str, document: RestartPlanDocument, settings: RestartSettings, interval: float, last: int | None
 ) -> None:
     """Print each batch once it may start; with ``last`` only that one. Exit with 1 after a signal."""
-    from kframe.plans.restarts.watch import RestartWatch
+    from kframe.errors import StoreError
+    from kframe.plans.restarts.watch import RestartWatch, WatchStep
     from kframe.snapshot.content import brokers_text
 
     count = len(document.batches)
@@ -185,7 +186,10 @@ def watch(
     reported: tuple[str, ...] = ()
     with StopSignal() as stop:
         while not stop:
-            step = following.observe(settings.read(url))
+            try:
+                step = following.observe(settings.read(url))
+            except StoreError as unreachable:
+                step = WatchStep(None, (str(unreachable),))
             if step.waiting and step.waiting != reported:
                 click.echo(f"waiting: {'; '.join(step.waiting[:_REASONS_SHOWN])}", err=True)
             reported = step.waiting
