@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -35,7 +36,7 @@ def test_watch_announces_each_batch_of_a_real_cluster(tmp_path: Path) -> None:
             watch = RunningCommand(tmp_path / "watch", "plan", "restarts", url, "--watch", url, "--interval", "0.5")
             watch.start()
             for number in range(1, 4):
-                assert until(lambda count=number: len(ANNOUNCED.findall(watch.log)) == count or watch.pid is None)
+                assert until(partial(has_announced, watch, number))
                 batch, broker_id = map(int, ANNOUNCED.findall(watch.log)[-1])
                 assert batch == number, watch.log
                 broker = cluster.brokers[broker_id]
@@ -49,6 +50,11 @@ def test_watch_announces_each_batch_of_a_real_cluster(tmp_path: Path) -> None:
             assert "3 batches restarted" in watch.log
             load.await_more(20)
             assert load.count().failed == 0
+
+
+def has_announced(watch: RunningCommand, batches: int) -> bool:
+    """Whether so many batches may start, or the command has ended."""
+    return len(ANNOUNCED.findall(watch.log)) == batches or watch.pid is None
 
 
 def in_sync(clients: KafkaClients) -> list[set[int]]:
