@@ -31,7 +31,6 @@ from kframe.snapshot import Snapshot
 from kframe.snapshot.content import Mode, brokers_text
 from kframe.whatif.engines.engine import Explainer
 from kframe.whatif.engines.known_facts import KnownFacts
-from kframe.whatif.engines.kraft.changes import kraft_changes
 from kframe.whatif.engines.kraft.commit import Committer
 from kframe.whatif.engines.kraft.health import kraft_health
 from kframe.whatif.engines.kraft.responses import accepted, partition_response, refused
@@ -44,7 +43,7 @@ from kframe.whatif.engines.kraft.settings import (
 )
 from kframe.whatif.engines.script import Assignments, Script
 from kframe.whatif.engines.settings import assumptions_of, config_of
-from kframe.whatif.results.changes import PartitionChanges
+from kframe.whatif.results.changes import PartitionChanges, changes_between
 from kframe.whatif.results.health import ClusterHealth
 from kframe.whatif.results.outcome import ControllerResponse, Operation, Outcome
 from kframe.whatif.results.timeline import TimelineEvent
@@ -117,7 +116,7 @@ class KraftEngine:
 
     def health(self) -> ClusterHealth:
         """The health of the cluster now."""
-        return self.known.observers.exclude(kraft_health(self.context, self.known.min_insync), self.cluster)
+        return self.known.without_observers(kraft_health(self.context, self.known.min_insync), self.cluster)
 
     @property
     def selector_faults(self) -> Mapping[tuple[str, FaultKind], int]:
@@ -294,7 +293,7 @@ class KraftEngine:
 
     def changes(self, health: tuple[ClusterHealth, ClusterHealth]) -> PartitionChanges:
         """See ``Engine``."""
-        return kraft_changes(
+        return changes_between(
             self.committer.saved_rows,
             self.context.metadata,
             health,

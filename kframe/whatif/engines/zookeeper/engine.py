@@ -121,7 +121,7 @@ class ZookeeperEngine:
 
     def health_of(self, cluster: ClusterState) -> ClusterHealth:
         """The health of ``cluster`` under this controller's settings."""
-        return self._known.observers.exclude(health_of(cluster, self.config, self._known.min_insync), cluster)
+        return self._known.without_observers(health_of(cluster, self.config, self._known.min_insync), cluster)
 
     def follow(self, topic: str, partition: int) -> PartitionTimeline:
         """Record the stored state of this partition from now on. Raises InputError for an unknown partition."""
