@@ -175,7 +175,9 @@ def changes_between(
     was_offline = np.append(health_before.offline, np.zeros(len(after) - len(health_before.offline), np.bool_))[rows]
     is_offline = health_after.offline[rows]
     exists = after.topic[rows] >= 0
-    lists = {name: name for name in ("elr", "last_known_elr") if isinstance(after, KraftPartitions)}
+    lists: dict[str, Any] = {"isr": "isr", "replicas": "replica"}
+    if isinstance(after, KraftPartitions):
+        lists |= {"elr": "elr", "last_known_elr": "last_known_elr"}
     return PartitionChanges(
         topic_names=cluster.topics.names,
         rows=rows,
@@ -192,7 +194,7 @@ def changes_between(
         unclean=elected_unclean[rows],
         **{
             f"{name}_{when}": _as_ids(partitions.lists(column, positions), ids)
-            for name, column in {"isr": "isr", "replicas": "replica", **lists}.items()
+            for name, column in lists.items()
             for when, partitions, positions in (("before", before, all_positions), ("after", after, rows))
         },
     )
