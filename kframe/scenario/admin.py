@@ -21,8 +21,8 @@ from kframe.model.events import (
 )
 from kframe.model.tables import Targets
 from kframe.model.topic_partitions import parse_topic_partition
+from kframe.scenario.fields import split_partition
 from kframe.scenario.format import config_texts
-from kframe.scenario.requests import by_partition
 from kframe.scenario.state import Action, ScenarioState
 from kframe.scenario.step_types import CreatedTopic, CreatePartitionsStep
 
@@ -79,7 +79,7 @@ def read_reassign(where: str, content: Mapping[str, tuple[int, ...] | None]) -> 
             return {"error": response.error.name}
         names = (f"{targets.names[targets.topic[i]]}-{int(targets.partition[i])}" for i in range(len(targets)))
         codes = dict(zip(names, (ErrorCode(int(code)).name for code in response.codes), strict=True))
-        return {name: codes[name] for name in sorted(codes, key=by_partition)}
+        return {name: codes[name] for name in sorted(codes, key=split_partition)}
 
     return act
 
@@ -96,4 +96,4 @@ def list_reassignments(runner: ScenarioState) -> dict[str, Any]:
             "adding_replicas": list(view.adding_replicas),
             "removing_replicas": list(view.removing_replicas),
         }
-    return {name: entries[name] for name in sorted(entries, key=by_partition)}
+    return {name: entries[name] for name in sorted(entries, key=split_partition)}

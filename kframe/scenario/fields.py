@@ -78,6 +78,12 @@ class Empty(msgspec.Struct, forbid_unknown_fields=True):
     """A mapping without fields, written ``{}``."""
 
 
+def split_partition(name: str) -> tuple[str, int]:
+    """Topic and number of ``topic-partition``, by which responses are sorted."""
+    topic, _, partition = name.rpartition("-")
+    return topic, int(partition)
+
+
 def convert(value: Any, kind: type[T], source: str) -> T:
     """``value``, as parsed from YAML, as a ``kind``.
 

@@ -24,6 +24,7 @@ from kframe.model.ids import NO_BROKER_EPOCH, NO_LEADER, NO_STATE
 from kframe.model.tables import RequestedPartitions
 from kframe.model.topic_partitions import parse_topic_partition
 from kframe.scenario import checks
+from kframe.scenario.fields import split_partition
 from kframe.scenario.state import Action, ScenarioState
 from kframe.scenario.step_types import ElectLeadersStep, ProducedRecords, ScenarioIsr
 
@@ -42,7 +43,7 @@ def read_controlled_shutdown(_where: str, broker_id: int) -> Action:
         epoch = registration.broker_epoch if registration else NO_BROKER_EPOCH
         response: ControlledShutdownResponse = runner.call(partial(ControlledShutdownRequested, broker_id, epoch))
         names = [runner.loop.controller.cluster.name(int(row)) for row in response.remaining]
-        return {"error": response.error.name, "remaining": sorted(names, key=by_partition)}
+        return {"error": response.error.name, "remaining": sorted(names, key=split_partition)}
 
     return act
 
@@ -117,7 +118,7 @@ def read_elect_leaders(where: str, content: ElectLeadersStep) -> Action:
         name = runner.loop.controller.cluster.name
         codes = {name(int(row)): ErrorCode(int(code)) for row, code in zip(response.rows, response.codes, strict=True)}
         codes |= {f"{topic}-{partition}": code for (topic, partition), code in response.unknown}
-        return {partition: codes[partition].name for partition in sorted(codes, key=by_partition)}
+        return {partition: codes[partition].name for partition in sorted(codes, key=split_partition)}
 
     return act
 
@@ -136,9 +137,3 @@ def read_produce(where: str, content: Mapping[str, ProducedRecords]) -> Action:
         }
 
     return act
-
-
-def by_partition(name: str) -> tuple[str, int]:
-    """Sort key of ``topic-partition``: by topic, then by number."""
-    topic, _, partition = name.rpartition("-")
-    return topic, int(partition)

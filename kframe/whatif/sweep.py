@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from kframe.errors import ParameterError
 from kframe.ports.progress import Progress, ignore_progress
 from kframe.snapshot import Snapshot
-from kframe.whatif.engines.choice import failures_of
 from kframe.whatif.results.sweep import Sweep
 
 
@@ -20,11 +20,21 @@ def sweep(
     progress: Progress = ignore_progress,
 ) -> Sweep:
     """Fail each registered broker and each rack, and each two brokers if ``depth`` is 2. Each failure starts from
-    ``snapshot``. Of a KRaft cluster also fail each log directory.
+    ``snapshot``. Of a KRaft cluster also fail each log directory. ZooKeeper mode counts without a controller.
 
     The numbers are those of ``WhatIf(snapshot, config).fail(…)`` with the built-in leader election. ``elr`` turns
     eligible leader replicas of a KRaft cluster on or off first. Raises SnapshotError if the snapshot does not say who
     leads, ConfigError for a key or value, and ParameterError for ``elr`` that the cluster cannot have.
     """
     snapshot.known_leaders()
-    return failures_of(snapshot, config, depth=depth, racks=racks, elr=elr, progress=progress)
+    if snapshot.is_kraft:
+        from kframe.whatif.engines.kraft.sweep import count_failures
+
+        return count_failures(snapshot, config, depth=depth, racks=racks, elr=elr, progress=progress).sweep()
+    if elr is not None:
+        raise ParameterError(
+            "elr", "a cluster in ZooKeeper mode", "a KRaft cluster, which has eligible leader replicas"
+        )
+    from kframe.whatif.engines.zookeeper.sweep import sweep_zookeeper
+
+    return sweep_zookeeper(snapshot, config, depth=depth, racks=racks, progress=progress)

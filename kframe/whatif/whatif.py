@@ -6,7 +6,8 @@ A snapshot knows its mode, and ``engine_of`` takes the engine of that mode. Outc
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from functools import partial
+from typing import TYPE_CHECKING, Any, Self, cast
 from uuid import UUID
 
 import numpy as np
@@ -19,20 +20,7 @@ from kframe.snapshot.controllers import broker_refusal, node_text
 from kframe.whatif.engines.choice import engine_of
 from kframe.whatif.engines.engine import Engine
 from kframe.whatif.engines.known_facts import known_row
-from kframe.whatif.engines.requests import (
-    Assignments,
-    BrokersFencing,
-    BrokersRestart,
-    BrokersUnfencing,
-    DirectoriesFailure,
-    FeaturesUpdate,
-    PartitionsCreation,
-    ReassignmentRequest,
-    Request,
-    TopicCreation,
-    TopicsDeletion,
-)
-from kframe.whatif.engines.script import Script, Step, groups, step_name
+from kframe.whatif.engines.script import Assignments, Script, Step, broker_steps, groups, step_name
 from kframe.whatif.results.explanation import Decision, Explanation
 from kframe.whatif.results.health import ClusterHealth, union
 from kframe.whatif.results.outcome import FailOn, Operation, Outcome, StepOutcome, StepReport, Verb
@@ -46,6 +34,7 @@ if TYPE_CHECKING:
     from kframe.model.plan import Plan
     from kframe.ports.clock import Clock
     from kframe.snapshot import Snapshot
+    from kframe.whatif.engines.kraft.engine import KraftEngine
 
 
 class WhatIf:
@@ -153,8 +142,9 @@ class WhatIf:
             findings=findings,
             bytes_unknown=None,
             assumptions=engine.assumptions,
-            notes=(*notes, *self._faults()),
+            notes=(*notes, *self._faults(), *script.notes),
             encode_ms=0.0,
+            topics=tuple(script.topics),
             rules=rules,
         )
         return script.complete(engine.with_messages(outcome))
@@ -169,19 +159,14 @@ class WhatIf:
         for (name, fault), count in self.selector_faults.items():
             yield f"leader selector {name!r} {fault} for {counted(count, 'partition')}: the built-in rule decided"
 
-    def _play(self, request: Request) -> Outcome:
-        return self.play(self.engine.script(request))
-
     # -- operations
 
     def fail(self, brokers: Iterable[int] = (), racks: Iterable[str] = (), *, together: bool = True) -> Outcome:
         """Fail these brokers, and all brokers of these racks that are up. Raises InputError for a broker that is
         unknown or not up."""
         ids = self._select_brokers(brokers, racks, registered=True)
-        steps = [
-            (step_name(group, "fails", "fail together"), self.engine.stop(group)) for group in groups(ids, together)
-        ]
-        return self.play(Script(Operation(Verb.FAIL, ids, together), steps))
+        operation = Operation(Verb.FAIL, ids, together)
+        return self.play(Script(operation, broker_steps(operation, "fails", "fail together", self.engine.stop)))
 
     def restart(
         self,
@@ -201,9 +186,9 @@ class WhatIf:
         ``repair_directories`` in ZooKeeper mode.
         """
         if repair_directories:
-            self._require(Verb.DIRECTORY)
+            self._kraft_engine()
         ids = self._select_brokers(brokers, racks, registered=False)
-        return self._play(BrokersRestart(ids, together, clean, repair_directories))
+        return self.play(self.engine.restart(ids, together, clean, repair_directories))
 
     def shutdown(self, brokers: Iterable[int] = (), racks: Iterable[str] = (), *, together: bool = True) -> Outcome:
         """Shut brokers down: each requests controlled shutdown, then stops. Together: all request, then all stop.
@@ -215,8 +200,8 @@ class WhatIf:
         for group in groups(ids, together):
             for broker_id in group:
                 name = f"broker {broker_id} requests controlled shutdown"
-                steps.append((name, self.engine.request_shutdown(broker_id)))
-            steps.append((step_name(group, "stops", "stop"), self.engine.stop(group)))
+                steps.append((name, partial(self.engine.shut_down, broker_id)))
+            steps.append((step_name(group, "stops", "stop"), partial(self.engine.stop, group)))
         return self.play(Script(Operation(Verb.SHUTDOWN, ids, together), steps))
 
     def elect(self, election: ElectionType, partitions: Sequence[TopicPartition] | None = None) -> Outcome:
@@ -226,7 +211,7 @@ class WhatIf:
         named = None if partitions is None else tuple(partitions)
         kind = election.name.lower()
         operation = Operation(Verb.ELECT, election=kind, partitions=None if named is None else len(named))
-        return self.play(Script(operation, [(f"{kind} election", self.engine.request_election(election, named))]))
+        return self.play(Script(operation, [(f"{kind} election", partial(self.engine.elect, election, named))]))
 
     def create(
         self,
@@ -243,7 +228,7 @@ class WhatIf:
         the snapshot does not know. The controller reports all other errors.
         """
         self._check_brokers(assignments)
-        return self._play(TopicCreation(name, partitions, replication_factor, assignments, seed))
+        return self.play(self.engine.create_topic(name, partitions, replication_factor, assignments, seed))
 
     def create_partitions(self, name: str, count: int, *, assignments: Assignments = None, seed: int = 0) -> Outcome:
         """Add partitions to a topic until it has ``count``; or with ``assignments``, the replicas of each new one.
@@ -253,7 +238,7 @@ class WhatIf:
         controller reports all other errors.
         """
         self._check_brokers(assignments)
-        return self._play(PartitionsCreation(name, count, assignments, seed))
+        return self.play(self.engine.create_partitions(name, count, assignments, seed))
 
     def delete(self, names: Iterable[str]) -> Outcome:
         """Delete topics. Raises InputError for an empty list, or a repeated topic; the controller refuses unknown
@@ -264,7 +249,7 @@ class WhatIf:
         for position, name in enumerate(topics):
             if name in topics[:position]:
                 raise ParameterError("topics", f"topic {name} twice", "each topic once")
-        return self._play(TopicsDeletion(topics))
+        return self.play(self.engine.delete_topics(topics))
 
     def reassign(self, plan: Plan) -> Outcome:
         """Play a plan to its end; ``Outcome.reassignment`` has the result of each partition.
@@ -273,7 +258,7 @@ class WhatIf:
         plan and responds with Kafka's error for each partition.
         """
         plan.check()
-        return self._play(ReassignmentRequest(plan.targets))
+        return self.play(self.engine.reassign(plan.targets))
 
     def explain(self, topic: str, partition: int, fail: Iterable[int] = ()) -> Explanation:
         """Explain one partition as it stands, and after ``fail`` (broker ids, together). Raises InputError if it is
@@ -305,13 +290,17 @@ class WhatIf:
     def fence(self, brokers: Iterable[int] = (), racks: Iterable[str] = (), *, together: bool = True) -> Outcome:
         """Fence brokers whose processes go on. Raises InputError for a broker that is unknown or fenced, and in
         ZooKeeper mode."""
-        self._require(Verb.FENCE)
-        return self._play(BrokersFencing(self._select_brokers(brokers, racks, registered=True), together))
+        engine = self._kraft_engine()
+        operation = Operation(Verb.FENCE, self._select_brokers(brokers, racks, registered=True), together)
+        return self.play(Script(operation, broker_steps(operation, "is fenced", "are fenced", engine.fence)))
 
     def unfence(self, brokers: Iterable[int] = (), racks: Iterable[str] = (), *, together: bool = True) -> Outcome:
         """Unfence brokers. Raises InputError for a broker that is not registered, and in ZooKeeper mode."""
-        self._require(Verb.UNFENCE)
-        return self._play(BrokersUnfencing(self._select_brokers(brokers, racks, registered=False), together))
+        engine = self._kraft_engine()
+        operation = Operation(Verb.UNFENCE, self._select_brokers(brokers, racks, registered=False), together)
+        for broker_id in operation.brokers:
+            engine.registration(broker_id)
+        return self.play(Script(operation, broker_steps(operation, "is unfenced", "are unfenced", engine.unfence)))
 
     def fail_directories(self, broker_id: int, failed: Sequence[UUID]) -> Outcome:
         """Fail log directories of a broker. A broker without any directory left stops and is fenced.
@@ -319,9 +308,9 @@ class WhatIf:
         Raises InputError for a broker that is not up, a directory that it does not list, a metadata.version without
         directories, and in ZooKeeper mode.
         """
-        self._require(Verb.DIRECTORY)
+        engine = self._kraft_engine()
         (broker_id,) = self._select_brokers([broker_id], [], registered=True)
-        return self._play(DirectoriesFailure(broker_id, tuple(failed)))
+        return self.play(engine.fail_directories(broker_id, failed))
 
     def update_features(self, levels: Mapping[str, int], *, unsafe: bool = False) -> Outcome:
         """Upgrade or downgrade feature levels, all or none; ``unsafe`` permits downgrades that lose metadata.
@@ -329,17 +318,19 @@ class WhatIf:
         The controller refuses levels that it or a broker does not support. Raises InputError for no level, and in
         ZooKeeper mode.
         """
-        self._require(Verb.FEATURE)
+        engine = self._kraft_engine()
         if not levels:
             raise ParameterError("levels", "no feature", "at least one")
-        return self._play(FeaturesUpdate(dict(levels), unsafe))
+        step: Step = "feature levels change", partial(engine.update_features, levels, unsafe)
+        return self.play(Script(Operation(Verb.FEATURE, features=dict(levels)), [step]))
 
     # -- requested brokers and partitions
 
-    def _require(self, verb: Verb) -> None:
-        """Raise InputError for an operation that clusters of this mode do not have."""
-        if verb not in self.engine.verbs:
+    def _kraft_engine(self) -> KraftEngine:
+        """The engine of a KRaft cluster. Raises InputError in ZooKeeper mode."""
+        if self.engine.mode != "kraft":
             raise InputError("mode", self.engine.mode, "a snapshot of a KRaft cluster")
+        return cast("KraftEngine", self.engine)
 
     def _check_brokers(self, assignments: Assignments) -> None:
         """Raise InputError for a replica on a broker that the snapshot does not know, or on an instance of kframe."""

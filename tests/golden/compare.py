@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-# Kept as the recorder of the golden traces has it, whatever the style of this project.
-# ruff: noqa: B905, E501, PLW2901, RUF021
+# In the style of the recorder of the golden traces, not of this project.
+# ruff: noqa: B905, E501, PLW2901
 # mypy: ignore-errors
 # fmt: off
 """Compare a trace with a golden one (the rules, and why, are in COMPARE.md).
 
-    compare.py [--strict] [--all] GOLDEN.json OTHER.json
+    compare.py GOLDEN.json OTHER.json
 
 Exit 0: equal; 1: they differ, or one breaks an order constraint; 2: not comparable.
 """
@@ -16,7 +16,6 @@ import sys
 STATE = ("replicas", "adding_replicas", "removing_replicas", "leader", "isr", "leader_epoch", "controller_epoch",
          "leader_recovery_state", "partition_epoch")
 DELETING = -2           # leader, and StopReplica leader epoch, of a topic that is being deleted
-MOST = 40               # lines of difference shown without --all
 
 
 class Trace:
@@ -29,9 +28,6 @@ class Trace:
         self.deleting = set()       # partitions that metadata calls deleted
         self.greeted = {}           # broker -> controller epoch of the first request since its registration
         self.epochs = {}            # (broker, api, partition) -> (leader epoch, partition epoch) of the last request
-
-    def isr_before(self, partition):
-        return self.stored.get(partition, {}).get("isr") or self.seen.get(partition)
 
     def look(self, step):
         """What requests tell about partitions that no step has stored: their state from before the controller."""
@@ -165,11 +161,10 @@ def final(step, api):
 
 
 class Comparison:
-    def __init__(self, golden, other, strict):
-        self.golden, self.other, self.strict = Trace(golden), Trace(other), strict
+    def __init__(self, golden, other):
+        self.golden, self.other = Trace(golden), Trace(other)
         self.lots = set()           # topics with automatic assignment
-        self.excused = {}           # partitions not compared any more -> why
-        self.differences, self.notes = [], []
+        self.differences = []
 
     def run(self):
         if len(self.golden.steps) != len(self.other.steps):
@@ -187,11 +182,6 @@ class Comparison:
                 self.differences += [f"{where}: {text}" for text in compare(golden, other)]
             self.golden.settle(golden)
             self.other.settle(other)
-            for topic in golden["topics_deleted"]:
-                self.excused = {name: why for name, why in self.excused.items() if topic_of(name) != topic}
-
-    def skip(self, partition):
-        return partition in self.excused
 
     def by_lot(self, partition):
         return topic_of(partition) in self.lots
@@ -201,37 +191,18 @@ class Comparison:
             yield f"topics_deleted {golden['topics_deleted']} / {other['topics_deleted']}"
         for name in sorted(set(golden["partitions"]) | set(other["partitions"])):
             mine, its = golden["partitions"].get(name), other["partitions"].get(name)
-            if self.skip(name):
-                continue
             if mine is None or its is None:
                 yield f"stored {name}: {'unchanged' if mine is None else 'changed'} / {'unchanged' if its is None else 'changed'}"
                 continue
             mine, its = (shape(mine), shape(its)) if self.by_lot(name) else (state(mine), state(its))
             text = fields(mine, its, STATE)
-            if text and self.last_one(golden, name, mine, its):
-                self.excused[name] = f"the last ISR member of {name} is {mine['isr']} / {its['isr']}"
-                self.notes.append(f"{show(golden['step'])}: {self.excused[name]}; not compared further")
-            elif text:
+            if text:
                 yield f"stored {name}: {text}"
-
-    def last_one(self, golden, name, mine, its):
-        """Which member an ISR keeps when several leave in one instant hangs on Kafka's hash order: not held against anyone."""
-        kind, argument = action(golden)
-        at_once = kind in ("broker_failure", "broker_bounce") and len(argument) > 1 or kind in ("elect", "delete_topics") \
-            or name in self.golden.deleting
-        if self.strict or not at_once or len(mine["isr"] or []) != 1 or len(its["isr"] or []) != 1 or mine["isr"] == its["isr"]:
-            return False
-        led = [entry["leader"] for entry in (mine, its)]
-        before = self.golden.isr_before(name)
-        return (led == [-1, -1] or led == [mine["isr"][0], its["isr"][0]]) \
-            and not fields(mine, its, set(STATE) - {"isr", "leader"}) \
-            and (before is None or {*mine["isr"], *its["isr"]} <= set(before))
 
     def response(self, golden, other):
         def plain(value):
             if isinstance(value, dict):
-                return {key: sorted(set(item) - set(self.excused)) if key == "remaining" else item
-                        for key, item in value.items() if not self.skip(key)}
+                return {key: sorted(item) if key == "remaining" else item for key, item in value.items()}
             return value
         mine, its = plain(golden["response"]), plain(other["response"])
         if mine != its:
@@ -241,7 +212,7 @@ class Comparison:
         for api in ("LeaderAndIsr", "UpdateMetadata"):
             mine, its = final(golden, api), final(other, api)
             for broker, name in sorted(set(mine) | set(its)):
-                if self.skip(name) or self.by_lot(name):
+                if self.by_lot(name):
                     continue
                 a, b = mine.get((broker, name)), its.get((broker, name))
                 if a is None or b is None:
@@ -269,15 +240,13 @@ class Comparison:
         for key in sorted(set(mine) | set(its)):
             broker, name, delete = key
             label = f"StopReplica({'delete' if delete else 'keep'}) to broker {broker} for {name}"
-            if self.skip(name) or self.by_lot(name):
+            if self.by_lot(name):
                 continue
             if key not in mine or key not in its:
                 yield f"{label}: {'sent' if key in mine else 'none'} / {'sent' if key in its else 'none'}"
                 continue
             a, b = mine[key]["leader_epoch"], its[key]["leader_epoch"]
-            all_of_it = [entry["leader_epoch"] for (_, n, _), entry in mine.items() if n == name]
-            several = len({who for who, n, _ in mine if n == name}) > 1
-            if a != b and (self.strict or not several or DELETING in (a, b) or not min(all_of_it) <= b <= max(all_of_it)):
+            if a != b:
                 yield f"{label}: leader_epoch {a} / {b}"
 
 
@@ -285,8 +254,6 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("golden")
     parser.add_argument("other")
-    parser.add_argument("--strict", action="store_true", help="excuse nothing that hangs on hash order")
-    parser.add_argument("--all", action="store_true", help=f"show every difference, not only the first {MOST}")
     options = parser.parse_args()
     traces = []
     for path in (options.golden, options.other):
@@ -301,19 +268,14 @@ def main():
     if traces[0]["scenario"] != traces[1]["scenario"]:
         print(f"traces of two scenarios: {traces[0]['scenario']} / {traces[1]['scenario']}", file=sys.stderr)
         return 2
-    comparison = Comparison(*traces, options.strict)
+    comparison = Comparison(*traces)
     try:
         comparison.run()
     except (KeyError, TypeError, AttributeError) as error:
         print(f"malformed trace: {type(error).__name__}: {error}", file=sys.stderr)
         return 2
-    for note in comparison.notes:
-        print(f"note: {note}")
-    shown = comparison.differences if options.all else comparison.differences[:MOST]
-    for difference in shown:
+    for difference in comparison.differences:
         print(difference)
-    if len(shown) < len(comparison.differences):
-        print(f"... and {len(comparison.differences) - len(shown)} more (--all)")
     if comparison.differences:
         print(f"{traces[0]['scenario']}: {len(comparison.differences)} differences (golden {traces[0]['controller']} / other {traces[1]['controller']})")
     return 1 if comparison.differences else 0

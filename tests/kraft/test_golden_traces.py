@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import gzip
-import importlib.util
 import json
+import runpy
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,17 +14,13 @@ from kframe.scenario.kraft.format import read_kraft_scenario
 from kframe.scenario.kraft.runner import KraftScenarioRunner
 from tests.kraft.golden import GOLDEN, SCENARIOS, scenario_parameters
 
+COMPARISON: Final = runpy.run_path(str(GOLDEN / "compare.py"))["Comparison"]
 TRACES: Final = {path.name.split(".")[0]: path for path in (GOLDEN / "traces").iterdir()}
 
 
 def differences(golden: dict[str, Any], other: dict[str, Any]) -> list[str]:
     """The differences by the recorder's comparison, batch boundaries included."""
-    spec = importlib.util.spec_from_file_location("compare", GOLDEN / "compare.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    comparison = module.Comparison(golden, other, strict=True)
+    comparison = COMPARISON(golden, other)
     comparison.run()
     listed: list[str] = comparison.differences
     return listed

@@ -79,10 +79,10 @@ def compared_steps(scenario: KraftScenario) -> Iterator[str]:
             continue
         whatif = WhatIf(Snapshot.from_metadata(after(scenario, number), source=Source("kraft", "trace")))
         try:
-            outcome = VERBS[step.kind](whatif, step.raw)
+            outcome = VERBS[step.kind](whatif, step.argument)
         except InputError:
             continue
-        where = f"{scenario.name}, step {number}: {step.kind} {step.raw}"
+        where = f"{scenario.name}, step {number}: {step.kind} {step.argument}"
         written = Counter(
             record["type"]
             for batch in golden[number]["batches"]

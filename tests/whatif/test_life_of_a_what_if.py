@@ -58,7 +58,7 @@ PAGES: Final = {
         "2",
         frozenset({
             "BatchFile.batches", "read_batch", "Replay.apply", "Snapshot.from_metadata", "Snapshot.to_metadata",
-            "choose_from_acceptable", "Committer.commit", "apply_part", "kraft_health", "kraft_changes",
+            "choose_from_acceptable", "Committer.commit", "apply_part", "kraft_health", "changes_between",
             "summary_document", "emit_rows",
         }),
         first=("plugins/kraft/kframe_kraft/sources/snapshots.py", "read_snapshot"),

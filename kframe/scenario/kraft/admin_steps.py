@@ -17,7 +17,8 @@ from kframe.core.kraft.replication import elections, reassignment
 from kframe.core.kraft.topics import topic_requests
 from kframe.errors import ErrorCode, ScenarioError
 from kframe.model.kraft.ids import KRAFT_VERSION, KraftElection, ResourceType
-from kframe.scenario.fields import Empty
+from kframe.scenario.fields import Empty, split_partition
+from kframe.scenario.format import config_text
 from kframe.scenario.kraft.arguments import (
     ConfigChanges,
     CreatedTopicEntry,
@@ -28,9 +29,9 @@ from kframe.scenario.kraft.arguments import (
     ResourceConfigs,
     Scalar,
 )
-from kframe.scenario.kraft.broker_steps import by_partition, split_partition, topic_id_of
+from kframe.scenario.kraft.broker_steps import by_partition, topic_id_of
 from kframe.scenario.kraft.image import RESOURCES
-from kframe.scenario.kraft.playing import KraftRun, config_text
+from kframe.scenario.kraft.playing import KraftRun
 
 # --- topics
 

@@ -11,7 +11,7 @@ from kframe.core.kraft.replication.alter_partition import IsrResult, KraftIsrPro
 from kframe.core.kraft.replication.directories import DirectoryAssignment, assign_directories
 from kframe.errors import ErrorCode
 from kframe.model.kraft.views import partition_record
-from kframe.scenario.fields import Empty
+from kframe.scenario.fields import Empty, split_partition
 from kframe.scenario.kraft.arguments import (
     BrokerDirectories,
     DirectoryAssignments,
@@ -27,12 +27,6 @@ from kframe.scenario.kraft.quorum import SECOND
 
 #: Between two attempts of a process to register while the session of its predecessor lasts.
 RETRY_NS = SECOND // 10
-
-
-def split_partition(name: str) -> tuple[str, int]:
-    """Topic and number of ``topic-partition``."""
-    topic, _, partition = name.rpartition("-")
-    return topic, int(partition)
 
 
 def by_partition(responses: dict[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from kframe.errors import ScenarioError
 from kframe.model.texts import short_repr
 from kframe.scenario import strict_yaml
 from kframe.scenario.fields import RequestedId, Text, convert, expecting, located
-from kframe.scenario.format import read_text
+from kframe.scenario.format import Step, read_text
 from kframe.scenario.kraft.arguments import KraftBrokerEntry, KraftStepEntry, KraftTopicEntry, Scalar, Values
 
 PARTITION: Final = re.compile(r".+-[0-9]{1,10}", re.DOTALL)
@@ -52,15 +52,6 @@ class KraftScenarioDocument(Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True)
-class KraftStep:
-    """One step: its name, its argument in the file, and the argument in its type."""
-
-    kind: str
-    raw: Any
-    argument: Any
-
-
-@dataclass(frozen=True, slots=True)
 class KraftScenario:
     """A whole scenario file."""
 
@@ -70,7 +61,7 @@ class KraftScenario:
     config: Mapping[str, Scalar]
     brokers: tuple[KraftBrokerEntry, ...]
     topics: tuple[KraftTopicEntry, ...]
-    steps: tuple[KraftStep, ...]
+    steps: tuple[Step, ...]
 
 
 def read_kraft_scenario(path: str | Path) -> KraftScenario:
@@ -123,17 +114,17 @@ def _check_topics(topics: list[KraftTopicEntry], source: str) -> None:
                 )
 
 
-def _check_partitions(steps: tuple[KraftStep, ...], source: str) -> None:
+def _check_partitions(steps: tuple[Step, ...], source: str) -> None:
     """The keys of ``reassign`` are partitions, but for its option."""
     for index, step in enumerate(steps):
-        for name in step.argument if step.kind == "reassign" else ():
+        for name in step.content if step.kind == "reassign" else ():
             if name != "allow_replication_factor_change" and not PARTITION.fullmatch(name):
                 expected = "a partition written topic-partition, such as orders-0"
                 raise ScenarioError(located(source, "steps", index, "reassign", name), short_repr(name), expected)
 
 
-def _step(raw: dict[str, Any], entry: KraftStepEntry) -> KraftStep:
+def _step(raw: dict[str, Any], entry: KraftStepEntry) -> Step:
     ((kind, argument),) = raw.items()
     typed = getattr(entry, kind)
     assert typed is not UNSET
-    return KraftStep(kind, argument, typed)
+    return Step(kind, argument, typed)

@@ -12,7 +12,7 @@ from kframe.errors import ErrorCode, ScenarioError
 from kframe.model.kraft.ids import METADATA_VERSION, MetadataLevel
 from kframe.model.kraft.levels import parse_level
 from kframe.model.whole_numbers import parse_whole
-from kframe.scenario.kraft.arguments import Scalar
+from kframe.scenario.format import config_text
 from kframe.scenario.kraft.brokers import ScenarioBrokers
 from kframe.scenario.kraft.format import KraftScenario
 from kframe.scenario.kraft.names import SymbolicNames
@@ -27,11 +27,6 @@ IDLE_NS: Final = 450_000_000
 IDLE_ROUNDS: Final = 2
 #: A step fails if it does not end within this time.
 IDLE_TIMEOUT_NS: Final = 60 * SECOND
-
-
-def config_text(value: Scalar) -> str:
-    """The text of a configuration value in a request."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 class KraftRun:

@@ -23,6 +23,7 @@ from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.kraft.record_json import control_to_json
 from kframe.model.kraft.record_versions import RecordAndVersion, record_version
 from kframe.scenario.fields import Empty
+from kframe.scenario.format import Step
 from kframe.scenario.kraft import admin_steps, broker_steps, requests
 from kframe.scenario.kraft.arguments import (
     CreatedTopicEntry,
@@ -33,7 +34,7 @@ from kframe.scenario.kraft.arguments import (
     RestartOptions,
 )
 from kframe.scenario.kraft.brokers import ProcessState
-from kframe.scenario.kraft.format import KraftScenario, KraftStep
+from kframe.scenario.kraft.format import KraftScenario
 from kframe.scenario.kraft.image import image_of
 from kframe.scenario.kraft.names import canonical_order
 from kframe.scenario.kraft.playing import KraftRun
@@ -84,7 +85,7 @@ class KraftScenarioRunner:
             "image": image_of(self._run.quorum.metadata, self._run.names),
         }
 
-    def _step(self, step: KraftStep) -> dict[str, Any]:
+    def _step(self, step: Step) -> dict[str, Any]:
         run = self._run
         run.messages, self._snapshot = {}, {}
         known = set(run.names.epochs())
@@ -95,12 +96,12 @@ class KraftScenarioRunner:
         log = run.quorum.log
         batches = [self._batch(batch) for batch in log[self._traced_batches :] if not batch.is_idle]
         self._traced_batches = len(log)
-        trace_step: dict[str, Any] = {"step": {step.kind: step.raw}, "batches": batches}
+        trace_step: dict[str, Any] = {"step": {step.kind: step.argument}, "batches": batches}
         epochs = {name: epoch for name, epoch in run.names.epochs().items() if name not in known}
         optional = {"broker_epochs": epochs, "snapshot": self._snapshot, "messages": dict(run.messages)}
         return trace_step | {"response": response} | {key: value for key, value in optional.items() if value}
 
-    def _act(self, step: KraftStep) -> Any:
+    def _act(self, step: Step) -> Any:
         controller_actions: dict[str, Callable[[Any], None]] = {
             "elect": self._elect,
             "controller_restart": self._restart,
@@ -108,11 +109,11 @@ class KraftScenarioRunner:
             "advance": self._advance,
         }
         if step.kind in controller_actions:
-            return controller_actions[step.kind](step.argument)
-        return ACTIONS[step.kind](self._run, step.argument)
+            return controller_actions[step.kind](step.content)
+        return ACTIONS[step.kind](self._run, step.content)
 
-    def _shutdown_responses(self, step: KraftStep) -> dict[str, Any]:
-        brokers = [self._run.brokers.get(broker_id) for broker_id in broker_steps.brokers_to_stop(step.argument)]
+    def _shutdown_responses(self, step: Step) -> dict[str, Any]:
+        brokers = [self._run.brokers.get(broker_id) for broker_id in broker_steps.brokers_to_stop(step.content)]
         responses = {str(broker.broker_id): list(broker.responses) for broker in brokers}
         if step.kind == "clean_stop" and any(broker.state is not ProcessState.STOPPED for broker in brokers):
             where = f"{self.scenario.source}: clean_stop"

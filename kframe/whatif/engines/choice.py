@@ -1,20 +1,17 @@
-"""The engine of a snapshot, and its sweep: the only place that asks for the mode of a cluster."""
+"""The engine of a snapshot, and the settings that its mode has."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from kframe.errors import ParameterError
 from kframe.whatif.engines.engine import Engine
 
 if TYPE_CHECKING:
     from kframe.model.elections import LeaderSelector
     from kframe.model.ids import ElectionKind
     from kframe.ports.clock import Clock
-    from kframe.ports.progress import Progress
     from kframe.snapshot import Snapshot
-    from kframe.whatif.results.sweep import Sweep
 
 
 def engine_of(
@@ -38,29 +35,6 @@ def engine_of(
     from kframe.whatif.engines.zookeeper.engine import ZookeeperEngine
 
     return ZookeeperEngine(snapshot, config, selectors, clock)
-
-
-def failures_of(
-    snapshot: Snapshot,
-    config: Mapping[str, object] | None,
-    *,
-    depth: int,
-    racks: bool,
-    elr: bool | None,
-    progress: Progress,
-) -> Sweep:
-    """Every failure of a cluster; see ``kframe.whatif.sweep``. ZooKeeper mode counts without a controller."""
-    if snapshot.is_kraft:
-        from kframe.whatif.engines.kraft.sweep import count_failures
-
-        return count_failures(snapshot, config, depth=depth, racks=racks, elr=elr, progress=progress).sweep()
-    if elr is not None:
-        raise ParameterError(
-            "elr", "a cluster in ZooKeeper mode", "a KRaft cluster, which has eligible leader replicas"
-        )
-    from kframe.whatif.engines.zookeeper.sweep import sweep_zookeeper
-
-    return sweep_zookeeper(snapshot, config, depth=depth, racks=racks, progress=progress)
 
 
 def applicable_config(config: Mapping[str, object], snapshot: Snapshot) -> dict[str, object]:

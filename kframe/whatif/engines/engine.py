@@ -6,15 +6,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from kframe.whatif.engines.requests import Request
-from kframe.whatif.engines.script import Action, Script
-from kframe.whatif.results.outcome import Operation, Outcome, Verb
+from kframe.whatif.engines.script import Assignments, Script
+from kframe.whatif.results.outcome import ControllerResponse, Operation, Outcome
 
 if TYPE_CHECKING:
     from kframe.core.selectors.leader_selection import FaultKind
     from kframe.model.arrays import Int32
     from kframe.model.config import ControllerConfig
     from kframe.model.events import ElectionType, TopicPartition
+    from kframe.model.tables import Targets
     from kframe.snapshot import Snapshot
     from kframe.snapshot.content import Mode
     from kframe.whatif.results.changes import PartitionChanges
@@ -50,8 +50,6 @@ class Engine(Protocol):
     """The controller of a cluster. It decides by its own rules; no broker responds, and no time passes."""
 
     mode: ClassVar[Mode]
-    verbs: ClassVar[frozenset[Verb]]
-    """The operations that a cluster of this mode has."""
     config: ControllerConfig
     assumptions: tuple[str, ...]
     """Assumptions about values that the snapshot lacks."""
@@ -86,17 +84,33 @@ class Engine(Protocol):
 
     # -- steps
 
-    def stop(self, ids: tuple[int, ...]) -> Action:
+    def stop(self, ids: tuple[int, ...]) -> None:
         """Brokers stop, and the controller notices."""
 
-    def request_shutdown(self, broker_id: int) -> Action:
+    def shut_down(self, broker_id: int) -> ControllerResponse:
         """A broker requests a controlled shutdown."""
 
-    def request_election(self, election: ElectionType, partitions: tuple[TopicPartition, ...] | None) -> Action:
+    def elect(self, election: ElectionType, partitions: tuple[TopicPartition, ...] | None) -> ControllerResponse:
         """An administrator requests elections, of all partitions for None."""
 
-    def script(self, request: Request) -> Script:
-        """The script of a request whose verb is among ``verbs``. Raises InputError for one that cannot be sent."""
+    # -- operations, with the arguments of ``WhatIf``
+
+    def restart(self, ids: tuple[int, ...], together: bool, clean: bool | None, repair_directories: bool) -> Script:
+        """The restart of brokers."""
+
+    def create_topic(
+        self, name: str, partitions: int, replication_factor: int, assignments: Assignments, seed: int
+    ) -> Script:
+        """The creation of a topic."""
+
+    def create_partitions(self, name: str, count: int, assignments: Assignments, seed: int) -> Script:
+        """The creation of further partitions of a topic."""
+
+    def delete_topics(self, names: tuple[str, ...]) -> Script:
+        """The deletion of topics, each named once."""
+
+    def reassign(self, targets: Targets) -> Script:
+        """A reassignment of partitions, each named once, played to its end."""
 
     def explainer(self, row: int) -> Explainer:
         """Explains the partition of this row."""

@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from kframe.errors import ParameterError
+from kframe.model.arrays import Int32, Ragged
+from kframe.model.lists import members
 from kframe.snapshot import Snapshot
-from kframe.whatif.engines.observers import ObserverRows
 from kframe.whatif.engines.settings import knows_min_insync
+from kframe.whatif.results.health import ClusterHealth
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class KnownFacts:
     """Facts that the results of a what-if depend on.
 
     ``epochs``: whether leader epochs and partition epochs are known. ``min_insync``: whether ``min.insync.replicas`` of
-    all topics is.
+    all topics is. ``observer_rows`` (o,), ascending: the partitions with Confluent's observers, which stay out of the
+    ISR; ``observers`` are their ids.
     """
 
     epochs: tuple[bool, bool]
     min_insync: bool
-    observers: ObserverRows
+    observer_rows: Int32
+    observers: Ragged
 
     @staticmethod
     def of(snapshot: Snapshot, config: Mapping[str, object] | None) -> KnownFacts:
@@ -30,11 +36,27 @@ class KnownFacts:
         leads."""
         snapshot.known_leaders()
         partitions = snapshot.partitions
+        observers = Ragged.empty(len(snapshot)) if partitions.observers is None else partitions.observers
+        rows = np.flatnonzero(observers.counts).astype(np.int32)
         return KnownFacts(
             (partitions.leader_epoch is not None, partitions.partition_epoch is not None),
             knows_min_insync(snapshot.topics, config),
-            ObserverRows.of(snapshot),
+            rows,
+            observers.take(rows),
         )
+
+    def without_observers(self, health: ClusterHealth, cluster: Any) -> ClusterHealth:
+        """The health in which a partition is not under-replicated if it lacks observers only."""
+        rows = self.observer_rows
+        if not len(rows):
+            return health
+        ids = cluster.brokers.ids
+        replicas, isr = (cluster.partitions.lists(name, rows) for name in ("replica", "isr"))
+        replicas, isr = Ragged(replicas.offsets, ids[replicas.values]), Ragged(isr.offsets, ids[isr.values])
+        lacks_full = replicas.any(~members(replicas, isr) & ~members(replicas, self.observers))
+        under_replicated = health.under_replicated.copy()
+        under_replicated[rows] &= lacks_full
+        return replace(health, under_replicated=under_replicated)
 
 
 def known_row(cluster: Any, topic: str, partition: int) -> int:

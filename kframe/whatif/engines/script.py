@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeAlias
 
 from kframe.ports.progress import Progress, ignore_progress
 from kframe.snapshot.content import brokers_text
 from kframe.whatif.results.outcome import ControllerResponse, Operation, Outcome, StepReport
+from kframe.whatif.results.topic_results import TopicResult
 
+#: The replicas of each partition, by broker ids; None lets the controller place them.
+Assignments: TypeAlias = Sequence[Sequence[int]] | None
 #: What a step does. It returns the controller's response, a report that replaces the observed events, or None.
 Action: TypeAlias = Callable[[], ControllerResponse | StepReport | None]
 #: The name of a step, and its action.
@@ -16,17 +20,30 @@ Step: TypeAlias = tuple[str, Action]
 
 
 class Script:
-    """An operation to play. A script with results of its own overrides ``complete``."""
+    """An operation to play. A script that adds to the outcome at its end overrides ``complete``."""
 
     def __init__(self, operation: Operation, steps: Sequence[Step]) -> None:
         self.operation = operation
         self.steps = steps
         self.progress: Progress = ignore_progress
         """Called with (done, total) repeatedly during long steps."""
+        self.topics: list[TopicResult] = []
+        """The results of the topics to create or delete, which the steps add."""
+        self.notes: tuple[str, ...] = ()
 
     def complete(self, outcome: Outcome) -> Outcome:
         """The outcome of all steps with the results of this operation."""
         return outcome
+
+
+def broker_steps(
+    operation: Operation, singular: str, plural: str, act: Callable[[tuple[int, ...]], ControllerResponse | None]
+) -> list[Step]:
+    """The same step for each group of the operation's brokers, with such a verb in its name."""
+    return [
+        (step_name(group, singular, plural), partial(act, group))
+        for group in groups(operation.brokers, operation.together)
+    ]
 
 
 def groups(ids: tuple[int, ...], together: bool) -> list[tuple[int, ...]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 #: The columns that only a KRaft cluster has.
 ELR_LISTS: Final = ("elr_before", "elr_after", "last_known_elr_before", "last_known_elr_after")
-#: The columns of lists that clusters of both modes have, by their names in PartitionChanges.
-LISTS: Final = {"isr": "isr", "replicas": "replica"}
 #: Rows that are turned into Python objects at a time.
 CHUNK_ROWS: Final = 4096
 
@@ -155,43 +153,19 @@ class PartitionChanges:
 
 
 def changes_between(
-    saved: SavedRows[Partitions],
-    cluster: ClusterState,
-    healths: tuple[ClusterHealth, ClusterHealth],
-    unclean: Sequence[Int32],
-    known: tuple[bool, bool],
-) -> PartitionChanges:
-    """Compare the saved rows and the new ones with ``cluster``. Every stored change raises the version.
-
-    ``healths``, ``unclean`` and ``known``: see ``changes_of``.
-    """
-    after = cluster.partitions
-    rows, before = saved.before()
-    new = np.arange(saved.existing, len(after), dtype=np.int32)
-    if len(new):
-        rows = np.concatenate([rows, new])
-        before.append(after.topic[new], after.partition[new], Ragged.empty(len(new)))
-    changed = before.partition_epoch != after.partition_epoch[rows]
-    changed |= ~same_lists(before.lists("replica", np.arange(len(rows))), after.lists("replica", rows))
-    chosen = np.flatnonzero(changed)
-    return changes_of(rows[chosen], take_rows(before, chosen), cluster, healths, unclean, known, LISTS)
-
-
-def changes_of(
-    rows: Int32,
-    before: Partitions | KraftPartitions,
+    saved: SavedRows[Any],
     cluster: ClusterState | ClusterMetadata,
     healths: tuple[ClusterHealth, ClusterHealth],
     unclean: Sequence[Int32],
     known: tuple[bool, bool],
-    lists: Mapping[str, Any],
 ) -> PartitionChanges:
-    """The changed ``rows`` of ``cluster`` (ascending), in either mode, with a table of these rows ``before``.
+    """Compare the saved rows with those of ``cluster``, in either mode. Every change of a state raises its version.
 
     ``healths`` are those of both times, and ``unclean`` the rows elected so. ``known`` says whether the snapshot has
-    leader epochs and partition epochs. ``lists`` are the columns of lists by their names in the result.
+    leader epochs and partition epochs.
     """
     after, ids = cluster.partitions, np.append(cluster.brokers.ids, np.int32(NO_LEADER))
+    rows, before = _changed_rows(saved, after)
     all_positions = np.arange(len(rows))
     elected_unclean = np.zeros(len(after), np.bool_)
     for elected_rows in unclean:
@@ -201,6 +175,9 @@ def changes_of(
     was_offline = np.append(health_before.offline, np.zeros(len(after) - len(health_before.offline), np.bool_))[rows]
     is_offline = health_after.offline[rows]
     exists = after.topic[rows] >= 0
+    lists: dict[str, Any] = {"isr": "isr", "replicas": "replica"}
+    if isinstance(after, KraftPartitions):
+        lists |= {"elr": "elr", "last_known_elr": "last_known_elr"}
     return PartitionChanges(
         topic_names=cluster.topics.names,
         rows=rows,
@@ -221,6 +198,19 @@ def changes_of(
             for when, partitions, positions in (("before", before, all_positions), ("after", after, rows))
         },
     )
+
+
+def _changed_rows(saved: SavedRows[Any], after: Partitions | KraftPartitions) -> tuple[Int32, Any]:
+    """The saved rows that differ now and the new ones, ascending, and a table of them as they were."""
+    rows, before = saved.before()
+    changed = (before.partition_epoch != after.partition_epoch[rows]) | (before.topic != after.topic[rows])
+    changed |= ~same_lists(before.lists("replica", np.arange(len(rows))), after.lists("replica", rows))
+    table = take_rows(before, np.flatnonzero(changed))
+    new = np.arange(saved.existing, len(after), dtype=np.int32)
+    first_row, first_slot = table.grow(len(new), 0)
+    table.topic[first_row:], table.partition[first_row:] = after.topic[new], after.partition[new]
+    table.slot_start[first_row:] = first_slot
+    return np.concatenate([rows[changed], new]), table
 
 
 def _as_ids(lists: Ragged, ids: Int32) -> Ragged:

@@ -44,10 +44,6 @@ class Verb(StrEnum):
     FEATURE = "feature"
 
 
-#: The operations that only KRaft clusters have.
-KRAFT_VERBS: Final = frozenset({Verb.FENCE, Verb.UNFENCE, Verb.DIRECTORY, Verb.FEATURE})
-
-
 class FailOn(StrEnum):
     """Conditions of ``--fail-on``: see ``Outcome.count_of``."""
 

@@ -1,20 +1,15 @@
-"""The partitions that a what-if on a KRaft cluster or one of its commits changed."""
+"""How a commit to a KRaft cluster changes its partitions."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from kframe.model.arrays import Int32, Ragged
 from kframe.model.ids import NO_LEADER
-from kframe.model.kraft.columns import KraftPartitions, PartitionLists
-from kframe.model.kraft.metadata import ClusterMetadata
+from kframe.model.kraft.columns import KraftPartitions
 from kframe.model.lists import members
-from kframe.whatif.results.changes import LISTS, PartitionChanges, changes_of
-from kframe.whatif.results.health import ClusterHealth
-from kframe.whatif.results.saved_rows import SavedRows, take_rows
 from kframe.whatif.results.timeline import ElrChanged, StatesWritten
 
 
@@ -72,29 +67,3 @@ def elr_changed(before: RowStates, after: RowStates) -> ElrChanged | None:
         left=int(np.count_nonzero(removed)),
         elected=int(np.count_nonzero(elected)),
     )
-
-
-def kraft_changes(
-    saved: SavedRows[KraftPartitions],
-    metadata: ClusterMetadata,
-    healths: tuple[ClusterHealth, ClusterHealth],
-    unclean: Sequence[Int32],
-    known: tuple[bool, bool],
-) -> PartitionChanges:
-    """Compare the saved rows and the new ones with ``metadata``; every change raises the partition epoch.
-
-    ``healths``, ``unclean`` and ``known``: see ``changes_of``.
-    """
-    after = metadata.partitions
-    rows, before = saved.before()
-    changed = (before.partition_epoch != after.partition_epoch[rows]) | (before.topic != after.topic[rows])
-    rows, before = rows[changed], take_rows(before, np.flatnonzero(changed))
-    new = np.arange(saved.existing, len(after), dtype=np.int32)
-    if len(new):
-        rows, none = np.concatenate([rows, new]), Ragged.empty(len(new))
-        before.append(
-            PartitionLists(none, none, none, none, none, none, none),
-            {"topic": after.topic[new], "partition": after.partition[new]},
-        )
-    lists = {**LISTS, "elr": "elr", "last_known_elr": "last_known_elr"}
-    return changes_of(rows, before, metadata, healths, unclean, known, lists)

@@ -20,7 +20,7 @@ from kframe.model.kraft.ids import KraftElection
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.kraft.records import PartitionRecord
 from kframe.model.kraft.views import partition_record
-from kframe.whatif.engines.kraft.controller import KraftController
+from kframe.whatif.engines.kraft.engine import KraftEngine
 from kframe.whatif.engines.settings import selector_name
 from kframe.whatif.results.explanation import CandidateReplica, Decision
 
@@ -83,9 +83,9 @@ class _ObservedSelection:
 class KraftElectionExplainer:
     """Explains elections of one partition by the rules; see ``Explainer``."""
 
-    def __init__(self, controller: KraftController, row: int) -> None:
-        self._selectors = controller.selectors
-        self._context = controller.context
+    def __init__(self, engine: KraftEngine, row: int) -> None:
+        self._selectors = engine.selectors
+        self._context = engine.context
         self._row = row
 
     @property

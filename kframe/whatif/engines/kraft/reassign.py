@@ -17,59 +17,48 @@ from kframe.core.kraft.controller_result import RequestRefused
 from kframe.core.kraft.replication.alter_partition import UNKNOWN_EPOCH, KraftIsrProposal, alter_partitions
 from kframe.core.kraft.replication.reassignment import RequestedReassignment, reassign_partitions
 from kframe.errors import ErrorCode
-from kframe.model.arrays import Int16, Int32, Ragged
+from kframe.model.arrays import Ragged
 from kframe.model.ids import NO_LEADER
 from kframe.model.kraft.releases import CompletionRule, completion_rule
 from kframe.model.lists import members
 from kframe.model.tables import Targets
 from kframe.model.texts import counted
-from kframe.whatif.engines.kraft.controller import KraftController
+from kframe.whatif.engines.kraft.engine import KraftEngine
 from kframe.whatif.engines.kraft.responses import partition_response
-from kframe.whatif.engines.script import Script
-from kframe.whatif.results.outcome import ControllerResponse, Operation, Outcome, Verb
-from kframe.whatif.results.reassignment_lists import BeforeReassignment, ReassignmentResponses, reassignment_result
+from kframe.whatif.engines.reassignment import ReassignmentScript
+from kframe.whatif.results.outcome import ControllerResponse, Outcome
 
 _LATER: Final = "Kafka 4.3 and later (KAFKA-19975)"
 _EARLIER: Final = "Kafka 3.8 to 4.2 (before KAFKA-19975)"
 
 
-class KraftReassignment(Script):
+class KraftReassignment(ReassignmentScript):
     """A reassignment that is played, with its results so far."""
 
-    def __init__(self, controller: KraftController, targets: Targets) -> None:
+    def __init__(self, engine: KraftEngine, targets: Targets) -> None:
+        metadata = engine.context.metadata
+        p, brokers = metadata.partitions, metadata.brokers
+        named = zip(targets.topic.tolist(), targets.partition.tolist(), strict=True)
+        stored = [metadata.row(targets.names[topic], partition) for topic, partition in named]
+        rows = np.array([-1 if row is None else row for row in stored], np.int32)
+        replicas, adding = (p.lists(name, rows[rows >= 0]) for name in ("replica", "adding"))
         super().__init__(
-            Operation(Verb.REASSIGN, partitions=len(targets), topics=targets.names),
+            targets,
             [
                 ("the reassignment begins", self._begin),
                 ("the new replicas catch up, and leaders propose ISRs", self._catch_up),
             ],
+            rows,
+            Ragged(replicas.offsets, brokers.ids[replicas.values]),
+            members(replicas, adding),
+            frozenset(brokers.ids_of(np.flatnonzero(brokers.active).tolist())),
+            engine.health().replicas,
         )
-        self._controller = controller
-        self._targets = targets
-        metadata = controller.context.metadata
-        p, topics = metadata.partitions, targets.topic.tolist()
-        named = zip(topics, targets.partition.tolist(), strict=True)
-        rows = [metadata.row(targets.names[topic], partition) for topic, partition in named]
-        self._rows: Int32 = np.array([-1 if row is None else row for row in rows], np.int32)
-        known = np.flatnonzero(self._rows >= 0).astype(np.int32)
-        replicas, adding = (p.lists(name, self._rows[known]) for name in ("replica", "adding"))
-        self._before = BeforeReassignment(
-            self._rows,
-            known,
-            self._ids(replicas),
-            self._ids(replicas.keep(~members(replicas, adding))),
-            frozenset(np.flatnonzero(metadata.brokers.active).tolist()),
-            controller.health().replicas,
-        )
-        self._before = replace(self._before, live=frozenset(metadata.brokers.ids_of(self._before.live)))
-        self._codes: Int16 = np.zeros(len(targets), np.int16)
-        self._isr_codes: Int16 = np.zeros(len(targets), np.int16)
-        self._led = np.zeros(len(targets), np.bool_)
-        self._messages: dict[int, str] = {}
+        self._engine = engine
 
     def _begin(self) -> ControllerResponse:
         """Send the request."""
-        targets, context = self._targets, self._controller.context
+        targets, context = self.targets, self._engine.context
         requests = [
             RequestedReassignment(
                 targets.names[topic], partition, None if cancel else tuple(targets.replicas[index].tolist())
@@ -78,43 +67,39 @@ class KraftReassignment(Script):
                 zip(targets.topic.tolist(), targets.partition.tolist(), targets.cancel.tolist(), strict=True)
             )
         ]
-        results = self._controller.decide(lambda: reassign_partitions(context, requests)).response
-        self._codes = np.array([result.error for result in results], np.int16)
-        self._messages = {index: result.message for index, result in enumerate(results) if result.message}
+        results = self._engine.decide(lambda: reassign_partitions(context, requests))
+        self.codes = np.array([result.error for result in results], np.int16)
+        self.messages = {index: result.message for index, result in enumerate(results) if result.message}
         return partition_response(results)
 
     def _catch_up(self) -> None:
         """Each leader proposes the ISRs of its partitions with every active replica of the target."""
-        context = self._controller.context
+        context = self._engine.context
         p, brokers = context.metadata.partitions, context.metadata.brokers
         proposals: dict[int, list[tuple[int, KraftIsrProposal]]] = defaultdict(list)
-        for position in np.flatnonzero((self._codes == ErrorCode.NONE) & (self._rows >= 0)).tolist():
-            row = int(self._rows[position])
+        for position in np.flatnonzero((self.codes == ErrorCode.NONE) & (self.rows >= 0)).tolist():
+            row = int(self.rows[position])
             leader = int(p.leader[row])
-            self._led[position] = leader != NO_LEADER
+            self.led[position] = leader != NO_LEADER
             if leader == NO_LEADER or not (p.adding_count[row] or p.removing_count[row]):
                 continue
             proposals[int(brokers.ids[leader])].append((position, self._proposal(row)))
         for done, (leader, named) in enumerate(sorted(proposals.items()), 1):
             epoch = brokers.registrations[leader].broker_epoch
             try:
-                result = self._controller.decide(
-                    lambda leader=leader, epoch=epoch, named=named: alter_partitions(  # type: ignore[misc]
-                        context, leader, epoch, [proposal for _, proposal in named]
-                    ),
-                    in_sync=True,
-                )
+                result = alter_partitions(context, leader, epoch, [proposal for _, proposal in named])
             except RequestRefused as refusal:
-                self._isr_codes[[position for position, _ in named]] = refusal.error
+                self.isr_codes[[position for position, _ in named]] = refusal.error
                 continue
+            self._engine.commit(result, in_sync=True)
             for (position, _), isr_result in zip(named, result.response, strict=True):
                 refused = isr_result.error not in (ErrorCode.NONE, ErrorCode.NEW_LEADER_ELECTED)
-                self._isr_codes[position] = isr_result.error if refused else ErrorCode.NONE
+                self.isr_codes[position] = isr_result.error if refused else ErrorCode.NONE
             self.progress(done, len(proposals))
 
     def _proposal(self, row: int) -> KraftIsrProposal:
         """The ISR of a partition once every active replica of its target has caught up."""
-        metadata = self._controller.context.metadata
+        metadata = self._engine.context.metadata
         p, brokers = metadata.partitions, metadata.brokers
         isr, removing = p.list_of("isr", row), p.list_of("removing", row)
         caught_up = [
@@ -133,29 +118,28 @@ class KraftReassignment(Script):
 
     def complete(self, outcome: Outcome) -> Outcome:
         """See ``Script``."""
-        metadata, rows = self._controller.context.metadata, self._rows[self._before.known]
+        metadata, rows = self._engine.context.metadata, self.rows[self.known]
         p = metadata.partitions
         ongoing = (p.adding_count[rows] > 0) | (p.removing_count[rows] > 0)
-        known_topics = frozenset(name for name in self._targets.names if name in metadata.topics.index_by_name)
-        responses = ReassignmentResponses(self._codes, self._isr_codes, self._led, known_topics, self._messages)
-        now = self._ids(p.lists("replica", rows))
-        result = reassignment_result(self._targets, self._before, responses, now, ongoing, outcome)
-        notes = (*outcome.notes, *self._release_notes()) if self._controller.assumes_release else outcome.notes
-        return replace(outcome, reassignment=result, notes=notes)
+        known_topics = frozenset(name for name in self.targets.names if name in metadata.topics.index_by_name)
+        replicas = p.lists("replica", rows)
+        now = Ragged(replicas.offsets, metadata.brokers.ids[replicas.values])
+        notes = (*outcome.notes, *self._release_notes()) if self._engine.assumes_release else outcome.notes
+        return replace(outcome, reassignment=self.result(now, ongoing, known_topics, outcome), notes=notes)
 
     def _release_notes(self) -> Iterator[str]:
         """The partitions that other releases complete or leave pending.
 
         The release is at least that of a known metadata.version.
         """
-        p = self._controller.context.metadata.partitions
-        rows = self._rows[(self._codes == ErrorCode.NONE) & (self._rows >= 0)]
+        p = self._engine.context.metadata.partitions
+        rows = self.rows[(self.codes == ErrorCode.NONE) & (self.rows >= 0)]
         replicas, isr, adding, removing = (p.lists(name, rows) for name in ("replica", "isr", "adding", "removing"))
         pending = (adding.counts > 0) | (removing.counts > 0)
         lagging = replicas.any(~members(replicas, isr) & ~members(replicas, removing))
         is_added = ~adding.any(~members(adding, isr)) & (adding.counts >= removing.counts)
-        rule = completion_rule(self._controller.context.settings.release)
-        facts = self._controller.snapshot.kraft
+        rule = completion_rule(self._engine.context.settings.release)
+        facts = self._engine.snapshot.kraft
         waiting, complete = (int(np.count_nonzero(rows)) for rows in (pending & lagging & is_added, ~pending & lagging))
         if rule is CompletionRule.ALL and waiting:
             verb = "waits" if waiting == 1 else "wait"
@@ -165,6 +149,3 @@ class KraftReassignment(Script):
             verb = "completes" if complete == 1 else "complete"
             text = f"{counted(complete, 'partition')} {verb} with a retained replica out of sync"
             yield f"{text}: {_EARLIER} wait for it"
-
-    def _ids(self, lists: Ragged) -> Ragged:
-        return Ragged(lists.offsets, self._controller.context.metadata.brokers.ids[lists.values])

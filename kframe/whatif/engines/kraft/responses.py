@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Literal
 
 import numpy as np
 
 from kframe.core.kraft.controller_result import PartitionResult, RequestRefused
+from kframe.core.kraft.topics.topic_requests import CreatableTopicResult
 from kframe.errors import ErrorCode
 from kframe.whatif.results.outcome import ControllerResponse
 
@@ -23,13 +25,22 @@ def refused(refusal: RequestRefused) -> ControllerResponse:
 
 def partition_response(results: Iterable[PartitionResult]) -> ControllerResponse:
     """The response to a request for partitions, some of which may not exist."""
-    results = list(results)
-    codes = np.array([result.error for result in results], np.int16)
-    wrong = tuple(_named(result) for result in results if result.error is not ErrorCode.NONE)
-    return ControllerResponse(ErrorCode.NONE, np.empty(0, np.int32), codes, wrong)
+    return _response([(f"{result.topic}-{result.partition}", result.error, result.message) for result in results])
 
 
-def _named(result: PartitionResult) -> str:
-    """The partition, with the controller's message if it has one."""
-    name = f"{result.topic}-{result.partition}"
-    return name if result.message is None else f"{name} ({result.message})"
+def topics_response(results: Iterable[CreatableTopicResult]) -> ControllerResponse:
+    """The response to a request for topics."""
+    return _response([(result.topic, result.error, result.message) for result in results], "topics")
+
+
+def _response(
+    results: Sequence[tuple[str, ErrorCode, str | None]], unit: Literal["partitions", "topics"] = "partitions"
+) -> ControllerResponse:
+    """The response from names, errors and messages; those with an error are named, with the message if there is one."""
+    codes = np.array([error for _, error, _ in results], np.int16)
+    wrong = tuple(
+        name if message is None else f"{name} ({message})"
+        for name, error, message in results
+        if error is not ErrorCode.NONE
+    )
+    return ControllerResponse(ErrorCode.NONE, np.empty(0, np.int32), codes, wrong, unit)

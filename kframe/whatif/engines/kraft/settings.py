@@ -22,10 +22,10 @@ from kframe.model.kraft.releases import (
     parse_release,
     release_of_level,
 )
-from kframe.model.texts import AS_STATED, short_repr
+from kframe.model.texts import short_repr
 from kframe.model.whole_numbers import parse_whole
 from kframe.snapshot import KraftFacts, Snapshot
-from kframe.whatif.engines.settings import DYNAMIC_KEYS, config_of
+from kframe.whatif.engines.settings import DYNAMIC_KEYS
 
 _MIN_INSYNC: Final = "min.insync.replicas"
 _UNCLEAN: Final = "unclean.leader.election.enable"
@@ -109,15 +109,6 @@ def directory_id(text: str) -> UUID:
         raise ParameterError(
             "directories", short_repr(text), f"the id of a log directory, {expected_uuid(text)}"
         ) from None
-
-
-def kraft_config(snapshot: Snapshot, config: Mapping[str, object]) -> tuple[ControllerConfig, tuple[str, ...]]:
-    """The settings of the controller, and the assumptions of the snapshot with the setting that ``config`` states."""
-    assumptions = snapshot.assumptions
-    stated = config.get(_MIN_INSYNC)
-    if stated is not None and snapshot.topics.configs is None:
-        assumptions = (*assumptions, f"{_MIN_INSYNC}: {stated} for every topic{AS_STATED}")
-    return config_of(snapshot, config), assumptions
 
 
 def kraft_settings(

@@ -17,10 +17,8 @@ from kframe.ports.progress import Progress
 from kframe.snapshot import Snapshot
 from kframe.whatif.engines.kraft.engine import KraftEngine
 from kframe.whatif.engines.kraft.sweep_counts import COUNTED, FailureChanges, FailureTargets, count_changes
-from kframe.whatif.engines.requests import FeaturesUpdate
 from kframe.whatif.engines.settings import knows_min_insync
 from kframe.whatif.results.health import Skew
-from kframe.whatif.results.outcome import ControllerResponse
 from kframe.whatif.results.sweep import KINDS, METRICS, FailedDirectories, Failure, Sweep
 
 _BEFORE: Final = ("offline", "under_min_isr", "at_min_isr", "needs_unclean_election", "may_lose_data")
@@ -46,9 +44,8 @@ def count_failures(
     """
     engine = KraftEngine(snapshot, config)
     if elr is not None and elr != engine.cluster.elr_enabled:
-        ((_, update),) = engine.script(FeaturesUpdate({ELR_VERSION: int(elr)}, unsafe=False)).steps
-        response = update()
-        if isinstance(response, ControllerResponse) and response.error is not ErrorCode.NONE:
+        response = engine.update_features({ELR_VERSION: int(elr)}, unsafe=False)
+        if response.error is not ErrorCode.NONE:
             reason = ", ".join(response.named or ()) or response.error.name
             raise InputError(ELR_VERSION, f"level {int(elr)}, which the controller refuses: {reason}", "a valid level")
     targets = FailureTargets.of(

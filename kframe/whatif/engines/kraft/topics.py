@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator
 from typing import Any
 from uuid import NAMESPACE_OID, UUID, uuid5
 
@@ -21,11 +20,10 @@ from kframe.core.kraft.topics.topic_requests import (
 )
 from kframe.errors import ErrorCode
 from kframe.model.kraft.metadata import ClusterMetadata
-from kframe.whatif.engines.kraft.controller import KraftController
-from kframe.whatif.engines.kraft.responses import refused
-from kframe.whatif.engines.requests import PartitionsCreation, TopicCreation
-from kframe.whatif.engines.script import Script
-from kframe.whatif.results.outcome import ControllerResponse, Operation, Outcome, Verb
+from kframe.whatif.engines.kraft.engine import KraftEngine
+from kframe.whatif.engines.kraft.responses import refused, topics_response
+from kframe.whatif.engines.script import Assignments, Script
+from kframe.whatif.results.outcome import ControllerResponse, Operation, Verb
 from kframe.whatif.results.topic_results import TopicResult, TopicStatus
 
 
@@ -34,7 +32,7 @@ class KraftCreation(Script):
 
     def __init__(
         self,
-        controller: KraftController,
+        engine: KraftEngine,
         operation: Operation,
         step: str,
         seed: int,
@@ -42,63 +40,54 @@ class KraftCreation(Script):
     ) -> None:
         """``seed`` seeds Java's random numbers, from which Kafka's placer draws."""
         super().__init__(operation, [(step, self._create)])
-        self._controller = controller
+        self._engine = engine
         self._seed = seed
         self._request = request
-        self._notes: tuple[str, ...] = ()
-        self._results: list[TopicResult] = []
-
-    @staticmethod
-    def of_topic(controller: KraftController, request: TopicCreation) -> KraftCreation:
-        """A new topic."""
-        context, partitions = controller.context, request.partitions
-        lists = tuple((number, tuple(replicas)) for number, replicas in enumerate(request.assignments or ()))
-        topic = CreatableTopic(request.name, partitions, request.replication_factor, lists)
-        count = len(lists) or (context.settings.num_partitions if partitions == DEFAULT else partitions)
-        return KraftCreation(
-            controller,
-            Operation(Verb.CREATE, partitions=count, topics=(request.name,)),
-            "the topic is created",
-            request.seed,
-            lambda: controller_apis.create_topics(context, [topic], _new_id(controller)),
-        )
-
-    @staticmethod
-    def of_partitions(controller: KraftController, request: PartitionsCreation) -> KraftCreation:
-        """New partitions of a topic."""
-        name, assignments = request.name, request.assignments
-        topic = CreatePartitionsTopic(
-            name, request.count, None if assignments is None else tuple(map(tuple, assignments))
-        )
-        script = KraftCreation(
-            controller,
-            Operation(Verb.CREATE_PARTITIONS, partitions=request.count, topics=(name,)),
-            "the partitions are created",
-            request.seed,
-            lambda: controller_apis.create_partitions(controller.context, [topic]),
-        )
-        script._notes = tuple(_factor_notes(controller, name))
-        return script
 
     def _create(self) -> ControllerResponse:
         (name,) = self.operation.topics
-        metadata = self._controller.context.metadata
+        metadata = self._engine.context.metadata
         partitions, replicas = _size(metadata, name)
-        self._controller.context.random = JavaRandom(self._seed)
+        self._engine.context.random = JavaRandom(self._seed)
         try:
-            (result,) = self._controller.decide(self._request).response
+            (result,) = self._engine.decide(self._request)
         except RequestRefused as refusal:
-            self._results.append(TopicResult(name, TopicStatus.REFUSED, refusal.error, 0, 0, reason=refusal.message))
+            self.topics.append(TopicResult(name, TopicStatus.REFUSED, refusal.error, 0, 0, reason=refusal.message))
             return refused(refusal)
-        status = TopicStatus.COMPLETED if result.error is ErrorCode.NONE else TopicStatus.REFUSED
         partitions_after, replicas_after = _size(metadata, name)
-        growth = partitions_after - partitions, replicas_after - replicas
-        self._results.append(TopicResult(name, status, result.error, *growth, reason=result.message))
-        return _response([result])
+        self.topics.append(_topic_result(name, result, (partitions_after - partitions, replicas_after - replicas)))
+        return topics_response([result])
 
-    def complete(self, outcome: Outcome) -> Outcome:
-        """See ``Script``."""
-        return replace(outcome, topics=tuple(self._results), notes=(*outcome.notes, *self._notes))
+
+def topic_creation(
+    engine: KraftEngine, name: str, partitions: int, replication_factor: int, assignments: Assignments, seed: int
+) -> Script:
+    """A new topic."""
+    context = engine.context
+    lists = tuple((number, tuple(replicas)) for number, replicas in enumerate(assignments or ()))
+    topic = CreatableTopic(name, partitions, replication_factor, lists)
+    count = len(lists) or (context.settings.num_partitions if partitions == DEFAULT else partitions)
+    return KraftCreation(
+        engine,
+        Operation(Verb.CREATE, partitions=count, topics=(name,)),
+        "the topic is created",
+        seed,
+        lambda: controller_apis.create_topics(context, [topic], _new_id(engine)),
+    )
+
+
+def partitions_creation(engine: KraftEngine, name: str, count: int, assignments: Assignments, seed: int) -> Script:
+    """New partitions of a topic."""
+    topic = CreatePartitionsTopic(name, count, None if assignments is None else tuple(map(tuple, assignments)))
+    script = KraftCreation(
+        engine,
+        Operation(Verb.CREATE_PARTITIONS, partitions=count, topics=(name,)),
+        "the partitions are created",
+        seed,
+        lambda: controller_apis.create_partitions(engine.context, [topic]),
+    )
+    script.notes = tuple(_factor_notes(engine, name))
+    return script
 
 
 class KraftDeletion(Script):
@@ -107,39 +96,35 @@ class KraftDeletion(Script):
     The controller removes the metadata at once; brokers delete the logs later.
     """
 
-    def __init__(self, controller: KraftController, names: tuple[str, ...]) -> None:
+    def __init__(self, engine: KraftEngine, names: tuple[str, ...]) -> None:
         super().__init__(Operation(Verb.DELETE, topics=names), [("the topics are deleted", self._delete)])
-        self._controller = controller
-        self._names = names
-        self._results: list[TopicResult] = []
+        self._engine = engine
 
     def _delete(self) -> ControllerResponse:
-        context = self._controller.context
-        sizes = {name: _size(context.metadata, name) for name in self._names}
-        response = self._controller.decide(lambda: controller_apis.delete_topics(context, self._names)).response
-        results_by_topic = {result.topic: result for result in response}
-        for name in self._names:
-            result = results_by_topic[name]
-            deleted = result.error is ErrorCode.NONE
-            status = TopicStatus.COMPLETED if deleted else TopicStatus.REFUSED
-            size = sizes[name] if deleted else (0, 0)
-            self._results.append(TopicResult(name, status, result.error, *size, reason=result.message))
-        return _response([results_by_topic[name] for name in self._names])
-
-    def complete(self, outcome: Outcome) -> Outcome:
-        """See ``Script``."""
-        return replace(outcome, topics=tuple(self._results))
+        context, names = self._engine.context, self.operation.topics
+        sizes = {name: _size(context.metadata, name) for name in names}
+        response = self._engine.decide(lambda: controller_apis.delete_topics(context, names))
+        results = {result.topic: result for result in response}
+        self.topics += [_topic_result(name, results[name], sizes[name]) for name in names]
+        return topics_response([results[name] for name in names])
 
 
-def _factor_notes(controller: KraftController, name: str) -> Iterator[str]:
+def _topic_result(name: str, result: CreatableTopicResult, size: tuple[int, int]) -> TopicResult:
+    """The result of a topic with so many partitions and replicas; a refused one has none."""
+    if result.error is ErrorCode.NONE:
+        return TopicResult(name, TopicStatus.COMPLETED, result.error, *size, reason=result.message)
+    return TopicResult(name, TopicStatus.REFUSED, result.error, 0, 0, reason=result.message)
+
+
+def _factor_notes(engine: KraftEngine, name: str) -> Iterator[str]:
     """Which replication factor the new partitions get if those of the topic differ."""
-    metadata = controller.context.metadata
+    metadata = engine.context.metadata
     topic = metadata.topics.index_by_name.get(name)
     if topic is None:
         return
     stored = np.unique(metadata.partitions.replica_count[metadata.topics.rows_of(topic)])
     if len(stored) > 1:
-        factor, *others = possible_factors(controller.context, topic, knows_epochs=controller.knows_partition_epochs)
+        factor, *others = possible_factors(engine.context, topic, knows_epochs=engine.known.epochs[1])
         text = f"the partitions of {name} have replication factors {', '.join(map(str, stored.tolist()))}: new ones"
         text += f" get {factor}, that of the first partition in Kafka's hash table"
         if others:
@@ -147,11 +132,9 @@ def _factor_notes(controller: KraftController, name: str) -> Iterator[str]:
         yield text
 
 
-def _new_id(controller: KraftController) -> Callable[[str], UUID]:
+def _new_id(engine: KraftEngine) -> Callable[[str], UUID]:
     """The id of a topic by its name: equal what-ifs draw equal ids."""
-    return lambda name: uuid5(
-        NAMESPACE_OID, f"{controller.snapshot.source.name}/{name}/{len(controller.cluster.topics)}"
-    )
+    return lambda name: uuid5(NAMESPACE_OID, f"{engine.snapshot.source.name}/{name}/{len(engine.cluster.topics)}")
 
 
 def _size(metadata: ClusterMetadata, name: str) -> tuple[int, int]:
@@ -159,13 +142,3 @@ def _size(metadata: ClusterMetadata, name: str) -> tuple[int, int]:
     index = metadata.topics.index_by_name.get(name)
     rows = np.empty(0, np.int32) if index is None else metadata.topics.rows_of(index)
     return len(rows), int(metadata.partitions.replica_count[rows].sum())
-
-
-def _response(results: Sequence[CreatableTopicResult]) -> ControllerResponse:
-    codes = np.array([result.error for result in results], np.int16)
-    wrong = tuple(
-        result.topic if result.message is None else f"{result.topic} ({result.message})"
-        for result in results
-        if result.error is not ErrorCode.NONE
-    )
-    return ControllerResponse(ErrorCode.NONE, np.empty(0, np.int32), codes, wrong, "topics")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 
@@ -13,10 +12,10 @@ from kframe.model.events import DeleteTopicsRequested, StopReplicaResponseReceiv
 from kframe.model.ids import ReplicaState
 from kframe.model.lists import distinct_values
 from kframe.whatif.engines.script import Script
-from kframe.whatif.engines.zookeeper.controller import REQUEST_TIMEOUT_MS, ObservedController
 from kframe.whatif.engines.zookeeper.create import response_of, with_reasons
+from kframe.whatif.engines.zookeeper.engine import REQUEST_TIMEOUT_MS, ZookeeperEngine
 from kframe.whatif.engines.zookeeper.refusals import deletion_reason
-from kframe.whatif.results.outcome import ControllerResponse, Operation, Outcome, StepReport, Verb
+from kframe.whatif.results.outcome import ControllerResponse, Operation, StepReport, Verb
 from kframe.whatif.results.timeline import MergedTimeline
 from kframe.whatif.results.topic_results import TopicResult, TopicStatus
 
@@ -25,7 +24,7 @@ class ZookeeperDeletion(Script):
     """A deletion in ZooKeeper mode. Every registered broker confirms; topics with a replica on an unregistered broker
     wait for it."""
 
-    def __init__(self, controller: ObservedController, names: tuple[str, ...]) -> None:
+    def __init__(self, engine: ZookeeperEngine, names: tuple[str, ...]) -> None:
         super().__init__(
             Operation(Verb.DELETE, topics=names),
             [
@@ -33,31 +32,25 @@ class ZookeeperDeletion(Script):
                 ("the brokers confirm", self._confirm),
             ],
         )
-        self._controller = controller
+        self._engine = engine
         self._names = names
-        self._codes: dict[str, ErrorCode] = {}
-        self._reasons: dict[str, str] = {}
+        self._response = TopicsResponse({})
         self._sizes = {name: self._size(name) for name in names}
-
-    def complete(self, outcome: Outcome) -> Outcome:
-        """See ``Script``."""
-        return replace(outcome, topics=tuple(self._results()))
 
     def _begin(self) -> ControllerResponse:
         """The request."""
-        response: TopicsResponse = self._controller.call(
+        response: TopicsResponse = self._engine.call(
             lambda token: DeleteTopicsRequested(self._names, REQUEST_TIMEOUT_MS, token)
         )
-        cluster = self._controller.cluster
+        cluster = self._engine.cluster
         reasons = [deletion_reason(cluster, name, code) for name, code in response.codes.items()]
-        response = with_reasons(response, *reasons)
-        self._codes, self._reasons = dict(response.codes), response.messages
-        return response_of(response)
+        self._response = with_reasons(response, *reasons)
+        return response_of(self._response)
 
     def _confirm(self) -> StepReport:
         """Let each broker confirm the deletion of its replicas."""
-        controller, timeline = self._controller, MergedTimeline()
-        cluster = controller.cluster
+        engine, timeline = self._engine, MergedTimeline()
+        cluster = engine.cluster
         p = cluster.partitions
         rows = np.flatnonzero(np.append(cluster.topics.deleting, 0)[p.topic]).astype(np.int32)
         slots, owner = p.slots_of(rows), np.repeat(rows, p.replica_count[rows])
@@ -66,29 +59,30 @@ class ZookeeperDeletion(Script):
         brokers = distinct_values(broker).tolist()
         for done, index in enumerate(brokers, 1):
             rows = owner[broker == index]
-            controller.notify(
+            engine.notify(
                 StopReplicaResponseReceived(
-                    int(cluster.brokers.ids[index]), ErrorCode.NONE, (), controller.controller_epoch, rows
+                    int(cluster.brokers.ids[index]), ErrorCode.NONE, (), engine.controller_epoch, rows
                 ),
                 timeline,
             )
             self.progress(done, len(brokers))
+        self.topics += self._results()
         return StepReport(events=timeline.events())
 
     def _results(self) -> Iterator[TopicResult]:
         """The result of each topic."""
-        topics = self._controller.cluster.topics
+        topics = self._engine.cluster.topics
         for name in self._names:
-            error, (partitions, replicas) = self._codes[name], self._sizes[name]
+            error, (partitions, replicas) = self._response.codes[name], self._sizes[name]
             if name not in topics and error is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 yield TopicResult(name, TopicStatus.COMPLETED, error, partitions, replicas)
             elif error in (ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT):
                 yield TopicResult(name, TopicStatus.WAITING, error, partitions, replicas, self._pending_brokers(name))
             else:
-                yield TopicResult(name, TopicStatus.REFUSED, error, 0, 0, reason=self._reasons.get(name))
+                yield TopicResult(name, TopicStatus.REFUSED, error, 0, 0, reason=self._response.messages.get(name))
 
     def _size(self, name: str) -> tuple[int, int]:
-        cluster = self._controller.cluster
+        cluster = self._engine.cluster
         index = cluster.topics.find(name)
         if index is None:
             return 0, 0
@@ -97,7 +91,7 @@ class ZookeeperDeletion(Script):
 
     def _pending_brokers(self, name: str) -> tuple[int, ...]:
         """Brokers (ids) with a replica of a topic. They have not confirmed its deletion."""
-        cluster = self._controller.cluster
+        cluster = self._engine.cluster
         index = cluster.topics.find(name)
         if index is None:
             return ()

@@ -17,7 +17,7 @@ from kframe.model.cluster import ClusterState, PartitionView
 from kframe.model.ids import NO_LEADER, NO_STATE, ElectionKind, RecoveryState, ReplicaFlag
 from kframe.model.topics import UNSET
 from kframe.whatif.engines.settings import selector_name
-from kframe.whatif.engines.zookeeper.controller import ObservedController
+from kframe.whatif.engines.zookeeper.engine import ZookeeperEngine
 from kframe.whatif.results.explanation import CandidateReplica, Decision
 
 
@@ -55,10 +55,10 @@ class CandidateStatus(StrEnum):
 class ElectionExplainer:
     """Applies the rules to one partition in the present state of its cluster; see ``Explainer``."""
 
-    def __init__(self, controller: ObservedController, row: int) -> None:
-        self._controller = controller
-        self._cluster = controller.cluster
-        self._config = controller.config
+    def __init__(self, engine: ZookeeperEngine, row: int) -> None:
+        self._engine = engine
+        self._cluster = engine.cluster
+        self._config = engine.config
         self._row = row
 
     @property
@@ -83,16 +83,16 @@ class ElectionExplainer:
 
         def watch(_: ClusterState, kind: ElectionKind, rows: Int32, unclean_allowed: UInt8, leader: Int32) -> None:
             for position in np.flatnonzero(rows == self._row):
-                selector = selector_name(self._controller.selectors, kind)
+                selector = selector_name(self._engine.selectors, kind)
                 elections.append(
                     self.election(step, kind, bool(unclean_allowed[position]), int(leader[position]), selector)
                 )
 
-        self._controller.election_watch = watch
+        self._engine.election_watch = watch
         try:
             yield elections
         finally:
-            self._controller.election_watch = None
+            self._engine.election_watch = None
 
     def current_decision(self) -> Decision:
         """The present leader: the rule that would choose it now, or that it stays."""

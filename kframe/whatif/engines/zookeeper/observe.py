@@ -208,7 +208,7 @@ class MeasuringTransport:
 
     def begin(self) -> None:
         """Reset the counts at the start of an operation. Bytes are known until a batch says otherwise."""
-        self.bytes_unknown = None
+        self.bytes_unknown, self.encode_ms = None, 0.0
 
     def record_batches(self, *, bodies: bool) -> None:
         """See ``Engine``."""

@@ -18,17 +18,16 @@ from kframe.core.operations.alter_partition import AlterPartitionResponse
 from kframe.core.operations.topic_requests import ReassignmentResponse
 from kframe.core.state import stored_states
 from kframe.errors import ErrorCode
-from kframe.model.arrays import Bool, Int16, Int32, Ragged, UInt8, offsets_of
+from kframe.model.arrays import Bool, Int32, Ragged, UInt8, offsets_of
 from kframe.model.changes import StateChange
 from kframe.model.cluster import ClusterState
 from kframe.model.events import AlterPartitionRequested, ReassignmentRequested
 from kframe.model.ids import RecoveryState, ReplicaFlag
 from kframe.model.lists import distinct_values, members
 from kframe.model.tables import Targets
-from kframe.whatif.engines.script import Script
-from kframe.whatif.engines.zookeeper.controller import ObservedController
-from kframe.whatif.results.outcome import ControllerResponse, Operation, Outcome, StepReport, Verb
-from kframe.whatif.results.reassignment_lists import BeforeReassignment, ReassignmentResponses, reassignment_result
+from kframe.whatif.engines.reassignment import ReassignmentScript
+from kframe.whatif.engines.zookeeper.engine import ZookeeperEngine
+from kframe.whatif.results.outcome import ControllerResponse, Outcome, StepReport
 from kframe.whatif.results.timeline import MergedTimeline
 
 #: The last version of AlterPartition that names topics by name.
@@ -38,69 +37,56 @@ _MOVING: Final = np.uint8(ReplicaFlag.ADDING | ReplicaFlag.REMOVING)
 _NAMED: Final = 20
 
 
-class ZookeeperReassignment(Script):
+class ZookeeperReassignment(ReassignmentScript):
     """A reassignment that is played, with its results so far."""
 
-    def __init__(self, controller: ObservedController, targets: Targets) -> None:
+    def __init__(self, engine: ZookeeperEngine, targets: Targets) -> None:
+        cluster = engine.cluster
+        topics = [-1 if (topic := cluster.topics.find(name)) is None else topic for name in targets.names]
+        index = np.array(topics, np.int32)[targets.topic]
+        rows = np.full(len(targets), -1, np.int32)
+        rows[index >= 0] = cluster.topics.locate(index[index >= 0], targets.partition[index >= 0])
+        known = rows[rows >= 0]
         super().__init__(
-            Operation(Verb.REASSIGN, partitions=len(targets), topics=targets.names),
+            targets,
             [
                 ("phase A: the reassignment begins", self._begin),
                 ("the new replicas catch up", self._catch_up),
                 ("phase B: target replicas in sync become the assignment", self._finish),
             ],
+            rows,
+            _ids(cluster, cluster.partitions.lists("replica", known)),
+            (_flags(cluster, known) & np.uint8(ReplicaFlag.ADDING)) != 0,
+            frozenset(cluster.brokers.ids[cluster.brokers.live != 0].tolist()),
+            engine.health().replicas,
         )
-        self._controller = controller
-        self._targets = targets
-        cluster = controller.cluster
-        topics = [-1 if (topic := cluster.topics.find(name)) is None else topic for name in targets.names]
+        self._engine = engine
         self._known_topics = frozenset(
             name
             for name, index in zip(targets.names, topics, strict=True)
             if index >= 0 and not cluster.topics.deleting[index]
         )
-        index = np.array(topics, np.int32)[targets.topic]
-        rows = np.full(len(targets), -1, np.int32)
-        rows[index >= 0] = cluster.topics.locate(index[index >= 0], targets.partition[index >= 0])
-        known = np.flatnonzero(rows >= 0).astype(np.int32)
-        replicas = _ids(cluster, cluster.partitions.lists("replica", rows[known]))
-        being_added = (_flags(cluster, rows[known]) & np.uint8(ReplicaFlag.ADDING)) != 0
-        brokers = cluster.brokers
-        self._before = BeforeReassignment(
-            rows,
-            known,
-            replicas,
-            replicas.keep(~being_added),
-            frozenset(brokers.ids[brokers.live != 0].tolist()),
-            controller.health().replicas,
-        )
-        self._codes: Int16 = np.zeros(len(targets), np.int16)
-        self._isr_codes: Int16 = np.zeros(len(targets), np.int16)
-        self._led = np.zeros(len(targets), np.bool_)
         self._after_responses = MergedTimeline()
 
     def _begin(self) -> ControllerResponse:
         """Phase A, and phase B of partitions that need no copying."""
-        response: ReassignmentResponse = self._controller.call(
-            lambda token: ReassignmentRequested(self._targets, token)
-        )
-        self._codes = response.codes
-        refused = np.flatnonzero(response.codes != ErrorCode.NONE)[:_NAMED].tolist()
-        targets = self._targets
+        response: ReassignmentResponse = self._engine.call(lambda token: ReassignmentRequested(self.targets, token))
+        self.codes = response.codes
+        targets, refused = self.targets, np.flatnonzero(response.codes != ErrorCode.NONE)[:_NAMED].tolist()
         named = tuple(f"{targets.names[targets.topic[i]]}-{int(targets.partition[i])}" for i in refused)
         return ControllerResponse(ErrorCode(response.error), np.empty(0, np.int32), response.codes, named)
 
     def _catch_up(self) -> StepReport:
         """Every leader proposes ISRs. The events after the responses are saved for ``finish``."""
-        controller, until_responses = self._controller, MergedTimeline()
-        cluster = controller.cluster
+        engine, until_responses = self._engine, MergedTimeline()
+        cluster = engine.cluster
         p, brokers = cluster.partitions, cluster.brokers
-        rows = self._before.rows
-        ongoing = np.flatnonzero((self._codes == ErrorCode.NONE) & (rows >= 0))
+        rows = self.rows
+        ongoing = np.flatnonzero((self.codes == ErrorCode.NONE) & (rows >= 0))
         ongoing = ongoing[p.reassigning[rows[ongoing]] != 0]
         leader = p.leader[rows[ongoing]]
         led = (leader >= 0) & (brokers.registered[leader] != 0)
-        self._led[ongoing] = led
+        self.led[ongoing] = led
         isr, grows = _grown_isr(cluster, rows[ongoing])
         proposing = led & grows
         columns, accepted = cluster.partitions.copy(), []
@@ -110,14 +96,14 @@ class ZookeeperReassignment(Script):
             change = self._propose(
                 broker, rows[ongoing[chosen]], isr.take(chosen), (until_responses, self._after_responses)
             )
-            self._isr_codes[ongoing[chosen]] = change[0].codes
+            self.isr_codes[ongoing[chosen]] = change[0].codes
             accepted.append(change[1].take(change[0].codes == ErrorCode.NONE))
             self.progress(done, len(leaders))
         caught_up = ClusterState()
         caught_up.brokers, caught_up.topics, caught_up.partitions = brokers, cluster.topics, columns
         for state_change in accepted:
             stored_states.apply(caught_up, state_change, state_change.expected + np.int32(1))
-        return StepReport(events=until_responses.events(), health=controller.health_of(caught_up))
+        return StepReport(events=until_responses.events(), health=engine.health_of(caught_up))
 
     def _finish(self) -> StepReport:
         """The events after each response."""
@@ -127,7 +113,7 @@ class ZookeeperReassignment(Script):
         self, leader: int, rows: Int32, isr: Ragged, timelines: tuple[MergedTimeline, MergedTimeline]
     ) -> tuple[AlterPartitionResponse, StateChange]:
         """One leader's AlterPartition: its response, and the requested change."""
-        cluster = self._controller.cluster
+        cluster = self._engine.cluster
         p, brokers = cluster.partitions, cluster.brokers
         partitions = cluster.requested(rows)
         change = StateChange(
@@ -137,9 +123,9 @@ class ZookeeperReassignment(Script):
             np.full(len(rows), RecoveryState.RECOVERED, np.uint8),
             isr,
             p.partition_epoch[rows],
-            self._controller.controller_epoch,
+            self._engine.controller_epoch,
         )
-        response: AlterPartitionResponse = self._controller.call(
+        response: AlterPartitionResponse = self._engine.call(
             lambda token: AlterPartitionRequested(
                 int(brokers.ids[leader]),
                 int(brokers.broker_epoch[leader]),
@@ -157,13 +143,10 @@ class ZookeeperReassignment(Script):
 
     def complete(self, outcome: Outcome) -> Outcome:
         """See ``Script``."""
-        cluster, before = self._controller.cluster, self._before
-        rows = before.rows[before.known]
+        cluster, rows = self._engine.cluster, self.rows[self.known]
         now = _ids(cluster, cluster.partitions.lists("replica", rows))
         ongoing = now.any((_flags(cluster, rows) & _MOVING) != 0)
-        responses = ReassignmentResponses(self._codes, self._isr_codes, self._led, self._known_topics)
-        result = reassignment_result(self._targets, before, responses, now, ongoing, outcome)
-        return replace(outcome, reassignment=result)
+        return replace(outcome, reassignment=self.result(now, ongoing, self._known_topics, outcome))
 
 
 def _grown_isr(cluster: ClusterState, rows: Int32) -> tuple[Ragged, Bool]:
