@@ -32,7 +32,7 @@ def test_ratio_uses_kafkas_faster_collector_and_our_median() -> None:
     assert (memory["collector"], memory["ratio"]["median"]) == ("g1", 8.0)
     cells = dict(zip(against_kafka.HEADINGS, against_kafka.line(failure), strict=True))
     assert (cells["what"], cells["kframe"], cells["peer"]) == ("broker-failure: decide", "500.0", "4,000.0")
-    assert [(ratio.name, ratio.value) for ratio in against_kafka.ratios([failure, memory], [])] == [
+    assert [(ratio.name, ratio.value) for ratio in against_kafka.ratios([failure, memory])] == [
         ("broker-failure/1000/10 beside kraft", 8.0),
         ("memory/1000/10 beside kraft", 8.0),
     ]
