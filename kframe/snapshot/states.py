@@ -95,10 +95,7 @@ class DumpedStates:
             replicas=assembled.replicas,
             isr=isr,
             partition_epoch=scattered(self._version, NO_STATE),
-            leader=numbers["leader"],
-            leader_epoch=numbers["leader_epoch"],
-            controller_epoch=numbers["controller_epoch"],
-            leader_recovery_state=numbers["leader_recovery_state"],
+            **numbers,
             adding_replicas=assembled.lists["adding_replicas"],
             removing_replicas=assembled.lists["removing_replicas"],
         )
