@@ -21,8 +21,6 @@ from benchmarks.report.ratios import Ratio, TargetResult, as_plain, compare_targ
 from benchmarks.suite import timed
 from kframe.bench import BENCHES
 
-#: Counted runs of AlterPartition in clusters of different sizes.
-ALTER_RUNS: Final = 3
 Result = dict[str, Any]
 LEGEND: Final = "where: this run, or the last record that has it. benchmarks.against_kafka compares with Kafka."
 
@@ -49,17 +47,12 @@ class Measurements:
 
     suite: list[Result] = field(default_factory=list)
     requests: list[Result] = field(default_factory=list)
-    alter_partition: list[Result] = field(default_factory=list)
     sweep: list[Result] = field(default_factory=list)
 
     def ratios(self) -> list[Ratio]:
         """The ratios that are compared between records and with targets."""
         growths = [Ratio(f"growth of {request['bench']}", request["exponent"], less=True) for request in self.requests]
-        alter = [
-            Ratio("alter-partition beside a small cluster", result["ratio"], less=True)
-            for result in self.alter_partition
-        ]
-        return [*timed.ratios(self.suite), *growths, *alter]
+        return [*timed.ratios(self.suite), *growths]
 
     def as_record(self) -> dict[str, Any]:
         """The content of a record."""
@@ -72,9 +65,8 @@ class Measurements:
         if self.suite:
             yield [timed.HEADINGS, *map(timed.line, self.suite)], timed.LEGEND
             yield [timed.TIER_HEADINGS, *map(timed.tier_line, timed.tiers(self.suite))], timed.TIER_LEGEND
-        for grown in (self.requests, self.alter_partition):
-            if grown:
-                yield growth.lines(grown), growth.LEGEND
+        if self.requests:
+            yield growth.lines(self.requests), growth.LEGEND
         if self.sweep:
             yield sweeping.lines(self.sweep), sweeping.LEGEND
 
@@ -83,7 +75,7 @@ def _suite(chosen: argparse.Namespace, results: Measurements, record: Incrementa
     for part in timed.parts(chosen.partitions, chosen.over, chosen.largest, chosen.benches, chosen.runs):
         bench_name = f", {part.only[0]}" if len(part.only) == 1 else ""
         with record.part(f"suite, {part.partitions:,} partitions, {part.brokers:,} brokers{bench_name}"):
-            results.suite += timed.run(part)
+            results.suite += timed.run(part, new_answers=chosen.new_answers)
 
 
 def _requests(chosen: argparse.Namespace, results: Measurements, record: IncrementalRecord) -> None:
@@ -91,21 +83,15 @@ def _requests(chosen: argparse.Namespace, results: Measurements, record: Increme
         results.requests += growth.of_requests(chosen.sizes, chosen.brokers, chosen.growth_runs)
 
 
-def _alter_partition(chosen: argparse.Namespace, results: Measurements, record: IncrementalRecord) -> None:
-    with record.part("alter-partition"):
-        results.alter_partition.append(growth.of_cluster(chosen.clusters, chosen.brokers, chosen.runs or ALTER_RUNS))
-
-
 def _sweep(chosen: argparse.Namespace, results: Measurements, record: IncrementalRecord) -> None:
     for brokers in chosen.swept:
         with record.part(f"sweep, {brokers:,} brokers"):
-            results.sweep.append(sweeping.of_pairs(max(chosen.clusters), brokers, chosen.sweep_runs))
+            results.sweep.append(sweeping.of_pairs(chosen.swept_partitions, brokers, chosen.sweep_runs))
 
 
 PARTS: Final[Mapping[str, Callable[[argparse.Namespace, Measurements, IncrementalRecord], None]]] = {
     "suite": _suite,
     "requests": _requests,
-    "alter-partition": _alter_partition,
     "sweep": _sweep,
 }
 
@@ -125,13 +111,14 @@ def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
     add("--partitions", type=int, nargs="*", default=[100_000, 1_000_000], help="of clusters in the suite")
     add("--over", type=int, nargs="+", default=[10, 100, 1_000], metavar="BROKERS", help="of clusters in the suite")
     add("--benches", nargs="+", choices=BENCHES, default=(), metavar="NAME", help="of the suite; all by default")
+    add("--new-answers", action="store_true", help="save the answers of the suite in answers.json")
     add("--largest", type=int, nargs="*", default=[], metavar="N", help="in memory over 1,000 brokers too: 10000000")
     add("--runs", type=int, help="counted runs of each bench; by default 5, of large clusters fewer")
     add("--sizes", type=int, nargs="+", default=[10_000, 30_000, 100_000, 200_000], help="of requests")
-    add("--clusters", type=int, nargs="+", default=[1_000, 1_000_000], help="for AlterPartition; the largest is swept")
-    add("--brokers", type=int, default=100, help="of clusters for requests and AlterPartition")
+    add("--brokers", type=int, default=100, help="of clusters for requests")
     add("--growth-runs", type=int, default=2, help="counted runs of each request")
     add("--swept", type=int, nargs="+", default=[100, 1_000], help="brokers of clusters that are swept")
+    add("--swept-partitions", type=int, default=1_000_000, help="of clusters that are swept")
     add("--sweep-runs", type=int, default=3, help="counted runs of each sweep")
     add("-o", "--output", choices=("table", "json"), default="table", help="json: the whole record, and no tables")
     add("--out", type=Path, default=LATEST / "kframe.json", help="where the record goes; to keep it, results/NAME.json")

@@ -6,11 +6,55 @@ import gc
 import json
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
+#: The memory that the system reports of a process includes that of its parent at the start, so the parent is small.
+_LAUNCHER: Final = """
+import os, resource, sys
+pid = os.fork()
+if not pid:
+    if seconds := int(sys.argv[2]):
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+    os.execvp(sys.argv[3], sys.argv[3:])
+_, status, used = os.wait4(pid, 0)
+with open(sys.argv[1], "w") as file:
+    print(used.ru_utime + used.ru_stime, used.ru_maxrss, file=file)
+sys.exit(os.waitstatus_to_exitcode(status) != 0)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """What a process printed and used: seconds of user and system time, and its largest resident set in bytes."""
+
+    code: int
+    output: str
+    errors: str
+    cpu_seconds: float
+    wall_seconds: float
+    memory: int
+
+
+def execute(command: Sequence[object], seconds_max: int = 0, environment: Mapping[str, str] | None = None) -> Process:
+    """Run a command with at most ``seconds_max`` of processor time (0: no limit), and wait for it."""
+    with (
+        tempfile.TemporaryFile("w+") as output,
+        tempfile.TemporaryFile("w+") as errors,
+        tempfile.NamedTemporaryFile("r") as usage,
+    ):
+        begun = time.monotonic()
+        launcher = [sys.executable, "-SEc", _LAUNCHER, usage.name, str(seconds_max), *map(str, command)]
+        code = subprocess.Popen(launcher, stdout=output, stderr=errors, env=environment).wait()
+        seconds = time.monotonic() - begun
+        cpu_seconds, memory = map(float, usage.read().split())
+        output.seek(0)
+        errors.seek(0)
+        return Process(code, output.read(), errors.read(), cpu_seconds, seconds, int(memory) * 1024)
 
 
 def timed(work: Callable[[], T]) -> tuple[float, T]:

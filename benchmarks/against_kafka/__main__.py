@@ -1,13 +1,16 @@
-"""Compare kframe with Kafka's own controllers: ``python -m benchmarks.against_kafka``.
+"""Compare kframe with Kafka's own controller classes: ``python -m benchmarks.against_kafka``.
 
 - ``zk``: Kafka 3.9's ZooKeeper controller classes.
 - ``kraft``: Kafka's KRaft classes. Creating and applying their records is compared with the decisions of kframe's core,
   without encoding.
-- ``live``: running controllers on a real ZooKeeper (``benchmarks.live``).
 
 The classes run under two garbage collectors. The better one counts, by its best run. kframe's median is measured
 before, between and after them. The record is written after each part, and a failing part does not stop the others.
-Needs Maven and JDK 17 or newer, and about 27 minutes. ``--partitions 10000 --live 5000 --alone`` takes five.
+Needs Maven and JDK 17 or newer. ``--partitions 10000`` takes few minutes. ``benchmarks.live`` compares whole
+controllers.
+
+With ``--repeats`` the least ratio of every repetition is kept, so that a busy machine shows: Kafka's best run under the
+better collector by kframe's slowest median.
 """
 
 from __future__ import annotations
@@ -22,16 +25,16 @@ from typing import Any, Final
 
 from benchmarks import timing
 from benchmarks.against_kafka import kafka_classes
-from benchmarks.live import __main__ as live
 from benchmarks.records import LATEST, IncrementalRecord, command_of, table
 from benchmarks.report.ratios import Ratio, to_record
 
-PARTS: Final = ("kraft", "live", "zk")
 HEADINGS: Final = ("beside", "what", "partitions", "kframe", "peer", "collector", "least", "median", "most")
 LEGEND: Final = (
     "Milliseconds, or bytes of a partition; least, median and most of the ratio, by kframe's medians of each turn. "
     "The peer: its best run under the better collector, warmed up."
 )
+
+REPEATED_HEADINGS: Final = ("what", "partitions", "least of each run")
 
 Result = dict[str, Any]
 
@@ -143,13 +146,40 @@ def line(row: Result) -> tuple[str, ...]:
     return (row["beside"], name, f"{row['partitions']:,}", f"{ours:,.1f}", f"{theirs:,.1f}", row["collector"], *ratio)
 
 
-def ratios(rows: Sequence[Result], live_rows: Sequence[Result]) -> list[Ratio]:
-    """What is compared between records: of the classes the median ratio, of whole controllers the least."""
-    of_classes = [
+def ratios(rows: Sequence[Result]) -> list[Ratio]:
+    """What is compared between records: the median ratios."""
+    return [
         Ratio(f"{row['bench']}/{row['partitions']}/{row['brokers']} beside {row['beside']}", row["ratio"]["median"])
         for row in rows
     ]
-    return of_classes + live.ratios(live_rows)
+
+
+def summary(runs: Sequence[Sequence[Result]]) -> list[Result]:
+    """A row for each event: the least ratio of every run, in order. ``runs`` has the rows of each comparison."""
+    return [
+        {
+            **{key: event[key] for key in ("beside", "bench", "partitions", "brokers")},
+            "least": [row["ratio"]["least"] for run in runs for row in run if row["bench"] == event["bench"]],
+        }
+        for event in runs[0]
+        if event["bench"] != "memory"
+    ]
+
+
+def repeated_ratios(events: Sequence[Result]) -> list[Ratio]:
+    """The least ratio of all runs."""
+    return [
+        Ratio(
+            f"{event['bench']}/{event['partitions']}/{event['brokers']} beside {event['beside']}, every run",
+            min(event["least"]),
+        )
+        for event in events
+    ]
+
+
+def repeated_line(event: Result) -> tuple[str, ...]:
+    """An event as cells under REPEATED_HEADINGS."""
+    return event["bench"], f"{event['partitions']:,}", ", ".join(f"{ratio:.1f}" for ratio in event["least"])
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -160,16 +190,13 @@ def main(words: Sequence[str] | None = None) -> int:
         return 2
     results = Measurements()
     record = IncrementalRecord(chosen.out, command_of("benchmarks.against_kafka", words), results.as_record)
-    for part in PARTS:
-        if part in chosen.only:
-            if part == "live":
-                _live(chosen, results, record)
-            else:
-                _classes(part, chosen, results, record)
+    for controller in PAIRS:
+        if controller in chosen.only:
+            _classes(controller, chosen, results, record)
     if results.classes:
         table([HEADINGS, *map(line, results.classes)], LEGEND)
-    if live_rows := live.rows(results.controller_runs):
-        table([live.HEADINGS, *map(live.line, live_rows)], live.LEGEND)
+    if results.repeated:
+        table([REPEATED_HEADINGS, *map(repeated_line, results.repeated)], LEGEND)
     return record.end()
 
 
@@ -179,17 +206,12 @@ class Measurements:
 
     classes: list[Result] = field(default_factory=list)
     measured: list[Result] = field(default_factory=list)
-    controller_runs: list[Result] = field(default_factory=list)
+    repeated: list[Result] = field(default_factory=list)
 
     def as_record(self) -> dict[str, Any]:
         """The content of a record."""
-        live_rows = live.rows(self.controller_runs)
-        return {
-            "ratios": to_record(ratios(self.classes, live_rows)),
-            "classes": self.classes,
-            "live": live_rows,
-            "measured": self.measured + self.controller_runs,
-        }
+        figures = to_record([*ratios(self.classes), *repeated_ratios(self.repeated)])
+        return {"ratios": figures, "classes": self.classes, "repeated": self.repeated, "measured": self.measured}
 
 
 def _classes(controller: str, chosen: argparse.Namespace, results: Measurements, record: IncrementalRecord) -> None:
@@ -197,19 +219,15 @@ def _classes(controller: str, chosen: argparse.Namespace, results: Measurements,
         with record.part(f"{controller} classes, {partitions:,} partitions"):
             peer_runs = chosen.peer_runs or (1 if partitions >= 1_000_000 and controller == "zk" else 2)
             plan = Plan(chosen.brokers, chosen.runs, peer_runs, chosen.heap, chosen.elections_max)
-            ours, figures = alternate(controller, partitions, plan)
-            results.measured.append({"kframe": ours, "peer": controller, "figures": figures})
-            results.classes += rows(controller, ours, figures)
-
-
-def _live(chosen: argparse.Namespace, results: Measurements, record: IncrementalRecord) -> None:
-    for alone, sizes in ((False, chosen.live), (True, chosen.alone)):
-        for size in sizes:
-            with record.part(f"whole controllers, {size:,} partitions{', kframe alone' if alone else ''}"):
-                # Add complete rounds only: a part that fails may have run a single controller.
-                results.controller_runs += list(
-                    live.alternate_runs(size, chosen.live_brokers, chosen.live_runs, chosen.live_heap, alone=alone)
-                )
+            repetitions = []
+            for _ in range(chosen.repeats):
+                ours, figures = alternate(controller, partitions, plan)
+                results.measured.append({"kframe": ours, "peer": controller, "figures": figures})
+                repetitions.append(rows(controller, ours, figures))
+            if chosen.repeats == 1:
+                results.classes += repetitions[0]
+            else:
+                results.repeated += summary(repetitions)
 
 
 def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
@@ -217,18 +235,14 @@ def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
         prog="python -m benchmarks.against_kafka", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     add = parser.add_argument
-    add("--only", nargs="+", choices=PARTS, default=list(PARTS), help="what to measure; all of it by default")
+    add("--only", nargs="+", choices=PAIRS, default=list(PAIRS), help="what to measure; all of it by default")
     add("--partitions", type=int, nargs="+", default=[100_000, 1_000_000], help="of clusters for the classes")
     add("--brokers", type=int, default=100, help="of these clusters")
     add("--runs", type=int, default=7, help="counted runs of kframe in each turn")
     add("--peer-runs", type=int, help="runs of the classes after their warm-up; 2, of the largest clusters 1")
     add("--elections-max", type=int, default=100_000, help="the largest clusters of which all leaders are elected too")
+    add("--repeats", type=int, default=1, help="repetitions, of which only the least ratios are kept")
     add("--heap", default="8g", help="of the classes")
-    add("--live", type=int, nargs="*", default=[20_000, 100_000], help="partitions of clusters on a real ZooKeeper")
-    add("--alone", type=int, nargs="*", default=[1_000_000], help="the same, of which kframe is measured alone")
-    add("--live-brokers", type=int, default=10, help="of these clusters")
-    add("--live-runs", type=int, default=live.RUNS, help="of each controller on a real ZooKeeper")
-    add("--live-heap", default="3g", help="of each JVM there, ZooKeeper's included")
     add("--out", type=Path, default=LATEST / "peers.json", help="where the record goes; to keep it, results/NAME.json")
     return parser.parse_args(words)
 

@@ -20,6 +20,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from benchmarks import timing
 from benchmarks.limits import growth
 from benchmarks.records import command_of, table, write_record
 from kframe.bench.clusters import whole_cluster
@@ -88,7 +89,7 @@ def measure(clusters: Sequence[int], hosted: Sequence[int], brokers: int, runs: 
     largest."""
     logging.getLogger("kframe").addHandler(logging.NullHandler())  # the engine logs partitions that find no leader
     largest = max(clusters)
-    alter = growth.of_cluster(clusters, brokers, runs)
+    alter = [timing.run_bench("alter-partition", size, brokers, runs)["seconds"]["ready"]["min"] for size in clusters]
     return [
         series("broker-failure", "partitions", [failure(size, brokers, min(hosted)) for size in clusters]),
         series("broker-failure", "hosted", [failure(largest, brokers, size) for size in hosted]),
@@ -97,7 +98,7 @@ def measure(clusters: Sequence[int], hosted: Sequence[int], brokers: int, runs: 
             "partitions",
             [
                 {"partitions": size, "seconds": seconds, "hosted": 1}
-                for size, seconds in zip(clusters, alter["seconds"], strict=True)
+                for size, seconds in zip(clusters, alter, strict=True)
             ],
         ),
     ]

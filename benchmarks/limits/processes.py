@@ -11,18 +11,17 @@ bytecode of modules to a folder of its own. An installation from a wheel has byt
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.records import command_of, table, write_record
 from benchmarks.report.ratios import Ratio, to_record
+from benchmarks.timing import execute
 from kframe.snapshot import Snapshot, generate, write_snapshot
 from kframe.snapshot.content import Mode
 
@@ -35,16 +34,6 @@ WITHOUT_SNAPSHOT: Final = {
 }
 HEADINGS: Final = ("command", "partitions", "processor s", "elapsed s", "peak MB")
 LEGEND: Final = "The least of all runs, each from exec to exit. MB are 10^6 bytes."
-
-#: Runs a command without its output and prints its exit code, processor seconds and peak in KiB. A process inherits the
-#: peak of its parent, so that is a small one.
-_LAUNCHER: Final = """
-import os, sys
-nothing = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
-child = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ, file_actions=nothing)
-_, status, usage = os.wait4(child, 0)
-print([os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime, usage.ru_maxrss])
-"""
 
 Result = dict[str, Any]
 
@@ -85,17 +74,17 @@ def run(command: Sequence[str], bytecode: Path | None = None) -> Result:
 
     Bytecode is read from the folder ``bytecode`` if there is one, and written there where it is missing.
     """
-    launcher = [sys.executable, "-S", "-c", _LAUNCHER, *command]
     environment = dict(os.environ)
     if bytecode is not None:
         environment |= {"PYTHONPYCACHEPREFIX": str(bytecode), "PYTHONDONTWRITEBYTECODE": ""}
-    begun = time.perf_counter()
-    measured = subprocess.run(launcher, stdout=subprocess.PIPE, check=True, env=environment)
-    elapsed = time.perf_counter() - begun
-    exit_code, processor, peak_kib = json.loads(measured.stdout)
-    if exit_code != 0:
-        raise subprocess.CalledProcessError(exit_code, command)
-    return {"processor": processor, "elapsed": elapsed, "peak_bytes": peak_kib * 1024}
+    process = execute(command, environment=environment)
+    if process.code != 0:
+        raise subprocess.CalledProcessError(process.code, command, process.output, process.errors)
+    return {
+        "processor": process.cpu_seconds,
+        "elapsed": process.wall_seconds,
+        "peak_bytes": process.memory,
+    }
 
 
 def ratios(results: Sequence[Result]) -> list[Ratio]:

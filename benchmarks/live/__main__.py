@@ -14,27 +14,18 @@ JDK 17.
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.records import ROOT, command_of, table, write_record
+from benchmarks.live.controllers import KAFKA, KFRAME, Setup, perform_runs
+from benchmarks.records import LATEST, command_of, table, write_record
 from benchmarks.report.ratios import Ratio, to_record
 
-SCRIPT: Final = "benchmarks.live.controllers"
-RAW: Final = f"{sys.executable} -m benchmarks.live.raw_requests {{zookeeper}}"
-KFRAME: Final = (
-    f"{sys.executable} -m kframe.cli controller run --zookeeper {{zookeeper}} --id {{id}} "
-    "--listener PLAINTEXT://127.0.0.1:{port} --log-level WARN"
-)
 #: The raw requests that each event is held against, after a pause; the same back to back are called so with AT_ONCE.
 EVENTS: Final = {"failover": "read_seconds", "broker-failure": "write_seconds"}
 AT_ONCE: Final = "_at_once"
-KAFKA: Final = "kafka-3.9.1"
 #: Runs of each controller in which the server still compiles: at 20,000 and at 100,000 partitions its compiler took
 #: 0.2 to 0.4 s of processor time in the first failover, up to 0.3 in the second, and 0.01 in the third.
 WARMING: Final = 2
@@ -65,12 +56,8 @@ def alternate_runs(partitions: int, brokers: int, runs: int, heap: str, *, alone
     """Every measurement of one size, Kafka's and kframe's runs in turn."""
     from verification.zookeeper.kafka import jars  # Needs the plugin, which not every caller has.
 
-    command = [sys.executable, "-m", SCRIPT, "--jars", str(jars()), "--partitions", str(partitions)]
-    command += ["--brokers", str(brokers), "--heap", heap, "--runs", str(runs)]
-    command += ["--warm", RAW, "--first", f"{RAW} --cold", "--name", "kframe", "--controller", KFRAME]
-    command += [] if alone else ["--in-turn"]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
-    return map(json.loads, done.stdout.splitlines())
+    setup = Setup(jars(), partitions, brokers, replication_factor=3, heap=heap)
+    return perform_runs(setup, [KFRAME] if alone else [KAFKA, KFRAME], runs)
 
 
 def rows(measured: Sequence[Record]) -> list[Record]:
@@ -160,7 +147,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--brokers", type=int, default=10)
     parser.add_argument("--runs", type=int, default=RUNS, help="of each controller at each size")
     parser.add_argument("--heap", default="3g", help="of each JVM, ZooKeeper's included")
-    parser.add_argument("--out", help="write all figures as JSON, for example to benchmarks/results/NAME.json")
+    parser.add_argument("--out", type=Path, default=LATEST / "live.json", help="to keep it, results/NAME.json")
     chosen = parser.parse_args(words)
     measured: list[Record] = []
     for alone, sizes in ((False, chosen.partitions), (True, chosen.alone)):
@@ -168,11 +155,8 @@ def main(words: Sequence[str] | None = None) -> int:
             measured += alternate_runs(size, chosen.brokers, chosen.runs, chosen.heap, alone=alone)
     results = rows(measured)
     table([HEADINGS, *map(line, results)], LEGEND)
-    if chosen.out:
-        command = command_of("benchmarks.live", words)
-        write_record(
-            Path(chosen.out), command, {"ratios": to_record(ratios(results)), "rows": results, "measured": measured}
-        )
+    figures = {"ratios": to_record(ratios(results)), "rows": results, "measured": measured}
+    write_record(chosen.out, command_of("benchmarks.live", words), figures)
     return 0
 
 

@@ -26,11 +26,11 @@ from kazoo.client import KazooClient
 from kframe_zookeeper.session.requests import check
 from kframe_zookeeper.znodes import paths
 
-from benchmarks.live.__main__ import KFRAME, spread
+from benchmarks.live.__main__ import spread
 from benchmarks.live.broker import StandInBroker
 from benchmarks.live.controllers import (
+    KFRAME,
     QUIET_SECONDS,
-    ControllerRun,
     Setup,
     clean_up,
     compiling,
@@ -90,9 +90,8 @@ def kframe_run(setup: Setup, server: ColdServer, brokers: list[StandInBroker], n
     elected_at: list[float] = []
     server.client.DataWatch("/controller", lambda data, stat: elected_at.append(time.time()) if data else None)
     with tempfile.TemporaryDirectory() as folder:
-        run = ControllerRun("kframe", KFRAME, number)
         measured = perform_run(
-            setup, Path(folder) / "run", server.address, server.pid, run, server.client, brokers, elected_at
+            setup, Path(folder) / "run", server.address, server.pid, KFRAME, number, server.client, brokers, elected_at
         )
     clean_up(setup, server.client, brokers)
     return measured
@@ -100,7 +99,7 @@ def kframe_run(setup: Setup, server: ColdServer, brokers: list[StandInBroker], n
 
 def raw_run(setup: Setup, server: ColdServer, raw: Raw, number: int) -> list[Record]:
     """The reads of a failover, and after as long a pause as kframe has the writes of a broker failure."""
-    about = ControllerRun("raw", None, number).about(setup)
+    about = setup.about("raw", number)
     version = server.client.get(paths.CONTROLLER_EPOCH)[1].version
     raw = replace(raw, guard=check(paths.CONTROLLER_EPOCH, version))
     session = open_session(server.address)

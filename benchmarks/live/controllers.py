@@ -1,4 +1,4 @@
-r"""Time cluster controllers from outside: a real ZooKeeper, many partitions, and brokers that only respond.
+"""Time cluster controllers from outside: a real ZooKeeper, many partitions, and brokers that only respond.
 
 The brokers register in ZooKeeper and accept the controller's connections. They read every LeaderAndIsr, UpdateMetadata
 and StopReplica request and respond with success at once. Two events are timed, without any help of the controller:
@@ -6,39 +6,30 @@ and StopReplica request and respond with success at once. Two events are timed, 
     failover        /controller appears in ZooKeeper -> the last byte of the last control request arrives
     broker-failure  a broker's registration vanishes -> the same
 
-Thus Kafka's controller and any other are measured by the same clock on the same work. On Linux the brokers discard what
+Thus Kafka's controller and kframe are measured by the same clock on the same work. On Linux the brokers discard what
 they read in the kernel, because they share the machine with the controller.
 
-    python -m benchmarks.live.controllers --jars JARS --partitions 100000 --brokers 10
-    python -m benchmarks.live.controllers --jars JARS --partitions 100000 --brokers 10 --runs 3 --in-turn \
-        --controller 'kframe controller run --zookeeper {zookeeper} --id {id} --listener PLAINTEXT://127.0.0.1:{port}'
-
-JARS is a folder with Kafka 3.9.1's jars. ``--runs`` is the number of runs of each controller on one server; with
-``--in-turn`` they alternate with runs of Kafka. Each run is a process. At its end it is killed, its znodes are deleted,
-the failed broker registers again and its partitions get their old states: every run finds the same cluster.
-
-``--warm COMMAND`` runs before the first run, ``--first COMMAND`` before each. The latter measures what the server needs
-by itself; the JSON objects that it prints are reported with the run. Each measurement includes the processor seconds of
+Each run is a process. At its end it is killed, its znodes are deleted, the failed broker registers again and its
+partitions get their old states: every run finds the same cluster. Each measurement includes the processor seconds of
 the server's JIT compiler, because a server that still compiles is slower (Linux only). Everything is on loopback.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import logging
 import os
 import random
-import shlex
 import shutil
 import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -47,8 +38,9 @@ from kazoo.exceptions import NoNodeError
 
 from benchmarks.live.broker import LEADER_AND_ISR, StandInBroker
 from benchmarks.live.znodes import FAILING, count_unmoved, populate, restore_topics
+from benchmarks.records import ROOT
 
-KAFKA = "kafka-3.9.1"  # what the records call its own controller
+KAFKA, KFRAME = "kafka-3.9.1", "kframe"  # what the records call the controllers
 CONTROLLER_ID = 1000
 COMPILERS = ("C1 Compiler", "C2 Compiler")  # threads of a JVM
 QUIET_SECONDS = 4.0  # an event is over when no broker has received anything for this long,
@@ -100,52 +92,17 @@ class Setup:
     brokers: int
     replication_factor: int
     heap: str
-    limit_s: float
+    limit_s: float = 900
 
-    @staticmethod
-    def of(arguments: argparse.Namespace) -> Setup:
-        """Of the arguments that ``add_setup`` adds."""
-        names = ("jars", "partitions", "brokers", "replication_factor", "heap", "limit")
-        return Setup(*(getattr(arguments, name) for name in names))
-
-
-def add_setup(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of a Setup."""
-    parser.add_argument("--jars", type=Path, required=True)
-    parser.add_argument("--partitions", type=int, default=100_000)
-    parser.add_argument("--brokers", type=int, default=10)
-    parser.add_argument("--replication-factor", type=int, default=3)
-    parser.add_argument("--heap", default="3g", help="heap of each JVM")
-    parser.add_argument("--limit", type=float, default=900, help="seconds for one event")
-
-
-@dataclass(frozen=True)
-class ControllerRun:
-    """One run of one controller: ``command`` starts it, None is Kafka's own."""
-
-    name: str
-    command: str | None
-    number: int
-
-    def about(self, setup: Setup) -> dict[str, Any]:
-        """The fields that each measurement of this run has."""
+    def about(self, controller: str, number: int) -> dict[str, Any]:
+        """The fields of each measurement of one run of a controller."""
         return {
-            "controller": self.name,
-            "life": self.number,
-            "partitions": setup.partitions,
-            "brokers": setup.brokers,
-            "replication_factor": setup.replication_factor,
+            "controller": controller,
+            "life": number,
+            "partitions": self.partitions,
+            "brokers": self.brokers,
+            "replication_factor": self.replication_factor,
         }
-
-
-def controller_runs(arguments: argparse.Namespace) -> Iterator[ControllerRun]:
-    """All runs, alternating between two controllers."""
-    controllers: list[tuple[str, str | None]] = []
-    if arguments.controller is None or arguments.alternate:
-        controllers.append((KAFKA, None))
-    if arguments.controller is not None:
-        controllers.append((arguments.name, arguments.controller))
-    return (ControllerRun(*controller, number) for number in range(arguments.runs) for controller in controllers)
 
 
 def compiling(server: int) -> float:
@@ -178,10 +135,11 @@ def reset_counters(brokers: list[StandInBroker]) -> None:
         broker.bytes_received, broker.requests = 0, {}
 
 
-def main() -> int:
-    """Measure all runs."""
-    arguments = _arguments()
-    setup = Setup.of(arguments)
+def perform_runs(setup: Setup, controllers: Sequence[str], runs: int) -> Iterator[dict[str, Any]]:
+    """Perform so many runs of each controller in turn, on one warmed-up server. Each measurement as it is made.
+
+    The raw requests are measured before each run.
+    """
     logging.getLogger("kazoo").setLevel(logging.CRITICAL)
     folder = Path(tempfile.mkdtemp(prefix="zk-failover-"))
     zookeeper = f"127.0.0.1:{free_port()}"
@@ -190,28 +148,22 @@ def main() -> int:
     try:
         client = KazooClient(zookeeper, timeout=60)
         client.start(60)
-        started = time.time()
         populate(client, setup.partitions, setup.brokers, setup.replication_factor)
-        print(f"populated {setup.partitions} partitions in {time.time() - started:.1f} s", file=sys.stderr)
-        if arguments.warm is not None:
-            subprocess.run(shlex.split(arguments.warm.format(zookeeper=zookeeper)), check=True, stdout=sys.stderr)
+        _raw_requests(zookeeper)
         brokers = [StandInBroker(i) for i in range(setup.brokers)]
         for broker in brokers:
             register(client, broker)
         elected_at: list[float] = []
         client.DataWatch("/controller", lambda data, stat: elected_at.append(time.time()) if data else None)
-        for number, run in enumerate(controller_runs(arguments)):
-            if number:
-                clean_up(setup, client, brokers)
-            about = run.about(setup)
-            print(f"{setup.partitions:,} partitions, {run.name}, run {run.number + 1}", file=sys.stderr)
-            for figures in measure_before_run(arguments, zookeeper):
-                print(json.dumps(figures | about), flush=True)
+        for number, controller in product(range(runs), controllers):
+            print(f"{setup.partitions:,} partitions, {controller}, run {number + 1}", file=sys.stderr)
+            yield _raw_requests(zookeeper, "--cold") | setup.about(controller, number)
             elected_at.clear()
-            run_folder = folder / f"{run.name}-{run.number}"
-            for figures in perform_run(setup, run_folder, zookeeper, server.pid, run, client, brokers, elected_at):
-                print(json.dumps(figures), flush=True)
-        return 0
+            run_folder = folder / f"{controller}-{number}"
+            yield from perform_run(
+                setup, run_folder, zookeeper, server.pid, controller, number, client, brokers, elected_at
+            )
+            clean_up(setup, client, brokers)
     finally:
         if client is not None:
             client.stop()
@@ -220,18 +172,17 @@ def main() -> int:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def _raw_requests(zookeeper: str, *options: str) -> dict[str, Any]:
+    """What ``benchmarks.live.raw_requests`` prints."""
+    command = [sys.executable, "-m", "benchmarks.live.raw_requests", zookeeper, *options]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    figures: dict[str, Any] = json.loads(done.stdout)
+    return figures
+
+
 def register(client: KazooClient, broker: StandInBroker) -> None:
     """A broker starts."""
     client.create(f"/brokers/ids/{broker.broker_id}", broker.registration(), ephemeral=True)
-
-
-def measure_before_run(arguments: argparse.Namespace, zookeeper: str) -> list[dict[str, Any]]:
-    """The output of the command that precedes each run."""
-    if arguments.first is None:
-        return []
-    command = shlex.split(arguments.first.format(zookeeper=zookeeper))
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def perform_run(
@@ -239,7 +190,8 @@ def perform_run(
     folder: Path,
     zookeeper: str,
     server: int,
-    run: ControllerRun,
+    controller: str,
+    number: int,
     client: KazooClient,
     brokers: list[StandInBroker],
     elected_at: list[float],
@@ -247,13 +199,13 @@ def perform_run(
     """Perform one run and measure both events. ``elected_at`` receives the time of the election."""
     folder.mkdir()
     reset_counters(brokers)
-    process = start_controller(setup, folder, zookeeper, run.command)
+    process = start_controller(setup, folder, zookeeper, controller)
     try:
         while not elected_at:
             if process.poll() is not None:
                 raise RuntimeError((folder / "controller.log").read_text()[-2000:])
             time.sleep(0.01)
-        return measure(setup, run.about(setup), server, client, brokers, elected_at[0])
+        return measure(setup, setup.about(controller, number), server, client, brokers, elected_at[0])
     finally:
         process.kill()
         process.wait()
@@ -268,20 +220,6 @@ def clean_up(setup: Setup, client: KazooClient, brokers: list[StandInBroker]) ->
     restore_topics(client, setup.partitions, setup.brokers, setup.replication_factor)
 
 
-def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    add_setup(parser)
-    parser.add_argument("--name", default="other", help="what the records call the other controller")
-    parser.add_argument(
-        "--controller", help="command of another controller; {zookeeper}, {id} and {port} are filled in"
-    )
-    parser.add_argument("--in-turn", dest="alternate", action="store_true", help="Kafka's own, too, on the same server")
-    parser.add_argument("--runs", type=int, default=1, help="of each controller")
-    parser.add_argument("--warm", help="command that is run before the first run; {zookeeper} is filled in")
-    parser.add_argument("--first", help="command that is run before each run; {zookeeper} is filled in")
-    return parser.parse_args()
-
-
 def start_zookeeper(setup: Setup, folder: Path, port: str) -> subprocess.Popen[bytes]:
     """Start a ZooKeeper server."""
     config = (
@@ -292,18 +230,19 @@ def start_zookeeper(setup: Setup, folder: Path, port: str) -> subprocess.Popen[b
     return start_java(setup.jars, main_class, config, folder, "zookeeper", setup.heap)
 
 
-def start_controller(setup: Setup, folder: Path, zookeeper: str, command: str | None) -> subprocess.Popen[bytes]:
-    """Start Kafka, or the controller of ``command``."""
+def start_controller(setup: Setup, folder: Path, zookeeper: str, controller: str) -> subprocess.Popen[bytes]:
+    """Start a process of KAFKA or KFRAME."""
     port = free_port()
-    if command is None:
+    if controller == KAFKA:
         config = (
             f"broker.id={CONTROLLER_ID}\nlisteners=PLAINTEXT://127.0.0.1:{port}\nzookeeper.connect={zookeeper}\n"
             f"log.dirs={folder}/log\nauto.leader.rebalance.enable=false\n"
         )
         return start_java(setup.jars, "kafka.Kafka", config, folder, "controller", setup.heap)
-    words = shlex.split(command.format(zookeeper=zookeeper, id=CONTROLLER_ID, port=port))
+    command = [sys.executable, "-m", "kframe.cli", "controller", "run", "--zookeeper", zookeeper]
+    command += ["--id", str(CONTROLLER_ID), "--listener", f"PLAINTEXT://127.0.0.1:{port}", "--log-level", "WARN"]
     with (folder / "controller.log").open("wb") as log:
-        return subprocess.Popen(words, stdout=log, stderr=subprocess.STDOUT)
+        return subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
 
 
 def measure(
@@ -330,7 +269,3 @@ def measure(
     client.delete(f"/brokers/ids/{FAILING}")
     done_at = wait_until_settled(remaining, failed_at, setup.limit_s, failed_broker_removed)
     return [failover, measurement("broker-failure", about, done_at - failed_at, compiling(server) - compiled, brokers)]
-
-
-if __name__ == "__main__":
-    sys.exit(main())

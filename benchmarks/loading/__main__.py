@@ -13,12 +13,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.loading.files import WRITERS, write_cluster
+import numpy as np
+
 from benchmarks.records import LATEST, ROOT, IncrementalRecord, command_of, table
 from benchmarks.report.ratios import Ratio, to_record
-from kframe.snapshot import generate
+from kframe.bench.texts import TEXTS, topics_of
+from kframe.snapshot import Snapshot, generate
 
 BROKERS: Final = 100
+CONFIGS: Final = {"min.insync.replicas": "2", "retention.ms": "604800000"}
 #: Not a format of snapshots: the reassignment is read as ``kframe plan check`` reads it.
 PLAN: Final = "plan"
 HEADINGS: Final = ("format", "MB", "CPU s", "peak MB", "peak / file", "before MB")
@@ -60,6 +63,13 @@ def measure(name: str, path: Path, partitions: int, runs: int) -> dict[str, Any]
     }
 
 
+def write_cluster(snapshot: Snapshot, format_name: str, path: Path) -> None:
+    """Write a cluster, its topics in the order of a hash table as Kafka's tools print them."""
+    order = np.random.default_rng(1).permutation(len(snapshot.topics)).tolist()
+    with path.open("w", encoding="utf-8") as file:
+        file.writelines(TEXTS[format_name](topics_of(snapshot, order), range(BROKERS), CONFIGS))
+
+
 def ratios_of(partitions: int, rows: Sequence[dict[str, Any]]) -> list[Ratio]:
     """The figures that have targets."""
     ratios = []
@@ -86,7 +96,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.loading", description=__doc__)
     parser.add_argument("--partitions", type=int, default=1_000_000)
     parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--formats", nargs="+", choices=[*WRITERS, PLAN], default=[*WRITERS, PLAN])
+    parser.add_argument("--formats", nargs="+", choices=[*TEXTS, PLAN], default=[*TEXTS, PLAN])
     parser.add_argument("--out", type=Path, default=LATEST / "loading.json", help="where the record goes")
     chosen = parser.parse_args(words)
     rows: list[dict[str, Any]] = []

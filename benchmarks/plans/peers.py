@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import tempfile
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,21 +12,10 @@ from typing import Any, Final
 
 from benchmarks.plans.clusters import Case
 from benchmarks.records import LATEST
+from benchmarks.timing import Process, execute
 
 _HERE: Final = Path(__file__).resolve().parent
 _ENVIRONMENT: Final = LATEST / "kafka-tools"
-#: The memory that the system reports of a process includes that of its parent at the start, so the parent is small.
-_LAUNCHER: Final = """
-import os, resource, sys
-pid = os.fork()
-if not pid:
-    resource.setrlimit(resource.RLIMIT_CPU, (int(sys.argv[2]),) * 2)
-    os.execvp(sys.argv[3], sys.argv[3:])
-_, status, used = os.wait4(pid, 0)
-with open(sys.argv[1], "w") as file:
-    print(used.ru_utime + used.ru_stime, used.ru_maxrss, file=file)
-sys.exit(status != 0)
-"""
 _TOOLS: Final = ("kafka-tools==0.1.9", "kazoo", "six", "JPype1")
 
 
@@ -52,51 +39,13 @@ class Run:
     reached: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Process:
-    """What a process printed and used."""
-
-    code: int
-    output: str
-    errors: str
-    cpu_seconds: float
-    wall_seconds: float
-    memory: int
-
-    def failed(self, tool: str) -> Run | None:
-        """A run without a result, if the process failed."""
-        if self.code == 0:
-            return None
-        lines = self.errors.strip().splitlines()
-        error = lines[-1] if lines else f"no result within its processor time (exit code {self.code})"
-        return Run(tool, None, error, None, self.cpu_seconds, self.wall_seconds, self.memory)
-
-
-def execute(command: Sequence[object], seconds_max: int) -> Process:
-    """Run a command with at most ``seconds_max`` of processor time, and wait for it."""
-    with (
-        tempfile.TemporaryFile("w+") as output,
-        tempfile.TemporaryFile("w+") as errors,
-        tempfile.NamedTemporaryFile("r") as usage,
-    ):
-        begun = time.monotonic()
-        process = subprocess.Popen(
-            [sys.executable, "-SEc", _LAUNCHER, usage.name, str(seconds_max), *map(str, command)],
-            stdout=output,
-            stderr=errors,
-        )
-        code = process.wait()
-        cpu_seconds, memory = map(float, usage.read().split())
-        output.seek(0)
-        errors.seek(0)
-        return Process(
-            code,
-            output.read(),
-            errors.read(),
-            cpu_seconds,
-            time.monotonic() - begun,
-            int(memory) * 1024,
-        )
+def _failed(tool: str, process: Process) -> Run | None:
+    """A run without a result, if the process failed."""
+    if process.code == 0:
+        return None
+    lines = process.errors.strip().splitlines()
+    error = lines[-1] if lines else f"no result within its processor time (exit code {process.code})"
+    return Run(tool, None, error, None, process.cpu_seconds, process.wall_seconds, process.memory)
 
 
 def prepare() -> None:
@@ -156,7 +105,7 @@ def minimal_movement(case: Case, folder: Path, seconds_max: int) -> Run:
 def _peer(tool: str, command: Sequence[object], folder: Path, seconds_max: int, *words: object) -> Run:
     out = folder / "result.tsv"
     process = execute([*command, out, *words], seconds_max)
-    if failed := process.failed(tool):
+    if failed := _failed(tool, process):
         return failed
     result = {}
     for line in out.read_text().splitlines():
@@ -193,7 +142,7 @@ def kframe(case: Case, folder: Path, seconds_max: int, *, exact: bool = False) -
         "json",
     ]
     process = execute(command, seconds_max)
-    if failed := process.failed(tool):
+    if failed := _failed(tool, process):
         return failed
     report: dict[str, Any] = json.loads(process.output)
     plan = json.loads(out.read_text())["partitions"]

@@ -9,7 +9,7 @@ from tempfile import mkdtemp
 from weakref import finalize
 
 from kframe.bench.clusters import whole_snapshot
-from kframe.bench.texts import TEXTS
+from kframe.bench.texts import TEXTS, topics_of
 from kframe.bench.workload import Action, FunctionWorkload
 from kframe.snapshot import Snapshot, read_snapshot, write_snapshot
 
@@ -50,7 +50,7 @@ def _save_snapshot(source_format: str, partitions: int, brokers: int) -> SavedSn
         write_snapshot(saved.snapshot, saved.path)
     else:
         with saved.path.open("w", encoding="utf-8") as file:
-            file.writelines(TEXTS[source_format](saved.snapshot))
+            file.writelines(TEXTS[source_format](topics_of(saved.snapshot), range(brokers), {}))
     return saved
 
 

@@ -17,13 +17,12 @@ from kframe.model.columns import REPLICAS_MAX
 from kframe.model.ids import NO_LEADER, NO_STATE, RecoveryState
 from kframe.model.lists import distinct_values, members, repeated, without_values
 from kframe.model.texts import short_repr
+from kframe.model.topics import topic_name_problem
 from kframe.snapshot.content import SnapshotContent, named_brokers
 from kframe.snapshot.decode import topic_id_text
 from kframe.snapshot.facts import ELR_COLUMNS, MIN_INSYNC_CONFIG, UNCLEAN_CONFIG, PartitionFacts, TopicFacts
 from kframe.snapshot.faults import REFUSE, Faults
 
-#: Kafka 3.9 ``Topic.validate``; the names "." and ".." are refused separately.
-TOPIC_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 INT32_MAX: Final = 2**31 - 1
 _COUNT: Final = re.compile(r"\s*[0-9]{1,10}\s*")
 
@@ -34,7 +33,7 @@ Content = TypeVar("Content", bound=SnapshotContent)
 
 def check_topic_name(name: str, where: str, error: type[InputError] = SnapshotError) -> None:
     """Raise ``error`` unless ``name`` is a legal topic name."""
-    if not TOPIC_NAME.fullmatch(name) or name in (".", ".."):
+    if topic_name_problem(name) is not None:
         raise error(where, f"topic name {short_repr(name)}", "1 to 249 of letters, digits, '.', '_' and '-'")
 
 

@@ -9,13 +9,14 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, NoReturn, TypeAlias, TypeVar
+from uuid import UUID
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from kframe.errors import NO_FIELD, InputError, SnapshotError
-from kframe.model.kafka_uuids import expected_uuid, is_kafka_uuid
+from kframe.model.kafka_uuids import expected_uuid, is_kafka_uuid, uuid_text
 from kframe.model.texts import short_repr
 
 T = TypeVar("T")
@@ -26,6 +27,12 @@ LeaderField: TypeAlias = Annotated[int, msgspec.Meta(ge=-1, le=2**31 - 1)]
 """A broker id, or -1 for none."""
 Zxid: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
+
+class _Topic(msgspec.Struct):
+    topic: str
+
+
+_TOPIC: Final = msgspec.json.Decoder(_Topic)
 #: The start of msgspec's message for a text that is none of the permitted ones.
 _NO_CHOICE: Final = "Invalid enum value "
 _STEP: Final = re.compile(r"\.([^.\[]+)|\[([0-9]+)\]")
@@ -53,6 +60,14 @@ def decode(
         raise error(where, f"broken UTF-8 (byte {problem.object[problem.start]:#04x})", "UTF-8") from problem
     except RecursionError as problem:
         raise error(where, "JSON nested too deep", "a few levels") from problem
+
+
+def topic_of(raw: bytes) -> str | None:
+    """The ``topic`` of an entry that cannot be decoded otherwise; None if it has none."""
+    try:
+        return _TOPIC.decode(raw).topic
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
 
 
 def check_unique_keys(
@@ -119,7 +134,7 @@ def topic_ids_of(texts: str) -> NDArray[np.uint8]:
 
 def topic_id_text(topic_id: bytes) -> str:
     """A topic id as Kafka prints it."""
-    return base64.urlsafe_b64encode(topic_id).rstrip(b"=").decode()
+    return uuid_text(UUID(bytes=topic_id))
 
 
 class _RepeatedKeyError(ValueError):

@@ -28,7 +28,15 @@ from kframe.snapshot.checks import INT32_MAX, check_snapshot
 from kframe.snapshot.content import distinct_ids, named_brokers
 from kframe.snapshot.decode import topic_id_bytes, topic_id_text
 from kframe.snapshot.describe_lines import DescribeLines
-from kframe.snapshot.facts import OBSERVERS_NOTE, BrokerFacts, KraftFacts, PartitionFacts, Source, TopicFacts
+from kframe.snapshot.facts import (
+    OBSERVERS_NOTE,
+    BrokerFacts,
+    KraftFacts,
+    PartitionFacts,
+    Source,
+    TopicFacts,
+    absent_columns,
+)
 from kframe.snapshot.faults import REFUSE, Faults
 from kframe.snapshot.files import InputFile, read_lines
 from kframe.snapshot.snapshot import Snapshot
@@ -50,24 +58,14 @@ _OPTIONAL_LISTS: Final[Mapping[str, str]] = {
 }
 #: Printed for a list that the cluster does not report.
 _NOT_REPORTED: Final = "N/A"
-_NO_EPOCHS: Final = "not printed by kafka-topics"
-_PROVENANCE: Final[Mapping[str, str]] = {
+_PROVENANCE: Final[Mapping[str, str]] = absent_columns(
+    "not printed by kafka-topics", "partitions.leader", "partitions.isr"
+) | {
     "brokers.registered": "kafka-topics lists no brokers; those that lead or are in a led partition's ISR are live",
-    "brokers.rack": _NO_EPOCHS,
-    "brokers.endpoints": _NO_EPOCHS,
-    "brokers.broker_epoch": _NO_EPOCHS,
     "topics.topic_id": "not printed by kafka-topics before 2.8",
-    "topics.deleting": "not printed by kafka-topics",
     "topics.configs": "kafka-topics prints broker-wide overrides along with the topic's own",
-    "partitions.leader_epoch": _NO_EPOCHS,
-    "partitions.controller_epoch": _NO_EPOCHS,
-    "partitions.partition_epoch": _NO_EPOCHS,
-    "partitions.leader_recovery_state": _NO_EPOCHS,
     "partitions.adding_replicas": "printed since 2.4; no label is taken for none",
     "partitions.removing_replicas": "printed since 2.4; no label is taken for none",
-    "cluster.cluster_id": _NO_EPOCHS,
-    "cluster.controller_id": _NO_EPOCHS,
-    "cluster.controller_epoch": _NO_EPOCHS,
 }
 
 

@@ -9,7 +9,7 @@ leadership state yet has ``partition_epoch`` NO_STATE.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -33,8 +33,22 @@ LIST_COLUMNS: Final = ("isr", "adding_replicas", "removing_replicas", "elr", "la
 OBSERVERS_NOTE: Final = (
     "Confluent's observers do not count as under-replicated; Kafka's rules take them for replicas that may join the ISR"
 )
+#: Columns that a source may lack, in the order in which their notes are listed.
+_COLUMNS: Final = (
+    *(f"brokers.{name}" for name in ("registered", "rack", "endpoints", "broker_epoch")),
+    *(f"topics.{name}" for name in ("topic_id", "deleting", "configs")),
+    "partitions.leader",
+    "partitions.isr",
+    *(f"partitions.{name}" for name in (*NUMBER_COLUMNS[1:], "adding_replicas", "removing_replicas")),
+    *(f"cluster.{name}" for name in ("cluster_id", "controller_id", "controller_epoch")),
+)
 #: The eligible leader replicas, which only KRaft clusters have. Their members may be brokers that hold no replica.
 ELR_COLUMNS: Final = ("elr", "last_known_elr")
+
+
+def absent_columns(note: str, *known: str) -> dict[str, str]:
+    """The provenance of a source that has only the ``known`` columns: this note for each other column."""
+    return dict.fromkeys((column for column in _COLUMNS if column not in known), note)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,8 +218,8 @@ class PartitionFacts:
         lists = {name: None if column is None else column.take(rows) for name, column in self.lists().items()}
         directories = None if self.directories is None else self.directories.take(rows)
         observers = None if self.observers is None else self.observers.take(rows)
-        facts = PartitionFacts(self.replicas.take(rows), **numbers, **lists)  # type: ignore[arg-type]
-        return replace(facts, directories=directories, observers=observers)
+        replicas = self.replicas.take(rows)
+        return PartitionFacts(replicas, **numbers, **lists, directories=directories, observers=observers)  # type: ignore[arg-type]
 
     @property
     def nbytes(self) -> int:

@@ -10,7 +10,6 @@ version of numpy, and a larger cluster extends a smaller one.
 
 from __future__ import annotations
 
-import base64
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -18,9 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kframe.errors import ParameterError
-from kframe.model.arrays import Int32, Ragged, UInt8, offsets_of
+from kframe.model.arrays import Int32, Ragged, UInt8, offsets_of, positions_within
 from kframe.model.brokers import Endpoint
 from kframe.model.columns import REPLICAS_MAX, SLOTS_MAX
+from kframe.snapshot.decode import topic_id_text
 from kframe.snapshot.facts import MIN_INSYNC_CONFIG, UNCLEAN_CONFIG, BrokerFacts, PartitionFacts, Source, TopicFacts
 from kframe.snapshot.placement import assign_replicas, assign_round_robin
 from kframe.snapshot.seeded import Purpose, draw, hashed, sample_positions
@@ -75,13 +75,13 @@ def generate(
     if layout == "peerbench":
         names, ids, order = _peerbench_topics(len(sizes))
         first_positions = order * PARTITIONS_PER_TOPIC
-        position = (np.repeat(first_positions, sizes) + _partition_numbers(sizes)).astype(np.int32)
+        position = (np.repeat(first_positions, sizes) + positions_within(sizes)).astype(np.int32)
         replicas = assign_round_robin(position % brokers, position // brokers, brokers, replication_factor)
     else:
         names, ids = _named_topics(len(sizes)), _topic_ids(seed, len(sizes))
         start = draw(seed, Purpose.START, len(sizes), brokers)
         shift = draw(seed, Purpose.SHIFT, len(sizes), brokers)
-        numbers = _partition_numbers(sizes)
+        numbers = positions_within(sizes)
         first = (numbers + np.repeat(start, sizes)) % np.int32(brokers)
         rounds = numbers // np.int32(brokers) + np.repeat(shift, sizes)
         replicas = assign_replicas(first, rounds, brokers, replication_factor, racks)
@@ -91,7 +91,7 @@ def generate(
         TopicFacts(names, sizes, ids, np.zeros(len(sizes), np.uint8), _configs(len(sizes), seed, health)),
         _partitions(replicas, seed, health),
         Source("generated", f"{shape}, seed={seed}, layout={layout}"),
-        cluster_id=base64.urlsafe_b64encode(_topic_ids(seed, 1)[0].tobytes()).rstrip(b"=").decode(),
+        cluster_id=topic_id_text(_topic_ids(seed, 1)[0].tobytes()),
         controller_epoch=1,
         provenance={"cluster.controller_id": "a generated cluster has no controller"},
     )
@@ -137,12 +137,6 @@ def _check(
 def _in_range(parameter: str, value: int, minimum: int, maximum: int, part: str = "") -> None:
     if not minimum <= value <= maximum:
         raise ParameterError(parameter, str(value), f"{minimum} to {maximum}", part)
-
-
-def _partition_numbers(sizes: Int32) -> Int32:
-    """Partition number of each row."""
-    ends = np.cumsum(sizes)
-    return (np.arange(ends[-1]) - np.repeat(ends - sizes, sizes)).astype(np.int32)
 
 
 def _named_topics(count: int) -> tuple[str, ...]:

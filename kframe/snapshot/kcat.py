@@ -22,28 +22,20 @@ from kframe.snapshot.assemble import Assembled, Assembly
 from kframe.snapshot.checks import check_snapshot
 from kframe.snapshot.content import named_brokers
 from kframe.snapshot.controllers import controller_note
-from kframe.snapshot.decode import Count, LeaderField, check_unique_keys, decode
-from kframe.snapshot.facts import BrokerFacts, PartitionFacts, Source, TopicFacts
+from kframe.snapshot.decode import Count, LeaderField, check_unique_keys, decode, topic_of
+from kframe.snapshot.facts import BrokerFacts, PartitionFacts, Source, TopicFacts, absent_columns
 from kframe.snapshot.faults import REFUSE, Faults
 from kframe.snapshot.files import InputFile, read_blocks, read_document
 from kframe.snapshot.kcat_topics import read_topics
 from kframe.snapshot.snapshot import Snapshot
 
-_ABSENT: Final = "not in kcat -L -J"
-_ABSENT_COLUMNS: Final = (
-    "brokers.rack",
-    "brokers.broker_epoch",
-    "topics.topic_id",
-    "topics.deleting",
-    "topics.configs",
-    "partitions.leader_epoch",
-    "partitions.controller_epoch",
-    "partitions.partition_epoch",
-    "partitions.leader_recovery_state",
-    "partitions.adding_replicas",
-    "partitions.removing_replicas",
-    "cluster.cluster_id",
-    "cluster.controller_epoch",
+_PROVENANCE: Final = absent_columns(
+    "not in kcat -L -J",
+    "brokers.registered",
+    "brokers.endpoints",
+    "partitions.leader",
+    "partitions.isr",
+    "cluster.controller_id",
 )
 #: What kcat prints without ``-J``.
 KCAT_TEXT: Final = re.compile(rb"\s*Metadata for [^\n]* \(from broker ")
@@ -96,10 +88,6 @@ class _Outline(msgspec.Struct):
     query: _Query | None = None
 
 
-class _Name(msgspec.Struct):
-    topic: str
-
-
 class _Partitions(msgspec.Struct):
     partitions: list[msgspec.Raw]
 
@@ -107,7 +95,6 @@ class _Partitions(msgspec.Struct):
 _METADATA: Final = msgspec.json.Decoder(_Metadata)
 _OUTLINE: Final = msgspec.json.Decoder(_Outline)
 _TOPIC: Final = msgspec.json.Decoder(_Topic)
-_NAME: Final = msgspec.json.Decoder(_Name)
 _PARTITIONS: Final = msgspec.json.Decoder(_Partitions)
 
 
@@ -166,7 +153,10 @@ def _snapshot(
     partitions = PartitionFacts(
         replicas=assembled.replicas, leader=assembled.numbers["leader"], isr=assembled.lists["isr"]
     )
-    provenance = {**dict.fromkeys(_ABSENT_COLUMNS, _ABSENT), **_exclusion_provenance(failed)}
+    provenance = dict(_PROVENANCE)
+    if failed:
+        names = ", ".join(failed[:5])
+        provenance["topics.topic"] = f"{len(failed)} left out that the broker answered with an error: {names}"
     provenance["brokers.endpoints"] = "kcat prints host and port; the listener is taken to be PLAINTEXT"
     if query.topic != _ALL_TOPICS:
         provenance["topics.partition_count"] = f"kcat was asked for topic {query.topic} only: others may exist"
@@ -202,17 +192,10 @@ def _decode_each_topic(document: bytes, path: InputFile, faults: Faults) -> _Met
         try:
             topics.append(decode(_TOPIC, bytes(raw), f"{path} topics[{number}]"))
         except SnapshotError as fault:
-            name = _topic_name(bytes(raw))
+            name = topic_of(bytes(raw))
             faults(fault, name, _partition_count(bytes(raw)))
             topics.append(_Topic(name or "", [], str(fault)))
     return _Metadata(outline.brokers, topics, outline.controllerid, outline.query)
-
-
-def _topic_name(raw: bytes) -> str | None:
-    try:
-        return _NAME.decode(raw).topic
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return None
 
 
 def _partition_count(raw: bytes) -> int | None:
@@ -242,13 +225,6 @@ def _assembled(metadata: _Metadata, path: InputFile, faults: Faults) -> Assemble
             isr = [replica.id for replica in partition.isrs]
             assembly.partition(ordinal, partition.partition, number, replicas, leader=partition.leader, isr=isr)
     return assembly.finish(faults)
-
-
-def _exclusion_provenance(failed: Sequence[str]) -> dict[str, str]:
-    if not failed:
-        return {}
-    names = ", ".join(failed[:5])
-    return {"topics.topic": f"{len(failed)} left out that the broker answered with an error: {names}"}
 
 
 def _brokers(metadata: _Metadata, partitions: PartitionFacts, path: InputFile) -> tuple[BrokerFacts, ...]:

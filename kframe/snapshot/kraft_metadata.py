@@ -17,15 +17,9 @@ from kframe.model.kraft.brokers import BrokerRegistration
 from kframe.model.kraft.columns import PartitionLists
 from kframe.model.kraft.directories import UNASSIGNED, Directories
 from kframe.model.kraft.ids import ResourceType
+from kframe.model.kraft.image_records import config_records, quota_records
 from kframe.model.kraft.metadata import ClusterMetadata
-from kframe.model.kraft.records import (
-    ClientQuotaRecord,
-    ConfigRecord,
-    EntityData,
-    MetadataRecord,
-    ProducerIdsRecord,
-    ZkMigrationStateRecord,
-)
+from kframe.model.kraft.records import MetadataRecord, ProducerIdsRecord, ZkMigrationStateRecord
 from kframe.model.kraft.topics import NO_ROW
 from kframe.snapshot.content import SnapshotContent
 from kframe.snapshot.convert import broker_indexer
@@ -36,16 +30,8 @@ _PROTOCOLS: Final = {number: name for name, number in SECURITY_PROTOCOLS.items()
 _CLUSTER_CONFIGS: Final = (int(ResourceType.BROKER), "")
 
 
-def snapshot_of_metadata(
-    metadata: ClusterMetadata,
-    *,
-    source: Source,
-    cluster_id: str | None = None,
-    controller_id: int | None = None,
-    controller_epoch: int | None = None,
-    offset: int | None = None,
-) -> SnapshotContent:
-    """See ``Snapshot.from_metadata``."""
+def snapshot_of_metadata(metadata: ClusterMetadata, source: Source, offset: int | None) -> SnapshotContent:
+    """See ``Snapshot.from_metadata``, which adds the identity of the cluster."""
     topics, p = metadata.topics, metadata.partitions
     names = sorted(topics.index_by_name)
     order = np.array([topics.index_by_name[name] for name in names], np.int64)
@@ -70,9 +56,6 @@ def snapshot_of_metadata(
         topics=topic_facts,
         partitions=partitions,
         source=source,
-        cluster_id=cluster_id,
-        controller_id=controller_id,
-        controller_epoch=controller_epoch,
         broker_default_configs=dict(metadata.configs.get(_CLUSTER_CONFIGS, {})),
         kraft=KraftFacts(dict(metadata.features), tuple(_other_records(metadata)), directory_ids, offset),
     )
@@ -155,24 +138,16 @@ def broker_facts_of(registration: BrokerRegistration) -> BrokerFacts:
 
 def _other_records(metadata: ClusterMetadata) -> Iterator[MetadataRecord]:
     """The metadata that no table has, as records in an order that depends on nothing else."""
-    for (kind, name), configs in sorted(metadata.configs.items()):
-        is_topic = kind == ResourceType.TOPIC and name in metadata.topics.index_by_name
-        if is_topic or (kind, name) == _CLUSTER_CONFIGS:
-            continue
-        for key, value in sorted(configs.items()):
-            yield ConfigRecord(resource_type=int(kind), resource_name=name, name=key, value=value)
-    for _, controller in sorted(metadata.controllers.items()):
-        yield controller
-    for entity, quotas in sorted(metadata.quotas.items(), key=lambda item: str(item[0])):
-        data = tuple(EntityData(entity_type=kind, entity_name=name) for kind, name in entity)
-        for key, quota in sorted(quotas.items()):
-            yield ClientQuotaRecord(entity=data, key=key, value=quota, remove=False)
-    for _, acl in sorted(metadata.acls.items()):
-        yield acl
-    for _, credential in sorted(metadata.scram.items()):
-        yield credential
-    for _, token in sorted(metadata.tokens.items()):
-        yield token
+    for record in config_records(metadata):
+        resource = record.resource_type, record.resource_name
+        is_topic = record.resource_type == ResourceType.TOPIC and record.resource_name in metadata.topics.index_by_name
+        if not is_topic and resource != _CLUSTER_CONFIGS:
+            yield record
+    yield from (controller for _, controller in sorted(metadata.controllers.items()))
+    yield from quota_records(sorted(metadata.quotas.items(), key=lambda item: str(item[0])))
+    yield from (acl for _, acl in sorted(metadata.acls.items()))
+    yield from (credential for _, credential in sorted(metadata.scram.items()))
+    yield from (token for _, token in sorted(metadata.tokens.items()))
     if metadata.next_producer_id:
         yield ProducerIdsRecord(broker_id=-1, next_producer_id=metadata.next_producer_id)
     if metadata.zk_migration_state is not None:

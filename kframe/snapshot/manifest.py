@@ -25,8 +25,6 @@ RECORDS: Final = "records"
 #: Columns of the tables that are null in every row of a KRaft cluster.
 _ZOOKEEPER_ONLY: Final = ("partitions.controller_epoch", "topics.deleting")
 
-_CHUNK_BYTES: Final = 1 << 20
-
 
 class FileEntry(msgspec.Struct, frozen=True):
     """Size and hash of one file of the directory."""
@@ -140,13 +138,9 @@ def file_of(table: str) -> str:
 
 def file_entry(path: Path) -> FileEntry:
     """Size and hash of an existing file."""
-    sha = hashlib.sha256()
-    size = 0
     with path.open("rb") as file:
-        while chunk := file.read(_CHUNK_BYTES):
-            sha.update(chunk)
-            size += len(chunk)
-    return FileEntry(size, sha.hexdigest())
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        return FileEntry(file.tell(), sha256)
 
 
 def _check_file(path: Path, expected: FileEntry) -> None:

@@ -276,20 +276,8 @@ def read_partitions(file: TableFile, topics: TopicFacts) -> PartitionFacts:
     lists = {name: file.known_lists(name) for name in LIST_COLUMNS}
     if (numbers["leader"] is None) != (lists["isr"] is None):
         raise SnapshotError(f"{file.path} field isr", "leader or isr alone", "both or neither")
-    return PartitionFacts(
-        replicas,
-        numbers["leader"],
-        lists["isr"],
-        numbers["leader_epoch"],
-        numbers["controller_epoch"],
-        numbers["partition_epoch"],
-        numbers["leader_recovery_state"],
-        lists["adding_replicas"],
-        lists["removing_replicas"],
-        lists["elr"],
-        lists["last_known_elr"],
-        observers=file.lists(OBSERVERS) if file.has_observers else None,
-    )
+    observers = file.lists(OBSERVERS) if file.has_observers else None
+    return PartitionFacts(replicas, **numbers, **lists, observers=observers)  # type: ignore[arg-type]
 
 
 def _check_order(file: TableFile, topics: TopicFacts) -> None:

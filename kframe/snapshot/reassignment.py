@@ -21,35 +21,14 @@ from kframe.snapshot.assemble import Assembly
 from kframe.snapshot.assignments import ReassignmentColumns, read_assignments
 from kframe.snapshot.checks import check_snapshot, check_topic_name
 from kframe.snapshot.content import named_brokers
-from kframe.snapshot.decode import Count, check_unique_keys, decode
-from kframe.snapshot.facts import OBSERVERS_NOTE, BrokerFacts, PartitionFacts, Source, TopicFacts
+from kframe.snapshot.decode import Count, check_unique_keys, decode, topic_of
+from kframe.snapshot.facts import OBSERVERS_NOTE, BrokerFacts, PartitionFacts, Source, TopicFacts, absent_columns
 from kframe.snapshot.faults import REFUSE, Faults
 from kframe.snapshot.files import InputFile, read_blocks
 from kframe.snapshot.reassignment_text import ListedAssignment, read_documents, read_listed
 from kframe.snapshot.snapshot import Snapshot
 
-_ABSENT: Final = "not in a reassignment"
-_ABSENT_COLUMNS: Final = (
-    "brokers.registered",
-    "brokers.rack",
-    "brokers.endpoints",
-    "brokers.broker_epoch",
-    "topics.topic_id",
-    "topics.deleting",
-    "topics.configs",
-    "partitions.leader",
-    "partitions.isr",
-    "partitions.leader_epoch",
-    "partitions.controller_epoch",
-    "partitions.partition_epoch",
-    "partitions.leader_recovery_state",
-    "partitions.adding_replicas",
-    "partitions.removing_replicas",
-    "cluster.cluster_id",
-    "cluster.controller_id",
-    "cluster.controller_epoch",
-)
-
+_PROVENANCE: Final = absent_columns("not in a reassignment")
 #: Columns that ``--list`` prints.
 _LISTED_COLUMNS: Final = ("partitions.adding_replicas", "partitions.removing_replicas")
 
@@ -84,14 +63,9 @@ class _PlanOutline(msgspec.Struct):
     version: Annotated[int, msgspec.Meta(ge=1, le=1)] = 1
 
 
-class _TopicName(msgspec.Struct):
-    topic: str
-
-
 _DOCUMENT: Final = msgspec.json.Decoder(_Document)
 _OUTLINE: Final = msgspec.json.Decoder(_PlanOutline)
 _ENTRY_DECODER: Final = msgspec.json.Decoder(Assignment)
-_NAME: Final = msgspec.json.Decoder(_TopicName)
 
 
 def read_reassignment(path: InputFile) -> Reassignment:
@@ -151,7 +125,7 @@ def _snapshot(assembly: Assembly, path: InputFile, faults: Faults) -> Snapshot:
     observers = assembled.lists.get("observers")
     if observers is not None and not len(observers.values):
         observers = None
-    provenance = dict.fromkeys(_ABSENT_COLUMNS, _ABSENT)
+    provenance = dict(_PROVENANCE)
     if observers is not None:
         provenance["partitions.observers"] = OBSERVERS_NOTE
     partitions = PartitionFacts(
@@ -201,15 +175,8 @@ def _readable_entries(path: InputFile, faults: Faults) -> dict[int, Assignment]:
             check_topic_name(entry.topic, entry_path)
             entries[number] = entry
         except SnapshotError as fault:
-            faults(fault, _topic_name(bytes(raw_entry)), 1)
+            faults(fault, topic_of(bytes(raw_entry)), 1)
     return entries
-
-
-def _topic_name(raw: bytes) -> str | None:
-    try:
-        return _NAME.decode(raw).topic
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return None
 
 
 def _check_keys(raw: bytes, entries: int, where: str) -> None:

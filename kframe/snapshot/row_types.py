@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
-
 from msgspec import UNSET, Struct, UnsetType
 
+from kframe.snapshot.content import Mode
 from kframe.snapshot.summary import Summary
-
-Mode: TypeAlias = Literal["zookeeper", "kraft"]
 
 
 class SummaryRecord(Summary, frozen=True):

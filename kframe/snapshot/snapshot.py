@@ -85,14 +85,10 @@ class Snapshot(SnapshotContent, Tabular):
         ``controller_epoch`` is the epoch of the quorum's leader, ``offset`` that of the last record in the image.
         """
         return _snapshot(
-            snapshot_of_metadata(
-                metadata,
-                source=source,
-                cluster_id=cluster_id,
-                controller_id=controller_id,
-                controller_epoch=controller_epoch,
-                offset=offset,
-            )
+            snapshot_of_metadata(metadata, source, offset),
+            cluster_id=cluster_id,
+            controller_id=controller_id,
+            controller_epoch=controller_epoch,
         )
 
     def to_metadata(self) -> ClusterMetadata:

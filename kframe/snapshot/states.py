@@ -91,17 +91,9 @@ class DumpedStates:
 
         numbers = {name: scattered(column, _NUMBERS[name]) for name, column in self._numbers.items()}
         isr = self._isr.take(positions).spread(rows, count)
-        facts = PartitionFacts(
-            replicas=assembled.replicas,
-            isr=isr,
-            partition_epoch=scattered(self._version, NO_STATE),
-            leader=numbers["leader"],
-            leader_epoch=numbers["leader_epoch"],
-            controller_epoch=numbers["controller_epoch"],
-            leader_recovery_state=numbers["leader_recovery_state"],
-            adding_replicas=assembled.lists["adding_replicas"],
-            removing_replicas=assembled.lists["removing_replicas"],
-        )
+        versions = scattered(self._version, NO_STATE)
+        columns = {"isr": isr, "partition_epoch": versions, **numbers, **assembled.lists}
+        facts = PartitionFacts(assembled.replicas, **columns)  # type: ignore[arg-type]
         return facts, scattered(self._line, 0)
 
     def _rows(self, assembled: Assembled, faults: Faults) -> tuple[Int64, Int64]:

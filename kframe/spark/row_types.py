@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import Struct, field
 
-from kframe.snapshot.row_types import Mode
+from kframe.snapshot.content import Mode
 from kframe.whatif.results.sweep import FailureRow
 
 

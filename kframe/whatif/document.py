@@ -12,7 +12,7 @@ from msgspec import UNSET, Struct, UnsetType
 from kframe.embedded import Api
 from kframe.errors import ErrorCode
 from kframe.snapshot import Snapshot
-from kframe.snapshot.row_types import Mode
+from kframe.snapshot.content import Mode
 from kframe.whatif.results.changes import ChangedPartition
 from kframe.whatif.results.health import ClusterHealth, HealthRecord, PartitionConditions
 from kframe.whatif.results.outcome import (

@@ -6,7 +6,7 @@ from kframe_kafka_wire.connections.broker import BrokerConnection, Target
 from kframe_kafka_wire.requests.probes import cluster_id_of, serves_a_controller
 
 from benchmarks.live import __main__ as live
-from benchmarks.live import cold_server
+from benchmarks.live import cold_server, controllers
 from benchmarks.live.broker import StandInBroker
 
 
@@ -29,7 +29,7 @@ KFRAME = [
 KAFKA = [
     event
     for number, failover in enumerate((60.0, 40.0, 50.0, 55.0))
-    for event in events(number, live.KAFKA, failover, 8.0, 0.1)
+    for event in events(number, controllers.KAFKA, failover, 8.0, 0.1)
 ]
 MEASURED = [*KAFKA, *KFRAME]
 

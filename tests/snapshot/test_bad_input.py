@@ -117,13 +117,10 @@ ZOOKEEPER = [
         dump_text(dump()).encode().replace(b"/brokers/ids/1", b"/brokers/\xff/1", 1),
         ":5 | 0xff | UTF-8",
     ),
-    zk_raw("binary garbage", bytes(range(256)) * 8, ":1 | malformed JSON | whole JSON"),
     # From Python 3.14 on the limit is the stack size in bytes: 8 MiB hold some hundred thousand levels.
     zk_raw("nested too deep", b'{"x":' + b"[" * 4_000_000 + b"\n", ":1 | nested too deep | few levels"),
     zk_text("NaN", '"czxid": 101', '"czxid": NaN', ":5 | malformed JSON | whole JSON"),
-    zk_text("Infinity", '"czxid": 101', '"czxid": Infinity', ":5 | malformed JSON | whole JSON"),
     zk_text("float version", '"version": 0', '"version": 0.0', ":1 field version | 0.0 | int"),
-    zk_text("boolean version", '"version": 0', '"version": true', ":1 field version | True | int"),
     zk_text(
         "czxid beyond int64", '"czxid": 101', f'"czxid": {2**63}', f":5 field czxid | {2**63} | <= 9223372036854775807"
     ),
@@ -139,7 +136,6 @@ ZOOKEEPER = [
         "field leader | Integer value out of range | that fits",
         znode(STATE_0, f'{{"leader": {"9" * 5_000}}}'),
     ),
-    zk("boolean in ISR", "field isr[0] | True | int", state("t", 0, 1, [True])),
     zk("negative in ISR", "field isr[0] | -4 | >= 0", state("t", 0, 1, [-4])),
     zk("leader below -1", "field leader | -2 | >= -1", state("t", 0, -2, [1])),
     zk(
@@ -159,8 +155,6 @@ ZOOKEEPER = [
         znode(STATE_0, {"leader": 1, "leader_epoch": 0, "controller_epoch": 0}),
     ),
     zk("ISR outside replicas", ":9 (t-0) field isr | broker 4 | replicas [1, 2, 3]", state("t", 0, 1, [1, 4])),
-    zk("ISR repeats a broker", ":9 (t-0) field isr | broker 1 twice | once", state("t", 0, 1, [1, 1])),
-    zk("leader outside replicas", ":9 (t-0) field leader | broker 4 | replicas [1, 2, 3]", state("t", 0, 4, [1])),
     zk("state of no topic", ":15 | topic gone | znode /brokers/topics/gone", state("gone", 0, 1, [1])),
     zk(
         "partition number in a path",
@@ -169,7 +163,6 @@ ZOOKEEPER = [
             "/brokers/topics/t/partitions/00/state", {"leader": 1, "leader_epoch": 0, "controller_epoch": 0, "isr": [1]}
         ),
     ),
-    zk("empty replica list", ":8 (t-0) field replicas | an empty list | at least one", assignment("t", {0: []})),
     zk("duplicate replica", ":8 (t-0) field replicas | broker 2 twice | once", assignment("t", {0: [2, 1, 2]})),
     zk(
         "non-contiguous partitions",
@@ -213,11 +206,8 @@ ZOOKEEPER = [
         assignment("u", {0: [1]}, topic_id=TOPIC_ID),
     ),
     zk("illegal topic name", ":15 | 'a b' | letters, digits", assignment("a b", {0: [1]})),
-    zk("topic name of dots", ":15 | '..' | letters, digits", assignment("..", {0: [1]})),
-    zk("topic name too long", ":15 | 'aaaa | 1 to 249", assignment("a" * 250, {0: [1]})),
     zk("broker id of letters", "/brokers/ids/x | 'x' | 0 to 2147483647", registration(9) | {"path": "/brokers/ids/x"}),
     zk("broker id beyond int32", f"/brokers/ids/{BIG} | '{BIG}' | 0 to 2147483647", registration(BIG)),
-    zk("negative broker id", "/brokers/ids/-1 | '-1' | 0 to 2147483647", registration(-1)),
     zk(
         "registration without version",
         'data of /brokers/ids/1 | no such field | field "version"',
@@ -286,23 +276,9 @@ LISTING = [
         "Partition: \u0661",
         ":3 field Partition | '\u0661' | 0 to 2147483647",
     ),
-    text("NaN", "Leader: 2", "Leader: NaN", ":3 field Leader | 'NaN' | 0 to 2147483647"),
-    text("float", "Leader: 2", "Leader: 2.0", ":3 field Leader | '2.0' | 0 to 2147483647"),
-    text("negative", "Isr: 2,3", "Isr: 2,-3", ":3 field Isr | '-3' | 0 to 2147483647"),
     text("overflow", "Replicas: 2,3,1", f"Replicas: 2,3,{BIG}", f":3 field Replicas | {BIG} | 0 to 2147483647"),
-    text(
-        "empty replica list", "Replicas: 2,3,1", "Replicas: ", ":3 (t-1) field replicas | an empty list | at least one"
-    ),
     text("list with a hole", "Replicas: 2,3,1", "Replicas: 2,,1", ":3 field Replicas | '' | 0 to 2147483647"),
-    text("duplicate replica", "Replicas: 2,3,1", "Replicas: 2,2,3", ":3 (t-1) field replicas | broker 2 twice | once"),
     text("ISR outside replicas", "Isr: 2,3", "Isr: 2,9", ":3 (t-1) field isr | broker 9 | replicas [2, 3, 1]"),
-    text("leader outside replicas", "Leader: 2", "Leader: 9", ":3 (t-1) field leader | broker 9 | replicas [2, 3, 1]"),
-    text(
-        "adding outside replicas",
-        "Isr: 2,3",
-        "Isr: 2,3\tAdding Replicas: 8",
-        ":3 (t-1) field adding_replicas | broker 8 | replicas",
-    ),
     text("partition twice", "Partition: 1", "Partition: 0", ":3 | partition t-0 again | first at"),
     text("gap", "Partition: 1", "Partition: 2", ":3 | partition 2 of topic t but no partition 1 | without a gap"),
     text(
@@ -353,18 +329,11 @@ KCAT = [
     Bad("trailing text", "kcat", json.dumps(kcat()).encode() + b"x", "c.json | trailing characters | whole JSON"),
     Bad("broken UTF-8", "kcat", json.dumps(kcat()).encode().replace(b'"t"', b'"\xff"'), "c.json | 0xff | UTF-8"),
     partition("NaN", "c.json | malformed JSON | whole JSON", leader=float("nan")),
-    partition("Infinity", "c.json | malformed JSON | whole JSON", leader=float("inf")),
     partition("float", "topics[0].partitions[0].leader | 1.5 | int", leader=1.5),
-    partition("boolean", "topics[0].partitions[0].partition | False | int", partition=False),
     partition("overflow", f"topics[0].partitions[0].leader | {BIG} | <= 2147483647", leader=BIG),
     partition("negative replica", "replicas[0].id | -1 | >= 0", replicas=ids(-1)),
     partition("text for a list", "replicas | '1,2' | array", replicas="1,2"),
-    partition(
-        "empty replica list", "topics[0] (t-0) field replicas | an empty list | at least one", replicas=[], isrs=[]
-    ),
-    partition("duplicate replica", "(t-0) field replicas | broker 1 twice | once", replicas=ids(1, 1)),
     partition("ISR outside replicas", "(t-0) field isr | broker 9 | replicas [1, 2, 3]", isrs=ids(9)),
-    partition("leader outside replicas", "(t-0) field leader | broker 9 | replicas [1, 2, 3]", leader=9),
     partition("partition twice", "topics[0] | partition t-1 again | once", partition=1),
     partition("gap", "topics[0] | partition 1 of topic t but no partition 0 | without a gap", partition=5),
     kc(

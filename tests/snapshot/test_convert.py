@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,9 +10,8 @@ from hypothesis import given
 
 from kframe.model.arrays import Ragged
 from kframe.model.ids import NO_STATE, PartitionState, ReplicaFlag, ReplicaState
-from kframe.model.topics import UNSET
 from kframe.snapshot import BrokerFacts, Health, PartitionFacts, Snapshot, Source, TopicFacts, generate, read_snapshot
-from tests.snapshot.samples import STATES, dump, dump_text, example, facts, registration
+from tests.snapshot.samples import example, facts
 from tests.snapshot.strategies import snapshots
 
 
@@ -51,12 +49,6 @@ def test_every_snapshot_converts_to_cluster(snapshot: Snapshot) -> None:
         assert (view.partition_epoch == NO_STATE) == (row["leader"] is None or row["partition_epoch"] == NO_STATE)
 
 
-@pytest.mark.parametrize("state", STATES)
-def test_real_cluster_round_trip_is_equal(state: str) -> None:
-    snapshot = read_snapshot(example(state, "zookeeper"))
-    assert facts(Snapshot.from_cluster(snapshot.to_cluster())) == facts(snapshot)
-
-
 def test_partition_view_of_real_cluster() -> None:
     view = read_snapshot(example("broker-4-dead", "zookeeper")).to_cluster()["clickstream.events.v1", 17]
     assert (view.replicas, view.adding_replicas, view.removing_replicas) == ((2, 1, 3, 6, 4, 5), (2, 1, 3), (6, 4, 5))
@@ -71,18 +63,6 @@ def test_indexes_ascend_by_id_and_name() -> None:
     assert cluster.brokers.ids.tolist() == [1, 2, 3, 4, 5, 6]
     assert cluster.topics.names == sorted(cluster.topics.names)
     assert cluster.partitions.in_topic_order
-
-
-def test_registrations_and_settings(tmp_path: Path) -> None:
-    path = tmp_path / "c.zookeeper.jsonl"
-    path.write_text(dump_text(dump(registration(2, rack="west"))))
-    cluster = read_snapshot(path).to_cluster()
-    registered = cluster.brokers.registrations[1]
-    assert registered is not None
-    assert (registered.broker_id, registered.broker_epoch, registered.rack) == (2, 102, "west")
-    assert registered.endpoints[0].host == "host-2"
-    assert cluster.brokers.broker_epoch.tolist() == [101, 102, 103]
-    assert (cluster.topics.min_insync.tolist(), cluster.topics.unclean.tolist()) == ([2], [UNSET])
 
 
 @pytest.mark.parametrize("registered", [False, None])

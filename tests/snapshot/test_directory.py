@@ -22,8 +22,9 @@ from kframe.cli.snapshot import group
 from kframe.errors import SnapshotError
 from kframe.snapshot import Health, Snapshot, generate, read_snapshot, write_snapshot
 from kframe.snapshot.directory import ROW_GROUP_ROWS
+from kframe.snapshot.facts import CaptureFacts
 from kframe.snapshot.manifest import file_entry
-from tests.snapshot.samples import DESCRIBE, STATES, dump, dump_text, example
+from tests.snapshot.samples import dump, dump_text
 from tests.snapshot.strategies import snapshots
 
 pytestmark = pytest.mark.kernel
@@ -45,14 +46,6 @@ def test_round_trip(snapshot: Snapshot) -> None:
         path = Path(folder) / "kept"
         write_snapshot(snapshot, path)
         assert_equal(read_snapshot(path), snapshot)
-
-
-@pytest.mark.parametrize("state", STATES)
-@pytest.mark.parametrize("source_format", ["zookeeper", "describe", "kcat"])
-def test_converted_snapshot_is_equal(state: str, source_format: str, tmp_path: Path) -> None:
-    snapshot = read_snapshot(example(state, source_format))
-    write_snapshot(snapshot, tmp_path / "kept")
-    assert_equal(read_snapshot(tmp_path / "kept"), snapshot)
 
 
 def test_row_groups(tmp_path: Path) -> None:
@@ -89,22 +82,6 @@ def test_equal_snapshots_make_equal_directories(tmp_path: Path) -> None:
         write_snapshot(generate(200, 5, seed=3), tmp_path / name)
     for file in ("manifest.json", "partitions.parquet", "brokers.parquet", "topics.parquet"):
         assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()
-
-
-def test_columns_are_read_without_object_per_partition(tmp_path: Path) -> None:
-    import tracemalloc
-
-    object_counts = []
-    for partitions in (1_000, 100_000):
-        path = tmp_path / str(partitions)
-        write_snapshot(generate(partitions, 10, partitions_per_topic=1_000), path)
-        tracemalloc.start()
-        snapshot = read_snapshot(path)
-        object_counts.append(sum(trace.count for trace in tracemalloc.take_snapshot().statistics("filename")))
-        tracemalloc.stop()
-        assert len(snapshot) == partitions
-    # 99 more topics, 99,000 more partitions.
-    assert object_counts[1] - object_counts[0] < 5_000
 
 
 def test_directory_has_default_permissions(tmp_path: Path) -> None:
@@ -466,10 +443,13 @@ def test_digest_covers_every_column() -> None:
     assert len(digests) == 9
 
 
-def test_elr_is_saved_and_read(tmp_path: Path) -> None:
-    listing = DESCRIBE.replace("Elr: N/A\tLastKnownElr: N/A", "Elr: 3\tLastKnownElr: ")
-    (tmp_path / "c.txt").write_text(listing.replace("Isr: 1,2,3", "Isr: 1,2"))
-    snapshot = read_snapshot(tmp_path / "c.txt")
-    write_snapshot(snapshot, tmp_path / "saved")
-    saved = read_snapshot(tmp_path / "saved")
-    assert (saved.mode, saved.digest()) == ("kraft", snapshot.digest())
+CAPTURE = CaptureFacts(3, False, 77, 2, ("/brokers/topics/a", "/controller"), {"/brokers/ids/x": "found 'x'"})
+
+
+@pytest.mark.parametrize("capture", [CAPTURE, None], ids=["captured", "not captured"])
+def test_manifest_alone_has_the_capture(capture: CaptureFacts | None, tmp_path: Path) -> None:
+    snapshot = dataclasses.replace(generate(6, 3), capture=capture)
+    write_snapshot(snapshot, tmp_path / "kept")
+    assert read_snapshot(tmp_path / "kept").capture == capture
+    assert ('"capture"' in (tmp_path / "kept" / "manifest.json").read_text()) == (capture is not None)
+    assert snapshot.digest() == generate(6, 3).digest()

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kframe.errors import ParameterError
-from kframe.snapshot import Health, Snapshot, generate, summarize
+from kframe.snapshot import Health, Snapshot, generate
 from kframe.snapshot.checks import check_brokers_listed, check_snapshot, check_topic_name
 from kframe.snapshot.placement import assign_replicas
-from kframe.snapshot.seeded import Purpose, draw, hashed, sample_positions
+from kframe.snapshot.seeded import Purpose, hashed
 from kframe.snapshot.summary import conditions_of, loads_of
 from tests.snapshot.samples import facts
 
@@ -108,15 +108,6 @@ def test_replica_assignment_equals_kafkas(
     assert placed.tolist() == expected
 
 
-def test_replicas_are_assigned_round_robin() -> None:
-    snapshot = generate(25, 10, topics=1, seed=4)
-    rows = list(facts(snapshot).values())
-    leaders = [row["leader"] for row in rows]
-    assert [(leader - leaders[0]) % 10 for leader in leaders] == [number % 10 for number in range(25)]
-    steps = [(row["replicas"][1] - row["replicas"][0] - 1) % 10 for row in rows]
-    assert [(step - steps[0]) % 9 for step in steps] == [number // 10 for number in range(25)]
-
-
 @pytest.mark.parametrize("racks", [0, 3])
 @pytest.mark.parametrize("partitions_per_topic", [1, 10, 100])
 def test_balance(racks: int, partitions_per_topic: int) -> None:
@@ -126,13 +117,6 @@ def test_balance(racks: int, partitions_per_topic: int) -> None:
     for load in (loads.leaders, loads.replicas):
         assert load.max() / load.mean() < 1.06
         assert load.min() / load.mean() > 0.94
-
-
-def test_each_rack_gets_a_replica() -> None:
-    snapshot = generate(2_000, 9, racks=3)
-    assert {broker.rack for broker in snapshot.brokers} == {"rack-0", "rack-1", "rack-2"}
-    racks = snapshot.partitions.replicas.values.reshape(-1, 3) % 3
-    assert (np.sort(racks, axis=1) == [0, 1, 2]).all()
 
 
 @pytest.mark.parametrize(
@@ -225,19 +209,6 @@ def test_peerbench_layout_equals_benchmark_cluster() -> None:
     assert snapshot.brokers[5].broker_epoch == 1005
 
 
-def test_peerbench_topic_ids() -> None:
-    topics = generate(200, 4, layout="peerbench").topics
-    assert topics.topic_ids is not None
-    bits = 0x9E3779B97F4A7C15
-    row = topics.topic_ids[topics.names.index(f"topic-{bits >> 32:08x}")]
-    assert row.tobytes() == bits.to_bytes(8, "big") + (1).to_bytes(8, "big")
-
-
-def test_peerbench_scales_like_benchmark() -> None:
-    summary = summarize(generate(100_000, 100, layout="peerbench"))
-    assert (summary.topics, summary.leader_skew, summary.replica_skew) == (1_000, 1.0, 1.0)
-
-
 # Bad arguments
 
 
@@ -292,19 +263,6 @@ def splitmix(seed: int, purpose: int, position: int) -> int:
 @given(st.integers(-(2**65), 2**65), st.sampled_from(list(Purpose)), st.integers(0, 50))
 def test_hashed(seed: int, purpose: Purpose, count: int) -> None:
     assert hashed(seed, purpose, count).tolist() == [splitmix(seed, purpose, position) for position in range(count)]
-
-
-@pytest.mark.parametrize("bound", [1, 7, 2**31])
-def test_draws_are_below_bound(bound: int) -> None:
-    values = draw(1, Purpose.START, 10_000, bound)
-    assert values.min() >= 0
-    assert values.max() < bound
-    assert values.mean() == pytest.approx((bound - 1) / 2, rel=0.05, abs=0.01)
-
-
-@pytest.mark.parametrize("share, minimum, maximum", [(0.0, 0, 0), (1.0, 10_000, 10_000), (0.5, 4_800, 5_200)])
-def test_sample_positions_match_share(share: float, minimum: int, maximum: int) -> None:
-    assert minimum <= len(sample_positions(3, Purpose.UNCLEAN, 10_000, share)) <= maximum
 
 
 def test_no_object_per_partition() -> None:

@@ -19,7 +19,6 @@ from kframe.cli.output import (
     emit_heading,
     emit_record,
     emit_rows,
-    output_option,
 )
 from kframe.errors import InputError
 
@@ -120,14 +119,6 @@ def test_record(output: str, expected: str) -> None:
     assert printed(lambda: emit_record("t/v1", record, output, wide=("hidden",))) == expected
 
 
-@pytest.mark.parametrize("output, read", [("json", json.loads), ("jsonl", json.loads), ("yaml", yaml.safe_load)])
-def test_record_as_data(output: str, read: Callable[[str], Any]) -> None:
-    record = {"name": "x", "none": None, "list": [1, 2], "mapping": {"k": "v"}, "share": 0.5}
-    text = printed(lambda: emit_record("t/v1", record, output, wide=("name",)))
-    assert read(text) == {"schema": "t/v1", **record}
-    assert output != "jsonl" or text.count("\n") == 1
-
-
 @pytest.mark.parametrize(
     "value, expected",
     [
@@ -158,31 +149,3 @@ def test_color(terminal: bool, no_color: str | None, expected: str, monkeypatch:
     if no_color is not None:
         monkeypatch.setenv("NO_COLOR", no_color)
     assert printed(lambda: emit_heading("H"), color=terminal) == expected
-
-
-@pytest.mark.parametrize(
-    "arguments, expected",
-    [
-        ([], "table"),
-        (["-o", "csv"], "csv"),
-        (["--output", "wide"], "wide"),
-        (["--json"], "json"),
-        (["-o", "json"], "json"),
-    ],
-)
-def test_option(arguments: list[str], expected: str) -> None:
-    @click.command()
-    @output_option
-    def command(output: str) -> None:
-        click.echo(output)
-
-    assert CliRunner().invoke(command, arguments).stdout == f"{expected}\n"
-
-
-def test_unknown_output_is_usage_error() -> None:
-    @click.command()
-    @output_option
-    def command(output: str) -> None:
-        click.echo(output)
-
-    assert CliRunner().invoke(command, ["-o", "xml"]).exit_code == 2

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kframe.snapshot import Snapshot, read_reassignment, read_snapshot, summarize
+from kframe.snapshot import Snapshot, read_reassignment, read_snapshot
 from kframe.snapshot.decode import topic_id_text
 from tests.snapshot.samples import EXAMPLES, STATES, example, facts, raw_znodes
 
@@ -106,34 +106,6 @@ def test_formats_agree_on_endpoints(state: str) -> None:
     ]
     assert addresses[0] == addresses[1]
     assert len(addresses[0]) >= 5
-
-
-@pytest.mark.parametrize(
-    "state, expected",
-    [
-        (
-            "healthy",
-            {
-                "offline": 0,
-                "under_replicated": 0,
-                "preferred_replica_imbalance": 0,
-                "reassigning": 0,
-                "registered_brokers": 6,
-            },
-        ),
-        ("broker-4-dead", {"offline": 5, "under_min_isr": 5, "reassigning": 21, "registered_brokers": 5, "racks": 3}),
-    ],
-)
-def test_summary_counts_of_real_cluster(state: str, expected: dict[str, int]) -> None:
-    summary = summarize(read(state, "zookeeper"))
-    assert (summary.brokers, summary.topics, summary.partitions, summary.replicas) == (6, 51, 645, summary.replicas)
-    assert {name: getattr(summary, name) for name in expected} == expected
-
-
-def test_broker_epoch_is_registration_czxid() -> None:
-    znodes = raw_znodes("healthy")
-    expected = {broker_id: znodes[f"/brokers/ids/{broker_id}"]["czxid"] for broker_id in range(1, 7)}
-    assert {broker.broker_id: broker.broker_epoch for broker in read("healthy", "zookeeper").brokers} == expected
 
 
 def test_reassignment_was_generated_from_healthy_cluster() -> None:

@@ -179,23 +179,9 @@ def test_kcat_output_of_one_topic_is_an_assumption(tmp_path: Path) -> None:
     assert any("asked for topic t only" in assumption for assumption in snapshot.assumptions)
 
 
-@pytest.mark.parametrize(
-    "topic_id, expected",
-    [
-        ("oEwwV51+QoiZY0G02A/A6Q", "this is standard base64, which Kafka prints as oEwwV51-QoiZY0G02A_A6Q"),
-        ("oEwwV51+QoiZY0G02A/A6Q==", "this is standard base64, which Kafka prints as oEwwV51-QoiZY0G02A_A6Q"),
-        ("oEwwV51-QoiZY0G02A_A6Q==", "this is standard base64, which Kafka prints as oEwwV51-QoiZY0G02A_A6Q"),
-        ("a04c3057-9d7e-4288-9963-41b4d80fc0e9", "this is hexadecimal, which Kafka prints as oEwwV51-QoiZY0G02A_A6Q"),
-        ("a04c30579d7e4288996341b4d80fc0e9", "this is hexadecimal, which Kafka prints as oEwwV51-QoiZY0G02A_A6Q"),
-        ("oEwwV51-QoiZY0G02A_A6", ""),
-        ("oEwwV51-QoiZY0G02A_A6Q!", ""),
-    ],
-)
-def test_topic_id_in_another_form_is_named(tmp_path: Path, topic_id: str, expected: str) -> None:
-    with pytest.raises(SnapshotError) as refused:
-        described(tmp_path, DESCRIBE.replace(TOPIC_ID, topic_id))
-    assert refused.value.actual == f"topic id {topic_id!r}"
-    assert refused.value.expected == "22 characters of URL-safe base64" + (f": {expected}" if expected else "")
+def test_topic_id_in_another_form_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SnapshotError, match="hexadecimal, which Kafka prints as oEwwV51-QoiZY0G02A_A6Q"):
+        described(tmp_path, DESCRIBE.replace(TOPIC_ID, "a04c30579d7e4288996341b4d80fc0e9"))
 
 
 def test_topic_ids_that_kafka_does_not_print_are_unknown(tmp_path: Path) -> None:

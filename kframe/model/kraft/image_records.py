@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 from msgspec.structs import replace
 
 from kframe.model.kraft.ids import KRAFT_VERSION, METADATA_VERSION
-from kframe.model.kraft.metadata import ClusterMetadata
+from kframe.model.kraft.metadata import ClusterMetadata, QuotaEntity
 from kframe.model.kraft.records import (
     ClientQuotaRecord,
     ConfigRecord,
@@ -53,15 +53,25 @@ def _topics(metadata: ClusterMetadata) -> Iterator[MetadataRecord]:
 
 def setting_records(metadata: ClusterMetadata) -> Iterator[MetadataRecord]:
     """All records after those of topics: configurations, quotas, producer ids, ACLs, users and tokens."""
-    for (kind, resource), values in sorted(metadata.configs.items()):
-        for name, value in sorted(values.items()):
-            yield ConfigRecord(resource_type=int(kind), resource_name=resource, name=name, value=value)
-    for entity, quotas in metadata.quotas.items():
-        parts = tuple(EntityData(entity_type=kind, entity_name=name) for kind, name in entity)
-        for key, quota in sorted(quotas.items()):
-            yield ClientQuotaRecord(entity=parts, key=key, value=quota, remove=False)
+    yield from config_records(metadata)
+    yield from quota_records(metadata.quotas.items())
     if metadata.next_producer_id:
         yield ProducerIdsRecord(broker_id=-1, next_producer_id=metadata.next_producer_id)
     yield from metadata.acls.values()
     yield from metadata.scram.values()
     yield from metadata.tokens.values()
+
+
+def config_records(metadata: ClusterMetadata) -> Iterator[ConfigRecord]:
+    """The configurations of all resources, by type, name and key."""
+    for (kind, resource), values in sorted(metadata.configs.items()):
+        for name, value in sorted(values.items()):
+            yield ConfigRecord(resource_type=int(kind), resource_name=resource, name=name, value=value)
+
+
+def quota_records(quotas: Iterable[tuple[QuotaEntity, Mapping[str, float]]]) -> Iterator[ClientQuotaRecord]:
+    """The quotas of these entities in their order, by key."""
+    for entity, values in quotas:
+        parts = tuple(EntityData(entity_type=kind, entity_name=name) for kind, name in entity)
+        for key, value in sorted(values.items()):
+            yield ClientQuotaRecord(entity=parts, key=key, value=value, remove=False)

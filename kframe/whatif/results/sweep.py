@@ -12,7 +12,7 @@ from msgspec import UNSET, Struct, UnsetType
 from numpy.typing import NDArray
 
 from kframe.model.arrays import Int32, Int64, UInt8
-from kframe.snapshot.row_types import Mode
+from kframe.snapshot.content import Mode
 from kframe.whatif.results.health import Skew
 from kframe.whatif.results.outcome import FailOn
 
