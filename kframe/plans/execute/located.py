@@ -36,21 +36,13 @@ class LocatedPartition:
         """The brokers that the partition is copied to."""
         return set(self.end) - set(self.start)
 
-    def to_end(self) -> AssignmentRequest:
-        """The reassignment of the plan, in its direction."""
-        return AssignmentRequest(*self.name, self.end)
-
-    def to_start(self) -> AssignmentRequest:
-        """The reassignment back."""
-        return AssignmentRequest(*self.name, self.start)
-
-    def cancellation(self) -> AssignmentRequest:
-        """The way back of a reassignment in flight.
+    def request(self, replicas: tuple[int, ...] | None) -> AssignmentRequest:
+        """The reassignment to ``replicas``, or the cancellation of the one in flight.
 
         In KRaft mode a request for the old list keeps the adding replicas, and waits for them
         (``ReplicationControlManager.changePartitionReassignment``).
         """
-        return AssignmentRequest(*self.name, None)
+        return AssignmentRequest(*self.name, replicas)
 
 
 class PartitionTracker:
@@ -89,15 +81,16 @@ class PartitionTracker:
         """Take the next observation."""
         self._observation = observation
         self._round += 1
-        self._by_name = {
-            partition.name: _locate(partition, observation, self._state.rolls_back)
-            for partition in self._state.partitions
-        }
+        self._by_name = {}
+        for partition in self._state.partitions:
+            start, end = partition.ends(self._state.rolls_back)
+            position = observation.position(partition, start, end)
+            self._by_name[partition.name] = LocatedPartition(partition, start, end, position)
         self._elsewhere = Counter(
             {
-                partition.name: self._elsewhere[partition.name] + 1
-                for partition in self.partitions
-                if partition.position is Position.ELSEWHERE
+                located.name: self._elsewhere[located.name] + 1
+                for located in self.partitions
+                if located.position is Position.ELSEWHERE
             }
         )
 
@@ -187,8 +180,3 @@ class PartitionTracker:
             and described.leader != preferred == partition.planned.leader
             and preferred in described.isr
         )
-
-
-def _locate(partition: ExecutedPartition, observation: Observation, rolls_back: bool) -> LocatedPartition:
-    start, end = partition.ends(rolls_back)
-    return LocatedPartition(partition, start, end, observation.position(partition, start, end))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from kframe.model.events import TopicPartition
-from kframe.plans.execute.entries import ExecutedPartition, PartitionRef, UnhealthyPartitions
+from kframe.plans.execute.entries import ExecutedPartition, UnhealthyPartitions
 from kframe.snapshot.metadata import ClusterDescription, DescribedPartition, PartitionReassignment
 
 
@@ -68,7 +68,7 @@ class Observation:
         offline, under_replicated = [], []
         for name, described in self.partitions.items():
             if described.leader < 0:
-                offline.append(PartitionRef(*name))
+                offline.append(name)
             elif len(described.isr) < len(described.replicas) and name not in moved and name not in self.moving:
-                under_replicated.append(PartitionRef(*name))
+                under_replicated.append(name)
         return UnhealthyPartitions(tuple(sorted(offline)), tuple(sorted(under_replicated)))
