@@ -13,7 +13,8 @@ import msgspec
 from kframe.errors import InputError, SnapshotError
 from kframe.model.events import TopicPartition
 from kframe.model.plan import Plan
-from kframe.plans.check.resolve import CheckedPlan, resolve_plan
+from kframe.plans.check.checked import CheckedPlan
+from kframe.plans.check.resolve import resolve_plan
 from kframe.plans.execute.entries import VERSION, ExecutedPartition, ExecutionLimits, ExecutionStarted
 from kframe.plans.execute.observation import Observation
 from kframe.plans.file.observers import refuse_observers

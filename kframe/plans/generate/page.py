@@ -83,7 +83,7 @@ def _identity(review: PlanReview, plan_file: bytes) -> list[tuple[str, object]]:
         ("snapshot size", ", ".join(counted(*size) for size in sizes)),
         ("snapshot digest", snapshot.digest()),
         ("assignments of the plan's partitions", checked.stamp().assignments),
-        ("checked by", checked.rules),
+        ("checked by", checked.rules.name),
         ("kframe", __version__),
     ]
 

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from msgspec.structs import asdict
 
-from kframe.model.arrays import Bool, Int32, Int64, Ragged
-from kframe.model.lists import members
+from kframe.model.arrays import Bool, Int32, Int64
 from kframe.model.texts import counted
+from kframe.plans.check.checked import CheckedPlan
 from kframe.plans.check.report import PlanReport
-from kframe.plans.check.resolve import CheckedPlan
+from kframe.plans.check.resolve import leader_loads, replica_loads
 from kframe.plans.generate.document import GeneratedPlanDocument
-from kframe.plans.generate.draft import weighted_loads
 from kframe.plans.generate.proposal import PlanProposal
 from kframe.plans.generate.report import report_document
 from kframe.plans.generate.request import PlanRequest
 from kframe.registry.placements import CostTerm, PlanGoal
-
-#: Loads before and after the plan, and what it copies and deletes, in the order of the tables.
-LOADS: Final = ("before", "copied", "deleted", "after")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -167,36 +163,14 @@ class PlanReview:
 
     def _loads(self) -> dict[str, Int64 | None]:
         """(b,) columns ``KIND_LOAD`` by broker, for replicas, leaders and bytes; None where sizes are unknown."""
-        checked, moved = self.checked, np.flatnonzero(self.moved)
-        current, target = checked.current.take(moved), checked.plan.targets.replicas.take(moved)
-        parts = {
-            "copied": checked.adding.take(moved),
-            "deleted": current.keep(~members(current, target)),
-        }
-        weight = self._weight()[moved]
-        replicas = checked.snapshot.partitions.replicas
+        ids, moved = np.array(list(self.racks), np.int32), np.flatnonzero(self.moved).astype(np.int32)
         columns: dict[str, Int64 | None] = {}
-        for kind in ("replicas", "bytes"):
-            if kind == "bytes" and self.weights is None:
-                columns |= {f"bytes_{load}": None for load in LOADS}
-                continue
-            unit = np.ones(len(moved), np.int64) if self.weights is None or kind == "replicas" else weight
-            row_weights = (
-                np.ones(len(replicas), np.int64) if self.weights is None or kind == "replicas" else self.weights
-            )
-            before = self._sum(replicas, row_weights)
-            columns[f"{kind}_before"] = before
-            columns |= {f"{kind}_{name}": self._sum(lists, unit) for name, lists in parts.items()}
-            columns[f"{kind}_after"] = before + self._sum(target, unit) - self._sum(current, unit)
-        leaders = self._sum(replicas.keep(replicas.first), np.ones(len(replicas), np.int64))
-        first = [self._sum(lists.keep(lists.first), np.ones(len(moved), np.int64)) for lists in (target, current)]
-        return columns | {"leaders_before": leaders, "leaders_after": leaders + first[0] - first[1]}
-
-    def _sum(self, lists: Ragged, weight: Int64) -> Int64:
-        """(b,) weights of the lists by broker."""
-        ids = np.array(list(self.racks), np.int32)
-        indexes: Int32 = np.searchsorted(ids, lists.values).astype(np.int32)
-        return weighted_loads(Ragged(lists.offsets, indexes), weight, len(ids))
+        for kind, weight in (("replicas", None), ("bytes", self.weights)):
+            loads = replica_loads(self.checked, ids, moved, weight)
+            known = kind == "replicas" or weight is not None
+            columns |= {f"{kind}_{name}": load if known else None for name, load in loads.items()}
+        leaders = leader_loads(self.checked, ids, moved)
+        return columns | {"leaders_before": leaders[0], "leaders_after": leaders[1]}
 
 
 def _sums(group: Int32 | Int64, values: Int64, count: int) -> Int64:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from kframe.model.arrays import Ragged
 from kframe.model.lists import members, repeated, same_lists
-from kframe.plans.check.findings import SEVERITY, Severity
-from kframe.plans.check.resolve import check_against, check_alone, resolve_plan
+from kframe.plans.check.report import PlanReport
+from kframe.plans.check.resolve import resolve_plan
 from kframe.plans.generate import plan
 from kframe.plans.generate.bounds import lower_bound
 from kframe.plans.generate.exact import solve
@@ -99,9 +99,7 @@ def test_plan_is_valid_and_worsens_no_hard_rule(case: tuple[Snapshot, dict[str, 
                 required = np.minimum(required, distinct_racks(before.take(scope), brokers.rack))
             assert problem.request.broker_caps or (spanned >= required).all()
     if len(proposal.rows) and not problem.request.add_brokers and set(problem.request.replace.values()) <= {2}:
-        checked = resolve_plan(proposal.plan, snapshot)
-        findings = check_alone(checked.plan) + check_against(checked)
-        assert [finding.check for finding in findings if SEVERITY[finding.check] is Severity.ERROR] == []
+        assert PlanReport.of(proposal.plan, resolve_plan(proposal.plan, snapshot)).valid
 
 
 @given(snapshots(), goals())
