@@ -12,7 +12,7 @@ from kframe.model.arrays import Float64, Int32, Int64, Ragged
 from kframe.model.lists import distinct_values
 from kframe.model.placements import GoalTotals
 from kframe.plans.generate.draft import Draft
-from kframe.plans.generate.problem import PlanProblem
+from kframe.plans.generate.problem import PlanProblem, rack_numbers
 
 _STEPS = 100
 #: Rounding of sums, relative to a replica.
@@ -83,16 +83,10 @@ def replica_limits(problem: PlanProblem, draft: Draft) -> LoadLimits:
 
 
 def _goal_totals(problem: PlanProblem, load: Int64) -> GoalTotals:
-    names = sorted({rack for rack in problem.racks.values() if rack is not None})
-    racks = [-1 if rack is None else names.index(rack) for rack in problem.racks.values()]
-    receives = problem.brokers.share > 0
-    return GoalTotals(
-        problem.brokers.ids.copy(),
-        np.array(racks, np.int32),
-        tuple(names),
-        problem.brokers.share.copy(),
-        int(load[receives].sum()),
-    )
+    names, racks = rack_numbers(problem.racks)
+    brokers = problem.brokers
+    total = int(load[brokers.share > 0].sum())
+    return GoalTotals(brokers.ids.copy(), racks, names, brokers.share.copy(), total)
 
 
 def leader_limits(problem: PlanProblem, led: Int64, replicas: Int64) -> LoadLimits:
