@@ -113,13 +113,8 @@ class PlanProposal:
             Ragged(after.offsets, self.problem.brokers.ids[after.values]),
             np.zeros(len(rows), np.bool_),
         )
-        counts = planned_observers(self.problem.snapshot, self.problem.original, self.after)
-        if not counts:
-            return Plan("generated", targets, np.zeros(len(rows), np.bool_))
-        last = [
-            targets.replicas[k].tolist()[-counts[row] :] if row in counts else [] for k, row in enumerate(rows.tolist())
-        ]
-        return Plan("generated", targets, np.zeros(len(rows), np.bool_), Ragged.of(last))
+        observers = planned_observers(self.problem.snapshot, rows, targets.replicas)
+        return Plan("generated", targets, np.zeros(len(rows), np.bool_), observers)
 
     def loads(self) -> dict[str, Int64]:
         """(b,) replicas, preferred leaders and weights of each broker, before and after."""

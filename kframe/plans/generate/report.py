@@ -19,7 +19,6 @@ from kframe.plans.generate.document import (
     GeneratedMoves,
     GeneratedPartitions,
     GeneratedPlanDocument,
-    UnmetPartition,
 )
 from kframe.plans.generate.draft import weighted_loads
 from kframe.plans.generate.eligibility import assumed_racks
@@ -27,7 +26,7 @@ from kframe.plans.generate.limits import distinct_racks
 from kframe.plans.generate.proposal import PlanProposal
 from kframe.plans.generate.racks import rack_overloads
 from kframe.plans.generate.replacements import diverted_replicas
-from kframe.plans.generate.unmet import describe, reasons, settled_lists
+from kframe.plans.generate.unmet import describe, settled_lists, unmet_rows
 from kframe.snapshot.content import brokers_text
 from kframe.snapshot.controllers import controller_assumption
 from kframe.whatif.results.health import Skew
@@ -79,7 +78,7 @@ def report_document(proposal: PlanProposal) -> GeneratedPlanDocument:
             for name in (f"{kind}_before", f"{kind}_after")
         },
         brokers=list(broker_rows(proposal)),
-        unmet=list(unmet_rows(proposal)),
+        unmet=list(unmet_rows(problem, proposal.after, proposal.unmet)),
         diverted=list(diverted_replicas(problem, proposal.after)),
         warnings=list(warnings(proposal)),
         notes=list(notes(proposal)),
@@ -121,18 +120,9 @@ def proof(proposal: PlanProposal) -> str:
     return text if proposal.problem.costs is None else f"{text} {TERMS_PROOF}"
 
 
-def unmet_rows(proposal: PlanProposal) -> Iterator[UnmetPartition]:
-    """A row for each partition that is not as requested after the plan, with what it lacks and why."""
-    problem, unmet = proposal.problem, proposal.unmet
-    names = reasons(problem, proposal.after, unmet)
-    for index, (row, reason) in enumerate(zip(unmet.rows.tolist(), names, strict=True)):
-        replicas = problem.brokers.ids[proposal.after[row]].tolist()
-        yield UnmetPartition(*problem.partition(row), replicas, unmet.lacks(index), reason)
-
-
 def _unmet_text(proposal: PlanProposal) -> str:
     """What the plan lacks of the request, and the first of the partitions with their reasons."""
-    rows = list(islice(unmet_rows(proposal), _NAMED))
+    rows = list(islice(unmet_rows(proposal.problem, proposal.after, proposal.unmet), _NAMED))
     named = [f"{row.topic}-{row.partition} ({row.reason})" for row in rows]
     more = len(proposal.unmet) - len(named)
     suffix = f" and {more:,} more" if more else ""

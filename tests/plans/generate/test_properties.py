@@ -15,12 +15,12 @@ from kframe.model.lists import members, repeated, same_lists
 from kframe.plans.check.report import PlanReport
 from kframe.plans.check.resolve import resolve_plan
 from kframe.plans.generate import plan
+from kframe.plans.generate.document import Unmet
 from kframe.plans.generate.draft import weighted_loads
 from kframe.plans.generate.exact import solve
 from kframe.plans.generate.limits import distinct_racks
 from kframe.plans.generate.racks import required_racks
 from kframe.plans.generate.report import report_document
-from kframe.plans.generate.unmet import Unmet
 from kframe.snapshot import Snapshot
 from tests.plans.generate.clusters import (
     assert_within_caps,
