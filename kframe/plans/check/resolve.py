@@ -13,7 +13,6 @@ from kframe.model.plan import Plan
 from kframe.model.topics import topic_name_problem
 from kframe.plans.check.checked import CheckedPlan, PlanRules, brokers_of
 from kframe.plans.check.findings import Check, Findings
-from kframe.plans.file.observers import observer_growth
 from kframe.snapshot import Snapshot
 
 
@@ -83,7 +82,7 @@ def check_against(checked: CheckedPlan) -> list[Findings]:
         Findings.at(Check.UNKNOWN_BROKER, lists.any(~np.isin(lists.values, brokers_of(snapshot, True, False, None)))),
         Findings.at(Check.NO_LEADER, moved & _leaderless(checked)),
         Findings.at(Check.ALREADY_MOVING, known & checked.is_moving),
-        Findings.at(Check.FEWER_OBSERVERS, known & (observer_growth(plan, snapshot, rows) < 0)),
+        Findings.at(Check.FEWER_OBSERVERS, known & _loses_observers(checked)),
         Findings.at(Check.FEWER_REPLICAS, known & (growth < 0)),
         Findings.at(Check.RACKS, known & _crowded(checked)),
         Findings.at(Check.MORE_REPLICAS, known & (growth > 0)),
@@ -148,6 +147,14 @@ def _deleting(snapshot: Snapshot, topics: Int32) -> Bool:
     """(k,) whether the topics of these indexes are being deleted; -1 is no topic."""
     deleting = snapshot.topics.deleting
     return np.zeros(len(topics), np.bool_) if deleting is None else np.append(deleting, 0)[topics] != 0
+
+
+def _loses_observers(checked: CheckedPlan) -> Bool:
+    """(k,) whether the partition has fewer observers in the plan than now: replicas that stay out of the ISR."""
+    planned, current = checked.plan.observers, checked.snapshot.partitions.observers
+    if current is None:
+        return np.zeros(len(checked.plan), np.bool_)
+    return np.append(current.counts, 0)[checked.rows] > (0 if planned is None else planned.counts)
 
 
 def _leaderless(checked: CheckedPlan) -> Bool:

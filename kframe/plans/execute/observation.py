@@ -58,11 +58,6 @@ class Observation:
             return Position.AT_START
         return Position.REORDERED if set(replicas) in (set(start), set(end)) else Position.ELSEWHERE
 
-    def has_leader(self, name: TopicPartition) -> bool:
-        """Whether a partition exists and has a leader."""
-        described = self.partitions.get(name)
-        return described is not None and described.leader >= 0
-
     def unhealthy(self, moved: Collection[TopicPartition]) -> UnhealthyPartitions:
         """Offline partitions, and under-replicated ones except the ``moved`` and other moving ones."""
         offline, under_replicated = [], []
