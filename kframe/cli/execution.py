@@ -37,13 +37,11 @@ from kframe.model.texts import counted
 
 if TYPE_CHECKING:
     from kframe.plans.check.report import PlanReport
-    from kframe.plans.execute.entries import ExecutionLimits, Goal, RunEnded
+    from kframe.plans.execute.entries import ExecutionLimits, Goal
     from kframe.plans.execute.journal import Journal
-    from kframe.plans.execute.observation import Observation
     from kframe.plans.execute.prepare import PreparedPlan
     from kframe.plans.execute.report import ExecutionEffect, ExecutionProgress
     from kframe.plans.execute.state import ExecutionState
-    from kframe.plans.execute.steps import Planner
     from kframe.ports.administration import Administration
 
 JOURNAL_PATH: Final = NamedPath(dir_okay=False)
@@ -113,10 +111,10 @@ class NewExecution:
 
     def _start(self, staged: PreparedPlan, path: Path, admin: Administration) -> int:
         from kframe.plans.check.report import PlanReport
-        from kframe.plans.execute.effect import expected_effect
         from kframe.plans.execute.entries import Goal
         from kframe.plans.execute.journal import Journal
         from kframe.plans.execute.prepare import StalePlan, check_plan, start_of
+        from kframe.plans.execute.report import ExecutionEffect
         from kframe.plans.execute.state import ExecutionState
 
         try:
@@ -132,7 +130,7 @@ class NewExecution:
         if self.execute:
             with Journal.create(path, start) as opened:
                 return _execute(admin, opened, state, Goal.EXECUTE, access)
-        effect = expected_effect(checked)
+        effect = ExecutionEffect.of(checked)
         emit_execution(state, path, {}, access.output, executed=False, effect=effect, row_limit=self.row_limit)
         click.echo("nothing was changed; --execute executes it", err=True)
         return FAILED if effect.reassignment.refused else 0
@@ -263,41 +261,37 @@ def _request_path(journal: Path) -> Path:
     return journal.with_name(f"{journal.name}.request")
 
 
-def _requests(stop: StopSignal, path: Path) -> Callable[[], Goal | None]:
+def _requested_goal(stop: StopSignal, path: Path) -> Goal | None:
     """What users request of this process: by a signal, or by a file of ``kframe plan pause`` or ``abort``."""
     from kframe.plans.execute.entries import Goal
 
-    def requested() -> Goal | None:
-        try:
-            text = _request_path(path).read_text()
-            _request_path(path).unlink()
-        except OSError:
-            text = ""
-        if text == Goal.ABORT:
-            return Goal.ABORT
-        return Goal.PAUSE if stop or text == Goal.PAUSE else None
-
-    return requested
+    try:
+        text = _request_path(path).read_text()
+        _request_path(path).unlink()
+    except OSError:
+        text = ""
+    if text == Goal.ABORT:
+        return Goal.ABORT
+    return Goal.PAUSE if stop or text == Goal.PAUSE else None
 
 
 def _execute(admin: Administration, journal: Journal, state: ExecutionState, goal: Goal, access: ClusterAccess) -> int:
     """Run until the end. Returns the exit code."""
-    from kframe.plans.execute.executor import Executor, ExecutorHooks, succeeded
+    from kframe.plans.execute.executor import Executor, succeeded
     from kframe.plans.execute.report import ExecutionProgress
 
     _request_path(journal.path).unlink(missing_ok=True)
     tracker = ExecutionProgress(admin, state, time.monotonic)
-    unmoved: dict[tuple[str, int], str] = {}
+    executor = Executor(admin, journal, state)
     with StopSignal() as stop, _reporting(tracker, state) as show:
-
-        def report(planner: Planner, observation: Observation) -> None:
-            tracker.observe(planner, observation)
-            unmoved.clear()
-            unmoved.update(planner.unmoved())
+        while True:
+            executor.observe(admin.describe(), _requested_goal(stop, journal.path))
+            tracker.observe(executor.planner)
+            unmoved = executor.planner.unmoved()
             show()
-
-        hooks = ExecutorHooks(lambda: time.sleep(access.interval), _requests(stop, journal.path), report)
-        ended: RunEnded = Executor(admin, journal, state, hooks).run()
+            if (ended := executor.step()) is not None:
+                break
+            time.sleep(access.interval)
     emit_execution(state, journal.path, unmoved, access.output, executed=True)
     if succeeded(ended, state, goal):
         return 0

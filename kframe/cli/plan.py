@@ -40,9 +40,9 @@ from kframe.cli.snapshot import captured
 from kframe.model.texts import counted
 
 if TYPE_CHECKING:
+    from kframe.plans.check.checked import CheckedPlan
     from kframe.plans.check.document import PlanMoves, PlannedPartition
     from kframe.plans.check.report import PlanReport
-    from kframe.plans.check.resolve import CheckedPlan
     from kframe.snapshot.files import InputFile
 
 _FINDINGS: Final = ("severity", "check", "topic", "partition", "error", "detail")
@@ -299,7 +299,7 @@ def _emit_report(report: PlanReport, output: str, limit: int) -> None:
     from kframe.plans.check.report import SCHEMA
 
     if report.checked is not None:
-        emit_mode(report.checked.rules, output)
+        emit_mode(report.checked.rules.name, output)
     for note in report.notes:
         emit_preface(note, output)
     document = report.document()

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kframe.model.arrays import Bool, Int32, Int64, Ragged
+from kframe.model.arrays import Bool, Int32, Int64, Ragged, offsets_of
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)
 
@@ -124,16 +124,24 @@ def same_lists(left: Ragged, right: Ragged) -> Bool:
     return same
 
 
-def loads(lists: Ragged, broker_ids: Int32) -> Int64:
+def lists_at(lists: Ragged, rows: Int32) -> Ragged:
+    """The lists of these rows, an empty one for -1."""
+    counts = np.where(rows >= 0, lists.counts[rows], 0) if len(lists) else np.zeros(len(rows), np.int32)
+    offsets = offsets_of(counts)
+    return Ragged(offsets, lists.take(rows[rows >= 0]).values)
+
+
+def loads(lists: Ragged, broker_ids: Int32, weights: Int64 | None = None) -> Int64:
     """How often each of ``broker_ids``, ascending or not, stands in the lists; ids that are not among them are passed
-    over."""
+    over. With ``weights`` of the lists (k,), their sum for each broker, exact up to 2^53."""
     order = np.argsort(broker_ids)
     ordered = broker_ids[order]
     indexes = np.searchsorted(ordered, lists.values)
     known = indexes < len(ordered)
     known[known] = ordered[indexes[known]] == lists.values[known]
     counts = np.zeros(len(broker_ids), np.int64)
-    counts[order] = np.bincount(indexes[known], minlength=len(broker_ids))
+    values = None if weights is None else np.repeat(weights.astype(np.float64), lists.counts)[known]
+    counts[order] = np.bincount(indexes[known], values, minlength=len(broker_ids))
     return counts
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kframe.model.plan import Plan
 from kframe.plans.check.report import PlanReport
-from kframe.plans.check.resolve import replica_loads, resolve_plan
+from kframe.plans.check.resolve import resolve_plan
 from kframe.plans.file.read import load_plan
 from kframe.snapshot import Health, Snapshot, generate, read_snapshot
 from kframe.whatif import WhatIf
@@ -110,12 +110,13 @@ def test_check_predicts_refusals_of_controller(case: Case) -> None:
     refused = outcome.reassignment.refused
     assert (~checked.valid).tolist() == refused.tolist()
     assert report.valid == (not refused.any())
-    ids, loads = replica_loads(checked)
+    moves = report.document().moves
+    assert moves is not None
     rows = {row.broker_id: row for row in outcome.reassignment.broker_rows()}
     assert outcome.reassignment.waiting.sum() == 0
-    for index, broker_id in enumerate(ids.tolist()):
+    for broker in moves.brokers:
         for name in ("copied", "deleted", "replicas_before", "replicas_after"):
-            assert getattr(rows[broker_id], name) == loads[name][index]
+            assert getattr(rows[broker.broker_id], name) == getattr(broker, name)
 
 
 def test_recorded_plan_on_recorded_cluster() -> None:

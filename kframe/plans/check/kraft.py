@@ -1,112 +1,172 @@
-"""Checks of a plan by the rules of a KRaft controller.
+"""The rules of a KRaft controller for plans.
 
 Source: Kafka 4.4 ``ReplicationControlManager.alterPartitionReassignment`` and ``PartitionReassignmentReplicas``.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from kframe.model.arrays import Bool, Int32, Ragged
-from kframe.model.kraft.releases import REFUSES_CORDONED, CompletionRule, completion_rule
-from kframe.model.lists import members
-from kframe.plans.check.findings import Check, Findings, Severity
-from kframe.plans.check.kraft_targets import KraftTargets
-from kframe.plans.check.resolve import CheckedPlan, findings_at, is_among, is_moving, lists_at
+from kframe.model.kraft.brokers import BrokerRegistration
+from kframe.model.kraft.releases import REFUSES_CORDONED, CompletionRule, Release, completion_rule
+from kframe.model.lists import lists_at, members
+from kframe.plans.check.checked import CheckedPlan, Harm, StagedChange
+from kframe.plans.check.findings import Check, Findings, Severity, ids_text
+from kframe.plans.check.kraft_harm import new_harm
+from kframe.snapshot import Snapshot
+from kframe.whatif.engines.kraft.engine import KraftEngine
+from kframe.whatif.engines.settings import knows_min_insync
 
 
-def check_kraft_rules(checked: CheckedPlan, kraft: KraftTargets) -> list[Findings]:
-    """The findings that depend on KRaft rules. ``checked`` is a plan for a KRaft cluster."""
-    lists, moved = checked.plan.targets.replicas, (checked.rows >= 0) & ~checked.unchanged
-    required, impossible = _required_members(checked, kraft)
-    cordoned = findings_at(Check.CORDONED_BROKER, lists.any(is_among(lists, kraft.cordoned)))
-    if kraft.release < REFUSES_CORDONED:
-        cordoned = replace(cordoned, lowered=Severity.WARNING)
-    findings = [
-        findings_at(Check.DEAD_BROKER, lists.any(is_among(lists, kraft.unregistered))),
-        cordoned,
-        findings_at(Check.FENCED_BROKER, moved & required.any(is_among(required, kraft.fenced))),
-        findings_at(Check.BROKER_SHUTTING_DOWN, moved & required.any(is_among(required, kraft.in_controlled_shutdown))),
-        findings_at(Check.CANNOT_COMPLETE, impossible),
-        findings_at(Check.MIN_ISR, moved & _below_min_isr(checked, kraft)),
-        findings_at(Check.CORDONED_DIRECTORIES, checked.adding.any(is_among(checked.adding, kraft.partly_cordoned))),
-        findings_at(Check.NO_OP, checked.unchanged & ~is_moving(checked)),
-    ]
-    return [finding for finding in findings if len(finding)]
+@dataclass(frozen=True, slots=True, eq=False)
+class KraftRules:
+    """Implements ``PlanRules`` by the state of brokers and topics. Arrays have broker ids.
 
-
-def kraft_detail(checked: CheckedPlan, kraft: KraftTargets, check: Check, position: int) -> str:
-    """The text of a finding about the partition at ``position`` of the plan."""
-    targets = checked.plan.targets
-
-    def named(ids: Int32, lists: Ragged = targets.replicas) -> str:
-        return ", ".join(map(str, lists[position][np.isin(lists[position], ids)].tolist()))
-
-    match check:
-        case Check.DEAD_BROKER:
-            return f"broker {named(kraft.unregistered)} is not registered"
-        case Check.CORDONED_BROKER:
-            detail = f"all log directories of broker {named(kraft.cordoned)} are cordoned"
-            accepted = f": Kafka {kraft.release} accepts the plan, {REFUSES_CORDONED} refuses it"
-            return detail + (accepted if kraft.release < REFUSES_CORDONED else "")
-        case Check.CORDONED_DIRECTORIES:
-            adding = named(kraft.partly_cordoned, checked.adding)
-            return f"some log directories of broker {adding} are cordoned: the others get the replica"
-        case Check.FENCED_BROKER:
-            fenced = named(kraft.fenced, _required_members(checked, kraft)[0])
-            return f"broker {fenced} is fenced: it must be unfenced and catch up"
-        case Check.BROKER_SHUTTING_DOWN:
-            stopping = named(kraft.in_controlled_shutdown, _required_members(checked, kraft)[0])
-            return f"broker {stopping} is in controlled shutdown: it must restart and catch up"
-        case _:
-            active = int(_active_counts(checked, kraft)[position])
-            minimum = int(_min_isr(checked, kraft)[position])
-            return f"{active} of its target brokers can be in the ISR, and min.insync.replicas is {minimum}"
-
-
-def _required_members(checked: CheckedPlan, kraft: KraftTargets) -> tuple[Ragged, Bool]:
-    """The target brokers that must be in the ISR to complete the reassignment; (k,) whether it can never complete.
-
-    An empty list of adding or removing replicas does not replace a stored one. So a replica can be in both, and a
-    target can have a replica that is being removed.
+    ``assignable``: registered, and not refused as cordoned by the ``release``. ``cordoned``: all log directories are
+    cordoned. ``partly_cordoned``: some are. ``min_isr`` (t,): ``min.insync.replicas`` of each topic, or None if the
+    snapshot does not have it. ``assumptions``: those of the rules.
     """
-    lists, partitions = checked.plan.targets.replicas, checked.snapshot.partitions
-    known = checked.rows >= 0
-    adding = lists.keep(~members(lists, checked.current) & known[lists.owners])
-    removing = checked.current.keep(~members(checked.current, lists))
-    if partitions.adding_replicas is not None:
-        adding = _replace_empty(adding, lists_at(partitions.adding_replicas, checked.rows))
-    if partitions.removing_replicas is not None:
-        removing = _replace_empty(removing, lists_at(partitions.removing_replicas, checked.rows))
-    rule = completion_rule(kraft.release)
-    all_required = ~lists.any(~is_among(lists, kraft.inactive))  # One ISR member must remain.
-    all_required |= (adding.counts < removing.counts) & (rule == CompletionRule.ALL_IF_FEWER_ADDED)
-    all_required |= ((adding.counts > 0) | (removing.counts > 0)) & (rule == CompletionRule.ALL)
-    required = lists.keep(all_required[lists.owners] | members(lists, adding))
-    return required, adding.any(members(adding, removing)) | lists.any(members(lists, removing))
+
+    name: str
+    release: Release
+    assumptions: tuple[str, ...]
+    assignable: Int32
+    unregistered: Int32
+    cordoned: Int32
+    partly_cordoned: Int32
+    fenced: Int32
+    in_controlled_shutdown: Int32
+    min_isr: Int32 | None
+
+    @property
+    def inactive(self) -> Int32:
+        """Brokers that cannot be in an ISR until they start again."""
+        return np.concatenate([self.fenced, self.in_controlled_shutdown])
+
+    @staticmethod
+    def of(snapshot: Snapshot) -> KraftRules:
+        """The state of the brokers and topics in a snapshot of a KRaft cluster."""
+        engine = KraftEngine(snapshot)
+        registrations, release = engine.cluster.brokers.registrations, engine.context.settings.release
+
+        def brokers(has: Callable[[BrokerRegistration], bool]) -> Int32:
+            return np.array([broker_id for broker_id, stored in registrations.items() if has(stored)], np.int32)
+
+        known = [facts.broker_id for facts in snapshot.brokers]
+        topics = np.arange(len(snapshot.topics), dtype=np.int32)
+        return KraftRules(
+            name=engine.rules,
+            release=release,
+            assumptions=engine.assumptions,
+            assignable=brokers(lambda stored: release < REFUSES_CORDONED or stored.has_uncordoned_directory),
+            unregistered=np.array([broker_id for broker_id in known if broker_id not in registrations], np.int32),
+            cordoned=brokers(lambda stored: not stored.has_uncordoned_directory),
+            partly_cordoned=brokers(lambda stored: stored.has_uncordoned_directory and bool(stored.cordoned)),
+            fenced=brokers(lambda stored: stored.fenced),
+            in_controlled_shutdown=brokers(lambda stored: not stored.fenced and stored.in_controlled_shutdown),
+            min_isr=engine.context.configured_min_isr(topics) if knows_min_insync(snapshot.topics, {}) else None,
+        )
+
+    def refused(self, targets: Ragged, adding: Ragged) -> Bool:
+        """See ``PlanRules``."""
+        return targets.any(~np.isin(targets.values, self.assignable))
+
+    def findings(self, checked: CheckedPlan) -> list[Findings]:
+        """See ``PlanRules``."""
+        lists, moved = checked.plan.targets.replicas, (checked.rows >= 0) & ~checked.unchanged
+        required, impossible = self._required_members(checked)
+        cordoned = Findings.at(Check.CORDONED_BROKER, lists.any(np.isin(lists.values, self.cordoned)))
+        if self.release < REFUSES_CORDONED:
+            cordoned = replace(cordoned, lowered=Severity.WARNING)
+        return [
+            Findings.at(Check.DEAD_BROKER, lists.any(np.isin(lists.values, self.unregistered))),
+            cordoned,
+            Findings.at(Check.FENCED_BROKER, moved & required.any(np.isin(required.values, self.fenced))),
+            Findings.at(
+                Check.BROKER_SHUTTING_DOWN, moved & required.any(np.isin(required.values, self.in_controlled_shutdown))
+            ),
+            Findings.at(Check.CANNOT_COMPLETE, impossible),
+            Findings.at(Check.MIN_ISR, moved & self._below_min_isr(checked)),
+            Findings.at(
+                Check.CORDONED_DIRECTORIES, checked.adding.any(np.isin(checked.adding.values, self.partly_cordoned))
+            ),
+            Findings.at(Check.NO_OP, checked.unchanged & ~checked.is_moving),
+        ]
+
+    def detail(self, checked: CheckedPlan, check: Check, position: int) -> str:
+        """See ``PlanRules``."""
+        targets = checked.plan.targets
+
+        def named(ids: Int32, lists: Ragged = targets.replicas) -> str:
+            return ids_text(lists[position][np.isin(lists[position], ids)])
+
+        match check:
+            case Check.DEAD_BROKER:
+                return f"broker {named(self.unregistered)} is not registered"
+            case Check.CORDONED_BROKER:
+                detail = f"all log directories of broker {named(self.cordoned)} are cordoned"
+                accepted = f": Kafka {self.release} accepts the plan, {REFUSES_CORDONED} refuses it"
+                return detail + (accepted if self.release < REFUSES_CORDONED else "")
+            case Check.CORDONED_DIRECTORIES:
+                adding = named(self.partly_cordoned, checked.adding)
+                return f"some log directories of broker {adding} are cordoned: the others get the replica"
+            case Check.FENCED_BROKER:
+                fenced = named(self.fenced, self._required_members(checked)[0])
+                return f"broker {fenced} is fenced: it must be unfenced and catch up"
+            case Check.BROKER_SHUTTING_DOWN:
+                stopping = named(self.in_controlled_shutdown, self._required_members(checked)[0])
+                return f"broker {stopping} is in controlled shutdown: it must restart and catch up"
+            case _:
+                active = int(self._active_counts(checked)[position])
+                minimum = int(self._min_isr(checked)[position])
+                return f"{active} of its target brokers can be in the ISR, and min.insync.replicas is {minimum}"
+
+    def _required_members(self, checked: CheckedPlan) -> tuple[Ragged, Bool]:
+        """The target brokers that must be in the ISR to complete the reassignment; (k,) whether it can never complete.
+
+        An empty list of adding or removing replicas does not replace a stored one. So a replica can be in both, and a
+        target can have a replica that is being removed.
+        """
+        lists, partitions = checked.plan.targets.replicas, checked.snapshot.partitions
+        known = checked.rows >= 0
+        adding = lists.keep(~members(lists, checked.current) & known[lists.owners])
+        removing = checked.current.keep(~members(checked.current, lists))
+        if partitions.adding_replicas is not None:
+            adding = _replace_empty(adding, lists_at(partitions.adding_replicas, checked.rows))
+        if partitions.removing_replicas is not None:
+            removing = _replace_empty(removing, lists_at(partitions.removing_replicas, checked.rows))
+        rule = completion_rule(self.release)
+        all_required = ~lists.any(~np.isin(lists.values, self.inactive))  # One ISR member must remain.
+        all_required |= (adding.counts < removing.counts) & (rule == CompletionRule.ALL_IF_FEWER_ADDED)
+        all_required |= ((adding.counts > 0) | (removing.counts > 0)) & (rule == CompletionRule.ALL)
+        required = lists.keep(all_required[lists.owners] | members(lists, adding))
+        return required, adding.any(members(adding, removing)) | lists.any(members(lists, removing))
+
+    def _active_counts(self, checked: CheckedPlan) -> Int32:
+        """(k,) the target brokers that can be in the ISR."""
+        lists = checked.plan.targets.replicas
+        return lists.count(np.isin(lists.values, self.assignable) & ~np.isin(lists.values, self.inactive))
+
+    def _min_isr(self, checked: CheckedPlan) -> Int32:
+        """(k,) ``min.insync.replicas`` of each partition of the plan. 0 where it is not known."""
+        if self.min_isr is None:
+            return np.zeros(len(checked.plan), np.int32)
+        minimum: Int32 = np.append(self.min_isr, 0)[checked.topics].astype(np.int32)
+        return minimum
+
+    def _below_min_isr(self, checked: CheckedPlan) -> Bool:
+        below: Bool = checked.valid & (self._active_counts(checked) < self._min_isr(checked))
+        return below
+
+    def harm(self, change: StagedChange) -> Iterator[Harm]:
+        """See ``PlanRules``."""
+        return new_harm(change)
 
 
 def _replace_empty(lists: Ragged, others: Ragged) -> Ragged:
     count = len(lists)
     return Ragged.chain([lists, others]).take(np.where(lists.counts > 0, np.arange(count), count + np.arange(count)))
-
-
-def _active_counts(checked: CheckedPlan, kraft: KraftTargets) -> Int32:
-    """(k,) the target brokers that can be in the ISR."""
-    lists = checked.plan.targets.replicas
-    return lists.count(is_among(lists, kraft.assignable) & ~is_among(lists, kraft.inactive))
-
-
-def _min_isr(checked: CheckedPlan, kraft: KraftTargets) -> Int32:
-    """(k,) ``min.insync.replicas`` of each partition of the plan. 0 where it is not known."""
-    if kraft.min_isr is None:
-        return np.zeros(len(checked.plan), np.int32)
-    minimum: Int32 = np.append(kraft.min_isr, 0)[checked.topics].astype(np.int32)
-    return minimum
-
-
-def _below_min_isr(checked: CheckedPlan, kraft: KraftTargets) -> Bool:
-    below: Bool = checked.valid & (_active_counts(checked, kraft) < _min_isr(checked, kraft))
-    return below

@@ -5,109 +5,15 @@ All checks are array passes; only what is found becomes objects.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import pairwise
-from typing import TYPE_CHECKING, Final
-
 import numpy as np
 
-from kframe.model.arrays import Bool, Int32, Int64, Ragged, offsets_of
-from kframe.model.lists import distinct_values, loads, members, repeated, same_lists
+from kframe.model.arrays import Bool, Int32, Int64
+from kframe.model.lists import distinct_values, lists_at, loads, members, repeated
 from kframe.model.plan import Plan
 from kframe.model.topics import topic_name_problem
-from kframe.plans.check.document import Change, PlannedPartition
+from kframe.plans.check.checked import CheckedPlan, PlanRules, brokers_of
 from kframe.plans.check.findings import Check, Findings
-from kframe.plans.file.observers import observer_growth
-from kframe.plans.file.read import Stamp
 from kframe.snapshot import Snapshot
-from kframe.whatif.results.outcome import ZOOKEEPER_RULES
-
-if TYPE_CHECKING:
-    from kframe.plans.check.kraft_targets import KraftTargets
-
-
-#: Partitions whose text is in memory at a time.
-_LINES: Final = 1 << 14
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class CheckedPlan:
-    """A plan beside what a snapshot has. Lists are of broker ids, a list a partition of the plan, empty where it is not
-    known.
-
-    ``rows`` (k,): rows of the snapshot, -1 where there is no such partition. ``topics`` (k,): indexes of topics in the
-    snapshot, -1 where there is no such topic. ``current``: the replicas as they are;
-    ``origin``: without those that are being added. ``adding`` and ``removing``: what the plan would copy and delete.
-    ``valid``: partitions for which the plan could be carried out. ``kraft``: the brokers as a KRaft controller sees
-    them; None for a ZooKeeper cluster.
-    """
-
-    plan: Plan
-    snapshot: Snapshot
-    rows: Int32
-    topics: Int32
-    current: Ragged
-    origin: Ragged
-    adding: Ragged
-    removing: Ragged
-    valid: Bool
-    kraft: KraftTargets | None
-
-    @property
-    def rules(self) -> str:
-        """The rules that the checks follow, in words."""
-        return ZOOKEEPER_RULES if self.kraft is None else self.kraft.rules
-
-    @property
-    def unchanged(self) -> Bool:
-        """(k,) the plan wants exactly what is there."""
-        return (self.rows >= 0) & same_lists(self.plan.targets.replicas, self.origin)
-
-    def stamp(self) -> Stamp:
-        """The stamp of the plan, for the cluster of the snapshot."""
-        targets = self.plan.targets
-        digest = hashlib.sha256()
-        rank = np.empty(len(targets.names), np.int64)
-        rank[sorted(range(len(rank)), key=targets.names.__getitem__)] = np.arange(len(rank))
-        positions = distinct_values(targets.last_named())
-        positions = positions[np.lexsort((targets.partition[positions], rank[targets.topic[positions]]))]
-        for start in range(0, len(positions), _LINES):
-            part = positions[start : start + _LINES]
-            origin = self.origin.take(part)
-            replicas, ends = list(map(str, origin.values.tolist())), pairwise(origin.offsets.tolist())
-            names = map(targets.names.__getitem__, targets.topic[part].tolist())
-            for name, partition, (first, end) in zip(names, targets.partition[part].tolist(), ends, strict=True):
-                digest.update(f"{name}-{partition}:{','.join(replicas[first:end])}\n".encode())
-        return Stamp(self.snapshot.cluster_id, self.snapshot.controller_epoch, digest.hexdigest())
-
-    def partition_rows(self, *, changes_only: bool = False) -> Iterator[PlannedPartition]:
-        """A row for each partition of the plan, in its order: present and planned replicas, and the moves."""
-        targets, leader = self.plan.targets, self.snapshot.partitions.leader
-        for position, kind in enumerate(self.kinds()):
-            if changes_only and kind == "none":
-                continue
-            row = int(self.rows[position])
-            yield PlannedPartition(
-                topic=targets.names[targets.topic[position]],
-                partition=int(targets.partition[position]),
-                change=kind,
-                replicas=None if row < 0 else self.current[position].tolist(),
-                target=targets.replicas[position].tolist(),
-                adding=self.adding[position].tolist(),
-                removing=self.removing[position].tolist(),
-                leader=None if row < 0 or leader is None else int(leader[row]),
-                valid=bool(self.valid[position]),
-            )
-
-    def kinds(self) -> list[Change]:
-        """In a word, what the plan does to each partition."""
-        names = np.array(["unknown", "none", "order", "grow", "shrink", "move"])
-        adds, removes = self.adding.counts > 0, self.removing.counts > 0
-        kind = np.select([self.rows < 0, self.unchanged, ~adds & ~removes, ~removes, ~adds], range(5), 5)
-        chosen: list[Change] = names[kind].tolist()
-        return chosen
 
 
 def resolve_plan(plan: Plan, snapshot: Snapshot) -> CheckedPlan:
@@ -125,17 +31,21 @@ def resolve_plan(plan: Plan, snapshot: Snapshot) -> CheckedPlan:
     begun = np.repeat(known, targets.replicas.counts)
     adding = targets.replicas.keep(~members(targets.replicas, origin) & begun)
     removing = origin.keep(~members(origin, targets.replicas))
-    kraft = None
-    if snapshot.is_kraft:
-        from kframe.plans.check.kraft_targets import KraftTargets
+    rules = rules_of(snapshot)
+    valid = known & _well_formed(plan) & ~rules.refused(targets.replicas, adding)
+    valid &= ~_deleting(snapshot, topic)
+    return CheckedPlan(plan, snapshot, rows, topic, current, origin, adding, removing, valid, rules)
 
-        kraft = KraftTargets.of(snapshot)
-        refused = targets.replicas.any(~is_among(targets.replicas, kraft.assignable))
-    else:
-        refused = adding.any(~is_among(adding, _brokers(snapshot, True, None)))
-    valid = known & _well_formed(plan) & ~refused
-    valid &= True if topics.deleting is None else np.append(topics.deleting, 0)[topic] == 0
-    return CheckedPlan(plan, snapshot, rows, topic, current, origin, adding, removing, valid, kraft)
+
+def rules_of(snapshot: Snapshot) -> PlanRules:
+    """The rules of a cluster. Only plans ask here for its mode, and only the modules of the mode are imported."""
+    if snapshot.is_kraft:
+        from kframe.plans.check.kraft import KraftRules
+
+        return KraftRules.of(snapshot)
+    from kframe.plans.check.zookeeper import ZookeeperRules
+
+    return ZookeeperRules(snapshot)
 
 
 def check_alone(plan: Plan) -> list[Findings]:
@@ -144,99 +54,66 @@ def check_alone(plan: Plan) -> list[Findings]:
     lists = targets.replicas
     bad_names = [index for index, name in enumerate(targets.names) if topic_name_problem(name) is not None]
     findings = [
-        findings_at(Check.TOPIC_NAME, np.isin(targets.topic, bad_names)),
-        findings_at(Check.PARTITION_NUMBER, targets.partition < 0),
+        Findings.at(Check.TOPIC_NAME, np.isin(targets.topic, bad_names)),
+        Findings.at(Check.PARTITION_NUMBER, targets.partition < 0),
         Findings(Check.DUPLICATE_PARTITION, plan.repeated_positions()),
-        findings_at(Check.EMPTY_REPLICAS, lists.counts == 0),
-        findings_at(Check.DUPLICATE_BROKER, lists.any(repeated(lists))),
-        findings_at(Check.BROKER_ID, lists.any(lists.values < 0)),
-        findings_at(Check.LOG_DIRS, plan.log_dirs_differ),
-        findings_at(Check.OBSERVERS, plan.misplaced_observers()),
+        Findings.at(Check.EMPTY_REPLICAS, lists.counts == 0),
+        Findings.at(Check.DUPLICATE_BROKER, lists.any(repeated(lists))),
+        Findings.at(Check.BROKER_ID, lists.any(lists.values < 0)),
+        Findings.at(Check.LOG_DIRS, plan.log_dirs_differ),
+        Findings.at(Check.OBSERVERS, plan.misplaced_observers()),
         Findings(Check.UNEVEN_REPLICATION, _uneven(plan), of_topics=True),
     ]
     if len(plan) == 0:
         findings.append(Findings(Check.EMPTY_PLAN, targets.topic))
-    return [finding for finding in findings if len(finding)]
+    return findings
 
 
 def check_against(checked: CheckedPlan) -> list[Findings]:
     """What is wrong, or worth knowing, with a plan for this cluster."""
     plan, snapshot, rows = checked.plan, checked.snapshot, checked.rows
-    targets, known = plan.targets, rows >= 0
-    names = set(snapshot.topics.names)
-    topic_known = np.array([name in names for name in targets.names], np.bool_)[targets.topic]
-    lists, adding = targets.replicas, checked.adding
+    known, topic_known, lists = rows >= 0, checked.topics >= 0, plan.targets.replicas
     growth = lists.counts - checked.origin.counts
     moved = known & ~checked.unchanged
-    findings = [
-        findings_at(Check.UNKNOWN_TOPIC, ~topic_known),
-        findings_at(Check.TOPIC_BEING_DELETED, _deleting(checked)),
-        findings_at(Check.UNKNOWN_PARTITION, topic_known & ~known),
-        findings_at(Check.UNKNOWN_BROKER, lists.any(~is_among(lists, _brokers(snapshot, True, False, None)))),
-        findings_at(Check.NO_LEADER, moved & _leaderless(checked)),
-        findings_at(Check.ALREADY_MOVING, known & is_moving(checked)),
-        findings_at(Check.FEWER_OBSERVERS, known & (observer_growth(plan, snapshot, rows) < 0)),
-        findings_at(Check.FEWER_REPLICAS, known & (growth < 0)),
-        findings_at(Check.RACKS, known & _crowded(checked)),
-        findings_at(Check.MORE_REPLICAS, known & (growth > 0)),
+    return [
+        Findings.at(Check.UNKNOWN_TOPIC, ~topic_known),
+        Findings.at(Check.TOPIC_BEING_DELETED, _deleting(snapshot, checked.topics)),
+        Findings.at(Check.UNKNOWN_PARTITION, topic_known & ~known),
+        Findings.at(Check.UNKNOWN_BROKER, lists.any(~np.isin(lists.values, brokers_of(snapshot, True, False, None)))),
+        Findings.at(Check.NO_LEADER, moved & _leaderless(checked)),
+        Findings.at(Check.ALREADY_MOVING, known & checked.is_moving),
+        Findings.at(Check.FEWER_OBSERVERS, known & _loses_observers(checked)),
+        Findings.at(Check.FEWER_REPLICAS, known & (growth < 0)),
+        Findings.at(Check.RACKS, known & _crowded(checked)),
+        Findings.at(Check.MORE_REPLICAS, known & (growth > 0)),
         Findings(Check.PARTIAL_TOPIC, _partial(checked), of_topics=True),
-        findings_at(Check.ORDER_ONLY, moved & (adding.counts == 0) & (checked.removing.counts == 0)),
+        Findings.at(Check.ORDER_ONLY, moved & (checked.adding.counts == 0) & (checked.removing.counts == 0)),
     ]
-    return [finding for finding in findings if len(finding)]
 
 
-def check_zookeeper_rules(checked: CheckedPlan) -> list[Findings]:
-    """The findings that depend on ZooKeeper rules."""
-    lists, adding, dead = checked.plan.targets.replicas, checked.adding, _brokers(checked.snapshot, False)
-    moved = (checked.rows >= 0) & ~checked.unchanged
-    stays = lists.keep(members(lists, checked.origin))
-    findings = [
-        findings_at(Check.DEAD_BROKER, adding.any(is_among(adding, dead))),
-        findings_at(Check.DEAD_BROKER_STAYS, moved & stays.any(is_among(stays, dead))),
-        findings_at(Check.NO_OP, checked.unchanged),
-    ]
-    return [finding for finding in findings if len(finding)]
+def replica_loads(checked: CheckedPlan, ids: Int32, moved: Int32, weight: Int64 | None = None) -> dict[str, Int64]:
+    """Replicas of the brokers ``ids`` before the plan, copied, deleted and after it, by name.
 
-
-def replica_loads(checked: CheckedPlan) -> tuple[Int32, dict[str, Int64]]:
-    """Broker ids, and by name what each carries: replicas and preferred leaders before and after, copied, deleted.
-
-    Invalid partitions are left unchanged.
+    Only the partitions at the positions ``moved`` change. ``weight`` (n,) is that of a replica of each row.
     """
-    ids = np.array([facts.broker_id for facts in checked.snapshot.brokers], np.int32)
-    lists, partitions = checked.plan.targets.replicas, checked.snapshot.partitions
-    per_value = {name: checked.valid[lists_.owners] for name, lists_ in (("to", lists), ("from", checked.current))}
-    replicas, preferred = loads(partitions.replicas, ids), loads(_firsts(partitions.replicas), ids)
-    valid = np.flatnonzero(checked.valid)
-    return ids, {
-        "replicas_before": replicas,
-        "copied": loads(checked.adding.take(valid), ids),
-        "deleted": loads(checked.current.keep(~members(checked.current, lists)).take(valid), ids),
-        "replicas_after": replicas
-        + loads(lists.keep(per_value["to"]), ids)
-        - loads(checked.current.keep(per_value["from"]), ids),
-        "preferred_leaders_before": preferred,
-        "preferred_leaders_after": preferred
-        + loads(_firsts(lists.take(valid)), ids)
-        - loads(_firsts(checked.current.take(valid)), ids),
+    replicas, current = checked.snapshot.partitions.replicas, checked.current.take(moved)
+    target, weights = checked.plan.targets.replicas.take(moved), None
+    if weight is not None:
+        weights = np.where(checked.rows >= 0, np.append(weight, 0)[checked.rows], 0)[moved]
+    before = loads(replicas, ids, weight)
+    return {
+        "before": before,
+        "copied": loads(checked.adding.take(moved), ids, weights),
+        "deleted": loads(current.keep(~members(current, target)), ids, weights),
+        "after": before + loads(target, ids, weights) - loads(current, ids, weights),
     }
 
 
-def brokers_in(checked: CheckedPlan, position: int, *registered: bool | None) -> list[int]:
-    """The brokers (ids) of one target list whose registration state in the snapshot is one of ``registered``."""
-    among = set(_brokers(checked.snapshot, *registered).tolist())
-    return [broker_id for broker_id in checked.plan.targets.replicas[position].tolist() if broker_id in among]
-
-
-def racks_of(checked: CheckedPlan, position: int) -> list[str | None]:
-    """The rack of each broker of one target list."""
-    racks = {facts.broker_id: facts.rack for facts in checked.snapshot.brokers}
-    return [racks.get(broker_id) for broker_id in checked.plan.targets.replicas[position].tolist()]
-
-
-def findings_at(check: Check, mask: Bool) -> Findings:
-    """The finding at each partition of the plan that ``mask`` (k,) marks."""
-    return Findings(check, np.flatnonzero(mask).astype(np.int32))
+def leader_loads(checked: CheckedPlan, ids: Int32, moved: Int32) -> tuple[Int64, Int64]:
+    """Preferred leaders of the brokers ``ids`` before and after the plan. See ``replica_loads``."""
+    lists = checked.snapshot.partitions.replicas, checked.current.take(moved), checked.plan.targets.replicas.take(moved)
+    before, current, target = (loads(replicas.keep(replicas.first), ids) for replicas in lists)
+    return before, before + target - current
 
 
 def _well_formed(plan: Plan) -> Bool:
@@ -266,32 +143,28 @@ def _partial(checked: CheckedPlan) -> Int32:
     return np.flatnonzero((planned > 0) & (planned < partition_counts)).astype(np.int32)
 
 
-def _deleting(checked: CheckedPlan) -> Bool:
-    topics, targets = checked.snapshot.topics, checked.plan.targets
-    if topics.deleting is None:
-        return np.zeros(len(targets), np.bool_)
-    names = {topics.names[index] for index in np.flatnonzero(topics.deleting).tolist()}
-    return np.array([name in names for name in targets.names], np.bool_)[targets.topic]
+def _deleting(snapshot: Snapshot, topics: Int32) -> Bool:
+    """(k,) whether the topics of these indexes are being deleted; -1 is no topic."""
+    deleting = snapshot.topics.deleting
+    return np.zeros(len(topics), np.bool_) if deleting is None else np.append(deleting, 0)[topics] != 0
+
+
+def _loses_observers(checked: CheckedPlan) -> Bool:
+    """(k,) whether the partition has fewer observers in the plan than now: replicas that stay out of the ISR."""
+    planned, current = checked.plan.observers, checked.snapshot.partitions.observers
+    if current is None:
+        return np.zeros(len(checked.plan), np.bool_)
+    return np.append(current.counts, 0)[checked.rows] > (0 if planned is None else planned.counts)
 
 
 def _leaderless(checked: CheckedPlan) -> Bool:
     leader = checked.snapshot.partitions.leader
     if leader is None:
         return np.zeros(len(checked.plan), np.bool_)
-    dead = _brokers(checked.snapshot, False)
+    dead = brokers_of(checked.snapshot, False)
     current = np.append(leader, -1)[checked.rows]
     leaderless: Bool = (checked.rows >= 0) & ((current < 0) | np.isin(current, dead))
     return leaderless
-
-
-def is_moving(checked: CheckedPlan) -> Bool:
-    """(k,) whether a reassignment of the partition is in progress."""
-    moving = np.zeros(len(checked.plan), np.bool_)
-    partitions = checked.snapshot.partitions
-    for lists in (partitions.adding_replicas, partitions.removing_replicas):
-        if lists is not None:
-            moving |= (checked.rows >= 0) & (np.append(lists.counts, 0)[checked.rows] > 0)
-    return moving
 
 
 def _crowded(checked: CheckedPlan) -> Bool:
@@ -312,25 +185,3 @@ def _crowded(checked: CheckedPlan) -> Bool:
     spanned = np.bincount(pairs // len(numbers), minlength=len(lists))
     crowded: Bool = ~lists.any(rack < 0) & (spanned < np.minimum(lists.counts, len(numbers)))
     return crowded
-
-
-def _brokers(snapshot: Snapshot, *registered: bool | None) -> Int32:
-    """Ids of the brokers of which the snapshot says one of ``registered``."""
-    return np.array([broker.broker_id for broker in snapshot.brokers if broker.registered in registered], np.int32)
-
-
-def is_among(lists: Ragged, ids: Int32) -> Bool:
-    """For each of ``lists.values``: whether it is one of ``ids``."""
-    return np.asarray(np.isin(lists.values, ids), np.bool_)
-
-
-def lists_at(lists: Ragged, rows: Int32) -> Ragged:
-    """The lists of these rows, an empty one for -1."""
-    counts = np.where(rows >= 0, lists.counts[rows], 0) if len(lists) else np.zeros(len(rows), np.int32)
-    offsets = offsets_of(counts)
-    return Ragged(offsets, lists.take(rows[rows >= 0]).values)
-
-
-def _firsts(lists: Ragged) -> Ragged:
-    """The first value of each list, as lists."""
-    return lists.keep(lists.first)

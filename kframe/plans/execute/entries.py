@@ -59,8 +59,8 @@ class ConfigEntry(Struct, frozen=True, array_like=True):
     value: str | None
 
 
-class PartitionRef(Struct, frozen=True, array_like=True, order=True):
-    """The name of a partition."""
+class _Named(Struct, frozen=True, array_like=True):
+    """What belongs to a partition."""
 
     topic: str
     partition: int
@@ -71,7 +71,7 @@ class PartitionRef(Struct, frozen=True, array_like=True, order=True):
         return self.topic, self.partition
 
 
-class ExecutedPartition(PartitionRef, frozen=True, array_like=True):
+class ExecutedPartition(_Named, frozen=True, array_like=True):
     """A partition of a plan: its replicas before and after, its leader before (-1: none), and bytes of a replica."""
 
     origin: tuple[int, ...]
@@ -89,13 +89,13 @@ class ExecutedPartition(PartitionRef, frozen=True, array_like=True):
         return set(end) - set(start)
 
 
-class AssignmentRequest(PartitionRef, frozen=True, array_like=True):
+class AssignmentRequest(_Named, frozen=True, array_like=True):
     """A requested assignment; null cancels the reassignment of the partition."""
 
     replicas: tuple[int, ...] | None
 
 
-class Refusal(PartitionRef, frozen=True, array_like=True):
+class Refusal(_Named, frozen=True, array_like=True):
     """A refused change: the name of a topic, or of a broker with partition -1, and the name of Kafka's error."""
 
     error: str
@@ -115,8 +115,8 @@ class ExecutionLimits(Struct, frozen=True):
 class UnhealthyPartitions(Struct, frozen=True):
     """Partitions that are not healthy."""
 
-    offline: tuple[PartitionRef, ...]
-    under_replicated: tuple[PartitionRef, ...]
+    offline: tuple[TopicPartition, ...]
+    under_replicated: tuple[TopicPartition, ...]
 
 
 # The actions that change the cluster.
@@ -138,7 +138,7 @@ class ChangeAssignments(Struct, frozen=True, tag="assignments"):
 class ElectPreferred(Struct, frozen=True, tag="elect"):
     """Elect the preferred leaders of partitions."""
 
-    partitions: tuple[PartitionRef, ...]
+    partitions: tuple[TopicPartition, ...]
 
 
 Action: TypeAlias = ChangeConfigs | ChangeAssignments | ElectPreferred
@@ -191,7 +191,7 @@ class ActionDone(Struct, frozen=True, tag="done"):
 class PartitionsSettled(Struct, frozen=True, tag="settled"):
     """Partitions that have their assignment by the goal."""
 
-    partitions: tuple[PartitionRef, ...]
+    partitions: tuple[TopicPartition, ...]
 
 
 class RunEnded(Struct, frozen=True, tag="ended"):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 
 from kframe.errors import ErrorCode
 from kframe.model.events import ElectionType
@@ -21,7 +20,6 @@ from kframe.plans.execute.entries import (
     Goal,
     GoalChanged,
     OriginalsSaved,
-    PartitionRef,
     PartitionsSettled,
     Refusal,
     ResourceKind,
@@ -31,83 +29,57 @@ from kframe.plans.execute.entries import (
 from kframe.plans.execute.journal import Journal, JournalError
 from kframe.plans.execute.observation import Observation
 from kframe.plans.execute.state import ExecutionState, refusal_name
-from kframe.plans.execute.step_types import End, Perform, SaveOriginals, SetGoal, Wait
+from kframe.plans.execute.step_types import SaveOriginals, Wait
 from kframe.plans.execute.steps import Planner
 from kframe.ports.administration import Administration, ConfigResource
+from kframe.snapshot.metadata import ClusterDescription
 
 #: Results of an election that are not refusals.
 _ELECTED = frozenset({ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED})
 
 
-@dataclass(frozen=True, slots=True)
-class ExecutorHooks:
-    """Callbacks of the process that runs an executor."""
-
-    pause: Callable[[], None]
-    """Wait until the next observation."""
-    requested_goal: Callable[[], Goal | None]
-    """A goal that a user has requested since the last call: PAUSE or ABORT."""
-    report: Callable[[Planner, Observation], None]
-    """Receive each observation."""
-
-
 class Executor:
-    """Executes the plan of a journal on a cluster."""
+    """Executes the plan of a journal on a cluster: ``observe``, then ``step``, until that returns the last entry."""
 
-    def __init__(self, admin: Administration, journal: Journal, state: ExecutionState, hooks: ExecutorHooks) -> None:
+    def __init__(self, admin: Administration, journal: Journal, state: ExecutionState) -> None:
         """``state`` has the entries of the journal."""
         self._admin = admin
         self._journal = journal
         self._state = state
-        self._hooks = hooks
-        self._planner = Planner(state)
+        self.planner = Planner(state)
 
-    def run(self) -> RunEnded:
-        """Work until the goal is reached or unreachable. Returns the last entry.
+    def observe(self, description: ClusterDescription, requested: Goal | None) -> None:
+        """Take the cluster as it is, and a goal that a user has requested since the last call: PAUSE or ABORT.
 
-        Raises StoreError where the cluster cannot be reached, OSError where the journal cannot be written, and
-        JournalError where this is another cluster.
+        Raises OSError where the journal cannot be written, and JournalError where this is another cluster.
+        """
+        check_cluster(self._state, description.cluster_id)
+        is_running = self._state.goal in (Goal.EXECUTE, Goal.ROLLBACK)
+        if (requested is Goal.PAUSE and is_running) or (requested is Goal.ABORT and self._state.goal is not Goal.ABORT):
+            self._append(GoalChanged(requested, "requested"))
+        self.planner.observe(Observation.of(description))
+        if names := self.planner.settled():
+            self._append(PartitionsSettled(tuple(names)))
+
+    def step(self) -> RunEnded | None:
+        """Perform steps until the cluster has to be observed again. Returns the last entry of an ended run.
+
+        Raises StoreError where the cluster cannot be reached, and OSError where the journal cannot be written.
         """
         while True:
-            description = self._admin.describe()
-            check_cluster(self._state, description.cluster_id)
-            observation = Observation.of(description)
-            self._take_request()
-            self._planner.observe(observation)
-            if names := self._planner.settled():
-                self._append(PartitionsSettled(tuple(PartitionRef(*name) for name in names)))
-            self._hooks.report(self._planner, observation)
-            ended = self._step()
-            if ended is not None:
-                return ended
-            self._hooks.pause()
-
-    def _step(self) -> RunEnded | None:
-        """Perform steps until the cluster has to be observed again. Returns the last entry of an ended run."""
-        while True:
-            match self._planner.next_step():
+            match self.planner.next_step():
                 case Wait():
                     return None
-                case SetGoal(goal, reason):
-                    self._append(GoalChanged(goal, reason))
-                case SaveOriginals(keys):
-                    self._append(OriginalsSaved(self._read(keys)))
-                case Perform(ChangeConfigs() as action):
-                    if self._perform(action):
-                        return None
-                case Perform(action):
-                    self._perform(action)
-                    return None
-                case End(result, reason):
-                    ended = RunEnded(result, reason)
+                case GoalChanged() as entry:
+                    self._append(entry)
+                case RunEnded() as ended:
                     self._append(ended)
                     return ended
-
-    def _take_request(self) -> None:
-        goal = self._hooks.requested_goal()
-        is_running = self._state.goal in (Goal.EXECUTE, Goal.ROLLBACK)
-        if (goal is Goal.PAUSE and is_running) or (goal is Goal.ABORT and self._state.goal is not Goal.ABORT):
-            self._append(GoalChanged(goal, "requested"))
+                case SaveOriginals(keys):
+                    self._append(OriginalsSaved(self._read(keys)))
+                case action:
+                    if self._perform(action) or not isinstance(action, ChangeConfigs):
+                        return None
 
     def _append(self, entry: Entry) -> None:
         self._journal.append(entry)
@@ -129,8 +101,7 @@ class Executor:
             case ChangeAssignments():
                 refusals = self._reassign(action)
             case ElectPreferred():
-                names = [partition.name for partition in action.partitions]
-                codes = self._admin.elect(ElectionType.PREFERRED, names)
+                codes = self._admin.elect(ElectionType.PREFERRED, action.partitions)
                 refusals = tuple(Refusal(*name, code.name) for name, code in codes.items() if code not in _ELECTED)
         self._append(ActionDone(action, refusals))
         return refusals
@@ -142,14 +113,14 @@ class Executor:
         codes = self._admin.change_configs(changes)
         refused = {refusal_name(change.key): code for change, code in _refused(action.changes, codes)}
         done = [change for change in action.changes if refusal_name(change.key) not in refused]
-        self._planner.configured(done, restores=action.restores, failed=bool(refused))
+        self.planner.throttles.configured(done, restores=action.restores, failed=bool(refused))
         return tuple(Refusal(name, -1, code.name) for name, code in refused.items())
 
     def _reassign(self, action: ChangeAssignments) -> tuple[Refusal, ...]:
         targets = [(assignment.name, assignment.replicas) for assignment in action.assignments]
         codes = self._admin.reassign(Targets.of(targets))
         results = list(zip(action.assignments, codes, strict=True))
-        self._planner.requested(assignment for assignment, code in results if code is ErrorCode.NONE)
+        self.planner.tracker.requested(assignment for assignment, code in results if code is ErrorCode.NONE)
         return tuple(Refusal(*assignment.name, code.name) for assignment, code in results if code is not ErrorCode.NONE)
 
 

@@ -49,11 +49,10 @@ class HealthWatch:
         self.failed_brokers = frozenset(down) if self._down_rounds >= PROBLEM_ROUNDS else frozenset()
         self.problem = None
         if self._rounds >= PROBLEM_ROUNDS:
-            names = sorted(offline) or sorted(under_replicated)
-            first = f"{names[0].topic}-{names[0].partition}"
+            topic, partition = min(offline or under_replicated)
             self.problem = (
                 f"health has worsened: {counted(len(offline), 'partition')} newly offline and "
-                f"{len(under_replicated):,} newly under-replicated since the start, such as {first}"
+                f"{len(under_replicated):,} newly under-replicated since the start, such as {topic}-{partition}"
             )
         elif self.failed_brokers:
             self.problem = f"brokers that the plan needs are down: {', '.join(map(str, sorted(down)))}"

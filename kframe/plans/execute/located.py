@@ -11,6 +11,7 @@ from kframe.model.events import TopicPartition
 from kframe.plans.execute.entries import AssignmentRequest, ExecutedPartition
 from kframe.plans.execute.observation import Observation, Position
 from kframe.plans.execute.state import ExecutionState
+from kframe.snapshot.metadata import DescribedPartition
 
 #: Observations after which a request is sent again, or a partition that is elsewhere belongs to another client:
 #: brokers describe a change later than the controller.
@@ -25,6 +26,8 @@ class LocatedPartition:
     start: tuple[int, ...]
     end: tuple[int, ...]
     position: Position
+    described: DescribedPartition | None
+    """None if it does not exist."""
 
     @property
     def name(self) -> TopicPartition:
@@ -36,21 +39,13 @@ class LocatedPartition:
         """The brokers that the partition is copied to."""
         return set(self.end) - set(self.start)
 
-    def to_end(self) -> AssignmentRequest:
-        """The reassignment of the plan, in its direction."""
-        return AssignmentRequest(*self.name, self.end)
-
-    def to_start(self) -> AssignmentRequest:
-        """The reassignment back."""
-        return AssignmentRequest(*self.name, self.start)
-
-    def cancellation(self) -> AssignmentRequest:
-        """The way back of a reassignment in flight.
+    def request(self, replicas: tuple[int, ...] | None) -> AssignmentRequest:
+        """The reassignment to ``replicas``, or the cancellation of the one in flight.
 
         In KRaft mode a request for the old list keeps the adding replicas, and waits for them
         (``ReplicationControlManager.changePartitionReassignment``).
         """
-        return AssignmentRequest(*self.name, None)
+        return AssignmentRequest(*self.name, replicas)
 
 
 class PartitionTracker:
@@ -89,15 +84,19 @@ class PartitionTracker:
         """Take the next observation."""
         self._observation = observation
         self._round += 1
-        self._by_name = {
-            partition.name: _locate(partition, observation, self._state.rolls_back)
-            for partition in self._state.partitions
-        }
+        self._by_name = {}
+        for partition in self._state.partitions:
+            start, end = partition.ends(self._state.rolls_back)
+            position, described = (
+                observation.position(partition, start, end),
+                observation.partitions.get(partition.name),
+            )
+            self._by_name[partition.name] = LocatedPartition(partition, start, end, position, described)
         self._elsewhere = Counter(
             {
-                partition.name: self._elsewhere[partition.name] + 1
-                for partition in self.partitions
-                if partition.position is Position.ELSEWHERE
+                located.name: self._elsewhere[located.name] + 1
+                for located in self.partitions
+                if located.position is Position.ELSEWHERE
             }
         )
 
@@ -132,11 +131,7 @@ class PartitionTracker:
         """Whether a reassignment is in progress, or was requested lately."""
         if partition.position in (Position.TO_END, Position.TO_START):
             return True
-        return self.is_requested(partition) and partition.position in (
-            Position.AT_START,
-            Position.REORDERED,
-            Position.ELSEWHERE,
-        )
+        return self.is_requested(partition) and partition.position not in (Position.AT_END, Position.DELETED)
 
     def is_foreign(self, partition: LocatedPartition) -> bool:
         """Whether another client has reassigned a partition."""
@@ -150,7 +145,7 @@ class PartitionTracker:
 
     def needs_reorder(self, partition: LocatedPartition) -> bool:
         """Whether a started partition has the replicas of its start in the order that a cancellation has left."""
-        described = self.observation.partitions.get(partition.name)
+        described = partition.described
         return (
             partition.position is Position.REORDERED
             and described is not None
@@ -165,9 +160,8 @@ class PartitionTracker:
         In ZooKeeper mode all target replicas must be in sync, those that are not added, too
         (``KafkaController.isReassignmentComplete``).
         """
-        if not self.observation.has_leader(partition.name):
-            return True
-        return not set(partition.end) <= self.observation.live
+        is_led = partition.described is not None and partition.described.leader >= 0
+        return not (is_led and set(partition.end) <= self.observation.live)
 
     def needs_failed_broker(self, partition: LocatedPartition) -> bool:
         """Whether a replica that is still to be added is on a broker that is not live."""
@@ -178,8 +172,7 @@ class PartitionTracker:
     def has_other_leader(self, partition: LocatedPartition) -> bool:
         """Whether a started partition was led by its preferred replica before the plan, and is not, though that is in
         sync."""
-        described = self.observation.partitions.get(partition.name)
-        preferred = partition.planned.origin[0]
+        described, preferred = partition.described, partition.planned.origin[0]
         return (
             described is not None
             and partition.name in self._state.started
@@ -187,8 +180,3 @@ class PartitionTracker:
             and described.leader != preferred == partition.planned.leader
             and preferred in described.isr
         )
-
-
-def _locate(partition: ExecutedPartition, observation: Observation, rolls_back: bool) -> LocatedPartition:
-    start, end = partition.ends(rolls_back)
-    return LocatedPartition(partition, start, end, observation.position(partition, start, end))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from kframe.model.events import TopicPartition
-from kframe.plans.execute.entries import ExecutedPartition, PartitionRef, UnhealthyPartitions
+from kframe.plans.execute.entries import ExecutedPartition, UnhealthyPartitions
 from kframe.snapshot.metadata import ClusterDescription, DescribedPartition, PartitionReassignment
 
 
@@ -58,17 +58,12 @@ class Observation:
             return Position.AT_START
         return Position.REORDERED if set(replicas) in (set(start), set(end)) else Position.ELSEWHERE
 
-    def has_leader(self, name: TopicPartition) -> bool:
-        """Whether a partition exists and has a leader."""
-        described = self.partitions.get(name)
-        return described is not None and described.leader >= 0
-
     def unhealthy(self, moved: Collection[TopicPartition]) -> UnhealthyPartitions:
         """Offline partitions, and under-replicated ones except the ``moved`` and other moving ones."""
         offline, under_replicated = [], []
         for name, described in self.partitions.items():
             if described.leader < 0:
-                offline.append(PartitionRef(*name))
+                offline.append(name)
             elif len(described.isr) < len(described.replicas) and name not in moved and name not in self.moving:
-                under_replicated.append(PartitionRef(*name))
+                under_replicated.append(name)
         return UnhealthyPartitions(tuple(sorted(offline)), tuple(sorted(under_replicated)))

@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import TypeAlias
 
 import msgspec
+import numpy as np
 
 from kframe.errors import InputError, SnapshotError
 from kframe.model.events import TopicPartition
 from kframe.model.plan import Plan
-from kframe.plans.check.resolve import CheckedPlan, resolve_plan
+from kframe.plans.check.checked import CheckedPlan
+from kframe.plans.check.resolve import resolve_plan
 from kframe.plans.execute.entries import VERSION, ExecutedPartition, ExecutionLimits, ExecutionStarted
 from kframe.plans.execute.observation import Observation
-from kframe.plans.file.observers import refuse_observers
 from kframe.plans.file.read import Stamp, load_plan
 from kframe.plans.file.write import read_stamp
 from kframe.plans.stage.manifest import MANIFEST_FILE, read_manifest
@@ -73,7 +74,14 @@ def read_staged_plan(source: InputFile) -> PreparedPlan:
             raise SnapshotError(str(source), "no reassignment", "at least one")
         return PreparedPlan(Plan.of(targets, source.name), stages, manifest.stamp)
     plan = load_plan(source)
-    refuse_observers(plan)
+    if plan.observers is not None:
+        # The requests of Kafka's clients have no observers. Without them these would become full replicas.
+        position = int(np.argmax(plan.observers.counts > 0))
+        raise SnapshotError(
+            f"{plan.name} partitions[{position}]",
+            f"observers of partition {plan.partition_name(position)}",
+            "a plan without observers: execute this one with Confluent's kafka-reassign-partitions",
+        )
     return PreparedPlan.single_stage(plan, read_stamp(source))
 
 

@@ -9,11 +9,12 @@ from typing import Final
 from msgspec import Struct
 
 from kframe.model.events import TopicPartition
+from kframe.plans.check.checked import CheckedPlan
 from kframe.plans.execute.entries import ExecutedPartition, Goal, RunResult
-from kframe.plans.execute.observation import Observation
 from kframe.plans.execute.state import ExecutionState
 from kframe.plans.execute.steps import Planner
 from kframe.ports.administration import Administration, LogDirReplica
+from kframe.whatif import WhatIf
 from kframe.whatif.results.outcome import Impact
 from kframe.whatif.results.reassignment_result import ReassignmentRecord
 
@@ -47,6 +48,13 @@ class ExecutionEffect(Struct):
     impact: Impact
     reassignment: ReassignmentRecord
     assumptions: list[str]
+
+    @staticmethod
+    def of(checked: CheckedPlan) -> ExecutionEffect:
+        """The effect on the cluster that the plan was checked against."""
+        outcome = WhatIf(checked.snapshot).reassign(checked.plan)
+        assert outcome.reassignment is not None
+        return ExecutionEffect(outcome.rules, outcome.impact, outcome.reassignment.record(), list(outcome.assumptions))
 
 
 class ExecutionDocument(Struct):
@@ -97,8 +105,8 @@ class ExecutionProgress:
         self.partitions = self.total = self.in_flight = 0
         self.bytes = self.total_bytes = 0
 
-    def observe(self, planner: Planner, _observation: Observation) -> None:
-        """Take an observation."""
+    def observe(self, planner: Planner) -> None:
+        """Take the last observation of the planner."""
         moves = [partition for stage in self._state.stages for partition in stage]
         in_flight = planner.in_flight()
         settled = [partition for partition in moves if partition.name in self._state.settled]

@@ -106,7 +106,7 @@ class ExecutionState:
                     if refusal_name(change.key) not in failed:
                         self.originals.pop(change.key, None)
             case PartitionsSettled():
-                self.settled |= {partition.name for partition in entry.partitions}
+                self.settled |= set(entry.partitions)
             case RunEnded():
                 self.result = entry.result
                 self.reason = entry.reason

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from kframe.plans.execute.entries import Action, ConfigKey, Goal, RunResult
+from kframe.plans.execute.entries import Action, ConfigKey, GoalChanged, RunEnded
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,31 +16,9 @@ class SaveOriginals:
 
 
 @dataclass(frozen=True, slots=True)
-class SetGoal:
-    """Save a new goal in the journal."""
-
-    goal: Goal
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Perform:
-    """Perform an action, between two entries of the journal."""
-
-    action: Action
-
-
-@dataclass(frozen=True, slots=True)
 class Wait:
     """Observe again after a pause."""
 
 
-@dataclass(frozen=True, slots=True)
-class End:
-    """Save the result in the journal and end."""
-
-    result: RunResult
-    reason: str
-
-
-Step: TypeAlias = SaveOriginals | SetGoal | Perform | Wait | End
+Step: TypeAlias = Action | GoalChanged | RunEnded | SaveOriginals | Wait
+"""Perform an action between two entries of the journal, append an entry, save originals, or wait."""

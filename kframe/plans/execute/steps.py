@@ -7,26 +7,24 @@ cluster cannot show: the goal, the original configurations, and which partitions
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from kframe.model.events import TopicPartition
 from kframe.model.texts import counted
 from kframe.plans.execute.entries import (
-    AssignmentRequest,
     ChangeAssignments,
-    ConfigEntry,
     ElectPreferred,
     ExecutedPartition,
     Goal,
-    PartitionRef,
+    GoalChanged,
     RunResult,
 )
 from kframe.plans.execute.health import HealthWatch
 from kframe.plans.execute.located import LocatedPartition, PartitionTracker
 from kframe.plans.execute.observation import Observation, Position
 from kframe.plans.execute.state import ExecutionState
-from kframe.plans.execute.step_types import Perform, SetGoal, Step, Wait
+from kframe.plans.execute.step_types import Step, Wait
 from kframe.plans.execute.throttle_steps import ThrottlePlanner
 
 #: Observations before the first decision after a crash, because a request may still be on its way.
@@ -41,20 +39,17 @@ class Planner:
         """``state`` receives the entries that steps lead to, from the caller."""
         self.state = state
         self._wait_rounds = CRASH_ROUNDS if state.unanswered else 0
-        self._tracker = PartitionTracker(state, self._wait_rounds)
-        self._throttles = ThrottlePlanner(state)
+        self.tracker = PartitionTracker(state, self._wait_rounds)
+        """Is notified of requests that were not refused."""
+        self.throttles = ThrottlePlanner(state)
+        """Is notified of configurations that were set or restored."""
         self._health = HealthWatch(state.limits)
         self._elected = False
-
-    @property
-    def limit(self) -> int:
-        """Partitions that may be in flight at present."""
-        return self._health.limit
 
     def observe(self, observation: Observation) -> None:
         """Take the next observation."""
         self._wait_rounds = max(self._wait_rounds - 1, 0)
-        tracker = self._tracker
+        tracker = self.tracker
         tracker.observe(observation)
         needed = {
             broker
@@ -64,55 +59,47 @@ class Planner:
         }
         self._health.observe(self.state.unhealthy, observation.unhealthy(tracker.moved()), needed - observation.live)
 
-    def requested(self, assignments: Iterable[AssignmentRequest]) -> None:
-        """Note that these were requested and not refused: brokers may describe them later."""
-        self._tracker.requested(assignments)
-
-    def configured(self, changes: Iterable[ConfigEntry], *, restores: bool, failed: bool) -> None:
-        """Note the configurations that were set or restored, and whether others could not be."""
-        self._throttles.configured(changes, restores=restores, failed=failed)
-
     def settled(self) -> list[TopicPartition]:
         """Partitions that have arrived in the present direction and are not recorded as settled yet."""
         return [
             partition.name
-            for partition in self._tracker.partitions
+            for partition in self.tracker.partitions
             if partition.position is Position.AT_END and partition.name not in self.state.settled
         ]
 
     def in_flight(self) -> list[ExecutedPartition]:
         """Partitions that are being moved."""
-        return [partition.planned for partition in self._tracker.partitions if self._tracker.is_in_flight(partition)]
+        return [partition.planned for partition in self.tracker.partitions if self.tracker.is_in_flight(partition)]
 
     def unmoved(self) -> dict[TopicPartition, str]:
         """Partitions that the goal cannot move, with the reason."""
         problems = dict(self.state.refused)
-        for partition in self._tracker.partitions:
+        for partition in self.tracker.partitions:
             if partition.position is Position.AT_END:
                 problems.pop(partition.name, None)
-            elif self._tracker.is_foreign(partition):
+            elif self.tracker.is_foreign(partition):
                 problems[partition.name] = "reassigned by another client"
         return problems
 
     def next_step(self) -> Step:
         """The next step after the last observation. The caller reports its effects as entries and calls."""
-        if self._wait_rounds or not self._tracker.is_observed:
+        if self._wait_rounds or not self.tracker.is_observed:
             return _WAIT
         match self.state.goal:
             case Goal.EXECUTE | Goal.ROLLBACK:
                 return self._advance()
             case Goal.PAUSE:
-                return self._drain(self._tracker.is_blocked, RunResult.PAUSED)
+                return self._drain(self.tracker.is_blocked, RunResult.PAUSED)
             case Goal.ABORT:
-                return self._drain(self._tracker.is_in_flight, RunResult.ABORTED)
+                return self._drain(self.tracker.is_in_flight, RunResult.ABORTED)
 
     def _advance(self) -> Step:
         """Move the partitions of the first stage that is not settled."""
         if not self.state.rolls_back and self._health.problem is not None:
-            return SetGoal(Goal.PAUSE, self._health.problem)
+            return GoalChanged(Goal.PAUSE, self._health.problem)
         for stage in self.state.stages:
             remaining = [
-                partition for partition in self._tracker.located(stage) if not self._tracker.is_settled(partition)
+                partition for partition in self.tracker.located(stage) if not self.tracker.is_settled(partition)
             ]
             if remaining and self._waits_for_failed_brokers(remaining):
                 brokers = ", ".join(map(str, sorted(self._health.failed_brokers)))
@@ -121,26 +108,26 @@ class Planner:
                     f"{counted(len(remaining), 'partition')} waiting for failed brokers: {brokers}",
                 )
             if remaining:
-                return self._throttles.throttle(stage, self._tracker.observation) or self._move(remaining)
+                return self.throttles.throttle(stage, self.tracker.observation) or self._move(remaining)
         if self.state.rolls_back and not self._elected:
-            leaders = [partition for partition in self._tracker.partitions if self._tracker.has_other_leader(partition)]
+            leaders = [partition for partition in self.tracker.partitions if self.tracker.has_other_leader(partition)]
             if leaders:
                 self._elected = True
-                return Perform(ElectPreferred(tuple(PartitionRef(*partition.name) for partition in leaders)))
+                return ElectPreferred(tuple(partition.name for partition in leaders))
         if unmoved := self.unmoved():
             return self._finish(RunResult.INCOMPLETE, f"not moved: {counted(len(unmoved), 'partition')}")
         return self._finish(RunResult.ROLLED_BACK if self.state.rolls_back else RunResult.COMPLETED, "")
 
     def _move(self, remaining: Sequence[LocatedPartition]) -> Step:
         """Redirect reassignments in the opposite direction, and start as many as the limit allows."""
-        tracker = self._tracker
+        tracker = self.tracker
         redirected = [
             partition
             for partition in remaining
             if partition.position is Position.TO_START and not tracker.is_requested(partition)
         ]
         if redirected:
-            return Perform(ChangeAssignments(tuple(partition.cancellation() for partition in redirected)))
+            return ChangeAssignments(tuple(partition.request(None) for partition in redirected))
         if self._health.pauses_starts and not self.state.rolls_back:
             return _WAIT
         pending = [
@@ -153,7 +140,7 @@ class Planner:
         in_flight = sum(map(tracker.is_in_flight, remaining))
         chosen = pending[: max(self._health.limit - in_flight, 0)]
         if chosen:
-            return Perform(ChangeAssignments(tuple(partition.to_end() for partition in chosen)))
+            return ChangeAssignments(tuple(partition.request(partition.end) for partition in chosen))
         return _WAIT
 
     def _waits_for_failed_brokers(self, remaining: Sequence[LocatedPartition]) -> bool:
@@ -161,12 +148,12 @@ class Planner:
         return (
             self.state.rolls_back
             and bool(self._health.failed_brokers)
-            and all(map(self._tracker.needs_failed_broker, remaining))
+            and all(map(self.tracker.needs_failed_broker, remaining))
         )
 
     def _drain(self, is_cancelled: Callable[[LocatedPartition], bool], result: RunResult) -> Step:
         """Cancel some of the reassignments in flight, wait for the others, and finish."""
-        tracker = self._tracker
+        tracker = self.tracker
         in_flight = [partition for partition in tracker.partitions if tracker.is_in_flight(partition)]
         cancelled = [
             partition
@@ -176,15 +163,18 @@ class Planner:
             and not tracker.is_cancelled(partition)
         ]
         if cancelled:
-            return Perform(ChangeAssignments(tuple(partition.cancellation() for partition in cancelled)))
+            return ChangeAssignments(tuple(partition.request(None) for partition in cancelled))
         reordered = [partition for partition in tracker.partitions if tracker.needs_reorder(partition)]
-        if requests := [
-            partition.to_start() for partition in reordered if tracker.request(partition) != partition.to_start()
-        ]:
-            return Perform(ChangeAssignments(tuple(requests)))
+        requests = tuple(
+            partition.request(partition.start)
+            for partition in reordered
+            if tracker.request(partition) != partition.request(partition.start)
+        )
+        if requests:
+            return ChangeAssignments(requests)
         if reordered or any(not tracker.is_blocked(partition) for partition in in_flight):
             return _WAIT
         return self._finish(result, self.state.reason)
 
     def _finish(self, result: RunResult, reason: str) -> Step:
-        return self._throttles.finish(result, reason, self._tracker.observation)
+        return self.throttles.finish(result, reason, self.tracker.observation)

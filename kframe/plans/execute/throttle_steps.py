@@ -11,13 +11,15 @@ from kframe.plans.execute.entries import (
     ConfigKey,
     ExecutedPartition,
     Goal,
+    GoalChanged,
     ResourceKind,
+    RunEnded,
     RunResult,
 )
 from kframe.plans.execute.observation import Observation
 from kframe.plans.execute.state import ExecutionState
-from kframe.plans.execute.step_types import End, Perform, SaveOriginals, SetGoal, Step, Wait
-from kframe.plans.execute.throttles import throttle_keys, throttle_values
+from kframe.plans.execute.step_types import SaveOriginals, Step, Wait
+from kframe.plans.execute.throttles import throttle_values
 
 #: Observations in which restoring or setting configurations is tried.
 CONFIG_ROUNDS: Final = 5
@@ -48,27 +50,26 @@ class ThrottlePlanner:
         rate = self._state.limits.throttle
         if rate is None:
             return self._restore_except((), observation)
-        keys = throttle_keys(stage, self._state.rolls_back)
+        values = throttle_values(stage, self._state.rolls_back, rate, self._state.originals)
         topics = {topic for topic, _ in observation.partitions}
         usable = {
             key
-            for key in keys
+            for key in values
             if _is_reachable(key, observation) and (key.kind is ResourceKind.BROKER or key.resource in topics)
         }
         unsaved = tuple(sorted(usable - self._state.originals.keys()))
         if self._set_failures >= CONFIG_ROUNDS:
-            return SetGoal(Goal.PAUSE, "the throttle cannot be set")
+            return GoalChanged(Goal.PAUSE, "the throttle cannot be set")
         if unsaved:
             return SaveOriginals(unsaved)
-        values = throttle_values(stage, self._state.rolls_back, rate, self._state.originals)
         changes = [
             ConfigEntry(key, value)
             for key, value in sorted(values.items())
             if key in usable and self._configured.get(key) != value
         ]
         if changes:
-            return Perform(ChangeConfigs(tuple(changes), restores=False))
-        return self._restore_except(keys, observation)
+            return ChangeConfigs(tuple(changes), restores=False)
+        return self._restore_except(values, observation)
 
     def finish(self, result: RunResult, reason: str, observation: Observation) -> Step:
         """Restore the configurations of live brokers, then end."""
@@ -76,7 +77,7 @@ class ThrottlePlanner:
         reachable = [change for change in remaining if _is_reachable(change.key, observation)]
         if self._restore_failures < CONFIG_ROUNDS:
             if reachable:
-                return Perform(ChangeConfigs(tuple(reachable), restores=True))
+                return ChangeConfigs(tuple(reachable), restores=True)
             if remaining:
                 self._restore_failures += 1
                 return Wait()
@@ -84,7 +85,7 @@ class ThrottlePlanner:
             resources = sorted({f"{change.key.kind} {change.key.resource}" for change in remaining})
             text = f"throttles of {', '.join(resources)} are not restored yet"
             reason = f"{reason}; {text}" if reason else text
-        return End(result, reason)
+        return RunEnded(result, reason)
 
     def _restore_except(self, keys: Collection[ConfigKey], observation: Observation) -> Step | None:
         """Restore the throttles that the stage does not need; None if there are none, or the cluster refuses that."""
@@ -95,7 +96,7 @@ class ThrottlePlanner:
             for key, value in sorted(self._state.originals.items())
             if key not in keys and _is_reachable(key, observation)
         ]
-        return Perform(ChangeConfigs(tuple(former), restores=True)) if former else None
+        return ChangeConfigs(tuple(former), restores=True) if former else None
 
 
 def _is_reachable(key: ConfigKey, observation: Observation) -> bool:

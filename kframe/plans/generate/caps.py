@@ -19,7 +19,7 @@ from kframe.plans.generate.cycles import cancel_cycles
 from kframe.plans.generate.draft import Draft
 from kframe.plans.generate.limits import LoadLimits, distinct_racks
 from kframe.plans.generate.problem import UNLIMITED, PlanProblem
-from kframe.plans.generate.racks import required_racks
+from kframe.plans.generate.racks import missing_racks
 from kframe.plans.generate.transfers import fill, transfer
 
 #: Slots of the partitions times rows that are tried one after the other.
@@ -53,7 +53,7 @@ def fill_within_caps(problem: PlanProblem, draft: Draft) -> None:
     vacant = draft.copy()
     fill(problem, draft)
     _restore_useless(problem, draft)
-    if not (len(draft.incomplete(problem)) or missing_racks(problem, draft).any()):
+    if not (len(draft.incomplete(problem)) or missing_racks(problem, problem.order, draft.lists()).any()):
         return
     _improve(problem, draft, vacant, _lacking(problem, draft))
     # Rows that still lack something are tried one after the other, the fewer the larger the problem is.
@@ -74,7 +74,7 @@ def _improve(problem: PlanProblem, draft: Draft, vacant: Draft, rows: Int32) -> 
 
 def _lacking(problem: PlanProblem, draft: Draft) -> Int32:
     """The rows in scope that lack replicas or racks, ascending."""
-    spread = problem.order[missing_racks(problem, draft) > 0]
+    spread = problem.order[missing_racks(problem, problem.order, draft.lists()) > 0]
     rows: Int32 = np.union1d(draft.incomplete(problem), spread).astype(np.int32)
     return rows
 
@@ -95,25 +95,17 @@ def _restore_useless(problem: PlanProblem, draft: Draft) -> None:
         draft.copy_from(candidate)
 
 
-def missing_racks(problem: PlanProblem, draft: Draft) -> Int32:
-    """(k,) how many racks fewer each row in scope spans than it must."""
-    spanned = distinct_racks(draft.lists().take(problem.order), problem.brokers.rack)
-    missing: Int32 = np.maximum(required_racks(problem, problem.order) - spanned, 0)
-    return missing
-
-
 def _rating(problem: PlanProblem, draft: Draft) -> tuple[int, int, int]:
     """Incomplete partitions, missing racks of the others, and copies: of two drafts the lesser is better."""
     incomplete, lists = draft.incomplete(problem), draft.lists()
-    missing = missing_racks(problem, draft)[~np.isin(problem.order, incomplete)]
+    missing = missing_racks(problem, problem.without(incomplete).order, lists)
     return len(incomplete), int(missing.sum()), int(np.count_nonzero(~members(lists, problem.original)))
 
 
 def _overfilled(problem: PlanProblem, draft: Draft, vacant: Draft, rows: Int32) -> Draft:
     """The draft, where the rows get brokers regardless of caps."""
     result = draft.copy()
-    slots = np.isin(np.repeat(np.arange(len(draft.before)), np.diff(draft.offsets)), rows)
-    result.replica[slots] = vacant.replica[slots]
+    result.vacate(vacant, rows)
     result.recount(problem)
     uncapped = replace(problem.brokers, cap=np.full(len(problem.brokers), UNLIMITED))
     fill(replace(problem, brokers=uncapped, order=problem.order[np.isin(problem.order, rows)]), result)
@@ -139,8 +131,7 @@ def _relieved(problem: PlanProblem, draft: Draft, vacant: Draft) -> Draft | None
             return None
         cancel_cycles(counting.without(staying), draft, limits)
         impossible = np.union1d(impossible, staying)
-    slots = np.isin(np.repeat(np.arange(len(draft.before)), np.diff(draft.offsets)), impossible)
-    draft.replica[slots] = vacant.replica[slots]
+    draft.vacate(vacant, impossible)
     return draft
 
 
@@ -170,9 +161,7 @@ def _restored(problem: PlanProblem, draft: Draft, limits: LoadLimits) -> Int32 |
         if not excess[added[row]].any() or (receives & (load > np.maximum(limits.upper, draft.load))).any():
             continue
         staying.append(row)
-        start, end = int(draft.offsets[row]), int(draft.offsets[row + 1])
-        draft.replica[start:end] = -1
-        draft.replica[start : start + len(before[row])] = before[row]
+        draft.restore_slots(row)
         draft.load[:] = load
     rows = np.array(sorted(staying), np.int32)
     draft.recount(problem)

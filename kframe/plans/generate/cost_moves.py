@@ -23,25 +23,21 @@ from kframe.plans.generate.problem import PlanProblem
 _Slots = NDArray[np.int64]
 
 
-def fill_by_cost(problem: PlanProblem, draft: Draft, costs: PlacementCosts) -> int:
-    """Give partitions with too few replicas the cheapest brokers; return how many replicas are still missing.
+def fill_by_cost(problem: PlanProblem, draft: Draft, costs: PlacementCosts) -> None:
+    """Give partitions with too few replicas the cheapest brokers.
 
     A broker of a rack that the list does not span comes first, then the cheapest, then the emptiest.
     """
-    missing = 0
     lacking = problem.replication_factor[problem.order] - draft.lists().counts[problem.order]
     for row, count in zip(problem.order[lacking > 0].tolist(), lacking[lacking > 0].tolist(), strict=True):
         start, end = int(draft.offsets[row]), int(draft.offsets[row + 1])
         cost = _round_costs(problem, draft, costs, row)
         for slot in (start + np.flatnonzero(draft.replica[start:end] < 0)[:count]).tolist():
             broker = _cheapest_target(problem, draft, cost, draft.replica[start:end], int(problem.weight[row]))
-            if broker < 0:
-                missing += 1
-                continue
-            draft.replica[slot] = broker
-            draft.load[broker] += problem.weight[row]
-            draft.count[broker] += 1
-    return missing
+            if broker >= 0:
+                draft.replica[slot] = broker
+                draft.load[broker] += problem.weight[row]
+                draft.count[broker] += 1
 
 
 def _round_costs(problem: PlanProblem, draft: Draft, costs: PlacementCosts, row: int) -> Int64:

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 from msgspec import Struct
 
 from kframe.plans.check.document import PlanSnapshot
-from kframe.plans.generate.unmet import Unmet
 from kframe.whatif.results.health import Skew
+
+
+class Unmet(StrEnum):
+    """What a partition lacks of the request."""
+
+    REMOVAL = "removal"
+    """A broker that its replicas were to leave retains one."""
+    REPLICATION_FACTOR = "replication-factor"
+    RACKS = "racks"
+    """It spans fewer racks than it could, and ``fix_racks`` is requested."""
 
 
 class GeneratedPartitions(Struct):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kframe.model.arrays import Int16, Int32, Int64, Ragged, UInt8, offsets_of, ragged_positions
 from kframe.plans.generate.problem import PlanProblem
@@ -27,8 +29,12 @@ class Draft:
     count: Int64
 
     @staticmethod
-    def of(problem: PlanProblem, lists: Ragged) -> Draft:
-        """A draft that equals ``lists``, with slots for the replicas before and after the plan."""
+    def of(problem: PlanProblem, lists: Ragged, before: Ragged | None = None) -> Draft:
+        """A draft that equals ``lists``, with slots for the replicas before and after the plan.
+
+        It started from ``before``, by default the same lists.
+        """
+        before = lists if before is None else before
         counts = lists.counts
         offsets = offsets_of(np.maximum(counts, problem.replication_factor))
         slots = ragged_positions(offsets[:-1], counts)
@@ -41,8 +47,8 @@ class Draft:
             offsets,
             replica,
             in_sync,
-            lists,
-            lists.values.astype(np.int16),
+            before,
+            before.values.astype(np.int16),
             np.zeros(len(problem.brokers), np.int64),
             np.zeros(len(problem.brokers), np.int64),
         )
@@ -84,11 +90,6 @@ class Draft:
             self, offsets=self.lists().offsets, replica=self.replica[retained], in_sync=self.in_sync[retained]
         )
 
-    def since(self, problem: PlanProblem) -> Draft:
-        """The draft as if it had started from the lists of the problem. Slots and loads are shared."""
-        before = problem.original
-        return replace(self, before=before, before_replica=before.values.astype(np.int16))
-
     def copy(self) -> Draft:
         """A draft with slots and loads of its own."""
         return replace(self, replica=self.replica.copy(), load=self.load.copy(), count=self.count.copy())
@@ -105,12 +106,20 @@ class Draft:
         if not len(rows):
             return rows
         for row in rows.tolist():
-            start, end = int(self.offsets[row]), int(self.offsets[row + 1])
-            self.replica[start:end] = -1
-            values = self.before[row]
-            self.replica[start : start + len(values)] = values
+            self.restore_slots(row)
         self.recount(problem)
         return rows
+
+    def restore_slots(self, row: int) -> None:
+        """Give a partition its list of before back. Loads stay as they are."""
+        start, end, values = int(self.offsets[row]), int(self.offsets[row + 1]), self.before[row]
+        self.replica[start:end] = -1
+        self.replica[start : start + len(values)] = values
+
+    def vacate(self, vacant: Draft, rows: NDArray[np.integer[Any]]) -> None:
+        """Take over the slots of some partitions from another draft of the same problem. Loads stay as they are."""
+        slots = np.isin(np.repeat(np.arange(len(self.before)), np.diff(self.offsets)), rows)
+        self.replica[slots] = vacant.replica[slots]
 
 
 def weighted_loads(lists: Ragged, weight: Int64, brokers: int) -> Int64:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kframe.errors import ParameterError
 from kframe.model.arrays import Float64, Int32, Int64, Ragged
@@ -16,7 +15,7 @@ from kframe.plans.generate.draft import weighted_loads
 from kframe.plans.generate.highs import IntegerProgram, IntegerSolution, minimize
 from kframe.plans.generate.limits import LoadLimits
 from kframe.plans.generate.problem import PlanProblem
-from kframe.plans.generate.program import PlanVariables, WeightUnit, plan_program
+from kframe.plans.generate.program import PlanProgram
 
 #: Largest number of variables that a problem may have: partitions times brokers.
 VARIABLES_MAX: Final = 100_000
@@ -67,8 +66,7 @@ def solve(problem: PlanProblem, limits: LoadLimits | None) -> ExactResult:
 
     Raises InputError if the problem is too large or highspy is not installed, SolverError if the solver fails.
     """
-    _check_size(problem)
-    return _PlanSolver.of(problem).result(limits)
+    return _PlanSolver.of(problem, None).result(limits)
 
 
 def solve_relaxed(problem: PlanProblem, limits: LoadLimits | None) -> ExactResult:
@@ -77,26 +75,21 @@ def solve_relaxed(problem: PlanProblem, limits: LoadLimits | None) -> ExactResul
     For requests whose caps of brokers leave too little room. Only the cheapest is within ``limits``. ``bound`` and
     ``optimal`` are of plans in which as few partitions stay, and as few racks are missing. Raises errors as ``solve``.
     """
-    _check_size(problem)
-    most: tuple[int, ...] = ()
-    solver = _PlanSolver.of(problem, most)
-    variables, proven = solver.variables, True
-    for columns in (variables.staying, variables.missing):
+    solver, proven = _PlanSolver.of(problem, ()), True
+    for columns in (solver.plans.staying, solver.plans.missing):
         fewest, optimal = solver.fewest(columns)
         if fewest is None:
             return ExactResult(None, 0, True, False, np.empty(0, np.int32))
         proven &= optimal
-        most = (*most, fewest)
-        solver = replace(solver, most=most)
+        solver = replace(solver, most=(*(solver.most or ()), fewest))
     result = solver.result(limits)
     return replace(result, optimal=result.optimal and proven, bound=result.bound if proven else 0)
 
 
 def fewest_staying(problem: PlanProblem) -> int | None:
     """The number of partitions that stay as they are in the plan of ``solve_relaxed``. None if the solver has none."""
-    _check_size(problem)
     solver = _PlanSolver.of(problem, ())
-    return solver.fewest(solver.variables.staying)[0]
+    return solver.fewest(solver.plans.staying)[0]
 
 
 def _size(problem: PlanProblem) -> int:
@@ -104,52 +97,47 @@ def _size(problem: PlanProblem) -> int:
     return len(problem.order) * len(problem.brokers)
 
 
-def _check_size(problem: PlanProblem) -> None:
-    size = _size(problem)
-    if size > VARIABLES_MAX:
-        raise ParameterError("exact", f"{size:,} variables", f"at most {VARIABLES_MAX:,}: fewer partitions or brokers")
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class _PlanSolver:
-    """The variables of a problem, and what solves programs of them.
+    """Solves the programs of a problem.
 
     ``most`` is how many partitions may stay, and then how many racks may be missing, as far as that is known; None for
     the program in which neither is possible.
     """
 
-    problem: PlanProblem
-    variables: PlanVariables
-    unit: WeightUnit
+    plans: PlanProgram
     most: tuple[int, ...] | None
 
     @staticmethod
-    def of(problem: PlanProblem, most: tuple[int, ...] | None = None) -> _PlanSolver:
-        scope = np.sort(problem.order)
-        brokers = problem.brokers
-        variables = PlanVariables(scope, len(brokers), len(brokers.rack_targets), most is not None)
-        return _PlanSolver(problem, variables, WeightUnit.of(problem, scope), most)
+    def of(problem: PlanProblem, most: tuple[int, ...] | None) -> _PlanSolver:
+        """Raises InputError if the problem is too large."""
+        size = _size(problem)
+        if size > VARIABLES_MAX:
+            expected = f"at most {VARIABLES_MAX:,}: fewer partitions or brokers"
+            raise ParameterError("exact", f"{size:,} variables", expected)
+        return _PlanSolver(PlanProgram.of(problem, is_relaxed=most is not None), most)
 
     def program(self, limits: LoadLimits | None) -> IntegerProgram:
-        program = plan_program(self.problem, self.variables, limits, self.unit)
-        for columns, count in zip((self.variables.staying, self.variables.missing), self.most or (), strict=False):
+        program = self.plans.within(limits)
+        for columns, count in zip((self.plans.staying, self.plans.missing), self.most or (), strict=False):
             program.add_row(columns, 1.0, 0, count)
         return program
 
     def minimize(self, program: IntegerProgram) -> IntegerSolution:
-        problem, request = self.problem, self.problem.request
-        nodes, gap = _NODES, 0.0 if self.unit.is_divisor else _GAP_OF_FLOATS
+        problem, request = self.plans.problem, self.plans.problem.request
+        nodes, gap = _NODES, 0.0 if self.plans.unit.is_divisor else _GAP_OF_FLOATS
         if problem.weighted:
-            nodes = min(max(_NODES_TIMES_VARIABLES // max(self.variables.replicas, 1), _NODES_UNREQUESTED), _NODES)
+            nodes = min(max(_NODES_TIMES_VARIABLES // max(self.plans.replicas, 1), _NODES_UNREQUESTED), _NODES)
         if not request.exact:
             nodes, gap = _NODES_UNREQUESTED, _GAP_UNREQUESTED if problem.weighted else gap
         return minimize(program, nodes, gap, request.seed)
 
     def fewest(self, columns: Int64) -> tuple[int | None, bool]:
         """The least sum of these variables, None if no solution was found, and whether it is proven to be the least."""
-        objective = np.zeros(len(self.variables))
+        program = self.program(None)
+        objective = np.zeros(len(program.cost))
         objective[columns] = 1.0
-        solution = self.minimize(replace(self.program(None), cost=objective))
+        solution = self.minimize(replace(program, cost=objective))
         if solution.values is None:
             return None, False
         return round(float(solution.values[columns].sum())), solution.optimal
@@ -164,45 +152,38 @@ class _PlanSolver:
                 return unsolved
             lists, staying = self._lists(solution.values)
             if limits is None or narrowed is None or limits.reached(loads := self._loads(lists, limits)):
-                return ExactResult(lists, bound, True, _cost(self.problem, lists) <= bound, staying)
+                return ExactResult(lists, bound, True, _cost(self.plans.problem, lists) <= bound, staying)
             narrowed = narrowed.narrowed(limits.excess(loads) + limits.deficit(loads))
             solution = self.minimize(self.program(narrowed))
         return unsolved
 
     def _bound(self, bound: float) -> int:
         """The least integer cost that is not below a bound in units."""
-        if self.unit.is_divisor:
-            return int(np.ceil(bound)) * int(self.unit.size)
-        return int(bound * self.unit.size)
+        unit = self.plans.unit
+        return int(np.ceil(bound)) * int(unit.size) if unit.is_divisor else int(bound * unit.size)
 
     def _loads(self, lists: Ragged, limits: LoadLimits) -> Int64:
         """(b,) loads of the partitions in scope; brokers that all replicas leave have the load of their limits."""
-        problem = self.problem
+        problem = self.plans.problem
         loads = weighted_loads(lists.take(problem.order), problem.weight[problem.order], len(problem.brokers))
         return np.where(problem.brokers.leaving == 0, loads, limits.lower)
 
     def _lists(self, values: Float64) -> tuple[Ragged, Int32]:
-        """The lists of a solution, and the rows that stay as they are."""
-        variables = self.variables
-        assigned = values[: variables.replicas].reshape(len(variables.scope), -1) > 0.5
-        staying = np.empty(0, np.int32)
-        if variables.is_relaxed:
-            staying = variables.scope[values[variables.first_staying :] > 0.5]
-        return _lists(self.problem, variables.scope, assigned), staying
+        """The lists of a solution, and the rows that stay as they are. What stays keeps its position; new brokers take
+        vacated positions and then the end."""
+        plans, original = self.plans, self.plans.problem.original
+        assigned = values[: plans.replicas].reshape(len(plans.scope), -1) > 0.5
+        lists = [original[row].tolist() for row in range(len(original))]
+        for index, row in enumerate(plans.scope.tolist()):
+            chosen = np.flatnonzero(assigned[index]).tolist()
+            new = [broker for broker in chosen if broker not in lists[row]]
+            slots = [broker if broker in chosen else (new.pop(0) if new else -1) for broker in lists[row]]
+            lists[row] = [broker for broker in slots if broker >= 0] + new
+        staying = plans.scope[values[plans.staying] > 0.5] if plans.is_relaxed else np.empty(0, np.int32)
+        return Ragged.of(lists), staying
 
 
 def _cost(problem: PlanProblem, lists: Ragged) -> int:
     added = lists.keep(~members(lists, problem.original))
     terms = 0 if problem.costs is None else problem.costs.total(added)
     return int(problem.weight[added.owners].sum()) + terms
-
-
-def _lists(problem: PlanProblem, scope: Int32, assigned: NDArray[np.bool_]) -> Ragged:
-    """The lists of a solution: what stays keeps its position, new brokers take vacated positions and then the end."""
-    lists = [problem.original[row].tolist() for row in range(len(problem.original))]
-    for index, row in enumerate(scope.tolist()):
-        chosen = np.flatnonzero(assigned[index]).tolist()
-        new = [broker for broker in chosen if broker not in lists[row]]
-        slots = [broker if broker in chosen else (new.pop(0) if new else -1) for broker in lists[row]]
-        lists[row] = [broker for broker in slots if broker >= 0] + new
-    return Ragged.of(lists)

@@ -12,7 +12,7 @@ from kframe.model.arrays import Float64, Int32, Int64, Ragged
 from kframe.model.lists import distinct_values
 from kframe.model.placements import GoalTotals
 from kframe.plans.generate.draft import Draft
-from kframe.plans.generate.problem import PlanProblem
+from kframe.plans.generate.problem import PlanProblem, rack_numbers
 
 _STEPS = 100
 #: Rounding of sums, relative to a replica.
@@ -70,8 +70,7 @@ def replica_limits(problem: PlanProblem, draft: Draft) -> LoadLimits:
     lists = draft.lists().take(problem.order)
     target = _targets(problem, lists, load)
     spread = request.tolerance / 100 if problem.weighted else 0.0
-    lower = np.floor(target * (1 - spread) + _ROUNDING).astype(np.int64)
-    upper = np.ceil(target * (1 + spread) - _ROUNDING).astype(np.int64)
+    lower, upper = _around(target, spread)
     receives = brokers.share > 0
     if request.add_brokers and not request.rebalance:
         added = np.isin(brokers.ids, request.add_brokers)
@@ -83,16 +82,10 @@ def replica_limits(problem: PlanProblem, draft: Draft) -> LoadLimits:
 
 
 def _goal_totals(problem: PlanProblem, load: Int64) -> GoalTotals:
-    names = sorted({rack for rack in problem.racks.values() if rack is not None})
-    racks = [-1 if rack is None else names.index(rack) for rack in problem.racks.values()]
-    receives = problem.brokers.share > 0
-    return GoalTotals(
-        problem.brokers.ids.copy(),
-        np.array(racks, np.int32),
-        tuple(names),
-        problem.brokers.share.copy(),
-        int(load[receives].sum()),
-    )
+    names, racks = rack_numbers(problem.racks)
+    brokers = problem.brokers
+    total = int(load[brokers.share > 0].sum())
+    return GoalTotals(brokers.ids.copy(), racks, names, brokers.share.copy(), total)
 
 
 def leader_limits(problem: PlanProblem, led: Int64, replicas: Int64) -> LoadLimits:
@@ -100,9 +93,13 @@ def leader_limits(problem: PlanProblem, led: Int64, replicas: Int64) -> LoadLimi
     receives = problem.brokers.share > 0
     total = float(led[receives].sum())
     target = water_fill(total, problem.brokers.share, np.where(receives, replicas, 0).astype(np.float64))
-    lower = np.floor(target + _ROUNDING).astype(np.int64)
-    upper = np.ceil(target - _ROUNDING).astype(np.int64)
-    return LoadLimits(np.where(receives, lower, led), np.where(receives, upper, led))
+    return LoadLimits(*(np.where(receives, limit, led) for limit in _around(target, 0.0)))
+
+
+def _around(target: Float64, spread: float) -> tuple[Int64, Int64]:
+    """(b,) the integers around a target that may deviate by a part of it."""
+    lower, upper = target * (1 - spread), target * (1 + spread)
+    return np.floor(lower + _ROUNDING).astype(np.int64), np.ceil(upper - _ROUNDING).astype(np.int64)
 
 
 def _targets(problem: PlanProblem, lists: Ragged, load: Int64) -> Float64:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from kframe import kernels
-from kframe.model.arrays import Int32, Int64
+from kframe.model.arrays import Int32
 from kframe.model.lists import members
 from kframe.plans.generate.bounds import lower_bound
 from kframe.plans.generate.caps import fill_within_caps, is_capped
@@ -111,7 +111,7 @@ def _copied(problem: PlanProblem, draft: Draft) -> int:
 
 def _replace(problem: PlanProblem, draft: Draft) -> None:
     """Give each replaced broker's replicas to its replacement, unless a partition has it already or loses a rack."""
-    brokers, lists = problem.brokers, None
+    brokers = problem.brokers
     for old_id, new_id in problem.request.replace.items():
         old, new = brokers.index_of(old_id), brokers.index_of(new_id)
         if brokers.share[new] <= 0:
@@ -127,11 +127,7 @@ def _replace(problem: PlanProblem, draft: Draft) -> None:
         chosen = np.zeros(len(draft.before), np.bool_)
         chosen[rows] = True
         draft.replica[slots[chosen[owner]]] = new
-        moved: Int64 = problem.weight[rows]
-        draft.load[old] -= int(moved.sum())
-        draft.load[new] += int(moved.sum())
-        draft.count[old] -= len(rows)
-        draft.count[new] += len(rows)
+        draft.recount(problem)
 
 
 def _keeps_racks(

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from kframe.errors import ParameterError
-from kframe.model.arrays import Ragged
+from kframe.model.arrays import Int32, Ragged, positions_within
 from kframe.model.lists import same_lists
 from kframe.snapshot import Snapshot
 
@@ -18,30 +18,22 @@ def observers_last(snapshot: Snapshot, original: Ragged, after: Ragged, racks: S
     Lists are of broker indexes, a list for each row of the snapshot; ``racks`` is the rack by index. Raises InputError
     for another replication factor of such a partition, whose placement constraints determine it.
     """
-    rows = changed_with_observers(snapshot, original, after)
-    if not rows:
+    if snapshot.partitions.observers is None:
         return after
     lists = after.values.copy()
-    for row in rows:
+    for row in np.flatnonzero((snapshot.partitions.observers.counts > 0) & ~same_lists(original, after)).tolist():
         full, observers = _divided(snapshot, original, after, row, racks)
         lists[after.offsets[row] : after.offsets[row + 1]] = [*full, *observers]
     return Ragged(after.offsets, lists)
 
 
-def planned_observers(snapshot: Snapshot, original: Ragged, after: Ragged) -> dict[int, int]:
-    """How many of the last replicas of each changed row are observers; rows without are not in it."""
+def planned_observers(snapshot: Snapshot, rows: Int32, replicas: Ragged) -> Ragged | None:
+    """The observers of each of ``rows``, the last of the planned ``replicas``; None if none has any."""
     observers = snapshot.partitions.observers
-    rows = changed_with_observers(snapshot, original, after)
-    return {} if observers is None else {row: len(observers[row]) for row in rows}
-
-
-def changed_with_observers(snapshot: Snapshot, original: Ragged, after: Ragged) -> list[int]:
-    """The rows that change and have observers."""
-    observers = snapshot.partitions.observers
-    if observers is None:
-        return []
-    rows: list[int] = np.flatnonzero((observers.counts > 0) & ~same_lists(original, after)).tolist()
-    return rows
+    if observers is None or not observers.counts[rows].any():
+        return None
+    full = replicas.counts - observers.counts[rows]
+    return replicas.keep(positions_within(replicas.counts) >= np.repeat(full, replicas.counts))
 
 
 def _divided(

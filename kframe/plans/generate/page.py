@@ -38,7 +38,7 @@ def render_page(review: PlanReview, plan_file: bytes) -> str:
         undefined=StrictUndefined,
         keep_trailing_newline=True,
     )
-    environment.filters |= {"text": cell_text, "max_load": _max_load}
+    environment.filters["text"] = cell_text
     snapshot = review.checked.snapshot
     table_row: Callable[..., str] = environment.get_template("parts.html").module.table_row  # type: ignore[attr-defined]
     return environment.get_template("plan.html").render(
@@ -69,10 +69,6 @@ def cell_text(value: object, longest: int = TEXT_MAX) -> str:
     return plain if len(plain) <= longest else plain[: longest - 1] + "…"
 
 
-def _max_load(bar: tuple[str, int, int]) -> int:
-    return max(bar[1:])
-
-
 def _identity(review: PlanReview, plan_file: bytes) -> list[tuple[str, object]]:
     checked, snapshot = review.checked, review.checked.snapshot
     sizes = ((len(snapshot.brokers), "broker"), (len(snapshot.topics), "topic"), (len(snapshot), "partition"))
@@ -83,7 +79,7 @@ def _identity(review: PlanReview, plan_file: bytes) -> list[tuple[str, object]]:
         ("snapshot size", ", ".join(counted(*size) for size in sizes)),
         ("snapshot digest", snapshot.digest()),
         ("assignments of the plan's partitions", checked.stamp().assignments),
-        ("checked by", checked.rules),
+        ("checked by", checked.rules.name),
         ("kframe", __version__),
     ]
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from kframe.errors import ParameterError
 from kframe.model.arrays import Bool, Float64, Int32, Int64, Ragged, UInt8
+from kframe.model.events import TopicPartition
 from kframe.model.lists import members
 from kframe.model.placements import PlacementBatch
 from kframe.model.topic_patterns import topic_pattern
@@ -112,6 +113,11 @@ class PlanProblem:
         request = replace(self.request, weights=None, goal=None, rebalance=True)
         return replace(self, request=request, weight=np.ones(len(self.original), np.int64))
 
+    def partition(self, row: int) -> TopicPartition:
+        """Topic and partition of a row."""
+        topic, _, partition = self.snapshot.topics.name_of_row(row).rpartition("-")
+        return topic, int(partition)
+
     def without(self, rows: Int32) -> PlanProblem:
         """The problem whose scope lacks some rows."""
         return replace(self, order=self.order[~np.isin(self.order, rows)]) if len(rows) else self
@@ -139,9 +145,10 @@ def problem_of(snapshot: Snapshot, request: PlanRequest) -> PlanProblem:
     if isr is not None and isr is not snapshot.partitions.replicas:
         in_sync = members(snapshot.partitions.replicas, isr).astype(np.uint8)
     selected, reassigning, deleting = _scope(snapshot, request)
-    replication_factor = _replication_factors(snapshot, request, selected, original)
+    requested = requested_factors(snapshot, request)
+    replication_factor = np.where(selected & (requested > 0), requested, original.counts).astype(np.int32)
     weight = np.ones(len(original), np.int64) if request.weights is None else request.weights
-    impossible = selected & _exceeds_brokers(brokers, original, replication_factor, request)
+    impossible = selected & (replication_factor > host_counts(brokers, original)) & (not request.leaders_only)
     selected &= ~impossible
     left_out = LeftOut(*(np.flatnonzero(mask).astype(np.int32) for mask in (reassigning, deleting, impossible)))
     scope = np.flatnonzero(selected).astype(np.int32)
@@ -178,19 +185,25 @@ def _batch(
     scope: Int32,
 ) -> PlacementBatch:
     """The rows in scope as plugins receive them, in the order of the snapshot."""
-    names = sorted({rack for rack in racks.values() if rack is not None})
+    names, rack = rack_numbers(racks)
     lists = original.take(scope)
     columns: dict[str, Any] = {
         "topic": snapshot.topics.topic_of_rows()[scope].astype(np.int32),
         "partition": snapshot.topics.partition_of_rows()[scope].astype(np.int32),
         "weight": weight[scope],
         "broker_ids": brokers.ids.copy(),
-        "broker_rack": np.array([-1 if rack is None else names.index(rack) for rack in racks.values()], np.int32),
+        "broker_rack": rack,
         "broker_receives": (brokers.share > 0).astype(np.uint8),
     }
     for column in (*columns.values(), lists.offsets, lists.values):
         column.flags.writeable = False
-    return PlacementBatch(**columns, replicas=lists, racks=tuple(names), topic_names=tuple(snapshot.topics.names))
+    return PlacementBatch(**columns, replicas=lists, racks=names, topic_names=tuple(snapshot.topics.names))
+
+
+def rack_numbers(racks: Mapping[int, str | None]) -> tuple[tuple[str, ...], Int32]:
+    """The names of the racks, sorted, and the index of that of each broker, -1 where it has none."""
+    names = sorted({rack for rack in racks.values() if rack is not None})
+    return tuple(names), np.array([-1 if rack is None else names.index(rack) for rack in racks.values()], np.int32)
 
 
 def _racks(snapshot: Snapshot, request: PlanRequest) -> dict[int, str | None]:
@@ -214,8 +227,8 @@ def _racks(snapshot: Snapshot, request: PlanRequest) -> dict[int, str | None]:
 
 
 def _brokers(request: PlanRequest, racks: Mapping[int, str | None], reasons: Mapping[int, str]) -> BrokerColumns:
-    names = sorted({rack for rack in racks.values() if rack is not None})
-    numbers = [len(names) + index if rack is None else names.index(rack) for index, rack in enumerate(racks.values())]
+    names, numbers = rack_numbers(racks)
+    numbers = np.where(numbers < 0, len(names) + np.arange(len(racks)), numbers)
     leaving = {
         broker_id
         for broker_id, rack in racks.items()
@@ -225,7 +238,7 @@ def _brokers(request: PlanRequest, racks: Mapping[int, str | None], reasons: Map
     default_cap = request.broker_caps.get(None, UNLIMITED)
     return BrokerColumns(
         np.array(list(racks), np.int32),
-        np.unique(np.array(numbers, np.int32), return_inverse=True)[1].astype(np.int32),
+        np.unique(numbers, return_inverse=True)[1].astype(np.int32),
         np.array(share, np.float64),
         np.array([request.broker_caps.get(broker_id, default_cap) for broker_id in racks], np.int64),
         np.array([broker_id in leaving for broker_id in racks], np.uint8),
@@ -263,11 +276,6 @@ def _matching(names: Sequence[str], patterns: Iterable[str], parameter: str) -> 
     return mask
 
 
-def _replication_factors(snapshot: Snapshot, request: PlanRequest, selected: Bool, original: Ragged) -> Int32:
-    requested = requested_factors(snapshot, request)
-    return np.where(selected & (requested > 0), requested, original.counts).astype(np.int32)
-
-
 def requested_factors(snapshot: Snapshot, request: PlanRequest) -> Int32:
     """(n,) replication factor that the request states for each row, 0 where it states none.
 
@@ -278,13 +286,6 @@ def requested_factors(snapshot: Snapshot, request: PlanRequest) -> Int32:
     for pattern, factor in request.replication_factors.items():
         factors[_matching(snapshot.topics.names, [pattern], "replication_factor")[topic]] = factor
     return factors
-
-
-def _exceeds_brokers(brokers: BrokerColumns, original: Ragged, factors: Int32, request: PlanRequest) -> Bool:
-    """(n,) rows whose replication factor exceeds the brokers that receive replicas, or that retain one."""
-    if request.leaders_only:
-        return np.zeros(len(original), np.bool_)
-    return factors > host_counts(brokers, original)
 
 
 def host_counts(brokers: BrokerColumns, lists: Ragged) -> Int32:

@@ -54,139 +54,117 @@ class WeightUnit:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PlanVariables:
-    """The columns of a program: replicas, racks, and with ``is_relaxed`` missing racks and partitions that stay."""
+class PlanProgram:
+    """The columns of a program and its rules.
 
+    ``scope`` (k,) are the rows in scope, ascending. The columns are replicas (``p * brokers + broker``), racks, and
+    with ``is_relaxed`` missing racks and partitions that stay.
+    """
+
+    problem: PlanProblem
     scope: Int32
-    brokers: int
-    racks: int
+    unit: WeightUnit
     is_relaxed: bool
+
+    @staticmethod
+    def of(problem: PlanProblem, *, is_relaxed: bool) -> PlanProgram:
+        """The program of a problem."""
+        scope = np.sort(problem.order)
+        return PlanProgram(problem, scope, WeightUnit.of(problem, scope), is_relaxed)
 
     @property
     def replicas(self) -> int:
-        """How many variables there are of replicas: ``p * brokers + broker``."""
-        return len(self.scope) * self.brokers
-
-    @property
-    def first_missing(self) -> int:
-        """The column of the first partition's missing racks."""
-        return self.replicas + len(self.scope) * self.racks
-
-    @property
-    def first_staying(self) -> int:
-        """The column that says whether the first partition stays as it is."""
-        return self.first_missing + len(self.scope)
-
-    def __len__(self) -> int:
-        return self.first_missing + (2 * len(self.scope) if self.is_relaxed else 0)
+        """How many variables there are of replicas."""
+        return len(self.scope) * len(self.problem.brokers)
 
     @property
     def missing(self) -> Int64:
         """(k,) columns of missing racks."""
-        return np.arange(self.first_missing, self.first_staying)
+        racks = len(self.problem.brokers.rack_targets)
+        return self.replicas + len(self.scope) * racks + np.arange(len(self.scope) * self.is_relaxed)
 
     @property
     def staying(self) -> Int64:
         """(k,) columns of partitions that stay as they are."""
-        return np.arange(self.first_staying, self.first_staying + len(self.scope))
+        return self.missing + len(self.scope)
 
-    def racks_of(self, index: int) -> Int64:
-        """(racks,) columns of the racks of a partition."""
-        return self.replicas + index * self.racks + np.arange(self.racks)
+    def within(self, limits: LoadLimits | None) -> IntegerProgram:
+        """The program of the plans within ``limits``, in units of weight."""
+        problem, scope, replicas = self.problem, self.scope, self.replicas
+        racks = len(problem.brokers.rack_targets)
+        count = replicas + len(scope) * racks + len(self.missing) + len(self.staying)
+        lists = problem.original.take(scope)
+        present = np.zeros((len(scope), len(problem.brokers)), np.bool_)
+        present[lists.owners, lists.values] = True
+        cost, upper, integer = np.zeros(count), np.ones(count), np.zeros(count, np.bool_)
+        allowed, cost[:replicas] = self._placements(present)
+        upper[:replicas] = (allowed | (present & self.is_relaxed)).ravel()
+        upper[self.missing] = racks
+        integer[:replicas] = integer[self.staying] = True
+        program = IntegerProgram(cost, upper, integer)
+        self._add_partitions(program, lists, allowed)
+        self._add_brokers(program, present, limits)
+        self._add_racks(program, racks)
+        return program
 
+    def _placements(self, present: Bool) -> tuple[Bool, Float64]:
+        """(k, b) placements that a plan may have, and (k * b) what they cost."""
+        brokers, costs = self.problem.brokers, self.problem.costs
+        weight = self.problem.weight[self.scope] / self.unit.size
+        allowed = (brokers.share > 0) | present & (brokers.leaving == 0)
+        term = np.zeros(present.shape, np.int64)
+        if costs is not None:
+            usable = costs.allowed(self.scope)
+            allowed &= usable | present
+            term = np.where(usable, costs.of(self.scope), 0)
+        return allowed, np.where(present, 0, weight[:, None] + term / self.unit.size).ravel()
 
-def plan_program(
-    problem: PlanProblem, variables: PlanVariables, limits: LoadLimits | None, unit: WeightUnit
-) -> IntegerProgram:
-    """The program of the plans within ``limits``, in units of weight."""
-    scope, width = variables.scope, variables.brokers
-    lists = problem.original.take(scope)
-    present = np.zeros((len(scope), width), np.bool_)
-    present[lists.owners, lists.values] = True
-    cost, upper = np.zeros(len(variables)), np.ones(len(variables))
-    allowed, cost[: variables.replicas] = _placements(problem, scope, present, unit)
-    upper[: variables.replicas] = (allowed | (present & variables.is_relaxed)).ravel()
-    if variables.is_relaxed:
-        upper[variables.missing] = variables.racks
-    integer = np.zeros(len(variables), np.bool_)
-    integer[: variables.replicas] = True
-    integer[variables.first_staying :] = True
-    program = IntegerProgram(cost, upper, integer)
-    _add_partitions(program, problem, variables, lists, allowed)
-    _add_brokers(program, problem, variables, present, limits, unit)
-    _add_racks(program, problem, variables)
-    return program
+    def _add_partitions(self, program: IntegerProgram, lists: Ragged, allowed: Bool) -> None:
+        """Each partition has as many replicas as its replication factor, or those that it has now."""
+        width = len(self.problem.brokers)
+        factors, staying = self.problem.replication_factor[self.scope].tolist(), self.staying.tolist()
+        for index, factor in enumerate(factors):
+            columns = index * width + np.arange(width)
+            if not self.is_relaxed:
+                program.add_row(columns, 1.0, factor, factor)
+                continue
+            stays, replicas = staying[index], lists[index]
+            change = factor - len(replicas)
+            program.add_row(np.append(columns, stays), np.append(np.ones(width), float(change)), factor, factor)
+            for broker in replicas.tolist():
+                # A replica that may not be retained is there only if the partition stays as it is.
+                lower, upper = (0, 1) if allowed[index, broker] else (0, 0)
+                program.add_row([index * width + broker, stays], [1.0, -1.0], lower, upper)
 
+    def _add_brokers(self, program: IntegerProgram, present: Bool, limits: LoadLimits | None) -> None:
+        """Each broker that receives replicas is within its limits and its cap, or has at most as many as before.
 
-def _placements(problem: PlanProblem, scope: Int32, present: Bool, unit: WeightUnit) -> tuple[Bool, Float64]:
-    """(k, b) placements that a plan may have, and (k * b) what they cost."""
-    brokers, weight = problem.brokers, problem.weight[scope] / unit.size
-    allowed = (brokers.share > 0) | present & (brokers.leaving == 0)
-    term = np.zeros(present.shape, np.int64)
-    if problem.costs is not None:
-        usable = problem.costs.allowed(scope)
-        allowed &= usable | present
-        term = np.where(usable, problem.costs.of(scope), 0)
-    return allowed, np.where(present, 0, weight[:, None] + term / unit.size).ravel()
+        A balance leaves the load of other brokers as it is.
+        """
+        brokers, scope, width, unit = self.problem.brokers, self.scope, len(self.problem.brokers), self.unit.size
+        inside = present.sum(axis=0)
+        outside = np.bincount(self.problem.original.values, minlength=width) - inside
+        weight = self.problem.weight[scope] / unit
+        for broker in np.flatnonzero(brokers.leaving == 0).tolist():
+            columns = broker + width * np.arange(len(scope))
+            if limits is not None:
+                program.add_row(columns, weight, limits.lower[broker] / unit, limits.upper[broker] / unit)
+            if brokers.share[broker] <= 0:
+                continue
+            cap = max(int(brokers.cap[broker]) - int(outside[broker]), int(inside[broker]))
+            if cap < len(scope):
+                program.add_row(columns, 1.0, 0, cap)
 
-
-def _add_partitions(
-    program: IntegerProgram, problem: PlanProblem, variables: PlanVariables, lists: Ragged, allowed: Bool
-) -> None:
-    """Each partition has as many replicas as its replication factor, or those that it has now."""
-    width = variables.brokers
-    factors = problem.replication_factor[variables.scope].tolist()
-    for index, factor in enumerate(factors):
-        columns = index * width + np.arange(width)
-        if not variables.is_relaxed:
-            program.add_row(columns, 1.0, factor, factor)
-            continue
-        stays, replicas = variables.first_staying + index, lists[index]
-        change = factor - len(replicas)
-        program.add_row(np.append(columns, stays), np.append(np.ones(width), float(change)), factor, factor)
-        for broker in replicas.tolist():
-            # A replica that may not be retained is there only if the partition stays as it is.
-            lower, upper = (0, 1) if allowed[index, broker] else (0, 0)
-            program.add_row([index * width + broker, stays], [1.0, -1.0], lower, upper)
-
-
-def _add_brokers(
-    program: IntegerProgram,
-    problem: PlanProblem,
-    variables: PlanVariables,
-    present: Bool,
-    limits: LoadLimits | None,
-    unit: WeightUnit,
-) -> None:
-    """Each broker that receives replicas is within its limits and its cap, or has at most as many as before.
-
-    A balance leaves the load of other brokers as it is.
-    """
-    brokers, scope, width = problem.brokers, variables.scope, variables.brokers
-    inside = present.sum(axis=0)
-    outside = np.bincount(problem.original.values, minlength=width) - inside
-    weight = problem.weight[scope] / unit.size
-    for broker in np.flatnonzero(brokers.leaving == 0).tolist():
-        columns = broker + width * np.arange(len(scope))
-        if limits is not None:
-            program.add_row(columns, weight, limits.lower[broker] / unit.size, limits.upper[broker] / unit.size)
-        if brokers.share[broker] <= 0:
-            continue
-        cap = max(int(brokers.cap[broker]) - int(outside[broker]), int(inside[broker]))
-        if cap < len(scope):
-            program.add_row(columns, 1.0, 0, cap)
-
-
-def _add_racks(program: IntegerProgram, problem: PlanProblem, variables: PlanVariables) -> None:
-    required = required_racks(problem, variables.scope).tolist()
-    members = [np.flatnonzero(problem.brokers.rack == rack) for rack in range(variables.racks)]
-    for index, count in enumerate(required):
-        marks = variables.racks_of(index)
-        columns, coefficients = marks, np.ones(len(marks))
-        if variables.is_relaxed:
-            relaxing = [variables.first_missing + index, variables.first_staying + index]
-            columns, coefficients = np.append(marks, relaxing), np.append(coefficients, [1.0, float(count)])
-        program.add_row(columns, coefficients, count, np.inf)
-        for rack, inside in enumerate(members):
-            cells = np.append(index * variables.brokers + inside, marks[rack])
-            program.add_row(cells, np.append(np.ones(len(inside)), -1.0), 0, np.inf)
+    def _add_racks(self, program: IntegerProgram, racks: int) -> None:
+        required, missing, staying = required_racks(self.problem, self.scope).tolist(), self.missing, self.staying
+        members = [np.flatnonzero(self.problem.brokers.rack == rack) for rack in range(racks)]
+        for index, count in enumerate(required):
+            marks = self.replicas + index * racks + np.arange(racks)
+            columns, coefficients = marks, np.ones(racks)
+            if self.is_relaxed:
+                columns = np.append(marks, [missing[index], staying[index]])
+                coefficients = np.append(coefficients, [1.0, float(count)])
+            program.add_row(columns, coefficients, count, np.inf)
+            for rack, inside in enumerate(members):
+                cells = np.append(index * len(self.problem.brokers) + inside, marks[rack])
+                program.add_row(cells, np.append(np.ones(len(inside)), -1.0), 0, np.inf)

@@ -21,7 +21,7 @@ from kframe.plans.generate.limits import LoadLimits, distinct_racks, replica_lim
 from kframe.plans.generate.moves import move_for_balance, move_required
 from kframe.plans.generate.observers import observers_last, planned_observers
 from kframe.plans.generate.problem import PlanProblem
-from kframe.plans.generate.racks import required_racks
+from kframe.plans.generate.racks import missing_racks
 from kframe.plans.generate.relaxation import cheapest_flow
 from kframe.plans.generate.unmet import UnmetPartitions, unmet_partitions
 
@@ -113,13 +113,8 @@ class PlanProposal:
             Ragged(after.offsets, self.problem.brokers.ids[after.values]),
             np.zeros(len(rows), np.bool_),
         )
-        counts = planned_observers(self.problem.snapshot, self.problem.original, self.after)
-        if not counts:
-            return Plan("generated", targets, np.zeros(len(rows), np.bool_))
-        last = [
-            targets.replicas[k].tolist()[-counts[row] :] if row in counts else [] for k, row in enumerate(rows.tolist())
-        ]
-        return Plan("generated", targets, np.zeros(len(rows), np.bool_), Ragged.of(last))
+        observers = planned_observers(self.problem.snapshot, rows, targets.replicas)
+        return Plan("generated", targets, np.zeros(len(rows), np.bool_), observers)
 
     def loads(self) -> dict[str, Int64]:
         """(b,) replicas, preferred leaders and weights of each broker, before and after."""
@@ -179,9 +174,7 @@ class PlanProposal:
     @cached_property
     def _missing_racks(self) -> Int32:
         """How many racks fewer each row that is planned spans than it must."""
-        scope = self.problem.without(self.staying).order
-        spanned = distinct_racks(self.after.take(scope), self.problem.brokers.rack)
-        return np.asarray(np.maximum(required_racks(self.problem, scope) - spanned, 0), np.int32)
+        return missing_racks(self.problem, self.problem.without(self.staying).order, self.after)
 
     @property
     def is_spread(self) -> bool:
@@ -345,7 +338,7 @@ def _from_solution(problem: PlanProblem, lists: Ragged, staying: Int32, limits: 
     """The plan of the solver's lists, as the heuristics continue it if loads have limits and each row is planned."""
     if limits is not None and not len(staying):
         return heuristic_plan(problem, lists)
-    draft = Draft.of(problem, lists).since(problem)
+    draft = Draft.of(problem, lists, problem.original)
     limits = None if limits is None else replica_limits(problem, draft)
     balance_leaders(problem, draft)
     reached = limits is None or limits.reached(draft.load)

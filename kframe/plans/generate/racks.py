@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -11,25 +10,10 @@ import numpy as np
 from kframe.model.arrays import Int32, Int64, Ragged
 from kframe.plans.generate.limits import distinct_racks
 from kframe.plans.generate.problem import PlanProblem
+from kframe.snapshot.content import brokers_text
 
 #: How many times its share of the replicas a broker has that is named.
 _OVERLOAD_MIN: Final = 1.5
-
-
-@dataclass(frozen=True, slots=True)
-class RackOverload:
-    """A rack whose brokers get many more replicas than their share, because partitions must span all racks.
-
-    ``broker_id`` is its busiest broker, with the number of its replicas ``before`` and ``after`` the plan. ``share`` is
-    the mean of all brokers that can receive replicas, by capacity. ``members`` are those of the rack.
-    """
-
-    rack: str
-    broker_id: int
-    before: int
-    after: int
-    share: float
-    members: tuple[int, ...]
 
 
 def required_racks(problem: PlanProblem, scope: Int32) -> Int32:
@@ -55,9 +39,12 @@ def reachable_racks(problem: PlanProblem, scope: Int32) -> Int32:
     return np.asarray(reachable, np.int32)
 
 
-def rack_overloads(problem: PlanProblem, after: Ragged) -> Iterator[RackOverload]:
-    """The racks whose busiest broker gets more replicas, has 1.5 times its share or more, and most of them only because
-    each partition has a replica in every rack. Racks ascend by number."""
+def rack_overloads(problem: PlanProblem, after: Ragged) -> Iterator[str]:
+    """A sentence for each rack whose busiest broker gets more replicas, has 1.5 times its share or more, and most of
+    them only because each partition has a replica in every rack. Racks ascend by number.
+
+    The share is the mean of all brokers that can receive replicas, by capacity.
+    """
     brokers = problem.brokers
     count = len(brokers)
     before, loads = (np.bincount(lists.values, minlength=count).astype(np.int64) for lists in (problem.original, after))
@@ -77,13 +64,11 @@ def rack_overloads(problem: PlanProblem, after: Ragged) -> Iterator[RackOverload
         broker_id = int(brokers.ids[index])
         name = problem.racks[broker_id]
         if name is not None:
-            yield RackOverload(
-                name,
-                broker_id,
-                int(before[index]),
-                int(loads[index]),
-                float(share[index]),
-                tuple(brokers.ids[receives & (brokers.rack == rack)].tolist()),
+            receivers = brokers_text(brokers.ids[receives & (brokers.rack == rack)].tolist())
+            yield (
+                f"broker {broker_id} gets {loads[index] / share[index]:.1f} times its share of replicas"
+                f" ({before[index]:,} before, {loads[index]:,} after, share {share[index]:,.0f}), because the rack rule"
+                f" spreads partitions over all racks, and only {receivers} in {name} can take replicas"
             )
 
 
@@ -104,3 +89,9 @@ def _tied_replicas(problem: PlanProblem, lists: Ragged) -> Int64:
 def _staying(problem: PlanProblem, scope: Int32) -> Ragged:
     lists = problem.original.take(scope)
     return lists.keep(problem.brokers.leaving[lists.values] == 0)
+
+
+def missing_racks(problem: PlanProblem, scope: Int32, lists: Ragged) -> Int32:
+    """How many racks fewer each partition of ``scope`` spans in ``lists`` of all rows than it must."""
+    spanned = distinct_racks(lists.take(scope), problem.brokers.rack)
+    return np.asarray(np.maximum(required_racks(problem, scope) - spanned, 0), np.int32)

@@ -3,31 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from kframe.model.arrays import Ragged
 from kframe.model.lists import members
 from kframe.model.texts import counted
+from kframe.plans.generate.document import DivertedReplica
 from kframe.plans.generate.problem import PlanProblem
 
 
-@dataclass(frozen=True, slots=True)
-class Diversion:
-    """A replica of the broker ``replaced`` that ``receivers`` receive instead of ``replacement``. All are broker ids.
-
-    ``row`` is the partition.
-    """
-
-    row: int
-    replaced: int
-    replacement: int
-    receivers: tuple[int, ...]
-    reason: str
-
-
-def diversions(problem: PlanProblem, after: Ragged) -> Iterator[Diversion]:
+def diverted_replicas(problem: PlanProblem, after: Ragged) -> Iterator[DivertedReplica]:
     """The replicas that do not go to the requested replacement, by replaced broker and row."""
     brokers, before = problem.brokers, problem.original
     added = after.keep(~members(after, before))
@@ -51,8 +37,8 @@ def diversions(problem: PlanProblem, after: Ragged) -> Iterator[Diversion]:
                 reason = f"broker {new_id} has its share"
             else:
                 reason = f"it spans more racks without broker {new_id}"
-            receivers = tuple(brokers.ids[added[row]].tolist())
-            yield Diversion(row, old_id, new_id, receivers, reason)
+            receivers = brokers.ids[added[row]].tolist()
+            yield DivertedReplica(*problem.partition(row), old_id, new_id, receivers, reason)
 
 
 def _loses_rack(problem: PlanProblem, replicas: list[int], old: int, new: int) -> bool:

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from kframe.model.events import TopicPartition
 from kframe.model.texts import counted
 from kframe.plans.check.document import PlanSnapshot
 from kframe.plans.check.placement_constraints import constraints_note
@@ -16,20 +15,18 @@ from kframe.plans.check.report import RACKS_UNKNOWN
 from kframe.plans.generate.bounds import PROOFS, TERMS_PROOF
 from kframe.plans.generate.document import (
     CrowdedPartitions,
-    DivertedReplica,
     GeneratedBroker,
     GeneratedMoves,
     GeneratedPartitions,
     GeneratedPlanDocument,
-    UnmetPartition,
 )
 from kframe.plans.generate.draft import weighted_loads
 from kframe.plans.generate.eligibility import assumed_racks
 from kframe.plans.generate.limits import distinct_racks
 from kframe.plans.generate.proposal import PlanProposal
-from kframe.plans.generate.racks import RackOverload, rack_overloads
-from kframe.plans.generate.replacements import diversions
-from kframe.plans.generate.unmet import describe, reasons, settled_lists
+from kframe.plans.generate.racks import rack_overloads
+from kframe.plans.generate.replacements import diverted_replicas
+from kframe.plans.generate.unmet import describe, settled_lists, unmet_rows
 from kframe.snapshot.content import brokers_text
 from kframe.snapshot.controllers import controller_assumption
 from kframe.whatif.results.health import Skew
@@ -81,8 +78,8 @@ def report_document(proposal: PlanProposal) -> GeneratedPlanDocument:
             for name in (f"{kind}_before", f"{kind}_after")
         },
         brokers=list(broker_rows(proposal)),
-        unmet=list(unmet_rows(proposal)),
-        diverted=list(diverted_rows(proposal)),
+        unmet=list(unmet_rows(problem, proposal.after, proposal.unmet)),
+        diverted=list(diverted_replicas(problem, proposal.after)),
         warnings=list(warnings(proposal)),
         notes=list(notes(proposal)),
     )
@@ -123,35 +120,9 @@ def proof(proposal: PlanProposal) -> str:
     return text if proposal.problem.costs is None else f"{text} {TERMS_PROOF}"
 
 
-def unmet_rows(proposal: PlanProposal) -> Iterator[UnmetPartition]:
-    """A row for each partition that is not as requested after the plan, with what it lacks and why."""
-    problem, unmet = proposal.problem, proposal.unmet
-    names = reasons(problem, proposal.after, unmet)
-    for index, (row, reason) in enumerate(zip(unmet.rows.tolist(), names, strict=True)):
-        replicas = problem.brokers.ids[proposal.after[row]].tolist()
-        yield UnmetPartition(*_partition(proposal, row), replicas, unmet.lacks(index), reason)
-
-
-def diverted_rows(proposal: PlanProposal) -> Iterator[DivertedReplica]:
-    """A row for each replica of a replaced broker that goes elsewhere than to the replacement, and why."""
-    for diversion in diversions(proposal.problem, proposal.after):
-        yield DivertedReplica(
-            *_partition(proposal, diversion.row),
-            diversion.replaced,
-            diversion.replacement,
-            list(diversion.receivers),
-            diversion.reason,
-        )
-
-
-def _partition(proposal: PlanProposal, row: int) -> TopicPartition:
-    topic, _, partition = proposal.problem.snapshot.topics.name_of_row(row).rpartition("-")
-    return topic, int(partition)
-
-
 def _unmet_text(proposal: PlanProposal) -> str:
     """What the plan lacks of the request, and the first of the partitions with their reasons."""
-    rows = list(islice(unmet_rows(proposal), _NAMED))
+    rows = list(islice(unmet_rows(proposal.problem, proposal.after, proposal.unmet), _NAMED))
     named = [f"{row.topic}-{row.partition} ({row.reason})" for row in rows]
     more = len(proposal.unmet) - len(named)
     suffix = f" and {more:,} more" if more else ""
@@ -187,7 +158,7 @@ def warnings(proposal: PlanProposal) -> Iterator[str]:
             f"{counted(count, 'partition')} without a leader: nothing can be copied before they have one"
             f" ({', '.join(named)}{suffix})"
         )
-    if (count := sum(1 for _ in diversions(problem, proposal.after))) > 0:
+    if (count := sum(1 for _ in diverted_replicas(problem, proposal.after))) > 0:
         verb = "goes" if count == 1 else "go"
         yield f"{counted(count, 'replica')} of replaced brokers cannot go to the replacement and {verb} elsewhere"
     if not proposal.reached:
@@ -219,16 +190,6 @@ def _outside_limits(proposal: PlanProposal) -> Iterator[str]:
         yield f"outside of the limits, in {problem.unit}: {'; '.join(named)}{suffix}"
 
 
-def _overload_text(overload: RackOverload) -> str:
-    ratio = overload.after / overload.share
-    members = brokers_text(overload.members)
-    return (
-        f"broker {overload.broker_id} gets {ratio:.1f} times its share of replicas ({overload.before:,} before,"
-        f" {overload.after:,} after, share {overload.share:,.0f}), because the rack rule spreads"
-        f" partitions over all racks, and only {members} in {overload.rack} can take replicas"
-    )
-
-
 def notes(proposal: PlanProposal) -> Iterator[str]:
     """Notes on the proposal, a sentence each."""
     problem = proposal.problem
@@ -250,7 +211,7 @@ def notes(proposal: PlanProposal) -> Iterator[str]:
         verb = "stays as it is" if count == 1 else "stay as they are"
         yield f"{counted(count, 'partition')} {verb}, because no allowed broker can take a replica"
     if proposal.racks_known:
-        yield from map(_overload_text, rack_overloads(problem, proposal.after))
+        yield from rack_overloads(problem, proposal.after)
     if proposal.solver_error is not None:
         yield f"the plan is not solved to the optimum, because the solver failed: {proposal.solver_error}"
     leaving = problem.brokers.leaving

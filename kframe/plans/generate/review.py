@@ -4,25 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from msgspec.structs import asdict
 
-from kframe.model.arrays import Bool, Int32, Int64, Ragged
-from kframe.model.lists import members
+from kframe.model.arrays import Bool, Int64
 from kframe.model.texts import counted
+from kframe.plans.check.checked import CheckedPlan
 from kframe.plans.check.report import PlanReport
-from kframe.plans.check.resolve import CheckedPlan
+from kframe.plans.check.resolve import leader_loads, replica_loads
 from kframe.plans.generate.document import GeneratedPlanDocument
-from kframe.plans.generate.draft import weighted_loads
 from kframe.plans.generate.proposal import PlanProposal
 from kframe.plans.generate.report import report_document
 from kframe.plans.generate.request import PlanRequest
 from kframe.registry.placements import CostTerm, PlanGoal
-
-#: Loads before and after the plan, and what it copies and deletes, in the order of the tables.
-LOADS: Final = ("before", "copied", "deleted", "after")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,71 +67,80 @@ class PlanReview:
         """(k,) replicas that are copied for each partition of the plan."""
         return np.where(self.moved, self.checked.adding.counts, 0).astype(np.int64)
 
+    @property
+    def copied_bytes(self) -> Int64 | None:
+        """(k,) bytes that are copied for each partition of the plan; None if sizes are unknown."""
+        if self.weights is None:
+            return None
+        rows = self.checked.rows
+        return self.copied * np.where(rows >= 0, np.append(self.weights, 0)[rows], 0)
+
     def brokers(self) -> list[dict[str, Any]]:
         """A row for each broker, ascending by id: replicas, preferred leaders and bytes. Bytes are None if unknown."""
-        columns = self._loads()
+        ids, moved = np.array(list(self.racks), np.int32), np.flatnonzero(self.moved).astype(np.int32)
+        columns: dict[str, list[int | None]] = {}
+        for kind, weight in (("replicas", None), ("bytes", self.weights)):
+            known = kind == "replicas" or weight is not None
+            for name, loads in replica_loads(self.checked, ids, moved, weight).items():
+                columns[f"{kind}_{name}"] = loads.tolist() if known else [None] * len(ids)
+        for name, leaders in zip(("before", "after"), leader_loads(self.checked, ids, moved), strict=True):
+            columns[f"leaders_{name}"] = leaders.tolist()
         return [
-            {"broker_id": broker_id, "rack": rack, **_row(columns, index)}
+            {"broker_id": broker_id, "rack": rack, **{name: column[index] for name, column in columns.items()}}
             for index, (broker_id, rack) in enumerate(self.racks.items())
         ]
 
     def rack_rows(self) -> list[dict[str, Any]]:
         """A row for each rack, by name, with the sums of its brokers. Brokers without a rack come last."""
-        names: list[str | None] = [*sorted({rack for rack in self.racks.values() if rack is not None})]
-        if None in self.racks.values():
-            names.append(None)
-        number = np.array([names.index(rack) for rack in self.racks.values()], np.int64)
-        columns = {
-            name: None if column is None else _sums(number, column, len(names))
-            for name, column in self._loads().items()
-        }
-        count = np.bincount(number, minlength=len(names))
-        return [
-            {"rack": rack, "brokers": int(count[index]), **_row(columns, index)} for index, rack in enumerate(names)
-        ]
+        rows, all_brokers = [], self.brokers()
+        for rack in sorted(set(self.racks.values()), key=lambda rack: (rack is None, rack)):
+            brokers = [row for row in all_brokers if row["rack"] == rack]
+            loads = {name: [row[name] for row in brokers] for name in brokers[0] if name not in ("broker_id", "rack")}
+            sums = {name: None if None in values else sum(values) for name, values in loads.items()}
+            rows.append({"rack": rack, "brokers": len(brokers), **sums})
+        return rows
 
     def topics(self, limit: int) -> list[dict[str, Any]]:
         """The topics that copy most, in bytes if they are known: a row each, at most ``limit``."""
-        targets, copied = self.checked.plan.targets, self.copied
-        size = copied if self.weights is None else copied * self._weight()
-        totals = [_sums(targets.topic, column, len(targets.names)) for column in (size, copied)]
-        partitions = np.bincount(targets.topic[self.moved], minlength=len(targets.names))
-        order = np.lexsort((np.arange(len(totals[0])), -totals[0]))[:limit]
+        targets, size = self.checked.plan.targets, self.copied_bytes
+        count = len(targets.names)
+        copied = np.bincount(targets.topic, self.copied, count).astype(np.int64)
+        total = copied if size is None else np.bincount(targets.topic, size, count).astype(np.int64)
+        partitions = np.bincount(targets.topic[self.moved], minlength=count)
         return [
             {
                 "topic": targets.names[index],
                 "partitions": int(partitions[index]),
-                "copied": int(totals[1][index]),
-                "bytes": None if self.weights is None else int(totals[0][index]),
+                "copied": int(copied[index]),
+                "bytes": None if size is None else int(total[index]),
             }
-            for index in order.tolist()
+            for index in np.argsort(-total, kind="stable")[:limit].tolist()
             if partitions[index]
         ]
 
     def largest(self, limit: int) -> list[dict[str, Any]]:
         """The partitions that copy most bytes, at most ``limit``; none if the sizes are unknown."""
-        if self.weights is None:
+        size, targets = self.copied_bytes, self.checked.plan.targets
+        if size is None:
             return []
-        copied, targets = self.copied * self._weight(), self.checked.plan.targets
-        order = np.lexsort((np.arange(len(copied)), -copied))[:limit]
         return [
             {
                 "topic": targets.names[targets.topic[position]],
                 "partition": int(targets.partition[position]),
                 "replicas": self.checked.current[position].tolist(),
                 "target": targets.replicas[position].tolist(),
-                "bytes": int(copied[position]),
+                "bytes": int(size[position]),
             }
-            for position in order.tolist()
-            if copied[position]
+            for position in np.argsort(-size, kind="stable")[:limit].tolist()
+            if size[position]
         ]
 
     def partitions(self) -> Iterator[dict[str, Any]]:
         """A row for each partition that the plan changes, in its order, with the bytes that are copied."""
-        size = None if self.weights is None else (self.copied * self._weight()).tolist()
+        size = self.copied_bytes
         for position, row in enumerate(self.checked.partition_rows()):
             if self.moved[position] and row.change != "none":
-                yield {**asdict(row), "bytes": None if size is None else size[position]}
+                yield {**asdict(row), "bytes": None if size is None else int(size[position])}
 
     def request_rows(self) -> list[tuple[str, str]]:
         """The fields of the request that differ from their defaults, with their values in words."""
@@ -147,65 +152,11 @@ class PlanReview:
             value = getattr(self.request, field.name)
             if field.name == "weights":
                 if value is not None:
-                    rows.append(
-                        (
-                            "sizes",
-                            f"{counted(len(value), 'partition')}, {counted(int(value.sum()), 'byte')} without copies",
-                        )
-                    )
+                    size = counted(int(value.sum()), "byte")
+                    rows.append(("sizes", f"{counted(len(value), 'partition')}, {size} without copies"))
             elif value is True or (field.name != "rebalance" and value != getattr(default, field.name)):
                 rows.append((field.name.replace("_", " "), _words(value)))
         return rows
-
-    def _weight(self) -> Int64:
-        """(k,) bytes of a replica of each partition of the plan, 0 where the snapshot lacks it."""
-        rows = self.checked.rows
-        if self.weights is None or not len(self.weights):
-            return np.zeros(len(rows), np.int64)
-        weight: Int64 = np.where(rows >= 0, self.weights[rows], 0)
-        return weight
-
-    def _loads(self) -> dict[str, Int64 | None]:
-        """(b,) columns ``KIND_LOAD`` by broker, for replicas, leaders and bytes; None where sizes are unknown."""
-        checked, moved = self.checked, np.flatnonzero(self.moved)
-        current, target = checked.current.take(moved), checked.plan.targets.replicas.take(moved)
-        parts = {
-            "copied": checked.adding.take(moved),
-            "deleted": current.keep(~members(current, target)),
-        }
-        weight = self._weight()[moved]
-        replicas = checked.snapshot.partitions.replicas
-        columns: dict[str, Int64 | None] = {}
-        for kind in ("replicas", "bytes"):
-            if kind == "bytes" and self.weights is None:
-                columns |= {f"bytes_{load}": None for load in LOADS}
-                continue
-            unit = np.ones(len(moved), np.int64) if self.weights is None or kind == "replicas" else weight
-            row_weights = (
-                np.ones(len(replicas), np.int64) if self.weights is None or kind == "replicas" else self.weights
-            )
-            before = self._sum(replicas, row_weights)
-            columns[f"{kind}_before"] = before
-            columns |= {f"{kind}_{name}": self._sum(lists, unit) for name, lists in parts.items()}
-            columns[f"{kind}_after"] = before + self._sum(target, unit) - self._sum(current, unit)
-        leaders = self._sum(replicas.keep(replicas.first), np.ones(len(replicas), np.int64))
-        first = [self._sum(lists.keep(lists.first), np.ones(len(moved), np.int64)) for lists in (target, current)]
-        return columns | {"leaders_before": leaders, "leaders_after": leaders + first[0] - first[1]}
-
-    def _sum(self, lists: Ragged, weight: Int64) -> Int64:
-        """(b,) weights of the lists by broker."""
-        ids = np.array(list(self.racks), np.int32)
-        indexes: Int32 = np.searchsorted(ids, lists.values).astype(np.int32)
-        return weighted_loads(Ragged(lists.offsets, indexes), weight, len(ids))
-
-
-def _sums(group: Int32 | Int64, values: Int64, count: int) -> Int64:
-    """(count,) sums of values by group; exact up to 2^53."""
-    return np.bincount(group, values.astype(np.float64), minlength=count).astype(np.int64)
-
-
-def _row(columns: Mapping[str, Int64 | None], index: int) -> dict[str, int | None]:
-    return {name: None if column is None else int(column[index]) for name, column in columns.items()}
 
 
 def _words(value: object) -> str:

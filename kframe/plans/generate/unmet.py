@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Final
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from kframe.model.arrays import Bool, Int32, Int64, Ragged
 from kframe.model.lists import members
 from kframe.model.texts import counted
+from kframe.plans.generate.document import Unmet, UnmetPartition
 from kframe.plans.generate.limits import distinct_racks
 from kframe.plans.generate.problem import PlanProblem, host_counts, requested_factors
 from kframe.plans.generate.racks import reachable_racks, required_racks
@@ -19,16 +19,6 @@ from kframe.snapshot.content import brokers_text
 
 #: Brokers that a reason names.
 _NAMED: Final = 5
-
-
-class Unmet(StrEnum):
-    """What a partition lacks of the request."""
-
-    REMOVAL = "removal"
-    """A broker that its replicas were to leave retains one."""
-    REPLICATION_FACTOR = "replication-factor"
-    RACKS = "racks"
-    """It spans fewer racks than it could, and ``fix_racks`` is requested."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,10 +35,6 @@ class UnmetPartitions:
 
     def __len__(self) -> int:
         return len(self.rows)
-
-    def lacks(self, index: int) -> list[Unmet]:
-        """What the partition of ``rows[index]`` lacks."""
-        return [kind for kind, mask in self.lacking.items() if mask[index]]
 
 
 def unmet_partitions(problem: PlanProblem, after: Ragged) -> UnmetPartitions:
@@ -75,8 +61,8 @@ def unmet_partitions(problem: PlanProblem, after: Ragged) -> UnmetPartitions:
     return UnmetPartitions(rows, {kind: mask[rows] for kind, mask in lacking.items()}, counts)
 
 
-def reasons(problem: PlanProblem, after: Ragged, unmet: UnmetPartitions) -> Iterator[str]:
-    """For each of the unmet partitions, why it stays as it is, in words."""
+def unmet_rows(problem: PlanProblem, after: Ragged, unmet: UnmetPartitions) -> Iterator[UnmetPartition]:
+    """A row for each of the unmet partitions, with what it lacks and why it stays as it is."""
     left_out, ids = problem.left_out, problem.brokers.ids
     deleting, reassigning, impossible = (
         np.isin(unmet.rows, rows) for rows in (left_out.deleting, left_out.reassigning, left_out.impossible)
@@ -86,13 +72,15 @@ def reasons(problem: PlanProblem, after: Ragged, unmet: UnmetPartitions) -> Iter
     count = np.bincount(after.values, minlength=len(ids)).astype(np.int64)
     for index, row in enumerate(unmet.rows.tolist()):
         if deleting[index]:
-            yield "its topic is being deleted"
+            reason = "its topic is being deleted"
         elif reassigning[index]:
-            yield f"a reassignment to {','.join(map(str, ids[targets[index]].tolist()))} is in progress"
+            reason = f"a reassignment to {','.join(map(str, ids[targets[index]].tolist()))} is in progress"
         elif impossible[index]:
-            yield _too_few_brokers(problem, int(hosts[index]), int(problem.replication_factor[row]))
+            reason = _too_few_brokers(problem, int(hosts[index]), int(problem.replication_factor[row]))
         else:
-            yield _no_room(problem, count, targets[index], row)
+            reason = _no_room(problem, count, targets[index], row)
+        lacks = [kind for kind, mask in unmet.lacking.items() if mask[index]]
+        yield UnmetPartition(*problem.partition(row), ids[after[row]].tolist(), lacks, reason)
 
 
 def _too_few_brokers(problem: PlanProblem, hosts: int, factor: int) -> str:

@@ -12,7 +12,7 @@ from kframe import kernels
 from kframe.errors import ParameterError
 from kframe.model.arrays import Bool, Int32, Int64, Ragged, UInt8
 from kframe.model.ids import NO_LEADER
-from kframe.plans.check.resolve import CheckedPlan, is_moving
+from kframe.plans.check.checked import CheckedPlan
 from kframe.plans.stage.request import StageRequest
 from kframe.snapshot import Snapshot
 from kframe.snapshot.controllers import node_text
@@ -101,9 +101,8 @@ def stage_problem(checked: CheckedPlan, request: StageRequest) -> StageProblem:
 
 def _refused(checked: CheckedPlan, leader: Int32) -> dict[int, str]:
     """Why partitions of the plan cannot be staged, by position."""
-    moving = is_moving(checked)
     led = np.isin(leader, [facts.broker_id for facts in checked.snapshot.brokers if facts.registered])
-    reasons = np.select([~checked.valid, moving, ~checked.unchanged & ~led], [1, 2, 3], 0)
+    reasons = np.select([~checked.valid, checked.is_moving, ~checked.unchanged & ~led], [1, 2, 3], 0)
     names = ("", "invalid", "reassigning", "no-leader")
     return {position: names[reasons[position]] for position in np.flatnonzero(reasons).tolist()}
 

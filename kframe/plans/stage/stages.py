@@ -11,7 +11,7 @@ from msgspec import UNSET
 
 from kframe.model.arrays import Int32
 from kframe.model.texts import counted
-from kframe.plans.check.resolve import CheckedPlan
+from kframe.plans.check.checked import CheckedPlan
 from kframe.plans.file.write import plan_document
 from kframe.plans.stage.failures import stage_failures
 from kframe.plans.stage.manifest import (
@@ -47,8 +47,10 @@ class StagedPlan:
         """File name and text of each stage: Kafka's reassignment JSON, stamped with what it was made for."""
         checked = self.schedule.problem.checked
         for stage, rows in zip(self.manifest.stages, self.rows, strict=True):
-            part = _part(checked, self.schedule.problem.positions[rows])
-            yield file_name(stage.number), plan_document(part.plan, part.stamp())
+            positions = self.schedule.problem.positions[rows]
+            plan, origin = checked.plan.take(positions), checked.origin.take(positions)
+            stamp = replace(checked, plan=plan, rows=checked.rows[positions], origin=origin).stamp()
+            yield file_name(stage.number), plan_document(plan, stamp)
 
 
 def file_name(number: int) -> str:
@@ -83,11 +85,6 @@ def stage_plan(
     for number, failures in stage_failures(scheduled, config).items():
         stages[number].failures = failures
     return StagedPlan(scheduled, rows, manifest)
-
-
-def _part(checked: CheckedPlan, positions: Int32) -> CheckedPlan:
-    plan = checked.plan.take(positions)
-    return replace(checked, plan=plan, rows=checked.rows[positions], origin=checked.origin.take(positions))
 
 
 def _stages(scheduled: StageSchedule, rows: list[Int32], files: bool) -> list[PlanStage]:

@@ -13,7 +13,7 @@ from msgspec.structs import asdict
 from kframe.errors import InputError, SnapshotError
 from kframe.model.plan import Plan
 from kframe.plans.check.document import PlanRecord
-from kframe.plans.check.findings import SEVERITY, Check
+from kframe.plans.check.findings import Check
 from kframe.plans.check.report import PlanReport
 from kframe.plans.check.resolve import resolve_plan
 from kframe.plans.file.read import load_plan
@@ -115,7 +115,7 @@ def test_cases_cover_every_check() -> None:
         "fewer-observers",
     }
     covered |= {check for _, _, findings in KRAFT_CASES for check in findings}
-    assert covered == {str(check) for check in Check} == {str(check) for check in SEVERITY}
+    assert covered == {str(check) for check in Check}
 
 
 def test_errors_come_first_and_make_plan_invalid() -> None:
@@ -215,7 +215,7 @@ def test_plan_is_read_into_columns(tmp_path: Path) -> None:
 
 
 #: (content, error text).
-MALFORMED: list[tuple[str | bytes, str]] = [
+MALFORMED: list[tuple[str, str]] = [
     ("", "an empty file"),
     ("nonsense", "expected"),
     ("{", "malformed JSON"),
@@ -223,30 +223,25 @@ MALFORMED: list[tuple[str | bytes, str]] = [
     ("{}", "missing field"),
     ('{"version":1}', "missing field"),
     ('{"version":2,"partitions":[]}', "field version: found 2"),
-    ('{"version":1,"partitions":{}}', "field partitions: found {}"),
     ('{"version":1,"partitions":[{"topic":"t","partition":0}]}', "field partitions[0]: missing field"),
     ('{"version":1,"partitions":[{"topic":1,"partition":0,"replicas":[1]}]}', "field partitions[0].topic: found 1"),
     ('{"version":1,"partitions":[{"topic":"t","partition":"0","replicas":[1]}]}', "partitions[0].partition"),
     ('{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":["1"]}]}', "field partitions[0].replicas[0]"),
     ('{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1.5]}]}', "replicas[0]: found 1.5"),
-    ('{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[NaN]}]}', "malformed JSON"),
     ('{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[2147483648]}]}', "found 2147483648"),
     ('{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":null}]}', "field partitions[0].replicas"),
     ('{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1],"log_dirs":[1]}]}', "log_dirs[0]: found 1"),
-    ('{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1],"leader":1}]}', "only the fields"),
-    ('{"version":1,"partitions":[],"throttle":1}', "only the fields"),
     ('{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1],"replicas":[2]}]}', "key 'replicas' twice"),
     ('{"version":1,"partitions":[],"partitions":[]}', "key 'partitions' twice"),
     ('{"version":1,"partitions":[{"topic":"topic","topic":"u","partition":0,"replicas":[1]}]}', "key 'topic' twice"),
-    (b'{"version":1,"partitions":[{"topic":"\xff","partition":0,"replicas":[1]}]}', "plan.json"),
     ('Current partition replica assignment\n{"version":1,"partitions":[]}\n', "found the current assignment only"),
 ]
 
 
 @pytest.mark.parametrize("content, message", MALFORMED)
-def test_malformed_plan_is_refused(tmp_path: Path, content: str | bytes, message: str) -> None:
+def test_malformed_plan_is_refused(tmp_path: Path, content: str, message: str) -> None:
     path = tmp_path / "plan.json"
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    path.write_text(content)
     with pytest.raises(SnapshotError) as problem:
         load_plan(path)
     assert message in str(problem.value)

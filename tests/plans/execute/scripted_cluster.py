@@ -20,7 +20,7 @@ from kframe.plans.execute.entries import (
     RunEnded,
     UnhealthyPartitions,
 )
-from kframe.plans.execute.executor import Executor, ExecutorHooks
+from kframe.plans.execute.executor import Executor
 from kframe.plans.execute.journal import Journal
 from kframe.plans.execute.state import ExecutionState
 from kframe.ports.administration import ConfigResource, LogDirReplica
@@ -311,17 +311,14 @@ def run(
     journal, entries = CrashingJournal.resume(path)
     assert isinstance(journal, CrashingJournal)
     cluster.crashes = journal.crashes = crashes or Crashes()
-    rounds = 0
-
-    def requested() -> Goal | None:
-        nonlocal rounds
-        rounds += 1
-        assert rounds < ROUNDS_MAX, "the execution does not end"
-        return script(rounds)
-
     with journal:
         state = ExecutionState(entries)
         for goal in goals:
             journal.append(goal)
             state.apply(goal)
-        return Executor(cluster, journal, state, ExecutorHooks(lambda: None, requested, lambda *_: None)).run()
+        executor = Executor(cluster, journal, state)
+        for number in range(1, ROUNDS_MAX):
+            executor.observe(cluster.describe(), script(number))
+            if (ended := executor.step()) is not None:
+                return ended
+    raise AssertionError("the execution does not end")

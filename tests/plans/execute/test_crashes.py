@@ -61,24 +61,24 @@ def crash(path: Path, count: int, after: bool) -> ScriptedCluster:
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-def test_resume_after_crash_at_any_call_completes(tmp_path: Path, after: bool) -> None:
-    for count in range(1, count_calls(tmp_path) + 1):
-        path = tmp_path / f"journal-{count}"
-        cluster = crash(path, count, after)
-        assert run(cluster, path, goals=[RESUME]).result is RunResult.COMPLETED
-        assert (count, cluster.assignment(), cluster.configs) == (count, AFTER, CONFIGS)
-        assert cluster.unthrottled == set()
-
-
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-def test_rollback_after_crash_restores_assignments_leaders_and_throttles(tmp_path: Path, after: bool) -> None:
+@pytest.mark.parametrize(
+    ("goal", "result", "assignment"),
+    [(RESUME, RunResult.COMPLETED, AFTER), (ROLLBACK, RunResult.ROLLED_BACK, ORIGIN)],
+    ids=["resume", "rollback"],
+)
+def test_crash_at_any_call_leaves_assignments_leaders_and_throttles(
+    tmp_path: Path, goal: GoalChanged, result: RunResult, assignment: object, after: bool
+) -> None:
     leaders = {name: partition.leader for name, partition in new_cluster().partitions.items()}
     for count in range(1, count_calls(tmp_path) + 1):
         path = tmp_path / f"journal-{count}"
         cluster = crash(path, count, after)
-        assert run(cluster, path, goals=[ROLLBACK]).result is RunResult.ROLLED_BACK
-        assert (count, cluster.assignment(), cluster.configs) == (count, ORIGIN, CONFIGS)
-        assert {name: partition.leader for name, partition in cluster.partitions.items()} == leaders
+        assert run(cluster, path, goals=[goal]).result is result
+        assert (count, cluster.assignment(), cluster.configs) == (count, assignment, CONFIGS)
+        if goal is RESUME:
+            assert cluster.unthrottled == set()
+        else:
+            assert {name: partition.leader for name, partition in cluster.partitions.items()} == leaders
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])

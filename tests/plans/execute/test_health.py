@@ -10,15 +10,15 @@ from typing import Final
 import pytest
 
 from kframe.model.events import TopicPartition
-from kframe.plans.execute.entries import ExecutionLimits, PartitionRef, RunResult, UnhealthyPartitions
+from kframe.plans.execute.entries import ExecutionLimits, RunResult, UnhealthyPartitions
 from kframe.plans.execute.health import HealthWatch
 from tests.plans.execute.scripted_cluster import ScriptedCluster, run, started
 
 NONE: Final = UnhealthyPartitions((), ())
 #: Observations: healthy, an under-replicated partition, and an offline one.
 HEALTHY: Final = NONE
-UNDER: Final = UnhealthyPartitions((), (PartitionRef("t", 0),))
-OFFLINE: Final = UnhealthyPartitions((PartitionRef("t", 0),), ())
+UNDER: Final = UnhealthyPartitions((), (("t", 0),))
+OFFLINE: Final = UnhealthyPartitions((("t", 0),), ())
 
 
 @pytest.mark.parametrize(

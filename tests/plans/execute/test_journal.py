@@ -16,7 +16,6 @@ from kframe.plans.execute.entries import (
     ExecutionStarted,
     Goal,
     GoalChanged,
-    PartitionRef,
     PartitionsSettled,
     RunEnded,
     RunResult,
@@ -40,7 +39,7 @@ START: Final = ExecutionStarted(
 ENTRIES: Final[list[Entry]] = [
     START,
     GoalChanged(Goal.PAUSE, "requested"),
-    PartitionsSettled((PartitionRef("t", 0),)),
+    PartitionsSettled((("t", 0),)),
     RunEnded(RunResult.PAUSED, "requested"),
 ]
 

@@ -7,14 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
-import pytest
-
 from kframe.model.events import TopicPartition
 from kframe.plans.execute.entries import RunResult
-from kframe.plans.execute.observation import Observation
 from tests.plans.execute.scripted_cluster import ScriptedCluster, run, started
-
-PARTITIONS = 5_000
 
 
 def execute(path: Path, partitions: int, concurrency: int) -> int:
@@ -31,20 +26,6 @@ def execute(path: Path, partitions: int, concurrency: int) -> int:
     assert run(cluster, path, start, script=count).result is RunResult.COMPLETED
     assert set(cluster.assignment().values()) == {(2,)}
     return observations
-
-
-def test_each_observation_locates_each_partition_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    count, position = 0, Observation.position
-
-    def counted(*arguments: object) -> object:
-        nonlocal count
-        count += 1
-        return position(*arguments)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(Observation, "position", counted)
-    observations = execute(tmp_path / "journal", PARTITIONS, concurrency=PARTITIONS)
-    assert observations < 10
-    assert count == observations * PARTITIONS
 
 
 def test_calls_scale_linearly_with_partitions(tmp_path: Path) -> None:

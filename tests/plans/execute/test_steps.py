@@ -24,9 +24,9 @@ from kframe.plans.execute.entries import (
     Goal,
     GoalChanged,
     OriginalsSaved,
-    PartitionRef,
     Refusal,
     ResourceKind,
+    RunEnded,
     RunResult,
     UnhealthyPartitions,
 )
@@ -34,7 +34,7 @@ from kframe.plans.execute.health import PROBLEM_ROUNDS
 from kframe.plans.execute.located import LAG_ROUNDS
 from kframe.plans.execute.observation import Observation
 from kframe.plans.execute.state import ExecutionState
-from kframe.plans.execute.step_types import End, Perform, SaveOriginals, SetGoal, Step, Wait
+from kframe.plans.execute.step_types import SaveOriginals, Step, Wait
 from kframe.plans.execute.steps import CRASH_ROUNDS, Planner
 from kframe.plans.execute.throttle_steps import CONFIG_ROUNDS
 from kframe.snapshot.metadata import DescribedPartition, PartitionReassignment
@@ -47,22 +47,18 @@ TO_ORIGIN: Final = PartitionReassignment((1, 2, 3), (), (3,))
 RATE: Final = ConfigKey(ResourceKind.BROKER, "3", "follower.replication.throttled.rate")
 
 
-def assign(replicas: tuple[int, ...] | None) -> Perform:
-    return Perform(ChangeAssignments((AssignmentRequest("t", 0, replicas),)))
+def assign(replicas: tuple[int, ...] | None) -> ChangeAssignments:
+    return ChangeAssignments((AssignmentRequest("t", 0, replicas),))
 
 
-def restore(*changes: ConfigEntry) -> Perform:
-    return Perform(ChangeConfigs(changes, restores=True))
-
-
-REQUEST: Final = ChangeAssignments((AssignmentRequest("t", 0, TARGET),))
+REQUEST: Final = assign(TARGET)
 STARTED: Final = (ActionIntended(REQUEST), ActionDone(REQUEST, ()))
 PAUSE, ABORT = GoalChanged(Goal.PAUSE, "requested"), GoalChanged(Goal.ABORT, "requested")
 ROLLBACK: Final = (*STARTED, GoalChanged(Goal.ROLLBACK, "requested"))
 REFUSED: Final = (ActionIntended(REQUEST), ActionDone(REQUEST, (Refusal("t", 0, "INVALID_REPLICA_ASSIGNMENT"),)))
 RETRIED: Final = (ActionIntended(REQUEST), ActionDone(REQUEST, (Refusal("t", 0, "NOT_CONTROLLER"),)))
 ORIGINAL: Final = (OriginalsSaved((ConfigEntry(RATE, "77"),)),)
-NOT_MOVED: Final = End(RunResult.INCOMPLETE, "not moved: 1 partition")
+NOT_MOVED: Final = RunEnded(RunResult.INCOMPLETE, "not moved: 1 partition")
 
 
 @dataclass(frozen=True)
@@ -116,8 +112,8 @@ def next_step(
         pytest.param((), TO_END, 1, Wait(), id="in flight"),
         pytest.param((), TO_START, 1, assign(None), id="redirect a reassignment to the start"),
         pytest.param((), REORDERED, 1, assign(TARGET), id="the replicas of the start in another order"),
-        pytest.param((), AT_END, 1, End(RunResult.COMPLETED, ""), id="arrived"),
-        pytest.param((), DELETED, 1, End(RunResult.COMPLETED, ""), id="deleted"),
+        pytest.param((), AT_END, 1, RunEnded(RunResult.COMPLETED, ""), id="arrived"),
+        pytest.param((), DELETED, 1, RunEnded(RunResult.COMPLETED, ""), id="deleted"),
         pytest.param((), ELSEWHERE, LAG_ROUNDS, Wait(), id="metadata may lag behind"),
         pytest.param((), ELSEWHERE, LAG_ROUNDS + 1, NOT_MOVED, id="reassigned by another client"),
         pytest.param(REFUSED, AT_START, 1, NOT_MOVED, id="refused"),
@@ -127,7 +123,7 @@ def next_step(
             (),
             Observed(live=(1, 2)),
             PROBLEM_ROUNDS,
-            SetGoal(Goal.PAUSE, "brokers that the plan needs are down: 3"),
+            GoalChanged(Goal.PAUSE, "brokers that the plan needs are down: 3"),
             id="the target broker stays down",
         ),
         pytest.param((), Observed(leader=-1), 1, Wait(), id="a new offline partition postpones"),
@@ -135,7 +131,7 @@ def next_step(
             (),
             Observed(leader=-1),
             PROBLEM_ROUNDS,
-            SetGoal(
+            GoalChanged(
                 Goal.PAUSE,
                 "health has worsened: 1 partition newly offline and 0 newly under-replicated since the start, "
                 "such as t-0",
@@ -144,32 +140,34 @@ def next_step(
         ),
         pytest.param((ActionIntended(REQUEST),), AT_START, CRASH_ROUNDS - 1, Wait(), id="a request may be on its way"),
         pytest.param((ActionIntended(REQUEST),), AT_START, CRASH_ROUNDS, assign(TARGET), id="no request was sent"),
-        pytest.param((PAUSE,), AT_START, 1, End(RunResult.PAUSED, "requested"), id="pause: nothing in flight"),
+        pytest.param((PAUSE,), AT_START, 1, RunEnded(RunResult.PAUSED, "requested"), id="pause: nothing in flight"),
         pytest.param((PAUSE,), TO_END, 1, Wait(), id="pause: wait for the reassignment"),
         pytest.param((PAUSE,), Observed((3, 2, 1), TO_TARGET, (1, 2)), 1, assign(None), id="pause: cancel blocked"),
         pytest.param((*STARTED, PAUSE), REORDERED, 1, assign(ORIGIN), id="pause: restore the order"),
-        pytest.param((PAUSE,), REORDERED, 1, End(RunResult.PAUSED, "requested"), id="pause: another order"),
+        pytest.param((PAUSE,), REORDERED, 1, RunEnded(RunResult.PAUSED, "requested"), id="pause: another order"),
         pytest.param((ABORT,), TO_END, 1, assign(None), id="abort: cancel"),
         pytest.param((ABORT,), TO_START, 1, Wait(), id="abort: wait for the cancellation"),
-        pytest.param((ABORT,), AT_END, 1, End(RunResult.ABORTED, "requested"), id="abort: nothing in flight"),
+        pytest.param((ABORT,), AT_END, 1, RunEnded(RunResult.ABORTED, "requested"), id="abort: nothing in flight"),
         pytest.param(
-            (GoalChanged(Goal.ROLLBACK, ""),), AT_END, 1, End(RunResult.ROLLED_BACK, ""), id="rollback: nothing started"
+            (GoalChanged(Goal.ROLLBACK, ""),),
+            AT_END,
+            1,
+            RunEnded(RunResult.ROLLED_BACK, ""),
+            id="rollback: nothing started",
         ),
         pytest.param(ROLLBACK, AT_END, 1, assign(ORIGIN), id="rollback: move back"),
         pytest.param(ROLLBACK, TO_END, 1, assign(None), id="rollback: cancel"),
         pytest.param(ROLLBACK, TO_START, 1, Wait(), id="rollback: in flight"),
-        pytest.param(
-            ROLLBACK, Observed(leader=2), 1, Perform(ElectPreferred((PartitionRef("t", 0),))), id="rollback: elect"
-        ),
-        pytest.param(ROLLBACK, AT_START, 1, End(RunResult.ROLLED_BACK, ""), id="rollback: done"),
+        pytest.param(ROLLBACK, Observed(leader=2), 1, ElectPreferred((("t", 0),)), id="rollback: elect"),
+        pytest.param(ROLLBACK, AT_START, 1, RunEnded(RunResult.ROLLED_BACK, ""), id="rollback: done"),
         pytest.param(
             ROLLBACK,
             Observed(TARGET, leader=3, live=(2, 3)),
             PROBLEM_ROUNDS,
-            End(RunResult.INCOMPLETE, "1 partition waiting for failed brokers: 1"),
+            RunEnded(RunResult.INCOMPLETE, "1 partition waiting for failed brokers: 1"),
             id="rollback: broker down",
         ),
-        pytest.param(ORIGINAL, AT_END, 1, restore(ConfigEntry(RATE, "77")), id="restore"),
+        pytest.param(ORIGINAL, AT_END, 1, ChangeConfigs((ConfigEntry(RATE, "77"),), restores=True), id="restore"),
         pytest.param(ORIGINAL, Observed(TARGET, leader=2, live=(1, 2)), 1, Wait(), id="restore after restart"),
     ],
 )
@@ -186,7 +184,7 @@ def test_no_step_before_first_observation() -> None:
 def test_undescribed_request_is_resent_after_lag_rounds() -> None:
     planner, step = next_step((), AT_START)
     assert step == assign(TARGET)
-    planner.requested(REQUEST.assignments)
+    planner.tracker.requested(REQUEST.assignments)
     steps = []
     for _ in range(LAG_ROUNDS):
         planner.observe(AT_START.observation())
@@ -197,7 +195,7 @@ def test_undescribed_request_is_resent_after_lag_rounds() -> None:
 def test_rollback_waiting_for_dead_broker_sets_no_throttle() -> None:
     observed = Observed(TARGET, leader=3, live=(2, 3))
     assert isinstance(next_step(ROLLBACK, observed, PROBLEM_ROUNDS - 1, throttle=1000)[1], SaveOriginals)
-    assert isinstance(next_step(ROLLBACK, observed, PROBLEM_ROUNDS, throttle=1000)[1], End)
+    assert isinstance(next_step(ROLLBACK, observed, PROBLEM_ROUNDS, throttle=1000)[1], RunEnded)
 
 
 def test_throttle_saves_originals_and_pauses_after_refusals() -> None:
@@ -206,14 +204,13 @@ def test_throttle_saves_originals_and_pauses_after_refusals() -> None:
     assert RATE in step.keys
     planner.state.apply(OriginalsSaved(tuple(ConfigEntry(key, None) for key in step.keys)))
     step = planner.next_step()
-    assert isinstance(step, Perform)
-    assert isinstance(step.action, ChangeConfigs)
-    assert ConfigEntry(RATE, "1000") in step.action.changes
-    planner.configured(step.action.changes, restores=False, failed=False)
+    assert isinstance(step, ChangeConfigs)
+    assert ConfigEntry(RATE, "1000") in step.changes
+    planner.throttles.configured(step.changes, restores=False, failed=False)
     assert planner.next_step() == assign(TARGET)
     for _ in range(CONFIG_ROUNDS):
-        planner.configured((), restores=False, failed=True)
-    assert planner.next_step() == SetGoal(Goal.PAUSE, "the throttle cannot be set")
+        planner.throttles.configured((), restores=False, failed=True)
+    assert planner.next_step() == GoalChanged(Goal.PAUSE, "the throttle cannot be set")
 
 
 def test_run_ends_with_throttle_of_dead_broker_unrestored() -> None:
@@ -223,4 +220,4 @@ def test_run_ends_with_throttle_of_dead_broker_unrestored() -> None:
         assert step == Wait()
         planner.observe(observed.observation())
         step = planner.next_step()
-    assert step == End(RunResult.ABORTED, "requested; throttles of broker 3 are not restored yet")
+    assert step == RunEnded(RunResult.ABORTED, "requested; throttles of broker 3 are not restored yet")

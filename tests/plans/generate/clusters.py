@@ -11,8 +11,10 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from kframe.errors import InputError
-from kframe.model.arrays import Ragged
+from kframe.model.arrays import Int64, Ragged
+from kframe.model.placements import FORBIDDEN, PlacementBatch
 from kframe.plans.generate import PlanProposal, plan
+from kframe.registry.placements import CostTerm
 from kframe.snapshot import Snapshot
 from kframe.snapshot.facts import BrokerFacts, PartitionFacts, Source, TopicFacts
 from verification.support.properties import examples
@@ -94,3 +96,60 @@ def snapshots(draw: st.DrawFn, partitions_max: int = 25) -> Snapshot:
     ]
     middle = draw(st.integers(0, len(lists) - 1))
     return snapshot_of({"a": lists[:middle], "b": lists[middle:]} if middle else {"b": lists}, names, dead)
+
+
+@st.composite
+def goals(draw: st.DrawFn) -> dict[str, Any]:
+    """A goal, or two of them, and constraints."""
+    chosen: dict[str, Any] = draw(
+        st.sampled_from(
+            [
+                {"rebalance": True},
+                {"remove_brokers": (1,)},
+                {"remove_brokers": (2,), "rebalance": True},
+                {"add_brokers": (8, 9)},
+                {"add_brokers": (8,), "rebalance": True},
+                {"fix_racks": True},
+                {"replace": {1: 8}},
+                {"fix_racks": True, "rebalance": True},
+                {"replication_factors": {"b": 3}},
+                {"replication_factors": {"*": 1}},
+                {"leaders_only": True},
+                {"remove_brokers": (1,), "fix_racks": True},
+                {"replace": {1: 2}},
+                {"remove_brokers": (1,), "replication_factors": {"*": 1}},
+                {"rebalance": True, "replication_factors": {"*": 1}},
+            ]
+        )
+    )
+    if draw(st.integers(0, 3)) == 0:
+        chosen = {**chosen, "topics": ("b",)}
+    if draw(st.integers(0, 3)) == 0:
+        chosen = {**chosen, "exclude_brokers": (3,)}
+    if draw(st.integers(0, 3)) == 0:
+        chosen = {**chosen, "broker_caps": {None: draw(st.integers(3, 20))}}
+    return {**chosen, "racks": {8: "r0", 9: "r1"}, "seed": draw(st.integers(0, 3))}
+
+
+def drawn_term(seed: int, forbidden: float = 0.15) -> CostTerm:
+    """A term that depends on the topic, the partition and the broker only, so that a second plan has equal costs."""
+
+    def costs(batch: PlacementBatch) -> Int64:
+        table = np.random.default_rng(seed).integers(0, 6, (2, 40, 20)).astype(np.int64)
+        table[np.random.default_rng(seed + 1).random(table.shape) < forbidden] = FORBIDDEN
+        topic = np.array([batch.topic_names[number] == "b" for number in batch.topic.tolist()], np.int64)
+        return table[topic.reshape(-1, 1), batch.partition.reshape(-1, 1), batch.broker_ids.reshape(1, -1)]
+
+    return CostTerm("drawn", costs)
+
+
+@st.composite
+def requests(draw: st.DrawFn, partitions_max: int = 25, *, has_terms: bool = False) -> tuple[Snapshot, dict[str, Any]]:
+    """A cluster, goals, sometimes sizes of partitions, and sometimes one or two cost terms."""
+    snapshot, request = draw(snapshots(partitions_max)), draw(goals())
+    if draw(st.booleans()) and not request.get("leaders_only"):
+        sizes = draw(st.lists(st.integers(1, 1000), min_size=len(snapshot), max_size=len(snapshot)))
+        request |= {"weights": np.array(sizes, np.int64), "tolerance": draw(st.sampled_from([1.0, 10.0, 40.0]))}
+    if has_terms or draw(st.booleans()):
+        request["cost_terms"] = tuple(drawn_term(draw(st.integers(0, 99))) for _ in range(draw(st.integers(1, 2))))
+    return snapshot, request

@@ -15,37 +15,12 @@ from kframe.model.lists import members, same_lists
 from kframe.model.placements import FORBIDDEN, GoalTotals, PlacementBatch
 from kframe.plans.check.resolve import resolve_plan
 from kframe.plans.generate import PlanProposal, plan
-from kframe.plans.generate.exact import solve
 from kframe.plans.generate.page import render_page
 from kframe.plans.generate.report import report_document
 from kframe.plans.generate.review import PlanReview
 from kframe.registry.placements import CostTerm, PlanGoal
 from kframe.snapshot import Snapshot
-from tests.plans.generate.clusters import FEWER_EXAMPLES, plan_again, planned, snapshot_of, snapshots
-from tests.plans.generate.test_properties import goals
-
-
-def drawn_term(seed: int, forbidden: float = 0.15) -> CostTerm:
-    """A term that depends on the topic, the partition and the broker only, so that a second plan has equal costs."""
-
-    def costs(batch: PlacementBatch) -> Int64:
-        table = np.random.default_rng(seed).integers(0, 6, (2, 40, 20)).astype(np.int64)
-        table[np.random.default_rng(seed + 1).random(table.shape) < forbidden] = FORBIDDEN
-        topic = np.array([batch.topic_names[number] == "b" for number in batch.topic.tolist()], np.int64)
-        return table[topic.reshape(-1, 1), batch.partition.reshape(-1, 1), batch.broker_ids.reshape(1, -1)]
-
-    return CostTerm("drawn", costs)
-
-
-@st.composite
-def cases(draw: st.DrawFn, partitions_max: int = 25) -> tuple[Snapshot, dict[str, Any]]:
-    """A cluster, a request, one or two cost terms, and sometimes sizes."""
-    snapshot, request = draw(snapshots(partitions_max)), draw(goals())
-    terms = tuple(drawn_term(draw(st.integers(0, 99))) for _ in range(draw(st.integers(1, 2))))
-    if draw(st.booleans()) and not request.get("leaders_only"):
-        sizes = draw(st.lists(st.integers(1, 50), min_size=len(snapshot), max_size=len(snapshot)))
-        request |= {"weights": np.array(sizes, np.int64), "tolerance": 40.0}
-    return snapshot, request | {"cost_terms": terms}
+from tests.plans.generate.clusters import FEWER_EXAMPLES, drawn_term, goals, planned, requests, snapshot_of, snapshots
 
 
 def added_cells(proposal: PlanProposal) -> tuple[Any, Any]:
@@ -53,7 +28,7 @@ def added_cells(proposal: PlanProposal) -> tuple[Any, Any]:
     return added.owners, added.values
 
 
-@given(cases())
+@given(requests(has_terms=True))
 def test_plan_avoids_forbidden_placements_and_sums_costs(case: tuple[Snapshot, dict[str, Any]]) -> None:
     proposal = planned(*case)
     costs = proposal.problem.costs
@@ -65,29 +40,6 @@ def test_plan_avoids_forbidden_placements_and_sums_costs(case: tuple[Snapshot, d
     assert proposal.cost == sum(cells) + int(proposal.problem.weight[rows].sum())
     if proposal.reached and not proposal.unassignable:
         assert proposal.bound <= proposal.cost
-
-
-@given(cases())
-def test_second_plan_with_cost_terms_is_empty(case: tuple[Snapshot, dict[str, Any]]) -> None:
-    snapshot, request = case
-    proposal = planned(snapshot, request)
-    second = plan_again(proposal, request)
-    assert second is None or len(second.rows) == 0
-    assert same_lists(proposal.after, plan(snapshot, **request).after).all()
-
-
-@given(cases(partitions_max=8))
-def test_bound_with_cost_terms_is_at_most_optimum(case: tuple[Snapshot, dict[str, Any]]) -> None:
-    pytest.importorskip("highspy")
-    proposal = planned(*case)
-    if proposal.unassignable or proposal.problem.request.leaders_only:
-        return
-    exact = solve(proposal.problem, proposal.limits)
-    if proposal.reached:
-        assert exact.feasible
-        assert proposal.bound <= exact.bound <= proposal.cost
-    elif exact.feasible:
-        assert proposal.bound <= exact.bound
 
 
 @given(snapshots(), goals())

@@ -7,8 +7,8 @@ from typing import Any, Final
 import pytest
 
 from kframe.model.kraft.records import PartitionRecord
-from kframe.plans.check.findings import SEVERITY, Severity
-from kframe.plans.check.resolve import check_against, check_alone, resolve_plan
+from kframe.plans.check.report import PlanReport
+from kframe.plans.check.resolve import resolve_plan
 from kframe.plans.generate import plan
 from kframe.snapshot import Snapshot
 from kframe.whatif import WhatIf
@@ -52,9 +52,7 @@ def test_only_active_brokers_with_uncordoned_directory_receive_replicas(goal: st
     assert received <= {1, 2, 3, 7}
     assert received
     assert after[6] == before[6], "a reassignment is in progress"
-    checked = resolve_plan(proposal.plan, snapshot)
-    findings = check_alone(proposal.plan) + check_against(checked)
-    assert [finding.check for finding in findings if SEVERITY[finding.check] is Severity.ERROR] == []
+    assert PlanReport.of(proposal.plan, resolve_plan(proposal.plan, snapshot)).valid
     result = WhatIf(snapshot).reassign(proposal.plan).reassignment
     assert result is not None
     assert not result.refused.any()

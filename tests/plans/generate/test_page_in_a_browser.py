@@ -13,7 +13,7 @@ from typing import ClassVar, Final
 import pytest
 
 from tests.cli.running import HEALTHY, kframe
-from tests.plans.generate.test_page import ReviewPage
+from tests.plans.generate.review_page import ReviewPage
 from tests.tools import ToolMissing, headless_browser
 
 pytestmark = pytest.mark.real
