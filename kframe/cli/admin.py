@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kframe.cli.live import COMMAND_CONFIG, KAFKA, client_properties
-from kframe.cli.output import BadInput, OutputTable, emit_rows, with_options
+from kframe.cli.options import collected, with_options
+from kframe.cli.output import BadInput, OutputTable, emit_rows
 from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.errors import PluginError
 
@@ -24,20 +25,22 @@ if TYPE_CHECKING:
 EXECUTE: Final = click.option("--execute", is_flag=True, help="Execute; without it, only print what would change.")
 
 
-def bootstrap_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add ``--bootstrap-server`` to a command. It receives the URL of these brokers as ``url``."""
+def _url(bootstrap_server: tuple[str, ...]) -> str:
+    return f"{KAFKA}://{','.join(bootstrap_server)}"
 
-    @functools.wraps(command)
-    def with_url(*args: Any, bootstrap_server: tuple[str, ...], **kwargs: Any) -> Any:
-        return command(*args, url=f"{KAFKA}://{','.join(bootstrap_server)}", **kwargs)
 
-    return click.option(
+#: Adds ``--bootstrap-server`` to a command, which receives the URL of these brokers as ``url``.
+bootstrap_option: Final = collected(
+    "url",
+    _url,
+    click.option(
         "--bootstrap-server",
         multiple=True,
         required=True,
         metavar="HOST:PORT,...",
         help="Brokers to bootstrap from; may be repeated.",
-    )(with_url)
+    ),
+)
 
 
 def admin_options(command: Callable[..., Any]) -> Callable[..., Any]:

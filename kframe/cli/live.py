@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import functools
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
+from kframe.cli.options import collected
 from kframe.cli.output import BadInput
 from kframe.cli.plugins import PluginSettings
 from kframe.errors import PluginError
@@ -45,18 +45,15 @@ COMMAND_CONFIG: Final = click.option(
 )
 
 
-def live_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add ``--zookeeper`` and ``--config`` to a command. It receives them as ``settings``."""
+def _settings(zookeeper: str | None, config: Path | None) -> Settings:
+    return gather(config, {} if zookeeper is None else {CONNECT: (zookeeper, "--zookeeper")})
 
-    @functools.wraps(command)
-    def with_settings(*args: Any, zookeeper: str | None, config: Path | None, **kwargs: Any) -> Any:
-        overrides = {} if zookeeper is None else {CONNECT: (zookeeper, "--zookeeper")}
-        return command(*args, settings=gather(config, overrides), **kwargs)
 
-    zookeeper_option = click.option(
-        "--zookeeper", metavar="HOST:PORT[/CHROOT]", help=f"ZooKeeper connection string ({CONNECT})."
-    )
-    return zookeeper_option(CONFIG_OPTION(with_settings))
+ZOOKEEPER_OPTION: Final = click.option(
+    "--zookeeper", metavar="HOST:PORT[/CHROOT]", help=f"ZooKeeper connection string ({CONNECT})."
+)
+#: Adds ``--zookeeper`` and ``--config`` to a command, which receives them as ``settings``.
+live_options: Final = collected("settings", _settings, ZOOKEEPER_OPTION, CONFIG_OPTION)
 
 
 def gather(config: Path | None, options: Mapping[str, tuple[str, str]] | None = None) -> Settings:

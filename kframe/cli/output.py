@@ -7,7 +7,6 @@ written one by one, so a million of them need no memory.
 from __future__ import annotations
 
 import csv
-import functools
 import io
 import itertools
 import json
@@ -125,11 +124,6 @@ def output_option(command: Command) -> Command:
     return click.option("-o", "--output", type=choice, default="table", show_default=True, help="Output format.")(
         command
     )
-
-
-def with_options(command: Callable[..., Any], *options: Callable[..., Any]) -> Callable[..., Any]:
-    """Add options and arguments to a command, in this order."""
-    return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), command)
 
 
 def emit_rows(table: OutputTable, output: str) -> None:

@@ -18,7 +18,8 @@ from kframe.cli.numbers import (
     parse_decimal,
     parse_ids,
 )
-from kframe.cli.output import BadInput, with_options
+from kframe.cli.options import with_options
+from kframe.cli.output import BadInput
 from kframe.cli.topics import PATTERNS, TOPICS, topic_names
 from kframe.model.whole_numbers import parse_whole
 

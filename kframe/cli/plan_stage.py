@@ -10,16 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kframe.cli.numbers import ByteSize, WholeNumber, parse_size
-from kframe.cli.output import (
-    BadInput,
-    Fields,
-    echo_text,
-    emit_data,
-    emit_heading,
-    emit_section,
-    plain,
-    with_options,
-)
+from kframe.cli.options import with_options
+from kframe.cli.output import BadInput, Fields, echo_text, emit_data, emit_heading, emit_section, plain
 from kframe.cli.plan_goals import by_id, pairs
 
 if TYPE_CHECKING:

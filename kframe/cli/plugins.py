@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import click
 
 from kframe.cli.numbers import limit_option
+from kframe.cli.options import collected
 from kframe.cli.output import BadInput, OutputTable, ReportingGroup, emit_record, emit_rows, output_option, plain
 from kframe.errors import InputError, PluginError
 
@@ -48,34 +48,31 @@ class PluginSettings:
             raise BadInput(str(error)) from error
 
 
-def plugin_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options for loading plugins to a command. It receives them as ``plugins``, a PluginSettings."""
+def _settings(plugins_dir: Path | None, no_plugin: tuple[str, ...], trace_plugins: bool) -> PluginSettings:
+    settings = PluginSettings(plugins_dir, no_plugin, trace_plugins)
+    if plugins_dir is not None or no_plugin:
+        settings.registry()  # Refuse a missing directory or an unknown name also where no plugin is needed.
+    return settings
 
-    @functools.wraps(command)
-    def with_settings(
-        *args: Any, plugins_dir: Path | None, no_plugin: tuple[str, ...], trace_plugins: bool, **kwargs: Any
-    ) -> Any:
-        settings = PluginSettings(plugins_dir, no_plugin, trace_plugins)
-        if plugins_dir is not None or no_plugin:
-            settings.registry()  # Refuse a missing directory or an unknown name also where no plugin is needed.
-        return command(*args, plugins=settings, **kwargs)
 
-    options = (
-        click.option(
-            "--plugins-dir",
-            type=_PATH,
-            envvar="KFRAME_PLUGINS_DIR",
-            help="Also load the Python files in this directory as plugins.",
-        ),
-        click.option("--no-plugin", multiple=True, metavar="NAME", help="Do not load this plugin; may be repeated."),
-        click.option(
-            "--trace-plugins",
-            is_flag=True,
-            envvar="KFRAME_TRACE_PLUGINS",
-            help="Print on stderr which plugins are loaded and what their hooks offer.",
-        ),
-    )
-    return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), with_settings)
+#: Adds the options for loading plugins to a command, which receives them as ``plugins``.
+plugin_options: Final = collected(
+    "plugins",
+    _settings,
+    click.option(
+        "--plugins-dir",
+        type=_PATH,
+        envvar="KFRAME_PLUGINS_DIR",
+        help="Also load the Python files in this directory as plugins.",
+    ),
+    click.option("--no-plugin", multiple=True, metavar="NAME", help="Do not load this plugin; may be repeated."),
+    click.option(
+        "--trace-plugins",
+        is_flag=True,
+        envvar="KFRAME_TRACE_PLUGINS",
+        help="Print on stderr which plugins are loaded and what their hooks offer.",
+    ),
+)
 
 
 @click.group("plugins", cls=ReportingGroup)

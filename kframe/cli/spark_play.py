@@ -11,12 +11,12 @@ import click
 
 from kframe.cli.findings import fail_on_option, findings
 from kframe.cli.numbers import IDS, broker_ids, limit_option
-from kframe.cli.output import OutputTable, output_option, rows_document, with_options
+from kframe.cli.options import with_options
+from kframe.cli.output import OutputTable, output_option, rows_document
 from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.cli.spark_fleet import fleet_rack_map_option, left_out_of, open_with_racks, rows_with
 from kframe.cli.spark_session import SparkSettings, planned_in, report_messages, spark_options
-from kframe.cli.studies import config_option, config_pairs, selector_option
-from kframe.cli.topics import rack_names
+from kframe.cli.studies import config_option, racks_option, selector_option, together_option
 
 if TYPE_CHECKING:
     from kframe.snapshot.files import InputFile
@@ -93,7 +93,7 @@ def _scenario_options(command: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(command)
     def with_scenarios(
         *args: Any,
-        config: tuple[str, ...],
+        config: dict[str, str],
         selectors: tuple[str, ...],
         plugins: PluginSettings,
         **kwargs: Any,
@@ -104,7 +104,7 @@ def _scenario_options(command: Callable[..., Any]) -> Callable[..., Any]:
         if plugins.trace:
             plugins.registry()  # report errors here; executors have no terminal
         folder = None if plugins.plugins_dir is None else str(plugins.plugins_dir.absolute())
-        engine = EngineSettings(config_pairs(config), selectors, plugins_dir=folder, disabled=plugins.disabled)
+        engine = EngineSettings(config, selectors, plugins_dir=folder, disabled=plugins.disabled)
         return command(*args, scenario=scenario, engine=engine, **kwargs)
 
     return with_options(
@@ -118,13 +118,7 @@ def _scenario_options(command: Callable[..., Any]) -> Callable[..., Any]:
             metavar=IDS,
             help="Brokers of every cluster, such as 2,5 or 1-3; may be repeated.",
         ),
-        click.option(
-            "--racks",
-            multiple=True,
-            callback=rack_names,
-            metavar="RACK,...",
-            help="All brokers of these racks; may be repeated.",
-        ),
+        racks_option,
         click.option("--each-broker", is_flag=True, help="A scenario for each broker that is up."),
         click.option("--each-rack", is_flag=True, help="A scenario for each rack."),
         click.option(
@@ -136,7 +130,7 @@ def _scenario_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--verb", type=click.Choice(_VERBS), default="fail", show_default=True, help="Operation on the brokers."
         ),
-        click.option("--together/--one-by-one", default=True, help="All at once (default), or one after another."),
+        together_option,
         click.option("--type", "election", type=click.Choice(("preferred", "unclean")), help="Kind of election."),
         config_option,
         selector_option,

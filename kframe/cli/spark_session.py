@@ -22,7 +22,7 @@ import click
 from kframe.cli.exits import HAS_FINDINGS, INTERRUPTED
 from kframe.cli.findings import exit_on_findings
 from kframe.cli.output import BadInput
-from kframe.cli.studies import config_pairs
+from kframe.cli.studies import pairs_of_option
 from kframe.spark.sessions import check_pyspark
 
 #: Errors of kframe in an executor arrive as text at the end of a traceback.
@@ -94,14 +94,12 @@ def report_messages(changed: Iterable[str], problems: Iterable[str], result: Map
         click.get_current_context().exit(HAS_FINDINGS)
 
 
-def _pairs(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
-    return config_pairs(texts, "--conf")
-
-
 _OPTIONS: Final = (
     click.option("--master", metavar="URL", help="Spark master, such as local[4] or spark://host:7077.  [local[*]]"),
     click.option("--remote", metavar="URL", help="Spark Connect server, such as sc://host:15002."),
-    click.option("--conf", metavar="KEY=VALUE", multiple=True, callback=_pairs, help="Spark setting; may be repeated."),
+    click.option(
+        "--conf", metavar="KEY=VALUE", multiple=True, callback=pairs_of_option, help="Spark setting; may be repeated."
+    ),
 )
 
 

@@ -18,7 +18,7 @@ LISTS: Final[dict[str, tuple[str, str, object]]] = {
     "broker_caps": ("5", "3=4", {"": 5, "3": 4}),
     "brokers": ("4", "1-2", (4, 1, 2)),
     "capacities": ("1=2", "2-3=1.5", {"1": 2.0, "2-3": 1.5}),
-    "config": ("a=1", "b=2", ("a=1", "b=2")),
+    "config": ("a=1", "b=2", {"a": "1", "b": "2"}),
     "conf": ("a=1", "b=2", {"a": "1", "b": "2"}),
     "directories": ("x", "y", ("x", "y")),
     "disk_capacity": ("5", "3=4", {"": 5, "3": 4}),
