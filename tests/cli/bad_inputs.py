@@ -71,6 +71,7 @@ _TEXTS: Final = {
     "S_BROKER": _SCENARIO.replace("{elect: {}}", "{elect: {}}, {broker_failure: [9]}"),
     "PROPERTIES": "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=GUESS\n",
     "BAD_ESCAPE": "zookeeper.connect=\\u12\n",
+    "RACKS": "broker,rack\n1,\n",
     "PARTS": '{"schema":"other/v1","first_seed":1}\n',
     "RUN": '{"schema":"kframe.sim-run/v1"}',
 }
@@ -178,6 +179,20 @@ _BAD_SCENARIOS: Final = {
     "S_BROKER": "steps[1].broker_failure: found broker 9",
     "FOLDER": "Is a directory",
 }
+#: Commands that read the racks of brokers, whose file is R.
+_RACK_MAP_READERS: Final = (
+    "snapshot convert SNAPSHOT NEW --rack-map R",
+    "snapshot show SNAPSHOT --rack-map R",
+    "whatif elect SNAPSHOT --type preferred --rack-map R",
+    "whatif sweep SNAPSHOT --rack-map R",
+    "explain SNAPSHOT __consumer_offsets-0 --rack-map R",
+    "plan generate SNAPSHOT --rebalance --rack-map R",
+    "plan check SNAPSHOT PLAN --rack-map R",
+    "plan stage SNAPSHOT PLAN --max-moves-per-broker 5 --rack-map R",
+    "plan show SNAPSHOT PLAN --rack-map R",
+    "plan diff SNAPSHOT PLAN --rack-map R",
+    "plan stamp SNAPSHOT PLAN --rack-map R",
+)
 #: Commands for live clusters, written with the address of a server that does not exist.
 _OFFLINE: Final = (
     BadInput("elect --type preferred --all DEAD_BROKER", 1, "127.0.0.1:1"),
@@ -337,6 +352,62 @@ _SINGLE: Final = (
     BadInput("whatif sweep SNAPSHOT --plot /proc/kframe.svg", 2, "/proc/kframe.svg"),
     BadInput("whatif sweep SNAPSHOT --out FULL --force", 2, "FULL"),
     BadInput("whatif sweep SNAPSHOT --sort-by x", 2, "--sort-by"),
+    # -- values that contradict one another
+    BadInput("plan generate SNAPSHOT --add-brokers 7:", 2, "found '7:' without a rack"),
+    BadInput("plan generate SNAPSHOT --rebalance --report -", 2, "found -, expected a path"),
+    BadInput("plan generate SNAPSHOT --rebalance --out ''", 2, "--out: found an empty name"),
+    BadInput("plan generate SNAPSHOT --rebalance --out NEW --report NEW", 2, "the file of --out, expected another"),
+    BadInput("plan generate SNAPSHOT --rebalance --out SNAPSHOT --force", 2, "the file of SNAPSHOT, expected another"),
+    BadInput("plan generate SNAPSHOT --rebalance --broker-cap 1==2", 2, "found '1=', expected a broker id"),
+    BadInput("plan generate SNAPSHOT --rebalance --capacity 1=1e400", 2, "found '1=1e400', expected ID=NUMBER"),
+    BadInput("plan generate SNAPSHOT --rebalance --tolerance 5%", 2, "found '5%', expected a number such as 2.5"),
+    BadInput("plan generate SNAPSHOT --replace 1=2=3", 2, "--replace: found '1=2', expected a broker id"),
+    BadInput("plan stage SNAPSHOT PLAN --window 22:60-23:00", 2, "window: found '22:60-23:00'"),
+    BadInput("plan stage SNAPSHOT PLAN --rate '5 MB/h'", 2, "found '5 MB/h', expected a rate in bytes"),
+    BadInput("plan stage SNAPSHOT PLAN --disk-capacity 1=5GB --disk-capacity 1=6GB", 2, "found 1 twice"),
+    BadInput("plan check PLAN --controllers 9", 2, "found options of a SNAPSHOT without one"),
+    BadInput("plan check PLAN --rack-map RACKS", 2, "found options of a SNAPSHOT without one"),
+    BadInput("whatif sweep SNAPSHOT --plot NEW.svg --out NEW.svg", 2, "the file of --out, expected another"),
+    BadInput("whatif sweep SNAPSHOT --plot NEW", 2, "found a name without an ending, expected .svg or .png"),
+    BadInput("whatif elect SNAPSHOT --type preferred --partition a-0 --partition a-0", 2, "found a-0 twice"),
+    BadInput("snapshot show ''", 2, "found an empty name, expected a file"),
+    # -- keys given twice
+    BadInput("whatif fail SNAPSHOT --brokers 4 --brokers 3-5", 2, "broker 4 twice"),
+    BadInput("plan generate SNAPSHOT --add-brokers 7 --add-brokers 7:a", 2, "broker 7 twice"),
+    BadInput("plan generate SNAPSHOT --replace 1=2 --replace 1=3", 2, "1 twice"),
+    BadInput("plan generate SNAPSHOT --replace 1=2,01=3", 2, "broker 1 twice"),
+    BadInput("plan generate SNAPSHOT --replication-factor a=2 --replication-factor a=3", 2, "a twice"),
+    BadInput("plan generate SNAPSHOT --rebalance --broker-cap 4 --broker-cap 5", 2, "a value for all twice"),
+    BadInput("plan generate SNAPSHOT --rebalance --broker-cap 1-3=4,2=5", 2, "broker 2 twice"),
+    BadInput("plan generate SNAPSHOT --rebalance --capacity 1=4,1=5", 2, "1 twice"),
+    BadInput("spark report FOLDER --conf a=1 --conf a=2", 2, "a twice"),
+    BadInput("reassign start t-0=3,4 t-0=1,2 ADMIN", 2, "TOPIC-PARTITION=ID,ID...: found t-0 twice, expected each"),
+    BadInput("reassign start t=3 ADMIN", 2, "TOPIC-PARTITION=ID,ID...: found 't', expected a partition written"),
+    BadInput("reassign start t-0=x ADMIN", 2, "'t-0=x': expected TOPIC-PARTITION=ID,ID..."),
+    BadInput("reassign cancel t-0 t-0 ADMIN", 2, "TOPIC-PARTITION: found t-0 twice, expected each partition once"),
+    # -- numbers in other texts
+    BadInput("explain SNAPSHOT __consumer_offsets-\uff11", 2, "TOPIC-PARTITION"),
+    BadInput("whatif elect SNAPSHOT --type preferred --partition __consumer_offsets-1_0", 2, "--partition"),
+    BadInput("whatif update-features KRAFT metadata.version=\uff11", 2, "level of metadata.version"),
+    BadInput("reassign start t-0=\uff11,2 DEAD_BROKER", 2, "t-0"),
+    BadInput("elect --type preferred --all --bootstrap-server a:\uff11", 2, "bootstrap servers"),
+    BadInput("sim run --seeds \uff11..2", 2, "--seeds"),
+    BadInput("sim replay \uff11", 2, "\uff11"),
+    BadInput(f"sim replay {'9' * 5000}", 2, "9999"),
+    BadInput("controller run --zookeeper a:1 --id \uff11", 2, "--id"),
+    BadInput("controller run --zookeeper a:\uff11 --id 5", 2, "zookeeper.connect"),
+    BadInput(
+        "controller run --zookeeper a:1 --id 5 --transport recording: --metrics-listen \uff11", 2, "metrics-listen"
+    ),
+    BadInput("plan stage SNAPSHOT PLAN --window \uff110:00-11:00", 2, "window"),
+    BadInput("plan stage SNAPSHOT PLAN --rate 50Mb", 2, "a rate in bytes such as 50MB/s"),
+    BadInput("plan stage SNAPSHOT PLAN --disk-capacity 1-3=5XB", 2, "a size in bytes such as 500GB"),
+    BadInput("snapshot generate NEW --partitions 99999999999 --brokers 3", 2, "--partitions"),
+    BadInput("whatif fail SNAPSHOT --brokers 1-999999", 2, "at most 100000"),
+    BadInput("plan generate SNAPSHOT --rebalance --broker-cap 0-2147483647=3", 2, "--broker-cap"),
+    # -- patterns
+    BadInput("whatif delete SNAPSHOT nosuch*", 2, "expected"),
+    BadInput("snapshot show SNAPSHOT --topics a,,b", 2, "expected topics such as orders,audit-*"),
     # -- requests that Kafka refuses
     BadInput("whatif create SNAPSHOT __consumer_offsets", 1, "TOPIC_ALREADY_EXISTS"),
     BadInput("whatif create SNAPSHOT x --rf 9", 1, "INVALID_REPLICATION_FACTOR"),
@@ -515,6 +586,7 @@ _READERS: Final = (
     (_LOG_READERS, "L", _BAD_LOGS),
     (_SCENARIO_READERS, "F", _BAD_SCENARIOS),
     (_JOURNAL_READERS, "J", _BAD_JOURNALS),
+    (_RACK_MAP_READERS, "R", {"RACKS": "RACKS:2"}),
 )
 
 
