@@ -18,9 +18,11 @@ def collected(
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """A decorator that adds options to a command, whose parameter ``name`` is what ``make`` returns for their values.
 
-    The options set the parameters of ``make``.
+    The options set the parameters of ``make``, or all of them its further keywords if it takes any.
     """
     fields = tuple(inspect.signature(make).parameters)
+    if inspect.getfullargspec(make).varkw:
+        fields = tuple(option.name for option in with_options(lambda: None, *options).__click_params__)
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)
