@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
 from pathlib import Path
 
 import pytest
-import yaml
 
 from kframe.cli.findings import FAIL_ON
 from kframe.snapshot import Health, generate, write_snapshot
@@ -63,19 +60,6 @@ def test_table_values_are_all_in_json(snapshot: Path) -> None:
         )
     for note in parsed["notes"]:
         assert f"note: {note}" in table
-
-
-def test_csv_jsonl_and_yaml_list_same_partitions(snapshot: Path) -> None:
-    arguments = ("fail", snapshot, "--brokers", "1")
-    expected = document(*arguments)["partitions"]
-    lines = [json.loads(line) for line in whatif(*arguments, "-o", "jsonl").stdout.splitlines()]
-    assert [{name: value for name, value in line.items() if name != "schema"} for line in lines] == expected
-    rows = list(csv.DictReader(io.StringIO(whatif(*arguments, "-o", "csv").stdout)))
-    assert [(row["topic"], row["leader_after"], row["isr_after"]) for row in rows] == [
-        (partition["topic"], str(partition["leader_after"]), ",".join(map(str, partition["isr_after"])))
-        for partition in expected
-    ]
-    assert yaml.safe_load(whatif(*arguments, "-o", "yaml").stdout)["partitions"] == expected
 
 
 def test_long_table_is_truncated_with_note(snapshot: Path) -> None:
