@@ -13,9 +13,8 @@ import click
 
 from kframe.cli.live import COMMAND_CONFIG, KAFKA, client_properties
 from kframe.cli.options import collected, with_options
-from kframe.cli.output import BadInput, OutputTable, emit_rows
+from kframe.cli.output import OutputTable, emit_rows
 from kframe.cli.plugins import PluginSettings, plugin_options
-from kframe.errors import PluginError
 
 if TYPE_CHECKING:
     from kframe.errors import ErrorCode
@@ -56,11 +55,8 @@ def admin_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextmanager
 def open_administration(url: str, file: Path | None, plugins: PluginSettings) -> Iterator[Administration]:
-    """The admin API of the cluster at a URL, with the properties of Kafka's clients in ``file``. Raises BadInput."""
-    try:
-        admin: Administration = plugins.registry().open_admin(url, client_properties(file))
-    except PluginError as error:
-        raise BadInput(str(error)) from error
+    """The admin API of the cluster at a URL, with the properties of Kafka's clients in ``file``. Raises PluginError."""
+    admin = plugins.registry().open_admin(url, client_properties(file))
     try:
         yield admin
     finally:

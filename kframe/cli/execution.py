@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -259,13 +258,22 @@ def _execute(admin: Administration, journal: Journal, state: ExecutionState, goa
     _request_path(journal.path).unlink(missing_ok=True)
     tracker = ExecutionProgress(admin, state, time.monotonic)
     unmoved: dict[tuple[str, int], str] = {}
-    with StopSignal() as stop, _reporting(tracker, state) as show:
+    with StopSignal() as stop, progress("executing") as line:
+        last: list[object] = []
 
         def report(planner: Planner, observation: Observation) -> None:
+            """A bar on a terminal, otherwise a line on stderr for each change."""
             tracker.observe(planner, observation)
             unmoved.clear()
             unmoved.update(planner.unmoved())
-            show()
+            if tracker.total_bytes:
+                line(tracker.bytes, tracker.total_bytes)
+            else:
+                line(tracker.partitions, tracker.total)
+            current = [tracker.partitions, tracker.in_flight, state.goal]
+            if current != last and not is_quiet():
+                last[:] = current
+                click.echo(_progress_text(tracker, state), err=True)
 
         hooks = ExecutorHooks(lambda: time.sleep(access.interval), _requests(stop, journal.path), report)
         ended: RunEnded = Executor(admin, journal, state, hooks).run()
@@ -275,27 +283,6 @@ def _execute(admin: Administration, journal: Journal, state: ExecutionState, goa
     click.echo(f"error: {ended.result.value}: {ended.reason or 'by request'}", err=True)
     click.echo(f"kframe plan resume {journal.path} --execute continues, kframe plan rollback reverts it", err=True)
     return FAILED
-
-
-@contextmanager
-def _reporting(tracker: ExecutionProgress, state: ExecutionState) -> Iterator[Callable[[], None]]:
-    """A bar on a terminal, otherwise a line on stderr for each change."""
-    with progress("executing") as line:
-        last: list[object] = []
-
-        def show() -> None:
-            if tracker.total_bytes:
-                line(tracker.bytes, tracker.total_bytes)
-            else:
-                line(tracker.partitions, tracker.total)
-            if is_quiet():
-                return
-            current = [tracker.partitions, tracker.in_flight, state.goal]
-            if current != last:
-                last[:] = current
-                click.echo(_progress_text(tracker, state), err=True)
-
-        yield show
 
 
 def _progress_text(tracker: ExecutionProgress, state: ExecutionState) -> str:

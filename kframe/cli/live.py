@@ -15,7 +15,6 @@ import click
 from kframe.cli.options import collected
 from kframe.cli.output import BadInput
 from kframe.cli.plugins import PluginSettings
-from kframe.errors import PluginError
 
 if TYPE_CHECKING:
     from kframe.ports.live_cluster import LiveCluster
@@ -66,17 +65,13 @@ def gather(config: Path | None, options: Mapping[str, tuple[str, str]] | None = 
 
 
 def cluster_of(settings: Settings, plugins: PluginSettings, url: str | None = None) -> LiveCluster:
-    """The live cluster at ``url``. Without it, the cluster at the ZooKeeper address in the settings. Raises BadInput
-    and ConfigError."""
+    """The live cluster at ``url``. Without it, the cluster at the ZooKeeper address in the settings. Raises BadInput,
+    PluginError and ConfigError."""
     connect = settings.get(CONNECT)
     if url is None and not (connect or "").strip():
         raise BadInput(f"no ZooKeeper address: give --zookeeper, or a file with {CONNECT} by --config")
     with echo_warnings(), settings.located():
-        try:
-            cluster: LiveCluster = plugins.registry().open_cluster(url or connect_url(settings), settings.values)
-        except PluginError as error:
-            raise BadInput(str(error)) from error
-    return cluster
+        return plugins.registry().open_cluster(url or connect_url(settings), settings.values)
 
 
 def connect_url(settings: Settings) -> str:
@@ -87,13 +82,9 @@ def connect_url(settings: Settings) -> str:
 def cluster_of_brokers(url: str, file: Path | None, plugins: PluginSettings) -> LiveCluster:
     """The live cluster of these brokers or this quorum, with the properties of Kafka's clients in ``file``.
 
-    Raises BadInput and ConfigError.
+    Raises PluginError and ConfigError.
     """
-    try:
-        cluster: LiveCluster = plugins.registry().open_cluster(url, client_properties(file))
-    except PluginError as error:
-        raise BadInput(str(error)) from error
-    return cluster
+    return plugins.registry().open_cluster(url, client_properties(file))
 
 
 def awaited(url: str) -> str:

@@ -22,7 +22,8 @@ def collected(
     """
     fields = tuple(inspect.signature(make).parameters)
     if inspect.getfullargspec(make).varkw:
-        fields = tuple(option.name for option in with_options(lambda: None, *options).__click_params__)
+        declared: Any = with_options(lambda: None, *options)
+        fields = tuple(option.name for option in declared.__click_params__)
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)

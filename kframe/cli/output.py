@@ -30,7 +30,7 @@ from kframe.cli.layout import (
     printable,
     table_lines,
 )
-from kframe.errors import InputError, ParameterError
+from kframe.errors import InputError, ParameterError, PluginError
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -77,7 +77,7 @@ class BadInput(click.ClickException):
 
 
 class ReportingGroup(click.Group):
-    """A group whose commands report an InputError as BadInput instead of a traceback."""
+    """A group whose commands report an InputError or PluginError as BadInput instead of a traceback."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
@@ -85,7 +85,7 @@ class ReportingGroup(click.Group):
             return super().invoke(ctx)
         except ParameterError as problem:
             raise BadInput(printable(problem.text_for(self._option(ctx, problem.parameter)))) from problem
-        except InputError as problem:
+        except (InputError, PluginError) as problem:
             raise BadInput(printable(str(problem))) from problem
 
     def _option(self, ctx: click.Context, parameter: str) -> str:

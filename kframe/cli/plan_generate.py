@@ -120,7 +120,6 @@ out_options: Final = collected(
 
 def generate(snapshot: Snapshot, request: PlanRequest, writing: PlanOutput, output: str, limit: int) -> int:
     """Make a plan, write it and the page about it, and print its report. Return the exit code."""
-    from kframe.errors import PluginError
     from kframe.plans.check.resolve import resolve_plan
     from kframe.plans.file.write import plan_lines
     from kframe.plans.generate import plan
@@ -128,10 +127,7 @@ def generate(snapshot: Snapshot, request: PlanRequest, writing: PlanOutput, outp
     from kframe.plans.generate.report import SCHEMA, report_document
     from kframe.plans.generate.review import PlanReview
 
-    try:
-        proposal = plan(snapshot, request)
-    except PluginError as error:
-        raise BadInput(str(error)) from error
+    proposal = plan(snapshot, request)
     document = report_document(proposal)
     if writing.out is not None or writing.page is not None:
         generated_plan = proposal.plan

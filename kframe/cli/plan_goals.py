@@ -176,17 +176,13 @@ def term_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def chosen_terms(plugins: PluginSettings, goal: str | None, cost_terms: Iterable[str]) -> dict[str, Any]:
-    """The fields of a ``PlanRequest`` for names of plugins; no plugin is loaded if there is none. Raises BadInput."""
-    from kframe.errors import PluginError
-
+    """The fields of a ``PlanRequest`` for names of plugins; no plugin is loaded if there is none. Raises
+    PluginError."""
     names = tuple(dict.fromkeys(cost_terms))
     if goal is None and not names:
         return {}
-    try:
-        registry = plugins.registry()
-        return {
-            "goal": None if goal is None else registry.goal(goal),
-            "cost_terms": tuple(registry.cost_term(name) for name in names),
-        }
-    except PluginError as error:
-        raise BadInput(str(error)) from error
+    registry = plugins.registry()
+    return {
+        "goal": None if goal is None else registry.goal(goal),
+        "cost_terms": tuple(registry.cost_term(name) for name in names),
+    }

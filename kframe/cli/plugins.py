@@ -35,17 +35,14 @@ class PluginSettings:
     trace: bool = False
 
     def registry(self) -> Registry:
-        """Load the plugins. Raises BadInput if two of them clash, InputError if there is no such directory."""
+        """Load the plugins. Raises PluginError if two of them clash, InputError if there is no such directory."""
         from kframe.registry.registry import build_registry
 
         def trace(line: str) -> None:
             if self.trace:
                 click.echo(f"plugins: {line}", err=True)
 
-        try:
-            return build_registry(self.disabled, self.plugins_dir, trace=trace)
-        except PluginError as error:
-            raise BadInput(str(error)) from error
+        return build_registry(self.disabled, self.plugins_dir, trace=trace)
 
 
 def _settings(plugins_dir: Path | None, no_plugin: tuple[str, ...], trace_plugins: bool) -> PluginSettings:

@@ -15,7 +15,6 @@ from kframe.cli.output import BadInput
 from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.cli.reading import SnapshotReading, reading_options
 from kframe.cli.topics import rack_names
-from kframe.errors import PluginError
 
 if TYPE_CHECKING:
     from kframe.model.elections import LeaderSelector
@@ -70,13 +69,8 @@ class StudySettings:
 
 
 def chosen_selectors(plugins: PluginSettings, names: Iterable[str]) -> dict[ElectionKind, LeaderSelector]:
-    """The leader selectors called ``names``; no plugin is loaded if there is none. Raises BadInput."""
-    if not names:
-        return {}
-    try:
-        return plugins.registry().selectors_for(names)
-    except PluginError as problem:
-        raise BadInput(str(problem)) from problem
+    """The leader selectors called ``names``; no plugin is loaded if there is none. Raises PluginError."""
+    return plugins.registry().selectors_for(names) if names else {}
 
 
 def config_pairs(pairs: Iterable[str], name: str = "--config") -> dict[str, str]:
