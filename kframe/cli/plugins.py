@@ -125,7 +125,7 @@ def check(name: str, url: str | None, plugins: PluginSettings, limit: int | None
         raise BadInput(
             f"plugin {plugin.name} ({plugin.distribution}) is {plugin.state}: {plugin.error or 'by --no-plugin'}"
         )
-    specs = [spec for spec in plugin.offers if _kind(spec) and name in (plugin.name, _name(spec))]
+    specs = [spec for spec in plugin.offers if _kind(spec) and name in (plugin.name, spec.name)]
     rows = [row for spec in specs for row in _checked(registry, spec, url, plugins)]
     if all(row.passed is None for row in rows):
         problem = rows[0].problem if rows else "offers no selector, cost term, goal, store or transport to check"
@@ -152,7 +152,7 @@ def _checked(registry: Registry, spec: Spec, url: str | None, plugins: PluginSet
     """A row for each check of an offer. ``passed`` is None for checks that could not run."""
     from kframe.cli.documents.engine import CheckRow
 
-    offer, kind = _name(spec), cast(Any, _kind(spec))
+    offer, kind = spec.name, cast(Any, _kind(spec))
     try:
         for finding in _findings(registry, spec, url, plugins):
             yield CheckRow(offer, kind, finding.check, finding.problem is None, finding.problem, finding.doc)
@@ -190,18 +190,12 @@ def _kind(spec: Spec) -> str | None:
     return "store" if isinstance(spec, StoreSpec) else "transport" if isinstance(spec, TransportSpec) else None
 
 
-def _name(spec: Spec) -> str:
-    from kframe.registry.loading import key_of
-
-    return key_of(spec)
-
-
 def _find(registry: Registry, name: str) -> Plugin:
     """The plugin called ``name``. Otherwise the plugin that offers a selector, store or transport of that name."""
     for plugin in registry.plugins:
         if plugin.name == name:
             return plugin
-    offered = {_name(spec): plugin for plugin in registry.plugins for spec in plugin.offers if _kind(spec)}
+    offered = {spec.name: plugin for plugin in registry.plugins for spec in plugin.offers if _kind(spec)}
     if name in offered:
         return offered[name]
     known = sorted({*(plugin.name for plugin in registry.plugins), *offered})
@@ -222,31 +216,26 @@ def _listed(plugin: Plugin) -> ListedPlugin:
 def _record(plugin: Plugin) -> PluginRecord:
     """All data about a plugin."""
     from kframe.cli.documents.engine import OfferRecord, PluginRecord
-    from kframe.registry import specs
+    from kframe.registry.loading import OFFERS as OFFERS_OF_HOOKS
+    from kframe.registry.specs import SelectorSpec
 
-    def offers(kind: type[Spec]) -> list[OfferRecord]:
-        return [OfferRecord(_name(spec), spec.doc) for spec in plugin.offers if isinstance(spec, kind)]
-
+    offers = {
+        hook.removeprefix("kframe_"): [
+            OfferRecord(spec.name, spec.doc) for spec in plugin.offers if isinstance(spec, kind)
+        ]
+        for hook, kind in OFFERS_OF_HOOKS.items()
+        if kind is not SelectorSpec
+    }
     return PluginRecord(
         plugin=plugin.name,
         distribution=plugin.distribution,
         source=plugin.source,
         state=plugin.state,
         error=plugin.error,
-        selectors=[_selector(spec) for spec in plugin.offers if isinstance(spec, specs.SelectorSpec)],
-        stores=offers(specs.StoreSpec),
-        transports=offers(specs.TransportSpec),
-        clusters=offers(specs.ClusterSpec),
-        admins=offers(specs.AdminSpec),
-        servers=offers(specs.ServerSpec),
-        observers=offers(specs.ObserverSpec),
-        checks=offers(specs.CheckSpec),
-        broker_models=offers(specs.BrokerModelSpec),
-        snapshot_formats=offers(specs.SnapshotFormatSpec),
-        documents=offers(specs.DocumentSpec),
-        cost_terms=offers(specs.CostTermSpec),
-        goals=offers(specs.GoalSpec),
+        selectors=[_selector(spec) for spec in plugin.offers if isinstance(spec, SelectorSpec)],
+        checks=offers.pop("plugin_checks"),
         commands=plugin.register_commands is not None,
+        **offers,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import click
@@ -15,20 +15,21 @@ TOPICS: Final = "TOPIC,..."
 PATTERNS: Final = "patterns have * and ?; may be repeated"
 
 
-def _names(example: str) -> Callable[[click.Context, click.Parameter, Iterable[str]], tuple[str, ...]]:
-    def parse(_ctx: click.Context, _option: click.Parameter, values: Iterable[str]) -> tuple[str, ...]:
-        names = [name for value in values for name in value.split(",")]
-        if not all(names):
-            raise click.BadParameter(f"found {','.join(names)!r}, expected {example}")
-        return tuple(dict.fromkeys(names))
-
-    return parse
+def topic_names(_ctx: click.Context, _option: click.Parameter, values: Iterable[str]) -> tuple[str, ...]:
+    """Callback of a repeatable option for topics separated by commas: names and patterns, each once."""
+    return _names(values, "topics such as orders,audit-*")
 
 
-#: Callback of a repeatable option for topics separated by commas: names and patterns, each once.
-topic_names: Final = _names("topics such as orders,audit-*")
-#: The same for racks.
-rack_names: Final = _names("racks such as rack-a,rack-b")
+def rack_names(_ctx: click.Context, _option: click.Parameter, values: Iterable[str]) -> tuple[str, ...]:
+    """Callback of a repeatable option for racks separated by commas, each once."""
+    return _names(values, "racks such as rack-a,rack-b")
+
+
+def _names(values: Iterable[str], expected: str) -> tuple[str, ...]:
+    names = [name for value in values for name in value.split(",")]
+    if not all(names):
+        raise click.BadParameter(f"found {','.join(names)!r}, expected {expected}")
+    return tuple(dict.fromkeys(names))
 
 
 def named_topics(known: Sequence[str], texts: Iterable[str], argument: str) -> list[str]:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from kframe.core.selectors.kafka_selectors import SHIPPED
@@ -39,12 +39,20 @@ def kframe_transports() -> list[TransportSpec]:
     return [
         TransportSpec(
             "embedded",
-            _embedded_brokers,
+            lambda url, config: _embedded().EmbeddedBrokers(_embedded().VirtualClock()),
             "Brokers in memory, which respond at once and without error.",
             _EMBEDDED_SANDBOX,
         ),
-        TransportSpec("recording", _recording_transport, "Keeps every request in memory; no broker responds."),
-        TransportSpec("counting", _counting_transport, "Counts requests and partitions; no broker responds."),
+        TransportSpec(
+            "recording",
+            lambda url, config: _embedded().RecordingTransport(),
+            "Keeps every request in memory; no broker responds.",
+        ),
+        TransportSpec(
+            "counting",
+            lambda url, config: _embedded().CountingTransport(),
+            "Counts requests and partitions; no broker responds.",
+        ),
     ]
 
 
@@ -62,15 +70,3 @@ def _embedded() -> Any:
 
 def _memory() -> Any:
     return _embedded().MemoryEnsemble.from_cluster(ClusterState())
-
-
-def _embedded_brokers(url: str, config: Mapping[str, str]) -> Any:
-    return _embedded().EmbeddedBrokers(_embedded().VirtualClock())
-
-
-def _recording_transport(url: str, config: Mapping[str, str]) -> Any:
-    return _embedded().RecordingTransport()
-
-
-def _counting_transport(url: str, config: Mapping[str, str]) -> Any:
-    return _embedded().CountingTransport()
