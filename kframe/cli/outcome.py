@@ -242,7 +242,11 @@ def _partition_columns(outcome: Outcome) -> tuple[str, ...]:
 def _emit_partitions(outcome: Outcome, output: str, limit: int, wide: frozenset[str]) -> None:
     if len(outcome.changes) and limit:
         click.echo()
-        rows = ({**row, **_leader_cells(row)} for row in outcome.changes.records(limit))
+        leaders = ("leader_before", "leader_after")
+        rows = (
+            {**row, **{name: "none" if row[name] == -1 else row[name] for name in leaders}}
+            for row in outcome.changes.records(limit)
+        )
         emit_rows(OutputTable("", _partition_columns(outcome), rows, wide), output)
     echo_more(len(outcome.changes) - limit, "-o json, csv and jsonl list them all")
 
@@ -262,7 +266,3 @@ def emit_reassignment(record: ReassignmentRecord, output: str, limit: int) -> No
     emit_section(record.brokers, output, _REASSIGNMENT_BROKERS)
     emit_section(record.topics, output, limit=limit, where=where)
     emit_section(record.problems, output, limit=limit, where=where)
-
-
-def _leader_cells(row: Fields) -> Fields:
-    return {name: "none" if row[name] == -1 else row[name] for name in ("leader_before", "leader_after")}

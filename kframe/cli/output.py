@@ -331,17 +331,15 @@ def _emit_fields(record: Fields, limit: int | None) -> None:
     names = {name: name.replace("_", " ") for name in record}
     width = max(map(len, names.values()), default=0)
     for name, value in record.items():
-        texts = [cell(element) for element in value] if isinstance(value, list) and value else _field_lines(value)
+        texts = [cell(value)]
+        if isinstance(value, list) and value:
+            texts = list(map(cell, value))
+        elif isinstance(value, Mapping) and value:
+            texts = [f"{key}: {cell(element)}" for key, element in value.items()]
         lines = [line for text in texts for line in (broken(text, limit - width - 2) if limit else [text])]
         for number, line in enumerate(lines):
             style = {"fg": "red"} if name == "offline" and _is_number(value) and value > 0 else {}
             _echo_styled(f"{names[name] if number == 0 else '':<{width}}  {line}".rstrip(), **style)
-
-
-def _field_lines(value: Any) -> list[str]:
-    if isinstance(value, Mapping) and value:
-        return [f"{name}: {cell(element)}" for name, element in value.items()]
-    return [cell(value)]
 
 
 def _emit_csv(columns: Sequence[str], rows: Iterable[Fields]) -> None:

@@ -125,7 +125,8 @@ def spark_options(command: Command) -> Command:
             if (result := _IN_EXECUTOR.search(str(problem))) is not None:
                 _drop_log(ctx)
                 raise BadInput(result[1]) from problem
-            if not _is_spark_error(problem):
+            of_spark = type(problem).__module__.partition(".")[0] in _OF_SPARK
+            if not of_spark and not isinstance(problem, ConnectionError):
                 _drop_log(ctx)
                 raise
             log = f" (Spark's log: {ctx.meta[_LOG]})" if _LOG in ctx.meta else ""
@@ -171,10 +172,6 @@ def _is_interrupt(problem: BaseException | None) -> bool:
     while problem is not None and not isinstance(problem, KeyboardInterrupt):
         problem = problem.__cause__ or problem.__context__
     return problem is not None
-
-
-def _is_spark_error(problem: BaseException) -> bool:
-    return type(problem).__module__.partition(".")[0] in _OF_SPARK or isinstance(problem, ConnectionError)
 
 
 def _reason(problem: BaseException) -> str:

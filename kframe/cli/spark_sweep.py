@@ -96,11 +96,8 @@ def _table(parts: Iterable[Any], limit: int, output: str, listed: set[str]) -> O
             for row in part.to_pylist():
                 if not table or row["rank_of_kind"] <= limit:
                     listed.add(row["cluster"])
-                    yield _rounded({name: row[name] for name in columns})
+                    for name in ("leaders_mean", "leader_skew"):  # as in kframe whatif sweep
+                        row[name] = None if row[name] is None else round(row[name], 3)
+                    yield {name: row[name] for name in columns}
 
     return OutputTable(_SCHEMA, columns, shorten_broker_lists(rows()) if table else rows(), WIDE | {"rules"})
-
-
-def _rounded(row: dict[str, Any]) -> dict[str, Any]:
-    """Rounded as in ``kframe whatif sweep``."""
-    return row | {name: None if row[name] is None else round(row[name], 3) for name in ("leaders_mean", "leader_skew")}

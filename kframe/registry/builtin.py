@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from typing import Any, Final
 
 from kframe.core.selectors.kafka_selectors import SHIPPED
 from kframe.model.cluster import ClusterState
-from kframe.model.elections import LeaderSelector
 from kframe.registry.hookspecs import hookimpl
 from kframe.registry.specs import SelectorSpec, StoreSpec, Tier, TransportSpec
 
@@ -23,7 +23,8 @@ _EMBEDDED_SANDBOX: Final = "kframe.testing.transport_sandbox:embedded_sandbox"
 def kframe_leader_selectors() -> Iterator[SelectorSpec]:
     """Offer Kafka's own selectors."""
     for selector, kinds in SHIPPED.items():
-        yield SelectorSpec(selector.name, Tier.BULK, _factory_of(selector), kinds, _summary(selector))
+        doc = (type(selector).__doc__ or "").partition("\n")[0]
+        yield SelectorSpec(selector.name, Tier.BULK, partial(lambda shipped: shipped, selector), kinds, doc)
 
 
 @hookimpl
@@ -54,14 +55,6 @@ def kframe_transports() -> list[TransportSpec]:
             "Counts requests and partitions; no broker responds.",
         ),
     ]
-
-
-def _factory_of(selector: LeaderSelector) -> Callable[[], LeaderSelector]:
-    return lambda: selector
-
-
-def _summary(selector: LeaderSelector) -> str:
-    return (type(selector).__doc__ or "").partition("\n")[0]
 
 
 def _embedded() -> Any:
