@@ -277,6 +277,7 @@ _SINGLE: Final = (
     BadInput("whatif update-features SNAPSHOT metadata.version=9.9", 2, "metadata.version"),
     BadInput("whatif update-features SNAPSHOT metadata.version", 2, "NAME=LEVEL"),
     BadInput("whatif fail SNAPSHOT --brokers 99", 2, "broker 99, expected a registered broker: 1, 2, 3, 4, 5, 6"),
+    BadInput("whatif fail PLAN --brokers 1", 2, "found nothing about who leads"),
     BadInput("whatif fail SNAPSHOT --brokers two", 2, "found 'two', expected broker ids such as 2,5"),
     BadInput("whatif fail SNAPSHOT --brokers 99 --out NEW", 2, "found broker 99"),
     BadInput("whatif fail SNAPSHOT --brokers 4 --no-plugin nosuch", 2, "plugins: found nosuch, expected one of"),

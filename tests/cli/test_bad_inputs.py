@@ -16,7 +16,6 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kframe.cli.app import cli
-from kframe.cli.exits import EXIT_CODES, INTERNAL
 from kframe.registry.registry import build_registry
 from tests.cli import printing
 from tests.cli.bad_inputs import BadInput, make_files, table
@@ -66,11 +65,6 @@ def test_table_has_every_command() -> None:
     rows = {path for path in paths for row in TABLE if row.line.split()[: len(path.split())] == path.split()}
     assert paths - rows == set()
     assert len(TABLE) >= 150
-
-
-def test_exit_codes_are_documented() -> None:
-    codes = {code for code, _ in EXIT_CODES}
-    assert {row.code for row in TABLE} <= codes - {INTERNAL, 0}
 
 
 #: Commands that print, which are run with standard output on a full disk.

@@ -51,7 +51,3 @@ def test_malformed_file_is_refused_by_its_location(row: MalformedFile, tmp_path:
     assert row.message.replace(" F:", f" {file}:") in result.stderr
     assert {path: path.lstat().st_mtime_ns for path in sorted(tmp_path.rglob("*"))} == before
     assert HEALTHY.stat() == healthy
-
-
-def test_table_has_a_hundred_rows() -> None:
-    assert len({(row.name, row.line) for row in FILES}) >= 100
