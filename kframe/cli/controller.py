@@ -130,12 +130,7 @@ def run(
         cluster.audit()
         for risk in running.risks(settings, network, addresses):
             logging.getLogger("kframe.config").warning("%s", risk)
-
-        def describe_start() -> str:
-            running.describe(store, instance, controller)
-            return running.summary(settings, controller, network, chosen)
-
-        running.serve(controller, takeover, describe_start)
+        running.serve(controller, settings, network, chosen, store, instance, takeover=takeover)
 
 
 @group.command()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -12,6 +10,7 @@ import pytest
 from tests.cli import malformed_logs as logs
 from tests.cli import malformed_texts as texts
 from tests.cli.malformed_texts import MalformedFile, make
+from tests.cli.printing import words
 from tests.cli.running import HEALTHY, PLAN, kframe
 
 FILES: Final = [
@@ -31,21 +30,15 @@ FILES: Final = [
 ]
 
 
-def words(row: MalformedFile, file: Path, new: Path) -> Iterator[str]:
-    names = {"SNAPSHOT": HEALTHY, "PLAN": PLAN, "NEW": new, "F": file}
-    for word in shlex.split(row.line):
-        name = next((name for name in names if word == name or word.startswith((f"{name}.", f"{name}/"))), None)
-        yield word if name is None else f"{names[name]}{word.removeprefix(name)}"
-
-
 @pytest.mark.parametrize("row", FILES, ids=lambda row: f"{row.name} {row.line}".replace("/", "|"))
 def test_malformed_file_is_refused_by_its_location(row: MalformedFile, tmp_path: Path) -> None:
-    file, new = tmp_path / row.name, tmp_path / "new"
+    file = tmp_path / row.name
     make(row, file)
     before = {path: path.lstat().st_mtime_ns for path in sorted(tmp_path.rglob("*"))}
     healthy = HEALTHY.stat()
-    result = kframe(*words(row, file, new))
-    assert result.exit_code == row.code, result.output
+    files = {"SNAPSHOT": HEALTHY, "PLAN": PLAN, "NEW": tmp_path / "new", "F": file}
+    result = kframe(*words(row.line, {name: str(path) for name, path in files.items()}))
+    assert result.exit_code == 2, result.output
     assert (result.stdout, result.stderr[:7], result.stderr.count("\n")) == ("", "error: ", 1), result.output
     assert "an error in kframe" not in result.stderr
     assert row.message.replace(" F:", f" {file}:") in result.stderr
