@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kframe.cli.live import COMMAND_CONFIG, KAFKA, client_properties
-from kframe.cli.output import BadInput, OutputTable, emit_rows, with_options
+from kframe.cli.options import collected, with_options
+from kframe.cli.output import OutputTable, emit_rows
 from kframe.cli.plugins import PluginSettings, plugin_options
-from kframe.errors import PluginError
 
 if TYPE_CHECKING:
     from kframe.errors import ErrorCode
@@ -24,20 +24,22 @@ if TYPE_CHECKING:
 EXECUTE: Final = click.option("--execute", is_flag=True, help="Execute; without it, only print what would change.")
 
 
-def bootstrap_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add ``--bootstrap-server`` to a command. It receives the URL of these brokers as ``url``."""
+def _url(bootstrap_server: tuple[str, ...]) -> str:
+    return f"{KAFKA}://{','.join(bootstrap_server)}"
 
-    @functools.wraps(command)
-    def with_url(*args: Any, bootstrap_server: tuple[str, ...], **kwargs: Any) -> Any:
-        return command(*args, url=f"{KAFKA}://{','.join(bootstrap_server)}", **kwargs)
 
-    return click.option(
+#: Adds ``--bootstrap-server`` to a command, which receives the URL of these brokers as ``url``.
+bootstrap_option: Final = collected(
+    "url",
+    _url,
+    click.option(
         "--bootstrap-server",
         multiple=True,
         required=True,
         metavar="HOST:PORT,...",
         help="Brokers to bootstrap from; may be repeated.",
-    )(with_url)
+    ),
+)
 
 
 def admin_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -53,11 +55,8 @@ def admin_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextmanager
 def open_administration(url: str, file: Path | None, plugins: PluginSettings) -> Iterator[Administration]:
-    """The admin API of the cluster at a URL, with the properties of Kafka's clients in ``file``. Raises BadInput."""
-    try:
-        admin: Administration = plugins.registry().open_admin(url, client_properties(file))
-    except PluginError as error:
-        raise BadInput(str(error)) from error
+    """The admin API of the cluster at a URL, with the properties of Kafka's clients in ``file``. Raises PluginError."""
+    admin = plugins.registry().open_admin(url, client_properties(file))
     try:
         yield admin
     finally:

@@ -77,24 +77,18 @@ def _of_snapshot(ctx: click.Context, names: Callable[[Snapshot], Iterable[str]])
     from kframe.errors import KframeError
     from kframe.snapshot import read_snapshot
 
-    path = ctx.params.get("source") or _path_in_line()
-    if not isinstance(path, Path) or not path.exists() or _size(path) > _FILE_BYTES_MAX:
+    path = ctx.params.get("source")
+    if not path:  # click parses no arguments if the last option still lacks its value
+        words = split_arg_string(os.environ.get("COMP_WORDS", ""))[1:]
+        path = next((Path(word) for word in words if os.path.exists(word)), None)
+    if not isinstance(path, Path) or not path.exists():
+        return []
+    if sum(os.stat(file).st_size for file in (path.iterdir() if path.is_dir() else (path,))) > _FILE_BYTES_MAX:
         return []
     try:
         return list(names(read_snapshot(path, ctx.params.get("source_format"))))
     except (KframeError, OSError):
         return []
-
-
-def _path_in_line() -> Path | None:
-    """The first path of the command line: click parses no arguments if the last option still lacks its value."""
-    words = split_arg_string(os.environ.get("COMP_WORDS", ""))[1:]
-    return next((Path(word) for word in words if os.path.exists(word)), None)
-
-
-def _size(path: Path) -> int:
-    files = path.iterdir() if path.is_dir() else (path,)
-    return sum(os.stat(file).st_size for file in files)
 
 
 def _items(prefix: str, names: Iterable[str], start: str) -> list[CompletionItem]:

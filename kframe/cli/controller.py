@@ -14,6 +14,7 @@ from kframe.cli.live import (
     CONNECT,
     KAFKA,
     KRAFT,
+    ZOOKEEPER_OPTION,
     awaited,
     cluster_of,
     connect_url,
@@ -36,7 +37,7 @@ def group() -> None:
 
 
 @group.command()
-@click.option("--zookeeper", metavar="HOST:PORT[/CHROOT]", help=f"ZooKeeper connection string ({CONNECT}).")
+@ZOOKEEPER_OPTION
 @click.option("--id", "controller_id", metavar="N", help="Controller id (broker.id).")
 @CONFIG_OPTION
 @click.option(
@@ -129,12 +130,7 @@ def run(
         cluster.audit()
         for risk in running.risks(settings, network, addresses):
             logging.getLogger("kframe.config").warning("%s", risk)
-
-        def describe_start() -> str:
-            running.describe(store, instance, controller)
-            return running.summary(settings, controller, network, chosen)
-
-        running.serve(controller, takeover, describe_start)
+        running.serve(controller, settings, network, chosen, store, instance, takeover=takeover)
 
 
 @group.command()

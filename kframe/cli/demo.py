@@ -97,23 +97,19 @@ def _impact_table(outcome: Outcome, whatif: WhatIf) -> Any:
 
     impact, before, after = outcome.impact, outcome.before, outcome.after
     table = Table(title=outcome.operation.text(), title_justify="left", title_style="bold red")
-    for name, justify in (("", "left"), ("before", "right"), ("after", "right")):
-        table.add_column(name, justify="right" if justify == "right" else "left")
+    table.add_column("")
+    for name in ("before", "after"):
+        table.add_column(name, justify="right")
     counts_before, counts_after = before.counts(), after.counts()
     rows = [
         (name.replace("_", " "), _number(counts_before[name]), _number(counts_after[name])) for name in counts_before
     ]
+    for name, first, last in (
+        ("leader", before.leader_skew, after.leader_skew),
+        ("replica", before.replica_skew, after.replica_skew),
+    ):
+        rows.append((f"{name} skew (max/mean)", _number(first.max_mean_ratio), _number(last.max_mean_ratio)))
     rows += [
-        (
-            "leader skew (max/mean)",
-            _number(before.leader_skew.max_mean_ratio),
-            _number(after.leader_skew.max_mean_ratio),
-        ),
-        (
-            "replica skew (max/mean)",
-            _number(before.replica_skew.max_mean_ratio),
-            _number(after.replica_skew.max_mean_ratio),
-        ),
         ("leaders moved", "", _number(impact.leaders_moved)),
         ("partition states written", "", _number(impact.partition_states_written)),
         ("requests to brokers", "", _number(impact.requests)),
@@ -137,27 +133,15 @@ def _brokers_table(outcome: Outcome) -> Any:
         key=lambda record: (record["registered_after"], -(record["bytes"] or record["requests"])),
     )
     table = Table(title="brokers, the failed one first", title_justify="left", title_style="bold")
-    for name in (
-        "broker",
-        "rack",
-        "leaders before",
-        "after",
-        "in sync before",
-        "after",
-        "requests",
-        "bytes",
-    ):
+    for name in ("broker", "rack", "leaders before", "after", "in sync before", "after", "requests", "bytes"):
         table.add_column(name, justify="left" if name == "rack" else "right")
+    counts = ("leaders_before", "leaders_after", "in_sync_replicas_before", "in_sync_replicas_after", "requests")
     for record in records[:_BROKERS_SHOWN]:
         size = "unknown" if record["bytes"] is None else size_text(record["bytes"])
         table.add_row(
             str(record["broker_id"]),
             record["rack"] or "-",
-            _number(record["leaders_before"]),
-            _number(record["leaders_after"]),
-            _number(record["in_sync_replicas_before"]),
-            _number(record["in_sync_replicas_after"]),
-            _number(record["requests"]),
+            *(_number(record[name]) for name in counts),
             size,
             style="red" if not record["registered_after"] else None,
         )

@@ -8,9 +8,10 @@ import click
 
 from kframe.cli.admin import EXECUTE, admin_options, emit_codes
 from kframe.cli.exits import FAILED
-from kframe.cli.numbers import WholeNumber
+from kframe.cli.numbers import limit_of
 from kframe.cli.outcome import emit_outcome
 from kframe.cli.output import BadInput, output_option
+from kframe.cli.studies import election_option
 from kframe.cli.topics import topic_partitions
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @click.command("elect")
-@click.option("--type", "kind", type=click.Choice(("preferred", "unclean")), required=True, help="Kind of election.")
+@election_option
 @click.option(
     "--partition",
     "partitions",
@@ -29,13 +30,11 @@ if TYPE_CHECKING:
 @click.option("--all", "everything", is_flag=True, help="All partitions that need an election.")
 @EXECUTE
 @admin_options
-@click.option(
-    "--limit", type=WholeNumber(), default=50, show_default=True, help="Rows that a table lists; data has them all."
-)
+@limit_of(50)
 @output_option
 def command(
     admin: Administration,
-    kind: str,
+    election: str,
     partitions: tuple[str, ...],
     everything: bool,
     execute: bool,
@@ -49,14 +48,14 @@ def command(
     from kframe.model.events import ElectionType
     from kframe.whatif import WhatIf
 
-    election = ElectionType[kind.upper()]
+    kind = ElectionType[election.upper()]
     requested = topic_partitions("--partition", partitions) or None
     if not execute:
         whatif = WhatIf(admin.capture())
-        refused = emit_outcome(whatif.elect(election, requested), whatif, output, limit)
+        refused = emit_outcome(whatif.elect(kind, requested), whatif, output, limit)
         click.echo("nothing was changed; --execute executes it", err=True)
         click.get_current_context().exit(FAILED if refused else 0)
-    codes = admin.elect(election, requested)
+    codes = admin.elect(kind, requested)
     emit_codes(codes, output, limit)
     failed = [code for code in codes.values() if code not in (ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED)]
     click.get_current_context().exit(FAILED if failed else 0)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -16,7 +14,8 @@ from kframe.cli.admin import EXECUTE, open_administration
 from kframe.cli.exits import FAILED, STALE
 from kframe.cli.inputs import NamedPath
 from kframe.cli.live import COMMAND_CONFIG, awaited
-from kframe.cli.numbers import ByteSize, DecimalNumber, WholeNumber
+from kframe.cli.numbers import ByteSize, DecimalNumber, WholeNumber, limit_of
+from kframe.cli.options import collected
 from kframe.cli.outcome import emit_impact, emit_reassignment
 from kframe.cli.output import (
     echo_text,
@@ -27,7 +26,6 @@ from kframe.cli.output import (
     emit_section,
     output_option,
     plain,
-    with_options,
 )
 from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.cli.progress import progress
@@ -37,7 +35,7 @@ from kframe.model.texts import counted
 
 if TYPE_CHECKING:
     from kframe.plans.check.report import PlanReport
-    from kframe.plans.execute.entries import ExecutionLimits, Goal
+    from kframe.plans.execute.entries import Goal
     from kframe.plans.execute.journal import Journal
     from kframe.plans.execute.prepare import PreparedPlan
     from kframe.plans.execute.report import ExecutionEffect, ExecutionProgress
@@ -59,46 +57,36 @@ class ClusterAccess:
     output: str
 
 
-def access_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of a command that has a ``url``. It receives both as ``access``, a ``ClusterAccess``."""
-
-    @functools.wraps(command)
-    def collect(
-        url: str | None,
-        command_config: Path | None,
-        interval: float,
-        plugins: PluginSettings,
-        output: str,
-        **arguments: Any,
-    ) -> Any:
-        return command(access=ClusterAccess(url, command_config, interval, plugins, output), **arguments)
-
-    return with_options(
-        collect,
-        COMMAND_CONFIG,
-        click.option(
-            "--interval",
-            type=DecimalNumber(0.05),
-            default=1.0,
-            show_default=True,
-            metavar="SECONDS",
-            help="Interval between reads of the cluster.",
-        ),
-        plugin_options,
-        output_option,
-    )
+#: Adds options to a command that has a ``url``, which receives both as ``access``.
+access_options: Final = collected(
+    "access",
+    ClusterAccess,
+    COMMAND_CONFIG,
+    click.option(
+        "--interval",
+        type=DecimalNumber(0.05),
+        default=1.0,
+        show_default=True,
+        metavar="SECONDS",
+        help="Interval between reads of the cluster.",
+    ),
+    plugin_options,
+    output_option,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class NewExecution:
     """How a command executes a plan."""
 
-    url: str
     access: ClusterAccess
     journal: Path | None
-    limits: ExecutionLimits
+    throttle: int | None
+    concurrency: int
+    max_under_replicated: int
     execute: bool
-    row_limit: int
+    limit: int
+    """Rows of tables."""
 
     def run(self, staged: PreparedPlan, default_journal: str) -> int:
         """Execute a plan, continue by the journal of it, or print what would change. Returns the exit code."""
@@ -106,75 +94,57 @@ class NewExecution:
         if path.exists():
             _check_journal(path, staged)
             return continue_execution(path, self.access, "execute", self.execute)
-        with open_administration(self.url, self.access.command_config, self.access.plugins) as admin:
-            return self._start(staged, path, admin)
+        url = self.access.url
+        assert url is not None, "the command has a URL"
+        with open_administration(url, self.access.command_config, self.access.plugins) as admin:
+            return self._start(staged, path, url, admin)
 
-    def _start(self, staged: PreparedPlan, path: Path, admin: Administration) -> int:
+    def _start(self, staged: PreparedPlan, path: Path, url: str, admin: Administration) -> int:
         from kframe.plans.check.report import PlanReport
-        from kframe.plans.execute.entries import Goal
+        from kframe.plans.execute.entries import ExecutionLimits, Goal
         from kframe.plans.execute.journal import Journal
         from kframe.plans.execute.prepare import StalePlan, check_plan, start_of
         from kframe.plans.execute.report import ExecutionEffect
         from kframe.plans.execute.state import ExecutionState
 
         try:
-            with progress("reading", awaited=awaited(self.url)):
+            with progress("reading", awaited=awaited(url)):
                 checked = check_plan(staged, admin)
         except StalePlan as stale:
             click.echo(f"error: {stale}", err=True)
             return STALE
         if not _report_errors(PlanReport.of(staged.plan, checked)):
             return FAILED
-        start = start_of(staged, checked, admin, self.url, self.limits)
+        limits = ExecutionLimits(self.throttle, self.concurrency, self.max_under_replicated)
+        start = start_of(staged, checked, admin, url, limits)
         state, access = ExecutionState([start]), self.access
         if self.execute:
             with Journal.create(path, start) as opened:
                 return _execute(admin, opened, state, Goal.EXECUTE, access)
         effect = ExecutionEffect.of(checked)
-        emit_execution(state, path, {}, access.output, executed=False, effect=effect, row_limit=self.row_limit)
+        emit_execution(state, path, {}, access.output, executed=False, effect=effect, row_limit=self.limit)
         click.echo("nothing was changed; --execute executes it", err=True)
         return FAILED if effect.reassignment.refused else 0
 
 
 def execution_options(default_journal: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add the options of a command that has a ``url`` and executes a plan. It receives ``execution``, a
+    """Options of a command that has a ``url`` and executes a plan. It receives them as ``execution``, a
     ``NewExecution``. The help names the ``default_journal``."""
-
-    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(command)
-        def collect(
-            access: ClusterAccess,
-            journal: Path | None,
-            throttle: int | None,
-            concurrency: int,
-            max_under_replicated: int,
-            execute: bool,
-            limit: int,
-            **arguments: Any,
-        ) -> Any:
-            from kframe.plans.execute.entries import ExecutionLimits
-
-            limits = ExecutionLimits(throttle, concurrency, max_under_replicated)
-            assert access.url is not None
-            execution = NewExecution(access.url, access, journal, limits, execute, limit)
-            return command(execution=execution, **arguments)
-
-        return with_options(
-            access_options(collect),
-            click.option("--journal", type=JOURNAL_PATH,
-                         help=f"Where the execution is recorded.  [default: {default_journal}]"),
-            click.option("--throttle", type=ByteSize(per_second=True), metavar="RATE",
-                         help="Bytes per second, such as 50MB/s, that each broker copies at most."),
-            click.option("--concurrency", type=WholeNumber(1), default=50, show_default=True, metavar="N",
-                         help="The most partitions in flight."),
-            click.option("--max-under-replicated", type=WholeNumber(), default=0, show_default=True, metavar="N",
-                         help="New under-replicated partitions that do not pause it."),
-            click.option("--limit", type=WholeNumber(), default=50, show_default=True,
-                         help="Rows that a table lists; data has them all."),
-            EXECUTE,
-        )  # fmt: skip
-
-    return decorate
+    return collected(
+        "execution",
+        NewExecution,
+        click.option("--journal", type=JOURNAL_PATH,
+                     help=f"Where the execution is recorded.  [default: {default_journal}]"),
+        click.option("--throttle", type=ByteSize(per_second=True), metavar="RATE",
+                     help="Bytes per second, such as 50MB/s, that each broker copies at most."),
+        click.option("--concurrency", type=WholeNumber(1), default=50, show_default=True, metavar="N",
+                     help="The most partitions in flight."),
+        click.option("--max-under-replicated", type=WholeNumber(), default=0, show_default=True, metavar="N",
+                     help="New under-replicated partitions that do not pause it."),
+        limit_of(50),
+        EXECUTE,
+        access_options,
+    )  # fmt: skip
 
 
 def _report_errors(report: PlanReport) -> bool:
@@ -283,12 +253,21 @@ def _execute(admin: Administration, journal: Journal, state: ExecutionState, goa
     _request_path(journal.path).unlink(missing_ok=True)
     tracker = ExecutionProgress(admin, state, time.monotonic)
     executor = Executor(admin, journal, state)
-    with StopSignal() as stop, _reporting(tracker, state) as show:
+    last: list[object] = []
+    with StopSignal() as stop, progress("executing") as line:
         while True:
             executor.observe(admin.describe(), _requested_goal(stop, journal.path))
             tracker.observe(executor.planner)
             unmoved = executor.planner.unmoved()
-            show()
+            # A bar on a terminal, otherwise a line on stderr for each change.
+            if tracker.total_bytes:
+                line(tracker.bytes, tracker.total_bytes)
+            else:
+                line(tracker.partitions, tracker.total)
+            current = [tracker.partitions, tracker.in_flight, state.goal]
+            if current != last and not is_quiet():
+                last = current
+                click.echo(_progress_text(tracker, state), err=True)
             if (ended := executor.step()) is not None:
                 break
             time.sleep(access.interval)
@@ -298,27 +277,6 @@ def _execute(admin: Administration, journal: Journal, state: ExecutionState, goa
     click.echo(f"error: {ended.result.value}: {ended.reason or 'by request'}", err=True)
     click.echo(f"kframe plan resume {journal.path} --execute continues, kframe plan rollback reverts it", err=True)
     return FAILED
-
-
-@contextmanager
-def _reporting(tracker: ExecutionProgress, state: ExecutionState) -> Iterator[Callable[[], None]]:
-    """A bar on a terminal, otherwise a line on stderr for each change."""
-    with progress("executing") as line:
-        last: list[object] = []
-
-        def show() -> None:
-            if tracker.total_bytes:
-                line(tracker.bytes, tracker.total_bytes)
-            else:
-                line(tracker.partitions, tracker.total)
-            if is_quiet():
-                return
-            current = [tracker.partitions, tracker.in_flight, state.goal]
-            if current != last:
-                last[:] = current
-                click.echo(_progress_text(tracker, state), err=True)
-
-        yield show
 
 
 def _progress_text(tracker: ExecutionProgress, state: ExecutionState) -> str:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import functools
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
+from kframe.cli.options import collected
 from kframe.cli.output import BadInput
 from kframe.cli.plugins import PluginSettings
-from kframe.errors import PluginError
 
 if TYPE_CHECKING:
     from kframe.ports.live_cluster import LiveCluster
@@ -45,18 +44,15 @@ COMMAND_CONFIG: Final = click.option(
 )
 
 
-def live_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add ``--zookeeper`` and ``--config`` to a command. It receives them as ``settings``."""
+def _settings(zookeeper: str | None, config: Path | None) -> Settings:
+    return gather(config, {} if zookeeper is None else {CONNECT: (zookeeper, "--zookeeper")})
 
-    @functools.wraps(command)
-    def with_settings(*args: Any, zookeeper: str | None, config: Path | None, **kwargs: Any) -> Any:
-        overrides = {} if zookeeper is None else {CONNECT: (zookeeper, "--zookeeper")}
-        return command(*args, settings=gather(config, overrides), **kwargs)
 
-    zookeeper_option = click.option(
-        "--zookeeper", metavar="HOST:PORT[/CHROOT]", help=f"ZooKeeper connection string ({CONNECT})."
-    )
-    return zookeeper_option(CONFIG_OPTION(with_settings))
+ZOOKEEPER_OPTION: Final = click.option(
+    "--zookeeper", metavar="HOST:PORT[/CHROOT]", help=f"ZooKeeper connection string ({CONNECT})."
+)
+#: Adds ``--zookeeper`` and ``--config`` to a command, which receives them as ``settings``.
+live_options: Final = collected("settings", _settings, ZOOKEEPER_OPTION, CONFIG_OPTION)
 
 
 def gather(config: Path | None, options: Mapping[str, tuple[str, str]] | None = None) -> Settings:
@@ -69,17 +65,13 @@ def gather(config: Path | None, options: Mapping[str, tuple[str, str]] | None = 
 
 
 def cluster_of(settings: Settings, plugins: PluginSettings, url: str | None = None) -> LiveCluster:
-    """The live cluster at ``url``. Without it, the cluster at the ZooKeeper address in the settings. Raises BadInput
-    and ConfigError."""
+    """The live cluster at ``url``. Without it, the cluster at the ZooKeeper address in the settings. Raises BadInput,
+    PluginError and ConfigError."""
     connect = settings.get(CONNECT)
     if url is None and not (connect or "").strip():
         raise BadInput(f"no ZooKeeper address: give --zookeeper, or a file with {CONNECT} by --config")
     with echo_warnings(), settings.located():
-        try:
-            cluster: LiveCluster = plugins.registry().open_cluster(url or connect_url(settings), settings.values)
-        except PluginError as error:
-            raise BadInput(str(error)) from error
-    return cluster
+        return plugins.registry().open_cluster(url or connect_url(settings), settings.values)
 
 
 def connect_url(settings: Settings) -> str:
@@ -90,13 +82,9 @@ def connect_url(settings: Settings) -> str:
 def cluster_of_brokers(url: str, file: Path | None, plugins: PluginSettings) -> LiveCluster:
     """The live cluster of these brokers or this quorum, with the properties of Kafka's clients in ``file``.
 
-    Raises BadInput and ConfigError.
+    Raises PluginError and ConfigError.
     """
-    try:
-        cluster: LiveCluster = plugins.registry().open_cluster(url, client_properties(file))
-    except PluginError as error:
-        raise BadInput(str(error)) from error
-    return cluster
+    return plugins.registry().open_cluster(url, client_properties(file))
 
 
 def awaited(url: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from collections.abc import Mapping
@@ -10,14 +9,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, Literal
 
-import click
 from msgspec import Struct
 
 from kframe.cli.live import awaited, cluster_of_brokers
-from kframe.cli.output import BadInput, plain
+from kframe.cli.output import BadInput
 from kframe.cli.plugins import PluginSettings
 from kframe.cli.progress import progress
-from kframe.cli.shadow import LINES_MAX, POLL_INTERVAL_S, ShadowWatcher, watch
+from kframe.cli.shadow import POLL_INTERVAL_S, ShadowWatcher, watch
 from kframe.cli.stop_signal import StopSignal
 from kframe.core.kraft.context import KraftSettings
 from kframe.errors import StoreError
@@ -117,18 +115,10 @@ class LogWatcher(ShadowWatcher[LogShadow]):
         if not (comparison.events or comparison.differences or comparison.reasons):
             return  # records of an idle log
         record = _record(comparison)
-        if self._output == "jsonl":
-            click.echo(json.dumps(plain(record)))
-        elif self._output == "json":
-            self._records.append(record)
-        else:
-            reasons = f" ({'; '.join(record.reasons)})" if record.reasons else ""
-            events = "; ".join(record.events) or counted(record.records, "record")
-            click.echo(f"{record.at} offset {record.offset} {record.outcome}: {events}{reasons}")
-            for difference in comparison.differences[:LINES_MAX]:
-                click.echo(f"  {difference.line()}")
-            if len(comparison.differences) > LINES_MAX:
-                click.echo(f"  and {len(comparison.differences) - LINES_MAX} more (-o jsonl lists them all)")
+        reasons = f" ({'; '.join(record.reasons)})" if record.reasons else ""
+        events = "; ".join(record.events) or counted(record.records, "record")
+        headline = f"{record.at} offset {record.offset} {record.outcome}: {events}{reasons}"
+        self._emit([record], [headline], [difference.line() for difference in comparison.differences], "  ")
 
 
 def _record(comparison: BatchComparison) -> ShadowedBatch:

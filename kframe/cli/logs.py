@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from kframe.cli.layout import printable
 from kframe.cli.output import BadInput
 
 #: Kafka's ``log4j.properties``: ``[%d] %p %m (%c)``.
@@ -38,9 +39,7 @@ class _SingleLine(logging.Formatter):
         level, record.levelname = record.levelname, _SPELLINGS.get(record.levelname, record.levelname)
         text = super().formatMessage(record)
         record.levelname = level
-        return (
-            text if text.isprintable() else "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
-        )
+        return printable(text)
 
 
 def start_logs(controller_id: int, folder: Path | None, level: str = "INFO") -> None:

@@ -6,8 +6,8 @@ All have ASCII digits alone. Python's own conversion also takes digits of other 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -80,6 +80,12 @@ class ByteSize(_IntType):
             return parse_size(value, per_second=self.per_second) if isinstance(value, str) else value
         except ValueError as problem:
             self.fail(f"found {value!r}, expected {problem}", param, ctx)
+
+
+def limit_of(default: int, rows: str = "Rows that a table lists") -> Callable[[Any], Any]:
+    """``--limit`` of a command whose tables list the ``default`` number of ``rows``."""
+    help_text = f"{rows}; data has them all."
+    return click.option("--limit", type=WholeNumber(), default=default, show_default=True, help=help_text)
 
 
 limit_option: Final = click.option(

@@ -63,29 +63,6 @@ _ELR: Final = ("elr_before", "elr_after", "last_known_elr_before", "last_known_e
 #: Shown in plain tables only where the operation changes assignments.
 _PLACEMENT: Final = frozenset({"replicas_before", "replicas_after"})
 _PLACING_VERBS: Final = frozenset({"reassign", "create", "create-partitions", "delete"})
-_BROKER_COLUMNS: Final = (
-    "broker_id",
-    "rack",
-    "state",
-    "leaders_before",
-    "leaders_after",
-    "preferred_leaders",
-    "replicas_before",
-    "replicas",
-    "in_sync_replicas_before",
-    "in_sync_replicas_after",
-    "requests",
-    "bytes",
-    "leader_and_isr_requests",
-    "leader_and_isr_partitions",
-    "leader_and_isr_bytes",
-    "update_metadata_requests",
-    "update_metadata_partitions",
-    "update_metadata_bytes",
-    "stop_replica_requests",
-    "stop_replica_partitions",
-    "stop_replica_bytes",
-)
 _REASSIGNMENT_BROKERS: Final = (
     "broker_id",
     "copied",
@@ -97,9 +74,6 @@ _REASSIGNMENT_BROKERS: Final = (
     "leaders_gained",
     "leaders_after",
 )
-_BROKER_WIDE: Final = frozenset(_BROKER_COLUMNS[12:])
-#: What a broker is sent; a KRaft controller sends nothing.
-_REQUEST_COLUMNS: Final = frozenset(_BROKER_COLUMNS[10:])
 #: Refused objects that an error names.
 _NAMED: Final = 5
 #: Codes of a response that are no refusals.
@@ -185,6 +159,8 @@ def _first_names(names: list[str], count: int, separator: str) -> str:
 
 
 def _emit_tables(outcome: Outcome, document: WhatIfDocument, output: str, limit: int) -> None:
+    from kframe.whatif.document import BrokerRecord
+
     source = document.snapshot
     operation = ", ".join(filter(None, (document.operation.text, _refusal_text(document))))
     emit_heading(f"{operation}: {counted(source.partitions, 'partition')} of {source.name or 'the snapshot'}", output)
@@ -199,8 +175,10 @@ def _emit_tables(outcome: Outcome, document: WhatIfDocument, output: str, limit:
     hidden = frozenset[str]() if placing else _PLACEMENT
     states = _STATES | ({(True, False): "fenced"} if source.mode == "kraft" else {})
     brokers = [{**plain(row), "state": states[row.registered_before, row.registered_after]} for row in document.brokers]
-    columns = tuple(name for name in _BROKER_COLUMNS if outcome.traffic or name not in _REQUEST_COLUMNS)
-    emit_rows(OutputTable("", columns, brokers, _BROKER_WIDE | hidden), output)
+    columns = ("broker_id", "rack", "state", *BrokerRecord.__struct_fields__[4:])
+    requests = columns[columns.index("requests") :]  # a KRaft controller sends none
+    visible = columns if outcome.traffic else [name for name in columns if name not in requests]
+    emit_rows(OutputTable("", visible, brokers, hidden | {*requests[2:]}), output)
     emit_section(outcome.records or (), output)
     if document.reassignment:
         emit_reassignment(document.reassignment, output, limit)
@@ -264,7 +242,11 @@ def _partition_columns(outcome: Outcome) -> tuple[str, ...]:
 def _emit_partitions(outcome: Outcome, output: str, limit: int, wide: frozenset[str]) -> None:
     if len(outcome.changes) and limit:
         click.echo()
-        rows = ({**row, **_leader_cells(row)} for row in outcome.changes.records(limit))
+        leaders = ("leader_before", "leader_after")
+        rows = (
+            {**row, **{name: "none" if row[name] == -1 else row[name] for name in leaders}}
+            for row in outcome.changes.records(limit)
+        )
         emit_rows(OutputTable("", _partition_columns(outcome), rows, wide), output)
     echo_more(len(outcome.changes) - limit, "-o json, csv and jsonl list them all")
 
@@ -284,7 +266,3 @@ def emit_reassignment(record: ReassignmentRecord, output: str, limit: int) -> No
     emit_section(record.brokers, output, _REASSIGNMENT_BROKERS)
     emit_section(record.topics, output, limit=limit, where=where)
     emit_section(record.problems, output, limit=limit, where=where)
-
-
-def _leader_cells(row: Fields) -> Fields:
-    return {name: "none" if row[name] == -1 else row[name] for name in ("leader_before", "leader_after")}

@@ -7,7 +7,6 @@ written one by one, so a million of them need no memory.
 from __future__ import annotations
 
 import csv
-import functools
 import io
 import itertools
 import json
@@ -31,7 +30,7 @@ from kframe.cli.layout import (
     printable,
     table_lines,
 )
-from kframe.errors import InputError, ParameterError
+from kframe.errors import InputError, ParameterError, PluginError
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -78,7 +77,7 @@ class BadInput(click.ClickException):
 
 
 class ReportingGroup(click.Group):
-    """A group whose commands report an InputError as BadInput instead of a traceback."""
+    """A group whose commands report an InputError or PluginError as BadInput instead of a traceback."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
@@ -86,7 +85,7 @@ class ReportingGroup(click.Group):
             return super().invoke(ctx)
         except ParameterError as problem:
             raise BadInput(printable(problem.text_for(self._option(ctx, problem.parameter)))) from problem
-        except InputError as problem:
+        except (InputError, PluginError) as problem:
             raise BadInput(printable(str(problem))) from problem
 
     def _option(self, ctx: click.Context, parameter: str) -> str:
@@ -125,11 +124,6 @@ def output_option(command: Command) -> Command:
     return click.option("-o", "--output", type=choice, default="table", show_default=True, help="Output format.")(
         command
     )
-
-
-def with_options(command: Callable[..., Any], *options: Callable[..., Any]) -> Callable[..., Any]:
-    """Add options and arguments to a command, in this order."""
-    return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), command)
 
 
 def emit_rows(table: OutputTable, output: str) -> None:
@@ -337,17 +331,15 @@ def _emit_fields(record: Fields, limit: int | None) -> None:
     names = {name: name.replace("_", " ") for name in record}
     width = max(map(len, names.values()), default=0)
     for name, value in record.items():
-        texts = [cell(element) for element in value] if isinstance(value, list) and value else _field_lines(value)
+        texts = [cell(value)]
+        if isinstance(value, list) and value:
+            texts = list(map(cell, value))
+        elif isinstance(value, Mapping) and value:
+            texts = [f"{key}: {cell(element)}" for key, element in value.items()]
         lines = [line for text in texts for line in (broken(text, limit - width - 2) if limit else [text])]
         for number, line in enumerate(lines):
             style = {"fg": "red"} if name == "offline" and _is_number(value) and value > 0 else {}
             _echo_styled(f"{names[name] if number == 0 else '':<{width}}  {line}".rstrip(), **style)
-
-
-def _field_lines(value: Any) -> list[str]:
-    if isinstance(value, Mapping) and value:
-        return [f"{name}: {cell(element)}" for name, element in value.items()]
-    return [cell(value)]
 
 
 def _emit_csv(columns: Sequence[str], rows: Iterable[Fields]) -> None:

@@ -13,7 +13,8 @@ from kframe.cli.exits import FAILED
 from kframe.cli.findings import emit_mode, emit_preface
 from kframe.cli.inputs import INPUT, SOURCE, check_distinct, is_url
 from kframe.cli.live import COMMAND_CONFIG, CONFIG_OPTION
-from kframe.cli.numbers import WholeNumber
+from kframe.cli.numbers import limit_of
+from kframe.cli.options import collected
 from kframe.cli.output import (
     BadInput,
     OutputTable,
@@ -67,15 +68,26 @@ _LOADS: Final = {
 
 _ALL_LISTED: Final = "-o json, csv and jsonl list them all"
 
-_LIMIT = click.option(
-    "--limit", type=WholeNumber(), default=50, show_default=True, help="Rows that a table lists; data has them all."
-)
+_LIMIT: Final = limit_of(50)
 
 
 @click.group("plan", cls=ReportingGroup)
 def group() -> None:
     """Generate, stage, check, show and execute reassignment plans, as Kafka's reassignment JSON."""
 
+
+def _checked_plan(plan: InputFile, source: InputFile, reading: SnapshotReading) -> CheckedPlan:
+    from kframe.plans.check.resolve import resolve_plan
+    from kframe.plans.file.read import load_plan
+
+    loaded = load_plan(plan)
+    return resolve_plan(loaded, reading.read(source))
+
+
+_SNAPSHOT: Final = click.argument("source", metavar="SNAPSHOT", type=INPUT)
+_PLAN: Final = click.argument("plan", metavar="PLAN", type=INPUT)
+#: Adds SNAPSHOT, PLAN and the options of SNAPSHOT to a command, which receives them as ``comparison``.
+_comparison_options: Final = collected("comparison", _checked_plan, _SNAPSHOT, _PLAN, reading_options)
 
 for _command in (*COMMANDS, restarts):
     group.add_command(_command)
@@ -135,8 +147,8 @@ def generate(
 
 
 @group.command()
-@click.argument("source", metavar="SNAPSHOT", type=INPUT)
-@click.argument("plan", metavar="PLAN", type=INPUT)
+@_SNAPSHOT
+@_PLAN
 @reading_options
 @limit_options
 @weights_option
@@ -220,26 +232,20 @@ def check(
 
 
 @group.command()
-@click.argument("source", metavar="SNAPSHOT", type=INPUT)
-@click.argument("plan", metavar="PLAN", type=INPUT)
-@reading_options
+@_comparison_options
 @_LIMIT
 @output_option
-def show(source: InputFile, plan: InputFile, reading: SnapshotReading, limit: int, output: str) -> None:
+def show(comparison: CheckedPlan, limit: int, output: str) -> None:
     """List every partition of PLAN: its replicas in SNAPSHOT, its target, and the replicas added and removed."""
-    comparison = _checked_plan(plan, source, reading)
     _emit_partitions(comparison.partition_rows(), len(comparison.plan), "kframe.plan/v1", output, limit)
 
 
 @group.command()
-@click.argument("source", metavar="SNAPSHOT", type=INPUT)
-@click.argument("plan", metavar="PLAN", type=INPUT)
-@reading_options
+@_comparison_options
 @_LIMIT
 @output_option
-def diff(source: InputFile, plan: InputFile, reading: SnapshotReading, limit: int, output: str) -> None:
+def diff(comparison: CheckedPlan, limit: int, output: str) -> None:
     """Print what PLAN changes in SNAPSHOT: the old and the new assignment."""
-    comparison = _checked_plan(plan, source, reading)
     rows = list(comparison.partition_rows(changes_only=True))
     if output not in ("table", "wide"):
         _emit_partitions(iter(rows), len(rows), "kframe.plan-diff/v1", output, limit)
@@ -252,17 +258,14 @@ def diff(source: InputFile, plan: InputFile, reading: SnapshotReading, limit: in
 
 
 @group.command()
-@click.argument("source", metavar="SNAPSHOT", type=INPUT)
-@click.argument("plan", metavar="PLAN", type=INPUT)
-@reading_options
-def stamp(source: InputFile, plan: InputFile, reading: SnapshotReading) -> None:
+@_comparison_options
+def stamp(comparison: CheckedPlan) -> None:
     """Print PLAN with a stamp: the cluster, and the present assignment of the plan's partitions in SNAPSHOT.
 
     kframe plan execute refuses the plan once these have changed; Kafka's tools ignore the stamp.
     """
     from kframe.plans.file.write import plan_document
 
-    comparison = _checked_plan(plan, source, reading)
     click.echo(plan_document(comparison.plan, comparison.stamp()), nl=False)
 
 
@@ -284,14 +287,6 @@ def _write_page(path: Path, plan: InputFile, checked: CheckedPlan, weights: Inpu
     sizes = None if weights is None else read_weights(weights, checked.snapshot)
     with plan.open("rb") as file:
         write_page(path, PlanReview.of_plan(checked, sizes), file.read())
-
-
-def _checked_plan(plan: InputFile, source: InputFile, reading: SnapshotReading) -> CheckedPlan:
-    from kframe.plans.check.resolve import resolve_plan
-    from kframe.plans.file.read import load_plan
-
-    loaded = load_plan(plan)
-    return resolve_plan(loaded, reading.read(source))
 
 
 def _emit_report(report: PlanReport, output: str, limit: int) -> None:

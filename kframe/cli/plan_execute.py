@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -22,7 +21,8 @@ from kframe.cli.execution import (
 )
 from kframe.cli.inputs import INPUT
 from kframe.cli.numbers import ByteSize, WholeNumber
-from kframe.cli.output import output_option, with_options
+from kframe.cli.options import collected, with_options
+from kframe.cli.output import output_option
 
 if TYPE_CHECKING:
     from kframe.snapshot.files import InputFile
@@ -36,31 +36,26 @@ def _journal_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return with_options(access_options(command), _JOURNAL, url)
 
 
-def _new_limits(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that replace limits of the journal; the command takes them as ``limits``."""
+def _limits(throttle: int | None, no_throttle: bool, concurrency: int | None) -> dict[str, int | None]:
+    """The limits of the journal that options replace."""
+    if no_throttle and throttle is not None:
+        raise click.UsageError("--throttle and --no-throttle exclude each other")
+    changes: dict[str, int | None] = {"throttle": throttle} if throttle or no_throttle else {}
+    return changes if concurrency is None else {**changes, "concurrency": concurrency}
 
-    @functools.wraps(command)
-    def collect(throttle: int | None, no_throttle: bool, concurrency: int | None, **arguments: Any) -> Any:
-        if no_throttle and throttle is not None:
-            raise click.UsageError("--throttle and --no-throttle exclude each other")
-        changes: dict[str, int | None] = {"throttle": throttle} if throttle or no_throttle else {}
-        if concurrency is not None:
-            changes["concurrency"] = concurrency
-        return command(limits=changes, **arguments)
 
-    return with_options(
-        collect,
-        click.option(
-            "--throttle",
-            type=ByteSize(per_second=True),
-            metavar="RATE",
-            help="Bytes per second, such as 50MB/s, that each broker copies at most from now on.",
-        ),
-        click.option("--no-throttle", is_flag=True, help="Copy without a limit from now on."),
-        click.option(
-            "--concurrency", type=WholeNumber(1), metavar="N", help="The most partitions in flight from now on."
-        ),
-    )
+_new_limits: Final = collected(
+    "limits",
+    _limits,
+    click.option(
+        "--throttle",
+        type=ByteSize(per_second=True),
+        metavar="RATE",
+        help="Bytes per second, such as 50MB/s, that each broker copies at most from now on.",
+    ),
+    click.option("--no-throttle", is_flag=True, help="Copy without a limit from now on."),
+    click.option("--concurrency", type=WholeNumber(1), metavar="N", help="The most partitions in flight from now on."),
+)
 
 
 @click.command()

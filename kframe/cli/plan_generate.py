@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from kframe.cli.exits import FAILED
 from kframe.cli.inputs import INPUT, check_distinct
+from kframe.cli.options import collected
 from kframe.cli.output import (
     BadInput,
     OutputTable,
@@ -22,7 +22,6 @@ from kframe.cli.output import (
     emit_rows,
     emit_section,
     plain,
-    with_options,
 )
 from kframe.cli.studies import PATH
 
@@ -70,14 +69,14 @@ class PlanOutput:
     ``force`` replaces files.
     """
 
-    target: str | None
+    out: str | None
     page: Path | None
     force: bool
 
     @property
     def on_stdout(self) -> bool:
         """Whether the plan, and not the report, is the output."""
-        return self.target == _STDOUT
+        return self.out == _STDOUT
 
     def check(self, inputs: Iterable[tuple[str, InputFile | str | None]]) -> None:
         """Raise InputError or UsageError unless the plan and the page may be written to their files.
@@ -86,47 +85,41 @@ class PlanOutput:
         """
         from kframe.whatif.files import check_file
 
-        if self.target == "":
+        if self.out == "":
             raise BadInput("--out: found an empty name, expected a path, or - for standard output")
-        check_distinct([*inputs, ("--out", self.target), ("--report", self.page)])
+        check_distinct([*inputs, ("--out", self.out), ("--report", self.page)])
         if self.page is not None:
             check_file(self.page, force=self.force)
-        if self.target is not None and not self.on_stdout:
-            check_file(Path(self.target), force=self.force)
+        if self.out is not None and not self.on_stdout:
+            check_file(Path(self.out), force=self.force)
 
     def write(self, lines: Iterable[str]) -> None:
         """Write the plan, if it is to be written. Raises InputError if the file cannot be written."""
         from kframe.whatif.files import replacing
 
-        if self.target is None:
+        if self.out is None:
             return
         if self.on_stdout:
             for line in lines:
                 click.echo(line, nl=False)
             return
 
-        with replacing(Path(self.target)) as new, new.open("w", encoding="utf-8") as file:
+        with replacing(Path(self.out)) as new, new.open("w", encoding="utf-8") as file:
             file.writelines(lines)
 
 
-def out_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add ``--out``, ``--report`` and ``--force`` to a command. It receives a ``PlanOutput`` as ``writing``."""
-
-    @functools.wraps(command)
-    def with_output(*args: Any, out: str | None, page: Path | None, force: bool, **kwargs: Any) -> Any:
-        return command(*args, writing=PlanOutput(out, page, force), **kwargs)
-
-    return with_options(
-        with_output,
-        click.option("--out", metavar="FILE", help="Write the plan, Kafka's reassignment JSON; - is stdout."),
-        report_option,
-        force_option,
-    )
+#: Adds options to a command, which receives them as ``writing``.
+out_options: Final = collected(
+    "writing",
+    PlanOutput,
+    click.option("--out", metavar="FILE", help="Write the plan, Kafka's reassignment JSON; - is stdout."),
+    report_option,
+    force_option,
+)
 
 
 def generate(snapshot: Snapshot, request: PlanRequest, writing: PlanOutput, output: str, limit: int) -> int:
     """Make a plan, write it and the page about it, and print its report. Return the exit code."""
-    from kframe.errors import PluginError
     from kframe.plans.check.resolve import resolve_plan
     from kframe.plans.file.write import plan_lines
     from kframe.plans.generate import plan
@@ -134,12 +127,9 @@ def generate(snapshot: Snapshot, request: PlanRequest, writing: PlanOutput, outp
     from kframe.plans.generate.report import SCHEMA, report_document
     from kframe.plans.generate.review import PlanReview
 
-    try:
-        proposal = plan(snapshot, request)
-    except PluginError as error:
-        raise BadInput(str(error)) from error
+    proposal = plan(snapshot, request)
     document = report_document(proposal)
-    if writing.target is not None or writing.page is not None:
+    if writing.out is not None or writing.page is not None:
         generated_plan = proposal.plan
         checked = resolve_plan(generated_plan, snapshot)
         lines = list(plan_lines(generated_plan, checked.stamp()))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,7 +17,8 @@ from kframe.cli.numbers import (
     parse_decimal,
     parse_ids,
 )
-from kframe.cli.output import BadInput, with_options
+from kframe.cli.options import collected, with_options
+from kframe.cli.output import BadInput
 from kframe.cli.topics import PATTERNS, TOPICS, topic_names
 from kframe.model.whole_numbers import parse_whole
 
@@ -71,32 +71,73 @@ def _broker_racks(_ctx: click.Context, _option: click.Parameter, values: Iterabl
     return brokers
 
 
-#: Goals that an option names as ``PlanRequest`` does.
-_PLAIN_GOALS: Final = (
-    "remove_brokers",
-    "evacuate_racks",
-    "fix_racks",
-    "rebalance",
-    "leaders_only",
-    "topics",
-    "exclude_topics",
-    "exclude_brokers",
-    "tolerance",
-    "seed",
-    "exact",
-)
-_GOAL_OPTIONS: Final = (
+def _topic_factors(ctx: click.Context, option: click.Parameter, values: Iterable[str]) -> dict[str, int]:
+    """Callback of ``--replication-factor``: the factor by topic."""
+    factors = pairs("TOPIC=N", parse_count)(ctx, option, values)
+    if "" in factors:
+        raise BadInput("--replication-factor: found no topic, expected TOPIC=N")
+    return factors
+
+
+def _replacements(ctx: click.Context, option: click.Parameter, values: Iterable[str]) -> dict[int, int]:
+    """Callback of ``--replace``: the new broker by the old one."""
+    replacements: dict[int, int] = {}
+    for old, new in pairs("OLD=NEW broker ids", parse_count)(ctx, option, values).items():
+        broker_id = parse_whole(old)
+        if broker_id is None:
+            raise BadInput(f"--replace: found {old!r}, expected a broker id")
+        if broker_id in replacements:
+            raise BadInput(f"--replace: found broker {broker_id} twice, expected it once")
+        replacements[broker_id] = new
+    return replacements
+
+
+def by_broker(
+    expected: str, number: Callable[[str], Any], *, has_default: bool = True
+) -> Callable[[click.Context, click.Parameter, Any], dict[int | None, Any]]:
+    """Callback of an option for texts such as ``ID=VALUE`` or ``1-3=VALUE``: the values by broker id.
+
+    The key None has a value without an id, if ``has_default`` permits one.
+    """
+
+    def parse(ctx: click.Context, option: click.Parameter, texts: Iterable[str]) -> dict[int | None, Any]:
+        values, name = pairs(expected, number)(ctx, option, texts), option.opts[0]
+        parsed: dict[int | None, Any] = {None: values.pop("")} if has_default and "" in values else {}
+        for key, value in values.items():
+            try:
+                ids = parse_ids(key)
+            except ValueError as problem:
+                raise BadInput(f"{name}: found {key!r}, expected a broker id, or a range such as 1-3") from problem
+            for broker_id in ids:
+                if broker_id in parsed:
+                    raise BadInput(f"{name}: found broker {broker_id} twice, expected it once")
+                parsed[broker_id] = value
+            if len(parsed) > IDS_MAX:
+                raise BadInput(f"{name}: found {len(parsed)} ids, expected at most {IDS_MAX}")
+        return parsed
+
+    return parse
+
+
+def _goals(*, add_brokers: dict[int, str | None], **goals: Any) -> dict[str, Any]:
+    racks = {broker_id: rack for broker_id, rack in add_brokers.items() if rack is not None}
+    return {**goals, "add_brokers": tuple(add_brokers), "racks": racks}
+
+
+#: Adds the options of a ``PlanRequest`` to a command, which receives its keywords without the weights as ``goals``.
+goal_options: Final = collected(
+    "goals",
+    _goals,
     click.option("--remove-brokers", multiple=True, callback=broker_ids, metavar=IDS,
                  help="Move all replicas off these brokers; may be repeated."),
     click.option("--add-brokers", multiple=True, callback=_broker_racks, metavar="ID[-ID][:RACK],...",
                  help="Give these brokers their share of the replicas; may be repeated."),
-    click.option("--replace", multiple=True, callback=pairs("OLD=NEW broker ids", parse_count), metavar="OLD=NEW",
+    click.option("--replace", multiple=True, callback=_replacements, metavar="OLD=NEW",
                  help="Give all replicas of a broker to another; may be repeated."),
     click.option("--evacuate-rack", "evacuate_racks", multiple=True, metavar="RACK",
                  help="Move all replicas off the brokers of a rack; may be repeated."),
     click.option("--replication-factor", "replication_factors", multiple=True, metavar="TOPIC=N",
-                 callback=pairs("TOPIC=N", parse_count),
-                 help="Change the replication factor of topics; may be repeated."),
+                 callback=_topic_factors, help="Change the replication factor of topics; may be repeated."),
     click.option("--fix-racks", is_flag=True, help="Spread partitions over as many racks as they can span."),
     click.option("--rebalance", is_flag=True, help="Give every broker its share of replicas and leaders."),
     click.option("--leaders-only", is_flag=True, help="Balance preferred leaders by order; move no data."),
@@ -107,9 +148,9 @@ _GOAL_OPTIONS: Final = (
     click.option("--exclude-brokers", multiple=True, callback=broker_ids, metavar=IDS,
                  help="Brokers that receive no replicas, and that a rebalance takes none from; may be repeated."),
     click.option("--broker-cap", "broker_caps", multiple=True, metavar="[ID[-ID]=]N",
-                 callback=pairs("N or ID=N", parse_count), help="The most replicas of a broker; may be repeated."),
+                 callback=by_broker("N or ID=N", parse_count), help="The most replicas of a broker; may be repeated."),
     click.option("--capacity", "capacities", multiple=True, metavar="ID[-ID]=NUMBER",
-                 callback=pairs("ID=NUMBER", parse_decimal),
+                 callback=by_broker("ID=NUMBER", parse_decimal, has_default=False),
                  help="Relative capacity of a broker; may be repeated.  [default: 1]"),
     click.option("--tolerance", type=DecimalNumber(0, 100), default=1.0, show_default=True, metavar="PERCENT",
                  help="Deviation from the share of bytes that a rebalance with --weights allows."),
@@ -117,66 +158,6 @@ _GOAL_OPTIONS: Final = (
     click.option("--seed", type=WholeNumber(), default=0, show_default=True,
                  help="Order in which partitions are considered."),
 )  # fmt: skip
-
-
-def goal_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of a ``PlanRequest`` to a command, as ``goals``: its keywords except the weights."""
-
-    @functools.wraps(command)
-    def with_goals(
-        *args: Any,
-        add_brokers: dict[int, str | None],
-        replace: dict[str, int],
-        replication_factors: dict[str, int],
-        broker_caps: dict[str, int],
-        capacities: dict[str, float],
-        **kwargs: Any,
-    ) -> Any:
-        goals = {name: kwargs.pop(name) for name in _PLAIN_GOALS}
-        goals |= {
-            "add_brokers": tuple(add_brokers),
-            "racks": {broker_id: rack for broker_id, rack in add_brokers.items() if rack is not None},
-            "replace": _replacements(replace),
-            "replication_factors": replication_factors,
-            "broker_caps": {None: broker_caps.pop("")} if "" in broker_caps else {},
-            "capacities": by_id("--capacity", capacities),
-        }
-        goals["broker_caps"] |= by_id("--broker-cap", broker_caps)
-        if "" in replication_factors:
-            raise BadInput("--replication-factor: found no topic, expected TOPIC=N")
-        return command(*args, goals=goals, **kwargs)
-
-    return with_options(with_goals, *_GOAL_OPTIONS)
-
-
-def by_id(option: str, values: dict[str, Any]) -> dict[int, Any]:
-    """The pairs by broker id; a key may be a range. Raises BadInput for another key, and for an id in two keys."""
-    pairs_by_id: dict[int, Any] = {}
-    for key, value in values.items():
-        try:
-            ids = parse_ids(key)
-        except ValueError as problem:
-            raise BadInput(f"{option}: found {key!r}, expected a broker id, or a range such as 1-3") from problem
-        for broker_id in ids:
-            if broker_id in pairs_by_id:
-                raise BadInput(f"{option}: found broker {broker_id} twice, expected it once")
-            pairs_by_id[broker_id] = value
-        if len(pairs_by_id) > IDS_MAX:
-            raise BadInput(f"{option}: found {len(pairs_by_id)} ids, expected at most {IDS_MAX}")
-    return pairs_by_id
-
-
-def _replacements(values: dict[str, int]) -> dict[int, int]:
-    """The brokers of ``--replace``: each replaced by another. Raises BadInput."""
-    replacements: dict[int, int] = {}
-    for old, new in values.items():
-        broker_id = parse_whole(old)
-        if broker_id is None:
-            raise BadInput(f"--replace: found {old!r}, expected a broker id")
-        if broker_id in replacements:
-            raise BadInput(f"--replace: found broker {broker_id} twice, expected it once")
-        replacements[broker_id] = new
-    return replacements
 
 
 def term_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -195,17 +176,13 @@ def term_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def chosen_terms(plugins: PluginSettings, goal: str | None, cost_terms: Iterable[str]) -> dict[str, Any]:
-    """The fields of a ``PlanRequest`` for names of plugins; no plugin is loaded if there is none. Raises BadInput."""
-    from kframe.errors import PluginError
-
+    """The fields of a ``PlanRequest`` for names of plugins; no plugin is loaded if there is none. Raises
+    PluginError."""
     names = tuple(dict.fromkeys(cost_terms))
     if goal is None and not names:
         return {}
-    try:
-        registry = plugins.registry()
-        return {
-            "goal": None if goal is None else registry.goal(goal),
-            "cost_terms": tuple(registry.cost_term(name) for name in names),
-        }
-    except PluginError as error:
-        raise BadInput(str(error)) from error
+    registry = plugins.registry()
+    return {
+        "goal": None if goal is None else registry.goal(goal),
+        "cost_terms": tuple(registry.cost_term(name) for name in names),
+    }

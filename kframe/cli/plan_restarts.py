@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -14,6 +13,7 @@ from kframe.cli.findings import emit_mode
 from kframe.cli.inputs import SOURCE, is_url
 from kframe.cli.live import COMMAND_CONFIG
 from kframe.cli.numbers import IDS, DecimalNumber, WholeNumber, broker_ids
+from kframe.cli.options import collected
 from kframe.cli.output import (
     BadInput,
     Fields,
@@ -23,7 +23,6 @@ from kframe.cli.output import (
     emit_heading,
     emit_section,
     output_option,
-    with_options,
 )
 from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.cli.reading import SnapshotReading, reading_options
@@ -69,47 +68,36 @@ class RestartSettings:
         return self.reading.read(source)
 
 
-def request_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of a ``RestartRequest`` to a command, as ``goals``: its keywords."""
+def _request(**goals: Any) -> RestartRequest:
+    from kframe.plans.restarts.request import RestartRequest
 
-    def with_request(
-        *args: Any, brokers: tuple[int, ...], voters: tuple[int, ...], whole_racks: bool, same_rack: bool,
-        max_at_min_isr: int | None, max_batch: int | None, allow_unavoidable: bool, exact: bool, **kwargs: Any,
-    ) -> Any:  # fmt: skip
-        goals = {
-            "brokers": brokers or None,
-            "voters": voters,
-            "max_at_min_isr": max_at_min_isr,
-            "max_batch": max_batch,
-            "whole_racks": whole_racks,
-            "same_rack": same_rack,
-            "allow_unavoidable": allow_unavoidable,
-            "exact": exact,
-        }
-        return command(*args, goals=goals, **kwargs)
+    return RestartRequest(**{**goals, "brokers": goals["brokers"] or None})
 
-    return with_options(
-        functools.wraps(command)(with_request),
-        click.option("--brokers", multiple=True, callback=broker_ids, metavar=IDS,
-                     help="Only these nodes restart; may be repeated."),
-        click.option("--voters", multiple=True, callback=broker_ids, metavar=IDS,
-                     help="Controllers of a KRaft quorum, where SNAPSHOT does not show them; may be repeated."),
-        click.option("--max-at-min-isr", type=WholeNumber(0), metavar="N",
-                     help="Partitions that a batch may bring down to min.insync.replicas."),
-        click.option("--max-batch", type=WholeNumber(1), metavar="N", help="Nodes in a batch."),
-        click.option("--whole-racks", is_flag=True, help="The brokers of a rack restart together."),
-        click.option("--same-rack", is_flag=True, help="The brokers of a batch are in one rack."),
-        click.option("--allow-unavoidable", is_flag=True,
-                     help="Also restart nodes that take a partition offline or under min ISR in any order."),
-        click.option("--exact", is_flag=True, help="Search for fewer batches if the bound is lower (needs highspy)."),
-    )  # fmt: skip
+
+#: Adds the options of a ``RestartRequest`` to a command, which receives it as ``request``.
+_request_options: Final = collected(
+    "request",
+    _request,
+    click.option("--brokers", multiple=True, callback=broker_ids, metavar=IDS,
+                 help="Only these nodes restart; may be repeated."),
+    click.option("--voters", multiple=True, callback=broker_ids, metavar=IDS,
+                 help="Controllers of a KRaft quorum, where SNAPSHOT does not show them; may be repeated."),
+    click.option("--max-at-min-isr", type=WholeNumber(0), metavar="N",
+                 help="Partitions that a batch may bring down to min.insync.replicas."),
+    click.option("--max-batch", type=WholeNumber(1), metavar="N", help="Nodes in a batch."),
+    click.option("--whole-racks", is_flag=True, help="The brokers of a rack restart together."),
+    click.option("--same-rack", is_flag=True, help="The brokers of a batch are in one rack."),
+    click.option("--allow-unavoidable", is_flag=True,
+                 help="Also restart nodes that take a partition offline or under min ISR in any order."),
+    click.option("--exact", is_flag=True, help="Search for fewer batches if the bound is lower (needs highspy)."),
+)  # fmt: skip
 
 
 @click.command("restarts")
 @click.argument("source", metavar="SNAPSHOT", type=SOURCE)
 @reading_options
 @config_option
-@request_options
+@_request_options
 @click.option("--watch", "url", metavar="URL", help="Watch the cluster, and say when each batch may start.")
 @click.option("--batch", type=WholeNumber(1), metavar="N", help="With --watch: end as soon as batch N may start.")
 @click.option(
@@ -131,7 +119,7 @@ def restarts(
     source: InputFile | str,
     reading: SnapshotReading,
     config: tuple[str, ...],
-    goals: dict[str, Any],
+    request: RestartRequest,
     url: str | None,
     batch: int | None,
     interval: float,
@@ -150,7 +138,6 @@ def restarts(
     """
     from kframe.plans.restarts.plan import plan_restarts
     from kframe.plans.restarts.report import SCHEMA, report_document
-    from kframe.plans.restarts.request import RestartRequest
 
     if url is not None and not is_url(url):
         raise BadInput(f"--watch {url}: found no URL, expected that of a live cluster, such as kafka://HOST:PORT")
@@ -158,7 +145,7 @@ def restarts(
         raise BadInput("--batch: found no --watch, expected the URL of the cluster")
     if command_config is not None and not (is_url(source) or url):
         raise BadInput("--command-config: found a file as SNAPSHOT, expected the URL of a live cluster")
-    settings = RestartSettings(RestartRequest(**goals), reading, config_pairs(config), command_config, plugins)
+    settings = RestartSettings(request, reading, config_pairs(config), command_config, plugins)
     plan = plan_restarts(settings.read(source), settings.request, settings.config)
     document = report_document(plan, settings.config, conflicts=conflicts)
     if url is not None:

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from kframe.cli.numbers import ByteSize, WholeNumber, parse_size
-from kframe.cli.output import (
-    BadInput,
-    Fields,
-    echo_text,
-    emit_data,
-    emit_heading,
-    emit_section,
-    plain,
-    with_options,
-)
-from kframe.cli.plan_goals import by_id, pairs
+from kframe.cli.options import collected
+from kframe.cli.output import BadInput, Fields, echo_text, emit_data, emit_heading, emit_section, plain
+from kframe.cli.plan_goals import by_broker
 
 if TYPE_CHECKING:
     from kframe.plans.check.checked import CheckedPlan
@@ -43,37 +33,31 @@ _STAGES: Final = (
 )
 
 
-def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of a ``StageRequest`` to a command, as ``limits``: its keywords except the weights."""
+def _limits(*, windows: tuple[str, ...], **limits: Any) -> dict[str, Any]:
+    from kframe.plans.stage.windows import parse_windows
 
-    @functools.wraps(command)
-    def with_limits(*args: Any, disk_capacity: dict[str, int], windows: tuple[str, ...], **kwargs: Any) -> Any:
-        from kframe.plans.stage.windows import parse_windows
+    return {**limits, "windows": parse_windows(windows)}
 
-        names = ("moves_per_broker", "moves", "bytes_in_flight", "bytes_per_broker", "rate")
-        limits = {name: kwargs.pop(name) for name in names}
-        capacity: dict[int | None, int] = {None: disk_capacity.pop("")} if "" in disk_capacity else {}
-        capacity.update(by_id("--disk-capacity", disk_capacity).items())
-        return command(*args, limits={**limits, "disk_capacity": capacity, "windows": parse_windows(windows)}, **kwargs)
 
-    count = WholeNumber(1)
-    return with_options(
-        with_limits,
-        click.option("--max-moves-per-broker", "moves_per_broker", type=count, metavar="N",
-                     help="Replicas into a broker, and out of it, in a stage."),
-        click.option("--max-moves", "moves", type=count, metavar="N", help="Replicas copied in a stage."),
-        click.option("--max-bytes-in-flight", "bytes_in_flight", type=ByteSize(), metavar="SIZE",
-                     help="Bytes copied in a stage, such as 500GB or 20MiB."),
-        click.option("--max-bytes-per-broker", "bytes_per_broker", type=ByteSize(), metavar="SIZE",
-                     help="Bytes into a broker, and out of it, in a stage."),
-        click.option("--disk-capacity", multiple=True, metavar="[ID[-ID]=]SIZE",
-                     callback=pairs("SIZE or ID=SIZE", parse_size),
-                     help="Disk capacity of a broker, such as 4TB; may be repeated."),
-        click.option("--rate", type=ByteSize(per_second=True), metavar="RATE",
-                     help="Bytes per second into a broker, and out of it, such as 50MB/s; gives the time of stages."),
-        click.option("--window", "windows", multiple=True, metavar="HH:MM-HH:MM",
-                     help="Time of the day in which stages run, such as 22:00-06:00; may be repeated."),
-    )  # fmt: skip
+#: Adds the options of a ``StageRequest`` to a command, which receives its keywords without the weights as ``limits``.
+limit_options: Final = collected(
+    "limits",
+    _limits,
+    click.option("--max-moves-per-broker", "moves_per_broker", type=WholeNumber(1), metavar="N",
+                 help="Replicas into a broker, and out of it, in a stage."),
+    click.option("--max-moves", "moves", type=WholeNumber(1), metavar="N", help="Replicas copied in a stage."),
+    click.option("--max-bytes-in-flight", "bytes_in_flight", type=ByteSize(), metavar="SIZE",
+                 help="Bytes copied in a stage, such as 500GB or 20MiB."),
+    click.option("--max-bytes-per-broker", "bytes_per_broker", type=ByteSize(), metavar="SIZE",
+                 help="Bytes into a broker, and out of it, in a stage."),
+    click.option("--disk-capacity", multiple=True, metavar="[ID[-ID]=]SIZE",
+                 callback=by_broker("SIZE or ID=SIZE", parse_size),
+                 help="Disk capacity of a broker, such as 4TB; may be repeated."),
+    click.option("--rate", type=ByteSize(per_second=True), metavar="RATE",
+                 help="Bytes per second into a broker, and out of it, such as 50MB/s; gives the time of stages."),
+    click.option("--window", "windows", multiple=True, metavar="HH:MM-HH:MM",
+                 help="Time of the day in which stages run, such as 22:00-06:00; may be repeated."),
+)  # fmt: skip
 
 
 def stage(checked: CheckedPlan, request: StageRequest, out: str | None, output: str, limit: int) -> int:

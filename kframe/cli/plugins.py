@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import click
 
 from kframe.cli.numbers import limit_option
+from kframe.cli.options import collected
 from kframe.cli.output import BadInput, OutputTable, ReportingGroup, emit_record, emit_rows, output_option, plain
 from kframe.errors import InputError, PluginError
 
@@ -35,47 +35,41 @@ class PluginSettings:
     trace: bool = False
 
     def registry(self) -> Registry:
-        """Load the plugins. Raises BadInput if two of them clash, InputError if there is no such directory."""
+        """Load the plugins. Raises PluginError if two of them clash, InputError if there is no such directory."""
         from kframe.registry.registry import build_registry
 
         def trace(line: str) -> None:
             if self.trace:
                 click.echo(f"plugins: {line}", err=True)
 
-        try:
-            return build_registry(self.disabled, self.plugins_dir, trace=trace)
-        except PluginError as error:
-            raise BadInput(str(error)) from error
+        return build_registry(self.disabled, self.plugins_dir, trace=trace)
 
 
-def plugin_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options for loading plugins to a command. It receives them as ``plugins``, a PluginSettings."""
+def _settings(plugins_dir: Path | None, no_plugin: tuple[str, ...], trace_plugins: bool) -> PluginSettings:
+    settings = PluginSettings(plugins_dir, no_plugin, trace_plugins)
+    if plugins_dir is not None or no_plugin:
+        settings.registry()  # Refuse a missing directory or an unknown name also where no plugin is needed.
+    return settings
 
-    @functools.wraps(command)
-    def with_settings(
-        *args: Any, plugins_dir: Path | None, no_plugin: tuple[str, ...], trace_plugins: bool, **kwargs: Any
-    ) -> Any:
-        settings = PluginSettings(plugins_dir, no_plugin, trace_plugins)
-        if plugins_dir is not None or no_plugin:
-            settings.registry()  # Refuse a missing directory or an unknown name also where no plugin is needed.
-        return command(*args, plugins=settings, **kwargs)
 
-    options = (
-        click.option(
-            "--plugins-dir",
-            type=_PATH,
-            envvar="KFRAME_PLUGINS_DIR",
-            help="Also load the Python files in this directory as plugins.",
-        ),
-        click.option("--no-plugin", multiple=True, metavar="NAME", help="Do not load this plugin; may be repeated."),
-        click.option(
-            "--trace-plugins",
-            is_flag=True,
-            envvar="KFRAME_TRACE_PLUGINS",
-            help="Print on stderr which plugins are loaded and what their hooks offer.",
-        ),
-    )
-    return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), with_settings)
+#: Adds the options for loading plugins to a command, which receives them as ``plugins``.
+plugin_options: Final = collected(
+    "plugins",
+    _settings,
+    click.option(
+        "--plugins-dir",
+        type=_PATH,
+        envvar="KFRAME_PLUGINS_DIR",
+        help="Also load the Python files in this directory as plugins.",
+    ),
+    click.option("--no-plugin", multiple=True, metavar="NAME", help="Do not load this plugin; may be repeated."),
+    click.option(
+        "--trace-plugins",
+        is_flag=True,
+        envvar="KFRAME_TRACE_PLUGINS",
+        help="Print on stderr which plugins are loaded and what their hooks offer.",
+    ),
+)
 
 
 @click.group("plugins", cls=ReportingGroup)
@@ -131,7 +125,7 @@ def check(name: str, url: str | None, plugins: PluginSettings, limit: int | None
         raise BadInput(
             f"plugin {plugin.name} ({plugin.distribution}) is {plugin.state}: {plugin.error or 'by --no-plugin'}"
         )
-    specs = [spec for spec in plugin.offers if _kind(spec) and name in (plugin.name, _name(spec))]
+    specs = [spec for spec in plugin.offers if _kind(spec) and name in (plugin.name, spec.name)]
     rows = [row for spec in specs for row in _checked(registry, spec, url, plugins)]
     if all(row.passed is None for row in rows):
         problem = rows[0].problem if rows else "offers no selector, cost term, goal, store or transport to check"
@@ -158,7 +152,7 @@ def _checked(registry: Registry, spec: Spec, url: str | None, plugins: PluginSet
     """A row for each check of an offer. ``passed`` is None for checks that could not run."""
     from kframe.cli.documents.engine import CheckRow
 
-    offer, kind = _name(spec), cast(Any, _kind(spec))
+    offer, kind = spec.name, cast(Any, _kind(spec))
     try:
         for finding in _findings(registry, spec, url, plugins):
             yield CheckRow(offer, kind, finding.check, finding.problem is None, finding.problem, finding.doc)
@@ -196,18 +190,12 @@ def _kind(spec: Spec) -> str | None:
     return "store" if isinstance(spec, StoreSpec) else "transport" if isinstance(spec, TransportSpec) else None
 
 
-def _name(spec: Spec) -> str:
-    from kframe.registry.loading import key_of
-
-    return key_of(spec)
-
-
 def _find(registry: Registry, name: str) -> Plugin:
     """The plugin called ``name``. Otherwise the plugin that offers a selector, store or transport of that name."""
     for plugin in registry.plugins:
         if plugin.name == name:
             return plugin
-    offered = {_name(spec): plugin for plugin in registry.plugins for spec in plugin.offers if _kind(spec)}
+    offered = {spec.name: plugin for plugin in registry.plugins for spec in plugin.offers if _kind(spec)}
     if name in offered:
         return offered[name]
     known = sorted({*(plugin.name for plugin in registry.plugins), *offered})
@@ -228,31 +216,26 @@ def _listed(plugin: Plugin) -> ListedPlugin:
 def _record(plugin: Plugin) -> PluginRecord:
     """All data about a plugin."""
     from kframe.cli.documents.engine import OfferRecord, PluginRecord
-    from kframe.registry import specs
+    from kframe.registry.loading import OFFERS as OFFERS_OF_HOOKS
+    from kframe.registry.specs import SelectorSpec
 
-    def offers(kind: type[Spec]) -> list[OfferRecord]:
-        return [OfferRecord(_name(spec), spec.doc) for spec in plugin.offers if isinstance(spec, kind)]
-
+    offers = {
+        hook.removeprefix("kframe_"): [
+            OfferRecord(spec.name, spec.doc) for spec in plugin.offers if isinstance(spec, kind)
+        ]
+        for hook, kind in OFFERS_OF_HOOKS.items()
+        if kind is not SelectorSpec
+    }
     return PluginRecord(
         plugin=plugin.name,
         distribution=plugin.distribution,
         source=plugin.source,
         state=plugin.state,
         error=plugin.error,
-        selectors=[_selector(spec) for spec in plugin.offers if isinstance(spec, specs.SelectorSpec)],
-        stores=offers(specs.StoreSpec),
-        transports=offers(specs.TransportSpec),
-        clusters=offers(specs.ClusterSpec),
-        admins=offers(specs.AdminSpec),
-        servers=offers(specs.ServerSpec),
-        observers=offers(specs.ObserverSpec),
-        checks=offers(specs.CheckSpec),
-        broker_models=offers(specs.BrokerModelSpec),
-        snapshot_formats=offers(specs.SnapshotFormatSpec),
-        documents=offers(specs.DocumentSpec),
-        cost_terms=offers(specs.CostTermSpec),
-        goals=offers(specs.GoalSpec),
+        selectors=[_selector(spec) for spec in plugin.offers if isinstance(spec, SelectorSpec)],
+        checks=offers.pop("plugin_checks"),
         commands=plugin.register_commands is not None,
+        **offers,
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -12,7 +11,7 @@ from click.shell_completion import CompletionItem
 
 from kframe.cli.inputs import INPUT
 from kframe.cli.numbers import IDS, broker_ids
-from kframe.cli.output import with_options
+from kframe.cli.options import collected
 from kframe.cli.progress import progress
 
 if TYPE_CHECKING:
@@ -95,28 +94,12 @@ def rack_map_option(metavar: str, columns: str = "broker and rack") -> Callable[
     return click.option("--rack-map", type=INPUT, metavar="FILE", help=help_text)
 
 
-def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add ``--from``, ``--mode``, ``--rack-map`` and ``--controllers`` to a command, as ``reading``.
-
-    Its argument is SNAPSHOT.
-    """
-
-    @functools.wraps(command)
-    def with_reading(
-        *args: Any,
-        source_format: str | None,
-        mode: Mode | None,
-        rack_map: InputFile | None,
-        controllers: tuple[int, ...],
-        **kwargs: Any,
-    ) -> Any:
-        reading = SnapshotReading(source_format, mode, rack_map, controllers)
-        return command(*args, reading=reading, **kwargs)
-
-    return with_options(
-        with_reading,
-        click.option("--from", "source_format", type=FormatChoice(), help="Format of SNAPSHOT; detected by default."),
-        click.option("--mode", type=click.Choice(MODES), help="Mode of the cluster, where SNAPSHOT does not show it."),
-        rack_map_option("SNAPSHOT"),
-        controllers_option("SNAPSHOT"),
-    )
+#: Adds options to a command that has SNAPSHOT, which receives them as ``reading``.
+reading_options: Final = collected(
+    "reading",
+    SnapshotReading,
+    click.option("--from", "source_format", type=FormatChoice(), help="Format of SNAPSHOT; detected by default."),
+    click.option("--mode", type=click.Choice(MODES), help="Mode of the cluster, where SNAPSHOT does not show it."),
+    rack_map_option("SNAPSHOT"),
+    controllers_option("SNAPSHOT"),
+)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -73,18 +73,6 @@ def refuse_id_of_broker(settings: Settings, addresses: Mapping[int, str], duplic
         )
 
 
-def describe(store: Store, instance: Instance, controller: Controller) -> None:
-    """Publish the addresses of this instance's pages to other instances, if the store supports it."""
-    addresses = [server.addresses[METRICS] for server in controller.servers if METRICS in server.addresses]
-    if isinstance(store, InstanceRegistration) and addresses:
-        store.register_instance(replace(instance, metrics=addresses[0]))
-
-
-def instances(settings: Settings) -> frozenset[int]:
-    """Ids of controllers that are not brokers, from the settings: our own, and ``kframe.never.replicas``."""
-    return frozenset({*settings.controller_config()[NEVER_REPLICAS], own_id(settings)})
-
-
 def network_settings(
     registry: Registry, transport: str | None, servers: Sequence[str], metrics_listen: str | None
 ) -> NetworkSettings:
@@ -111,7 +99,7 @@ def assemble(
     Kafka's rule decides the kinds of election without one of ``selectors``. Raises BadInput and ConfigError.
     """
     controller_id, config = own_id(settings), settings.controller_config()
-    controller_ids = instances(settings)
+    controller_ids = {*config[NEVER_REPLICAS], controller_id}
     never = ",".join(map(str, sorted(controller_ids)))
     config = ControllerConfig({**config.originals, NEVER_REPLICAS: never})
     servers: list[Server[Controller] | str] = [*network.servers]
@@ -170,15 +158,28 @@ def summary(
     )
 
 
-def serve(controller: Controller, takeover: bool, describe_start: Callable[[], str]) -> None:
+def serve(
+    controller: Controller,
+    settings: Settings,
+    network: NetworkSettings,
+    selectors: ChosenSelectors,
+    store: Store,
+    instance: Instance,
+    *,
+    takeover: bool,
+) -> None:
     """Run until a signal arrives. A second signal ends the process as without a handler.
 
-    The text of ``begun`` is logged after everything is open. The controller stops in order: finish the current event,
-    resign, answer waiting callers, close.
+    The summary is logged after everything is open, and the addresses of the pages are published to other instances if
+    the store supports it. The controller stops in order: finish the current event, resign, answer waiting callers,
+    close.
     """
     with StopSignal() as stop_signal:
         controller.start(takeover=takeover)
-        _log.info("%s", describe_start())
+        addresses = [server.addresses[METRICS] for server in controller.servers if METRICS in server.addresses]
+        if isinstance(store, InstanceRegistration) and addresses:
+            store.register_instance(replace(instance, metrics=addresses[0]))
+        _log.info("%s", summary(settings, controller, network, selectors))
         try:
             stop_signal.wait()
             _log.info("received a signal to stop")

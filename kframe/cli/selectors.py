@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -15,7 +15,6 @@ from kframe.model.config import nearest
 from kframe.model.elections import LeaderSelector
 from kframe.model.ids import ElectionKind
 from kframe.registry.registry import Registry
-from kframe.registry.specs import SelectorSpec
 from kframe.settings.settings import SELECTOR_PREFIX, SELECTORS, Settings
 
 _log = logging.getLogger("kframe.config")
@@ -74,32 +73,23 @@ def configured_selectors(settings: Settings, registry: Registry, names: Sequence
 def _selector_options(settings: Settings, registry: Registry, names: Sequence[str]) -> dict[str, dict[str, object]]:
     """The options in the settings by selector. Those of a selector that is not in force are logged and left out."""
     options: dict[str, dict[str, object]] = {}
-    for key, name, option, text in _option_keys(settings):
+    for key, text in settings.values.items():
+        if not key.startswith(SELECTOR_PREFIX):
+            continue
+        name, _, option = key.removeprefix(SELECTOR_PREFIX).rpartition(".")
         spec = registry.selectors.get(name)
         if spec is None:
             raise ConfigError(f"config key {key}", f"leader selector {name!r}", nearest(name, registry.selectors))
-        value = _option_value(spec, key, option, text)
+        known = {entry.name: entry for entry in spec.options}
+        if option not in known:
+            expected = f"one of {', '.join(known)}" if known else "no options"
+            raise ConfigError(f"config key {key}", f"option {option!r} of selector {spec.name}", expected)
+        value = known[option].value(text.strip(), f"config key {key}")
         if name in names:
             options.setdefault(name, {})[option] = value
         else:
             _log.warning("%s: %s has no effect: selector %s is not in force", settings.origin(key), key, name)
     return options
-
-
-def _option_keys(settings: Settings) -> Iterator[tuple[str, str, str, str]]:
-    """The key, the selector, the option and the text of each option in the settings."""
-    for key, text in settings.values.items():
-        if key.startswith(SELECTOR_PREFIX):
-            name, _, option = key.removeprefix(SELECTOR_PREFIX).rpartition(".")
-            yield key, name, option, text
-
-
-def _option_value(spec: SelectorSpec, key: str, option: str, text: str) -> object:
-    known = {entry.name: entry for entry in spec.options}
-    if option not in known:
-        expected = f"one of {', '.join(known)}" if known else "no options"
-        raise ConfigError(f"config key {key}", f"option {option!r} of selector {spec.name}", expected)
-    return known[option].value(text.strip(), f"config key {key}")
 
 
 def _selector_text(record: ChosenSelectorRecord) -> str:

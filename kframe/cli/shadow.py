@@ -96,6 +96,20 @@ class ShadowWatcher(Generic[RunningShadowT]):
         elif self._output == "table":
             click.echo(self.summary_text.format(**self._summary()))
 
+    def _emit(self, records: list[Any], headline: list[str], disagreements: list[str], indent: str) -> None:
+        """Print a comparison: its records, now or in the document, or its first lines."""
+        match self._output:
+            case "jsonl":
+                for record in records:
+                    click.echo(json.dumps(plain(record)))
+            case "json":
+                self._records += records
+            case _:
+                omitted = len(disagreements) - LINES_MAX
+                further = [f"and {omitted} more (-o jsonl lists them all)"] if omitted > 0 else []
+                for line in [*headline, *(f"{indent}{text}" for text in [*disagreements[:LINES_MAX], *further])]:
+                    click.echo(line)
+
     def _summary(self) -> dict[str, Any]:
         """The document without the reported comparisons."""
         document = self._document()
@@ -171,18 +185,8 @@ class Watcher(ShadowWatcher[Shadow]):
         )
         timestamp = datetime.now(UTC).isoformat(timespec="milliseconds")
         records = [disagreement.record(timestamp) for disagreement in comparison.disagreements]
-        if self._output == "jsonl":
-            for record in records:
-                click.echo(json.dumps(plain(record)))
-        elif self._output == "json":
-            self._records += records
-        else:
-            for disagreement in comparison.disagreements[:LINES_MAX]:
-                click.echo(f"{timestamp} {disagreement.line()}")
-            if len(comparison.disagreements) > LINES_MAX:
-                click.echo(
-                    f"{timestamp} and {len(comparison.disagreements) - LINES_MAX} more (-o jsonl lists them all)"
-                )
+        lines = [disagreement.line() for disagreement in comparison.disagreements]
+        self._emit(records, [], lines, f"{timestamp} ")
 
 
 def run(

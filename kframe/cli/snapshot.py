@@ -45,42 +45,12 @@ if TYPE_CHECKING:
     from kframe.snapshot import Snapshot
     from kframe.snapshot.files import InputFile
 
-#: Columns of each listing, and the columns that only wide tables have.
-_COLUMNS: Final[Mapping[str, tuple[tuple[str, ...], frozenset[str]]]] = {
-    "brokers": (
-        ("broker_id", "registered", "rack", "leaders", "preferred_leaders", "replicas", "in_sync_replicas",
-         "broker_epoch", "endpoints"),
-        frozenset({"broker_epoch", "endpoints"}),
-    ),
-    "topics": (
-        ("topic", "partition_count", "replication_factor", "offline", "under_replicated", "deleting", "topic_id",
-         "configs"),
-        frozenset({"topic_id", "configs"}),
-    ),
-    "partitions": (
-        ("topic", "partition", "leader", "replicas", "isr", "leader_epoch", "adding_replicas", "removing_replicas",
-         "controller_epoch", "partition_epoch", "leader_recovery_state", "elr", "last_known_elr"),
-        frozenset({"controller_epoch", "partition_epoch", "leader_recovery_state", "elr", "last_known_elr"}),
-    ),
-}  # fmt: skip
-
-#: Columns that only KRaft clusters have.
-_KRAFT_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
-    "brokers": (
-        "fenced",
-        "in_controlled_shutdown",
-        "log_dirs",
-        "cordoned_log_dirs",
-        "incarnation_id",
-        "features",
-    ),
-    "partitions": ("directories",),
+#: Columns of each listing that only wide tables have.
+_WIDE: Final[Mapping[str, frozenset[str]]] = {
+    "brokers": frozenset({"broker_epoch", "endpoints", "log_dirs", "cordoned_log_dirs", "incarnation_id", "features"}),
+    "topics": frozenset({"topic_id", "configs"}),
+    "partitions": frozenset({"controller_epoch", "partition_epoch", "leader_recovery_state", "directories"}),
 }
-#: What ``--list`` accepts.
-_LISTINGS: Final = tuple(_COLUMNS)
-_KRAFT_WIDE: Final = ("log_dirs", "cordoned_log_dirs", "incarnation_id", "features", "directories")
-
-
 _PATH: Final = NamedPath()
 _FORCE: Final = click.option("--force", is_flag=True, help="Replace an existing snapshot.")
 
@@ -180,7 +150,7 @@ def capture(
 @group.command()
 @click.argument("source", metavar="SNAPSHOT", type=INPUT)
 @reading_options
-@click.option("--list", "listed", type=click.Choice(_LISTINGS), help="What to list, instead of the summary.")
+@click.option("--list", "listed", type=click.Choice(tuple(_WIDE)), help="What to list, instead of the summary.")
 @click.option(
     "--topics",
     multiple=True,
@@ -360,19 +330,12 @@ def _write(snapshot: Snapshot, target: Path, force: bool) -> None:
 def _table(snapshot: Snapshot, view: str, topics: tuple[str, ...], limit: int | None) -> OutputTable:
     from kframe.model.topic_patterns import matching_topics
     from kframe.snapshot import listing
-    from kframe.snapshot.facts import ELR_COLUMNS
 
     selected = set(matching_topics(snapshot.topics.names, topics, "--topics")) or None
-    columns, wide = _COLUMNS[view]
     rows: dict[str, Iterable[Record]] = {
         "brokers": listing.broker_rows(snapshot),
         "topics": listing.topic_rows(snapshot, selected),
         "partitions": listing.partition_rows(snapshot, selected),
     }
-    if view == "partitions" and snapshot.partitions.observers is not None:
-        columns = (*columns[:5], "observers", *columns[5:])
-    if snapshot.is_kraft:
-        wide -= frozenset(ELR_COLUMNS)
-        columns = (*columns, *_KRAFT_COLUMNS.get(view, ()))
-        wide |= frozenset(_KRAFT_WIDE)
-    return OutputTable(f"kframe.snapshot-{view}/v1", columns, rows[view], wide, limit)
+    columns, unknown = listing.columns_of(snapshot, view)
+    return OutputTable(f"kframe.snapshot-{view}/v1", columns, rows[view], _WIDE[view] | unknown, limit)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kframe.cli.exits import HAS_FINDINGS
-from kframe.cli.numbers import WholeNumber, limit_option
+from kframe.cli.numbers import limit_of, limit_option
 from kframe.cli.output import OutputTable, emit_rows, output_option, rows_document
 from kframe.cli.reading import MODES, controllers_option
 from kframe.cli.spark_fleet import check_racks, fleet_rack_map_option, left_out_of, open_with_racks, read_racks
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from kframe.snapshot.content import Mode
     from kframe.snapshot.files import InputFile
 
-#: Violations that a table shows by default; data has all.
-_ROWS_DEFAULT: Final = 50
 _PATH: Final = click.Path(file_okay=False)
 
 
@@ -98,13 +96,7 @@ def ingest(
 @click.option(
     "--fail-on", type=click.Choice(("error", "warning")), help="Exit with 3 on findings of this severity or worse."
 )
-@click.option(
-    "--limit",
-    type=WholeNumber(),
-    default=_ROWS_DEFAULT,
-    show_default=True,
-    help="Violations that a table lists; data has them all.",
-)
+@limit_of(50, "Violations that a table lists")
 @spark_options
 @output_option
 def validate(

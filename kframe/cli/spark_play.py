@@ -11,15 +11,16 @@ import click
 
 from kframe.cli.findings import fail_on_option, findings
 from kframe.cli.numbers import IDS, broker_ids, limit_option
-from kframe.cli.output import OutputTable, output_option, rows_document, with_options
+from kframe.cli.options import collected, with_options
+from kframe.cli.output import OutputTable, output_option, rows_document
 from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.cli.spark_fleet import fleet_rack_map_option, left_out_of, open_with_racks, rows_with
 from kframe.cli.spark_session import SparkSettings, planned_in, report_messages, spark_options
-from kframe.cli.studies import config_option, config_pairs, selector_option
-from kframe.cli.topics import rack_names
+from kframe.cli.studies import config_option, racks_option, selector_option, together_option
 
 if TYPE_CHECKING:
     from kframe.snapshot.files import InputFile
+    from kframe.spark.play import EngineSettings
 
 _PATH: Final = click.Path(file_okay=False)
 #: Verbs that need only the other options.
@@ -84,62 +85,50 @@ class FleetScenario:
         return pa.concat_tables(tables)
 
 
+def _engine(config: dict[str, str], selectors: tuple[str, ...], plugins: PluginSettings) -> EngineSettings:
+    from kframe.spark.play import EngineSettings
+
+    if plugins.trace:
+        plugins.registry()  # report errors here; executors have no terminal
+    folder = None if plugins.plugins_dir is None else str(plugins.plugins_dir.absolute())
+    return EngineSettings(config, selectors, plugins_dir=folder, disabled=plugins.disabled)
+
+
+_scenario_option: Final = collected(
+    "scenario",
+    FleetScenario,
+    click.option(
+        "--brokers",
+        multiple=True,
+        callback=broker_ids,
+        metavar=IDS,
+        help="Brokers of every cluster, such as 2,5 or 1-3; may be repeated.",
+    ),
+    racks_option,
+    click.option("--each-broker", is_flag=True, help="A scenario for each broker that is up."),
+    click.option("--each-rack", is_flag=True, help="A scenario for each rack."),
+    click.option(
+        "--scenarios",
+        type=click.Path(dir_okay=False),
+        metavar="FILE",
+        help="Scenarios as JSON lines, or as a table FILE.parquet.",
+    ),
+    click.option(
+        "--verb", type=click.Choice(_VERBS), default="fail", show_default=True, help="Operation on the brokers."
+    ),
+    together_option,
+    click.option("--type", "election", type=click.Choice(("preferred", "unclean")), help="Kind of election."),
+)
+
+
 def _scenario_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options for scenarios and racks, as ``scenario`` and ``rack_map``, and for the configuration of
-    controllers to a command."""
-    fields = tuple(FleetScenario.__dataclass_fields__)
-
-    @plugin_options
-    @functools.wraps(command)
-    def with_scenarios(
-        *args: Any,
-        config: tuple[str, ...],
-        selectors: tuple[str, ...],
-        plugins: PluginSettings,
-        **kwargs: Any,
-    ) -> Any:
-        from kframe.spark.play import EngineSettings
-
-        scenario = FleetScenario(**{name: kwargs.pop(name) for name in fields})
-        if plugins.trace:
-            plugins.registry()  # report errors here; executors have no terminal
-        folder = None if plugins.plugins_dir is None else str(plugins.plugins_dir.absolute())
-        engine = EngineSettings(config_pairs(config), selectors, plugins_dir=folder, disabled=plugins.disabled)
-        return command(*args, scenario=scenario, engine=engine, **kwargs)
-
+    """Add DIR, ``scenario``, ``rack_map`` and ``engine``, which are scenarios, racks and controllers, to a command."""
     return with_options(
-        with_scenarios,
+        command,
         click.argument("folder", metavar="DIR"),
         fleet_rack_map_option("DIR"),
-        click.option(
-            "--brokers",
-            multiple=True,
-            callback=broker_ids,
-            metavar=IDS,
-            help="Brokers of every cluster, such as 2,5 or 1-3; may be repeated.",
-        ),
-        click.option(
-            "--racks",
-            multiple=True,
-            callback=rack_names,
-            metavar="RACK,...",
-            help="All brokers of these racks; may be repeated.",
-        ),
-        click.option("--each-broker", is_flag=True, help="A scenario for each broker that is up."),
-        click.option("--each-rack", is_flag=True, help="A scenario for each rack."),
-        click.option(
-            "--scenarios",
-            type=click.Path(dir_okay=False),
-            metavar="FILE",
-            help="Scenarios as JSON lines, or as a table FILE.parquet.",
-        ),
-        click.option(
-            "--verb", type=click.Choice(_VERBS), default="fail", show_default=True, help="Operation on the brokers."
-        ),
-        click.option("--together/--one-by-one", default=True, help="All at once (default), or one after another."),
-        click.option("--type", "election", type=click.Choice(("preferred", "unclean")), help="Kind of election."),
-        config_option,
-        selector_option,
+        _scenario_option,
+        collected("engine", _engine, config_option, selector_option, plugin_options),
     )
 
 
@@ -154,7 +143,7 @@ def _scenario_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def failover(
     folder: str,
     scenario: FleetScenario,
-    engine: Any,
+    engine: EngineSettings,
     rack_map: InputFile | None,
     out: str | None,
     force: bool,
@@ -187,7 +176,7 @@ def failover(
 def requests(
     folder: str,
     scenario: FleetScenario,
-    engine: Any,
+    engine: EngineSettings,
     rack_map: InputFile | None,
     out: str | None,
     force: bool,

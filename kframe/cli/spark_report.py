@@ -8,7 +8,7 @@ from typing import Final
 
 import click
 
-from kframe.cli.numbers import WholeNumber
+from kframe.cli.numbers import limit_of
 from kframe.cli.output import OutputTable, output_option, rows_document
 from kframe.cli.spark_fleet import LeftOutClusters
 from kframe.cli.spark_session import SparkSettings, spark_options
@@ -41,13 +41,7 @@ _WIDE: Final = frozenset(
 @click.option(
     "--by", type=click.Choice(BY), default=BY[0], show_default=True, help="Entity of each row, in each scenario."
 )
-@click.option(
-    "--limit",
-    type=WholeNumber(),
-    default=20,
-    show_default=True,
-    help="Rows that a table and --plot show, the worst first; data has them all.",
-)
+@limit_of(20, "Rows that a table and --plot show, the worst first")
 @click.option(
     "--plot", type=PATH, metavar="FILE", help="Also draw partitions offline and under min ISR: FILE.svg or FILE.png."
 )

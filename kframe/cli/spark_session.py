@@ -22,7 +22,7 @@ import click
 from kframe.cli.exits import HAS_FINDINGS, INTERRUPTED
 from kframe.cli.findings import exit_on_findings
 from kframe.cli.output import BadInput
-from kframe.cli.studies import config_pairs
+from kframe.cli.studies import pairs_of_option
 from kframe.spark.sessions import check_pyspark
 
 #: Errors of kframe in an executor arrive as text at the end of a traceback.
@@ -94,14 +94,12 @@ def report_messages(changed: Iterable[str], problems: Iterable[str], result: Map
         click.get_current_context().exit(HAS_FINDINGS)
 
 
-def _pairs(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
-    return config_pairs(texts, "--conf")
-
-
 _OPTIONS: Final = (
     click.option("--master", metavar="URL", help="Spark master, such as local[4] or spark://host:7077.  [local[*]]"),
     click.option("--remote", metavar="URL", help="Spark Connect server, such as sc://host:15002."),
-    click.option("--conf", metavar="KEY=VALUE", multiple=True, callback=_pairs, help="Spark setting; may be repeated."),
+    click.option(
+        "--conf", metavar="KEY=VALUE", multiple=True, callback=pairs_of_option, help="Spark setting; may be repeated."
+    ),
 )
 
 
@@ -127,7 +125,8 @@ def spark_options(command: Command) -> Command:
             if (result := _IN_EXECUTOR.search(str(problem))) is not None:
                 _drop_log(ctx)
                 raise BadInput(result[1]) from problem
-            if not _is_spark_error(problem):
+            of_spark = type(problem).__module__.partition(".")[0] in _OF_SPARK
+            if not of_spark and not isinstance(problem, ConnectionError):
                 _drop_log(ctx)
                 raise
             log = f" (Spark's log: {ctx.meta[_LOG]})" if _LOG in ctx.meta else ""
@@ -173,10 +172,6 @@ def _is_interrupt(problem: BaseException | None) -> bool:
     while problem is not None and not isinstance(problem, KeyboardInterrupt):
         problem = problem.__cause__ or problem.__context__
     return problem is not None
-
-
-def _is_spark_error(problem: BaseException) -> bool:
-    return type(problem).__module__.partition(".")[0] in _OF_SPARK or isinstance(problem, ConnectionError)
 
 
 def _reason(problem: BaseException) -> str:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kframe.cli.findings import fail_on_option, findings
-from kframe.cli.numbers import WholeNumber
+from kframe.cli.numbers import limit_of
 from kframe.cli.output import OutputTable, output_option, rows_document
 from kframe.cli.spark_fleet import fleet_rack_map_option, left_out_of, open_with_racks, rows_with
 from kframe.cli.spark_session import SparkSettings, planned_in, report_messages, spark_options
-from kframe.cli.studies import config_option, config_pairs
-from kframe.cli.sweep import KRAFT_COLUMNS, WIDE, SweepOptions, failure_options, shorten_broker_lists
+from kframe.cli.studies import config_option
+from kframe.cli.sweep import WIDE, failure_options, shorten_broker_lists
 
 if TYPE_CHECKING:
     from kframe.snapshot.files import InputFile
@@ -32,13 +32,7 @@ _EFFECT_COLUMNS: Final = {
 @click.argument("folder", metavar="DIR")
 @fleet_rack_map_option("DIR")
 @failure_options
-@click.option(
-    "--limit",
-    type=WholeNumber(),
-    default=5,
-    show_default=True,
-    help="Failures of each kind that a table lists for each cluster; data has them all.",
-)
+@limit_of(5, "Failures of each kind that a table lists for each cluster")
 @config_option
 @click.option(
     "--out",
@@ -53,9 +47,11 @@ _EFFECT_COLUMNS: Final = {
 def sweep(
     folder: str,
     rack_map: InputFile | None,
-    sweep_options: SweepOptions,
+    depth: int,
+    racks: bool,
+    sort_by: str,
     limit: int,
-    config: tuple[str, ...],
+    config: dict[str, str],
     out: str | None,
     force: bool,
     fail_on: tuple[str, ...],
@@ -70,9 +66,10 @@ def sweep(
     from kframe.spark.marks import Writing
     from kframe.spark.stages import run_stage
     from kframe.spark.sweeping import SweepStage
+    from kframe.whatif import SortBy
 
     session, fleet = open_with_racks(spark, folder, rack_map, fingerprints=out is not None)
-    stage = SweepStage(config_pairs(config), sweep_options.depth, sweep_options.racks, sweep_options.by)
+    stage = SweepStage(config, depth, racks, SortBy(sort_by))
     with run_stage(session, fleet, stage, Writing(out, force, planned_in(out, "clusters"))) as result:
         problems = result.problems
         listed = {problem["cluster"] for problem in problems}
@@ -89,6 +86,8 @@ def sweep(
 
 def _table(parts: Iterable[Any], limit: int, output: str, listed: set[str]) -> OutputTable:
     """The failures of each cluster. The clusters are added to ``listed`` when they are printed."""
+    from kframe.whatif.results.sweep import KRAFT_COLUMNS
+
     columns = ["cluster", "rank", *KRAFT_COLUMNS, "rules"]
     table = output in ("table", "wide")
 
@@ -97,11 +96,8 @@ def _table(parts: Iterable[Any], limit: int, output: str, listed: set[str]) -> O
             for row in part.to_pylist():
                 if not table or row["rank_of_kind"] <= limit:
                     listed.add(row["cluster"])
-                    yield _rounded({name: row[name] for name in columns})
+                    for name in ("leaders_mean", "leader_skew"):  # as in kframe whatif sweep
+                        row[name] = None if row[name] is None else round(row[name], 3)
+                    yield {name: row[name] for name in columns}
 
     return OutputTable(_SCHEMA, columns, shorten_broker_lists(rows()) if table else rows(), WIDE | {"rules"})
-
-
-def _rounded(row: dict[str, Any]) -> dict[str, Any]:
-    """Rounded as in ``kframe whatif sweep``."""
-    return row | {name: None if row[name] is None else round(row[name], 3) for name in ("leaders_mean", "leader_skew")}

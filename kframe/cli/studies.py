@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import click
 
 from kframe.cli.completion import complete_selectors
 from kframe.cli.inputs import INPUT, NamedPath
-from kframe.cli.output import BadInput, with_options
+from kframe.cli.options import collected
+from kframe.cli.output import BadInput
 from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.cli.reading import SnapshotReading, reading_options
-from kframe.errors import PluginError
+from kframe.cli.topics import rack_names
 
 if TYPE_CHECKING:
     from kframe.model.elections import LeaderSelector
@@ -69,58 +69,8 @@ class StudySettings:
 
 
 def chosen_selectors(plugins: PluginSettings, names: Iterable[str]) -> dict[ElectionKind, LeaderSelector]:
-    """The leader selectors called ``names``; no plugin is loaded if there is none. Raises BadInput."""
-    if not names:
-        return {}
-    try:
-        return plugins.registry().selectors_for(names)
-    except PluginError as problem:
-        raise BadInput(str(problem)) from problem
-
-
-config_option: Final = click.option(
-    "--config", multiple=True, metavar="KEY=VALUE", help="Kafka's configuration key; may be repeated."
-)
-selector_option: Final = click.option(
-    "--selector",
-    "selectors",
-    multiple=True,
-    metavar="NAME",
-    shell_complete=complete_selectors,
-    help="Leader selector to use; may be repeated.",
-)
-
-
-def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add SNAPSHOT, the options of ``reading_options`` and ``--config`` to a command, as ``cluster``."""
-
-    @functools.wraps(command)
-    def with_cluster(
-        *args: Any, source: InputFile, reading: SnapshotReading, config: tuple[str, ...], **kwargs: Any
-    ) -> Any:
-        return command(*args, cluster=ClusterSettings(source, reading, config_pairs(config)), **kwargs)
-
-    return with_options(
-        with_cluster,
-        click.argument("source", metavar="SNAPSHOT", type=INPUT),
-        reading_options,
-        config_option,
-    )
-
-
-def study_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of ``cluster_options``, ``--selector`` and the plugin options to a command, as ``study``."""
-
-    @cluster_options
-    @selector_option
-    @plugin_options
-    @functools.wraps(command)
-    def with_settings(
-        *args: Any, cluster: ClusterSettings, selectors: tuple[str, ...], plugins: PluginSettings, **kwargs: Any
-    ) -> Any:
-        return command(*args, study=StudySettings(cluster, selectors, plugins), **kwargs)
-
-    return with_settings
+    """The leader selectors called ``names``; no plugin is loaded if there is none. Raises PluginError."""
+    return plugins.registry().selectors_for(names) if names else {}
 
 
 def config_pairs(pairs: Iterable[str], name: str = "--config") -> dict[str, str]:
@@ -134,3 +84,51 @@ def config_pairs(pairs: Iterable[str], name: str = "--config") -> dict[str, str]
             raise BadInput(f"{name}: found {key} twice, expected each key once")
         values[key] = value
     return values
+
+
+def pairs_of_option(_ctx: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
+    """Callback of an option for ``KEY=VALUE``."""
+    return config_pairs(texts, option.opts[0])
+
+
+config_option: Final = click.option(
+    "--config",
+    multiple=True,
+    callback=pairs_of_option,
+    metavar="KEY=VALUE",
+    help="Kafka's configuration key; may be repeated.",
+)
+selector_option: Final = click.option(
+    "--selector",
+    "selectors",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=complete_selectors,
+    help="Leader selector to use; may be repeated.",
+)
+
+
+#: Adds SNAPSHOT, the options of ``reading_options`` and ``--config`` to a command, which receives them as ``cluster``.
+cluster_options: Final = collected(
+    "cluster",
+    ClusterSettings,
+    click.argument("source", metavar="SNAPSHOT", type=INPUT),
+    reading_options,
+    config_option,
+)
+#: Adds those, ``--selector`` and the plugin options to a command, which receives them as ``study``.
+study_options: Final = collected("study", StudySettings, cluster_options, selector_option, plugin_options)
+#: Options that select brokers by their racks, and how several fail.
+racks_option: Final = click.option(
+    "--racks",
+    multiple=True,
+    callback=rack_names,
+    metavar="RACK,...",
+    help="All brokers of these racks; may be repeated.",
+)
+together_option: Final = click.option(
+    "--together/--one-by-one", default=True, help="All at once (default), or one after another."
+)
+election_option: Final = click.option(
+    "--type", "election", type=click.Choice(("preferred", "unclean")), required=True, help="Kind of election."
+)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,7 +10,8 @@ import click
 
 from kframe.cli.findings import emit_mode, exit_on_findings, fail_on_option, findings
 from kframe.cli.inputs import check_distinct
-from kframe.cli.numbers import WholeNumber
+from kframe.cli.numbers import WholeNumber, limit_of
+from kframe.cli.options import with_options
 from kframe.cli.output import (
     BadInput,
     OutputTable,
@@ -24,7 +23,6 @@ from kframe.cli.output import (
     emit_rows,
     output_option,
     plain,
-    with_options,
 )
 from kframe.cli.progress import progress
 from kframe.cli.studies import PATH, ClusterSettings, cluster_options
@@ -38,27 +36,8 @@ if TYPE_CHECKING:
 
 #: The values of ``kframe.whatif.SortBy``.
 SORT_BY: Final = ("offline", "under-min-isr", "unclean", "skew")
-#: Fields of a failure, and the fields that appear only in wide tables and data.
-COLUMNS: Final = (
-    "kind",
-    "brokers",
-    "rack",
-    "offline",
-    "newly_offline",
-    "under_min_isr",
-    "newly_under_min_isr",
-    "at_min_isr",
-    "unclean_elections",
-    "needs_unclean_election",
-    "leaders_moved",
-    "newly_may_lose_data",
-    "leaders_max",
-    "leaders_mean",
-    "leader_skew",
-)
-#: Further fields of a failure in a KRaft cluster.
-KRAFT_COLUMNS: Final = (*COLUMNS[:3], "directory", *COLUMNS[3:5], "may_lose_data", *COLUMNS[5:])
 ELR: Final = ("on", "off", "both")
+#: Fields of a failure that appear only in wide tables and data.
 WIDE: Final = frozenset({"newly_offline", "newly_under_min_isr", "newly_may_lose_data", "leaders_max", "leaders_mean"})
 #: The effects of failures in words, where they are not the names of conditions.
 _EFFECTS: Final = {"data-loss": "data loss", "possible-data-loss": "possible data loss"}
@@ -66,26 +45,10 @@ _EFFECTS: Final = {"data-loss": "data loss", "possible-data-loss": "possible dat
 _BROKERS_SHOWN: Final = 10
 
 
-@dataclass(frozen=True, slots=True)
-class SweepOptions:
-    """The failures of the sweep and their ranking, from a command's options."""
-
-    depth: int
-    racks: bool
-    by: SortBy
-
-
 def failure_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options for failures and their ranking to a command, as ``sweep_options``."""
-
-    @functools.wraps(command)
-    def with_sweep_options(*args: Any, depth: int, racks: bool, sort_by: str, **kwargs: Any) -> Any:
-        from kframe.whatif import SortBy
-
-        return command(*args, sweep_options=SweepOptions(depth, racks, SortBy(sort_by)), **kwargs)
-
+    """Add the options for failures and their ranking to a command, as ``depth``, ``racks`` and ``sort_by``."""
     return with_options(
-        with_sweep_options,
+        command,
         click.option(
             "--depth", type=WholeNumber(1, 2), default=2, show_default=True, help="Brokers that fail together."
         ),
@@ -108,13 +71,7 @@ def failure_options(command: Callable[..., Any]) -> Callable[..., Any]:
     type=click.Choice(ELR),
     help="Eligible leader replicas of a KRaft cluster; both: side by side (default: as they are).",
 )
-@click.option(
-    "--limit",
-    type=WholeNumber(),
-    default=20,
-    show_default=True,
-    help="Failures of each kind that a table lists; data has them all.",
-)
+@limit_of(20, "Failures of each kind that a table lists")
 @click.option("--out", type=PATH, metavar="FILE", help="Also write all failures as Parquet to FILE.")
 @click.option("--plot", type=PATH, metavar="FILE", help="Also draw the pairs as a heat map: FILE.svg or FILE.png.")
 @click.option("--force", is_flag=True, help="Replace files that are there already.")
@@ -122,7 +79,9 @@ def failure_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @output_option
 def sweep(
     cluster: ClusterSettings,
-    sweep_options: SweepOptions,
+    depth: int,
+    racks: bool,
+    sort_by: str,
     elr: str | None,
     limit: int,
     out: Path | None,
@@ -135,7 +94,7 @@ def sweep(
 
     Each failure starts from the cluster of SNAPSHOT, as whatif fail does. The built-in rule elects the leaders.
     """
-    from kframe.whatif import sweep as play
+    from kframe.whatif import SortBy
     from kframe.whatif.files import PICTURES, check_file
     from kframe.whatif.sweep_export import write_plot, write_table
 
@@ -144,24 +103,17 @@ def sweep(
         for option, is_set in options:
             if is_set:
                 raise BadInput(f"{option}: found --elr both, expected --elr on or off")
-        compare_elr(cluster.read(), cluster, sweep_options, limit, output)
+        off, on = _play(cluster.read(), cluster, depth, racks, (False, True))
+        _emit_comparison(off, on, SortBy(sort_by), limit, output)
         return
-    if plot is not None and sweep_options.depth == 1:
+    if plot is not None and depth == 1:
         raise BadInput("--plot: found --depth 1, expected --depth 2, whose pairs are drawn")
     check_distinct([("SNAPSHOT", cluster.source), ("--out", out), ("--plot", plot)])
     for file, suffixes in ((out, ()), (plot, PICTURES)):
         if file is not None:
             check_file(file, suffixes, force=force)
-    snapshot, by = cluster.read(), sweep_options.by
-    with progress("sweeping") as tick:
-        failures = play(
-            snapshot,
-            cluster.config,
-            depth=sweep_options.depth,
-            racks=sweep_options.racks,
-            elr=None if elr is None else elr == "on",
-            progress=tick,
-        )
+    snapshot, by = cluster.read(), SortBy(sort_by)
+    (failures,) = _play(snapshot, cluster, depth, racks, (None if elr is None else elr == "on",))
     result = findings(fail_on, failures.failures_with)
     if out is not None:
         write_table(failures, failures.ranked(by), out)
@@ -175,11 +127,21 @@ def sweep(
     exit_on_findings(result, "failure")
 
 
-def compare_elr(
-    snapshot: Snapshot, cluster: ClusterSettings, sweep_options: SweepOptions, limit: int, output: str
-) -> None:
+def _play(
+    snapshot: Snapshot, cluster: ClusterSettings, depth: int, racks: bool, elrs: Iterable[bool | None]
+) -> list[Sweep]:
+    """A sweep for each state of eligible leader replicas; None is that of the snapshot."""
+    from kframe.whatif import sweep
+
+    sweeps = []
+    for elr in elrs:
+        with progress("sweeping") as tick:
+            sweeps.append(sweep(snapshot, cluster.config, depth=depth, racks=racks, elr=elr, progress=tick))
+    return sweeps
+
+
+def _emit_comparison(off: Sweep, on: Sweep, by: SortBy, limit: int, output: str) -> None:
     """Print the failures of a KRaft cluster without and with eligible leader replicas, side by side."""
-    from kframe.whatif import sweep as play
     from kframe.whatif.sweep_document import (
         COMPARISON_SCHEMA,
         ElrFailureRow,
@@ -188,22 +150,8 @@ def compare_elr(
         compared_failures,
     )
 
-    sweeps = []
-    for elr in (False, True):
-        with progress("sweeping") as tick:
-            sweeps.append(
-                play(
-                    snapshot,
-                    cluster.config,
-                    depth=sweep_options.depth,
-                    racks=sweep_options.racks,
-                    elr=elr,
-                    progress=tick,
-                )
-            )
-    off, on = sweeps
     emit_mode(f"{off.rules} and {on.rules}", output)
-    ranked = off.ranked(sweep_options.by)
+    ranked = off.ranked(by)
     is_table = output in ("table", "wide")
     rows = compared_failures(off, on, ranked[:limit] if is_table else ranked)
     if output in ("json", "yaml"):
@@ -221,7 +169,7 @@ def _emit_data(swept: Sweep, snapshot: Snapshot, ranked: Int64, output: str) -> 
     from kframe.whatif.sweep_document import SCHEMA, sweep_document
 
     if output in ("csv", "jsonl"):
-        emit_rows(OutputTable(SCHEMA, _columns(snapshot), swept.records(ranked)), output)
+        emit_rows(OutputTable(SCHEMA, swept.columns, swept.records(ranked)), output)
         return
     document = plain(sweep_document(swept, snapshot))
     if output == "yaml":
@@ -230,11 +178,7 @@ def _emit_data(swept: Sweep, snapshot: Snapshot, ranked: Int64, output: str) -> 
     emit_json({"schema": SCHEMA, **document}, "rows", swept.records(ranked))
 
 
-def _columns(snapshot: Snapshot) -> tuple[str, ...]:
-    return KRAFT_COLUMNS if snapshot.is_kraft else COLUMNS
-
-
-def _emit_tables(swept: Sweep, snapshot: Snapshot, by: Any, output: str, limit: int) -> None:
+def _emit_tables(swept: Sweep, snapshot: Snapshot, by: SortBy, output: str, limit: int) -> None:
     from kframe.whatif.results.sweep import KINDS
     from kframe.whatif.sweep_document import sweep_document
 
@@ -263,7 +207,7 @@ def _emit_tables(swept: Sweep, snapshot: Snapshot, by: Any, output: str, limit: 
             continue
         ranked = swept.ranked(by, kind)[:limit]
         click.echo()
-        emit_rows(OutputTable("", _columns(snapshot), shorten_broker_lists(swept.records(ranked)), WIDE), output)
+        emit_rows(OutputTable("", swept.columns, shorten_broker_lists(swept.records(ranked)), WIDE), output)
         echo_more(count - limit, "data has them all")
     emit_assumptions(swept.assumptions, output)
 

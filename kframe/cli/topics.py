@@ -17,17 +17,18 @@ PATTERNS: Final = "patterns have * and ?; may be repeated"
 
 def topic_names(_ctx: click.Context, _option: click.Parameter, values: Iterable[str]) -> tuple[str, ...]:
     """Callback of a repeatable option for topics separated by commas: names and patterns, each once."""
-    names = [name for value in values for name in value.split(",")]
-    if not all(names):
-        raise click.BadParameter(f"found {','.join(names)!r}, expected topics such as orders,audit-*")
-    return tuple(dict.fromkeys(names))
+    return _names(values, "topics such as orders,audit-*")
 
 
 def rack_names(_ctx: click.Context, _option: click.Parameter, values: Iterable[str]) -> tuple[str, ...]:
     """Callback of a repeatable option for racks separated by commas, each once."""
+    return _names(values, "racks such as rack-a,rack-b")
+
+
+def _names(values: Iterable[str], expected: str) -> tuple[str, ...]:
     names = [name for value in values for name in value.split(",")]
     if not all(names):
-        raise click.BadParameter(f"found {','.join(names)!r}, expected racks such as rack-a,rack-b")
+        raise click.BadParameter(f"found {','.join(names)!r}, expected {expected}")
     return tuple(dict.fromkeys(names))
 
 

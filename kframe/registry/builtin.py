@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
+from functools import partial
 from typing import Any, Final
 
 from kframe.core.selectors.kafka_selectors import SHIPPED
 from kframe.model.cluster import ClusterState
-from kframe.model.elections import LeaderSelector
 from kframe.registry.hookspecs import hookimpl
 from kframe.registry.specs import SelectorSpec, StoreSpec, Tier, TransportSpec
 
@@ -23,7 +23,8 @@ _EMBEDDED_SANDBOX: Final = "kframe.testing.transport_sandbox:embedded_sandbox"
 def kframe_leader_selectors() -> Iterator[SelectorSpec]:
     """Offer Kafka's own selectors."""
     for selector, kinds in SHIPPED.items():
-        yield SelectorSpec(selector.name, Tier.BULK, _factory_of(selector), kinds, _summary(selector))
+        doc = (type(selector).__doc__ or "").partition("\n")[0]
+        yield SelectorSpec(selector.name, Tier.BULK, partial(lambda shipped: shipped, selector), kinds, doc)
 
 
 @hookimpl
@@ -39,21 +40,21 @@ def kframe_transports() -> list[TransportSpec]:
     return [
         TransportSpec(
             "embedded",
-            _embedded_brokers,
+            lambda url, config: _embedded().EmbeddedBrokers(_embedded().VirtualClock()),
             "Brokers in memory, which respond at once and without error.",
             _EMBEDDED_SANDBOX,
         ),
-        TransportSpec("recording", _recording_transport, "Keeps every request in memory; no broker responds."),
-        TransportSpec("counting", _counting_transport, "Counts requests and partitions; no broker responds."),
+        TransportSpec(
+            "recording",
+            lambda url, config: _embedded().RecordingTransport(),
+            "Keeps every request in memory; no broker responds.",
+        ),
+        TransportSpec(
+            "counting",
+            lambda url, config: _embedded().CountingTransport(),
+            "Counts requests and partitions; no broker responds.",
+        ),
     ]
-
-
-def _factory_of(selector: LeaderSelector) -> Callable[[], LeaderSelector]:
-    return lambda: selector
-
-
-def _summary(selector: LeaderSelector) -> str:
-    return (type(selector).__doc__ or "").partition("\n")[0]
 
 
 def _embedded() -> Any:
@@ -62,15 +63,3 @@ def _embedded() -> Any:
 
 def _memory() -> Any:
     return _embedded().MemoryEnsemble.from_cluster(ClusterState())
-
-
-def _embedded_brokers(url: str, config: Mapping[str, str]) -> Any:
-    return _embedded().EmbeddedBrokers(_embedded().VirtualClock())
-
-
-def _recording_transport(url: str, config: Mapping[str, str]) -> Any:
-    return _embedded().RecordingTransport()
-
-
-def _counting_transport(url: str, config: Mapping[str, str]) -> Any:
-    return _embedded().CountingTransport()

@@ -121,14 +121,9 @@ def _call(manager: pluggy.PluginManager, name: str, hook: str, trace: Trace) -> 
         if not isinstance(result, Iterable):
             raise PluginError(f"{hook} returned {type(result).__name__} {result!r}, expected {expected}")
     offers: list[Any] = [offer for result in results for offer in result]
-    names = (key_of(offer) if isinstance(offer, OFFERS[hook]) else str(offer) for offer in offers)
+    names = (offer.name if isinstance(offer, OFFERS[hook]) else str(offer) for offer in offers)
     trace(f"{name}: {hook} -> {', '.join(names)}")
     for offer in offers:
         if not isinstance(offer, OFFERS[hook]):
             raise PluginError(f"{hook} offers {type(offer).__name__} {offer!r}, expected {OFFERS[hook].__name__}")
     return offers
-
-
-def key_of(spec: Spec) -> str:
-    """The name or the URL scheme, which must be unique among the specs of a type."""
-    return spec.scheme if isinstance(spec, specs.PortSpec) else spec.name

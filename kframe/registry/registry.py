@@ -22,7 +22,7 @@ from kframe.ports.store import Store
 from kframe.ports.transport import Transport
 from kframe.registry import builtin, sources, specs
 from kframe.registry.known_plugins import plugin_of_scheme
-from kframe.registry.loading import Plugin, Spec, Trace, key_of, load_plugin
+from kframe.registry.loading import Plugin, Spec, Trace, load_plugin
 from kframe.registry.native import NativeSelector
 from kframe.registry.placements import CostTerm, PlanGoal, make_cost_term, make_goal
 from kframe.registry.scalar import ScalarSelector
@@ -222,10 +222,7 @@ class Registry:
 
 def _by_key(plugins: Iterable[Plugin], kind: type[_Spec], noun: str) -> Mapping[str, _Spec]:
     offers = [
-        (key_of(spec), spec, plugin.distribution)
-        for plugin in plugins
-        for spec in plugin.offers
-        if isinstance(spec, kind)
+        (spec.name, spec, plugin.distribution) for plugin in plugins for spec in plugin.offers if isinstance(spec, kind)
     ]
     _require_unique([(key, distribution) for key, _, distribution in offers], noun)
     return {key: spec for key, spec, _ in offers}

@@ -124,6 +124,11 @@ class PortSpec:
     def __post_init__(self) -> None:
         _require(self.scheme, SCHEME, "URL scheme")
 
+    @property
+    def name(self) -> str:
+        """The scheme."""
+        return self.scheme
+
     def make(self, url: str, *arguments: object) -> Any:
         """Call the factory for ``url``. Raises PluginError if it cannot be imported."""
         return self._imported(self.factory)(url, *arguments)

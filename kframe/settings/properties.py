@@ -18,7 +18,7 @@ FILE_BYTES_MAX: Final = 1 << 20
 
 _BLANKS: Final = " \t\f"
 _ESCAPES: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
-_UNICODE: Final = re.compile(r"[0-9a-fA-F]{4}")
+_ESCAPE: Final = re.compile(r"\\(?P<character>.?)(?P<code>(?<=u)[0-9a-fA-F]{4})?", re.DOTALL)
 _LINE_END: Final = re.compile(r"\r\n|\n|\r")
 
 
@@ -78,22 +78,12 @@ def _split(text: str, where: str) -> tuple[str, str]:
 
 
 def _unescaped(text: str, where: str) -> str:
-    if "\\" not in text:
-        return text
-    characters, offset = [], 0
-    while offset < len(text):
-        if text[offset] != "\\":
-            characters.append(text[offset])
-            offset += 1
-            continue
-        escaped = text[offset + 1 : offset + 2]
-        if escaped != "u":
-            characters.append(_ESCAPES.get(escaped, escaped))
-            offset += 2
-            continue
-        digits = _UNICODE.match(text, offset + 2)
-        if digits is None:
-            raise ConfigError(where, repr(text[offset : offset + 6]), "four hexadecimal digits after \\u")
-        characters.append(chr(int(digits[0], 16)))
-        offset += 6
-    return "".join(characters)
+    def character(match: re.Match[str]) -> str:
+        if match["character"] != "u":
+            return _ESCAPES.get(match["character"], match["character"])
+        if match["code"] is None:
+            escape = text[match.start() : match.start() + 6]
+            raise ConfigError(where, repr(escape), "four hexadecimal digits after \\u")
+        return chr(int(match["code"], 16))
+
+    return _ESCAPE.sub(character, text)

@@ -17,21 +17,45 @@ from kframe.model.kraft.brokers import BrokerRegistration
 from kframe.model.kraft.ids import METADATA_VERSION
 from kframe.model.kraft.levels import level_name
 from kframe.snapshot.decode import topic_id_text
-from kframe.snapshot.facts import KraftFacts
+from kframe.snapshot.facts import ELR_COLUMNS, KraftFacts
 from kframe.snapshot.row_types import SnapshotBroker, SnapshotPartition, SnapshotTopic
 from kframe.snapshot.snapshot import Snapshot
 from kframe.snapshot.summary import conditions_of, loads_of, summarize
 
 _PAGE_ROWS: Final = 4_096
+_BROKER_COLUMNS: Final = SnapshotBroker.__struct_fields__
 #: Columns of brokers that only KRaft clusters have.
-KRAFT_BROKER_COLUMNS: Final = (
-    "fenced",
-    "in_controlled_shutdown",
-    "log_dirs",
-    "cordoned_log_dirs",
-    "incarnation_id",
-    "features",
+KRAFT_BROKER_COLUMNS: Final = _BROKER_COLUMNS[_BROKER_COLUMNS.index("fenced") :]
+_PARTITION_COLUMNS: Final = (
+    "topic",
+    "partition",
+    "leader",
+    "replicas",
+    "isr",
+    "observers",
+    "leader_epoch",
+    "adding_replicas",
+    "removing_replicas",
+    "controller_epoch",
+    "partition_epoch",
+    "leader_recovery_state",
+    *ELR_COLUMNS,
+    "directories",
 )
+
+
+def columns_of(snapshot: Snapshot, listed: str) -> tuple[list[str], frozenset[str]]:
+    """The columns of a list of ``brokers``, ``topics`` or ``partitions`` in the order of tables, and those of them
+    without a value in the mode of the cluster."""
+    columns = {
+        "brokers": _BROKER_COLUMNS,
+        "topics": SnapshotTopic.__struct_fields__,
+        "partitions": _PARTITION_COLUMNS,
+    }[listed]
+    absent = set() if snapshot.is_kraft else {*KRAFT_BROKER_COLUMNS, "directories"}
+    if snapshot.partitions.observers is None:
+        absent.add("observers")
+    return [name for name in columns if name not in absent], frozenset(() if snapshot.is_kraft else ELR_COLUMNS)
 
 
 def summary_record(snapshot: Snapshot) -> dict[str, Any]:

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from kframe.snapshot import write_snapshot
+from tests.architecture.source import ROOT
+from tests.cli.printing import make_files
 from tests.whatif.samples import small
 from verification.support.loggers import restored_loggers
 
@@ -18,6 +20,13 @@ def snapshot(tmp_path: Path) -> Path:
     path = tmp_path / "small"
     write_snapshot(small(), path)
     return path
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Paths by the names in ``printing.LINES``."""
+    monkeypatch.chdir(ROOT)
+    return make_files(tmp_path)
 
 
 @pytest.fixture(autouse=True)

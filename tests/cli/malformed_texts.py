@@ -21,13 +21,12 @@ Content: TypeAlias = str | bytes | Callable[[Path], object]
 
 
 class MalformedFile(NamedTuple):
-    """A file, the command that reads it (``F`` is the file), its exit code and a part of its error."""
+    """A file, the command that reads it (``F`` is the file), and a part of its error."""
 
     name: str
     content: Content
     line: str
     message: str
-    code: int = 2
 
 
 def _rows(line: str, rows: Mapping[str, tuple[Content, str]]) -> list[MalformedFile]:

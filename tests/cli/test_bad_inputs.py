@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import io
-import json
 import os
-import re
 import resource
 import signal
 import subprocess
@@ -18,11 +16,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kframe.cli.app import cli
-from kframe.cli.exits import EXIT_CODES, INTERNAL
 from kframe.registry.registry import build_registry
+from tests.cli import printing
 from tests.cli.bad_inputs import BadInput, make_files, table
+from tests.cli.printing import words
 from tests.cli.test_exits import INTERRUPTIBLE, leaves
-from tests.cli.test_live_documents import ADMIN, CLUSTER, EMBEDDED, STORE
 
 TABLE: Final = tuple(table())
 #: Commands that print what they have done before the error.
@@ -34,33 +32,14 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Paths by the names in the table."""
     folder = tmp_path_factory.mktemp("bad")
     paths = make_files(folder)
-    move = {"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [3, 4]}]}
     texts = {
         "FAST": "zookeeper.connection.timeout.ms=1000\nzookeeper.session.timeout.ms=1000\n",
-        "MOVE": json.dumps(move),
         "SCENARIO": "schema: kframe.scenario/v1\nname: x\nsteps: [{elect: {}}]\n",
     }
     for name, text in texts.items():
         (folder / name).write_text(text)
         paths[name] = str(folder / name)
-    return paths
-
-
-def words(line: str, files: dict[str, str]) -> list[str]:
-    """The arguments of a row."""
-    live = {
-        "ADMIN": ADMIN,
-        "CLUSTER": CLUSTER,
-        "EMBEDDED": EMBEDDED,
-        "STORE": STORE,
-        "DEAD_BROKER": ("--bootstrap-server", "127.0.0.1:1"),
-    }
-    arguments: list[str] = []
-    for word in line.split():
-        name, suffix = re.fullmatch(r"([A-Z_]*)(.*)", word).groups()  # type: ignore[union-attr]
-        path = files.get(name)
-        arguments += map(str, live.get(word) or (word if path is None else f"{path}{suffix}",))
-    return arguments
+    return printing.make_files(folder) | paths
 
 
 def run(arguments: list[str]) -> Result:
@@ -88,26 +67,15 @@ def test_table_has_every_command() -> None:
     assert len(TABLE) >= 150
 
 
-def test_exit_codes_are_documented() -> None:
-    codes = {code for code, _ in EXIT_CODES}
-    assert {row.code for row in TABLE} <= codes - {INTERNAL, 0}
-
-
 #: Commands that print, which are run with standard output on a full disk.
 PRINTING: Final = (
-    "bench broker-failure --partitions 1000 --brokers 6 --runs 1", "completion bash", "controller resign STORE",
-    "controller shadow --for 0 STORE", "controller status STORE", "demo --partitions 1000 --brokers 6",
-    "elect --type preferred --all ADMIN", "explain SNAPSHOT __consumer_offsets-0",
-    "plan check PLAN", "plan diff SNAPSHOT PLAN", "plan execute CLUSTER MOVE", "plan generate SNAPSHOT --rebalance",
-    "plan show SNAPSHOT PLAN", "plan stamp SNAPSHOT PLAN", "plan status JOURNAL",
-    "plugins list", "plugins show rack-spread", "reassign list ADMIN -o json", "reassign start t-0=3,4 ADMIN",
-    "scenario check SCENARIO", "scenario run SCENARIO", "schema", "schema whatif", "sim replay 1",
-    "sim run --seeds 1..1", "snapshot show SNAPSHOT", "states", "whatif create SNAPSHOT x",
-    "whatif create-partitions SNAPSHOT __consumer_offsets --partitions 99",
-    "whatif delete SNAPSHOT __consumer_offsets", "whatif elect SNAPSHOT --type preferred",
-    "whatif fail SNAPSHOT --brokers 2", "whatif reassign SNAPSHOT PLAN", "whatif restart SNAPSHOT --brokers 2",
-    "whatif shutdown SNAPSHOT --brokers 2", "whatif sweep SNAPSHOT",
-)  # fmt: skip
+    *(f"{name} {lines[0]}" for name, lines in printing.TABLES.items()),
+    "completion bash",
+    "demo --partitions 1000 --brokers 6",
+    "plan stamp SNAPSHOT PLAN",
+    "plan status JOURNAL",
+    "schema whatif",
+)
 #: Commands that write files, each with a new path.
 WRITING: Final = (
     "plan execute CLUSTER MOVE --execute --journal OUT",

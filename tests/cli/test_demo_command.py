@@ -17,7 +17,8 @@ def run(*arguments: object) -> Result:
     return kframe("demo", *arguments)
 
 
-def test_demo_uses_bundled_snapshot_and_generated_cluster() -> None:
+def test_demo_of_the_bundled_examples() -> None:
+    """A failure and a reassignment of the bundled cluster, the failure in the bundled log, and a generated cluster."""
     result = run("--partitions", "2000", "--brokers", "10")
     assert result.exit_code == 0, result.output
     assert "healthy.zookeeper.jsonl.gz" in result.stdout
@@ -25,10 +26,6 @@ def test_demo_uses_bundled_snapshot_and_generated_cluster() -> None:
     assert result.stdout.count("of that, encoding the requests") == 2
     assert "offline" in result.stdout
     assert "Why? " in result.stdout
-
-
-def test_demo_shows_the_failure_in_the_bundled_log() -> None:
-    result = run("--partitions", "100", "--brokers", "5")
     section = result.stdout.partition("the metadata log of a KRaft cluster\n")[2].partition("\n4. ")[0]
     assert section.count("$ kframe log ") == 6
     assert "broker 3  fenced" in section
@@ -36,10 +33,6 @@ def test_demo_shows_the_failure_in_the_bundled_log() -> None:
     assert "leader -1, isr [], elr [2,3], last known elr [3]" in section
     assert "the ISR is empty: first eligible member of the ELR in the order of replicas" in section
     assert "6 commands" in section
-
-
-def test_partitions_of_bundled_snapshot_move() -> None:
-    result = run("--partitions", "100", "--brokers", "5")
     assert "96 partitions move from 1,2,3 to 4,5,6" in result.stdout
     cells = [[cell.strip() for cell in line.split("│")[1:-1]] for line in result.stdout.splitlines()]
     assert ["present state", "3,1,2", "–", "–", "3,1,2", "3"] in cells

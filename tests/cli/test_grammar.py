@@ -1,7 +1,6 @@
 """One grammar of all commands, by walking every argument and option.
 
-The cluster is the first argument, an election has a ``--type``, lists have one name and may be repeated, groups have
-verbs, and help is imperative.
+The cluster is the first argument, an election has a ``--type``, and lists have one name and may be repeated.
 """
 
 from __future__ import annotations
@@ -55,13 +54,6 @@ SINGULARS: Final = {
     "--scenario": "an output of a simulation; --scenarios is an input of Spark",
     "--seed": "a random seed; --seeds is a range of simulations",
 }
-#: The first words of help texts.
-VERBS: Final = frozenset({
-    "Add", "Analyze", "Apply", "Cancel", "Capture", "Change", "Check", "Compare", "Continue", "Convert", "Count",
-    "Create", "Delete", "Elect", "Execute", "Explain", "Fail", "Fence", "Generate", "Ingest", "Leave", "List", "Make",
-    "Move", "Order", "Plan", "Play", "Print", "Reassign", "Report", "Run", "Show", "Shut", "Start", "Sum",
-    "Summarize", "Time", "Unfence", "Write",
-})  # fmt: skip
 
 
 def arguments(command: click.Command) -> list[str]:
@@ -124,9 +116,3 @@ def test_every_option_has_help(path: tuple[str, ...], command: click.Command) ->
     del path
     helps = {option.opts[-1]: option.help for option in options(command)}
     assert all(helps.values()), [name for name, text in helps.items() if not text]
-
-
-@pytest.mark.parametrize(("path", "command"), COMMANDS)
-def test_help_begins_with_a_verb(path: tuple[str, ...], command: click.Command) -> None:
-    del path
-    assert (command.help or "").split()[0] in VERBS

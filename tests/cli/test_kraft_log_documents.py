@@ -46,18 +46,10 @@ def require_valid(name: str, *arguments: object, exit_code: int = 0) -> dict[str
 @pytest.mark.parametrize(
     "name, arguments",
     [
-        ("log-records", ("show",)),
         ("log-records", ("show", "--control", "--boundaries")),
-        ("log-cluster", ("at",)),
         ("log-cluster", ("at", "--offset", 3)),
-        ("log-brokers", ("at", "--list", "brokers")),
         ("log-diff", ("diff", 1, "end")),
         ("log-diff", ("diff", 8, "end")),
-        ("log-diff-topic", ("diff", 1, "end", "--by", "topic")),
-        ("log-diff-broker", ("diff", 1, "end", "--by", "broker")),
-        ("log-diff-rack", ("diff", 1, "end", "--by", "rack")),
-        ("log-why", ("why", "orders-0")),
-        ("log-why", ("why", "orders-1")),
         ("log-why", ("why", "orders-1", "--offset", 8)),
     ],
     ids=str,

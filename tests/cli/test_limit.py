@@ -85,7 +85,3 @@ def test_limit_of_zero_counts_all_rows(line: str, rests: list[int]) -> None:
 
 def test_limit_of_a_listing_without_rows() -> None:
     assert "more" not in kframe("snapshot", "show", HEALTHY, "--list", "brokers", "--limit", "6").stdout
-
-
-def test_no_other_option_limits_rows() -> None:
-    assert [path for path, command in leaves(cli) for option in command.params if "--top" in option.opts] == []

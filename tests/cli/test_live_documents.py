@@ -5,30 +5,17 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pytest
 
 from kframe.core.kraft.brokers import broker_events
 from kframe.core.kraft.replication.isr_changes import remove_broker
+from tests.cli.printing import ADMIN, CLUSTER, EMBEDDED, STORE
 from tests.cli.running import kframe
 from tests.schemas import assert_valid
 from tests.whatif.shadow.test_log_shadow import played
-
-EMBEDDED: Final = (
-    "--plugins-dir",
-    Path(__file__).parent / "embedded_plugin",
-    "--no-plugin",
-    "kafka-wire",
-    "--no-plugin",
-    "zookeeper",
-    "--no-plugin",
-    "kraft",
-)
-ADMIN: Final = ("--bootstrap-server", "embedded:9092", *EMBEDDED)
-CLUSTER: Final = ("kafka://embedded:9092", *EMBEDDED)
-STORE: Final = ("--zookeeper", "embedded:2181", *EMBEDDED)
 
 
 def document(name: str, *arguments: object) -> dict[str, Any]:
@@ -158,20 +145,6 @@ def test_shadow_of_a_log_reports_differences(output: str, monkeypatch: pytest.Mo
         assert any(" differs: " in line for line in lines)
         assert any("PartitionChange record predicted none, committed written" in line for line in lines)
         assert "disagreements" in lines[-1]
-
-
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        (("start", "t-0=3,4", "t-0=1,2"), "TOPIC-PARTITION=ID,ID...: found t-0 twice, expected each partition once"),
-        (("start", "t=3"), "TOPIC-PARTITION=ID,ID...: found 't', expected a partition written topic-partition"),
-        (("start", "t-0=x"), "'t-0=x': expected TOPIC-PARTITION=ID,ID..."),
-        (("cancel", "t-0", "t-0"), "TOPIC-PARTITION: found t-0 twice, expected each partition once"),
-    ],
-)
-def test_malformed_partitions_of_reassign_are_named(arguments: tuple[str, ...], message: str) -> None:
-    result = kframe("reassign", *arguments, *ADMIN)
-    assert (result.exit_code, message in result.output) == (2, True), result.output
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from kframe.cli.app import cli
 from kframe.cli.numbers import IDS_MAX, ByteSize, DecimalNumber, WholeNumber, parse_ids, parse_size
 from kframe.model.whole_numbers import INT64_MAX
-from tests.cli.running import CLUSTER, HEALTHY, PLAN, document, kframe
+from tests.cli.running import HEALTHY, document
 from tests.cli.test_exits import leaves
 
 #: What Python's int or float reads, and kframe does not.
@@ -128,32 +128,3 @@ def test_malformed_ids_are_refused(text: str, expected: str) -> None:
 def test_ranges_name_brokers() -> None:
     ranges = document("fail", HEALTHY, "--brokers", "1-2,4")
     assert ranges["operation"] == document("fail", HEALTHY, "--brokers", "1,2,4")["operation"]
-
-
-@pytest.mark.parametrize(
-    "line, problem",
-    [
-        ("explain S __consumer_offsets-\uff11", "TOPIC-PARTITION"),
-        ("whatif elect S --type preferred --partition __consumer_offsets-1_0", "--partition"),
-        ("whatif update-features K metadata.version=\uff11", "level of metadata.version"),
-        ("reassign start t-0=\uff11,2 --bootstrap-server a:1", "t-0"),
-        ("elect --type preferred --all --bootstrap-server a:\uff11", "bootstrap servers"),
-        ("sim run --seeds \uff11..2", "--seeds"),
-        ("sim replay \uff11", "\uff11"),
-        (f"sim replay {'9' * 5000}", "9999"),
-        ("controller run --zookeeper a:1 --id \uff11", "--id"),
-        ("controller run --zookeeper a:\uff11 --id 5", "zookeeper.connect"),
-        ("controller run --zookeeper a:1 --id 5 --transport recording: --metrics-listen \uff11", "--metrics-listen"),
-        ("plan stage S P --window \uff110:00-11:00", "window"),
-        ("plan stage S P --rate 50Mb", "a rate in bytes such as 50MB/s"),
-        ("plan stage S P --disk-capacity 1-3=5XB", "a size in bytes such as 500GB"),
-        ("snapshot generate OUT --partitions 99999999999 --brokers 3", "--partitions"),
-        ("whatif fail S --brokers 1-999999", "at most 100000"),
-        ("plan generate S --rebalance --broker-cap 0-2147483647=3", "--broker-cap"),
-    ],
-)
-def test_number_that_is_no_option_of_its_own(line: str, problem: str) -> None:
-    paths = {"S": HEALTHY, "P": PLAN, "K": CLUSTER.parent / "kafka-4-kraft-three-brokers" / "topics-describe.txt"}
-    result = kframe(*(paths.get(word, word) for word in line.split()))
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert problem in result.stderr

@@ -12,8 +12,8 @@ from click.testing import CliRunner
 
 from kframe import plan, read_snapshot
 from kframe.cli.app import cli
+from tests.cli.printing import EMBEDDED
 from tests.cli.running import HEALTHY, kframe, size_lines, size_rows
-from tests.cli.test_live_documents import EMBEDDED
 from tests.whatif.samples import small
 
 
@@ -255,27 +255,3 @@ def test_every_command_takes_the_racks_of_a_map(arguments: tuple[str, ...], tmp_
     without = kframe(*(paths.get(word, word) for word in arguments))
     assert result.exit_code == 0, result.output
     assert result.output != without.output
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "snapshot convert SNAPSHOT OUT",
-        "snapshot show SNAPSHOT",
-        "whatif elect SNAPSHOT --type preferred",
-        "whatif sweep SNAPSHOT",
-        "explain SNAPSHOT __consumer_offsets-0",
-        "plan generate SNAPSHOT --rebalance",
-        "plan check SNAPSHOT PLAN",
-        "plan stage SNAPSHOT PLAN --max-moves-per-broker 5",
-        "plan show SNAPSHOT PLAN",
-        "plan diff SNAPSHOT PLAN",
-        "plan stamp SNAPSHOT PLAN",
-    ],
-)
-def test_malformed_rack_map_is_refused_by_every_command(line: str, tmp_path: Path) -> None:
-    (tmp_path / "racks.csv").write_text("broker,rack\n1,\n")
-    paths = {"SNAPSHOT": HEALTHY, "PLAN": HEALTHY.parent / "reassignment.json", "OUT": tmp_path / "out"}
-    refused = kframe(*(paths.get(word, word) for word in line.split()), "--rack-map", tmp_path / "racks.csv")
-    assert (refused.exit_code, "racks.csv:2" in refused.stderr) == (2, True)
-    assert not (tmp_path / "out").exists()

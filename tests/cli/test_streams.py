@@ -13,7 +13,6 @@ from tests.cli.running import CLUSTER, HEALTHY, PLAN, kframe
 from tests.snapshot.samples import DESCRIBE
 from verification.support.pipes import ImmediateTimer, written_pipe
 
-KRAFT = DESCRIBE.replace("Elr: N/A\tLastKnownElr: N/A", "Elr: 3\tLastKnownElr: ").replace("Isr: 1,2,3", "Isr: 1,2")
 _READERS = {
     "whatif fail": ("whatif", "fail", "-", "--brokers", "4"),
     "whatif sweep": ("whatif", "sweep", "-", "--depth", "1"),
@@ -92,19 +91,3 @@ def test_input_that_does_not_come_is_named_after_a_delay(tmp_path: Path, monkeyp
 def test_errors_name_standard_input_and_line(content: bytes, expected: str) -> None:
     result = piped(content, "snapshot", "show", "-")
     assert (result.exit_code, expected in result.output) == (2, True), result.output
-
-
-def test_first_line_names_rules() -> None:
-    rules = "KRaft (Kafka 4.4 assumed, metadata.version 4.4-IV2, ELR on)"
-    result = piped(KRAFT.encode(), "whatif", "fail", "-", "--brokers", "1")
-    assert result.stdout.splitlines()[0] == f"mode: {rules}"
-    assert f'"rules": "{rules}"' in piped(KRAFT.encode(), "whatif", "fail", "-", "--brokers", "1", "-o", "json").stdout
-    assert piped(KRAFT.encode(), "whatif", "sweep", "-").stdout.splitlines()[0] == f"mode: {rules}"
-
-
-@pytest.mark.parametrize(
-    "condition, code", [("offline", 3), ("data-loss", 0), ("possible-data-loss", 3), ("under-min-isr", 3)]
-)
-def test_sweep_of_kraft_fails_on_conditions(condition: str, code: int) -> None:
-    result = piped(KRAFT.encode(), "whatif", "sweep", "-", "--fail-on", condition)
-    assert result.exit_code == code, result.output

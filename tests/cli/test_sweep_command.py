@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from pyarrow import parquet
 
 from kframe.cli.sweep import SORT_BY
@@ -32,17 +28,6 @@ def test_json_has_schema_summary_and_every_failure(snapshot: Path) -> None:
     assert (parsed["before"]["offline"], parsed["before"]["leader_skew"]["max"]) == (1, 2)
     assert [row["brokers"] for row in parsed["rows"]][:3] == [[1, 3], [1, 2], [2, 3]]
     assert len(parsed["rows"]) == 9
-
-
-def test_csv_jsonl_and_yaml_list_same_failures(snapshot: Path) -> None:
-    expected = rows(snapshot)
-    lines = [json.loads(line) for line in whatif("sweep", snapshot, "-o", "jsonl").stdout.splitlines()]
-    assert [{name: value for name, value in line.items() if name != "schema"} for line in lines] == expected
-    cells = list(csv.DictReader(io.StringIO(whatif("sweep", snapshot, "-o", "csv").stdout)))
-    assert [(cell["brokers"], cell["offline"], cell["leader_skew"]) for cell in cells] == [
-        (",".join(map(str, row["brokers"])), str(row["offline"]), str(row["leader_skew"])) for row in expected
-    ]
-    assert yaml.safe_load(whatif("sweep", snapshot, "-o", "yaml").stdout)["rows"] == expected
 
 
 def test_table_values_are_all_in_json(snapshot: Path) -> None:

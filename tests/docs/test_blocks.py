@@ -17,20 +17,12 @@ from kframe.settings.settings import KNOWN, SELECTOR_PREFIX
 from tests.architecture.source import ROOT
 from tests.docs.blocks import Block, blocks, pages, steps
 from tests.docs.command_lines import command_lines, usage_error
-from tests.docs.not_run import ANYWHERE, FILES, NOT_RUN, reason
-from tests.docs.run_page import SHELL, first_line, prepare_folder, run_page
+from tests.docs.not_run import FILES, reason
+from tests.docs.run_page import SHELL, prepare_folder, run_page
 
 PAGES: Final = {str(page.relative_to(ROOT)): blocks(page) for page in pages()}
 RUNNABLE: Final = [name for name in PAGES if any(block.language in {*SHELL, "python"} for block in PAGES[name])]
 BLOCKS: Final = [block for name in PAGES for block in PAGES[name]]
-
-
-def starts() -> list[tuple[str, str]]:
-    """Return page and first line of every shell command and Python block."""
-    commands = [
-        (block.page, first_line(step.command)) for block in BLOCKS if block.language in SHELL for step in steps(block)
-    ]
-    return [*commands, *((block.page, first_line(block.text)) for block in BLOCKS if block.language == "python")]
 
 
 def read_json(block: Block) -> object:
@@ -101,15 +93,3 @@ def test_block_is_read(block: Block) -> None:
 def test_command_lines_are_valid(block: Block) -> None:
     lines = [words for step in steps(block) for words in command_lines(step.command)]
     assert [error for error in map(usage_error, lines) if error] == []
-
-
-def test_no_exception_is_stale() -> None:
-    unused = [
-        (page, prefix)
-        for page, prefixes in NOT_RUN.items()
-        for prefix in prefixes
-        if not any(name == page and start.startswith(prefix) for name, start in starts())
-    ]
-    unused += [("", prefix) for prefix in ANYWHERE if not any(start.startswith(prefix) for _, start in starts())]
-    assert unused == []
-    assert set(FILES) <= set(RUNNABLE)

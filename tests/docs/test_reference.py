@@ -11,17 +11,12 @@ import pytest
 import kframe
 import kframe.plugin
 from docs.generate import metrics as metrics_reference
-from docs.generate.command_line import command_line, exit_codes
-from docs.generate.commands import command_tree
-from docs.generate.configuration import configuration_keys, environment_variables, plugin_keys
-from docs.generate.markdown import code
+from docs.generate.configuration import plugin_keys
 from docs.generate.metrics import exported_metrics, metrics
 from docs.generate.plugins import hooks
 from docs.generate.reference import FOLDER, REFERENCES, parts, reference_pages
-from kframe.cli.exits import EXIT_CODES
-from kframe.model.config import KEYS
 from kframe.plugin import KframeHooks
-from kframe.settings.settings import JVM_KEYS, SERVER_KEYS, environment_name
+from kframe.settings.settings import JVM_KEYS, SERVER_KEYS
 
 PAGES: Final = reference_pages()
 PYTHON: Final = PAGES[FOLDER / "python.md"]
@@ -34,34 +29,6 @@ def test_every_reference_is_on_a_page() -> None:
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
 def test_page_has_what_the_code_has(path: Path) -> None:
     assert path.read_text() == PAGES[path], "run make reference"
-
-
-def test_every_command_has_a_section_with_its_options() -> None:
-    text = command_line()
-    commands = list(command_tree().walk())
-    names = [command.name for command in commands]
-    assert {"kframe whatif fail", "kframe controller run", "kframe sim run"} <= set(names)
-    assert [name for name in names if f"# {name}\n" not in text] == []
-    options = {option for command in commands for option, _ in command.options}
-    assert [option for option in options if f"| {code(option)} |" not in text] == []
-
-
-def test_every_exit_code_is_listed() -> None:
-    assert [number for number, _ in EXIT_CODES if f"| `{number}` |" not in exit_codes()] == []
-
-
-def test_every_key_is_listed_with_value_default_and_meaning() -> None:
-    text = configuration_keys()
-    assert [name for name in KEYS if f"| `{name}` |" not in text] == []
-    assert "| `min.insync.replicas` | a whole number from 1 on | `1` |" in text
-    assert [name for name in KEYS if f"`{environment_name(name)}`" not in environment_variables()] == []
-
-
-def test_keys_of_plugins_come_from_their_sources() -> None:
-    text = plugin_keys()
-    assert "| `zookeeper.connect` |" in text
-    assert "| `super.users` | kframe-kafka-wire |" in text
-    assert [name for name in KEYS if f"| `{name}` |" in text] == []
 
 
 def test_known_keys_of_plugins_are_read_by_a_plugin() -> None:

@@ -198,16 +198,11 @@ def test_check_lists_offers_that_cannot_be_tested(folder: Path) -> None:
         (["show", "safer"], "no plugin, selector, cost term, goal, store or transport 'safer'; there are: "),
         (["check", "broken"], "plugin broken ("),
         (["check", "no-selectors"], "offers no selector, cost term, goal, store or transport to check"),
-        (["list", "--plugins-dir", "nowhere"], "plugins directory: found nowhere, expected an existing directory"),
-        (["list", "--no-such-flag"], "No such option"),
-        (["list", "-o", "xml"], "'xml' is not one of"),
     ],
 )
 def test_usage_error_has_exit_code_2(folder: Path, arguments: list[str], message: str) -> None:
     (folder / "no-selectors.py").write_text(COMMANDS_ONLY)
-    if "--plugins-dir" not in arguments:
-        arguments = [*arguments, "--plugins-dir", str(folder)]
-    result = run(*arguments)
+    result = run(*arguments, "--plugins-dir", folder)
     assert result.exit_code == 2, result.output
     assert message in " ".join(result.stderr.split())
     assert result.stdout == ""
@@ -231,6 +226,3 @@ def test_new(tmp_path: Path) -> None:
     result = run("create", tmp_path / "mine", "--name", "mine")
     assert result.exit_code == 0
     assert all(Path(line).is_file() for line in result.stdout.splitlines())
-    second = run("create", tmp_path / "mine", "--name", "mine")
-    assert second.exit_code == 2
-    assert "expected a new or empty directory" in " ".join(second.stderr.split())

@@ -20,7 +20,7 @@ from tests.architecture.source import ROOT
 PACKAGES: Final = Path(kframe.__file__).parents[1]
 ROW: Final = re.compile(r"^\| (\d+) \| `([\w.]+)` \| `([\w./]+)` \| (.+\.) \|$", re.MULTILINE)
 #: The call stack is recorded from this function on. Before it, click parses the command line.
-COMMAND: Final = ("kframe/cli/whatif.py", "fail")
+COMMAND: Final = ("kframe/cli/whatif.py", "run_operation")
 
 
 class RecordedPage(NamedTuple):

@@ -23,11 +23,10 @@ from kframe.plans.restarts.document import (
 )
 from kframe.plans.restarts.limits import QUORUM, RestartLimits
 from kframe.plans.restarts.plan import RestartPlan
-from kframe.ports.progress import ignore_progress
 from kframe.snapshot import Snapshot
 from kframe.snapshot.content import brokers_text
-from kframe.whatif.engines.choice import failures_of
 from kframe.whatif.engines.settings import knows_min_insync
+from kframe.whatif.sweep import sweep
 
 SCHEMA: Final = "kframe.restart-plan/v1"
 #: Conflicts of a proof that the document names.
@@ -98,7 +97,7 @@ def _outcomes(
     grouped = replace(
         snapshot, brokers=tuple(replace(facts, rack=names.get(facts.broker_id)) for facts in snapshot.brokers)
     )
-    swept = failures_of(grouped, config, depth=1, racks=True, elr=None, progress=ignore_progress)
+    swept = sweep(grouped, config, depth=1)
     columns = [field.name for field in struct_fields(RestartOutcome)]
     return {
         int(record["rack"]): RestartOutcome(**{name: record[name] for name in columns})

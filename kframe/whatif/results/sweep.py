@@ -113,6 +113,9 @@ METRICS: Final = (
     "newly_may_lose_data",
 )
 
+#: The fields of a record in ZooKeeper and KRaft mode, as tables have them.
+_COLUMNS: Final = FailureRow.__struct_fields__
+KRAFT_COLUMNS: Final = (*_COLUMNS[:3], "directory", *_COLUMNS[3:5], "may_lose_data", *_COLUMNS[5:])
 #: Columns of min.insync.replicas, which a snapshot may not know.
 CONDITIONS_OF_SETTINGS: Final = frozenset({"under_min_isr", "newly_under_min_isr", "at_min_isr"})
 KINDS: Final = tuple(Failure)
@@ -174,6 +177,11 @@ class Sweep:
 
     def __len__(self) -> int:
         return len(self.kind)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The fields of ``records``, as tables have them."""
+        return _COLUMNS if self.directories is None else KRAFT_COLUMNS
 
     def column(self, name: str) -> Int32 | None:
         """(s,) one of METRICS. None if the snapshot lacks what decides it."""
