@@ -299,15 +299,26 @@ def results_of(
 ) -> Iterator[tuple[Scenario, Result]]:
     """Each scenario with its result on a cluster, which is read once."""
     # The log has a line for every election without a leader; the rows say the same.
-    logging.getLogger("kframe.statechange").setLevel(logging.CRITICAL)
+    with _quiet(logging.getLogger("kframe.statechange")):
+        try:
+            content = stage.read(cluster)
+        except SnapshotError as problem:
+            if not cluster.ingested:
+                raise
+            yield from ((scenario, str(problem)) for scenario in scenarios)
+            return
+        yield from zip(scenarios, stage.results(cluster.cluster or "", content, scenarios, tables), strict=True)
+
+
+@contextmanager
+def _quiet(log: logging.Logger) -> Iterator[None]:
+    """Without lines below CRITICAL in a log while the block runs."""
+    level = log.level
+    log.setLevel(logging.CRITICAL)
     try:
-        content = stage.read(cluster)
-    except SnapshotError as problem:
-        if not cluster.ingested:
-            raise
-        yield from ((scenario, str(problem)) for scenario in scenarios)
-        return
-    yield from zip(scenarios, stage.results(cluster.cluster or "", content, scenarios, tables), strict=True)
+        yield
+    finally:
+        log.setLevel(level)
 
 
 def _scenarios_by_pair(names: set[str], scenarios: pa.Table | None) -> dict[_Pair, Scenario]:

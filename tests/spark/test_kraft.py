@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -63,8 +64,10 @@ def test_ingested_cluster_equals_snapshot(random: Random) -> None:
 def test_scenarios_on_an_ingested_cluster_equal_a_single_machine(random: Random) -> None:
     snapshot = kraft_snapshot(random)
     scenarios = kraft_scenarios(random, snapshot)
+    level = logging.getLogger("kframe.statechange").level
     with ingested(snapshot) as cluster:
         results = list(results_of(cluster, ScenarioStage(FAILOVER), scenarios, FAILOVER))
+    assert logging.getLogger("kframe.statechange").level == level
     for scenario, result in results:
         assert scenario is not None
         expected = reference_rows_or_problem(snapshot, scenario)
