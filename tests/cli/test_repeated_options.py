@@ -21,6 +21,7 @@ LISTS: Final[dict[str, tuple[str, str, object]]] = {
     "config": ("a=1", "b=2", {"a": "1", "b": "2"}),
     "conf": ("a=1", "b=2", {"a": "1", "b": "2"}),
     "directories": ("x", "y", ("x", "y")),
+    "demote_brokers": ("4", "1-2", (4, 1, 2)),
     "disk_capacity": ("5", "3=4", {None: 5, 3: 4}),
     "controllers": ("999", "1000-1001", (999, 1000, 1001)),
     "exclude_brokers": ("4", "1-2", (4, 1, 2)),

@@ -46,6 +46,7 @@ NOT_RUN: Final[dict[str, dict[str, str]]] = {
     "docs/howto/capture.md": {"": CLUSTER},
     "docs/howto/execute-a-plan.md": {"": CLUSTER},
     "docs/howto/decommission.md": PLANS,
+    "docs/howto/demote.md": {**PLANS, "kframe elect": CLUSTER, "kframe plan rollback": CLUSTER},
     "docs/howto/expand.md": PLANS,
     "docs/howto/fleet-whatif.md": {"": SPARK},
     "docs/howto/fleet.md": {"": SPARK},
@@ -75,7 +76,7 @@ _SIX_BROKERS: Final = "examples/clusters/kafka-3.9.1-six-brokers"
 FILES: Final[dict[str, dict[str, str]]] = {
     **{
         f"docs/howto/{name}.md": {"captured": f"{_SIX_BROKERS}/healthy.zookeeper.jsonl.gz"}
-        for name in ("decommission", "expand", "rebalance", "replication-factor")
+        for name in ("demote", "decommission", "expand", "rebalance", "replication-factor")
     },
     "docs/howto/kraft.md": {"topics.txt": "examples/clusters/kafka-4-kraft-three-brokers/topics-describe.txt"},
     "docs/howto/reassign-partitions.md": {

@@ -18,6 +18,8 @@ class Unmet(StrEnum):
     REPLICATION_FACTOR = "replication-factor"
     RACKS = "racks"
     """It spans fewer racks than it could, and ``fix_racks`` is requested."""
+    LEADER = "leader"
+    """Its preferred leader is on a demoted broker."""
 
 
 class GeneratedPartitions(Struct):

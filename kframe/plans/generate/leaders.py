@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kframe import kernels
-from kframe.model.arrays import Int32, Int64
+from kframe.model.arrays import Int32, Int64, ragged_positions
 from kframe.plans.generate.draft import Draft
 from kframe.plans.generate.limits import LoadLimits, leader_limits
 from kframe.plans.generate.paths import LeaderNetwork, shift_until_reached
@@ -20,6 +20,8 @@ def balance_leaders(problem: PlanProblem, draft: Draft) -> None:
     A plan that balances, or that changes leaders only, may reorder all partitions in scope. Any other plan reorders
     only partitions whose preferred leader leaves, unless a replacement takes its position.
     """
+    if problem.request.orders_only:
+        _demote(problem, draft)
     all_in_scope = problem.request.balances or problem.request.leaders_only
     order = problem.order if all_in_scope else _with_new_first(problem, draft)
     if not len(order):
@@ -27,14 +29,35 @@ def balance_leaders(problem: PlanProblem, draft: Draft) -> None:
     rows = problem.order if all_in_scope else np.flatnonzero(draft.before.counts > 0).astype(np.int32)
     brokers = problem.brokers
     led = preferred_leaders(draft, rows, len(brokers))
-    replicas = np.bincount(draft.lists().take(rows).values, minlength=len(brokers))
-    limits: LoadLimits = leader_limits(problem, led, replicas)
+    replicas = np.bincount(draft.lists().take(order).values, minlength=len(brokers))
+    most = led - preferred_leaders(draft, order, len(brokers)) + replicas
+    limits: LoadLimits = leader_limits(problem, led, most)
     for over_only, under_only in _STAGES:
         kernels.reorder_leaders(
-            order, draft.offsets, brokers.share, limits.lower, limits.upper, over_only, under_only, draft.replica, led
+            order,
+            draft.offsets,
+            brokers.leader_share,
+            limits.lower,
+            limits.upper,
+            over_only,
+            under_only,
+            draft.replica,
+            led,
         )
-    network = LeaderNetwork(np.sort(order), draft, brokers.share)
+    network = LeaderNetwork(np.sort(order), draft, brokers.leader_share)
     shift_until_reached(network, limits, led, led, np.full(len(led), len(rows), np.int64))
+
+
+def _demote(problem: PlanProblem, draft: Draft) -> None:
+    """Order replicas: first those that may lead, then those on other brokers, then those on demoted brokers.
+
+    A partition without a demoted replica, or without one that may lead, stays as it is.
+    """
+    brokers, lists = problem.brokers, draft.lists()
+    rank = np.where(brokers.leader_share > 0, 0, np.where(brokers.demoted, 2, 1))[lists.values]
+    chosen = problem.scope & lists.any(rank == 2) & lists.any(rank == 0)
+    order = np.lexsort((np.where(chosen[lists.owners], rank, 0), lists.owners))  # stable: equal ranks keep their order
+    draft.replica[ragged_positions(draft.offsets[:-1], lists.counts)] = lists.values[order]
 
 
 def preferred_leaders(draft: Draft, rows: Int32, brokers: int) -> Int64:

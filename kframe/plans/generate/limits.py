@@ -88,11 +88,12 @@ def _goal_totals(problem: PlanProblem, load: Int64) -> GoalTotals:
     return GoalTotals(brokers.ids.copy(), racks, names, brokers.share.copy(), total)
 
 
-def leader_limits(problem: PlanProblem, led: Int64, replicas: Int64) -> LoadLimits:
-    """Limits of preferred leaders: the integers around each broker's share, at most its ``hosted`` replicas."""
-    receives = problem.brokers.share > 0
+def leader_limits(problem: PlanProblem, led: Int64, most: Int64) -> LoadLimits:
+    """Limits of preferred leaders: the integers around each broker's share, at most the ``most`` that it can lead."""
+    share = problem.brokers.leader_share
+    receives = share > 0
     total = float(led[receives].sum())
-    target = water_fill(total, problem.brokers.share, np.where(receives, replicas, 0).astype(np.float64))
+    target = water_fill(total, share, np.where(receives, most, 0).astype(np.float64))
     return LoadLimits(*(np.where(receives, limit, led) for limit in _around(target, 0.0)))
 
 

@@ -30,7 +30,8 @@ class BrokerColumns:
     """The brokers of the snapshot and the added ones, ascending by id. All columns are (b,).
 
     ``share`` is the capacity, 0 for brokers that receive no replica. ``rack`` numbers racks; each broker without a rack
-    is a rack of its own. ``leaving`` marks brokers that every replica in scope leaves.
+    is a rack of its own. ``leaving`` marks brokers that every replica in scope leaves. ``demoted`` marks brokers that
+    are to lead nothing, because the request says so.
     """
 
     ids: Int32
@@ -38,6 +39,12 @@ class BrokerColumns:
     share: Float64
     cap: Int64
     leaving: UInt8
+    demoted: Bool
+
+    @property
+    def leader_share(self) -> Float64:
+        """The share of leaders: 0 for demoted brokers, and for those that receive no replica."""
+        return np.where(self.demoted, 0.0, self.share)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -148,7 +155,7 @@ def problem_of(snapshot: Snapshot, request: PlanRequest) -> PlanProblem:
     requested = requested_factors(snapshot, request)
     replication_factor = np.where(selected & (requested > 0), requested, original.counts).astype(np.int32)
     weight = np.ones(len(original), np.int64) if request.weights is None else request.weights
-    impossible = selected & (replication_factor > host_counts(brokers, original)) & (not request.leaders_only)
+    impossible = selected & (replication_factor > host_counts(brokers, original)) & (not request.orders_only)
     selected &= ~impossible
     left_out = LeftOut(*(np.flatnonzero(mask).astype(np.int32) for mask in (reassigning, deleting, impossible)))
     scope = np.flatnonzero(selected).astype(np.int32)
@@ -213,6 +220,7 @@ def _racks(snapshot: Snapshot, request: PlanRequest) -> dict[int, str | None]:
         ("remove_brokers", request.remove_brokers),
         ("replace", tuple(request.replace)),
         ("exclude_brokers", request.exclude_brokers),
+        ("demote_brokers", request.demote_brokers),
     ):
         for broker_id in sorted(set(ids) - known):
             raise ParameterError(name, node_text(snapshot, broker_id), "a broker of the snapshot")
@@ -221,8 +229,9 @@ def _racks(snapshot: Snapshot, request: PlanRequest) -> dict[int, str | None]:
     for name, limits in (("capacities", set(request.capacities)), ("broker_caps", limited)):
         for broker_id in sorted(limits - racks.keys()):
             raise ParameterError(name, node_text(snapshot, broker_id), "a broker of the snapshot or an added one")
-    for rack in set(request.evacuate_racks) - set(racks.values()):
-        raise ParameterError("evacuate_racks", f"rack {rack!r}", "a rack of the snapshot")
+    for name in ("evacuate_racks", "demote_racks", "leader_racks"):
+        for rack in sorted(set(getattr(request, name)) - set(racks.values())):
+            raise ParameterError(name, f"rack {rack!r}", "a rack of the snapshot")
     return racks
 
 
@@ -234,6 +243,7 @@ def _brokers(request: PlanRequest, racks: Mapping[int, str | None], reasons: Map
         for broker_id, rack in racks.items()
         if broker_id in request.remove_brokers or broker_id in request.replace or rack in request.evacuate_racks
     }
+    demoted = [request.orders_only and _is_demoted(request, broker_id, rack) for broker_id, rack in racks.items()]
     share = [0.0 if broker_id in reasons else request.capacities.get(broker_id, 1.0) for broker_id in racks]
     default_cap = request.broker_caps.get(None, UNLIMITED)
     return BrokerColumns(
@@ -242,7 +252,15 @@ def _brokers(request: PlanRequest, racks: Mapping[int, str | None], reasons: Map
         np.array(share, np.float64),
         np.array([request.broker_caps.get(broker_id, default_cap) for broker_id in racks], np.int64),
         np.array([broker_id in leaving for broker_id in racks], np.uint8),
+        np.array(demoted, np.bool_),
     )
+
+
+def _is_demoted(request: PlanRequest, broker_id: int, rack: str | None) -> bool:
+    """Whether a request that moves no data keeps a broker from leading."""
+    outside = bool(request.leader_racks) and rack not in request.leader_racks
+    named = broker_id in request.demote_brokers or broker_id in request.exclude_brokers
+    return outside or named or rack in request.demote_racks
 
 
 def _scope(snapshot: Snapshot, request: PlanRequest) -> tuple[Bool, Bool, Bool]:

@@ -209,7 +209,7 @@ def _best_plan(problem: PlanProblem) -> PlanProposal:
     proposal = heuristic_plan(problem)
     if problem.request.exact:
         return _solved(proposal)
-    if problem.request.leaders_only or not is_small(problem, proposal.limits):
+    if problem.request.orders_only or not is_small(problem, proposal.limits):
         return proposal
     if proposal.is_valid and proposal.gap <= (_SOLVED_GAP if proposal.limits is not None else 0):
         return proposal
@@ -240,7 +240,7 @@ def heuristic_plan(problem: PlanProblem, begin: Ragged | None = None) -> PlanPro
         # Cost terms are of replicas that the plan copies, so each round knows where replicas were before the plan.
         current = problem if lists is problem.original or problem.costs is not None else problem.continued(lists)
         draft = Draft.of(current, lists)
-        if not problem.request.leaders_only:
+        if not problem.request.orders_only:
             staying = move_required(current, draft)
             draft = draft.without_vacancies()
             if problem.request.balances:
@@ -260,7 +260,7 @@ def _bounded(proposal: PlanProposal) -> PlanProposal:
     The flow is of plans within the limits that span the racks that they must.
     """
     problem = proposal.problem
-    if problem.request.leaders_only:
+    if problem.request.orders_only:
         return proposal
     proposal = replace(proposal, bound=max(proposal.lower_bounds().values()))
     if not (proposal.reached and proposal.is_spread) or len(proposal.staying) or proposal.gap <= _SMALL_GAP:

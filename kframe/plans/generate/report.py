@@ -89,9 +89,10 @@ def summary(proposal: PlanProposal) -> str:
     """The moves and their lower bound in a sentence."""
     moves, cost, bound = proposal.moves, proposal.cost, proposal.bound
     text = counted(moves, "move")
-    if proposal.problem.request.leaders_only:
+    if proposal.problem.request.orders_only:
         verb = "changes" if proposal.leader_changes == 1 else "change"
-        return f"{text}; {counted(proposal.leader_changes, 'preferred leader')} {verb}"
+        text += f"; {counted(proposal.leader_changes, 'preferred leader')} {verb}"
+        return f"{text}; the request is not met: {_unmet_text(proposal)}" if len(proposal.unmet) else text
     problem = proposal.problem
     if problem.weighted:
         text += f" of {cost - proposal.term_cost:,} {problem.unit}"
@@ -111,7 +112,7 @@ def summary(proposal: PlanProposal) -> str:
 
 def proof(proposal: PlanProposal) -> str:
     """Why no plan copies less than the bound, in a sentence."""
-    if proposal.problem.request.leaders_only:
+    if proposal.problem.request.orders_only:
         return "The order of replicas changes; nothing is copied."
     if proposal.exact and not proposal.reached:
         return "The solver HiGHS has proven that no plan meets the targets."
@@ -193,7 +194,7 @@ def _outside_limits(proposal: PlanProposal) -> Iterator[str]:
 def notes(proposal: PlanProposal) -> Iterator[str]:
     """Notes on the proposal, a sentence each."""
     problem = proposal.problem
-    if not problem.weighted and not problem.request.leaders_only:
+    if not problem.weighted and not problem.request.orders_only:
         yield "no weights: a move is a replica, whatever its size (--weights FILE gives sizes)"
     if (assumption := controller_assumption(problem.snapshot)) is not None:
         yield assumption

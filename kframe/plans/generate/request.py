@@ -22,6 +22,10 @@ class PlanRequest:
     by broker id, 1 where none is given. ``tolerance`` is the deviation from a broker's share of the weights that a
     rebalance allows, in percent. ``seed`` determines the order in which partitions are considered.
 
+    ``demote_brokers`` and ``demote_racks`` lead nothing after the plan: their replicas become the last of each
+    partition. ``leader_racks``, if there are any, lead all that they can. These plans move no data, and change the
+    leaders of other partitions only with ``leaders_only``, which balances all. ``exclude_brokers`` lead nothing either.
+
     ``exact`` solves problems of up to 100,000 partitions times brokers to the optimum. If highspy is installed,
     problems of up to 2,000 are solved without it too, where the gap is above 1 % or the limits are not reached.
     Problems without limits of loads are solved up to 20,000, where there is any gap. ``goal`` balances the brokers by
@@ -37,6 +41,9 @@ class PlanRequest:
     fix_racks: bool = False
     rebalance: bool = False
     leaders_only: bool = False
+    demote_brokers: tuple[int, ...] = ()
+    demote_racks: tuple[str, ...] = ()
+    leader_racks: tuple[str, ...] = ()
     topics: tuple[str, ...] = ()
     exclude_topics: tuple[str, ...] = ()
     exclude_brokers: tuple[int, ...] = ()
@@ -62,10 +69,11 @@ class PlanRequest:
             self.rebalance,
             self.goal,
         )
-        if not (self.leaders_only or any(data_goals)):
+        if not (self.orders_only or any(data_goals)):
             raise InputError("plan", "no goal", "at least one, such as rebalance")
-        if self.leaders_only and any(data_goals):
-            raise ParameterError("leaders_only", "a goal that moves replicas", "no other goal")
+        for name in ("leaders_only", "demote_brokers", "demote_racks", "leader_racks"):
+            if getattr(self, name) and any(data_goals):
+                raise ParameterError(name, "a goal that moves replicas", "no such goal, since the plan moves no data")
         if self.goal is not None and (self.rebalance or self.add_brokers or self.weights is not None):
             raise ParameterError(
                 "goal", "rebalance, added brokers or weights too", "none: the goal has its own weights"
@@ -82,6 +90,11 @@ class PlanRequest:
         for name, brokers in (("add_brokers", self.add_brokers), ("replace", tuple(self.replace.values()))):
             for broker_id in removed.intersection(brokers):
                 raise ParameterError(name, f"broker {broker_id}", "a broker that is not removed")
+
+    @property
+    def orders_only(self) -> bool:
+        """Whether the plan only orders replicas, which moves no data."""
+        return self.leaders_only or bool(self.demote_brokers or self.demote_racks or self.leader_racks)
 
     @property
     def balances(self) -> bool:

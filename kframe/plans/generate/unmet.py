@@ -55,6 +55,9 @@ def unmet_partitions(problem: PlanProblem, after: Ragged) -> UnmetPartitions:
     if problem.request.fix_racks:
         for rows, required in _required(problem, settled):
             lacking[Unmet.RACKS][rows] = distinct_racks(settled.take(rows), brokers.rack) < required
+    first = np.full(len(after), -1, np.int32)
+    first[settled.counts > 0] = settled.values[settled.first]
+    lacking[Unmet.LEADER] = (covered | deleted) & np.append(brokers.demoted, False)[first]
     rows = np.flatnonzero(np.logical_or.reduce(list(lacking.values()))).astype(np.int32)
     unmet = settled.take(rows)
     counts = np.bincount(unmet.values[brokers.leaving[unmet.values] != 0], minlength=len(brokers)).astype(np.int64)
@@ -77,6 +80,8 @@ def unmet_rows(problem: PlanProblem, after: Ragged, unmet: UnmetPartitions) -> I
             reason = f"a reassignment to {','.join(map(str, ids[targets[index]].tolist()))} is in progress"
         elif impossible[index]:
             reason = _too_few_brokers(problem, int(hosts[index]), int(problem.replication_factor[row]))
+        elif problem.request.orders_only:
+            reason = "none of its replicas is on a broker that is up and may lead"
         else:
             reason = _no_room(problem, count, targets[index], row)
         lacks = [kind for kind, mask in unmet.lacking.items() if mask[index]]
@@ -135,6 +140,7 @@ def describe(problem: PlanProblem, unmet: UnmetPartitions) -> str:
     for kind, text in (
         (Unmet.REPLICATION_FACTOR, "without the requested replication factor"),
         (Unmet.RACKS, "in fewer racks than possible"),
+        (Unmet.LEADER, "led by a demoted broker"),
     ):
         if count := int(np.count_nonzero(unmet.lacking[kind])):
             phrases.append(f"{counted(count, 'partition')} {text}")

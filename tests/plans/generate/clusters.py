@@ -115,6 +115,8 @@ def goals(draw: st.DrawFn) -> dict[str, Any]:
                 {"replication_factors": {"b": 3}},
                 {"replication_factors": {"*": 1}},
                 {"leaders_only": True},
+                {"demote_brokers": (1,)},
+                {"demote_brokers": (2,), "leaders_only": True},
                 {"remove_brokers": (1,), "fix_racks": True},
                 {"replace": {1: 2}},
                 {"remove_brokers": (1,), "replication_factors": {"*": 1}},
@@ -147,7 +149,7 @@ def drawn_term(seed: int, forbidden: float = 0.15) -> CostTerm:
 def requests(draw: st.DrawFn, partitions_max: int = 25, *, has_terms: bool = False) -> tuple[Snapshot, dict[str, Any]]:
     """A cluster, goals, sometimes sizes of partitions, and sometimes one or two cost terms."""
     snapshot, request = draw(snapshots(partitions_max)), draw(goals())
-    if draw(st.booleans()) and not request.get("leaders_only"):
+    if draw(st.booleans()) and not {"leaders_only", "demote_brokers"} & request.keys():
         sizes = draw(st.lists(st.integers(1, 1000), min_size=len(snapshot), max_size=len(snapshot)))
         request |= {"weights": np.array(sizes, np.int64), "tolerance": draw(st.sampled_from([1.0, 10.0, 40.0]))}
     if has_terms or draw(st.booleans()):

@@ -53,9 +53,9 @@ def test_plan_is_valid_and_worsens_no_hard_rule(case: tuple[Snapshot, dict[str, 
         )
     if not proposal.unassignable:
         assert (after.counts == problem.replication_factor).all()
-        assert problem.request.leaders_only or not brokers.leaving[after.take(problem.order).values].any()
+        assert problem.request.orders_only or not brokers.leaving[after.take(problem.order).values].any()
         scope = np.sort(problem.order)
-        if not problem.request.leaders_only:
+        if not problem.request.orders_only:
             spanned, required = distinct_racks(after.take(scope), brokers.rack), required_racks(problem, scope)
             if problem.request.replace and not problem.request.fix_racks:
                 # A replacement receives the replicas of a broker even if the partition could span a further rack.
@@ -115,7 +115,7 @@ def test_exactly_the_partitions_that_are_not_as_requested_are_reported(
 @given(snapshots(), goals())
 def test_leaders_change_only_where_requested(snapshot: Snapshot, request: dict[str, Any]) -> None:
     proposal = planned(snapshot, request)
-    if not (proposal.problem.request.balances or proposal.problem.request.leaders_only):
+    if not (proposal.problem.request.balances or proposal.problem.request.orders_only):
         moved = proposal.copied > 0
         shrunk = proposal.after.counts < proposal.problem.original.counts
         assert set(proposal.rows.tolist()) <= set(np.flatnonzero(moved | shrunk).tolist())
@@ -134,7 +134,7 @@ def test_broker_removal_moves_exactly_its_replicas(snapshot: Snapshot, removed: 
 def test_optimum_is_between_bound_and_plan_cost(case: tuple[Snapshot, dict[str, Any]]) -> None:
     pytest.importorskip("highspy")
     proposal = planned(*case)
-    if proposal.unassignable or proposal.problem.request.leaders_only:
+    if proposal.unassignable or proposal.problem.request.orders_only:
         return
     exact = solve(proposal.problem, proposal.limits)
     if proposal.reached:
