@@ -130,7 +130,7 @@ def generate(
 
     goals |= chosen_terms(plugins, goal, cost_terms)
     goals["racks"] = _racks(reading.racks(), goals["racks"])
-    PlanRequest(**goals)
+    PlanRequest(**{**goals, "rate": None})
     writing.check([("SNAPSHOT", source), ("--weights", weights), ("--rack-map", reading.rack_map)])
     if is_url(source):
         if reading.source_format is not None:

@@ -10,6 +10,7 @@ import click
 from kframe.cli.numbers import (
     IDS,
     IDS_MAX,
+    ByteSize,
     DecimalNumber,
     WholeNumber,
     broker_ids,
@@ -161,6 +162,8 @@ goal_options: Final = collected(
                  help="Relative capacity of a broker; may be repeated.  [default: 1]"),
     click.option("--tolerance", type=DecimalNumber(0, 100), default=1.0, show_default=True, metavar="PERCENT",
                  help="Deviation from the share of bytes that a rebalance with --weights allows."),
+    click.option("--rate", type=ByteSize(per_second=True), metavar="RATE",
+                 help="Bytes per second into a broker, and out of it, such as 50MB/s; gives the expected duration."),
     click.option("--exact", is_flag=True, help="Solve a small problem to the optimum (needs highspy)."),
     click.option("--seed", type=WholeNumber(), default=0, show_default=True,
                  help="Order in which partitions are considered."),

@@ -11,6 +11,7 @@ from msgspec import Struct
 from kframe.model.events import TopicPartition
 from kframe.plans.check.checked import CheckedPlan
 from kframe.plans.execute.entries import ExecutedPartition, Goal, RunResult
+from kframe.plans.execute.estimate import expected_seconds
 from kframe.plans.execute.state import ExecutionState
 from kframe.plans.execute.steps import Planner
 from kframe.ports.administration import Administration, LogDirReplica
@@ -79,6 +80,8 @@ class ExecutionDocument(Struct):
     bytes: int | None
     settled_bytes: int | None
     throttle: int | None
+    expected_seconds: float | None
+    """What the remaining copies take under the throttle. Null without a throttle, or if sizes are unknown."""
     concurrency: int
     max_under_replicated: int
     offline_before: int
@@ -122,9 +125,9 @@ class ExecutionProgress:
             self._started_s, self._work_at_start = self._clock(), self._work()
 
     def remaining_s(self) -> float | None:
-        """Seconds until the end; None if unknown."""
+        """Seconds until the end: by the throttle at first, then at the rate so far; None if unknown."""
         if self._started_s is None or self._work() <= self._work_at_start:
-            return None
+            return _expected_seconds(self._state)
         rate = (self._work() - self._work_at_start) / max(self._clock() - self._started_s, 1e-3)
         return ((self.total_bytes or self.total) - self._work()) / rate
 
@@ -136,6 +139,11 @@ class ExecutionProgress:
         receivers, size = partition.added(self._state.rolls_back), partition.replica_bytes or 0
         logs = [self._logs.get(broker_id, {}).get(partition.name) for broker_id in receivers]
         return sum(min(log.bytes, size) for log in logs if log is not None)
+
+
+def _expected_seconds(state: ExecutionState) -> float | None:
+    seconds = expected_seconds(state.stages, state.settled, state.limits.throttle, rolls_back=state.rolls_back)
+    return None if seconds is None else round(seconds, 1)
 
 
 def copied_bytes(partitions: Iterable[ExecutedPartition], rolls_back: bool) -> int | None:
@@ -178,6 +186,7 @@ def execution_document(
         bytes=copied_bytes(moves, state.rolls_back),
         settled_bytes=copied_bytes([partition for partition in moves if partition.name in settled], state.rolls_back),
         throttle=state.limits.throttle,
+        expected_seconds=_expected_seconds(state),
         concurrency=state.limits.concurrency,
         max_under_replicated=state.limits.max_under_replicated,
         offline_before=len(state.unhealthy.offline),

@@ -41,7 +41,7 @@ class GeneratedMoves(Struct):
 
     ``gap`` is the part of the bound by which the cost exceeds it; null where the request is not met. ``exact``: the
     solver has proven the bound, or that no plan meets the targets. ``leaders`` counts the partitions whose preferred
-    leader changes.
+    leader changes. ``seconds`` is the expected duration of all copies at once; null without a rate.
     """
 
     replicas: int
@@ -52,6 +52,7 @@ class GeneratedMoves(Struct):
     gap: float | None
     exact: bool
     leaders: int
+    seconds: float | None
 
 
 class CrowdedPartitions(Struct):

@@ -127,6 +127,21 @@ class PlanProposal:
         columns["received"] = np.bincount(self._added.values, minlength=brokers).astype(np.int64)
         return columns
 
+    @property
+    def seconds(self) -> float | None:
+        """How long the copies of all partitions take at the rate of the request: as long as those of the broker that
+        receives most, or as leader sends most. None without a rate."""
+        rate, leader = self.problem.request.rate, self.problem.snapshot.partitions.leader
+        if rate is None:
+            return None
+        added, weight, brokers = self._added, self.problem.weight, self.problem.brokers
+        loads = [weighted_loads(added, weight, len(brokers))]
+        if leader is not None:
+            led = np.flatnonzero(leader >= 0)
+            senders = np.searchsorted(brokers.ids, leader[led])
+            loads.append(np.bincount(senders, (self.copied * weight)[led], len(brokers)).astype(np.int64))
+        return max(float(load.max(initial=0)) for load in loads) / rate
+
     def crowded(self, lists: Ragged) -> int:
         """Partitions that span fewer racks than they could: fewer than their replicas and than the racks."""
         racks = len(distinct_values(self.problem.brokers.rack[self.problem.brokers.leaving == 0]))

@@ -65,6 +65,7 @@ def report_document(proposal: PlanProposal) -> GeneratedPlanDocument:
             gap=proposal.gap if proposal.meets_request else None,
             exact=proposal.exact,
             leaders=proposal.leader_changes,
+            seconds=None if proposal.seconds is None else round(proposal.seconds, 1),
         ),
         goal=None if goal is None else goal.name,
         cost_terms=[] if problem.costs is None else list(problem.costs.names),

@@ -18,7 +18,8 @@ class PlanRequest:
     ``topics`` and ``exclude_topics`` are names or patterns with ``*`` and ``?``; no ``topics`` are all. ``racks`` gives
     the racks of added brokers that the snapshot does not have. ``broker_caps`` is the greatest number of replicas by
     broker id; the key None is the cap of all others. A broker that has more retains at most as many. ``weights`` (n,)
-    is the size of a replica of each row of the snapshot; None counts replicas. ``capacities`` is the relative capacity
+    is the size of a replica of each row of the snapshot; None counts replicas. ``rate`` is the bytes per second into a
+    broker, and out of it, for an estimate of the duration. ``capacities`` is the relative capacity
     by broker id, 1 where none is given. ``tolerance`` is the deviation from a broker's share of the weights that a
     rebalance allows, in percent. ``seed`` determines the order in which partitions are considered.
 
@@ -50,6 +51,7 @@ class PlanRequest:
     racks: Mapping[int, str] = field(default_factory=dict)
     broker_caps: Mapping[int | None, int] = field(default_factory=dict)
     weights: Int64 | None = None
+    rate: int | None = None
     capacities: Mapping[int, float] = field(default_factory=dict)
     tolerance: float = 1.0
     seed: int = 0
@@ -84,6 +86,9 @@ class PlanRequest:
         for broker_id, capacity in self.capacities.items():
             if not 0 < capacity < float("inf"):
                 raise ParameterError("capacities", str(capacity), "a positive number", f" of broker {broker_id}")
+        if self.rate is not None and (self.rate < 1 or self.weights is None):
+            actual = "no sizes of partitions" if self.weights is None else str(self.rate)
+            raise ParameterError("rate", actual, "weights, and 1 or more bytes per second")
         if not 0 <= self.tolerance <= 100:
             raise ParameterError("tolerance", str(self.tolerance), "0 to 100 percent")
         removed = {*self.remove_brokers, *self.replace}

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from kframe.errors import InputError
 from kframe.plans.generate import plan
 from kframe.plans.generate.bounds import lower_bounds
 from kframe.plans.generate.limits import LoadLimits
@@ -109,3 +110,13 @@ def test_rebalance_by_sizes_drops_replicas_too() -> None:
     sizes = np.array([17, 8, 32, 49], np.int64)
     proposal = plan(snapshot, rebalance=True, replication_factors={"*": 1}, weights=sizes, tolerance=30.0)
     assert proposal.after.counts.tolist() == [1, 1, 1, 1]
+
+
+def test_expected_duration_is_that_of_the_busiest_broker() -> None:
+    snapshot = snapshot_of({"t": [[1, 2], [1, 2]]}, {1: None, 2: None, 3: None})
+    weights = np.array([100, 50], np.int64)
+    proposal = plan(snapshot, remove_brokers=(2,), weights=weights, rate=10)
+    assert (proposal.moves, proposal.seconds) == (2, 15.0)
+    assert plan(snapshot, remove_brokers=(2,), weights=weights).seconds is None
+    with pytest.raises(InputError, match="rate: found no sizes of partitions"):
+        plan(snapshot, remove_brokers=(2,), rate=10)
