@@ -11,11 +11,11 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
@@ -24,6 +24,9 @@ from kframe.cli.findings import exit_on_findings
 from kframe.cli.output import BadInput
 from kframe.cli.studies import pairs_of_option
 from kframe.spark.sessions import check_pyspark
+
+if TYPE_CHECKING:
+    from kframe.spark.stages import StageResult
 
 #: Errors of kframe in an executor arrive as text at the end of a traceback.
 _IN_EXECUTOR: Final = re.compile(
@@ -81,16 +84,16 @@ def planned_in(out: str | None, unit: str) -> Callable[[Any, Any], None]:
     return lambda marks, requested: report_saved(out, lambda: (marks.count(requested), len(requested)), unit)
 
 
-def report_messages(changed: Iterable[str], problems: Iterable[str], result: Mapping[str, int], unit: str) -> None:
-    """Report recomputed clusters, whose input changed, problems with their reasons, and the ``findings``. Exits with
-    HAS_FINDINGS if there are problems or findings."""
-    for cluster in changed:
+def report_messages(stage: StageResult, result: Mapping[str, int], unit: str) -> None:
+    """Report recomputed clusters, whose input changed, problems with their reasons, and the ``findings``, counted in
+    ``unit``. Exits with HAS_FINDINGS if there are problems or findings."""
+    for cluster in stage.changed:
         click.echo(f"cluster {cluster}: its input has changed since it was written; done again", err=True)
-    lines = list(problems)
-    for problem in lines:
-        click.echo(problem, err=True)
+    for problem in stage.problems:
+        scenario = f", scenario {problem['scenario'] or '-'}" if unit == "scenario" else ""
+        click.echo(f"cluster {problem['cluster']}{scenario}: {problem['problem']}", err=True)
     exit_on_findings(result, unit)
-    if lines:
+    if stage.problems:
         click.get_current_context().exit(HAS_FINDINGS)
 
 
