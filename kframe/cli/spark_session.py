@@ -15,12 +15,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from kframe.cli.exits import HAS_FINDINGS, INTERRUPTED
 from kframe.cli.findings import exit_on_findings
+from kframe.cli.options import with_options
 from kframe.cli.output import BadInput
 from kframe.cli.studies import pairs_of_option
 from kframe.spark.sessions import check_pyspark
@@ -43,8 +44,6 @@ _REASON_LETTERS: Final = 200
 _SAVED_MESSAGE: Final = "kframe.spark.safe"
 _LOG: Final = "kframe.spark.log"
 _STDERR: Final = 2
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,16 +96,7 @@ def report_messages(stage: StageResult, result: Mapping[str, int], unit: str) ->
         click.get_current_context().exit(HAS_FINDINGS)
 
 
-_OPTIONS: Final = (
-    click.option("--master", metavar="URL", help="Spark master, such as local[4] or spark://host:7077.  [local[*]]"),
-    click.option("--remote", metavar="URL", help="Spark Connect server, such as sc://host:15002."),
-    click.option(
-        "--conf", metavar="KEY=VALUE", multiple=True, callback=pairs_of_option, help="Spark setting; may be repeated."
-    ),
-)
-
-
-def spark_options(command: Command) -> Command:
+def spark_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add ``--master``, ``--remote`` and ``--conf`` to a command, as its parameter ``spark`` (SparkSettings).
 
     Bad input in an executor is reported like bad input in this process.
@@ -138,11 +128,20 @@ def spark_options(command: Command) -> Command:
         _drop_log(ctx)
         return result
 
-    wrapped: Any = with_spark
-    for option in reversed(_OPTIONS):
-        wrapped = option(wrapped)
-    result: Command = wrapped
-    return result
+    return with_options(
+        with_spark,
+        click.option(
+            "--master", metavar="URL", help="Spark master, such as local[4] or spark://host:7077.  [local[*]]"
+        ),
+        click.option("--remote", metavar="URL", help="Spark Connect server, such as sc://host:15002."),
+        click.option(
+            "--conf",
+            metavar="KEY=VALUE",
+            multiple=True,
+            callback=pairs_of_option,
+            help="Spark setting; may be repeated.",
+        ),
+    )
 
 
 @contextmanager
