@@ -111,7 +111,7 @@ LINES: Final = [f"{name} {line}".strip() for name, lines in TABLES.items() for l
 
 def make_files(folder: Path) -> dict[str, str]:
     """Write the files of ``LINES`` into ``folder``; return the paths of all by name."""
-    paths = {
+    paths: dict[str, Path | str] = {
         "HEALTHY": HEALTHY,
         "DEGRADED": DEGRADED,
         "DESCRIBED": DESCRIBED,

@@ -214,8 +214,9 @@ def test_inconsistent_batch_is_not_passed_to_c(compiled: Compiled, field: str) -
     batch = random_election(7, ElectionKind.OFFLINE)
     column: Any = getattr(batch, field)
     for short in shortened(column) if isinstance(column, Ragged) else [column[:-1]]:
+        changed: dict[str, Any] = {field: short}
         with pytest.raises(ShapeError, match="contradict"):
-            elect(NativeSelector("x", compiled.function("crash")), replace(batch, **{field: short}))
+            elect(NativeSelector("x", compiled.function("crash")), replace(batch, **changed))
 
 
 def elect_none(cluster: ClusterState, kind: ElectionKind, rows: Int32, unclean_allowed: UInt8) -> Int32:
