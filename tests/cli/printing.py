@@ -73,7 +73,7 @@ TABLES: Final[dict[str, tuple[str, ...]]] = {
     "plugins show": ("rack-spread", "simulator", "kraft", "builtin", "zookeeper", "kafka-wire"),
     "reassign cancel": ("--all ADMIN",),
     "reassign list": ("ADMIN",),
-    "reassign start": ("t-0=3,4 ADMIN",),
+    "reassign start": ("t-0=3,4 ADMIN --journal NEW",),
     "scenario check": ("SCENARIO MISSING",),
     "scenario run": ("SCENARIO", "KRAFT_SCENARIO"),
     "schema": ("",),
