@@ -12,7 +12,7 @@ from kframe.cli.live import CONNECT
 from kframe.cli.monitor import LISTENER as METRICS
 from kframe.cli.monitor import Monitor, is_loopback, parse_address
 from kframe.cli.output import BadInput
-from kframe.cli.selectors import ChosenSelectors
+from kframe.cli.selectors import ChosenSelectors, selectors_text
 from kframe.cli.stop_signal import StopSignal
 from kframe.errors import ConfigError, PluginError
 from kframe.model.config import KEYS, NEVER_REPLICAS, ControllerConfig
@@ -154,7 +154,7 @@ def summary(
     return (
         f"kframe {kframe.__version__} is a candidate for controller as {own_id(settings)} at {settings.get(CONNECT)}, "
         f"transport {network.transport}, listeners {', '.join(served) or 'none'}, "
-        f"inter-broker protocol {protocol}, listener {listener}, leader selectors {selectors.text()}"
+        f"inter-broker protocol {protocol}, listener {listener}, leader selectors {selectors_text(selectors.records)}"
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,18 +20,6 @@ if TYPE_CHECKING:
     from kframe.scenario.runner import ScenarioRunner
     from kframe.scenario.trace_types import ScenarioCheckRow
 
-_STEP_COLUMNS: Final = (
-    "step",
-    "kind",
-    "argument",
-    "stored",
-    "leader_and_isr",
-    "update_metadata",
-    "stop_replica",
-    "response",
-)
-#: Columns of a KRaft scenario, whose controller sends no requests but commits records.
-_KRAFT_COLUMNS: Final = ("step", "kind", "argument", "batches", "records", "response")
 _APIS: Final = {"LeaderAndIsr": "leader_and_isr", "UpdateMetadata": "update_metadata", "StopReplica": "stop_replica"}
 
 
@@ -67,10 +56,8 @@ def run(
         click.echo(json.dumps(trace, indent=1))
         return
     emit_heading(f"{trace['scenario']}: {trace['controller']}") if output in ("table", "wide") else None
-    is_kraft = trace["schema"] == "kframe.trace-kraft/v1"
-    columns, counts = (_KRAFT_COLUMNS, _kraft_counts) if is_kraft else (_STEP_COLUMNS, _counts)
-    rows = [_row(number, step, counts(step)) for number, step in enumerate(trace["steps"], 1)]
-    emit_rows(OutputTable("kframe.scenario-steps/v1", columns, rows, limit=limit), output)
+    rows = [_row(number, step) for number, step in enumerate(trace["steps"], 1)]
+    emit_rows(OutputTable("kframe.scenario-steps/v1", list(rows[0]), rows, limit=limit), output)
 
 
 @group.command()
@@ -119,20 +106,15 @@ def _runner(source: Path, selectors: tuple[str, ...], plugins: PluginSettings) -
     )
 
 
-def _row(number: int, step: dict[str, Any], counts: dict[str, int]) -> dict[str, Any]:
+def _row(number: int, step: dict[str, Any]) -> dict[str, Any]:
+    """A step, with counts of what a controller commits in KRaft mode, or stores and sends in ZooKeeper mode."""
     ((kind, argument),) = step["step"].items()
     text = json.dumps(argument)
     shortened = text if len(text) <= 40 else f"{text[:37]}..."
+    if "batches" in step:
+        batches = [batch["records"] for batch in step["batches"] if not batch.get("control")]
+        counts = {"batches": len(batches), "records": sum(map(len, batches))}
+    else:
+        apis = Counter(request["api"] for request in step["requests"])
+        counts = {"stored": len(step["partitions"]), **{name: apis[api] for api, name in _APIS.items()}}
     return {"step": number, "kind": kind, "argument": shortened, **counts, "response": step["response"]}
-
-
-def _kraft_counts(step: dict[str, Any]) -> dict[str, int]:
-    batches = [batch for batch in step["batches"] if not batch.get("control")]
-    return {"batches": len(batches), "records": sum(len(batch["records"]) for batch in batches)}
-
-
-def _counts(step: dict[str, Any]) -> dict[str, int]:
-    sent = dict.fromkeys(_APIS.values(), 0)
-    for request in step["requests"]:
-        sent[_APIS[request["api"]]] += 1
-    return {"stored": len(step["partitions"]), **sent}

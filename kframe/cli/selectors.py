@@ -38,14 +38,14 @@ class ChosenSelectors:
     by_kind: Mapping[ElectionKind, LeaderSelector]
     records: tuple[ChosenSelectorRecord, ...] = ()
 
-    def text(self) -> str:
-        """The selectors in force and their options, on one line."""
-        return selectors_text(self.records)
-
 
 def selectors_text(records: Sequence[ChosenSelectorRecord]) -> str:
     """Selectors such as ``rack-spread (racks=3) for OFFLINE, REASSIGN``."""
-    return "; ".join(map(_selector_text, records)) or KAFKA_RULE
+    texts = []
+    for record in records:
+        options = ", ".join(f"{name}={value}" for name, value in record.options.items())
+        texts.append(f"{record.name}{f' ({options})' if options else ''} for {', '.join(record.elections)}")
+    return "; ".join(texts) or KAFKA_RULE
 
 
 def configured_selectors(settings: Settings, registry: Registry, names: Sequence[str]) -> ChosenSelectors:
@@ -90,8 +90,3 @@ def _selector_options(settings: Settings, registry: Registry, names: Sequence[st
         else:
             _log.warning("%s: %s has no effect: selector %s is not in force", settings.origin(key), key, name)
     return options
-
-
-def _selector_text(record: ChosenSelectorRecord) -> str:
-    options = ", ".join(f"{name}={value}" for name, value in record.options.items())
-    return f"{record.name}{f' ({options})' if options else ''} for {', '.join(record.elections)}"

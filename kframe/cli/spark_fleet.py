@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+import functools
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from kframe.cli.options import collected, with_options
 from kframe.cli.reading import rack_map_option
+from kframe.cli.spark_session import SparkSettings, planned_in
 from kframe.errors import InputError
 
 if TYPE_CHECKING:
-    from kframe.cli.spark_session import SparkSettings
     from kframe.snapshot.files import InputFile
     from kframe.snapshot.rack_map import FleetRackMap
     from kframe.spark.inputs import Fleet
     from kframe.spark.row_types import LeftOutCluster
+    from kframe.spark.stages import Stage, StageResult
 
 
 def fleet_rack_map_option(metavar: str) -> Callable[[Any], Any]:
@@ -31,21 +35,60 @@ def read_racks(file: InputFile | None) -> FleetRackMap | None:
     return None if file is None else read_fleet_rack_map(file)
 
 
-def open_with_racks(
-    spark: SparkSettings, folder: str, rack_map: InputFile | None, *, fingerprints: bool
-) -> tuple[Any, Fleet]:
-    """The SparkSession, and the fleet in ``folder`` with the racks of ``--rack-map``.
+@dataclass(frozen=True, slots=True)
+class FleetCommand:
+    """The fleet of a command, and where its results are written."""
 
-    Names the clusters of the map that the fleet lacks. Raises InputError for a malformed map or fleet, before the
-    session starts if the map is malformed.
-    """
-    from kframe.spark.inputs import open_fleet
+    folder: str
+    rack_map: InputFile | None
+    out: str | None
+    force: bool
+    spark: SparkSettings
 
-    racks = read_racks(rack_map)
-    session = spark.session()
-    fleet = open_fleet(session, folder, fingerprints=fingerprints, racks=racks)
-    check_racks(racks, fleet.names(), folder)
-    return session, fleet
+    @contextmanager
+    def results(
+        self, stage: Stage, unit: str = "clusters", scenarios: Callable[[Callable[[], Any]], Any] | None = None
+    ) -> Iterator[tuple[Fleet, StageResult]]:
+        """The fleet with the racks of the map, and the result of a stage, which consists of ``unit``.
+
+        ``scenarios`` makes the rows of SCENARIOS; its argument returns the rows of BROKERS. Names the clusters of the
+        map that the fleet lacks. Raises InputError for a malformed map or fleet, before the session starts if the map
+        is malformed.
+        """
+        from kframe.spark.inputs import open_fleet
+        from kframe.spark.marks import Writing
+        from kframe.spark.stages import run_stage
+
+        racks = read_racks(self.rack_map)
+        session = self.spark.session()
+        fleet = open_fleet(session, self.folder, fingerprints=self.out is not None, racks=racks)
+        check_racks(racks, fleet.names(), self.folder)
+        rows = None if scenarios is None else scenarios(functools.cache(lambda: fleet.brokers(session)))
+        writing = Writing(self.out, self.force, planned_in(self.out, unit))
+        with run_stage(session, fleet, stage, writing, rows) as result:
+            yield fleet, result
+
+
+#: Passes ``folder``, ``rack_map``, ``out``, ``force`` and ``spark`` to a command as ``fleet``.
+as_fleet: Final = collected("fleet", FleetCommand)
+
+
+def fleet_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add DIR and ``--rack-map`` to a command."""
+    return with_options(command, click.argument("folder", metavar="DIR"), fleet_rack_map_option("DIR"))
+
+
+def out_options(verb: str, help_text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """``--out`` and ``--force`` of a command whose ``verb`` is done once for each result."""
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        return with_options(
+            command,
+            click.option("--out", type=click.Path(file_okay=False), metavar="DIR", help=help_text),
+            click.option("--force", is_flag=True, help=f"{verb} again what is in the DIR of --out already."),
+        )
+
+    return decorate
 
 
 def check_racks(racks: FleetRackMap | None, clusters: Set[str], where: str) -> None:

@@ -14,8 +14,17 @@ from kframe.cli.exits import HAS_FINDINGS
 from kframe.cli.numbers import limit_of, limit_option
 from kframe.cli.output import OutputTable, emit_rows, output_option, rows_document
 from kframe.cli.reading import MODES, controllers_option
-from kframe.cli.spark_fleet import check_racks, fleet_rack_map_option, left_out_of, open_with_racks, read_racks
-from kframe.cli.spark_session import SparkSettings, planned_in, report_messages, report_saved, spark_options
+from kframe.cli.spark_fleet import (
+    FleetCommand,
+    as_fleet,
+    check_racks,
+    fleet_options,
+    fleet_rack_map_option,
+    left_out_of,
+    out_options,
+    read_racks,
+)
+from kframe.cli.spark_session import SparkSettings, report_messages, report_saved, spark_options
 from kframe.model.texts import counted
 
 if TYPE_CHECKING:
@@ -89,44 +98,31 @@ def ingest(
 
 
 @click.command()
-@click.argument("folder", metavar="DIR")
-@fleet_rack_map_option("DIR")
-@click.option("--out", type=_PATH, metavar="DIR", help="Also write the violations as Parquet by cluster to DIR.")
-@click.option("--force", is_flag=True, help="Validate again what is in the DIR of --out already.")
+@fleet_options
+@out_options("Validate", "Also write the violations as Parquet by cluster to DIR.")
 @click.option(
     "--fail-on", type=click.Choice(("error", "warning")), help="Exit with 3 on findings of this severity or worse."
 )
 @limit_of(50, "Violations that a table lists")
 @spark_options
 @output_option
-def validate(
-    folder: str,
-    rack_map: InputFile | None,
-    out: str | None,
-    force: bool,
-    fail_on: str | None,
-    limit: int,
-    spark: SparkSettings,
-    output: str,
-) -> None:
+@as_fleet
+def validate(fleet: FleetCommand, fail_on: str | None, limit: int, output: str) -> None:
     """List invalid states in the clusters of DIR, and unhealthy partitions.
 
     DIR is a fleet that kframe spark ingest wrote, or any input of it. An error is a state that Kafka never writes; a
     warning is a partition without a leader, under its min ISR and the like. With --out, clusters that are there already
     are not validated again.
     """
-    from kframe.spark.marks import Writing
-    from kframe.spark.stages import run_stage
     from kframe.spark.validation import ValidateStage
 
-    session, fleet = open_with_racks(spark, folder, rack_map, fingerprints=out is not None)
     counts: Counter[str] = Counter()
-    with run_stage(session, fleet, ValidateStage(), Writing(out, force, planned_in(out, "clusters"))) as result:
-        clean = set(fleet.names() - {problem["cluster"] for problem in result.problems})
+    with fleet.results(ValidateStage()) as (content, result):
+        clean = set(content.names() - {problem["cluster"] for problem in result.problems})
         for part in result.parts():
             counts.update(part["severity"].to_pylist())
             clean -= set(part["cluster"].to_pylist())
-        valid, left_out = sorted(clean), left_out_of(fleet, fleet.names(), result.problems)
+        valid, left_out = sorted(clean), left_out_of(content, content.names(), result.problems)
         rows = _by_severity(result)
         page = islice(rows, limit) if output in ("table", "wide") else rows
         names = result.table.schema.names
@@ -139,9 +135,8 @@ def validate(
     note = (
         f" ({errors + warnings - limit} not shown)" if output in ("table", "wide") and errors + warnings > limit else ""
     )
-    click.echo(f"{folder}: {counted(errors, 'error')}, {counted(warnings, 'warning')}{note}", err=True)
-    lines = (f"cluster {problem['cluster']}: {problem['problem']}" for problem in result.problems)
-    report_messages(result.changed, lines, {}, "")
+    click.echo(f"{fleet.folder}: {counted(errors, 'error')}, {counted(warnings, 'warning')}{note}", err=True)
+    report_messages(result, {}, "")
     if (fail_on is not None and errors) or (fail_on == "warning" and warnings):
         click.get_current_context().exit(HAS_FINDINGS)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -14,18 +13,15 @@ from kframe.cli.numbers import IDS, broker_ids, limit_option
 from kframe.cli.options import collected, with_options
 from kframe.cli.output import OutputTable, output_option, rows_document
 from kframe.cli.plugins import PluginSettings, plugin_options
-from kframe.cli.spark_fleet import fleet_rack_map_option, left_out_of, open_with_racks, rows_with
-from kframe.cli.spark_session import SparkSettings, planned_in, report_messages, spark_options
+from kframe.cli.spark_fleet import FleetCommand, as_fleet, fleet_options, left_out_of, out_options, rows_with
+from kframe.cli.spark_session import report_messages, spark_options
 from kframe.cli.studies import config_option, racks_option, selector_option, together_option
 
 if TYPE_CHECKING:
-    from kframe.snapshot.files import InputFile
-    from kframe.spark.play import EngineSettings
+    from kframe.spark.play import EngineSettings, ScenarioStage
 
-_PATH: Final = click.Path(file_okay=False)
 #: Verbs that need only the other options.
 _VERBS: Final = ("fail", "restart", "shutdown", "elect", "fence", "unfence")
-_UNIT: Final = "clusters and scenarios"
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +121,7 @@ def _scenario_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add DIR, ``scenario``, ``rack_map`` and ``engine``, which are scenarios, racks and controllers, to a command."""
     return with_options(
         command,
-        click.argument("folder", metavar="DIR"),
-        fleet_rack_map_option("DIR"),
+        fleet_options,
         _scenario_option,
         collected("engine", _engine, config_option, selector_option, plugin_options),
     )
@@ -134,22 +129,18 @@ def _scenario_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.command()
 @_scenario_options
-@click.option("--out", type=_PATH, metavar="DIR", help="Write all tables as Parquet by cluster and scenario to DIR.")
-@click.option("--force", is_flag=True, help="Play again what is in the DIR of --out already.")
+@out_options("Play", "Write all tables as Parquet by cluster and scenario to DIR.")
 @fail_on_option
 @limit_option
 @spark_options
 @output_option
+@as_fleet
 def failover(
-    folder: str,
+    fleet: FleetCommand,
     scenario: FleetScenario,
     engine: EngineSettings,
-    rack_map: InputFile | None,
-    out: str | None,
-    force: bool,
     fail_on: tuple[str, ...],
     limit: int | None,
-    spark: SparkSettings,
     output: str,
 ) -> None:
     """Count the partitions that scenarios affect, in every cluster of the fleet in DIR.
@@ -157,65 +148,49 @@ def failover(
     With --out, changed partitions, loads of brokers, conditions and impacts are written too; clusters and scenarios
     that are there already are not played again.
     """
-    from kframe.spark.marks import Writing
     from kframe.spark.play import FAILOVER, ScenarioStage
 
-    writing = Writing(out, force, planned_in(out, _UNIT))
-    stage = ScenarioStage(FAILOVER, engine)
-    _run(stage, "kframe.spark-impacts/v1", folder, scenario, rack_map, writing, spark, output, limit, fail_on)
+    _run(fleet, ScenarioStage(FAILOVER, engine), "kframe.spark-impacts/v1", scenario, output, limit, fail_on)
 
 
 @click.command()
 @_scenario_options
-@click.option("--out", type=_PATH, metavar="DIR", help="Write the requests as Parquet by cluster and scenario to DIR.")
-@click.option("--force", is_flag=True, help="Play again what is in the DIR of --out already.")
+@out_options("Play", "Write the requests as Parquet by cluster and scenario to DIR.")
 @click.option("--encoded", is_flag=True, help="Write encoded request bodies to the DIR of --out too.")
 @limit_option
 @spark_options
 @output_option
+@as_fleet
 def requests(
-    folder: str,
+    fleet: FleetCommand,
     scenario: FleetScenario,
     engine: EngineSettings,
-    rack_map: InputFile | None,
-    out: str | None,
-    force: bool,
     encoded: bool,
     limit: int | None,
-    spark: SparkSettings,
     output: str,
 ) -> None:
     """Count the requests to each broker of the fleet in DIR in scenarios, with entries and bytes, by kind.
 
     The controller of a KRaft cluster sends no requests: failover counts the records that it writes.
     """
-    from kframe.spark.marks import Writing
     from kframe.spark.play import REQUESTED, ScenarioStage
 
-    writing = Writing(out, force, planned_in(out, _UNIT))
-    stage = ScenarioStage(REQUESTED, engine, encoded)
-    _run(stage, "kframe.spark-requests/v2", folder, scenario, rack_map, writing, spark, output, limit)
+    _run(fleet, ScenarioStage(REQUESTED, engine, encoded), "kframe.spark-requests/v2", scenario, output, limit)
 
 
 def _run(
-    stage: Any,
+    command: FleetCommand,
+    stage: ScenarioStage,
     schema: str,
-    folder: str,
     scenario: FleetScenario,
-    rack_map: InputFile | None,
-    writing: Any,
-    spark: SparkSettings,
     output: str,
     limit: int | None,
     fail_on: tuple[str, ...] = (),
 ) -> None:
     from kframe.spark.modes import MODES
-    from kframe.spark.stages import run_stage
 
-    session, fleet = open_with_racks(spark, folder, rack_map, fingerprints=writing.out is not None)
-    scenarios = scenario.table(functools.cache(lambda: fleet.brokers(session)))
     listed: set[str] = set()
-    with run_stage(session, fleet, stage, writing, scenarios) as result:
+    with command.results(stage, "clusters and scenarios", scenario.table) as (fleet, result):
         rows = (_plain(row, listed) for row in result.rows())
         with rows_document(OutputTable(schema, result.table.schema.names, rows, limit=limit), output) as document:
             problems = {problem["cluster"]: problem["problem"] for problem in reversed(result.problems)}
@@ -227,11 +202,7 @@ def _run(
         bad = findings(
             fail_on, lambda condition: rows_with(result.parts(), f"found_{str(condition).replace('-', '_')}")
         )
-    lines = (
-        f"cluster {problem['cluster']}, scenario {problem['scenario'] or '-'}: {problem['problem']}"
-        for problem in result.problems
-    )
-    report_messages(result.changed, lines, bad, "scenario")
+    report_messages(result, bad, "scenario")
 
 
 def _plain(row: Mapping[str, Any], listed: set[str]) -> dict[str, Any]:

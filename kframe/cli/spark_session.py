@@ -11,19 +11,23 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from kframe.cli.exits import HAS_FINDINGS, INTERRUPTED
 from kframe.cli.findings import exit_on_findings
+from kframe.cli.options import with_options
 from kframe.cli.output import BadInput
 from kframe.cli.studies import pairs_of_option
 from kframe.spark.sessions import check_pyspark
+
+if TYPE_CHECKING:
+    from kframe.spark.stages import StageResult
 
 #: Errors of kframe in an executor arrive as text at the end of a traceback.
 _IN_EXECUTOR: Final = re.compile(
@@ -40,8 +44,6 @@ _REASON_LETTERS: Final = 200
 _SAVED_MESSAGE: Final = "kframe.spark.safe"
 _LOG: Final = "kframe.spark.log"
 _STDERR: Final = 2
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,29 +83,20 @@ def planned_in(out: str | None, unit: str) -> Callable[[Any, Any], None]:
     return lambda marks, requested: report_saved(out, lambda: (marks.count(requested), len(requested)), unit)
 
 
-def report_messages(changed: Iterable[str], problems: Iterable[str], result: Mapping[str, int], unit: str) -> None:
-    """Report recomputed clusters, whose input changed, problems with their reasons, and the ``findings``. Exits with
-    HAS_FINDINGS if there are problems or findings."""
-    for cluster in changed:
+def report_messages(stage: StageResult, result: Mapping[str, int], unit: str) -> None:
+    """Report recomputed clusters, whose input changed, problems with their reasons, and the ``findings``, counted in
+    ``unit``. Exits with HAS_FINDINGS if there are problems or findings."""
+    for cluster in stage.changed:
         click.echo(f"cluster {cluster}: its input has changed since it was written; done again", err=True)
-    lines = list(problems)
-    for problem in lines:
-        click.echo(problem, err=True)
+    for problem in stage.problems:
+        scenario = f", scenario {problem['scenario'] or '-'}" if unit == "scenario" else ""
+        click.echo(f"cluster {problem['cluster']}{scenario}: {problem['problem']}", err=True)
     exit_on_findings(result, unit)
-    if lines:
+    if stage.problems:
         click.get_current_context().exit(HAS_FINDINGS)
 
 
-_OPTIONS: Final = (
-    click.option("--master", metavar="URL", help="Spark master, such as local[4] or spark://host:7077.  [local[*]]"),
-    click.option("--remote", metavar="URL", help="Spark Connect server, such as sc://host:15002."),
-    click.option(
-        "--conf", metavar="KEY=VALUE", multiple=True, callback=pairs_of_option, help="Spark setting; may be repeated."
-    ),
-)
-
-
-def spark_options(command: Command) -> Command:
+def spark_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add ``--master``, ``--remote`` and ``--conf`` to a command, as its parameter ``spark`` (SparkSettings).
 
     Bad input in an executor is reported like bad input in this process.
@@ -135,11 +128,20 @@ def spark_options(command: Command) -> Command:
         _drop_log(ctx)
         return result
 
-    wrapped: Any = with_spark
-    for option in reversed(_OPTIONS):
-        wrapped = option(wrapped)
-    result: Command = wrapped
-    return result
+    return with_options(
+        with_spark,
+        click.option(
+            "--master", metavar="URL", help="Spark master, such as local[4] or spark://host:7077.  [local[*]]"
+        ),
+        click.option("--remote", metavar="URL", help="Spark Connect server, such as sc://host:15002."),
+        click.option(
+            "--conf",
+            metavar="KEY=VALUE",
+            multiple=True,
+            callback=pairs_of_option,
+            help="Spark setting; may be repeated.",
+        ),
+    )
 
 
 @contextmanager

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
 from kframe.cli.findings import fail_on_option, findings
 from kframe.cli.numbers import limit_of
 from kframe.cli.output import OutputTable, output_option, rows_document
-from kframe.cli.spark_fleet import fleet_rack_map_option, left_out_of, open_with_racks, rows_with
-from kframe.cli.spark_session import SparkSettings, planned_in, report_messages, spark_options
+from kframe.cli.spark_fleet import FleetCommand, as_fleet, fleet_options, left_out_of, out_options, rows_with
+from kframe.cli.spark_session import report_messages, spark_options
 from kframe.cli.studies import config_option
 from kframe.cli.sweep import WIDE, failure_options, shorten_broker_lists
-
-if TYPE_CHECKING:
-    from kframe.snapshot.files import InputFile
 
 _SCHEMA: Final = "kframe.spark-sweep/v1"
 #: Columns that count effects of the failure itself (``Sweep.count_of``).
@@ -29,33 +26,23 @@ _EFFECT_COLUMNS: Final = {
 
 
 @click.command()
-@click.argument("folder", metavar="DIR")
-@fleet_rack_map_option("DIR")
+@fleet_options
 @failure_options
 @limit_of(5, "Failures of each kind that a table lists for each cluster")
 @config_option
-@click.option(
-    "--out",
-    type=click.Path(file_okay=False),
-    metavar="DIR",
-    help="Also write all failures as Parquet by cluster to DIR.",
-)
-@click.option("--force", is_flag=True, help="Sweep again what is in the DIR of --out already.")
+@out_options("Sweep", "Also write all failures as Parquet by cluster to DIR.")
 @fail_on_option
 @spark_options
 @output_option
+@as_fleet
 def sweep(
-    folder: str,
-    rack_map: InputFile | None,
+    fleet: FleetCommand,
     depth: int,
     racks: bool,
     sort_by: str,
     limit: int,
     config: dict[str, str],
-    out: str | None,
-    force: bool,
     fail_on: tuple[str, ...],
-    spark: SparkSettings,
     output: str,
 ) -> None:
     """Fail every broker, every two brokers together, and every rack, in each cluster of the fleet in DIR.
@@ -63,25 +50,19 @@ def sweep(
     In KRaft clusters, fail every log directory too. Each failure starts from the present state of the cluster. The
     built-in rule elects the leaders. With --out, clusters that are there already are not swept again.
     """
-    from kframe.spark.marks import Writing
-    from kframe.spark.stages import run_stage
     from kframe.spark.sweeping import SweepStage
     from kframe.whatif import SortBy
 
-    session, fleet = open_with_racks(spark, folder, rack_map, fingerprints=out is not None)
-    stage = SweepStage(config, depth, racks, SortBy(sort_by))
-    with run_stage(session, fleet, stage, Writing(out, force, planned_in(out, "clusters"))) as result:
+    with fleet.results(SweepStage(config, depth, racks, SortBy(sort_by))) as (content, result):
         problems = result.problems
         listed = {problem["cluster"] for problem in problems}
         with rows_document(_table(result.parts(), limit, output, listed), output) as document:
-            left_out = left_out_of(fleet, listed, problems, otherwise="no broker is known to be up, so none can fail")
+            left_out = left_out_of(content, listed, problems, otherwise="no broker is known to be up, so none can fail")
             document["left_out"] = left_out.parts()
         bad = findings(fail_on, lambda condition: rows_with(result.parts(), _EFFECT_COLUMNS[condition]))
     if limit or output not in ("table", "wide"):
         left_out.report()
-    report_messages(
-        result.changed, (f"cluster {problem['cluster']}: {problem['problem']}" for problem in problems), bad, "failure"
-    )
+    report_messages(result, bad, "failure")
 
 
 def _table(parts: Iterable[Any], limit: int, output: str, listed: set[str]) -> OutputTable:

@@ -74,7 +74,7 @@ TABLES: Final[dict[str, tuple[str, ...]]] = {
     "plugins show": ("rack-spread", "simulator", "kraft", "builtin", "zookeeper", "kafka-wire"),
     "reassign cancel": ("--all ADMIN",),
     "reassign list": ("ADMIN",),
-    "reassign start": ("t-0=3,4 ADMIN",),
+    "reassign start": ("t-0=3,4 ADMIN --journal NEW",),
     "scenario check": ("SCENARIO MISSING",),
     "scenario run": ("SCENARIO", "KRAFT_SCENARIO"),
     "schema": ("",),
@@ -112,7 +112,7 @@ LINES: Final = [f"{name} {line}".strip() for name, lines in TABLES.items() for l
 
 def make_files(folder: Path) -> dict[str, str]:
     """Write the files of ``LINES`` into ``folder``; return the paths of all by name."""
-    paths = {
+    paths: dict[str, Path | str] = {
         "HEALTHY": HEALTHY,
         "DEGRADED": DEGRADED,
         "DESCRIBED": DESCRIBED,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Final
@@ -53,9 +54,9 @@ def test_output_of_commands_is_valid(line: str, files: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("name", sorted(printing.TABLES.keys() - NO_EQUAL_ROWS.keys()))
 def test_every_format_has_the_same_content(name: str, files: dict[str, str]) -> None:
-    """JSON lines and CSV have the document, if it is a record, or one of its lists."""
+    """JSON has the numbers of tables. JSON lines and CSV have the document, if it is a record, or one of its lists."""
     texts = {}
-    for output in ("json", "yaml", "jsonl", "csv"):
+    for output in ("json", "yaml", "jsonl", "csv", "wide"):
         texts[output] = kframe(*words(f"{name} {printing.TABLES[name][0]}", files), "-o", output).stdout
         shutil.rmtree(files["NEW"], ignore_errors=True)
     document = json.loads(texts["json"])
@@ -66,6 +67,13 @@ def test_every_format_has_the_same_content(name: str, files: dict[str, str]) -> 
     assert rows in (*document.values(), [document])
     cells = list(csv.DictReader(io.StringIO(texts["csv"])))
     assert cells == [{column: csv_cell(row.get(column)) for column in cells[0]} for row in rows]
+    assert numbers(texts["wide"]) <= numbers(texts["json"]) | {str(len(rows))}
+
+
+def numbers(text: str) -> set[str]:
+    """The numbers in a text, without counts of omitted rows."""
+    text = re.sub(r"and [\d,]+ more", "", text.replace("_", " "))
+    return set(re.findall(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.])", re.sub(r"(?<=\d),(?=\d{3}\b)", "", text)))
 
 
 def test_files_that_commands_write_are_valid(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from kframe.cli.output import BadInput
 from kframe.cli.run import RECORDING, NetworkSettings, assemble, summary
-from kframe.cli.selectors import configured_selectors
+from kframe.cli.selectors import configured_selectors, selectors_text
 from kframe.embedded import MemoryEnsemble
 from kframe.errors import KframeError
 from kframe.model.ids import ElectionKind
@@ -66,7 +66,7 @@ def test_file_names_selectors_and_options(tmp_path: Path) -> None:
         "PREFERRED": "calm",
         "REASSIGN": "calm",
     }
-    assert chosen.text() == (
+    assert selectors_text(chosen.records) == (
         "most-racks (racks=3, strict=True, share=0.5, zone=a) for OFFLINE; "
         "calm (racks=2, strict=False, share=0.5, zone=b) for PREFERRED, REASSIGN"
     )
@@ -112,7 +112,7 @@ def test_unusable_setting_is_refused(tmp_path: Path, text: str, problem: str) ->
 def test_option_of_a_selector_that_is_not_in_force_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     settings = gathered(tmp_path, "kframe.leader.selectors=calm\nkframe.leader.selectors.most-racks.racks=3\n")
     with caplog.at_level(logging.WARNING):
-        assert configured_selectors(settings, registry(), ()).text().startswith("calm")
+        assert selectors_text(configured_selectors(settings, registry(), ()).records).startswith("calm")
     assert "has no effect: selector most-racks is not in force" in caplog.text
 
 

@@ -25,41 +25,13 @@ def test_json_has_schema_and_all_parts(snapshot: Path) -> None:
     assert [broker["broker_id"] for broker in parsed["brokers"]] == [1, 2, 3, 4]
 
 
-def test_table_values_are_all_in_json(snapshot: Path) -> None:
+def test_table_has_every_part(snapshot: Path) -> None:
     arguments = ("fail", snapshot, "--brokers", "1,2", "--one-by-one")
     table, parsed = whatif(*arguments).stdout, document(*arguments)
-    for name, value in parsed["impact"].items():
-        if value:
-            assert f"{name.replace('_', ' ')}  " in table
-    for step in parsed["steps"]:
-        for timeline_event in step["timeline"]:
-            assert f"{step['name']}  {timeline_event['text']}" in table
-    lines = [line.split() for line in table.splitlines()]
-    for name in ("offline", "under_min_isr", "at_min_isr", "under_replicated", "needs_unclean_election"):
-        assert [*name.split("_"), str(parsed["before"][name]), str(parsed["after"][name])] in lines
-    wide = [line.split() for line in whatif(*arguments, "-o", "wide").stdout.splitlines()]
-    for broker in parsed["brokers"]:
-        numbers = [
-            str(broker[key])
-            for key in (
-                "leaders_before",
-                "leaders_after",
-                "preferred_leaders",
-                "replicas",
-                "in_sync_replicas_before",
-                "in_sync_replicas_after",
-                "requests",
-                "bytes",
-            )
-        ]
-        assert any(line[:1] == [str(broker["broker_id"])] and set(numbers) <= set(line) for line in wide)
-    for load in ("leader", "replica"):
-        assert any(
-            line[:2] == [f"{load}s", "after"] and line[3] == str(parsed["after"][f"{load}_skew"]["mean"])
-            for line in lines
-        )
-    for note in parsed["notes"]:
-        assert f"note: {note}" in table
+    texts = [name.replace("_", " ") for name, value in parsed["impact"].items() if value]
+    texts += [f"{step['name']}  {event['text']}" for step in parsed["steps"] for event in step["timeline"]]
+    texts += [*(f"note: {note}" for note in parsed["notes"]), "needs unclean election", "leaders after", "BROKER-ID"]
+    assert [text for text in texts if text not in table] == []
 
 
 def test_long_table_is_truncated_with_note(snapshot: Path) -> None:

@@ -1,4 +1,4 @@
-"""The manual pages are those of the commands, and mandoc reads them without a complaint."""
+"""mandoc reads the manual pages without a complaint."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Final
 
 import pytest
 
-from docs.generate.commands import command_tree
 from docs.generate.man import manual_pages
 from tests import tools
 
@@ -24,15 +23,6 @@ def mandoc() -> Path:
         return tools.mandoc()
     except tools.ToolMissing as missing:
         pytest.skip(str(missing))
-
-
-def test_each_command_has_a_page_with_all_its_options() -> None:
-    root = command_tree()
-    for command in root.subcommands:
-        text = next(PAGES[path] for path in PAGES if path.stem == command.name.replace(" ", "-"))
-        options = {names.split(",")[0].split()[0] for page in command.walk() for names, _ in page.options}
-        shown = text.replace("\\-", "-")
-        assert [option for option in options if option not in shown] == [], command.name
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)

@@ -91,11 +91,6 @@ int64_t weight_by_everything(const kframe_placement *p, void *user_data) {
     return *(const int64_t *)user_data + p->partition % 7 + p->weight % 5 + p->replica_count - p->broker;
 }
 
-int64_t negative_cost(const kframe_placement *p, void *user_data) {
-    (void)user_data;
-    return -p->partition;
-}
-
 int64_t crashing_cost(const kframe_placement *p, void *user_data) {
     (void)p, (void)user_data;
     abort();

@@ -69,7 +69,7 @@ def scalar_weight(placement: PartitionPlacement) -> int:
 @pytest.fixture(scope="session")
 def native(compiled: Compiled) -> dict[str, NativeFunction]:
     address = ctypes.addressof(SHIFT)
-    names = ("cost_by_everything", "weight_by_everything", "negative_cost")
+    names = ("cost_by_everything", "weight_by_everything")
     return {name: compiled.function(name, address, PLACEMENT_SIGNATURE) for name in names}
 
 
@@ -207,12 +207,6 @@ def test_invalid_scalar_weights_name_goal(value: Any) -> None:
 def test_factory_of_another_tier_is_an_error(tier: Tier, factory: Any, message: str) -> None:
     with pytest.raises(PluginError, match=message):
         make_cost_term(CostTermSpec("mine", tier, factory, ""))
-
-
-def test_negative_native_costs_are_an_error(native: dict[str, NativeFunction]) -> None:
-    term = make_cost_term(CostTermSpec("mine", Tier.NATIVE, lambda: native["negative_cost"], ""))
-    with pytest.raises(PluginError, match="cost term 'mine': found -1, expected 0 to"):
-        term.costs(random_placement(0))
 
 
 class TestScalarCost(CostTermContract):
