@@ -1,8 +1,8 @@
 """Measure kframe and compare with the targets: ``python -m benchmarks`` (``make bench``).
 
 The suite (``benchmarks/suite``) times every bench at every size. Requests for more and more partitions show how cost
-grows. Sweeps cover all failures. The record is written after each part, and a failing part does not stop the others.
-Comparisons with Kafka's controllers come from the last record of ``python -m benchmarks.against_kafka``.
+grows. The record is written after each part, and a failing part does not stop the others. Comparisons with Kafka's
+controllers come from the last record of ``python -m benchmarks.against_kafka``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.fleet import sweep as sweeping
 from benchmarks.limits import growth
 from benchmarks.records import LATEST, RESULTS, IncrementalRecord, command_of, newest, table
 from benchmarks.report.ratios import Ratio, TargetResult, as_plain, compare_targets, lines, of_record, to_record
@@ -47,7 +46,6 @@ class Measurements:
 
     suite: list[Result] = field(default_factory=list)
     requests: list[Result] = field(default_factory=list)
-    sweep: list[Result] = field(default_factory=list)
 
     def ratios(self) -> list[Ratio]:
         """The ratios that are compared between records and with targets."""
@@ -67,8 +65,6 @@ class Measurements:
             yield [timed.TIER_HEADINGS, *map(timed.tier_line, timed.tiers(self.suite))], timed.TIER_LEGEND
         if self.requests:
             yield growth.lines(self.requests), growth.LEGEND
-        if self.sweep:
-            yield sweeping.lines(self.sweep), sweeping.LEGEND
 
 
 def _suite(chosen: argparse.Namespace, results: Measurements, record: IncrementalRecord) -> None:
@@ -83,16 +79,9 @@ def _requests(chosen: argparse.Namespace, results: Measurements, record: Increme
         results.requests += growth.of_requests(chosen.sizes, chosen.brokers, chosen.growth_runs)
 
 
-def _sweep(chosen: argparse.Namespace, results: Measurements, record: IncrementalRecord) -> None:
-    for brokers in chosen.swept:
-        with record.part(f"sweep, {brokers:,} brokers"):
-            results.sweep.append(sweeping.of_pairs(chosen.swept_partitions, brokers, chosen.sweep_runs))
-
-
 PARTS: Final[Mapping[str, Callable[[argparse.Namespace, Measurements, IncrementalRecord], None]]] = {
     "suite": _suite,
     "requests": _requests,
-    "sweep": _sweep,
 }
 
 
@@ -117,9 +106,6 @@ def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
     add("--sizes", type=int, nargs="+", default=[10_000, 30_000, 100_000, 200_000], help="of requests")
     add("--brokers", type=int, default=100, help="of clusters for requests")
     add("--growth-runs", type=int, default=2, help="counted runs of each request")
-    add("--swept", type=int, nargs="+", default=[100, 1_000], help="brokers of clusters that are swept")
-    add("--swept-partitions", type=int, default=1_000_000, help="of clusters that are swept")
-    add("--sweep-runs", type=int, default=3, help="counted runs of each sweep")
     add("-o", "--output", choices=("table", "json"), default="table", help="json: the whole record, and no tables")
     add("--out", type=Path, default=LATEST / "kframe.json", help="where the record goes; to keep it, results/NAME.json")
     return parser.parse_args(words)

@@ -1,1 +1,1 @@
-"""Sweeps of all failures, and fleets of clusters on Spark."""
+"""Fleets of clusters on Spark."""

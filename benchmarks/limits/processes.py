@@ -51,6 +51,7 @@ def measure(partitions: int, brokers: int, runs: int, folder: Path) -> list[Resu
             folder.mkdir(parents=True, exist_ok=True)
             write_snapshot(in_mode(generate(partitions, brokers), mode), source)
         commands[f"whatif fail, {mode}", partitions] = [kframe, "whatif", "fail", str(source), "--brokers", "1"]
+        commands[f"whatif sweep, {mode}", partitions] = [kframe, "whatif", "sweep", str(source)]
     results: dict[tuple[str, int], list[Result]] = {key: [] for key in commands}
     for counted in (False, *[True] * runs):
         for key, command in commands.items():
@@ -88,7 +89,7 @@ def run(command: Sequence[str], bytecode: Path | None = None) -> Result:
 
 
 def ratios(results: Sequence[Result]) -> list[Ratio]:
-    """The figures by name. Those of what-ifs and of ``--help`` have targets."""
+    """The figures by name. Those of ``whatif fail`` and of ``--help`` have targets."""
     figures = []
     for result in results:
         size = f"/{result['partitions']}/{result['brokers']}" if result["partitions"] else ""

@@ -16,22 +16,23 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing
 from typing import Any, Final
 
 import numpy as np
+from kazoo.client import KazooClient
 from kframe_zookeeper.session.settings import settings_of_url
 from kframe_zookeeper.store.store import ZooKeeperStore
 
-from benchmarks.live.bulk_access import BROKERS, PARTITIONS_A_TOPIC, server
+from benchmarks.live.bulk_access import server
+from benchmarks.live.znodes import populate
 from benchmarks.records import ROOT, command_of, record_of
-from kframe.plugin.cluster import NO_STATE, TopicTable
-from kframe.plugin.columns import Int32, Ragged
 from kframe.plugin.store import Event, SessionExpired, StateChange
-from kframe.ports.store_requests import Claim, CreateTopics, Load, Prepare, ReleaseRole, WriteStates
+from kframe.ports.store_requests import Claim, Load, Prepare, WriteStates
 from verification.zookeeper.servers import VERSION
 
+#: A prime number, so that no partition lists a broker twice.
+BROKERS: Final = 31
 REPLICATION_FACTOR: Final = 3
 #: How often the watcher looks whether it is let run.
 LOOK_S: Final = 0.005
@@ -60,44 +61,24 @@ class Stalls:
             self.longest, last = max(self.longest, now - last - LOOK_S), now
 
 
-@contextmanager
-def controller(url: str) -> Iterator[tuple[ZooKeeperStore, list[Event]]]:
-    """A store in office, and what it has events."""
-    store, events = ZooKeeperStore(settings_of_url(url)), list[Event]()
-    store.open(events.append)
-    store.perform(Claim(1))
-    store.perform(Prepare())
-    try:
-        yield store, events
-    finally:
-        store.perform(ReleaseRole())
-        store.close()
-
-
-def seed(url: str, partitions: int) -> None:
+def populate_server(address: str, partitions: int) -> None:
     """Write a cluster of so many partitions."""
-    topics, count = partitions // PARTITIONS_A_TOPIC, partitions // PARTITIONS_A_TOPIC * PARTITIONS_A_TOPIC
-    replicas = (np.arange(count)[:, None] + np.arange(REPLICATION_FACTOR)) % BROKERS
-    lists = Ragged(
-        np.arange(count + 1, dtype=np.int32) * np.int32(REPLICATION_FACTOR), replicas.astype(np.int32).ravel()
-    )
-    names, sizes = (
-        tuple(f"topic-{number:06}" for number in range(topics)),
-        np.full(topics, PARTITIONS_A_TOPIC, np.int32),
-    )
-    with controller(url) as (store, _):
-        store.perform(CreateTopics(TopicTable.starting(names, sizes, lists), ({},) * topics))
-        cluster = store.perform(Load())
-        rows, p = np.arange(len(cluster), dtype=np.int32), cluster.partitions
-        change = _change(
-            rows, p.brokers_of(p.slot_start), 0, p.lists("replica", rows), np.full(len(rows), NO_STATE, np.int32)
-        )
-        assert store.perform(WriteStates(cluster, change)).accepted.all()
+    client = KazooClient(address, timeout=60)
+    client.start()
+    try:
+        populate(client, partitions, BROKERS, REPLICATION_FACTOR)
+    finally:
+        client.stop()
+        client.close()
 
 
 def load(url: str) -> dict[str, Any]:
     """Load the cluster and write every state once, as a controller would."""
-    with controller(url) as (store, events):
+    events: list[Event] = []
+    with closing(ZooKeeperStore(settings_of_url(url))) as store:
+        store.open(events.append)
+        store.perform(Claim(1))
+        store.perform(Prepare())
         with Stalls() as stalls:
             begun = time.perf_counter()
             cluster = store.perform(Load())
@@ -105,7 +86,15 @@ def load(url: str) -> dict[str, Any]:
         figures = {"load_seconds": loaded, "load_longest_stall_seconds": stalls.longest}
         figures["load_peak_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         rows, p = np.arange(len(cluster), dtype=np.int32), cluster.partitions
-        change = _change(rows, p.leaders_of(rows), 1, p.lists("isr", rows), p.partition_epoch.copy())
+        change = StateChange(
+            rows,
+            p.leaders_of(rows),
+            np.ones(len(rows), np.int32),
+            np.zeros(len(rows), np.uint8),
+            p.lists("isr", rows),
+            p.partition_epoch.copy(),
+            1,
+        )
         with Stalls() as stalls:
             begun = time.perf_counter()
             result = store.perform(WriteStates(cluster, change))
@@ -119,13 +108,6 @@ def load(url: str) -> dict[str, Any]:
         }
 
 
-def _change(rows: Int32, leader: Int32, leader_epoch: int, isr: Ragged, expected: Int32) -> StateChange:
-    count = len(rows)
-    return StateChange(
-        rows, leader, np.full(count, leader_epoch, np.int32), np.zeros(count, np.uint8), isr, expected, 1
-    )
-
-
 def main() -> None:
     """Start a server, write the cluster, load it in a process of its own, print the figures."""
     parser = argparse.ArgumentParser(description="A whole cluster loaded by a controller's store")
@@ -137,8 +119,8 @@ def main() -> None:
         print(json.dumps(load(chosen.url)))
         return
     with server(heap="6g") as address:
-        url = f"zookeeper://{address}/load?session.timeout.ms={chosen.session_timeout_ms}&kframe.create.chroot=true"
-        seed(url, chosen.partitions)
+        url = f"zookeeper://{address}?session.timeout.ms={chosen.session_timeout_ms}"
+        populate_server(address, chosen.partitions)
         command = [sys.executable, "-m", "benchmarks.live.load", "--url", url]
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
     figures = json.loads(done.stdout) | {

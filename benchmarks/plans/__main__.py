@@ -48,7 +48,6 @@ def measured(case: Case, seconds_max: int) -> Iterator[dict[str, Any]]:
         folder = Path(name)
         write_snapshot(case.snapshot, folder / "snapshot")
         peers.write_files(case, folder)
-        _write_sizes(folder)
         runs: list[Callable[[], Run]] = [lambda: peers.kframe(case, folder, seconds_max)]
         if case.cluster in (EXACT[:1] if case.by_size else EXACT):
             runs.append(lambda: peers.kframe(case, folder, seconds_max, exact=True))
@@ -63,14 +62,6 @@ def measured(case: Case, seconds_max: int) -> Iterator[dict[str, Any]]:
             row = row_of(case, run())
             print(*line(row), sep="  ", file=sys.stderr, flush=True)
             yield row
-
-
-def _write_sizes(folder: Path) -> None:
-    with (folder / "sizes.csv").open("w") as file:
-        file.write("topic,partition,bytes\n")
-        for text in (folder / "partitions.tsv").read_text().splitlines():
-            topic, partition, _, size = text.split("\t")
-            file.write(f"{topic},{partition},{size}\n")
 
 
 def line(row: dict[str, Any]) -> tuple[str, ...]:

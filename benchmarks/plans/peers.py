@@ -58,16 +58,18 @@ def prepare() -> None:
 
 
 def write_files(case: Case, folder: Path) -> None:
-    """brokers.tsv and partitions.tsv, which all peers read."""
+    """brokers.tsv and partitions.tsv, which all peers read, and sizes.csv for kframe."""
     snapshot = case.snapshot
     racks = case.racks.items()
     (folder / "brokers.tsv").write_text("".join(f"{broker}\t{rack or ''}\n" for broker, rack in racks))
     topics, replicas = snapshot.topics, snapshot.partitions.replicas
     rows = zip(topics.topic_of_rows().tolist(), topics.partition_of_rows().tolist(), case.sizes.tolist(), strict=True)
-    with (folder / "partitions.tsv").open("w") as file:
+    with (folder / "partitions.tsv").open("w") as file, (folder / "sizes.csv").open("w") as sizes:
+        sizes.write("topic,partition,bytes\n")
         for row, (topic, partition, size) in enumerate(rows):
             lists = ",".join(map(str, replicas[row].tolist()))
             file.write(f"{topics.names[topic]}\t{partition}\t{lists}\t{size}\n")
+            sizes.write(f"{topics.names[topic]},{partition},{size}\n")
 
 
 def kafka(case: Case, folder: Path, seconds_max: int) -> Run:

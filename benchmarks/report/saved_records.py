@@ -41,10 +41,8 @@ KINDS: Final[Mapping[str, Callable[[Record], Any]]] = {
     **{
         key: _under(key)
         for key in (
-            "ratios",
             "classes",
             "requests",
-            "sweep",
             "roofline",
             "own_work",
             "processes",

@@ -28,11 +28,11 @@ LeaderField: TypeAlias = Annotated[int, msgspec.Meta(ge=-1, le=2**31 - 1)]
 Zxid: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
-class _Topic(msgspec.Struct):
+class _EntryTopic(msgspec.Struct):
     topic: str
 
 
-_TOPIC: Final = msgspec.json.Decoder(_Topic)
+_TOPIC: Final = msgspec.json.Decoder(_EntryTopic)
 #: The start of msgspec's message for a text that is none of the permitted ones.
 _NO_CHOICE: Final = "Invalid enum value "
 _STEP: Final = re.compile(r"\.([^.\[]+)|\[([0-9]+)\]")

@@ -139,8 +139,7 @@ def file_of(table: str) -> str:
 def file_entry(path: Path) -> FileEntry:
     """Size and hash of an existing file."""
     with path.open("rb") as file:
-        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-        return FileEntry(file.tell(), sha256)
+        return FileEntry(path.stat().st_size, hashlib.file_digest(file, "sha256").hexdigest())
 
 
 def _check_file(path: Path, expected: FileEntry) -> None:

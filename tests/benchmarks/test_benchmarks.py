@@ -83,8 +83,8 @@ def test_known_answers_equal_reference_kernels() -> None:
 @pytest.mark.extended
 def test_suite_runs_all_benches(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "new" / "record.json"
-    sizes = ["--partitions", "1000", "--over", "10", "--sizes", "100", "200", "--swept-partitions", "300"]
-    runs = ["--brokers", "5", "--runs", "1", "--growth-runs", "1", "--swept", "6", "--sweep-runs", "1"]
+    sizes = ["--partitions", "1000", "--over", "10", "--sizes", "100", "200"]
+    runs = ["--brokers", "5", "--runs", "1", "--growth-runs", "1"]
     names = ["broker-failure", "broker-failure-native", "batching"]
     assert main([*sizes, *runs, "--benches", *names, "--out", str(out), "-o", "json"]) == 0
     record = json.loads(out.read_text())
@@ -95,16 +95,9 @@ def test_suite_runs_all_benches(tmp_path: Path, capsys: pytest.CaptureFixture[st
     for row in record["requests"]:
         assert row["partitions"] == [100, 200]
         assert row["exponent"] == pytest.approx(growth.exponent(row["partitions"], row["seconds"]))
-    (swept,) = record["sweep"]
-    assert (swept["partitions"], swept["brokers"], swept["failures"]) == (300, 6, 6 + 15 + 4)
-    assert swept["played_all"] == swept["seconds"]["played"] * 25
     assert record["command"][:3] == ["python", "-m", "benchmarks"]
     assert {"commit", "processor", "cores"} <= set(record)
     assert {"choose-native/1000/10", "growth of topic-creation"} <= {ratio["name"] for ratio in record["ratios"]}
     assert [target["name"] for target in record["targets"]] == list(TARGETS)
-    assert list(record["part_seconds"]) == [
-        "suite, 1,000 partitions, 10 brokers",
-        "requests",
-        "sweep, 6 brokers",
-    ]
+    assert list(record["part_seconds"]) == ["suite, 1,000 partitions, 10 brokers", "requests"]
     assert record["failed"] == []

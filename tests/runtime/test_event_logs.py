@@ -239,10 +239,10 @@ def test_reassignment_logs_assignment_and_epochs(caplog: pytest.LogCaptureFixtur
 def test_isr_change_of_leader_is_logged(driver: Driver, caplog: pytest.LogCaptureFixture) -> None:
     brokers = driver.cluster.brokers
     epoch = int(brokers.broker_epoch[brokers.find(1)])
-    for broker_epoch in (epoch, epoch - 1):
+    for broker_id, broker_epoch in ((1, epoch), (1, epoch - 1), (9, 1)):
         driver.handle(
             AlterPartitionRequested(
-                1,
+                broker_id,
                 broker_epoch,
                 1,
                 RequestedPartitions.of([("t", 0), ("t", 1)]),
@@ -250,22 +250,9 @@ def test_isr_change_of_leader_is_logged(driver: Driver, caplog: pytest.LogCaptur
                 np.array([0, 0], np.int32),
                 np.zeros(2, np.uint8),
                 Ragged.of([[1], [1]]),
-                token=broker_epoch,
+                token=100 * broker_id + broker_epoch,
             )
         )
-    driver.handle(
-        AlterPartitionRequested(
-            9,
-            1,
-            1,
-            RequestedPartitions.of([("t", 0)]),
-            np.zeros(1, np.int32),
-            np.zeros(1, np.int32),
-            np.zeros(1, np.uint8),
-            Ragged.of([[1]]),
-            token=9,
-        )
-    )
     stale = f"stale broker epoch {epoch - 1} and local broker epoch {epoch}"
     assert sorted(controller_lines(caplog)) == [
         f"{PREFIX}ISR for partition t-0 updated to {state(1, 0, (1,), 1)}.",
