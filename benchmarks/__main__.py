@@ -71,7 +71,7 @@ def _suite(chosen: argparse.Namespace, results: Measurements, record: Incrementa
     for part in timed.parts(chosen.partitions, chosen.over, chosen.largest, chosen.benches, chosen.runs):
         bench_name = f", {part.only[0]}" if len(part.only) == 1 else ""
         with record.part(f"suite, {part.partitions:,} partitions, {part.brokers:,} brokers{bench_name}"):
-            results.suite += timed.run(part, new_answers=chosen.new_answers)
+            results.suite += timed.run(part)
 
 
 def _requests(chosen: argparse.Namespace, results: Measurements, record: IncrementalRecord) -> None:
@@ -100,7 +100,6 @@ def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
     add("--partitions", type=int, nargs="*", default=[100_000, 1_000_000], help="of clusters in the suite")
     add("--over", type=int, nargs="+", default=[10, 100, 1_000], metavar="BROKERS", help="of clusters in the suite")
     add("--benches", nargs="+", choices=BENCHES, default=(), metavar="NAME", help="of the suite; all by default")
-    add("--new-answers", action="store_true", help="save the answers of the suite in answers.json")
     add("--largest", type=int, nargs="*", default=[], metavar="N", help="in memory over 1,000 brokers too: 10000000")
     add("--runs", type=int, help="counted runs of each bench; by default 5, of large clusters fewer")
     add("--sizes", type=int, nargs="+", default=[10_000, 30_000, 100_000, 200_000], help="of requests")

@@ -13,7 +13,16 @@ from benchmarks.limits.kernel_cluster import Arguments, Call, KernelCluster
 from kframe import kernels
 from kframe.model.arrays import Int32
 from kframe.model.ids import ElectionKind
-from verification.reference import assignments, describe, kcat_topics, plan_cycles, plans, stages, znode_lines
+from verification.reference import (
+    assignments,
+    describe,
+    kcat_topics,
+    plan_cycles,
+    plans,
+    restarts,
+    stages,
+    znode_lines,
+)
 
 #: Versions that Kafka 3.9's controller sends.
 LEADER_AND_ISR, UPDATE_METADATA, STOP_REPLICA = 7, 8, 4
@@ -44,7 +53,7 @@ NOT_MEASURED: Final[Mapping[str, str]] = {
         "counts replicas of topics that are being deleted; this cluster has none",
     ),
     **dict.fromkeys(
-        (*plan_cycles.__all__, *plans.__all__, *stages.__all__),
+        (*plan_cycles.__all__, *plans.__all__, *restarts.__all__, *stages.__all__),
         "reads the lists and limits of a plan; this cluster has none",
     ),
 }

@@ -1,33 +1,53 @@
-"""Run each bench once, and check its answer."""
+"""Run each bench, check its answer, and time it where timing is enabled."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+import gc
+import time
+from dataclasses import replace
 
 import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
 
-from benchmarks.suite.answers import TEST_PARTITIONS, check_answer
-from benchmarks.suite.timed import NOT_OVER_A_THOUSAND
-from kframe.bench import BENCHES
-from kframe.bench.run import Bench, outcomes_of
-
-#: Brokers of the tests that ``make test`` runs.
-_TEST_BROKERS: Final = 100
-#: Many requests to every broker at any size: too slow for an ordinary test over a thousand brokers.
-_MANY_REQUESTS: Final = ("alter-partition", "topic-creation-storm", "topic-deletion")
+from benchmarks.suite.conftest import Answers, Fixtures, counted_runs
+from kframe.bench.run import Bench, result
+from kframe.bench.workload import Measurement, Run
+from kframe.bench.workloads import WORKLOADS
+from kframe.runtime.memory import preallocate
 
 
-def _cases() -> list[Any]:
-    return [
-        pytest.param(name, brokers, marks=pytest.mark.extended if brokers != _TEST_BROKERS else ())
-        for brokers in (10, _TEST_BROKERS, 1_000)
-        for name in BENCHES
-        if brokers < 1_000 or name not in NOT_OVER_A_THOUSAND + _MANY_REQUESTS
-    ]
+@pytest.mark.timeout(1_800)
+def test_bench(
+    bench: Bench, answers: Answers, fixtures: Fixtures, benchmark: BenchmarkFixture, pytestconfig: pytest.Config
+) -> None:
+    """pytest-benchmark times the whole work. ``extra_info`` has the result of ``kframe bench``, by phase."""
+    workload = WORKLOADS[bench.name]
+    fixture = fixtures.of(bench)
+    current: list[Run] = []
+    outcomes: list[Measurement] = []
 
+    def prepare() -> tuple[tuple[Run], dict[str, object]]:
+        current[:] = [workload.new_run(fixture, with_answer=not outcomes)]
+        gc.collect()
+        return (current[0],), {}
 
-@pytest.mark.parametrize("name, brokers", _cases())
-def test_answer_is_the_known_one(name: str, brokers: int) -> None:
-    """Decisions, final columns and encoded bytes are those of ``answers.json``."""
-    bench = Bench(name, TEST_PARTITIONS, brokers, runs=1)
-    assert check_answer(bench, next(outcomes_of(bench)).answer)
+    def finish(run: Run) -> None:
+        outcomes.append(run.finish())
+
+    runs = bench.runs
+    if benchmark.enabled:
+        preallocate()  # as in the process of a controller
+        start = time.monotonic()
+        (run,), _ = prepare()
+        run.run()
+        finish(run)
+        runs = counted_runs(runs, time.monotonic() - start, pytestconfig.getoption("--bench-seconds"))
+    benchmark.group = f"{bench.partitions:,} partitions, {bench.brokers:,} brokers"
+    benchmark.pedantic(  # type: ignore[no-untyped-call]
+        lambda run: run.run(), setup=prepare, teardown=finish, rounds=runs, warmup_rounds=0
+    )
+    if not outcomes:
+        finish(current[0])  # with timing disabled pytest-benchmark calls no teardown
+    known = answers.check(bench, outcomes[0].answer)
+    if benchmark.enabled:
+        benchmark.extra_info.update(result(replace(bench, runs=runs), outcomes), answer_known=known)

@@ -1,25 +1,19 @@
-"""Time the suite in separate processes, and compute ratios between its results."""
+"""Time the suite with pytest-benchmark in a separate process, and compute ratios between its results."""
 
 from __future__ import annotations
 
-import multiprocessing
+import json
+import subprocess
 import sys
-import time
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import replace
 from itertools import product
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final, NamedTuple
 
 from benchmarks.report.ratios import Ratio
-from benchmarks.suite.answers import check_answer
-from kframe.bench import BENCHES
-from kframe.bench.run import Bench, outcomes_of
-from kframe.bench.run import result as result_of
-from kframe.runtime.memory import preallocate
 
-#: With a thousand leaders the controller notifies a thousand brokers a thousand times: minutes a run.
-NOT_OVER_A_THOUSAND: Final = ("alter-partition-storm", "reassignment-completion")
+SUITE: Final = Path(__file__).resolve().parent
 #: Benches that fit into a few gigabytes and minutes at ten million partitions. Those with targets are first.
 LARGEST: Final = ("controller-failover", "broker-failure", "alter-partition", "batching")
 LARGEST_BROKERS: Final = 1_000
@@ -38,6 +32,8 @@ LARGEST_RUNS: Final = 3
 #: clusters of a hundred brokers, which get more time.
 RUNS: Final = 10
 SECONDS, SECONDS_OF_TARGETS, BROKERS_OF_TARGETS = 2, 5, 100
+#: Standard output is for results.
+_STDERR: Final = 2
 TIERS: Final = ("native", "bulk", "scalar")
 HEADINGS: Final = ("partitions", "brokers", "bench", "ready ms", "least", "most", "decide", "choose", "encode")
 LEGEND: Final = (
@@ -76,35 +72,22 @@ def parts(
     return together + [Part(size, LARGEST_BROKERS, (name,), of_largest) for size in largest for name in alone]
 
 
-def run(part: Part, *, new_answers: bool = False) -> list[Result]:
-    """The results of the benches (schema ``kframe.bench/v1``), from a new process. Progress goes to standard error.
+def run(part: Part) -> list[Result]:
+    """The results of the benches (schema ``kframe.bench/v1``). Progress goes to standard error.
 
-    Raises AssertionError if the answer of a bench differs from the known one; with ``new_answers`` saves it instead.
+    Raises CalledProcessError if a bench fails or its answer differs from the known one.
     """
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-        return pool.submit(_run, part, new_answers).result()
-
-
-def _run(part: Part, new_answers: bool) -> list[Result]:
-    preallocate()  # as in the process of a controller
-    names = [name for name in part.only or BENCHES if part.brokers < 1_000 or name not in NOT_OVER_A_THOUSAND]
-    return [_measure(part, name, new_answers) for name in names]
-
-
-def _measure(part: Part, name: str, new_answers: bool) -> Result:
-    """The result of one bench: of ``part.runs`` counted runs, or of as many as fit into the time limit."""
-    print(f"{name}, {part.partitions:,} partitions, {part.brokers:,} brokers", file=sys.stderr, flush=True)
-    limit = SECONDS_OF_TARGETS if part.brokers == BROKERS_OF_TARGETS else SECONDS
-    bench = Bench(name, part.partitions, part.brokers, part.runs or RUNS)
-    outcomes, begun = [], 0.0
-    for outcome in outcomes_of(bench):
-        outcomes.append(outcome)
-        if len(outcomes) == 1:  # the warm-up run
-            begun = time.monotonic()
-        elif part.runs is None and time.monotonic() - begun > limit:
-            break
-    known = check_answer(bench, outcomes[0].answer, update=new_answers)
-    return result_of(replace(bench, runs=len(outcomes) - 1), outcomes) | {"answer_known": known}
+    seconds = SECONDS_OF_TARGETS if part.brokers == BROKERS_OF_TARGETS else SECONDS
+    often = [f"--bench-runs={part.runs}"] if part.runs else [f"--bench-runs={RUNS}", f"--bench-seconds={seconds}"]
+    with TemporaryDirectory(prefix="kframe-bench-") as folder:
+        out = Path(folder) / "benchmark.json"
+        command = [sys.executable, "-m", "pytest", str(SUITE), "-v", "--no-header"]
+        command += ["--benchmark-enable", "--benchmark-quiet", f"--benchmark-json={out}", *often]
+        command += [f"--bench-partitions={part.partitions}", f"--bench-brokers={part.brokers}"]
+        command += [f"--bench-only={','.join(part.only)}"] if part.only else []
+        subprocess.run(command, stdout=_STDERR, check=True, cwd=SUITE.parent.parent)
+        document = json.loads(out.read_text(encoding="utf-8"))
+    return [benchmark["extra_info"] for benchmark in document["benchmarks"]]
 
 
 def line(result: Result) -> tuple[str, ...]:
