@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Final
 
 import click
@@ -57,6 +58,7 @@ class StudySettings:
 
     cluster: ClusterSettings
     selectors: tuple[str, ...]
+    selector_options: Mapping[str, str]
     plugins: PluginSettings
 
     def open(self) -> WhatIf:
@@ -64,13 +66,24 @@ class StudySettings:
         from kframe.whatif import WhatIf
         from kframe.whatif.engines.choice import engine_of
 
-        selectors = chosen_selectors(self.plugins, self.selectors)
+        selectors = chosen_selectors(self.plugins, self.selectors, self.selector_options)
         return WhatIf.of(engine_of(self.cluster.read(), self.cluster.config, selectors))
 
 
-def chosen_selectors(plugins: PluginSettings, names: Iterable[str]) -> dict[ElectionKind, LeaderSelector]:
-    """The leader selectors called ``names``; no plugin is loaded if there is none. Raises PluginError."""
-    return plugins.registry().selectors_for(names) if names else {}
+def chosen_selectors(
+    plugins: PluginSettings, names: Iterable[str], options: Mapping[str, str] = MappingProxyType({})
+) -> dict[ElectionKind, LeaderSelector]:
+    """The leader selectors called ``names``; no plugin is loaded if there is none.
+
+    ``options`` has texts by ``NAME.OPTION``. Raises PluginError, ConfigError, and BadInput for another selector.
+    """
+    chosen, values = tuple(names), dict[str, dict[str, object]]()
+    for key, text in options.items():
+        name, _, option = key.rpartition(".")
+        if name not in chosen:
+            raise BadInput(f"--selector-option {key}: found selector {name!r}, expected one that --selector names")
+        values.setdefault(name, {})[option] = text
+    return plugins.registry().selectors_for(chosen, values) if chosen else {}
 
 
 def config_pairs(pairs: Iterable[str], name: str = "--config") -> dict[str, str]:
@@ -117,7 +130,21 @@ cluster_options: Final = collected(
     config_option,
 )
 #: Adds those, ``--selector`` and the plugin options to a command, which receives them as ``study``.
-study_options: Final = collected("study", StudySettings, cluster_options, selector_option, plugin_options)
+study_options: Final = collected(
+    "study",
+    StudySettings,
+    cluster_options,
+    selector_option,
+    click.option(
+        "--selector-option",
+        "selector_options",
+        multiple=True,
+        callback=pairs_of_option,
+        metavar="NAME.OPTION=VALUE",
+        help="Option of a leader selector; may be repeated.",
+    ),
+    plugin_options,
+)
 #: Options that select brokers by their racks, and how several fail.
 racks_option: Final = click.option(
     "--racks",

@@ -13,7 +13,8 @@ from typing import Any, Final
 from kframe.core.selectors.kafka_selectors import SHIPPED
 from kframe.model.cluster import ClusterState
 from kframe.registry.hookspecs import hookimpl
-from kframe.registry.specs import SelectorSpec, StoreSpec, Tier, TransportSpec
+from kframe.registry.leader_placement import PLACED, AvoidBrokers, PreferRacks
+from kframe.registry.specs import Option, SelectorSpec, StoreSpec, Tier, TransportSpec
 
 #: Imported by name when it is chosen, because it lives above this layer.
 _EMBEDDED_SANDBOX: Final = "kframe.testing.transport_sandbox:embedded_sandbox"
@@ -21,10 +22,16 @@ _EMBEDDED_SANDBOX: Final = "kframe.testing.transport_sandbox:embedded_sandbox"
 
 @hookimpl
 def kframe_leader_selectors() -> Iterator[SelectorSpec]:
-    """Offer Kafka's own selectors."""
+    """Offer Kafka's own selectors, and those that decide where leaders are."""
     for selector, kinds in SHIPPED.items():
         doc = (type(selector).__doc__ or "").partition("\n")[0]
         yield SelectorSpec(selector.name, Tier.BULK, partial(lambda shipped: shipped, selector), kinds, doc)
+    brokers = Option("brokers", str, "", "Ids of brokers that lead nothing as long as another replica may lead.")
+    racks = Option("racks", str, "", "Racks whose replicas lead as long as one of them may.")
+    doc = "The first candidate that may lead and is on none of some brokers; if there is none, Kafka's choice."
+    yield SelectorSpec("avoid-brokers", Tier.BULK, AvoidBrokers.of, PLACED, doc, (brokers,))
+    doc = "The first candidate that may lead and is in one of some racks; if there is none, Kafka's choice."
+    yield SelectorSpec("prefer-racks", Tier.BULK, PreferRacks.of, PLACED, doc, (racks,))
 
 
 @hookimpl

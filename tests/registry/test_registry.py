@@ -83,7 +83,7 @@ def kframe_leader_selectors():
 
 def test_kframe_s_own_offers() -> None:
     registry = build()
-    assert list(registry.selectors) == [selector.name for selector in SHIPPED]
+    assert list(registry.selectors) == [*(selector.name for selector in SHIPPED), "avoid-brokers", "prefer-racks"]
     for selector, kinds in SHIPPED.items():
         assert registry.selector(selector.name) is selector
         assert registry.selectors[selector.name].kinds == kinds
@@ -183,7 +183,7 @@ def test_broken_plugin_offers_nothing(broken: object, error: str) -> None:
     registry = build(broken, selectors("Whole", selector_spec("whole")))
     (rejected,) = registry.broken
     assert error in (rejected.error or "")
-    assert set(registry.selectors) == {"whole", *(selector.name for selector in SHIPPED)}
+    assert registry.selectors.keys() == build().selectors.keys() | {"whole"}
 
 
 def observer_spec(name: str) -> ObserverSpec:
@@ -257,8 +257,8 @@ def test_unknown_name_error_lists_known_names() -> None:
     with pytest.raises(PluginError) as caught:
         registry.selector("prefered")
     assert str(caught.value).startswith(
-        "no leader selector 'prefered'; did you mean 'preferred'?; there are: controlled-shutdown, "
-        "controlled-shutdown-0.8.2, first-in-sync, preferred, reassigned; plugin "
+        "no leader selector 'prefered'; did you mean 'preferred'?; there are: avoid-brokers, "
+        "controlled-shutdown, controlled-shutdown-0.8.2, first-in-sync, prefer-racks, preferred, reassigned; plugin "
     ), "plugins that are installed are named too"
     assert str(caught.value).endswith("plugin Broken (extra Broken) is broken")
     with pytest.raises(PluginError, match="no store for the URL scheme 'zk'; there are: memory"):
