@@ -4,6 +4,9 @@ Let each broker have a price for a unit of load. A partition then has a cheapest
 costs the price of its broker, and 1 more if it is copied, for each unit of weight. The cheapest choices, minus the
 limits at their prices, are at most what a plan within the limits copies. The prices at which this is greatest bring the
 cheapest choices near the limits.
+
+They are for clusters of skewed load by sizes: in ``benchmarks/plans`` (skewed 12/10k) the plan copies 1.8 % more than
+its bound without this draft, and as much with it.
 """
 
 from __future__ import annotations
