@@ -15,7 +15,7 @@ from kframe.plans.generate.cycles import cancel_cycles
 from kframe.plans.generate.draft import Draft
 from kframe.plans.generate.exchanges import exchange_replicas
 from kframe.plans.generate.limits import LoadLimits
-from kframe.plans.generate.prices import draft_at_prices, estimate_prices
+from kframe.plans.generate.prices import draft_at_prices
 from kframe.plans.generate.problem import PlanProblem
 from kframe.plans.generate.relaxation import cheapest_flow
 from kframe.plans.generate.transfers import fill, transfer
@@ -71,7 +71,7 @@ def move_for_balance(problem: PlanProblem, draft: Draft, limits: LoadLimits) -> 
     if not problem.weighted:
         cancel_cycles(problem, draft, limits)
         return
-    other = draft_at_prices(problem, limits, estimate_prices(problem, limits))
+    other = draft_at_prices(problem, limits)
     drafts = [draft]
     # Partitions that stay as they are may have another number of replicas in the other draft.
     if other is not None and np.array_equal(other.offsets, draft.offsets):

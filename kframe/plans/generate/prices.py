@@ -28,14 +28,13 @@ _ASSIGNMENTS: Final = 5_000_000
 _SAMPLE: Final = 20_000
 
 
-def estimate_prices(problem: PlanProblem, limits: LoadLimits) -> Int64:
-    """(b,) prices at which the bound is nearly greatest, from a sample of the partitions of all sizes."""
-    return _PriceSearch(problem, limits, len(problem.order) // _SAMPLE + 1).climb()
+def draft_at_prices(problem: PlanProblem, limits: LoadLimits) -> Draft | None:
+    """A draft of the cheapest replicas of each partition at the prices at which the bound is nearly greatest.
 
-
-def draft_at_prices(problem: PlanProblem, limits: LoadLimits, price: Int64) -> Draft | None:
-    """A draft of the cheapest replicas of each partition at prices. None if some partition has no valid choice,
-    or a broker more replicas than its cap and before."""
+    The prices are those of a sample of the partitions of all sizes. None if some partition has no valid choice, or a
+    broker more replicas than its cap and before.
+    """
+    price = _PriceSearch(problem, limits, len(problem.order) // _SAMPLE + 1).climb()
     draft, lists, brokers = Draft.of(problem, problem.original), problem.original, problem.brokers
     before = lists.take(problem.order)
     draft.load[:] -= weighted_loads(before, problem.weight[problem.order], len(brokers))
