@@ -23,7 +23,7 @@ from kframe.cli.output import (
 from kframe.cli.plan_goals import by_id, pairs
 
 if TYPE_CHECKING:
-    from kframe.plans.check.checked import CheckedPlan
+    from kframe.plans.check.rules import CheckedPlan
     from kframe.plans.stage.manifest import StageManifest
     from kframe.plans.stage.request import StageRequest
     from kframe.plans.stage.stages import StagedPlan

@@ -14,9 +14,9 @@ from kframe.model.arrays import Bool, Int32, Ragged
 from kframe.model.kraft.brokers import BrokerRegistration
 from kframe.model.kraft.releases import REFUSES_CORDONED, CompletionRule, Release, completion_rule
 from kframe.model.lists import lists_at, members
-from kframe.plans.check.checked import CheckedPlan, Harm, StagedChange
 from kframe.plans.check.findings import Check, Findings, Severity, ids_text
 from kframe.plans.check.kraft_harm import new_harm
+from kframe.plans.check.rules import CheckedPlan, Harm, StagedChange
 from kframe.snapshot import Snapshot
 from kframe.whatif.engines.kraft.engine import KraftEngine
 from kframe.whatif.engines.settings import knows_min_insync

@@ -14,7 +14,6 @@ from msgspec.structs import replace
 from kframe.model.lists import distinct_values
 from kframe.model.plan import Plan
 from kframe.model.texts import counted
-from kframe.plans.check.checked import CheckedPlan
 from kframe.plans.check.document import (
     ChangeKinds,
     PlanBroker,
@@ -28,6 +27,7 @@ from kframe.plans.check.document import (
 from kframe.plans.check.findings import Check, Findings, Severity, ids_text
 from kframe.plans.check.placement_constraints import constraints_note
 from kframe.plans.check.resolve import check_against, check_alone, leader_loads, replica_loads
+from kframe.plans.check.rules import CheckedPlan
 from kframe.whatif.results.health import Skew
 
 SCHEMA: Final = "kframe.plan-check/v1"

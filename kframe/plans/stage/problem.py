@@ -12,7 +12,7 @@ from kframe import kernels
 from kframe.errors import ParameterError
 from kframe.model.arrays import Int32, Int64, Ragged, UInt8
 from kframe.model.ids import NO_LEADER
-from kframe.plans.check.checked import CheckedPlan
+from kframe.plans.check.rules import CheckedPlan
 from kframe.plans.stage.request import StageRequest
 from kframe.snapshot import Snapshot
 from kframe.snapshot.controllers import node_text

@@ -11,7 +11,7 @@ from msgspec import UNSET
 
 from kframe.model.arrays import Int32
 from kframe.model.texts import counted
-from kframe.plans.check.checked import CheckedPlan
+from kframe.plans.check.rules import CheckedPlan
 from kframe.plans.file.write import plan_document
 from kframe.plans.stage.failures import stage_failures
 from kframe.plans.stage.manifest import (
