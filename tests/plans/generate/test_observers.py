@@ -11,8 +11,7 @@ import pytest
 
 from kframe.errors import InputError, SnapshotError
 from kframe.model.plan import Plan
-from kframe.plans.check.placement_constraints import constraints_note
-from kframe.plans.check.report import PlanReport
+from kframe.plans.check.report import PlanReport, constraints_note
 from kframe.plans.check.resolve import resolve_plan
 from kframe.plans.execute.prepare import read_staged_plan
 from kframe.plans.file.read import load_plan
