@@ -12,8 +12,8 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 from benchmarks.records import LATEST, IncrementalRecord, command_of, table
-from kframe.plans.check.checked import CheckedPlan
 from kframe.plans.check.resolve import resolve_plan
+from kframe.plans.check.rules import CheckedPlan
 from kframe.plans.file.write import plan_document
 from kframe.plans.generate import PlanProposal, PlanRequest, plan
 from kframe.plans.generate.page import render_page

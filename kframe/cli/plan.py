@@ -41,9 +41,9 @@ from kframe.cli.snapshot import captured
 from kframe.model.texts import counted
 
 if TYPE_CHECKING:
-    from kframe.plans.check.checked import CheckedPlan
     from kframe.plans.check.document import PlanMoves, PlannedPartition
     from kframe.plans.check.report import PlanReport
+    from kframe.plans.check.rules import CheckedPlan
     from kframe.snapshot.files import InputFile
 
 _FINDINGS: Final = ("severity", "check", "topic", "partition", "error", "detail")

@@ -13,7 +13,7 @@ from kframe.cli.output import BadInput, Fields, echo_text, emit_data, emit_headi
 from kframe.cli.plan_goals import by_broker
 
 if TYPE_CHECKING:
-    from kframe.plans.check.checked import CheckedPlan
+    from kframe.plans.check.rules import CheckedPlan
     from kframe.plans.stage.manifest import StageManifest
     from kframe.plans.stage.request import StageRequest
     from kframe.plans.stage.stages import StagedPlan

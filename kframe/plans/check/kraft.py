@@ -14,9 +14,9 @@ from kframe.model.arrays import Bool, Int32, Ragged
 from kframe.model.kraft.brokers import BrokerRegistration
 from kframe.model.kraft.releases import REFUSES_CORDONED, CompletionRule, Release, completion_rule
 from kframe.model.lists import lists_at, members
-from kframe.plans.check.checked import CheckedPlan, Harm, StagedChange
 from kframe.plans.check.findings import Check, Findings, Severity, ids_text
 from kframe.plans.check.kraft_harm import new_harm
+from kframe.plans.check.rules import CheckedPlan, Harm, StagedChange
 from kframe.snapshot import Snapshot
 from kframe.whatif.engines.kraft.engine import KraftEngine
 from kframe.whatif.engines.settings import knows_min_insync
@@ -90,7 +90,7 @@ class KraftRules:
                 Check.BROKER_SHUTTING_DOWN, moved & required.any(np.isin(required.values, self.in_controlled_shutdown))
             ),
             Findings.at(Check.CANNOT_COMPLETE, impossible),
-            Findings.at(Check.MIN_ISR, moved & self._below_min_isr(checked)),
+            Findings.at(Check.MIN_ISR, moved & checked.valid & (self._active_counts(checked) < self._min_isr(checked))),
             Findings.at(
                 Check.CORDONED_DIRECTORIES, checked.adding.any(np.isin(checked.adding.values, self.partly_cordoned))
             ),
@@ -157,10 +157,6 @@ class KraftRules:
             return np.zeros(len(checked.plan), np.int32)
         minimum: Int32 = np.append(self.min_isr, 0)[checked.topics].astype(np.int32)
         return minimum
-
-    def _below_min_isr(self, checked: CheckedPlan) -> Bool:
-        below: Bool = checked.valid & (self._active_counts(checked) < self._min_isr(checked))
-        return below
 
     def harm(self, change: StagedChange) -> Iterator[Harm]:
         """See ``PlanRules``."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from kframe.core.kraft.context import KraftContext
 from kframe.model.arrays import Int32, UInt8
-from kframe.plans.check.checked import Harm, StagedChange
+from kframe.plans.check.rules import Harm, StagedChange
 from kframe.whatif.engines.kraft import failed_rows
 from kframe.whatif.engines.kraft.engine import KraftEngine
 from kframe.whatif.engines.kraft.failed_rows import FailureCases, first_partitions, play_cases

@@ -11,8 +11,8 @@ from kframe.model.arrays import Bool, Int32, Int64
 from kframe.model.lists import distinct_values, lists_at, loads, members, repeated
 from kframe.model.plan import Plan
 from kframe.model.topics import topic_name_problem
-from kframe.plans.check.checked import CheckedPlan, PlanRules, brokers_of
 from kframe.plans.check.findings import Check, Findings
+from kframe.plans.check.rules import CheckedPlan, PlanRules, brokers_of
 from kframe.snapshot import Snapshot
 
 

@@ -12,8 +12,8 @@ from kframe import kernels
 from kframe.model.arrays import Bool, Ragged
 from kframe.model.lists import members
 from kframe.model.topics import UNSET
-from kframe.plans.check.checked import CheckedPlan, Harm, StagedChange, brokers_of
 from kframe.plans.check.findings import Check, Findings, ids_text
+from kframe.plans.check.rules import CheckedPlan, Harm, StagedChange, brokers_of
 from kframe.snapshot import Snapshot
 from kframe.whatif.engines.settings import config_of
 from kframe.whatif.results.outcome import ZOOKEEPER_RULES

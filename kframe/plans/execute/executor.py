@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from kframe.errors import ErrorCode
 from kframe.model.events import ElectionType
@@ -111,7 +111,11 @@ class Executor:
         for change in action.changes:
             changes.setdefault(_resource(change.key), {})[change.key.name] = change.value
         codes = self._admin.change_configs(changes)
-        refused = {refusal_name(change.key): code for change, code in _refused(action.changes, codes)}
+        answers = {
+            refusal_name(change.key): codes.get(_resource(change.key), ErrorCode.UNKNOWN_SERVER_ERROR)
+            for change in action.changes
+        }
+        refused = {name: code for name, code in answers.items() if code is not ErrorCode.NONE}
         done = [change for change in action.changes if refusal_name(change.key) not in refused]
         self.planner.throttles.configured(done, restores=action.restores, failed=bool(refused))
         return tuple(Refusal(name, -1, code.name) for name, code in refused.items())
@@ -145,12 +149,3 @@ def _resource(key: ConfigKey) -> ConfigResource:
     if key.kind is ResourceKind.TOPIC:
         return ConfigResource(key.resource)
     return ConfigResource(None, int(key.resource))
-
-
-def _refused(
-    changes: Iterable[ConfigEntry], codes: Mapping[ConfigResource, ErrorCode]
-) -> Iterable[tuple[ConfigEntry, ErrorCode]]:
-    for change in changes:
-        code = codes.get(_resource(change.key), ErrorCode.UNKNOWN_SERVER_ERROR)
-        if code is not ErrorCode.NONE:
-            yield change, code

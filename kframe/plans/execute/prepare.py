@@ -14,8 +14,8 @@ import numpy as np
 from kframe.errors import InputError, SnapshotError
 from kframe.model.events import TopicPartition
 from kframe.model.plan import Plan
-from kframe.plans.check.checked import CheckedPlan
 from kframe.plans.check.resolve import resolve_plan
+from kframe.plans.check.rules import CheckedPlan
 from kframe.plans.execute.entries import VERSION, ExecutedPartition, ExecutionLimits, ExecutionStarted
 from kframe.plans.execute.observation import Observation
 from kframe.plans.file.read import Stamp, load_plan

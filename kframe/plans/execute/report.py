@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import Struct
 
 from kframe.model.events import TopicPartition
-from kframe.plans.check.checked import CheckedPlan
+from kframe.plans.check.rules import CheckedPlan
 from kframe.plans.execute.entries import ExecutedPartition, Goal, RunResult
 from kframe.plans.execute.estimate import expected_seconds
 from kframe.plans.execute.state import ExecutionState

@@ -25,7 +25,7 @@ from kframe.plans.execute.located import LocatedPartition, PartitionTracker
 from kframe.plans.execute.observation import Observation, Position
 from kframe.plans.execute.state import ExecutionState
 from kframe.plans.execute.step_types import Step, Wait
-from kframe.plans.execute.throttle_steps import ThrottlePlanner
+from kframe.plans.execute.throttles import ThrottlePlanner
 
 #: Observations before the first decision after a crash, because a request may still be on its way.
 CRASH_ROUNDS: Final = 3

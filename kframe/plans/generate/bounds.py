@@ -1,8 +1,8 @@
 """Lower bounds of the copies of any plan for a request, with their proofs: what partitions and brokers need.
 
-They cost one pass, and are what most plans copy. Where they leave a gap, the flow of ``relaxation.py`` closes most of
-it: it respects racks and brokers together. Where that leaves one, the solver of ``exact.py`` has the optimum of small
-problems.
+They cost one pass, and are what many plans copy: 13 of the 32 plans of ``benchmarks/plans`` up to 100,000 partitions.
+Where they leave a gap, the flow of ``relaxation.py`` closes most of it: it respects racks and brokers together. Where
+that leaves one, the solver of ``exact.py`` has the optimum of small problems.
 
 Let a plan copy ``A`` in total: the sum over partitions of the weight of each replica on a broker that has none now.
 Let ``R`` be the weight that it deletes. Without weights each replica weighs 1. Each bound below holds for every plan

@@ -53,9 +53,9 @@ def fill_within_caps(problem: PlanProblem, draft: Draft) -> None:
     vacant = draft.copy()
     fill(problem, draft)
     _restore_useless(problem, draft)
-    if not (len(draft.incomplete(problem)) or missing_racks(problem, problem.order, draft.lists()).any()):
+    if not len(rows := _lacking(problem, draft)):
         return
-    _improve(problem, draft, vacant, _lacking(problem, draft))
+    _improve(problem, draft, vacant, rows)
     # Rows that still lack something are tried one after the other, the fewer the larger the problem is.
     for row in _lacking(problem, draft)[: _SLOTS // len(draft.replica)].tolist():
         _improve(problem, draft, vacant, np.array([row], np.int32))

@@ -1,4 +1,8 @@
-"""The cheapest plan of a problem as an integer program, solved by HiGHS and checked in integers."""
+"""The cheapest plan of a problem as an integer program, solved by HiGHS and checked in integers.
+
+Only the solver proves an optimum where sizes do not add up to a bound, and that no plan meets the targets. It is for
+small problems, or on request.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,6 @@ import numpy as np
 
 from kframe.errors import ParameterError
 from kframe.model.arrays import Float64, Int32, Int64, Ragged
-from kframe.model.lists import members
 from kframe.plans.generate.draft import weighted_loads
 from kframe.plans.generate.highs import IntegerProgram, IntegerSolution, minimize
 from kframe.plans.generate.limits import LoadLimits
@@ -152,7 +155,7 @@ class _PlanSolver:
                 return unsolved
             lists, staying = self._lists(solution.values)
             if limits is None or narrowed is None or limits.reached(loads := self._loads(lists, limits)):
-                return ExactResult(lists, bound, True, _cost(self.plans.problem, lists) <= bound, staying)
+                return ExactResult(lists, bound, True, self.plans.problem.cost(lists) <= bound, staying)
             narrowed = narrowed.narrowed(limits.excess(loads) + limits.deficit(loads))
             solution = self.minimize(self.program(narrowed))
         return unsolved
@@ -181,9 +184,3 @@ class _PlanSolver:
             lists[row] = [broker for broker in slots if broker >= 0] + new
         staying = plans.scope[values[plans.staying] > 0.5] if plans.is_relaxed else np.empty(0, np.int32)
         return Ragged.of(lists), staying
-
-
-def _cost(problem: PlanProblem, lists: Ragged) -> int:
-    added = lists.keep(~members(lists, problem.original))
-    terms = 0 if problem.costs is None else problem.costs.total(added)
-    return int(problem.weight[added.owners].sum()) + terms

@@ -2,7 +2,8 @@
 
 For two brokers, one replica of each, or of one of them, changes sides. The difference of their weights is the load
 that is transferred. An exchange is made if it brings the loads closer to their limits, or if it leaves them within and
-reduces what the plan copies. Moving a replica back has a negative cost.
+reduces what the plan copies. Moving a replica back has a negative cost. Without exchanges the plan by sizes of a skewed
+cluster in ``benchmarks/plans`` (12/10k) costs 0.3 % more than its bound, with them as much.
 """
 
 from __future__ import annotations

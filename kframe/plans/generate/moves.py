@@ -8,7 +8,6 @@ import numpy as np
 
 from kframe import kernels
 from kframe.model.arrays import Int32
-from kframe.model.lists import members
 from kframe.plans.generate.bounds import lower_bound
 from kframe.plans.generate.caps import fill_within_caps, is_capped
 from kframe.plans.generate.cost_moves import balance_by_cost, fill_by_cost
@@ -16,7 +15,7 @@ from kframe.plans.generate.cycles import cancel_cycles
 from kframe.plans.generate.draft import Draft
 from kframe.plans.generate.exchanges import exchange_replicas
 from kframe.plans.generate.limits import LoadLimits
-from kframe.plans.generate.prices import draft_at_prices, estimate_prices
+from kframe.plans.generate.prices import draft_at_prices
 from kframe.plans.generate.problem import PlanProblem
 from kframe.plans.generate.relaxation import cheapest_flow
 from kframe.plans.generate.transfers import fill, transfer
@@ -67,12 +66,12 @@ def move_for_balance(problem: PlanProblem, draft: Draft, limits: LoadLimits) -> 
             exchange_replicas(problem, draft, limits)
         return
     transfer(problem, draft, limits)
-    if limits.reached(draft.load) and _is_cheap(problem, draft, lower_bound(problem, limits), _CHEAP_RATIO):
+    if limits.reached(draft.load) and problem.cost(draft.lists()) <= lower_bound(problem, limits) * _CHEAP_RATIO:
         return
     if not problem.weighted:
         cancel_cycles(problem, draft, limits)
         return
-    other = draft_at_prices(problem, limits, estimate_prices(problem, limits))
+    other = draft_at_prices(problem, limits)
     drafts = [draft]
     # Partitions that stay as they are may have another number of replicas in the other draft.
     if other is not None and np.array_equal(other.offsets, draft.offsets):
@@ -82,7 +81,8 @@ def move_for_balance(problem: PlanProblem, draft: Draft, limits: LoadLimits) -> 
         drafts = [min(drafts, key=lambda draft: _score(problem, draft, limits))]
     bound = _bound(problem, drafts, limits)
     for candidate in drafts:
-        if not (limits.reached(candidate.load) and _is_cheap(problem, candidate, bound, _CHEAP_RATIO_WEIGHTS)):
+        is_cheap = problem.cost(candidate.lists()) <= bound * _CHEAP_RATIO_WEIGHTS
+        if not (limits.reached(candidate.load) and is_cheap):
             cancel_cycles(problem, candidate, limits)
             exchange_replicas(problem, candidate, limits)
     draft.copy_from(min(drafts, key=lambda draft: _score(problem, draft, limits)))
@@ -95,18 +95,8 @@ def _bound(problem: PlanProblem, drafts: Sequence[Draft], limits: LoadLimits) ->
     return lower_bound(problem, limits) if flow is None else flow
 
 
-def _is_cheap(problem: PlanProblem, draft: Draft, bound: int, ratio: float) -> bool:
-    return _copied(problem, draft) <= bound * ratio
-
-
 def _score(problem: PlanProblem, draft: Draft, limits: LoadLimits) -> tuple[int, int]:
-    return int((limits.excess(draft.load) + limits.deficit(draft.load)).sum()), _copied(problem, draft)
-
-
-def _copied(problem: PlanProblem, draft: Draft) -> int:
-    lists = draft.lists()
-    added = ~members(lists, problem.original)
-    return int(problem.weight[lists.owners[added]].sum())
+    return int((limits.excess(draft.load) + limits.deficit(draft.load)).sum()), problem.cost(draft.lists())
 
 
 def _replace(problem: PlanProblem, draft: Draft) -> None:

@@ -4,6 +4,9 @@ Let each broker have a price for a unit of load. A partition then has a cheapest
 costs the price of its broker, and 1 more if it is copied, for each unit of weight. The cheapest choices, minus the
 limits at their prices, are at most what a plan within the limits copies. The prices at which this is greatest bring the
 cheapest choices near the limits.
+
+They are for clusters of skewed load by sizes: in ``benchmarks/plans`` (skewed 12/10k) the plan copies 1.8 % more than
+its bound without this draft, and as much with it.
 """
 
 from __future__ import annotations
@@ -25,14 +28,13 @@ _ASSIGNMENTS: Final = 5_000_000
 _SAMPLE: Final = 20_000
 
 
-def estimate_prices(problem: PlanProblem, limits: LoadLimits) -> Int64:
-    """(b,) prices at which the bound is nearly greatest, from a sample of the partitions of all sizes."""
-    return _PriceSearch(problem, limits, len(problem.order) // _SAMPLE + 1).climb()
+def draft_at_prices(problem: PlanProblem, limits: LoadLimits) -> Draft | None:
+    """A draft of the cheapest replicas of each partition at the prices at which the bound is nearly greatest.
 
-
-def draft_at_prices(problem: PlanProblem, limits: LoadLimits, price: Int64) -> Draft | None:
-    """A draft of the cheapest replicas of each partition at prices. None if some partition has no valid choice,
-    or a broker more replicas than its cap and before."""
+    The prices are those of a sample of the partitions of all sizes. None if some partition has no valid choice, or a
+    broker more replicas than its cap and before.
+    """
+    price = _PriceSearch(problem, limits, len(problem.order) // _SAMPLE + 1).climb()
     draft, lists, brokers = Draft.of(problem, problem.original), problem.original, problem.brokers
     before = lists.take(problem.order)
     draft.load[:] -= weighted_loads(before, problem.weight[problem.order], len(brokers))

@@ -120,6 +120,12 @@ class PlanProblem:
         request = replace(self.request, weights=None, goal=None, rebalance=True)
         return replace(self, request=request, weight=np.ones(len(self.original), np.int64))
 
+    def cost(self, lists: Ragged) -> int:
+        """What a plan with these lists copies, by weight, with what cost terms add."""
+        added = lists.keep(~members(lists, self.original))
+        terms = 0 if self.costs is None else self.costs.total(added)
+        return int(self.weight[added.owners].sum()) + terms
+
     def partition(self, row: int) -> TopicPartition:
         """Topic and partition of a row."""
         topic, _, partition = self.snapshot.topics.name_of_row(row).rpartition("-")

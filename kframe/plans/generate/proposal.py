@@ -215,8 +215,7 @@ def propose(problem: PlanProblem) -> PlanProposal:
     Raises SolverError if the request is exact and the solver fails.
     """
     proposal = _of_planned(_best_plan(problem))
-    racks = problem.brokers.rack.tolist()
-    return replace(proposal, after=observers_last(problem.snapshot, problem.original, proposal.after, racks))
+    return replace(proposal, after=observers_last(problem, proposal.after))
 
 
 def _best_plan(problem: PlanProblem) -> PlanProposal:

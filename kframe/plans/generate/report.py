@@ -10,8 +10,7 @@ import numpy as np
 
 from kframe.model.texts import counted
 from kframe.plans.check.document import PlanSnapshot
-from kframe.plans.check.placement_constraints import constraints_note
-from kframe.plans.check.report import RACKS_UNKNOWN
+from kframe.plans.check.report import RACKS_UNKNOWN, constraints_note
 from kframe.plans.generate.bounds import PROOFS, TERMS_PROOF
 from kframe.plans.generate.document import (
     CrowdedPartitions,

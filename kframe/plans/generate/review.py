@@ -11,9 +11,9 @@ from msgspec.structs import asdict
 
 from kframe.model.arrays import Bool, Int64
 from kframe.model.texts import counted
-from kframe.plans.check.checked import CheckedPlan
 from kframe.plans.check.report import PlanReport
 from kframe.plans.check.resolve import leader_loads, replica_loads
+from kframe.plans.check.rules import CheckedPlan
 from kframe.plans.generate.document import GeneratedPlanDocument
 from kframe.plans.generate.proposal import PlanProposal
 from kframe.plans.generate.report import report_document

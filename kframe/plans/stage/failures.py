@@ -15,7 +15,7 @@ import numpy as np
 
 from kframe.model.arrays import Int32, Ragged, offsets_of
 from kframe.model.lists import members
-from kframe.plans.check.checked import Phase, StagedChange
+from kframe.plans.check.rules import Phase, StagedChange
 from kframe.plans.stage.manifest import StageFailure
 from kframe.plans.stage.schedule import StageSchedule
 from kframe.snapshot import PartitionFacts

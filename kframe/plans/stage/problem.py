@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
 from kframe import kernels
 from kframe.errors import ParameterError
-from kframe.model.arrays import Bool, Int32, Int64, Ragged, UInt8
+from kframe.model.arrays import Int32, Int64, Ragged, UInt8
 from kframe.model.ids import NO_LEADER
-from kframe.plans.check.checked import CheckedPlan
+from kframe.plans.check.rules import CheckedPlan
 from kframe.plans.stage.request import StageRequest
 from kframe.snapshot import Snapshot
 from kframe.snapshot.controllers import node_text
@@ -60,15 +60,25 @@ class StageProblem:
         """(k,) replicas that are copied."""
         return self.adding.counts.astype(np.int64)
 
-    def loads(self, rows: Bool) -> Int64:
-        """(4, b) replicas into and out of each broker, bytes into and out of it: of the reassignments of a mask."""
-        load, count = np.zeros((4, len(self.brokers)), np.int64), np.where(rows, self.moves, 0)
-        owners = self.adding.owners
-        targets, owners = self.adding.values[rows[owners]], owners[rows[owners]]
+    def take(self, rows: Int32) -> StageProblem:
+        """Some of the reassignments, with the same limits and disks."""
+        return replace(
+            self,
+            positions=self.positions[rows],
+            adding=self.adding.take(rows),
+            removing=self.removing.take(rows),
+            source=self.source[rows],
+            size=self.size[rows],
+            rank=self.rank[rows],
+        )
+
+    def loads(self) -> Int64:
+        """(4, b) replicas into and out of each broker, bytes into and out of it."""
+        load, targets = np.zeros((4, len(self.brokers)), np.int64), self.adding.values
         np.add.at(load[0], targets, 1)
-        np.add.at(load[1], self.source, count)
-        np.add.at(load[2], targets, self.size[owners])
-        np.add.at(load[3], self.source, count * self.size)
+        np.add.at(load[1], self.source, self.moves)
+        np.add.at(load[2], targets, self.size[self.adding.owners])
+        np.add.at(load[3], self.source, self.moves * self.size)
         return load
 
 

@@ -79,7 +79,7 @@ def schedule(problem: StageProblem) -> StageSchedule:
         np.empty(rows, np.int32),
         np.empty(2, np.int64),
         np.empty((4, brokers), np.int64),
-        problem.loads(np.ones(rows, np.bool_)),
+        problem.loads(),
         np.empty(brokers, np.float64),
         free,
         stage,
@@ -96,14 +96,13 @@ def fewest_stages(problem: StageProblem, staged: Bool) -> int:
     broker receives divided by ``limit``, rounded up. The same holds for replicas that leave it, for its bytes in either
     direction, and for the replicas and bytes of all brokers together. Any reassignment at all needs one stage.
     """
-    shared = staged & (problem.rank != ALONE)
-    replicas_in, replicas_out, bytes_in, bytes_out = (int(line.max(initial=0)) for line in problem.loads(shared))
-    moves = np.where(shared, problem.moves, 0)
-    total = int(moves.sum()), int((moves * problem.size).sum())
-    needs = max(replicas_in, replicas_out), max(bytes_in, bytes_out), *total
+    shared = problem.take(np.flatnonzero(staged & (problem.rank != ALONE)).astype(np.int32))
+    loads = shared.loads()
+    total = int(shared.moves.sum()), int((shared.moves * shared.size).sum())
+    needs = int(loads[:2].max(initial=0)), int(loads[2:].max(initial=0)), *total
     stages = max(-(-need // limit) for need, limit in zip(needs, problem.limits.tolist(), strict=True))
     alone = int(np.count_nonzero(staged & (problem.rank == ALONE)))
-    return alone + max(int(stages), int(shared.any()))
+    return alone + max(int(stages), int(len(shared) > 0))
 
 
 def _groups(problem: StageProblem) -> tuple[Int32, Int32]:

@@ -11,7 +11,7 @@ from msgspec import UNSET
 
 from kframe.model.arrays import Int32
 from kframe.model.texts import counted
-from kframe.plans.check.checked import CheckedPlan
+from kframe.plans.check.rules import CheckedPlan
 from kframe.plans.file.write import plan_document
 from kframe.plans.stage.failures import stage_failures
 from kframe.plans.stage.manifest import (
@@ -94,8 +94,8 @@ def _stages(scheduled: StageSchedule, rows: list[Int32], files: bool) -> list[Pl
     used = problem.used.copy()
     stages: list[PlanStage] = []
     for number, members in enumerate(rows):
-        part = _subproblem(problem, members)
-        load = part.loads(np.ones(len(members), np.bool_))
+        part = problem.take(members)
+        load = part.loads()
         peak = used + load[2]
         used = peak.copy()
         np.subtract.at(used, part.removing.values, np.repeat(part.size, part.removing.counts))
@@ -130,18 +130,6 @@ def _stages(scheduled: StageSchedule, rows: list[Int32], files: bool) -> list[Pl
         for stage, window in zip(stages, allot_windows(seconds, problem.request.windows), strict=True):
             stage.window = window
     return stages
-
-
-def _subproblem(problem: StageProblem, rows: Int32) -> StageProblem:
-    return replace(
-        problem,
-        positions=problem.positions[rows],
-        adding=problem.adding.take(rows),
-        removing=problem.removing.take(rows),
-        source=problem.source[rows],
-        size=problem.size[rows],
-        rank=problem.rank[rows],
-    )
 
 
 def _reassignments(problem: StageProblem, rows: Int32, sized: bool) -> list[StagedReassignment]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Final
@@ -56,7 +56,7 @@ def longest_window(windows: Sequence[TimeWindow]) -> int:
 def allot_windows(seconds: Sequence[float], windows: Sequence[TimeWindow]) -> list[StageWindow | None]:
     """When each stage runs: one after another, each within one window. None for a stage longer than any window."""
     allotted: list[StageWindow | None] = []
-    occurrences = _occurrences(windows)
+    occurrences = ((day, window, float(day * _DAY + window.begin)) for day in count() for window in windows)
     day, window, now = next(occurrences)
     for needed in seconds:
         if needed > longest_window(windows):
@@ -67,13 +67,6 @@ def allot_windows(seconds: Sequence[float], windows: Sequence[TimeWindow]) -> li
         allotted.append(StageWindow(day + 1, str(window), _clock(now), _clock(now + needed)))
         now += needed
     return allotted
-
-
-def _occurrences(windows: Sequence[TimeWindow]) -> Iterator[tuple[int, TimeWindow, float]]:
-    """Day, window and begin in seconds of every window of every day."""
-    for day in count():
-        for window in windows:
-            yield day, window, float(day * _DAY + window.begin)
 
 
 def _clock(seconds: float) -> str:

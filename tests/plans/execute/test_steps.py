@@ -36,7 +36,7 @@ from kframe.plans.execute.observation import Observation
 from kframe.plans.execute.state import ExecutionState
 from kframe.plans.execute.step_types import SaveOriginals, Step, Wait
 from kframe.plans.execute.steps import CRASH_ROUNDS, Planner
-from kframe.plans.execute.throttle_steps import CONFIG_ROUNDS
+from kframe.plans.execute.throttles import CONFIG_ROUNDS
 from kframe.snapshot.metadata import DescribedPartition, PartitionReassignment
 
 #: The plan moves t-0 from brokers 1 and 2 to 3 and 2.

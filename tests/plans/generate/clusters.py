@@ -133,7 +133,7 @@ def goals(draw: st.DrawFn) -> dict[str, Any]:
     return {**chosen, "racks": {8: "r0", 9: "r1"}, "seed": draw(st.integers(0, 3))}
 
 
-def drawn_term(seed: int, forbidden: float = 0.15) -> CostTerm:
+def sampled_term(seed: int, forbidden: float = 0.15) -> CostTerm:
     """A term that depends on the topic, the partition and the broker only, so that a second plan has equal costs."""
 
     def costs(batch: PlacementBatch) -> Int64:
@@ -153,5 +153,5 @@ def requests(draw: st.DrawFn, partitions_max: int = 25, *, has_terms: bool = Fal
         sizes = draw(st.lists(st.integers(1, 1000), min_size=len(snapshot), max_size=len(snapshot)))
         request |= {"weights": np.array(sizes, np.int64), "tolerance": draw(st.sampled_from([1.0, 10.0, 40.0]))}
     if has_terms or draw(st.booleans()):
-        request["cost_terms"] = tuple(drawn_term(draw(st.integers(0, 99))) for _ in range(draw(st.integers(1, 2))))
+        request["cost_terms"] = tuple(sampled_term(draw(st.integers(0, 99))) for _ in range(draw(st.integers(1, 2))))
     return snapshot, request

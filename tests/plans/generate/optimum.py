@@ -6,15 +6,14 @@ partition as it is and how many racks it misses are known beforehand, so that th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any, cast
 
-import highspy
 import numpy as np
 
 from kframe.plans.generate import PlanProposal
+from kframe.plans.generate.highs import IntegerProgram, minimize
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,50 +64,34 @@ def choices_of(proposal: PlanProposal) -> list[ListChoice]:
 def optimum(proposal: PlanProposal) -> Optimum | None:
     """The best plan of the request of a proposal, within its limits of loads; None if no plan is."""
     problem, choices = proposal.problem, choices_of(proposal)
-    solver: Any = cast(Any, highspy).Highs()
-    solver.setOptionValue("output_flag", False)
-    solver.setOptionValue("mip_rel_gap", 0.0)
-    solver.setOptionValue("mip_abs_gap", 0.0)
-    infinity = float("inf")
-    for _ in choices:
-        solver.addVar(0, 1)
-    for column in range(len(choices)):
-        solver.changeColIntegrality(column, highspy.HighsVarType.kInteger)
-
-    def add(value: Callable[[ListChoice], float], lower: float, upper: float) -> None:
-        values = np.array([value(choice) for choice in choices], np.float64)
-        columns = np.flatnonzero(values).astype(np.int32)
-        solver.addRow(lower, upper, len(columns), columns, values[columns])
-
+    columns = np.arange(len(choices))
+    program = IntegerProgram(np.zeros(len(choices)), np.ones(len(choices)), np.ones(len(choices), np.bool_))
+    rows, stays, missing_racks, cost = (
+        np.array([getattr(choice, name) for choice in choices], np.float64)
+        for name in ("row", "stays", "missing_racks", "cost")
+    )
     for row in problem.order.tolist():
-        add(lambda choice, row=row: choice.row == row, 1, 1)  # type: ignore[misc]
+        program.add_row(columns, rows == row, 1, 1)
     before = np.bincount(problem.original.values, minlength=len(problem.brokers))
     scope = np.bincount(problem.original.take(problem.order).values, minlength=len(problem.brokers))
+    weight = problem.weight[rows.astype(np.int64)]
     for index, broker in enumerate(problem.brokers.ids.tolist()):
         if problem.brokers.leaving[index]:
             continue
+        has_replica = np.array([broker in choice.brokers for choice in choices])
         cap = min(max(int(problem.brokers.cap[index]), int(before[index])) - int(before[index] - scope[index]), 10**6)
         if problem.brokers.share[index] > 0:
-            add(lambda choice, broker=broker: broker in choice.brokers, 0, cap)  # type: ignore[misc]
+            program.add_row(columns, has_replica, 0, cap)
         if proposal.limits is not None:
-            add(
-                lambda choice, broker=broker: int(problem.weight[choice.row]) * (broker in choice.brokers),  # type: ignore[misc]
-                float(proposal.limits.lower[index]),
-                float(proposal.limits.upper[index]),
-            )
+            lower, upper = proposal.limits.lower[index], proposal.limits.upper[index]
+            program.add_row(columns, weight * has_replica, float(lower), float(upper))
     least: list[int] = []
-    objectives: list[Callable[[ListChoice], int]] = [
-        lambda choice: choice.stays,
-        lambda choice: choice.missing_racks,
-        lambda choice: choice.cost,
-    ]
-    for objective in objectives:
-        for column, choice in enumerate(choices):
-            solver.changeColCost(column, float(objective(choice)))
-        assert solver.run() == highspy.HighsStatus.kOk
-        if solver.getModelStatus() == highspy.HighsModelStatus.kInfeasible:
+    for objective in (stays, missing_racks, cost):
+        solution = minimize(replace(program, cost=objective), 10**6, 0.0, 0)
+        if not solution.feasible:
             return None
-        assert solver.getModelStatus() == highspy.HighsModelStatus.kOptimal
-        least.append(round(solver.getInfo().objective_function_value))
-        add(objective, -infinity, least[-1])
+        assert solution.values is not None
+        assert solution.optimal
+        least.append(round(float(objective @ solution.values)))
+        program.add_row(columns, objective, -np.inf, least[-1])
     return Optimum(*least)

@@ -20,7 +20,7 @@ from kframe.plans.generate.report import report_document
 from kframe.plans.generate.review import PlanReview
 from kframe.registry.placements import CostTerm, PlanGoal
 from kframe.snapshot import Snapshot
-from tests.plans.generate.clusters import FEWER_EXAMPLES, drawn_term, goals, planned, requests, snapshot_of, snapshots
+from tests.plans.generate.clusters import FEWER_EXAMPLES, goals, planned, requests, sampled_term, snapshot_of, snapshots
 
 
 def added_cells(proposal: PlanProposal) -> tuple[Any, Any]:
@@ -116,7 +116,7 @@ def test_plan_uses_limits_of_goal(snapshot: Snapshot, load_max: int) -> None:
 def test_report_names_goal_and_cost_terms() -> None:
     snapshot = snapshot_of({"a": [[1, 2]] * 12}, {1: None, 2: None, 3: None, 4: None})
     goal = PlanGoal("traffic", "messages", lambda batch: batch.partition.astype(np.int64) + 1)
-    proposal = plan(snapshot, goal=goal, cost_terms=(drawn_term(3, 0.0),), tolerance=20.0)
+    proposal = plan(snapshot, goal=goal, cost_terms=(sampled_term(3, 0.0),), tolerance=20.0)
     document = report_document(proposal)
     assert (document.goal, document.cost_terms) == ("traffic", ["drawn"])
     assert document.moves.unit == "messages"

@@ -11,8 +11,7 @@ import pytest
 
 from kframe.errors import InputError, SnapshotError
 from kframe.model.plan import Plan
-from kframe.plans.check.placement_constraints import constraints_note
-from kframe.plans.check.report import PlanReport
+from kframe.plans.check.report import PlanReport, constraints_note
 from kframe.plans.check.resolve import resolve_plan
 from kframe.plans.execute.prepare import read_staged_plan
 from kframe.plans.file.read import load_plan
@@ -224,11 +223,14 @@ def test_observers_stay_last_in_every_plan(request_: PlanRequest, tmp_path: Path
         assert (len(entries(made)), moved) == (6, 0)
 
 
-def test_new_replica_succeeds_observer_of_its_rack(tmp_path: Path) -> None:
+@pytest.mark.parametrize("rack, successor", [("a", 5), ("b", 6)])
+def test_new_replica_succeeds_observer_of_its_rack(rack: str, successor: int, tmp_path: Path) -> None:
     snapshot = described(tmp_path, ("1,2,3", "1,2", "3"))
-    request = PlanRequest(remove_brokers=(2, 3), add_brokers=(5, 6), racks={5: "a", 6: "b"}, fix_racks=False)
-    (item,) = entries(plan(snapshot, request).plan)
-    assert (item["replicas"][-1:], len(item["replicas"])) == (item["observers"], 3)
+    racks = {1: "c", 2: "a" if rack == "b" else "b", 3: rack}
+    brokers = tuple(replace(broker, rack=racks[broker.broker_id]) for broker in snapshot.brokers)
+    request = PlanRequest(remove_brokers=(2, 3), add_brokers=(5, 6), racks={5: "a", 6: "b"})
+    (item,) = entries(plan(replace(snapshot, brokers=brokers), request).plan)
+    assert (item["replicas"][2], item["observers"]) == (successor, [successor])
 
 
 def test_replication_factor_of_partition_with_observers_is_refused() -> None:

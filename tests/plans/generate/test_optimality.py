@@ -29,10 +29,9 @@ from tests.plans.generate.clusters import (
     snapshot_of,
     snapshots,
 )
+from tests.plans.generate.optimum import optimum
 
 highspy = pytest.importorskip("highspy")
-
-from tests.plans.generate.optimum import optimum  # noqa: E402
 
 DATA = Path(__file__).parent / "data"
 GOALS: list[dict[str, Any]] = [

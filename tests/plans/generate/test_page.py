@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -103,6 +104,9 @@ def test_page_has_no_scripts_or_external_resources(tmp_path: Path) -> None:
     page, _, _ = pages_of(tmp_path, "--rebalance")
     assert not {"script", "link", "img", "iframe"} & {element.tag for element in page.root.iter()}
     assert not any({"src", "href", "action", "onclick"} & element.attrib.keys() for element in page.root.iter())
+    style = "".join(element.text or "" for element in page.root.iter("style"))
+    assert style
+    assert not re.search(r"url|@import|//", style)
     policies = [element.attrib["content"] for element in page.root.iter() if "content" in element.attrib]
     assert policies == ["default-src 'none'; style-src 'unsafe-inline'"]
 

@@ -101,16 +101,12 @@ def document_lines(*documents: dict[str, Any]) -> str:
     return "".join(f"{json.dumps(item)}\n" for item in documents)
 
 
-def without_headings(*documents: dict[str, Any]) -> str:
-    return json.dumps(documents[0], indent=4)
-
-
 @pytest.mark.parametrize(
     "text",
     [
         document_lines(document(1, {"t-0": 5}), document(2, {"t-0": 9})),
         "".join(HEADINGS.format(b) + json.dumps(document(b, {"t-0": s}), indent=2) + "\n" for b, s in ((1, 5), (2, 9))),
-        without_headings(document(3, {"t-0": 9})),
+        json.dumps(document(3, {"t-0": 9}), indent=4),
         HEADINGS.format(1) + json.dumps({"brokers": document(1, {"t-0": 9})["brokers"]}),
         "Defaulted container kafka\n" + HEADINGS.format(1) + json.dumps(document(1, {"t-0": 9})) + "\n$ \n",
     ],

@@ -14,8 +14,8 @@ from kframe.core.kraft.replay import replay
 from kframe.model.kraft.ids import ELR_VERSION
 from kframe.model.kraft.records import BrokerRegistrationChangeRecord
 from kframe.model.plan import Plan
-from kframe.plans.check.checked import Phase
 from kframe.plans.check.resolve import resolve_plan
+from kframe.plans.check.rules import Phase
 from kframe.plans.stage.failures import PHASES, stage_failures, staged_partitions
 from kframe.plans.stage.problem import stage_problem
 from kframe.plans.stage.request import StageRequest

@@ -1,4 +1,4 @@
-"""A plan beside a cluster, and how a controller of each mode treats it."""
+"""The rules by which a controller treats plans, an object for each mode, and a plan beside a cluster."""
 
 from __future__ import annotations
 
