@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -126,10 +126,11 @@ class PlanProblem:
         terms = 0 if self.costs is None else self.costs.total(added)
         return int(self.weight[added.owners].sum()) + terms
 
-    def partition(self, row: int) -> TopicPartition:
-        """Topic and partition of a row."""
-        topic, _, partition = self.snapshot.topics.name_of_row(row).rpartition("-")
-        return topic, int(partition)
+    def partitions(self, rows: Int32) -> Iterator[TopicPartition]:
+        """Topic and partition of each of these rows."""
+        topics = self.snapshot.topics
+        names = map(topics.names.__getitem__, topics.topic_of_rows()[rows].tolist())
+        return zip(names, topics.partition_of_rows()[rows].tolist(), strict=True)
 
     def without(self, rows: Int32) -> PlanProblem:
         """The problem whose scope lacks some rows."""

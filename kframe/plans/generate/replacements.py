@@ -24,7 +24,8 @@ def diverted_replicas(problem: PlanProblem, after: Ragged) -> Iterator[DivertedR
         left = before.any(before.values == old) & ~after.any(after.values == old)
         diverted = left & (had_new | ~after.any(after.values == new)) & (added.counts > 0)
         at_cap = bool(count[new] >= brokers.cap[new])
-        for row in np.flatnonzero(diverted).tolist():
+        rows = np.flatnonzero(diverted).astype(np.int32)
+        for row, name in zip(rows.tolist(), problem.partitions(rows), strict=True):
             if had_new[row]:
                 reason = f"broker {new_id} has a replica already"
             elif problem.costs is not None and not problem.costs.allowed(np.array([row]))[0][new]:
@@ -38,7 +39,7 @@ def diverted_replicas(problem: PlanProblem, after: Ragged) -> Iterator[DivertedR
             else:
                 reason = f"it spans more racks without broker {new_id}"
             receivers = brokers.ids[added[row]].tolist()
-            yield DivertedReplica(*problem.partition(row), old_id, new_id, receivers, reason)
+            yield DivertedReplica(*name, old_id, new_id, receivers, reason)
 
 
 def _loses_rack(problem: PlanProblem, replicas: list[int], old: int, new: int) -> bool:

@@ -73,7 +73,8 @@ def unmet_rows(problem: PlanProblem, after: Ragged, unmet: UnmetPartitions) -> I
     targets, originals = settled_lists(problem, after).take(unmet.rows), problem.original.take(unmet.rows)
     hosts = host_counts(problem.brokers, originals)
     count = np.bincount(after.values, minlength=len(ids)).astype(np.int64)
-    for index, row in enumerate(unmet.rows.tolist()):
+    names = problem.partitions(unmet.rows)
+    for index, (row, name) in enumerate(zip(unmet.rows.tolist(), names, strict=True)):
         if deleting[index]:
             reason = "its topic is being deleted"
         elif reassigning[index]:
@@ -85,7 +86,7 @@ def unmet_rows(problem: PlanProblem, after: Ragged, unmet: UnmetPartitions) -> I
         else:
             reason = _no_room(problem, count, targets[index], row)
         lacks = [kind for kind, mask in unmet.lacking.items() if mask[index]]
-        yield UnmetPartition(*problem.partition(row), ids[after[row]].tolist(), lacks, reason)
+        yield UnmetPartition(*name, ids[after[row]].tolist(), lacks, reason)
 
 
 def _too_few_brokers(problem: PlanProblem, hosts: int, factor: int) -> str:
