@@ -109,9 +109,11 @@ class Snapshot(SnapshotContent, Tabular):
             return self
         if mode == "zookeeper" or self.controllers or _MODES.get(self.source.format, mode) != mode:
             raise ParameterError("mode", mode, f"{self.mode}, the mode that the snapshot shows")
-        topics = replace(self.topics, deleting=None)
+        topics, partitions = replace(self.topics, deleting=None), replace(self.partitions, controller_epoch=None)
         provenance = without_assumption(self)  # Brokers of a KRaft cluster name any broker as the controller.
-        return replace(self, topics=topics, kraft=self.kraft or KraftFacts(), provenance=provenance)
+        return replace(
+            self, topics=topics, partitions=partitions, kraft=self.kraft or KraftFacts(), provenance=provenance
+        )
 
     def with_controllers(self, controller_ids: Iterable[int]) -> Snapshot:
         """The snapshot with the ids of instances of kframe, which are no brokers, that a user states.

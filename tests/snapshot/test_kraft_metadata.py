@@ -22,7 +22,7 @@ from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.kraft.views import partition_record
 from kframe.scenario.kraft.format import read_kraft_scenario
 from kframe.scenario.kraft.runner import KraftScenarioRunner
-from kframe.snapshot import Snapshot, Source, read_snapshot, write_snapshot
+from kframe.snapshot import Snapshot, Source, generate, read_snapshot, write_snapshot
 from tests.kraft.golden import scenario_parameters
 
 SOURCE: Final = Source("kraft", "node-1")
@@ -201,6 +201,11 @@ def test_listing_with_elrs_converts_to_kraft_metadata(tmp_path: Path) -> None:
         "partitions.adding_replicas:",
         "partitions.removing_replicas:",
     ]
+
+
+def test_stated_mode_drops_columns_that_a_kraft_cluster_does_not_have(tmp_path: Path) -> None:
+    stated = generate(300, 4).with_mode("kraft")
+    assert saved_and_read(stated, tmp_path / "saved").digest() == stated.digest()
 
 
 def test_mode_of_a_listing_can_be_stated(tmp_path: Path) -> None:
