@@ -21,19 +21,19 @@ from kframe.model.events import (
 )
 from kframe.model.tables import Targets
 from kframe.model.topic_partitions import parse_topic_partition
-from kframe.scenario.fields import split_partition
+from kframe.scenario.fields import Empty, split_partition
 from kframe.scenario.format import config_texts
-from kframe.scenario.state import Action, ScenarioState
+from kframe.scenario.state import ScenarioState
 from kframe.scenario.step_types import CreatedTopic, CreatePartitionsStep
 
 #: Time that a client of a scenario waits for a response.
 TIMEOUT_MS: Final = 3_000
 
 
-def read_create_topics(_where: str, topics: tuple[CreatedTopic, ...]) -> Action:
+def create_topics(runner: ScenarioState, where: str, topics: tuple[CreatedTopic, ...]) -> dict[str, str]:
     """Step ``create_topics``: with replica lists, or with counts."""
     new_topics = tuple(map(_new_topic, topics))
-    return _topics_request(lambda token: CreateTopicsRequested(new_topics, TIMEOUT_MS, token=token))
+    return _topics_request(runner, lambda token: CreateTopicsRequested(new_topics, TIMEOUT_MS, token=token))
 
 
 def _new_topic(topic: CreatedTopic) -> NewTopic:
@@ -41,25 +41,21 @@ def _new_topic(topic: CreatedTopic) -> NewTopic:
     return NewTopic(topic.name, topic.partitions, topic.replication_factor, lists, config_texts(topic.config))
 
 
-def read_create_partitions(_where: str, content: CreatePartitionsStep) -> Action:
+def create_partitions(runner: ScenarioState, where: str, content: CreatePartitionsStep) -> dict[str, str]:
     """Step ``create_partitions``: more partitions for one topic."""
     growth = NewPartitions(content.topic, content.count, content.assignments)
-    return _topics_request(lambda token: CreatePartitionsRequested((growth,), TIMEOUT_MS, token=token))
+    return _topics_request(runner, lambda token: CreatePartitionsRequested((growth,), TIMEOUT_MS, token=token))
 
 
-def read_delete_topics(_where: str, names: tuple[str, ...]) -> Action:
+def delete_topics(runner: ScenarioState, where: str, names: tuple[str, ...]) -> dict[str, str]:
     """Step ``delete_topics``."""
-    return _topics_request(lambda token: DeleteTopicsRequested(names, TIMEOUT_MS, token=token))
+    return _topics_request(runner, lambda token: DeleteTopicsRequested(names, TIMEOUT_MS, token=token))
 
 
-def _topics_request(event: Callable[[int], Event]) -> Action:
+def _topics_request(runner: ScenarioState, event: Callable[[int], Event]) -> dict[str, str]:
     """Send a request about topics; the response has an error by name for each topic."""
-
-    def act(runner: ScenarioState) -> dict[str, str]:
-        response: TopicsResponse = runner.call(event)
-        return {name: response.codes[name].name for name in sorted(response.codes)}
-
-    return act
+    response: TopicsResponse = runner.call(event)
+    return {name: response.codes[name].name for name in sorted(response.codes)}
 
 
 def read_targets(where: str, content: Mapping[str, tuple[int, ...] | None]) -> Targets:
@@ -69,22 +65,18 @@ def read_targets(where: str, content: Mapping[str, tuple[int, ...] | None]) -> T
     )
 
 
-def read_reassign(where: str, content: Mapping[str, tuple[int, ...] | None]) -> Action:
+def reassign(runner: ScenarioState, where: str, content: Mapping[str, tuple[int, ...] | None]) -> dict[str, str]:
     """Step ``reassign``: begin, change or cancel reassignments."""
     targets = read_targets(where, content)
-
-    def act(runner: ScenarioState) -> dict[str, str]:
-        response: ReassignmentResponse = runner.call(partial(ReassignmentRequested, targets))
-        if response.error is not ErrorCode.NONE:
-            return {"error": response.error.name}
-        names = (f"{targets.names[targets.topic[i]]}-{int(targets.partition[i])}" for i in range(len(targets)))
-        codes = dict(zip(names, (ErrorCode(int(code)).name for code in response.codes), strict=True))
-        return {name: codes[name] for name in sorted(codes, key=split_partition)}
-
-    return act
+    response: ReassignmentResponse = runner.call(partial(ReassignmentRequested, targets))
+    if response.error is not ErrorCode.NONE:
+        return {"error": response.error.name}
+    names = (f"{targets.names[targets.topic[i]]}-{int(targets.partition[i])}" for i in range(len(targets)))
+    codes = dict(zip(names, (ErrorCode(int(code)).name for code in response.codes), strict=True))
+    return {name: codes[name] for name in sorted(codes, key=split_partition)}
 
 
-def list_reassignments(runner: ScenarioState) -> dict[str, Any]:
+def list_reassignments(runner: ScenarioState, where: str, content: Empty) -> dict[str, Any]:
     """Step ``list_reassignments``."""
     response: ReassignmentsListed = runner.call(partial(ListReassignmentsRequested, None))
     cluster = runner.loop.controller.cluster

@@ -25,7 +25,7 @@ from kframe.model.tables import RequestedPartitions
 from kframe.model.topic_partitions import parse_topic_partition
 from kframe.scenario import checks
 from kframe.scenario.fields import split_partition
-from kframe.scenario.state import Action, ScenarioState
+from kframe.scenario.state import ScenarioState
 from kframe.scenario.step_types import ElectLeadersStep, ProducedRecords, ScenarioIsr
 
 #: Fields of a proposal that may differ from the stored state.
@@ -35,23 +35,13 @@ _ACKS: Final = {None: -1, "all": -1, -1: -1, 0: 0, 1: 1}
 _ALTER_PARTITION_VERSION: Final = 3
 
 
-def read_controlled_shutdown(_where: str, broker_id: int) -> Action:
+def controlled_shutdown(runner: ScenarioState, where: str, broker_id: int) -> dict[str, Any]:
     """Step ``controlled_shutdown``: a broker requests controlled shutdown."""
-
-    def act(runner: ScenarioState) -> dict[str, Any]:
-        registration = runner.registrations.get(broker_id)
-        epoch = registration.broker_epoch if registration else NO_BROKER_EPOCH
-        response: ControlledShutdownResponse = runner.call(partial(ControlledShutdownRequested, broker_id, epoch))
-        names = [runner.loop.controller.cluster.name(int(row)) for row in response.remaining]
-        return {"error": response.error.name, "remaining": sorted(names, key=split_partition)}
-
-    return act
-
-
-def read_alter_partition(where: str, content: Mapping[str, ScenarioIsr]) -> Action:
-    """Step ``alter_partition``: leaders propose ISRs."""
-    proposals = {parse_topic_partition(f"{where}.{name}", name): proposal for name, proposal in content.items()}
-    return partial(_alter_partition, proposals=proposals)
+    registration = runner.registrations.get(broker_id)
+    epoch = registration.broker_epoch if registration else NO_BROKER_EPOCH
+    response: ControlledShutdownResponse = runner.call(partial(ControlledShutdownRequested, broker_id, epoch))
+    names = [runner.loop.controller.cluster.name(int(row)) for row in response.remaining]
+    return {"error": response.error.name, "remaining": sorted(names, key=split_partition)}
 
 
 def _with_stored_fields(runner: ScenarioState, key: TopicPartition, proposal: ScenarioIsr) -> dict[str, int]:
@@ -68,8 +58,10 @@ def _with_stored_fields(runner: ScenarioState, key: TopicPartition, proposal: Sc
     return fields | {name: value for name in _PROPOSED if (value := getattr(proposal, name)) is not None}
 
 
-def _alter_partition(runner: ScenarioState, proposals: dict[TopicPartition, ScenarioIsr]) -> dict[str, str]:
-    """One request per sender, in the order in which the step first names the senders."""
+def alter_partition(runner: ScenarioState, where: str, content: Mapping[str, ScenarioIsr]) -> dict[str, str]:
+    """Step ``alter_partition``: leaders propose ISRs, each in one request, in the order in which the step first names
+    the senders."""
+    proposals = {parse_topic_partition(f"{where}.{name}", name): proposal for name, proposal in content.items()}
     by_sender: dict[int, dict[TopicPartition, ScenarioIsr]] = {}
     for key, proposal in proposals.items():
         by_sender.setdefault(_with_stored_fields(runner, key, proposal)["sender"], {})[key] = proposal
@@ -106,34 +98,26 @@ def _request(
     )
 
 
-def read_elect_leaders(where: str, content: ElectLeadersStep) -> Action:
+def elect_leaders(runner: ScenarioState, where: str, content: ElectLeadersStep) -> dict[str, str]:
     """Step ``elect_leaders``: a client requests elections."""
     partitions = None
     if content.partitions is not None:
         partitions = tuple(parse_topic_partition(f"{where}.partitions", name) for name in content.partitions)
     election = ElectionType[content.election.upper()]
-
-    def act(runner: ScenarioState) -> dict[str, str]:
-        response: ElectionResponse = runner.call(partial(ElectionRequested, election, partitions))
-        name = runner.loop.controller.cluster.name
-        codes = {name(int(row)): ErrorCode(int(code)) for row, code in zip(response.rows, response.codes, strict=True)}
-        codes |= {f"{topic}-{partition}": code for (topic, partition), code in response.unknown}
-        return {partition: codes[partition].name for partition in sorted(codes, key=split_partition)}
-
-    return act
+    response: ElectionResponse = runner.call(partial(ElectionRequested, election, partitions))
+    name = runner.loop.controller.cluster.name
+    codes = {name(int(row)): ErrorCode(int(code)) for row, code in zip(response.rows, response.codes, strict=True)}
+    codes |= {f"{topic}-{partition}": code for (topic, partition), code in response.unknown}
+    return {partition: codes[partition].name for partition in sorted(codes, key=split_partition)}
 
 
-def read_produce(where: str, content: Mapping[str, ProducedRecords]) -> Action:
+def produce(runner: ScenarioState, where: str, content: Mapping[str, ProducedRecords]) -> dict[str, str]:
     """Step ``produce``: clients write records to brokers that replicate, ``{t-0: {records: 3, acks: all}}``."""
     partitions = {parse_topic_partition(f"{where}.{name}", name): produced for name, produced in content.items()}
-
-    def act(runner: ScenarioState) -> dict[str, str]:
-        if runner.replication is None:
-            raise ScenarioError(where, "brokers that do not replicate", "brokers_replicate: true")
-        checks.require_partitions(runner, where, partitions)
-        return {
-            f"{key[0]}-{key[1]}": runner.replication.produce(key, produced.records, _ACKS[produced.acks])
-            for key, produced in partitions.items()
-        }
-
-    return act
+    if runner.replication is None:
+        raise ScenarioError(where, "brokers that do not replicate", "brokers_replicate: true")
+    checks.require_partitions(runner, where, partitions)
+    return {
+        f"{key[0]}-{key[1]}": runner.replication.produce(key, produced.records, _ACKS[produced.acks])
+        for key, produced in partitions.items()
+    }

@@ -6,20 +6,24 @@ Every step runs until idle: the queue is empty and every request is answered, un
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 import kframe
 from kframe.embedded import MemoryEnsemble
+from kframe.embedded.describe import describe_partition
+from kframe.model.cluster import ClusterState
 from kframe.model.elections import LeaderSelector
 from kframe.model.ids import ElectionKind
 from kframe.ports.storage import StorageFactory
-from kframe.scenario import steps, trace
-from kframe.scenario.format import Scenario, Step
-from kframe.scenario.state import Action, ReplicationFactory, ScenarioState
+from kframe.scenario import steps
+from kframe.scenario.format import Scenario
+from kframe.scenario.state import ReplicationFactory, ScenarioState
+
+SCHEMA: Final = "kframe.trace/v1"
 
 
 class ScenarioRunner(ScenarioState):
-    """Builds the steps of a scenario and runs them."""
+    """Runs the steps of a scenario."""
 
     def __init__(
         self,
@@ -28,23 +32,21 @@ class ScenarioRunner(ScenarioState):
         make_storage: StorageFactory = MemoryEnsemble.from_cluster,
         make_replication: ReplicationFactory | None = None,
     ) -> None:
-        """Check every step and build the cluster; ``make_storage`` is called once, after the checks.
-        ``make_replication`` makes the broker models of a scenario with ``brokers_replicate: true``.
+        """Build the cluster. ``make_replication`` makes the broker models of a scenario with ``brokers_replicate:
+        true``.
 
-        Raises ScenarioError, before any step runs, for a step that is malformed or not supported, and ConfigError for a
+        Raises ScenarioError for broker models or a stored request that are not possible, and ConfigError for a
         configuration key.
         """
-        self._steps = [steps.build(scenario.source, position, step) for position, step in enumerate(scenario.steps)]
-        stored_requests = [steps.build_stored_request(scenario.source, step) for step in scenario.stored_requests]
         super().__init__(scenario, selectors, make_storage, make_replication)
-        for action in stored_requests:
-            action(self)
+        for request in scenario.stored_requests:
+            steps.store_request(self, request)
         self._follow()
 
     def play(self) -> dict[str, Any]:
         """The whole trace."""
         return {
-            "schema": trace.SCHEMA,
+            "schema": SCHEMA,
             "scenario": self.scenario.name,
             "controller": f"kframe {kframe.__version__}",
             "steps": list(self.play_steps()),
@@ -52,22 +54,22 @@ class ScenarioRunner(ScenarioState):
 
     def play_steps(self) -> Iterator[dict[str, Any]]:
         """Run step by step. Yield the trace entry of each step once the controller is idle."""
-        for step, action in zip(self.scenario.steps, self._steps, strict=True):
-            yield self.play_step(step, action)
+        yield from map(self._play_step, range(len(self.scenario.steps)))
 
-    def play_step(self, step: Step, action: Action) -> dict[str, Any]:
+    def _play_step(self, position: int) -> dict[str, Any]:
         """Run one step until idle. Return its entry of the trace."""
+        step = self.scenario.steps[position]
         before = self.storage.stored()
-        entries, topics = trace.stored_entries(before), trace.topic_names(before)
+        entries, topics = _stored_entries(before), _topic_names(before)
         self.brokers.take()
-        response = action(self)
+        response = steps.play(self, position, step)
         self._follow()
         self.run_until_idle()
         after = self.storage.stored()
         return {
             "step": {step.kind: step.argument},
-            "partitions": trace.stored_changes(entries, trace.stored_entries(after)),
-            "topics_deleted": trace.topics_deleted(topics, trace.topic_names(after)),
+            "partitions": {name: entry for name, entry in _stored_entries(after).items() if entries.get(name) != entry},
+            "topics_deleted": sorted(topics - _topic_names(after)),
             "requests": self.brokers.take(),
             "response": response,
         }
@@ -75,3 +77,14 @@ class ScenarioRunner(ScenarioState):
     def _follow(self) -> None:
         if self.replication is not None:
             self.replication.follow()
+
+
+def _stored_entries(cluster: ClusterState) -> dict[str, dict[str, Any]]:
+    """``{topic-partition: entry}`` of all stored partitions, by topic and partition."""
+    views = sorted(cluster, key=lambda view: (view.topic, view.partition))
+    return {f"{view.topic}-{view.partition}": describe_partition(view) for view in views}
+
+
+def _topic_names(cluster: ClusterState) -> frozenset[str]:
+    """Names of the stored topics."""
+    return frozenset(name for name in cluster.topics.names if name in cluster.topics)

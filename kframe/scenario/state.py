@@ -51,8 +51,6 @@ class BrokerModels(Protocol):
 
 #: Makes the broker models from the state, the scenario's settings, and the name of their source in errors.
 ReplicationFactory: TypeAlias = Callable[["ScenarioState", Mapping[str, object], str], BrokerModels]
-#: What a step does when it runs. It returns the response of the step.
-Action: TypeAlias = "Callable[[ScenarioState], Any]"
 
 
 class ScenarioState:

@@ -1,11 +1,10 @@
-"""The actions of the steps of a scenario: made when the scenario is built, called when it runs."""
+"""The steps of a scenario by kind."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from kframe.errors import ErrorCode, ScenarioError
 from kframe.model.brokers import Registration
@@ -13,27 +12,26 @@ from kframe.model.ids import NO_BROKER_EPOCH
 from kframe.model.topic_partitions import parse_topic_partition
 from kframe.scenario import admin, checks, requests, stored
 from kframe.scenario.cluster import registration
-from kframe.scenario.fields import located
+from kframe.scenario.fields import Empty, located
 from kframe.scenario.format import Step, broker_of, distinct_ids
-from kframe.scenario.state import Action, ScenarioState
+from kframe.scenario.state import ScenarioState
 from kframe.scenario.step_types import BrokerEntry, ResponseStep, ScenarioBroker
 
 
-def build(source: str, position: int, step: Step) -> Action:
-    """The action of one step. Raises ScenarioError if its argument names a broker twice, or no partition."""
-    return _READERS[step.kind](f"{located(source, 'steps', position)}.{step.kind}", step.content)
+def play(runner: ScenarioState, position: int, step: Step) -> Any:
+    """Play a step; its response, or None. Raises ScenarioError if it contradicts itself or the state."""
+    return _STEPS[step.kind](runner, f"{located(runner.scenario.source, 'steps', position)}.{step.kind}", step.content)
 
 
-def build_stored_request(source: str, request: Step) -> Action:
-    """The action that writes a request or mark to storage before the first step. Raises ScenarioError as ``build``
-    does."""
-    return _STORED_REQUESTS[request.kind](located(source, "admin", request.kind), request.content)
+def store_request(runner: ScenarioState, request: Step) -> None:
+    """Write a request or mark to storage before the first step. Raises ScenarioError as ``play`` does."""
+    _STORED_REQUESTS[request.kind](runner, located(runner.scenario.source, "admin", request.kind), request.content)
 
 
 # -- the controller role
 
 
-def _elect(runner: ScenarioState) -> None:
+def _elect(runner: ScenarioState, where: str, content: Empty) -> None:
     if runner.loop.controller.active:
         runner.storage.drop_controller()
     else:
@@ -43,33 +41,29 @@ def _elect(runner: ScenarioState) -> None:
 # -- brokers register and unregister
 
 
-def _read_ids(where: str, content: tuple[int, ...], action: Callable[[ScenarioState, tuple[int, ...]], None]) -> Action:
-    ids = distinct_ids(where, content)
-
-    def act(runner: ScenarioState) -> None:
-        checks.require_registered(runner, where, ids)
-        action(runner, ids)
-
-    return act
+def _registered(runner: ScenarioState, where: str, content: tuple[int, ...]) -> tuple[int, ...]:
+    """The brokers of a step, each once and registered. Raises ScenarioError."""
+    checks.require_registered(runner, where, distinct_ids(where, content))
+    return content
 
 
-def _bounce(runner: ScenarioState, ids: tuple[int, ...]) -> None:
-    runner.storage.bounce_brokers(ids)
+def _fail(runner: ScenarioState, where: str, content: tuple[int, ...]) -> None:
+    runner.storage.unregister_brokers(_registered(runner, where, content))
+
+
+def _bounce(runner: ScenarioState, where: str, content: tuple[int, ...]) -> None:
+    runner.storage.bounce_brokers(_registered(runner, where, content))
     _save_registrations(runner)
 
 
-def _read_startup(where: str, content: tuple[BrokerEntry, ...]) -> Action:
+def _start(runner: ScenarioState, where: str, content: tuple[BrokerEntry, ...]) -> None:
     brokers = tuple(map(broker_of, content))
-
-    def act(runner: ScenarioState) -> None:
-        registered = {registration.broker_id for registration in runner.storage.registrations()}
-        for broker in brokers:
-            if broker.broker_id in registered:
-                raise ScenarioError(where, f"broker {broker.broker_id}", "a broker that is not registered at this step")
-        runner.storage.register_brokers([_registration(runner, broker) for broker in brokers])
-        _save_registrations(runner)
-
-    return act
+    registered = {registration.broker_id for registration in runner.storage.registrations()}
+    for broker in brokers:
+        if broker.broker_id in registered:
+            raise ScenarioError(where, f"broker {broker.broker_id}", "a broker that is not registered at this step")
+    runner.storage.register_brokers([_registration(runner, broker) for broker in brokers])
+    _save_registrations(runner)
 
 
 def _registration(runner: ScenarioState, broker: ScenarioBroker) -> Registration:
@@ -87,53 +81,47 @@ def _save_registrations(runner: ScenarioState) -> None:
 # -- responses of brokers, and time
 
 
-def _read_response(where: str, content: ResponseStep) -> Action:
+def _respond(runner: ScenarioState, where: str, content: ResponseStep) -> None:
     if content.error != "SILENT" and content.error not in ErrorCode.__members__:
         raise ScenarioError(f"{where}.error", repr(content.error), "NONE, SILENT or an error by Kafka's name")
     names = None if content.partitions is None else list(content.partitions)
     for name in names or ():
         parse_topic_partition(f"{where}.partitions", name)
-
-    def act(runner: ScenarioState) -> None:
-        checks.require_known(runner, f"{where}.broker", content.broker)
-        runner.brokers.respond_with(content.broker, content.error, content.api, names)
-
-    return act
+    checks.require_known(runner, f"{where}.broker", content.broker)
+    runner.brokers.respond_with(content.broker, content.error, content.api, names)
 
 
-def _read_advance(_where: str, seconds: float) -> Action:
-    def act(runner: ScenarioState) -> None:
-        runner.clock.advance(seconds, runner.run_until_idle)
-
-    return act
+def _advance(runner: ScenarioState, where: str, seconds: float) -> None:
+    runner.clock.advance(seconds, runner.run_until_idle)
 
 
+#: Plays a step: the state, the location of the step in the file, and its argument.
+_Play: TypeAlias = Callable[[ScenarioState, str, Any], Any]
 #: Requests and marks that may be in storage before the first step, by key under ``admin``.
-_STORED_REQUESTS: Final[dict[str, Callable[[str, Any], Action]]] = {
-    "reassign": stored.read_reassign_znode,
-    "preferred": stored.read_preferred_znode,
-    "delete_topics": stored.read_deletion_marks,
+_STORED_REQUESTS: Final[dict[str, _Play]] = {
+    "reassign": stored.reassign_znode,
+    "preferred": stored.preferred_znode,
+    "delete_topics": stored.mark_for_deletion,
 }
-
-_READERS: Final[dict[str, Callable[[str, Any], Action]]] = {
-    "elect": lambda _where, _content: _elect,
-    "broker_failure": partial(_read_ids, action=lambda runner, ids: runner.storage.unregister_brokers(ids)),
-    "broker_bounce": partial(_read_ids, action=_bounce),
-    "broker_startup": _read_startup,
-    "controlled_shutdown": requests.read_controlled_shutdown,
-    "alter_partition": requests.read_alter_partition,
-    "elect_leaders": requests.read_elect_leaders,
-    "create_topics": admin.read_create_topics,
-    "create_partitions": admin.read_create_partitions,
-    "delete_topics": admin.read_delete_topics,
-    "reassign": admin.read_reassign,
-    "list_reassignments": lambda _where, _content: admin.list_reassignments,
-    "reassign_znode": stored.read_reassign_znode,
-    "preferred_znode": stored.read_preferred_znode,
-    "isr_znode": stored.read_isr_znode,
-    "topic_config": stored.read_topic_config,
-    "log_dir_failure": stored.read_log_dir_failure,
-    "produce": requests.read_produce,
-    "answer": _read_response,
-    "advance": _read_advance,
+_STEPS: Final[dict[str, _Play]] = {
+    "elect": _elect,
+    "broker_failure": _fail,
+    "broker_bounce": _bounce,
+    "broker_startup": _start,
+    "controlled_shutdown": requests.controlled_shutdown,
+    "alter_partition": requests.alter_partition,
+    "elect_leaders": requests.elect_leaders,
+    "create_topics": admin.create_topics,
+    "create_partitions": admin.create_partitions,
+    "delete_topics": admin.delete_topics,
+    "reassign": admin.reassign,
+    "list_reassignments": admin.list_reassignments,
+    "reassign_znode": stored.reassign_znode,
+    "preferred_znode": stored.preferred_znode,
+    "isr_znode": stored.isr_znode,
+    "topic_config": stored.topic_config,
+    "log_dir_failure": stored.log_dir_failure,
+    "produce": requests.produce,
+    "answer": _respond,
+    "advance": _advance,
 }

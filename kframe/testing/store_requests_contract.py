@@ -178,11 +178,6 @@ class RequestsContract(StoreSuite):
         storage.settle()
         assert notified == [ReassignmentsStored()]
 
-    def test_controller_may_write_reassignments(self, storage: StorageFixture) -> None:
-        store, _ = controller_of(storage)
-        store.perform(WriteReassignments(Targets.of([(("orders", 1), (2, 3))])))
-        assert targets_by_partition(opened(storage).perform(ReadReassignments())) == {("orders", 1): (2, 3)}
-
     # -- preferred elections
 
     def test_preferred_election_is_read_and_removed(self, storage: StorageFixture) -> None:

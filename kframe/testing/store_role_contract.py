@@ -57,22 +57,12 @@ class RoleContract(StoreSuite):
         store.close()
         assert not store.connected()
 
-    def test_first_claim_gets_controller_epoch_1(self, storage: StorageFixture) -> None:
-        store = opened(storage)
-        assert store.perform(ReadController()).controller_id == -1
-        assert store.perform(Claim(FIRST_ID)) == 1
-        assert store.perform(ReadController()).controller_id == FIRST_ID
-
-    def test_second_claim_is_refused_and_reports_controller(self, storage: StorageFixture) -> None:
+    def test_refused_claim_keeps_controller_and_epoch(self, storage: StorageFixture) -> None:
         first, second = opened(storage), opened(storage)
-        assert first.perform(Claim(FIRST_ID)) == 1
-        assert second.perform(Claim(SECOND_ID)) is None
-        assert second.perform(ReadController()).controller_id == FIRST_ID
-
-    def test_refused_claim_keeps_controller_epoch(self, storage: StorageFixture) -> None:
-        first, second = opened(storage), opened(storage)
+        assert first.perform(ReadController()).controller_id == -1
         assert first.perform(Claim(FIRST_ID)) == 1
         assert [second.perform(Claim(SECOND_ID)) for _ in range(3)] == [None, None, None]
+        assert [store.perform(ReadController()).controller_id for store in (first, second)] == [FIRST_ID, FIRST_ID]
         first.perform(ReleaseRole())
         assert second.perform(Claim(SECOND_ID)) == 2
 

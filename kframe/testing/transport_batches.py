@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from kframe.model.events import LeaderAndIsrResponseReceived
 from kframe.model.ids import ReplicaFlag
 from kframe.model.requests import ControlRequests
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy, requests_of
+
+#: Fields of a partition in both requests, in the order of a trace.
+ENTRY_FIELDS: Final = ("leader", "leader_epoch", "isr", "partition_epoch", "replicas")
 
 
 def small_cluster() -> ClusterState:
@@ -50,36 +53,13 @@ def leader_and_isr_response(broker_id: int, controller_epoch: int = 1) -> Leader
     return LeaderAndIsrResponseReceived(broker_id, ErrorCode.NONE, (), controller_epoch, np.empty(0, np.int32))
 
 
-def leader_and_isr_entry(
-    leader: int, leader_epoch: int, isr: list[int], partition_epoch: int, replicas: list[int], **fields: Any
-) -> dict[str, Any]:
-    """A partition of LeaderAndIsr, as in a trace."""
+def leader_and_isr_entry(*values: Any, **fields: Any) -> dict[str, Any]:
+    """A partition of LeaderAndIsr, as in a trace: the values of ENTRY_FIELDS, and ``fields`` that differ from a
+    partition at rest."""
     defaults = {"adding_replicas": [], "removing_replicas": [], "is_new": False, "leader_recovery_state": 0}
-    return {
-        "leader": leader,
-        "leader_epoch": leader_epoch,
-        "isr": isr,
-        "partition_epoch": partition_epoch,
-        "replicas": replicas,
-        **defaults,
-        **fields,
-    }
+    return {**dict(zip(ENTRY_FIELDS, values, strict=True)), **defaults, **fields}
 
 
-def metadata_entry(
-    leader: int,
-    leader_epoch: int,
-    isr: list[int],
-    partition_epoch: int,
-    replicas: list[int],
-    offline_replicas: list[int],
-) -> dict[str, Any]:
-    """A partition of UpdateMetadata, as in a trace."""
-    return {
-        "leader": leader,
-        "leader_epoch": leader_epoch,
-        "isr": isr,
-        "partition_epoch": partition_epoch,
-        "replicas": replicas,
-        "offline_replicas": offline_replicas,
-    }
+def metadata_entry(*values: Any) -> dict[str, Any]:
+    """A partition of UpdateMetadata, as in a trace: the values of ENTRY_FIELDS, then the offline replicas."""
+    return dict(zip((*ENTRY_FIELDS, "offline_replicas"), values, strict=True))

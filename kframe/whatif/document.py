@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from kframe.embedded import Api
 from kframe.errors import ErrorCode
+from kframe.model.cluster import ClusterState
+from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.snapshot import Snapshot
 from kframe.snapshot.content import Mode
 from kframe.whatif.results.changes import ChangedPartition
@@ -147,14 +149,7 @@ class WhatIfDocument(Struct, kw_only=True):
     partitions: list[ChangedPartition] | UnsetType = UNSET
 
 
-class NamesPartitions(Protocol):
-    """A cluster, whichever its mode."""
-
-    def name(self, row: int) -> str:
-        """``topic-partition`` of a row."""
-
-
-def summary_document(outcome: Outcome, snapshot: Snapshot, cluster: NamesPartitions) -> WhatIfDocument:
+def summary_document(outcome: Outcome, snapshot: Snapshot, cluster: ClusterState | ClusterMetadata) -> WhatIfDocument:
     """An outcome without the changed partitions, which ``outcome.changes`` has in columns and as records.
 
     ``cluster`` is the cluster of the outcome; it supplies the names. Unknown facts are None.
@@ -249,14 +244,14 @@ def _health(health: ClusterHealth) -> HealthRecord:
     )
 
 
-def _step(step: StepOutcome, cluster: NamesPartitions) -> StepRecord:
+def _step(step: StepOutcome, cluster: ClusterState | ClusterMetadata) -> StepRecord:
     response = None if step.response is None else _response(step.response, cluster)
     timeline = [timeline_event.record() for timeline_event in step.events]
     counts: Mapping[str, Any] = step.counts
     return StepRecord(**counts, name=step.name, timeline=timeline, response=response)
 
 
-def _response(response: ControllerResponse, cluster: NamesPartitions) -> ResponseRecord:
+def _response(response: ControllerResponse, cluster: ClusterState | ClusterMetadata) -> ResponseRecord:
     """A ControlledShutdown response counts remaining partitions; others count errors and name some partitions."""
     names = response.named
     if names is None:

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from kframe.errors import EXISTS, InputError
+from kframe.model.cluster import ClusterState
+from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.snapshot import Snapshot
-from kframe.whatif.document import NamesPartitions, WhatIfDocument, plain_document, summary_document
+from kframe.whatif.document import WhatIfDocument, plain_document, summary_document
 from kframe.whatif.files import parquet_module, replacing
 from kframe.whatif.results.outcome import Outcome
 
@@ -46,7 +48,7 @@ def check_target(path: Path, *, force: bool = False) -> None:
 
 
 def write_outcome(
-    outcome: Outcome, snapshot: Snapshot, cluster: NamesPartitions, path: Path, *, force: bool = False
+    outcome: Outcome, snapshot: Snapshot, cluster: ClusterState | ClusterMetadata, path: Path, *, force: bool = False
 ) -> None:
     """Write partitions.parquet (those that changed), brokers.parquet, timeline.parquet and outcome.json.
 

@@ -18,7 +18,6 @@ from kframe.ports.progress import Progress, ignore_progress
 from kframe.snapshot.content import brokers_text
 from kframe.snapshot.controllers import broker_refusal, node_text
 from kframe.whatif.engines.choice import engine_of
-from kframe.whatif.engines.engine import Engine
 from kframe.whatif.engines.known_facts import known_row
 from kframe.whatif.engines.script import Assignments, Script, Step, broker_steps, groups, step_name
 from kframe.whatif.results.explanation import Decision, Explanation
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from kframe.model.plan import Plan
     from kframe.ports.clock import Clock
     from kframe.snapshot import Snapshot
+    from kframe.whatif.engines.engine import Engine
     from kframe.whatif.engines.kraft.engine import KraftEngine
 
 
@@ -186,7 +186,7 @@ class WhatIf:
         ``repair_directories`` in ZooKeeper mode.
         """
         if repair_directories:
-            self._kraft_engine()
+            self._kraft_engine(Verb.DIRECTORY)
         ids = self._select_brokers(brokers, racks, registered=False)
         return self.play(self.engine.restart(ids, together, clean, repair_directories))
 
@@ -290,13 +290,13 @@ class WhatIf:
     def fence(self, brokers: Iterable[int] = (), racks: Iterable[str] = (), *, together: bool = True) -> Outcome:
         """Fence brokers whose processes go on. Raises InputError for a broker that is unknown or fenced, and in
         ZooKeeper mode."""
-        engine = self._kraft_engine()
+        engine = self._kraft_engine(Verb.FENCE)
         operation = Operation(Verb.FENCE, self._select_brokers(brokers, racks, registered=True), together)
         return self.play(Script(operation, broker_steps(operation, "is fenced", "are fenced", engine.fence)))
 
     def unfence(self, brokers: Iterable[int] = (), racks: Iterable[str] = (), *, together: bool = True) -> Outcome:
         """Unfence brokers. Raises InputError for a broker that is not registered, and in ZooKeeper mode."""
-        engine = self._kraft_engine()
+        engine = self._kraft_engine(Verb.UNFENCE)
         operation = Operation(Verb.UNFENCE, self._select_brokers(brokers, racks, registered=False), together)
         for broker_id in operation.brokers:
             engine.registration(broker_id)
@@ -308,7 +308,7 @@ class WhatIf:
         Raises InputError for a broker that is not up, a directory that it does not list, a metadata.version without
         directories, and in ZooKeeper mode.
         """
-        engine = self._kraft_engine()
+        engine = self._kraft_engine(Verb.DIRECTORY)
         (broker_id,) = self._select_brokers([broker_id], [], registered=True)
         return self.play(engine.fail_directories(broker_id, failed))
 
@@ -318,7 +318,7 @@ class WhatIf:
         The controller refuses levels that it or a broker does not support. Raises InputError for no level, and in
         ZooKeeper mode.
         """
-        engine = self._kraft_engine()
+        engine = self._kraft_engine(Verb.FEATURE)
         if not levels:
             raise ParameterError("levels", "no feature", "at least one")
         step: Step = "feature levels change", partial(engine.update_features, levels, unsafe)
@@ -326,9 +326,10 @@ class WhatIf:
 
     # -- requested brokers and partitions
 
-    def _kraft_engine(self) -> KraftEngine:
-        """The engine of a KRaft cluster. Raises InputError in ZooKeeper mode."""
-        if self.engine.mode != "kraft":
+    def _kraft_engine(self, verb: Verb) -> KraftEngine:
+        """The engine, for an operation that only KRaft clusters have. Raises InputError if its table of verbs lacks
+        it."""
+        if verb not in self.engine.verbs:
             raise InputError("mode", self.engine.mode, "a snapshot of a KRaft cluster")
         return cast("KraftEngine", self.engine)
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import pytest
 
 from kframe.errors import ErrorCode, InputError
 from kframe.snapshot import Snapshot
 from kframe.testing.clusters import cluster_of, healthy, registration
 from kframe.whatif import (
-    Outcome,
     StatesWritten,
     TopicAction,
     TopicResult,
@@ -89,34 +86,6 @@ def test_later_operations_include_new_topic() -> None:
     assert "new" in [row["topic"] for row in outcome.changes.records()]
 
 
-#: (name, counts or lists, Kafka's error).
-REFUSED = [
-    ("a.b", {"partitions": 1, "replication_factor": 1}, "TOPIC_ALREADY_EXISTS"),
-    ("a_b", {"partitions": 1, "replication_factor": 1}, "INVALID_TOPIC_EXCEPTION"),
-    ("no way", {"partitions": 1, "replication_factor": 1}, "INVALID_TOPIC_EXCEPTION"),
-    ("__cluster_metadata", {"partitions": 1, "replication_factor": 1}, "INVALID_REQUEST"),
-    ("new", {"partitions": 0, "replication_factor": 1}, "INVALID_PARTITIONS"),
-    ("new", {"partitions": 1, "replication_factor": 0}, "INVALID_REPLICATION_FACTOR"),
-    ("new", {"partitions": 1, "replication_factor": 4}, "INVALID_REPLICATION_FACTOR"),
-    ("new", {"partitions": 2**31 - 1, "replication_factor": 1}, "POLICY_VIOLATION"),
-    ("new", {"assignments": []}, "INVALID_REPLICA_ASSIGNMENT"),
-    ("new", {"assignments": [[]]}, "INVALID_REPLICA_ASSIGNMENT"),
-    ("new", {"assignments": [[1, 1]]}, "INVALID_REPLICA_ASSIGNMENT"),
-    ("new", {"assignments": [[1], [1, 2]]}, "INVALID_REPLICA_ASSIGNMENT"),
-    ("new", {"assignments": [[1]], "partitions": 1}, "INVALID_REQUEST"),
-]
-
-
-@pytest.mark.parametrize("name, arguments, error", REFUSED)
-def test_refused_topic_changes_nothing(name: str, arguments: dict[str, object], error: str) -> None:
-    whatif = new_whatif()
-    before = list(whatif.cluster)
-    outcome: Outcome = whatif.create(name, **arguments)  # type: ignore[arg-type]
-    assert outcome.topics == (TopicResult(name, TopicStatus.REFUSED, ErrorCode[error], 0, 0),)
-    assert list(whatif.cluster) == before
-    assert (len(outcome.changes), outcome.impact.requests) == (0, 0)
-
-
 def test_unknown_broker_raises_input_error() -> None:
     whatif = new_whatif()
     with pytest.raises(InputError, match=r"assignments\[1\]: found broker 9, expected brokers that the snapshot knows"):
@@ -146,31 +115,6 @@ def test_new_partitions_accept_assignments() -> None:
     assert outcome.topics == (TopicResult("a.b", TopicStatus.COMPLETED, ErrorCode.NONE, 1, 2),)
     assert whatif.cluster["a.b", 2].replicas == (3, 1)
     assert whatif.fail([3]).impact.leaders_moved == 1
-
-
-#: (topic, partitions, replicas of new partitions, Kafka's error).
-REFUSED_PARTITIONS: Final = (
-    ("nosuch", 3, None, "UNKNOWN_TOPIC_OR_PARTITION"),
-    ("a.b", 2, None, "INVALID_PARTITIONS"),
-    ("a.b", -1, None, "INVALID_PARTITIONS"),
-    ("a.b", 2**31 - 1, None, "POLICY_VIOLATION"),
-    ("a.b", 3, [[1, 1]], "INVALID_REPLICA_ASSIGNMENT"),
-    ("a.b", 3, [[1]], "INVALID_REPLICA_ASSIGNMENT"),
-    ("a.b", 3, [[1, 4]], "INVALID_REPLICA_ASSIGNMENT"),
-    ("a.b", 4, [[1, 2]], "INVALID_REPLICA_ASSIGNMENT"),
-)
-
-
-@pytest.mark.parametrize("name, count, assignments, error", REFUSED_PARTITIONS)
-def test_refused_partitions_change_nothing(
-    name: str, count: int, assignments: list[list[int]] | None, error: str
-) -> None:
-    whatif = new_whatif()
-    before = list(whatif.cluster)
-    outcome = whatif.create_partitions(name, count, assignments=assignments)
-    assert outcome.topics == (TopicResult(name, TopicStatus.REFUSED, ErrorCode[error], 0, 0),)
-    assert list(whatif.cluster) == before
-    assert not outcome.changed
 
 
 def test_replication_factor_above_registered_brokers_is_refused() -> None:

@@ -12,7 +12,7 @@ from kframe.whatif import TopicAction, TopicResult, TopicStatus, TopicsWritten, 
 from tests.whatif.samples import requests_by_broker
 
 
-def new_whatif(config: dict[str, object] | None = None) -> WhatIf:
+def new_whatif() -> WhatIf:
     """Brokers 1 to 3 are registered, 4 is not. Topic w waits for broker 4 and has an offline partition."""
     cluster = cluster_of(
         {
@@ -22,7 +22,7 @@ def new_whatif(config: dict[str, object] | None = None) -> WhatIf:
         },
         [registration(number, broker_epoch=10 + number) for number in (1, 2, 3)],
     )
-    return WhatIf(Snapshot.from_cluster(cluster, controller_id=1, controller_epoch=7), config)
+    return WhatIf(Snapshot.from_cluster(cluster, controller_id=1, controller_epoch=7))
 
 
 def names(whatif: WhatIf) -> set[str]:
@@ -68,23 +68,6 @@ def test_topic_can_be_recreated_after_deletion() -> None:
         assert whatif.delete(["new"]).topics[0].status is TopicStatus.COMPLETED
     assert names(whatif) == {"t", "v", "w"}
     assert whatif.fail([3]).impact.newly_offline == 1
-
-
-@pytest.mark.parametrize(
-    "config, topic, error, reason",
-    [
-        ({}, "nope", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "no such topic"),
-        ({"delete.topic.enable": "false"}, "t", ErrorCode.TOPIC_DELETION_DISABLED, "delete.topic.enable is false"),
-    ],
-)
-def test_refused_deletion_changes_nothing(config: dict[str, object], topic: str, error: ErrorCode, reason: str) -> None:
-    whatif = new_whatif(config)
-    outcome = whatif.delete([topic])
-    assert outcome.topics == (TopicResult(topic, TopicStatus.REFUSED, error, 0, 0),)
-    assert (len(outcome.changes), outcome.impact.requests) == (0, 0)
-    response = outcome.steps[0].response
-    assert response is not None
-    assert (response.counts(), response.named) == ({error.name: 1}, (f"{topic} ({reason})",))
 
 
 @pytest.mark.parametrize(

@@ -55,14 +55,6 @@ def test_tables_equal_records(whatif: WhatIf, outcome: Outcome, tmp_path: Path) 
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
-def test_outcome_without_changes_writes_empty_tables(whatif: WhatIf, tmp_path: Path) -> None:
-    outcome = whatif.restart([2])
-    unchanged = whatif.restart([2])
-    assert len(outcome.changes)
-    write(unchanged, whatif, tmp_path / "out")
-    assert parquet.read_table(tmp_path / "out" / "partitions.parquet").num_rows == len(unchanged.changes)
-
-
 @pytest.mark.parametrize("existing", ["file", "link", "folder", "foreign"])
 def test_existing_target_is_refused(whatif: WhatIf, outcome: Outcome, tmp_path: Path, existing: str) -> None:
     path = tmp_path / "out"

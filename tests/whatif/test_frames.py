@@ -52,7 +52,3 @@ def test_missing_libraries_are_named(library: str, snapshot: kframe.Snapshot, mo
     monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(kframe.KframeError, match=f"found no {library}, expected an installed {library}"):
         getattr(snapshot, f"to_{library}")()
-
-
-def test_plans_are_loaded_by_name() -> None:
-    assert len(kframe.load_plan(str(CLUSTER / "reassignment.json"))) > 0

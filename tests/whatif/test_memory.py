@@ -43,11 +43,6 @@ def peak_blocks(act: Callable[[], object]) -> int:
     return worst - before
 
 
-def test_peak_blocks_detects_list_of_numbers() -> None:
-    leader_epoch = large().cluster.partitions.leader_epoch
-    assert peak_blocks(lambda: leader_epoch.astype(float).tolist()) > PARTITIONS
-
-
 def test_no_object_per_partition() -> None:
     failed, restarted, shut_down = in_fresh_process(_peaks)
     assert 0 < failed < BLOCKS_MAX

@@ -106,17 +106,6 @@ def test_states_are_written_with_controller_epoch_of_snapshot() -> None:
     assert whatif.cluster["t", 2].controller_epoch == 7, "broker 1 left no ISR there, but the controller checked it"
 
 
-def test_sequential_failures_equal_single_failures() -> None:
-    sequential, separate = WhatIf(small()), WhatIf(small())
-    outcome = sequential.fail([1, 2], together=False)
-    separate.fail([1])
-    separate.fail([2])
-    assert [step.name for step in outcome.steps] == ["broker 1 fails", "broker 2 fails"]
-    assert [(view.leader, view.isr, view.leader_epoch) for view in sequential.cluster] == [
-        (view.leader, view.isr, view.leader_epoch) for view in separate.cluster
-    ]
-
-
 def test_simultaneous_failures_elect_once() -> None:
     together, sequential = WhatIf(small()), WhatIf(small())
     together.fail([1, 2])
@@ -221,26 +210,6 @@ def test_unclean_election_of_partition() -> None:
         1,
     )
     assert leaders(whatif)[2] == 1
-
-
-def test_skew_counts_only_registered_brokers() -> None:
-    outcome = WhatIf(small()).fail([1])
-    assert outcome.before.leaders.tolist() == [2, 1, 1, 0]
-    assert (outcome.before.leader_skew.mean, outcome.before.leader_skew.max) == (1.333, 2)
-    assert outcome.before.leader_skew.max_mean_ratio == 1.5
-    assert outcome.after.leaders.tolist() == [0, 2, 1, 0]
-    assert outcome.after.leader_skew.max_mean_ratio == 1.333
-    assert outcome.after.replica_skew.max == 3
-
-
-def test_min_isr_defaults_to_configuration() -> None:
-    snapshot = small()
-    plain = Snapshot(snapshot.brokers, snapshot.topics, snapshot.partitions, snapshot.source)
-    object.__setattr__(plain.topics, "configs", {})
-    counts = {min_isr: WhatIf(plain, {"min.insync.replicas": min_isr}).health().counts() for min_isr in (1, 3, 9)}
-    # t-0 and t-1 have three of three in sync, t-2 one of two, t-3 one of one. The replication factor caps min ISR.
-    assert [counts[min_isr]["under_min_isr"] for min_isr in (1, 3, 9)] == [1, 2, 2]
-    assert [counts[min_isr]["at_min_isr"] for min_isr in (1, 3, 9)] == [2, 3, 3]
 
 
 def test_values_missing_from_snapshot_stay_unknown() -> None:

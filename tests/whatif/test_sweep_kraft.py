@@ -114,7 +114,7 @@ def swept(snapshot: Snapshot, config: dict[str, object], elr: bool | None) -> di
 
 
 @examples(0.5)
-@given(clusters().map(with_elr_support), CONFIGS, st.sampled_from([None, True, False]))
+@given(clusters().map(with_elr_support) | reassigned(), CONFIGS, st.sampled_from([None, True, False]))
 def test_sweep_equals_what_ifs(metadata: ClusterMetadata, config: dict[str, object], elr: bool | None) -> None:
     if elr and metadata.metadata_version < MetadataLevel.ELR:
         elr = None
@@ -137,15 +137,6 @@ def test_counts_of_parts_add_up_to_the_sweep(
     joined, whole = CountedFailures.sum(counted).sweep(), sweep(snapshot, config, depth=depth)
     assert list(joined.records()) == list(whole.records())
     assert (joined.before, joined.before_skew) == (whole.before, whole.before_skew)
-
-
-@examples(0.5)
-@given(reassigned(), CONFIGS)
-def test_failure_that_completes_reassignment_of_first_partition(
-    metadata: ClusterMetadata, config: dict[str, object]
-) -> None:
-    snapshot = with_racks(metadata)
-    assert swept(snapshot, config, None) == brute_force(snapshot, config, None)
 
 
 def test_completed_reassignment_lowers_min_isr_of_topic() -> None:

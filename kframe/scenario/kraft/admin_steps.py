@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -256,12 +257,11 @@ def update_features(run: KraftRun, argument: dict[str, int | bool | FeatureLevel
 
 def unregister(run: KraftRun, argument: list[int]) -> dict[str, str]:
     """UnregisterBroker, one request each."""
-    return {str(broker_id): _unregister(run, broker_id) for broker_id in argument}
-
-
-def _unregister(run: KraftRun, broker_id: int) -> str:
-    error, _ = run.submit(str(broker_id), lambda context: registration.unregister_broker(context, broker_id))
-    return error
+    errors = {}
+    for broker_id in argument:
+        decide = partial(registration.unregister_broker, broker_id=broker_id)
+        errors[str(broker_id)] = run.submit(str(broker_id), decide)[0]
+    return errors
 
 
 def unregister_controller(run: KraftRun, argument: int) -> dict[str, str]:

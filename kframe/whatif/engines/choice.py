@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from kframe.whatif.engines.engine import Engine
-
 if TYPE_CHECKING:
     from kframe.model.elections import LeaderSelector
     from kframe.model.ids import ElectionKind
     from kframe.ports.clock import Clock
     from kframe.snapshot import Snapshot
+    from kframe.whatif.engines.engine import Engine
 
 
 def engine_of(

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from kframe.whatif.engines.script import Assignments, Script
-from kframe.whatif.results.outcome import ControllerResponse, Operation, Outcome
+from kframe.whatif.results.outcome import ControllerResponse, Operation, Outcome, Verb
 
 if TYPE_CHECKING:
     from kframe.core.selectors.leader_selection import FaultKind
@@ -50,6 +50,8 @@ class Engine(Protocol):
     """The controller of a cluster. It decides by its own rules; no broker responds, and no time passes."""
 
     mode: ClassVar[Mode]
+    verbs: ClassVar[frozenset[Verb]]
+    """The operations that a cluster of this mode has."""
     config: ControllerConfig
     assumptions: tuple[str, ...]
     """Assumptions about values that the snapshot lacks."""

@@ -145,7 +145,7 @@ class StepOutcome:
     counts: Mapping[str, int | None]
     response: ControllerResponse | None = None
     batches: tuple[SentBatch, ...] = ()
-    """The requests of each batch to brokers, if the engine records them (``Engine.record_batches``)."""
+    """The requests of each batch to brokers, if the engine records them (``ZookeeperController.record_batches``)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -188,13 +188,8 @@ def _members(cluster: ClusterState, row: int) -> set[int]:
     return set(cluster.brokers.ids_of(cluster.partitions.isr_of(row)))
 
 
-def _name(cluster: ClusterState, row: int) -> TopicPartition:
-    view = cluster.view(row)
-    return view.topic, view.partition
-
-
 def _partitions(cluster: ClusterState, rows: Int32) -> list[TopicPartition]:
-    return [_name(cluster, row) for row in rows.tolist()]
+    return [(view.topic, view.partition) for view in map(cluster.view, rows.tolist())]
 
 
 def _state(cluster: ClusterState, topic: str, partition: int) -> ShadowState | None:

@@ -565,16 +565,11 @@ def main() -> None:
         metavar="N",
         help="N events a case, each on the state of the case; without it one to five in sequence",
     )
-    parser.add_argument("--batch", type=int, default=1, metavar="N", help="N cases a line, as a list")
     arguments = parser.parse_args()
     rng = random.Random(arguments.seed)
-    batch: list[dict[str, Any]] = []
     for number in range(arguments.count):
-        batch.append(make_case(rng, f"s{arguments.seed}-{number}", arguments.independent))
-        if len(batch) == arguments.batch or number == arguments.count - 1:
-            line: Any = batch[0] if arguments.batch == 1 else batch
-            sys.stdout.write(json.dumps(line, separators=(",", ":")) + "\n")
-            batch = []
+        case = make_case(rng, f"s{arguments.seed}-{number}", arguments.independent)
+        sys.stdout.write(json.dumps(case, separators=(",", ":")) + "\n")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -41,47 +40,37 @@ _LISTS: Final = {
 }
 
 
-@dataclass(slots=True)
-class KraftObservations:
-    """The events and records since an operation began."""
-
-    events: list[TimelineEvent] = field(default_factory=list)
-    unclean: list[Int32] = field(default_factory=list)
-    """Rows that got a leader from outside ISR and ELR."""
-    counts: Counter[str] = field(default_factory=Counter)
-    nbytes: Counter[str] = field(default_factory=Counter)
-
-    def take_events(self) -> tuple[TimelineEvent, ...]:
-        """Return and clear the events since the last call."""
-        events = tuple(self.events)
-        self.events.clear()
-        return events
-
-    def record_counts(self) -> tuple[RecordCount, ...]:
-        """The records by type."""
-        return tuple(RecordCount(name, count, self.nbytes[name]) for name, count in sorted(self.counts.items()))
-
-
 class Committer:
     """Applies decisions in order. ``offset`` is that of the next record of the log."""
 
     def __init__(self, context: KraftContext, offset: int) -> None:
         self._context = context
         self.offset = offset
-        self.observations = KraftObservations()
-        self.saved_rows = SavedRows(context.metadata.partitions)
+        self.begin()
 
     def begin(self) -> None:
-        """Clear the observations: an operation begins."""
-        self.observations = KraftObservations()
+        """Forget what was observed: an operation begins."""
         self.saved_rows = SavedRows(self._context.metadata.partitions)
+        self.unclean: list[Int32] = []
+        """Rows that got a leader from outside ISR and ELR."""
+        self._events: list[TimelineEvent] = []
+        self._counts, self._nbytes = Counter[str](), Counter[str]()
+
+    def take_events(self) -> tuple[TimelineEvent, ...]:
+        """Return and clear the events since the last call."""
+        events, self._events = tuple(self._events), []
+        return events
+
+    def record_counts(self) -> tuple[RecordCount, ...]:
+        """The records since an operation began, by type."""
+        return tuple(RecordCount(name, count, self._nbytes[name]) for name, count in sorted(self._counts.items()))
 
     def commit(self, decided: ControllerResult[object], *, in_sync: bool = False) -> None:
         """Apply a decision to the metadata, and record its events.
 
         ``in_sync``: a leader proposed the ISR, so that a new leader from outside the former ISR is in sync.
         """
-        metadata, observations = self._context.metadata, self.observations
+        metadata, events = self._context.metadata, self._events
         rows = self._changed_rows(decided)
         before, existing = RowStates.of(metadata.partitions, rows), len(metadata.partitions)
         counts, nbytes = Counter[str](), Counter[str]()
@@ -94,15 +83,15 @@ class Committer:
         created = len(metadata.partitions) - existing
         after = RowStates.of(metadata.partitions, rows)
         if not in_sync:
-            observations.unclean.append(unclean_rows(before, after))
-        observations.events += _topics_written(decided)
+            self.unclean.append(unclean_rows(before, after))
+        events += _topics_written(decided)
         if len(rows) or created:
-            observations.events.append(partition_states_written(before, after, created))
+            events.append(partition_states_written(before, after, created))
         elr = elr_changed(before, after)
-        observations.events += [] if elr is None else [elr]
-        observations.events.append(RecordsWritten(dict(sorted(counts.items())), nbytes.total()))
-        observations.counts += counts
-        observations.nbytes += nbytes
+        events += [] if elr is None else [elr]
+        events.append(RecordsWritten(dict(sorted(counts.items())), nbytes.total()))
+        self._counts += counts
+        self._nbytes += nbytes
 
     def _apply(self, item: DecisionPart, counts: Counter[str], nbytes: Counter[str]) -> None:
         if isinstance(item, PartitionChangeBatch):

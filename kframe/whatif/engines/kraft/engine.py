@@ -1,243 +1,24 @@
-"""The engine of a KRaft cluster, without brokers and in no time."""
+"""The engine of a KRaft cluster: its controller, and the operations that are played on it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, ClassVar, Final
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 from uuid import UUID
 
-import numpy as np
-
-from kframe.core.kraft.brokers import broker_events
-from kframe.core.kraft.brokers.broker_events import BrokerHeartbeat
-from kframe.core.kraft.brokers.heartbeats import Heartbeats
-from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.controller_result import ControllerResult, PartitionResult, RequestRefused
-from kframe.core.kraft.random_source import JavaRandom
-from kframe.core.kraft.replication import elections
-from kframe.core.kraft.replication.selectors import SelectorSelection
-from kframe.core.selectors.leader_selection import FaultKind
-from kframe.errors import ErrorCode, InputError
-from kframe.model.arrays import Int32
-from kframe.model.elections import LeaderSelector
-from kframe.model.events import ElectionType, TopicPartition
-from kframe.model.ids import ElectionKind
-from kframe.model.kraft.brokers import BrokerRegistration
-from kframe.model.kraft.ids import KraftElection
-from kframe.model.kraft.levels import level_name
-from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.tables import Targets
-from kframe.snapshot import Snapshot
-from kframe.snapshot.content import Mode, brokers_text
-from kframe.whatif.engines.engine import Explainer
-from kframe.whatif.engines.known_facts import KnownFacts
-from kframe.whatif.engines.kraft.commit import Committer
-from kframe.whatif.engines.kraft.health import kraft_health
-from kframe.whatif.engines.kraft.responses import accepted, partition_response, refused
-from kframe.whatif.engines.kraft.settings import (
-    kraft_settings,
-    level_assumptions,
-    release_of,
-    snapshot_with_features,
-    stated_release,
-)
+from kframe.whatif.engines.kraft.controller import KraftController
 from kframe.whatif.engines.script import Assignments, Script
-from kframe.whatif.engines.settings import assumptions_of, config_of
-from kframe.whatif.results.changes import PartitionChanges, changes_between
-from kframe.whatif.results.health import ClusterHealth
-from kframe.whatif.results.outcome import ControllerResponse, Operation, Outcome
-from kframe.whatif.results.timeline import TimelineEvent
-from kframe.whatif.results.traffic import SentBatch
 
-#: Nothing expires: no time passes.
-_SESSION_NS: Final = 1
-_KINDS: Final = {ElectionType.PREFERRED: KraftElection.PREFERRED, ElectionType.UNCLEAN: KraftElection.UNCLEAN}
+if TYPE_CHECKING:
+    from kframe.whatif.engines.kraft.explain import KraftElectionExplainer
 
 
-class KraftEngine:
-    """The active controller of a KRaft cluster, which commits each decision at once; see ``Engine``. Brokers that are
-    up are those that are not fenced."""
-
-    mode: ClassVar[Mode] = "kraft"
-
-    def __init__(
-        self,
-        snapshot: Snapshot,
-        config: Mapping[str, object] | None = None,
-        selectors: Mapping[ElectionKind, LeaderSelector] | None = None,
-    ) -> None:
-        """See ``engine_of``."""
-        self.known = KnownFacts.of(snapshot, config)
-        self.selectors = dict(selectors or {})
-        stated = stated_release(config)
-        snapshot, config = snapshot_with_features(snapshot, config)
-        self.config = config_of(snapshot, config)
-        assumptions = assumptions_of(snapshot, config)
-        metadata = snapshot.to_metadata()
-        self.snapshot = snapshot = snapshot.without_partitions()
-        release, assumed = release_of(metadata, snapshot.controller_id, stated)
-        self.assumptions = (*assumptions, *assumed, *level_assumptions(metadata))
-        self.assumes_release = bool(assumed)
-        """Whether the release of the controllers is neither stated nor known."""
-        settings = kraft_settings(snapshot, metadata, self.config, config, release)
-        heartbeats = Heartbeats.activated(_SESSION_NS, metadata.brokers.registrations, 0)
-        self.selection = SelectorSelection(self.selectors)
-        self.context = KraftContext(metadata, heartbeats, settings, JavaRandom(0), selection=self.selection)
-        """The state of the active controller; read-only."""
-        offsets = [registration.offset for registration in metadata.brokers.registrations.values()]
-        known = None if snapshot.kraft is None else snapshot.kraft.offset
-        self.committer = Committer(self.context, max([known or 0, *offsets]) + 1)
-        self.failed: set[int] = set()
-        """Brokers whose last stop was not clean."""
-        self.clean_shutdown_epochs: dict[int, int] = {}
-        """Broker epochs of brokers after a controlled shutdown, which they send when they register again."""
-        self.failed_directories: dict[int, frozenset[UUID]] = {}
-        """The log directories that brokers reported as failed."""
-
-    @property
-    def cluster(self) -> ClusterMetadata:
-        """The current metadata; read-only."""
-        return self.context.metadata
-
-    @property
-    def rules(self) -> str:
-        """``KRaft (Kafka 4.3, metadata.version 4.3-IV0, ELR on)``, with ``assumed`` for an unknown release."""
-        metadata = self.context.metadata
-        elr = "on" if metadata.elr_enabled else "off"
-        level = level_name(metadata.metadata_version)
-        release = f"{self.context.settings.release}{' assumed' if self.assumes_release else ''}"
-        return f"KRaft (Kafka {release}, metadata.version {level}, ELR {elr})"
-
-    @property
-    def registered(self) -> tuple[int, ...]:
-        """See ``Engine``."""
-        registrations = self.context.metadata.brokers.registrations
-        return tuple(sorted(broker_id for broker_id, stored in registrations.items() if not stored.fenced))
-
-    @property
-    def quorum(self) -> tuple[int, ...]:
-        """See ``Engine``."""
-        return tuple(sorted(self.context.metadata.controllers))
-
-    def min_isr(self) -> Int32:
-        """See ``Engine``. 0 for rows that no topic owns."""
-        p = self.context.metadata.partitions
-        minimum, rows = np.zeros(len(p), np.int32), np.flatnonzero(p.topic >= 0).astype(np.int32)
-        minimum[rows] = self.context.min_isr(rows)
-        return minimum
-
-    def health(self) -> ClusterHealth:
-        """The health of the cluster now."""
-        return self.known.without_observers(kraft_health(self.context, self.known.min_insync), self.cluster)
-
-    @property
-    def selector_faults(self) -> Mapping[tuple[str, FaultKind], int]:
-        """See ``Engine``."""
-        return self.selection.faults
-
-    def registration(self, broker_id: int) -> BrokerRegistration:
-        """The registration of a broker. Raises InputError for a broker without one."""
-        registration = self.context.metadata.brokers.registrations.get(broker_id)
-        if registration is None:
-            raise InputError("brokers", f"broker {broker_id}", "a broker with a registration")
-        return registration
-
-    def commit(self, decided: ControllerResult[object], *, in_sync: bool = False) -> None:
-        """Apply a decision; see ``Committer.commit``."""
-        self.committer.commit(decided, in_sync=in_sync)
-
-    def decide(self, request: Callable[[], ControllerResult[Any]]) -> Any:
-        """The response to a request whose decision is committed. Raises RequestRefused."""
-        result = request()
-        self.commit(result)
-        return result.response
-
-    # -- steps
-
-    def stop(self, ids: tuple[int, ...]) -> None:
-        """See ``Engine``. The sessions of brokers expire one after another, in the order in which they are named."""
-        registrations = self.context.metadata.brokers.registrations
-        for broker_id in ids:
-            if broker_id not in self.clean_shutdown_epochs:
-                self.failed.add(broker_id)
-            if not registrations[broker_id].fenced:
-                self.fence((broker_id,))
-                self.context.heartbeats.fence(broker_id)
-
-    def shut_down(self, broker_id: int) -> ControllerResponse:
-        """See ``Engine``."""
-        context, offset = self.context, self.committer.offset
-        registration = context.metadata.brokers.registrations[broker_id]
-        for other in context.heartbeats.brokers.values():
-            other.metadata_offset = max(other.metadata_offset, offset)  # every broker has applied the log
-        heartbeat = BrokerHeartbeat(broker_id, registration.broker_epoch, offset, want_shut_down=True)
-        self.decide(lambda: broker_events.handle_heartbeat(context, heartbeat))
-        broker = context.metadata.brokers.index_of(broker_id)
-        remaining = context.metadata.partitions.rows_led_by(broker)
-        if not len(remaining):
-            self.clean_shutdown_epochs[broker_id] = registration.broker_epoch
-        return ControllerResponse(ErrorCode.NONE, remaining)
-
-    def elect(self, election: ElectionType, partitions: tuple[TopicPartition, ...] | None) -> ControllerResponse:
-        """See ``Engine``."""
-        try:
-            response = self.decide(lambda: elections.elect_leaders(self.context, _KINDS[election], partitions))
-        except RequestRefused as refusal:
-            return refused(refusal)
-        return partition_response(map(self._with_reason, response))
-
-    def _with_reason(self, result: PartitionResult) -> PartitionResult:
-        """The result of an election, with a reason where no leader was elected."""
-        metadata = self.context.metadata
-        row = metadata.row(result.topic, result.partition)
-        if row is None or result.error not in (
-            ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
-            ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
-        ):
-            return result
-        indexes = metadata.partitions.lists("replica", np.array([row], np.int32)).values
-        replicas, active = metadata.brokers.ids[indexes].tolist(), metadata.brokers.active[indexes] != 0
-        message = f"none of its replicas is active: {brokers_text(replicas)}"
-        if active.any():
-            message = f"none of its replicas is eligible: {brokers_text(replicas)}"
-        if result.error is ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE:
-            state = "not in the ISR" if active[0] else "not active"
-            message = f"its preferred replica, broker {replicas[0]}, is {state}"
-        return replace(result, message=message)
-
-    def fence(self, ids: tuple[int, ...]) -> None:
-        """The controller fences brokers; their processes keep running."""
-        for broker_id in ids:
-            self.commit(broker_events.fence_broker(self.context, self.registration(broker_id)))
-
-    def unfence(self, ids: tuple[int, ...]) -> None:
-        """The controller unfences those of the brokers that are fenced."""
-        for broker_id in ids:
-            registration = self.registration(broker_id)
-            if registration.fenced:
-                self.commit(broker_events.unfence_broker(self.context, registration))
-
-    def update_features(self, levels: Mapping[str, int], unsafe: bool) -> ControllerResponse:
-        """An administrator updates feature levels; ``unsafe`` permits downgrades that lose metadata."""
-        from kframe.core.kraft.features.feature_updates import UpgradeType, update_features
-
-        downgrade = UpgradeType.UNSAFE_DOWNGRADE if unsafe else UpgradeType.SAFE_DOWNGRADE
-        current = self.context.metadata.features
-        updates = {
-            name: (level, UpgradeType.UPGRADE if level >= current.get(name, 0) else downgrade)
-            for name, level in levels.items()
-        }
-        try:
-            self.decide(lambda: update_features(self.context, updates))
-        except RequestRefused as refusal:
-            return refused(refusal)
-        return accepted()
-
-    # -- operations; a module is imported with its operation, because one command plays one
+class KraftEngine(KraftController):
+    """The operations, as those of ``ZookeeperEngine``, and the failure of log directories."""
 
     def restart(self, ids: tuple[int, ...], together: bool, clean: bool | None, repair_directories: bool) -> Script:
-        """See ``Engine``."""
+        """See ``ZookeeperEngine``."""
         from kframe.whatif.engines.kraft.restart import KraftRestart
 
         return KraftRestart(self, ids, together, clean, repair_directories)
@@ -251,69 +32,31 @@ class KraftEngine:
     def create_topic(
         self, name: str, partitions: int, replication_factor: int, assignments: Assignments, seed: int
     ) -> Script:
-        """See ``Engine``."""
+        """See ``ZookeeperEngine``."""
         from kframe.whatif.engines.kraft.topics import topic_creation
 
         return topic_creation(self, name, partitions, replication_factor, assignments, seed)
 
     def create_partitions(self, name: str, count: int, assignments: Assignments, seed: int) -> Script:
-        """See ``Engine``."""
+        """See ``ZookeeperEngine``."""
         from kframe.whatif.engines.kraft.topics import partitions_creation
 
         return partitions_creation(self, name, count, assignments, seed)
 
     def delete_topics(self, names: tuple[str, ...]) -> Script:
-        """See ``Engine``."""
+        """See ``ZookeeperEngine``."""
         from kframe.whatif.engines.kraft.topics import KraftDeletion
 
         return KraftDeletion(self, names)
 
     def reassign(self, targets: Targets) -> Script:
-        """See ``Engine``."""
+        """See ``ZookeeperEngine``."""
         from kframe.whatif.engines.kraft.reassign import KraftReassignment
 
         return KraftReassignment(self, targets)
 
-    def explainer(self, row: int) -> Explainer:
-        """See ``Engine``."""
+    def explainer(self, row: int) -> KraftElectionExplainer:
+        """See ``ZookeeperEngine``."""
         from kframe.whatif.engines.kraft.explain import KraftElectionExplainer
 
         return KraftElectionExplainer(self, row)
-
-    def notes(self, operation: Operation) -> Iterator[str]:
-        """See ``Engine``. There are none of this mode."""
-        return iter(())
-
-    # -- observing an operation
-
-    def begin(self) -> None:
-        """See ``Engine``."""
-        self.committer.begin()
-
-    def settle(self) -> None:
-        """See ``Engine``. A decision is complete once it is committed."""
-
-    def take_events(self) -> tuple[TimelineEvent, ...]:
-        """See ``Engine``."""
-        return self.committer.observations.take_events()
-
-    def record_batches(self, *, bodies: bool = False) -> None:
-        """See ``Engine``."""
-
-    def take_batches(self) -> tuple[SentBatch, ...]:
-        """See ``Engine``."""
-        return ()
-
-    def changes(self, health: tuple[ClusterHealth, ClusterHealth]) -> PartitionChanges:
-        """See ``Engine``."""
-        return changes_between(
-            self.committer.saved_rows,
-            self.context.metadata,
-            health,
-            self.committer.observations.unclean,
-            self.known.epochs,
-        )
-
-    def with_messages(self, outcome: Outcome) -> Outcome:
-        """See ``Engine``."""
-        return replace(outcome, records=self.committer.observations.record_counts())

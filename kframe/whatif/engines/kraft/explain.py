@@ -20,7 +20,7 @@ from kframe.model.kraft.ids import KraftElection
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.kraft.records import PartitionRecord
 from kframe.model.kraft.views import partition_record
-from kframe.whatif.engines.kraft.engine import KraftEngine
+from kframe.whatif.engines.kraft.controller import KraftController
 from kframe.whatif.engines.settings import selector_name
 from kframe.whatif.results.explanation import CandidateReplica, Decision
 
@@ -81,32 +81,32 @@ class _ObservedSelection:
 
 
 class KraftElectionExplainer:
-    """Explains elections of one partition by the rules; see ``Explainer``."""
+    """Explains elections of one partition by the rules."""
 
-    def __init__(self, engine: KraftEngine, row: int) -> None:
-        self._selectors = engine.selectors
-        self._context = engine.context
+    def __init__(self, controller: KraftController, row: int) -> None:
+        self._selectors = controller.selectors
+        self._context = controller.context
         self._row = row
 
     @property
     def replicas(self) -> tuple[int, ...]:
-        """See ``Explainer``."""
+        """See ``ElectionExplainer``."""
         return self._state().replicas
 
     @property
     def isr(self) -> tuple[int, ...]:
-        """See ``Explainer``."""
+        """See ``ElectionExplainer``."""
         return self._state().isr
 
     @property
     def leader(self) -> int | None:
-        """See ``Explainer``."""
+        """See ``ElectionExplainer``."""
         leader = self._state().leader
         return None if leader == NO_LEADER else leader
 
     @contextmanager
     def observe(self, step: str) -> Iterator[list[Decision]]:
-        """See ``Explainer``."""
+        """See ``ElectionExplainer``."""
         elections: list[Decision] = []
 
         def on_choice(candidates: Candidates, leader: Int32) -> None:
@@ -201,39 +201,33 @@ class KraftElectionExplainer:
         self, rule: KraftRule, leader: int | None, choice: _Choice, selector: str | None
     ) -> Iterator[CandidateReplica]:
         leader_position = choice.replicas.index(leader) if leader in choice.replicas else None
+        needs_member = rule not in (KraftRule.UNCLEAN, KraftRule.LAST_KNOWN)
         for position, broker_id in enumerate(choice.replicas):
-            status, reason = self._status(position, broker_id, rule, leader, choice, leader_position, selector)
+            obstacle = self._obstacle(broker_id, choice)
+            status, reason = (
+                KraftCandidateStatus.PASSED_OVER,
+                f"it could lead, but selector {selector or 'built-in'} chose otherwise",
+            )
+            if broker_id == leader:
+                status, reason = KraftCandidateStatus.CHOSEN, _choice_reason(position, broker_id, choice)
+            elif obstacle is not None:
+                status, reason = obstacle
+            elif rule is KraftRule.PREFERRED and position:
+                status = KraftCandidateStatus.NOT_PREFERRED
+                reason = f"the preferred replica is broker {choice.replicas[0]}"
+            elif needs_member and choice.isr and broker_id not in choice.isr and broker_id in choice.elr:
+                status, reason = KraftCandidateStatus.NOT_NEEDED, f"the ISR ({_ids(choice.isr)}) is not empty"
+            elif needs_member and broker_id not in (choice.isr or choice.elr):
+                status, reason = KraftCandidateStatus.OUT_OF_SYNC, self._out_of_sync(choice)
+            elif leader_position is not None and position > leader_position:
+                status, reason = KraftCandidateStatus.LATER, f"broker {leader} precedes it in the assignment"
+            elif rule is KraftRule.STAYS:
+                status = KraftCandidateStatus.EARLIER
+                reason = "it is active and in sync: a preferred election could elect it"
+            elif rule is KraftRule.LAST_KNOWN:
+                status = KraftCandidateStatus.OUT_OF_SYNC
+                reason = f"only broker {leader} is known to have led last"
             yield CandidateReplica(broker_id, position, status, reason)
-
-    def _status(
-        self,
-        position: int,
-        broker_id: int,
-        rule: KraftRule,
-        leader: int | None,
-        choice: _Choice,
-        leader_position: int | None,
-        selector: str | None,
-    ) -> tuple[KraftCandidateStatus, str]:
-        if broker_id == leader:
-            return KraftCandidateStatus.CHOSEN, _choice_reason(position, broker_id, choice)
-        obstacle = self._obstacle(broker_id, choice)
-        if obstacle is not None:
-            return obstacle
-        if rule is KraftRule.PREFERRED and position:
-            return KraftCandidateStatus.NOT_PREFERRED, f"the preferred replica is broker {choice.replicas[0]}"
-        eligible = choice.isr or choice.elr
-        if rule not in (KraftRule.UNCLEAN, KraftRule.LAST_KNOWN) and broker_id not in eligible:
-            if broker_id in choice.elr:
-                return KraftCandidateStatus.NOT_NEEDED, f"the ISR ({_ids(choice.isr)}) is not empty"
-            return KraftCandidateStatus.OUT_OF_SYNC, self._out_of_sync(choice)
-        if leader_position is not None and position > leader_position:
-            return KraftCandidateStatus.LATER, f"broker {leader} precedes it in the assignment"
-        if rule is KraftRule.STAYS:
-            return KraftCandidateStatus.EARLIER, "it is active and in sync: a preferred election could elect it"
-        if rule is KraftRule.LAST_KNOWN:
-            return KraftCandidateStatus.OUT_OF_SYNC, f"only broker {leader} is known to have led last"
-        return KraftCandidateStatus.PASSED_OVER, f"it could lead, but selector {selector or 'built-in'} chose otherwise"
 
     def _obstacle(self, broker_id: int, choice: _Choice) -> tuple[KraftCandidateStatus, str] | None:
         """Why a replica cannot lead with any ISR and ELR; None if it can."""

@@ -23,7 +23,7 @@ from kframe.model.kraft.releases import CompletionRule, completion_rule
 from kframe.model.lists import members
 from kframe.model.tables import Targets
 from kframe.model.texts import counted
-from kframe.whatif.engines.kraft.engine import KraftEngine
+from kframe.whatif.engines.kraft.controller import KraftController
 from kframe.whatif.engines.kraft.responses import partition_response
 from kframe.whatif.engines.reassignment import ReassignmentScript
 from kframe.whatif.results.outcome import ControllerResponse, Outcome
@@ -35,8 +35,8 @@ _EARLIER: Final = "Kafka 3.8 to 4.2 (before KAFKA-19975)"
 class KraftReassignment(ReassignmentScript):
     """A reassignment that is played, with its results so far."""
 
-    def __init__(self, engine: KraftEngine, targets: Targets) -> None:
-        metadata = engine.context.metadata
+    def __init__(self, controller: KraftController, targets: Targets) -> None:
+        metadata = controller.context.metadata
         p, brokers = metadata.partitions, metadata.brokers
         named = zip(targets.topic.tolist(), targets.partition.tolist(), strict=True)
         stored = [metadata.row(targets.names[topic], partition) for topic, partition in named]
@@ -52,13 +52,13 @@ class KraftReassignment(ReassignmentScript):
             Ragged(replicas.offsets, brokers.ids[replicas.values]),
             members(replicas, adding),
             frozenset(brokers.ids_of(np.flatnonzero(brokers.active).tolist())),
-            engine.health().replicas,
+            controller.health().replicas,
         )
-        self._engine = engine
+        self._controller = controller
 
     def _begin(self) -> ControllerResponse:
         """Send the request."""
-        targets, context = self.targets, self._engine.context
+        targets, context = self.targets, self._controller.context
         requests = [
             RequestedReassignment(
                 targets.names[topic], partition, None if cancel else tuple(targets.replicas[index].tolist())
@@ -67,14 +67,14 @@ class KraftReassignment(ReassignmentScript):
                 zip(targets.topic.tolist(), targets.partition.tolist(), targets.cancel.tolist(), strict=True)
             )
         ]
-        results = self._engine.decide(lambda: reassign_partitions(context, requests))
+        results = self._controller.decide(lambda: reassign_partitions(context, requests))
         self.codes = np.array([result.error for result in results], np.int16)
         self.messages = {index: result.message for index, result in enumerate(results) if result.message}
         return partition_response(results)
 
     def _catch_up(self) -> None:
         """Each leader proposes the ISRs of its partitions with every active replica of the target."""
-        context = self._engine.context
+        context = self._controller.context
         p, brokers = context.metadata.partitions, context.metadata.brokers
         proposals: dict[int, list[tuple[int, KraftIsrProposal]]] = defaultdict(list)
         for position in np.flatnonzero((self.codes == ErrorCode.NONE) & (self.rows >= 0)).tolist():
@@ -91,7 +91,7 @@ class KraftReassignment(ReassignmentScript):
             except RequestRefused as refusal:
                 self.isr_codes[[position for position, _ in named]] = refusal.error
                 continue
-            self._engine.commit(result, in_sync=True)
+            self._controller.commit(result, in_sync=True)
             for (position, _), isr_result in zip(named, result.response, strict=True):
                 refused = isr_result.error not in (ErrorCode.NONE, ErrorCode.NEW_LEADER_ELECTED)
                 self.isr_codes[position] = isr_result.error if refused else ErrorCode.NONE
@@ -99,7 +99,7 @@ class KraftReassignment(ReassignmentScript):
 
     def _proposal(self, row: int) -> KraftIsrProposal:
         """The ISR of a partition once every active replica of its target has caught up."""
-        metadata = self._engine.context.metadata
+        metadata = self._controller.context.metadata
         p, brokers = metadata.partitions, metadata.brokers
         isr, removing = p.list_of("isr", row), p.list_of("removing", row)
         caught_up = [
@@ -118,13 +118,13 @@ class KraftReassignment(ReassignmentScript):
 
     def complete(self, outcome: Outcome) -> Outcome:
         """See ``Script``."""
-        metadata, rows = self._engine.context.metadata, self.rows[self.known]
+        metadata, rows = self._controller.context.metadata, self.rows[self.known]
         p = metadata.partitions
         ongoing = (p.adding_count[rows] > 0) | (p.removing_count[rows] > 0)
         known_topics = frozenset(name for name in self.targets.names if name in metadata.topics.index_by_name)
         replicas = p.lists("replica", rows)
         now = Ragged(replicas.offsets, metadata.brokers.ids[replicas.values])
-        notes = (*outcome.notes, *self._release_notes()) if self._engine.assumes_release else outcome.notes
+        notes = (*outcome.notes, *self._release_notes()) if self._controller.assumes_release else outcome.notes
         return replace(outcome, reassignment=self.result(now, ongoing, known_topics, outcome), notes=notes)
 
     def _release_notes(self) -> Iterator[str]:
@@ -132,14 +132,14 @@ class KraftReassignment(ReassignmentScript):
 
         The release is at least that of a known metadata.version.
         """
-        p = self._engine.context.metadata.partitions
+        p = self._controller.context.metadata.partitions
         rows = self.rows[(self.codes == ErrorCode.NONE) & (self.rows >= 0)]
         replicas, isr, adding, removing = (p.lists(name, rows) for name in ("replica", "isr", "adding", "removing"))
         pending = (adding.counts > 0) | (removing.counts > 0)
         lagging = replicas.any(~members(replicas, isr) & ~members(replicas, removing))
         is_added = ~adding.any(~members(adding, isr)) & (adding.counts >= removing.counts)
-        rule = completion_rule(self._engine.context.settings.release)
-        facts = self._engine.snapshot.kraft
+        rule = completion_rule(self._controller.context.settings.release)
+        facts = self._controller.snapshot.kraft
         waiting, complete = (int(np.count_nonzero(rows)) for rows in (pending & lagging & is_added, ~pending & lagging))
         if rule is CompletionRule.ALL and waiting:
             verb = "waits" if waiting == 1 else "wait"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,8 @@ from kframe.whatif.engines.settings import knows_min_insync
 from kframe.whatif.results.health import Skew
 from kframe.whatif.results.sweep import KINDS, METRICS, FailedDirectories, Failure, Sweep
 
+#: Columns of a Sweep, by name.
+_Columns: TypeAlias = dict[str, NDArray[Any]]
 _BEFORE: Final = ("offline", "under_min_isr", "at_min_isr", "needs_unclean_election", "may_lose_data")
 
 
@@ -63,21 +65,6 @@ def count_failures(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _FailuresOfKind:
-    """``m`` failures of a kind. ``counts`` (m, 10): partitions, in the columns COUNTED."""
-
-    kind: Failure
-    first: Int32
-    second: Int32
-    rack: Int32
-    directory: Int32
-    counts: Int64
-    leaders_max: Int32
-    leaders_mean: NDArray[np.float64]
-    failed: Int32
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class CountedFailures:
     """What fails in a cluster, and the changes in all of its partitions or in some of them."""
 
@@ -95,19 +82,12 @@ class CountedFailures:
     def sweep(self) -> Sweep:
         """The failures, if the changes are those of all partitions."""
         targets, parts = self.targets, [self._brokers(), *self._pairs(), self._racks(), self._directories()]
-        counts = np.concatenate([part.counts for part in parts]).astype(np.int32)
+        columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        counts, directory = columns.pop("counts"), columns.pop("directory")
         known = dict(zip(COUNTED, self.changes.totals.tolist(), strict=True))
         return Sweep(
-            kind=np.repeat(
-                np.array([KINDS.index(part.kind) for part in parts], np.uint8), [len(part.first) for part in parts]
-            ),
-            first=np.concatenate([part.first for part in parts]),
-            second=np.concatenate([part.second for part in parts]),
-            rack=np.concatenate([part.rack for part in parts]),
-            failed=np.concatenate([part.failed for part in parts]),
+            **columns,
             counts=counts[:, : len(METRICS)],
-            leaders_max=np.concatenate([part.leaders_max for part in parts]),
-            leaders_mean=np.concatenate([part.leaders_mean for part in parts]),
             before={
                 name: None if name.endswith("min_isr") and not self.configs_known else known[name] for name in _BEFORE
             },
@@ -121,20 +101,20 @@ class CountedFailures:
             rules=self.rules,
             assumptions=self.assumptions,
             directories=FailedDirectories(
-                np.concatenate([part.directory for part in parts]),
+                directory,
                 tuple(map(uuid_text, targets.directories)),
                 counts[:, COUNTED.index("may_lose_data")],
             ),
         )
 
-    def _brokers(self) -> _FailuresOfKind:
+    def _brokers(self) -> _Columns:
         """Each broker alone."""
         size = len(self.targets.brokers)
         ranks = np.arange(size, dtype=np.int32)
         failing = np.eye(size, dtype=np.bool_)
         return self._part(Failure.BROKER, failing, self.changes.brokers, self.changes.broker_leads, first=ranks)
 
-    def _pairs(self) -> Iterator[_FailuresOfKind]:
+    def _pairs(self) -> Iterator[_Columns]:
         """The pairs of each broker with those of higher rank."""
         changes, size, number = self.changes, len(self.targets.brokers), 0
         for low in range(size - 1 if len(changes.pairs) else 0):
@@ -150,13 +130,13 @@ class CountedFailures:
             )
             number += len(partners)
 
-    def _racks(self) -> _FailuresOfKind:
+    def _racks(self) -> _Columns:
         """Each rack."""
         numbers = np.arange(len(self.targets.rack_names), dtype=np.int32)
         failing: Bool = numbers[:, np.newaxis] == self.targets.rack_of
         return self._part(Failure.RACK, failing, self.changes.racks, self.changes.rack_leads, rack=numbers)
 
-    def _directories(self) -> _FailuresOfKind:
+    def _directories(self) -> _Columns:
         """Each log directory."""
         targets, changes = self.targets, self.changes
         failing: Bool = targets.stops[:, np.newaxis] & (
@@ -182,19 +162,19 @@ class CountedFailures:
         second: Int32 | None = None,
         rack: Int32 | None = None,
         directory: Int32 | None = None,
-    ) -> _FailuresOfKind:
+    ) -> _Columns:
         """``failing`` (m, u) marks the brokers that fail. ``counts`` and ``leads`` are changes."""
         none = np.full(len(failing), -1, np.int32)
         ids, failed = self.targets.brokers, failing.sum(axis=1)
         loads = np.where(failing, 0, self.changes.leads + leads)
-        return _FailuresOfKind(
-            kind,
-            none if first is None else ids[first],
-            none if second is None else ids[second],
-            none if rack is None else rack,
-            none if directory is None else directory,
-            self.changes.totals + counts,
-            loads.max(axis=1, initial=0).astype(np.int32),
-            loads.sum(axis=1) / np.maximum(len(ids) - failed, 1),
-            np.maximum(failed, int(kind is Failure.DIRECTORY)).astype(np.int32),
-        )
+        return {
+            "kind": np.full(len(failing), KINDS.index(kind), np.uint8),
+            "first": none if first is None else ids[first],
+            "second": none if second is None else ids[second],
+            "rack": none if rack is None else rack,
+            "directory": none if directory is None else directory,
+            "counts": (self.changes.totals + counts).astype(np.int32),
+            "leaders_max": loads.max(axis=1, initial=0).astype(np.int32),
+            "leaders_mean": loads.sum(axis=1) / np.maximum(len(ids) - failed, 1),
+            "failed": np.maximum(failed, int(kind is Failure.DIRECTORY)).astype(np.int32),
+        }

@@ -20,7 +20,7 @@ from kframe.core.kraft.topics.topic_requests import (
 )
 from kframe.errors import ErrorCode
 from kframe.model.kraft.metadata import ClusterMetadata
-from kframe.whatif.engines.kraft.engine import KraftEngine
+from kframe.whatif.engines.kraft.controller import KraftController
 from kframe.whatif.engines.kraft.responses import refused, topics_response
 from kframe.whatif.engines.script import Assignments, Script
 from kframe.whatif.results.outcome import ControllerResponse, Operation, Verb
@@ -32,7 +32,7 @@ class KraftCreation(Script):
 
     def __init__(
         self,
-        engine: KraftEngine,
+        controller: KraftController,
         operation: Operation,
         step: str,
         seed: int,
@@ -40,17 +40,17 @@ class KraftCreation(Script):
     ) -> None:
         """``seed`` seeds Java's random numbers, from which Kafka's placer draws."""
         super().__init__(operation, [(step, self._create)])
-        self._engine = engine
+        self._controller = controller
         self._seed = seed
         self._request = request
 
     def _create(self) -> ControllerResponse:
         (name,) = self.operation.topics
-        metadata = self._engine.context.metadata
+        metadata = self._controller.context.metadata
         partitions, replicas = _size(metadata, name)
-        self._engine.context.random = JavaRandom(self._seed)
+        self._controller.context.random = JavaRandom(self._seed)
         try:
-            (result,) = self._engine.decide(self._request)
+            (result,) = self._controller.decide(self._request)
         except RequestRefused as refusal:
             self.topics.append(TopicResult(name, TopicStatus.REFUSED, refusal.error, 0, 0, reason=refusal.message))
             return refused(refusal)
@@ -60,33 +60,40 @@ class KraftCreation(Script):
 
 
 def topic_creation(
-    engine: KraftEngine, name: str, partitions: int, replication_factor: int, assignments: Assignments, seed: int
+    controller: KraftController,
+    name: str,
+    partitions: int,
+    replication_factor: int,
+    assignments: Assignments,
+    seed: int,
 ) -> Script:
     """A new topic."""
-    context = engine.context
+    context = controller.context
     lists = tuple((number, tuple(replicas)) for number, replicas in enumerate(assignments or ()))
     topic = CreatableTopic(name, partitions, replication_factor, lists)
     count = len(lists) or (context.settings.num_partitions if partitions == DEFAULT else partitions)
     return KraftCreation(
-        engine,
+        controller,
         Operation(Verb.CREATE, partitions=count, topics=(name,)),
         "the topic is created",
         seed,
-        lambda: controller_apis.create_topics(context, [topic], _new_id(engine)),
+        lambda: controller_apis.create_topics(context, [topic], _new_id(controller)),
     )
 
 
-def partitions_creation(engine: KraftEngine, name: str, count: int, assignments: Assignments, seed: int) -> Script:
+def partitions_creation(
+    controller: KraftController, name: str, count: int, assignments: Assignments, seed: int
+) -> Script:
     """New partitions of a topic."""
     topic = CreatePartitionsTopic(name, count, None if assignments is None else tuple(map(tuple, assignments)))
     script = KraftCreation(
-        engine,
+        controller,
         Operation(Verb.CREATE_PARTITIONS, partitions=count, topics=(name,)),
         "the partitions are created",
         seed,
-        lambda: controller_apis.create_partitions(engine.context, [topic]),
+        lambda: controller_apis.create_partitions(controller.context, [topic]),
     )
-    script.notes = tuple(_factor_notes(engine, name))
+    script.notes = tuple(_factor_notes(controller, name))
     return script
 
 
@@ -96,14 +103,14 @@ class KraftDeletion(Script):
     The controller removes the metadata at once; brokers delete the logs later.
     """
 
-    def __init__(self, engine: KraftEngine, names: tuple[str, ...]) -> None:
+    def __init__(self, controller: KraftController, names: tuple[str, ...]) -> None:
         super().__init__(Operation(Verb.DELETE, topics=names), [("the topics are deleted", self._delete)])
-        self._engine = engine
+        self._controller = controller
 
     def _delete(self) -> ControllerResponse:
-        context, names = self._engine.context, self.operation.topics
+        context, names = self._controller.context, self.operation.topics
         sizes = {name: _size(context.metadata, name) for name in names}
-        response = self._engine.decide(lambda: controller_apis.delete_topics(context, names))
+        response = self._controller.decide(lambda: controller_apis.delete_topics(context, names))
         results = {result.topic: result for result in response}
         self.topics += [_topic_result(name, results[name], sizes[name]) for name in names]
         return topics_response([results[name] for name in names])
@@ -116,15 +123,15 @@ def _topic_result(name: str, result: CreatableTopicResult, size: tuple[int, int]
     return TopicResult(name, TopicStatus.REFUSED, result.error, 0, 0, reason=result.message)
 
 
-def _factor_notes(engine: KraftEngine, name: str) -> Iterator[str]:
+def _factor_notes(controller: KraftController, name: str) -> Iterator[str]:
     """Which replication factor the new partitions get if those of the topic differ."""
-    metadata = engine.context.metadata
+    metadata = controller.context.metadata
     topic = metadata.topics.index_by_name.get(name)
     if topic is None:
         return
     stored = np.unique(metadata.partitions.replica_count[metadata.topics.rows_of(topic)])
     if len(stored) > 1:
-        factor, *others = possible_factors(engine.context, topic, knows_epochs=engine.known.epochs[1])
+        factor, *others = possible_factors(controller.context, topic, knows_epochs=controller.known.epochs[1])
         text = f"the partitions of {name} have replication factors {', '.join(map(str, stored.tolist()))}: new ones"
         text += f" get {factor}, that of the first partition in Kafka's hash table"
         if others:
@@ -132,9 +139,11 @@ def _factor_notes(engine: KraftEngine, name: str) -> Iterator[str]:
         yield text
 
 
-def _new_id(engine: KraftEngine) -> Callable[[str], UUID]:
+def _new_id(controller: KraftController) -> Callable[[str], UUID]:
     """The id of a topic by its name: equal what-ifs draw equal ids."""
-    return lambda name: uuid5(NAMESPACE_OID, f"{engine.snapshot.source.name}/{name}/{len(engine.cluster.topics)}")
+    return lambda name: uuid5(
+        NAMESPACE_OID, f"{controller.snapshot.source.name}/{name}/{len(controller.cluster.topics)}"
+    )
 
 
 def _size(metadata: ClusterMetadata, name: str) -> tuple[int, int]:

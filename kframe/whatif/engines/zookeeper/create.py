@@ -15,7 +15,7 @@ from kframe.model.cluster import ClusterState
 from kframe.model.events import CreatePartitionsRequested, CreateTopicsRequested, Event
 from kframe.model.lists import distinct_values
 from kframe.whatif.engines.script import Assignments, Script
-from kframe.whatif.engines.zookeeper.engine import REQUEST_TIMEOUT_MS, ZookeeperEngine
+from kframe.whatif.engines.zookeeper.controller import REQUEST_TIMEOUT_MS, ZookeeperController
 from kframe.whatif.engines.zookeeper.refusals import creation_reason, growth_reason
 from kframe.whatif.results.outcome import ControllerResponse, Operation, Verb
 from kframe.whatif.results.topic_results import TopicResult, TopicStatus
@@ -26,7 +26,7 @@ class ZookeeperCreation(Script):
 
     def __init__(
         self,
-        engine: ZookeeperEngine,
+        controller: ZookeeperController,
         operation: Operation,
         step: str,
         event: Callable[[int], Event],
@@ -34,49 +34,54 @@ class ZookeeperCreation(Script):
     ) -> None:
         """``event`` of a token is the request. ``reason_of`` an error is why the topic is refused."""
         super().__init__(operation, [(step, self._request)])
-        self._engine = engine
+        self._controller = controller
         self._event = event
         self._reason_of = reason_of
 
     def _request(self) -> ControllerResponse:
         (name,) = self.operation.topics
-        topics = self._engine.cluster.topics
+        topics = self._controller.cluster.topics
         index = topics.find(name)
         first = 0 if index is None else len(topics.rows_of(index))
-        response: TopicsResponse = self._engine.call(self._event)
+        response: TopicsResponse = self._controller.call(self._event)
         response = with_reasons(response, self._reason_of(response.codes[name]))
-        result = _topic_result(self._engine.cluster, name, response.codes[name], first)
+        result = _topic_result(self._controller.cluster, name, response.codes[name], first)
         self.topics.append(replace(result, reason=response.messages.get(name)))
         return response_of(response)
 
 
 def topic_creation(
-    engine: ZookeeperEngine, name: str, partitions: int, replication_factor: int, assignments: Assignments, seed: int
+    controller: ZookeeperController,
+    name: str,
+    partitions: int,
+    replication_factor: int,
+    assignments: Assignments,
+    seed: int,
 ) -> Script:
     """A new topic. The seed draws the two numbers that Kafka draws to place replicas."""
     lists = None if assignments is None else tuple((number, tuple(ids)) for number, ids in enumerate(assignments))
     topic = NewTopic(name, partitions, replication_factor, lists)
-    count = topic.counts(engine.config)[0] if lists is None else len(lists)
-    generator, limit = random.Random(seed), max(len(engine.registered), 1)
+    count = topic.counts(controller.config)[0] if lists is None else len(lists)
+    generator, limit = random.Random(seed), max(len(controller.registered), 1)
     start, shift = generator.randrange(limit), generator.randrange(limit)
     return ZookeeperCreation(
-        engine,
+        controller,
         Operation(Verb.CREATE, partitions=count, topics=(name,)),
         "the topic is created",
         lambda token: CreateTopicsRequested((topic,), REQUEST_TIMEOUT_MS, start_index=start, shift=shift, token=token),
-        lambda error: creation_reason(engine.cluster, engine.config, topic, error),
+        lambda error: creation_reason(controller.cluster, controller.config, topic, error),
     )
 
 
-def partitions_creation(engine: ZookeeperEngine, name: str, count: int, assignments: Assignments) -> Script:
+def partitions_creation(controller: ZookeeperController, name: str, count: int, assignments: Assignments) -> Script:
     """New partitions of a topic."""
     topic = NewPartitions(name, count, None if assignments is None else tuple(map(tuple, assignments)))
     return ZookeeperCreation(
-        engine,
+        controller,
         Operation(Verb.CREATE_PARTITIONS, partitions=count, topics=(name,)),
         "the partitions are created",
         lambda token: CreatePartitionsRequested((topic,), REQUEST_TIMEOUT_MS, token=token),
-        lambda error: growth_reason(engine.cluster, topic, error),
+        lambda error: growth_reason(controller.cluster, topic, error),
     )
 
 

@@ -12,8 +12,8 @@ from kframe.model.events import DeleteTopicsRequested, StopReplicaResponseReceiv
 from kframe.model.ids import ReplicaState
 from kframe.model.lists import distinct_values
 from kframe.whatif.engines.script import Script
+from kframe.whatif.engines.zookeeper.controller import REQUEST_TIMEOUT_MS, ZookeeperController
 from kframe.whatif.engines.zookeeper.create import response_of, with_reasons
-from kframe.whatif.engines.zookeeper.engine import REQUEST_TIMEOUT_MS, ZookeeperEngine
 from kframe.whatif.engines.zookeeper.refusals import deletion_reason
 from kframe.whatif.results.outcome import ControllerResponse, Operation, StepReport, Verb
 from kframe.whatif.results.timeline import MergedTimeline
@@ -24,7 +24,7 @@ class ZookeeperDeletion(Script):
     """A deletion in ZooKeeper mode. Every registered broker confirms; topics with a replica on an unregistered broker
     wait for it."""
 
-    def __init__(self, engine: ZookeeperEngine, names: tuple[str, ...]) -> None:
+    def __init__(self, controller: ZookeeperController, names: tuple[str, ...]) -> None:
         super().__init__(
             Operation(Verb.DELETE, topics=names),
             [
@@ -32,25 +32,25 @@ class ZookeeperDeletion(Script):
                 ("the brokers confirm", self._confirm),
             ],
         )
-        self._engine = engine
+        self._controller = controller
         self._names = names
         self._response = TopicsResponse({})
         self._sizes = {name: self._size(name) for name in names}
 
     def _begin(self) -> ControllerResponse:
         """The request."""
-        response: TopicsResponse = self._engine.call(
+        response: TopicsResponse = self._controller.call(
             lambda token: DeleteTopicsRequested(self._names, REQUEST_TIMEOUT_MS, token)
         )
-        cluster = self._engine.cluster
+        cluster = self._controller.cluster
         reasons = [deletion_reason(cluster, name, code) for name, code in response.codes.items()]
         self._response = with_reasons(response, *reasons)
         return response_of(self._response)
 
     def _confirm(self) -> StepReport:
         """Let each broker confirm the deletion of its replicas."""
-        engine, timeline = self._engine, MergedTimeline()
-        cluster = engine.cluster
+        controller, timeline = self._controller, MergedTimeline()
+        cluster = controller.cluster
         p = cluster.partitions
         rows = np.flatnonzero(np.append(cluster.topics.deleting, 0)[p.topic]).astype(np.int32)
         slots, owner = p.slots_of(rows), np.repeat(rows, p.replica_count[rows])
@@ -59,9 +59,9 @@ class ZookeeperDeletion(Script):
         brokers = distinct_values(broker).tolist()
         for done, index in enumerate(brokers, 1):
             rows = owner[broker == index]
-            engine.notify(
+            controller.notify(
                 StopReplicaResponseReceived(
-                    int(cluster.brokers.ids[index]), ErrorCode.NONE, (), engine.controller_epoch, rows
+                    int(cluster.brokers.ids[index]), ErrorCode.NONE, (), controller.controller_epoch, rows
                 ),
                 timeline,
             )
@@ -71,7 +71,7 @@ class ZookeeperDeletion(Script):
 
     def _results(self) -> Iterator[TopicResult]:
         """The result of each topic."""
-        topics = self._engine.cluster.topics
+        topics = self._controller.cluster.topics
         for name in self._names:
             error, (partitions, replicas) = self._response.codes[name], self._sizes[name]
             if name not in topics and error is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
@@ -82,7 +82,7 @@ class ZookeeperDeletion(Script):
                 yield TopicResult(name, TopicStatus.REFUSED, error, 0, 0, reason=self._response.messages.get(name))
 
     def _size(self, name: str) -> tuple[int, int]:
-        cluster = self._engine.cluster
+        cluster = self._controller.cluster
         index = cluster.topics.find(name)
         if index is None:
             return 0, 0
@@ -91,7 +91,7 @@ class ZookeeperDeletion(Script):
 
     def _pending_brokers(self, name: str) -> tuple[int, ...]:
         """Brokers (ids) with a replica of a topic. They have not confirmed its deletion."""
-        cluster = self._engine.cluster
+        cluster = self._controller.cluster
         index = cluster.topics.find(name)
         if index is None:
             return ()

@@ -17,7 +17,7 @@ from kframe.model.cluster import ClusterState, PartitionView
 from kframe.model.ids import NO_LEADER, NO_STATE, ElectionKind, RecoveryState, ReplicaFlag
 from kframe.model.topics import UNSET
 from kframe.whatif.engines.settings import selector_name
-from kframe.whatif.engines.zookeeper.engine import ZookeeperEngine
+from kframe.whatif.engines.zookeeper.controller import ZookeeperController
 from kframe.whatif.results.explanation import CandidateReplica, Decision
 
 
@@ -53,46 +53,46 @@ class CandidateStatus(StrEnum):
 
 
 class ElectionExplainer:
-    """Applies the rules to one partition in the present state of its cluster; see ``Explainer``."""
+    """Applies the rules to one partition in the present state of its cluster."""
 
-    def __init__(self, engine: ZookeeperEngine, row: int) -> None:
-        self._engine = engine
-        self._cluster = engine.cluster
-        self._config = engine.config
+    def __init__(self, controller: ZookeeperController, row: int) -> None:
+        self._controller = controller
+        self._cluster = controller.cluster
+        self._config = controller.config
         self._row = row
 
     @property
     def replicas(self) -> tuple[int, ...]:
-        """See ``Explainer``."""
+        """The assigned replicas now, by broker id."""
         return self._cluster.view(self._row).replicas
 
     @property
     def isr(self) -> tuple[int, ...]:
-        """See ``Explainer``."""
+        """The in-sync replicas now, by broker id."""
         return self._cluster.view(self._row).isr
 
     @property
     def leader(self) -> int | None:
-        """See ``Explainer``."""
+        """The leader now, or None."""
         return _leader(self._cluster.view(self._row))
 
     @contextmanager
     def observe(self, step: str) -> Iterator[list[Decision]]:
-        """See ``Explainer``."""
+        """Collect the elections of the partition that are held in the context; ``step`` names their cause."""
         elections: list[Decision] = []
 
         def watch(_: ClusterState, kind: ElectionKind, rows: Int32, unclean_allowed: UInt8, leader: Int32) -> None:
             for position in np.flatnonzero(rows == self._row):
-                selector = selector_name(self._engine.selectors, kind)
+                selector = selector_name(self._controller.selectors, kind)
                 elections.append(
                     self.election(step, kind, bool(unclean_allowed[position]), int(leader[position]), selector)
                 )
 
-        self._engine.election_watch = watch
+        self._controller.election_watch = watch
         try:
             yield elections
         finally:
-            self._engine.election_watch = None
+            self._controller.election_watch = None
 
     def current_decision(self) -> Decision:
         """The present leader: the rule that would choose it now, or that it stays."""

@@ -26,7 +26,7 @@ from kframe.model.ids import RecoveryState, ReplicaFlag
 from kframe.model.lists import distinct_values, members
 from kframe.model.tables import Targets
 from kframe.whatif.engines.reassignment import ReassignmentScript
-from kframe.whatif.engines.zookeeper.engine import ZookeeperEngine
+from kframe.whatif.engines.zookeeper.controller import ZookeeperController
 from kframe.whatif.results.outcome import ControllerResponse, Outcome, StepReport
 from kframe.whatif.results.timeline import MergedTimeline
 
@@ -40,8 +40,8 @@ _NAMED: Final = 20
 class ZookeeperReassignment(ReassignmentScript):
     """A reassignment that is played, with its results so far."""
 
-    def __init__(self, engine: ZookeeperEngine, targets: Targets) -> None:
-        cluster = engine.cluster
+    def __init__(self, controller: ZookeeperController, targets: Targets) -> None:
+        cluster = controller.cluster
         topics = [-1 if (topic := cluster.topics.find(name)) is None else topic for name in targets.names]
         index = np.array(topics, np.int32)[targets.topic]
         rows = np.full(len(targets), -1, np.int32)
@@ -58,9 +58,9 @@ class ZookeeperReassignment(ReassignmentScript):
             _ids(cluster, cluster.partitions.lists("replica", known)),
             (_flags(cluster, known) & np.uint8(ReplicaFlag.ADDING)) != 0,
             frozenset(cluster.brokers.ids[cluster.brokers.live != 0].tolist()),
-            engine.health().replicas,
+            controller.health().replicas,
         )
-        self._engine = engine
+        self._controller = controller
         self._known_topics = frozenset(
             name
             for name, index in zip(targets.names, topics, strict=True)
@@ -70,7 +70,7 @@ class ZookeeperReassignment(ReassignmentScript):
 
     def _begin(self) -> ControllerResponse:
         """Phase A, and phase B of partitions that need no copying."""
-        response: ReassignmentResponse = self._engine.call(lambda token: ReassignmentRequested(self.targets, token))
+        response: ReassignmentResponse = self._controller.call(lambda token: ReassignmentRequested(self.targets, token))
         self.codes = response.codes
         targets, refused = self.targets, np.flatnonzero(response.codes != ErrorCode.NONE)[:_NAMED].tolist()
         named = tuple(f"{targets.names[targets.topic[i]]}-{int(targets.partition[i])}" for i in refused)
@@ -78,8 +78,8 @@ class ZookeeperReassignment(ReassignmentScript):
 
     def _catch_up(self) -> StepReport:
         """Every leader proposes ISRs. The events after the responses are saved for ``finish``."""
-        engine, until_responses = self._engine, MergedTimeline()
-        cluster = engine.cluster
+        controller, until_responses = self._controller, MergedTimeline()
+        cluster = controller.cluster
         p, brokers = cluster.partitions, cluster.brokers
         rows = self.rows
         ongoing = np.flatnonzero((self.codes == ErrorCode.NONE) & (rows >= 0))
@@ -103,7 +103,7 @@ class ZookeeperReassignment(ReassignmentScript):
         caught_up.brokers, caught_up.topics, caught_up.partitions = brokers, cluster.topics, columns
         for state_change in accepted:
             stored_states.apply(caught_up, state_change, state_change.expected + np.int32(1))
-        return StepReport(events=until_responses.events(), health=engine.health_of(caught_up))
+        return StepReport(events=until_responses.events(), health=controller.health_of(caught_up))
 
     def _finish(self) -> StepReport:
         """The events after each response."""
@@ -113,7 +113,7 @@ class ZookeeperReassignment(ReassignmentScript):
         self, leader: int, rows: Int32, isr: Ragged, timelines: tuple[MergedTimeline, MergedTimeline]
     ) -> tuple[AlterPartitionResponse, StateChange]:
         """One leader's AlterPartition: its response, and the requested change."""
-        cluster = self._engine.cluster
+        cluster = self._controller.cluster
         p, brokers = cluster.partitions, cluster.brokers
         partitions = cluster.requested(rows)
         change = StateChange(
@@ -123,9 +123,9 @@ class ZookeeperReassignment(ReassignmentScript):
             np.full(len(rows), RecoveryState.RECOVERED, np.uint8),
             isr,
             p.partition_epoch[rows],
-            self._engine.controller_epoch,
+            self._controller.controller_epoch,
         )
-        response: AlterPartitionResponse = self._engine.call(
+        response: AlterPartitionResponse = self._controller.call(
             lambda token: AlterPartitionRequested(
                 int(brokers.ids[leader]),
                 int(brokers.broker_epoch[leader]),
@@ -143,7 +143,7 @@ class ZookeeperReassignment(ReassignmentScript):
 
     def complete(self, outcome: Outcome) -> Outcome:
         """See ``Script``."""
-        cluster, rows = self._engine.cluster, self.rows[self.known]
+        cluster, rows = self._controller.cluster, self.rows[self.known]
         now = _ids(cluster, cluster.partitions.lists("replica", rows))
         ongoing = now.any((_flags(cluster, rows) & _MOVING) != 0)
         return replace(outcome, reassignment=self.result(now, ongoing, self._known_topics, outcome))

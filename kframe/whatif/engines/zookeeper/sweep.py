@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,9 @@ from kframe.whatif.engines.zookeeper.sweep_counts import FailureCounts, count_fa
 from kframe.whatif.results.health import Skew
 from kframe.whatif.results.outcome import ZOOKEEPER_RULES
 from kframe.whatif.results.sweep import CONDITIONS_OF_SETTINGS, METRICS, Sweep
+
+#: (m, 9) counts, and (m,) largest and mean loads of m failures.
+_Effects: TypeAlias = tuple[Int32, Int32, NDArray[np.float64]]
 
 
 def sweep_zookeeper(
@@ -42,10 +45,11 @@ def sweep_of(counts: FailureCounts, *, configs_known: bool = True, assumptions: 
     alone = np.zeros((len(up), len(counts.registered)), np.bool_)
     alone[np.arange(len(up)), up] = True
     parts = [
-        _Part.of(counts, alone, counts.brokers[up], counts.broker_leads[up]),
+        _effects(counts, alone, counts.brokers[up], counts.broker_leads[up]),
         *([] if counts.pairs is None else (_pairs_with(counts, up, position) for position in range(len(up) - 1))),
-        _Part.of(counts, members, counts.racks, counts.rack_leads),
+        _effects(counts, members, counts.racks, counts.rack_leads),
     ]
+    effects = [np.concatenate(column) for column in zip(*parts, strict=True)]
     ids, pairs = counts.broker_ids[up], np.triu_indices(len(up) if counts.pairs is not None else 0, 1)
     lengths = (len(up), len(pairs[0]), len(groups))
     no_broker = np.full(len(groups), -1, np.int32)
@@ -55,9 +59,9 @@ def sweep_of(counts: FailureCounts, *, configs_known: bool = True, assumptions: 
         second=np.concatenate([np.full(len(up), -1, np.int32), ids[pairs[1]], no_broker]),
         rack=np.concatenate([np.full(lengths[0] + lengths[1], -1, np.int32), np.arange(len(groups), dtype=np.int32)]),
         failed=np.repeat(np.append([1, 2], members.sum(axis=1)).astype(np.int32), (*lengths[:2], *[1] * len(groups))),
-        counts=np.concatenate([part.counts for part in parts]),
-        leaders_max=np.concatenate([part.leaders_max for part in parts]),
-        leaders_mean=np.concatenate([part.mean for part in parts]),
+        counts=effects[0],
+        leaders_max=effects[1],
+        leaders_mean=effects[2],
         before={
             name: None if name in CONDITIONS_OF_SETTINGS and not configs_known else value
             for name, value in zip(METRICS, counts.totals[0].tolist(), strict=True)
@@ -73,27 +77,19 @@ def sweep_of(counts: FailureCounts, *, configs_known: bool = True, assumptions: 
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Part:
-    """Some failures: (m, 9) counts and (m,) loads."""
-
-    counts: Int32
-    leaders_max: Int32
-    mean: NDArray[np.float64]
-
-    @staticmethod
-    def of(counts: FailureCounts, failing: Bool, added_counts: Int32, added_leads: Int32) -> _Part:
-        """``failing`` (m, b) marks failed brokers. The other arguments are added to the counts without a failure."""
-        leads = counts.leads[1] + added_leads
-        if counts.deleting_topics.topics:
-            leads -= counts.deleting_topics.resigned(failing)
-        leads[failing] = 0
-        remaining = np.count_nonzero(counts.registered) - failing.sum(axis=1)
-        mean = leads.sum(axis=1) / np.maximum(remaining, 1)
-        return _Part(counts.totals[1] + added_counts, leads.max(axis=1, initial=0), mean)
+def _effects(counts: FailureCounts, failing: Bool, added_counts: Int32, added_leads: Int32) -> _Effects:
+    """The effects of failures. ``failing`` (m, b) marks failed brokers. The other arguments are added to the counts
+    without a failure."""
+    leads = counts.leads[1] + added_leads
+    if counts.deleting_topics.topics:
+        leads -= counts.deleting_topics.resigned(failing)
+    leads[failing] = 0
+    remaining = np.count_nonzero(counts.registered) - failing.sum(axis=1)
+    mean = leads.sum(axis=1) / np.maximum(remaining, 1)
+    return counts.totals[1] + added_counts, leads.max(axis=1, initial=0), mean
 
 
-def _pairs_with(counts: FailureCounts, up: Int64, position: int) -> _Part:
+def _pairs_with(counts: FailureCounts, up: Int64, position: int) -> _Effects:
     """The pairs of a registered broker with those after it."""
     assert counts.pairs is not None
     count, broker, others = len(counts.registered), up[position], up[position + 1 :]
@@ -104,4 +100,4 @@ def _pairs_with(counts: FailureCounts, up: Int64, position: int) -> _Part:
     span = np.searchsorted(counts.pair_lead_keys, [numbers[0] * count, (numbers[-1] + 1) * count])
     keys, changes = counts.pair_lead_keys[slice(*span)], counts.pair_lead_changes[slice(*span)]
     leads[np.searchsorted(numbers, keys // count), keys % count] += changes
-    return _Part.of(counts, failing, counts.brokers[broker] + counts.brokers[others] + counts.pairs[numbers], leads)
+    return _effects(counts, failing, counts.brokers[broker] + counts.brokers[others] + counts.pairs[numbers], leads)

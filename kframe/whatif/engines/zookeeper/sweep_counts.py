@@ -55,8 +55,8 @@ class FailureCounts:
     ``totals`` (2, 9): in the present state, and after elections for all leaderless partitions, which every failure
     triggers. ``brokers`` (b, 9), ``racks`` (g, 9): what the failure adds to the second line of ``totals``.
     ``pairs`` (b·(b−1)/2, 9), in the order (0, 1), (0, 2) …: what two failures add to all of these; None if not counted.
-    ``leads`` (2, b), ``broker_leads`` (b, b), ``rack_leads`` (g, b): the same of partitions led by each broker, a
-    failed one's own included. ``pair_lead_keys`` ascend: pair · b + broker, each beside ``pair_lead_changes``.
+    ``leads`` (2, b), ``broker_leads`` (b, b), ``rack_leads`` (g, b): the same of partitions led by each broker that
+    does not fail. ``pair_lead_keys`` ascend: pair · b + broker, each beside ``pair_lead_changes``.
     """
 
     broker_ids: Int32

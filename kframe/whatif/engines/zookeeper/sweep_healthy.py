@@ -68,7 +68,7 @@ class HealthyCounts:
     ) -> None:
         """Add the counts without a failure, of each broker's and of each rack's failure to the arrays of
         ``FailureCounts``."""
-        indexes, racked = np.arange(len(rack)), rack >= 0
+        racked = rack >= 0
         for kind in self.kinds():
             successors, alone = self.successors[kind], KINDS[kind][0] == 1
             led = successors.sum(axis=1)
@@ -79,13 +79,11 @@ class HealthyCounts:
             brokers += changes
             changes += np.outer(self.shared_racks[kind], _beyond(kind))
             np.add.at(racks, rack[racked], changes[racked])
-            broker_leads[indexes, indexes] -= led
-            np.subtract.at(rack_leads, (rack[racked], indexes[racked]), led[racked])
             if not alone:
                 broker_leads += successors
                 for number in range(len(rack_leads)):
                     # If the next leader is in the rack too, the kernel has counted the leader after it.
-                    rack_leads[number] += np.where(rack == number, 0, successors[rack == number].sum(axis=0))
+                    rack_leads[number] += successors[rack == number].sum(axis=0)
 
     def add_pairs(self, thirds: Int64, count: Int32, pairs: Int32) -> None:
         """Add the outcomes of failures of two brokers. ``thirds`` (k,) are unique keys of ``count_pair_failures``,
@@ -114,11 +112,7 @@ class HealthyCounts:
         and changes as of ``FailureCounts``, in any order."""
         brokers = max(self.further_replicas.shape[1], 1)
         leader, follower = np.divmod(thirds // brokers % brokers**2, brokers)
-        table = self.successors[1:].sum(axis=0)
-        led, next_led = np.nonzero(table)
-        keys = _pair(leader, follower, brokers) * brokers + thirds % brokers
-        fewer = _pair(led, next_led, brokers) * brokers + next_led
-        return np.concatenate([keys, fewer]), np.concatenate([count, -table[led, next_led]]).astype(np.int32)
+        return _pair(leader, follower, brokers) * brokers + thirds % brokers, count
 
 
 def rack_bits(rack: Int32, registered: UInt8, bits: int = RACK_BITS) -> Int64:
