@@ -94,5 +94,5 @@ def raised_parameters() -> Iterator[str]:
 def test_each_parameter_in_an_error_is_set_by_an_option() -> None:
     options = set(command_parameters(cli))
     raised = set(raised_parameters())
-    assert {"evacuate_racks", "racks", "windows"} <= raised
+    assert {"racks", "tolerance", "windows"} <= raised
     assert {name for name in raised if not {name, *SET_BY.get(name, ())} & options} == set()

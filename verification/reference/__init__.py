@@ -15,6 +15,7 @@ from verification.reference.plans import *  # noqa: F403
 from verification.reference.reassignments import *  # noqa: F403
 from verification.reference.replica_index import *  # noqa: F403
 from verification.reference.requests import *  # noqa: F403
+from verification.reference.restarts import *  # noqa: F403
 from verification.reference.stages import *  # noqa: F403
 from verification.reference.states import *  # noqa: F403
 from verification.reference.sweep import *  # noqa: F403
