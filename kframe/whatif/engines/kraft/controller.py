@@ -109,7 +109,7 @@ class KraftController:
 
     @property
     def registered(self) -> tuple[int, ...]:
-        """See ``ZookeeperController``."""
+        """See ``Engine``."""
         registrations = self.context.metadata.brokers.registrations
         return tuple(sorted(broker_id for broker_id, stored in registrations.items() if not stored.fenced))
 
@@ -131,7 +131,7 @@ class KraftController:
 
     @property
     def selector_faults(self) -> Mapping[tuple[str, FaultKind], int]:
-        """See ``ZookeeperController``."""
+        """See ``Engine``."""
         return self.selection.faults
 
     def registration(self, broker_id: int) -> BrokerRegistration:
@@ -154,7 +154,7 @@ class KraftController:
     # -- steps
 
     def stop(self, ids: tuple[int, ...]) -> None:
-        """See ``ZookeeperController``. The sessions of brokers expire in the order in which they are named."""
+        """See ``Engine``. The sessions of brokers expire in the order in which they are named."""
         registrations = self.context.metadata.brokers.registrations
         for broker_id in ids:
             if broker_id not in self.clean_shutdown_epochs:
@@ -164,7 +164,7 @@ class KraftController:
                 self.context.heartbeats.fence(broker_id)
 
     def shut_down(self, broker_id: int) -> ControllerResponse:
-        """See ``ZookeeperController``."""
+        """See ``Engine``."""
         context, offset = self.context, self.committer.offset
         registration = context.metadata.brokers.registrations[broker_id]
         for other in context.heartbeats.brokers.values():
@@ -178,7 +178,7 @@ class KraftController:
         return ControllerResponse(ErrorCode.NONE, remaining)
 
     def elect(self, election: ElectionType, partitions: tuple[TopicPartition, ...] | None) -> ControllerResponse:
-        """See ``ZookeeperController``."""
+        """See ``Engine``."""
         try:
             response = self.decide(lambda: elections.elect_leaders(self.context, _KINDS[election], partitions))
         except RequestRefused as refusal:
@@ -233,31 +233,31 @@ class KraftController:
         return accepted()
 
     def notes(self, operation: Operation) -> Iterator[str]:
-        """See ``ZookeeperController``. There are none of this mode."""
+        """See ``Engine``. There are none of this mode."""
         return iter(())
 
     # -- observing an operation
 
     def begin(self) -> None:
-        """See ``ZookeeperController``."""
+        """See ``Engine``."""
         self.committer.begin()
 
     def settle(self) -> None:
-        """See ``ZookeeperController``. A decision is complete once it is committed."""
+        """See ``Engine``. A decision is complete once it is committed."""
 
     def take_events(self) -> tuple[TimelineEvent, ...]:
-        """See ``ZookeeperController``."""
+        """See ``Engine``."""
         return self.committer.take_events()
 
     def record_batches(self, *, bodies: bool = False) -> None:
-        """See ``ZookeeperController``."""
+        """See ``Engine``."""
 
     def take_batches(self) -> tuple[SentBatch, ...]:
-        """See ``ZookeeperController``."""
+        """See ``Engine``."""
         return ()
 
     def changes(self, health: tuple[ClusterHealth, ClusterHealth]) -> PartitionChanges:
-        """See ``ZookeeperController``."""
+        """See ``Engine``."""
         return changes_between(
             self.committer.saved_rows,
             self.context.metadata,
@@ -267,5 +267,5 @@ class KraftController:
         )
 
     def with_messages(self, outcome: Outcome) -> Outcome:
-        """See ``ZookeeperController``."""
+        """See ``Engine``."""
         return replace(outcome, records=self.committer.record_counts())

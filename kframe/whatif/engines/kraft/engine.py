@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class KraftEngine(KraftController):
-    """The operations, as those of ``ZookeeperEngine``, and the failure of log directories."""
+    """Implements ``Engine``, and the failure of log directories."""
 
     def restart(self, ids: tuple[int, ...], together: bool, clean: bool | None, repair_directories: bool) -> Script:
-        """See ``ZookeeperEngine``."""
+        """See ``Engine``."""
         from kframe.whatif.engines.kraft.restart import KraftRestart
 
         return KraftRestart(self, ids, together, clean, repair_directories)
@@ -32,31 +32,31 @@ class KraftEngine(KraftController):
     def create_topic(
         self, name: str, partitions: int, replication_factor: int, assignments: Assignments, seed: int
     ) -> Script:
-        """See ``ZookeeperEngine``."""
+        """See ``Engine``."""
         from kframe.whatif.engines.kraft.topics import topic_creation
 
         return topic_creation(self, name, partitions, replication_factor, assignments, seed)
 
     def create_partitions(self, name: str, count: int, assignments: Assignments, seed: int) -> Script:
-        """See ``ZookeeperEngine``."""
+        """See ``Engine``."""
         from kframe.whatif.engines.kraft.topics import partitions_creation
 
         return partitions_creation(self, name, count, assignments, seed)
 
     def delete_topics(self, names: tuple[str, ...]) -> Script:
-        """See ``ZookeeperEngine``."""
+        """See ``Engine``."""
         from kframe.whatif.engines.kraft.topics import KraftDeletion
 
         return KraftDeletion(self, names)
 
     def reassign(self, targets: Targets) -> Script:
-        """See ``ZookeeperEngine``."""
+        """See ``Engine``."""
         from kframe.whatif.engines.kraft.reassign import KraftReassignment
 
         return KraftReassignment(self, targets)
 
     def explainer(self, row: int) -> KraftElectionExplainer:
-        """See ``ZookeeperEngine``."""
+        """See ``Engine``."""
         from kframe.whatif.engines.kraft.explain import KraftElectionExplainer
 
         return KraftElectionExplainer(self, row)

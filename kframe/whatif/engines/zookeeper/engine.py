@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 
 
 class ZookeeperEngine(ZookeeperController):
-    """The operations, with the arguments of ``WhatIf``. A module is imported with its operation: one command plays
-    one."""
+    """Implements ``Engine``. A module is imported with its operation: one command plays one."""
 
     def restart(self, ids: tuple[int, ...], together: bool, clean: bool | None, repair_directories: bool) -> Script:
         """The restart of brokers. Brokers that are up bounce before the controller notices their absence."""
@@ -37,7 +36,7 @@ class ZookeeperEngine(ZookeeperController):
     def create_topic(
         self, name: str, partitions: int, replication_factor: int, assignments: Assignments, seed: int
     ) -> Script:
-        """The creation of a topic."""
+        """See ``Engine``."""
         from kframe.whatif.engines.zookeeper.create import topic_creation
 
         return topic_creation(self, name, partitions, replication_factor, assignments, seed)
@@ -49,19 +48,19 @@ class ZookeeperEngine(ZookeeperController):
         return partitions_creation(self, name, count, assignments)
 
     def delete_topics(self, names: tuple[str, ...]) -> Script:
-        """The deletion of topics, each named once."""
+        """See ``Engine``."""
         from kframe.whatif.engines.zookeeper.delete import ZookeeperDeletion
 
         return ZookeeperDeletion(self, names)
 
     def reassign(self, targets: Targets) -> Script:
-        """A reassignment of partitions, each named once, played to its end."""
+        """See ``Engine``."""
         from kframe.whatif.engines.zookeeper.reassign import ZookeeperReassignment
 
         return ZookeeperReassignment(self, targets)
 
     def explainer(self, row: int) -> ElectionExplainer:
-        """Explains the partition of this row."""
+        """See ``Engine``."""
         from kframe.whatif.engines.zookeeper.explain import ElectionExplainer
 
         return ElectionExplainer(self, row)

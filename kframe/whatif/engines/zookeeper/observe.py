@@ -211,11 +211,11 @@ class MeasuringTransport:
         self.bytes_unknown, self.encode_ms = None, 0.0
 
     def record_batches(self, *, bodies: bool) -> None:
-        """See ``ZookeeperController``."""
+        """See ``Engine``."""
         self._batches, self._keep_bodies = [], bodies
 
     def take_batches(self) -> tuple[SentBatch, ...]:
-        """See ``ZookeeperController``."""
+        """See ``Engine``."""
         batches = tuple(self._batches or ())
         if self._batches is not None:
             self._batches.clear()
