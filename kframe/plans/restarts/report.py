@@ -236,6 +236,8 @@ def _blocked_by_limits(plan: RestartPlan, unit: int, numbers: Int32) -> BlockedN
 def _notes(plan: RestartPlan, config: Mapping[str, object] | None) -> Iterator[str]:
     if plan.batches:
         yield "each batch starts once the replicas of the batch before are back in their ISRs"
+    if plan.engine.mode == "kraft" and not plan.units.voters:
+        yield "the controllers of the quorum are not in this input: --voters names them"
     if plan.units.left_out:
         verb = "is" if len(plan.units.left_out) == 1 else "are"
         yield f"{brokers_text(plan.units.left_out)} {verb} not up, and left out"

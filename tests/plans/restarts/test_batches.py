@@ -101,6 +101,13 @@ def test_requests(goals: dict[str, Any], batches: list[list[int]]) -> None:
     assert plan.bound == len(batches)
 
 
+@pytest.mark.parametrize("voters", [(), (4, 5, 7)])
+def test_unknown_quorum_is_noted(voters: tuple[int, ...]) -> None:
+    plan = plan_restarts(cluster([], RACKS, kraft=True), RestartRequest(voters=voters))
+    note = "the controllers of the quorum are not in this input: --voters names them"
+    assert (note in report_document(plan).notes) == (not voters)
+
+
 def test_batches_of_one_rack() -> None:
     unrelated: list[Sample] = []
     assert len(plan_restarts(cluster(unrelated, RACKS), RestartRequest()).batches) == 1
