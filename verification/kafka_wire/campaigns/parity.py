@@ -41,6 +41,9 @@ __all__ = ["Rounds", "add_options", "compared", "missing", "normalized", "page",
 #: Short client timeouts, so that a missing response is a difference and does not block the test.
 _CLIENT: Final = {"request.timeout.ms": "15000", "default.api.timeout.ms": "30000"}
 _UNIQUE: Final = count(1)
+#: What ``kafka-configs --alter`` prints after a change, and the most seconds until brokers have applied it.
+_CHANGED: Final = "Completed updating"
+_APPLIED_S: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,9 +209,13 @@ def _tools(cluster: ParityCluster, process: ToolProcess, client: ClientPrincipal
 
 
 def _run(tools: Tools, client: str, call: ToolCall, outputs: Outputs) -> None:
-    unique = str(next(_UNIQUE))
+    unique, output = str(next(_UNIQUE)), ""
     for position, step in enumerate(call.steps()):
         arguments = [each.replace("{broker}", "1").replace("{unique}", unique) for each in step.arguments]
+        end = time.monotonic() + (_APPLIED_S if _CHANGED in output else 0)
         code, output = tools.run_with_code(step.tool, *arguments, stdin=step.input)
+        # A broker applies a setting when ZooKeeper notifies it, shortly after the response to the client.
+        while step.shows not in output and time.monotonic() < end:
+            code, output = tools.run_with_code(step.tool, *arguments, stdin=step.input)
         name = step.name if step is call else f"{step.name} [{position} after: {call.name}]"
         outputs.setdefault((client, name), Counter())[f"exit {code}\n{normalized(output)}"] += 1

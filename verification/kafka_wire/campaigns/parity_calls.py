@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 #: ``prepare`` creates these before the comparison.
@@ -18,13 +18,14 @@ class ToolCall:
 
     In the arguments, ``{broker}`` is replaced by the id of a broker. ``{unique}`` is replaced by a number that no other
     call has, because a deleted topic may still exist during the next call. The calls in ``after`` undo the call; their
-    outputs are compared as well.
+    outputs are compared as well. ``shows`` is in the output once nodes have applied the change of the call before.
     """
 
     tool: str
     arguments: tuple[str, ...]
     input: str = ""
     after: tuple[ToolCall, ...] = ()
+    shows: str = ""
 
     @property
     def name(self) -> str:
@@ -49,7 +50,8 @@ def _describe(*entity: str) -> ToolCall:
 def _alter(*entity: str, add: str, delete: str) -> ToolCall:
     """Add, show and delete settings."""
     undo = call("kafka-configs", "--alter", *entity, "--delete-config", delete)
-    return call("kafka-configs", "--alter", *entity, "--add-config", add, after=(_describe(*entity), undo))
+    shown = replace(_describe(*entity), shows=delete.partition(",")[0])
+    return call("kafka-configs", "--alter", *entity, "--add-config", add, after=(shown, undo))
 
 
 def _acl(*resource: str) -> ToolCall:
