@@ -28,7 +28,7 @@ from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.cli.reading import SnapshotReading, reading_options
 from kframe.cli.snapshot import captured
 from kframe.cli.stop_signal import StopSignal
-from kframe.cli.studies import config_option, config_pairs
+from kframe.cli.studies import config_option
 from kframe.model.texts import counted
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ _request_options: Final = collected(
 def restarts(
     source: InputFile | str,
     reading: SnapshotReading,
-    config: tuple[str, ...],
+    config: dict[str, str],
     request: RestartRequest,
     url: str | None,
     batch: int | None,
@@ -145,7 +145,7 @@ def restarts(
         raise BadInput("--batch: found no --watch, expected the URL of the cluster")
     if command_config is not None and not (is_url(source) or url):
         raise BadInput("--command-config: found a file as SNAPSHOT, expected the URL of a live cluster")
-    settings = RestartSettings(request, reading, config_pairs(config), command_config, plugins)
+    settings = RestartSettings(request, reading, config, command_config, plugins)
     plan = plan_restarts(settings.read(source), settings.request, settings.config)
     document = report_document(plan, settings.config, conflicts=conflicts)
     if url is not None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.architecture.source import ROOT
-from tests.cli.running import HEALTHY, kframe
+from tests.cli.running import CLUSTER, HEALTHY, kframe
 from tests.schemas import problems
 
 LOG = ROOT / "examples" / "clusters" / "kafka-4.4-broker-failure"
@@ -45,6 +45,19 @@ def test_blocked_brokers_are_named_with_a_partition() -> None:
     assert result.exit_code == 1
     assert [(item["nodes"], item["cause"]) for item in blocked] == [([broker], "offline") for broker in range(1, 7)]
     assert all(item["example"]["isr"] == item["nodes"] for item in blocked)
+
+
+def test_stated_min_isr_prevails_where_the_input_has_none() -> None:
+    lists = CLUSTER / "healthy.kcat.json.gz"
+    unknown, stated = (
+        json.loads(kframe("plan", "restarts", lists, "--allow-unavoidable", *options, "-o", "json").stdout)
+        for options in ((), ("--config", "min.insync.replicas=3"))
+    )
+    assert any("min.insync.replicas is not in this input" in note for note in unknown["notes"])
+    assert not any("is not in this input" in note for note in stated["notes"])
+    unavoidable = "{} partitions go offline or under min ISR in any order: the restart of one node takes them there"
+    assert unavoidable.format(24) in unknown["notes"]
+    assert unavoidable.format(645) in stated["notes"]
 
 
 def test_csv_has_a_row_for_each_batch() -> None:
