@@ -32,7 +32,7 @@ from kframe.cli.studies import config_option
 from kframe.model.texts import counted
 
 if TYPE_CHECKING:
-    from kframe.plans.restarts.document import RestartPlanDocument
+    from kframe.plans.restarts.document import RestartBatch, RestartPlanDocument
     from kframe.plans.restarts.request import RestartRequest
     from kframe.snapshot import Snapshot
     from kframe.snapshot.files import InputFile
@@ -163,7 +163,6 @@ def watch(
     """Print each batch once it may start; with ``last`` only that one. Exit with 1 after a signal."""
     from kframe.errors import StoreError
     from kframe.plans.restarts.watch import RestartWatch, WatchStep
-    from kframe.snapshot.content import brokers_text
 
     count = len(document.batches)
     if last is not None and last > count:
@@ -181,8 +180,7 @@ def watch(
                 click.echo(f"waiting: {'; '.join(step.waiting[:_REASONS_SHOWN])}", err=True)
             reported = step.waiting
             if (batch := step.may_start) is not None:
-                nodes = sorted({*batch.brokers, *batch.controllers})
-                click.echo(f"batch {batch.number} of {count} may start: restart {brokers_text(nodes)}")
+                click.echo(f"batch {batch.number} of {count} may start: restart {nodes_text(batch)}")
                 if last is not None:
                     return
             if step.ended:
@@ -190,6 +188,17 @@ def watch(
                 return
             stop.wait(interval)
     click.get_current_context().exit(1)
+
+
+def nodes_text(batch: RestartBatch) -> str:
+    """The nodes of a batch: brokers, and controllers that are no brokers."""
+    from kframe.snapshot.content import brokers_text
+
+    controllers = [str(node) for node in batch.controllers if node not in batch.brokers]
+    parts = [brokers_text(batch.brokers)] if batch.brokers else []
+    if controllers:
+        parts.append(f"controller{'s' if len(controllers) > 1 else ''} {', '.join(controllers)}")
+    return " and ".join(parts)
 
 
 def _batch_rows(document: RestartPlanDocument) -> Iterator[Fields]:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from kframe.cli.plan_restarts import nodes_text
+from kframe.plans.restarts.document import RestartBatch
 from tests.architecture.source import ROOT
 from tests.cli.running import CLUSTER, HEALTHY, kframe
 from tests.schemas import problems
@@ -70,6 +72,19 @@ def test_controllers_of_a_log_are_part_of_the_plan() -> None:
     assert problems(document, document["schema"]) == []
     assert document["rules"].startswith("KRaft")
     assert [node for batch in document["batches"] for node in batch["controllers"]] == [3000]
+
+
+@pytest.mark.parametrize(
+    ("brokers", "controllers", "text"),
+    [
+        ([4], [], "broker 4"),
+        ([1, 4], [4], "brokers 1, 4"),
+        ([1], [3000, 3001], "broker 1 and controllers 3000, 3001"),
+        ([], [3000], "controller 3000"),
+    ],
+)
+def test_announced_nodes_are_named_by_their_role(brokers: list[int], controllers: list[int], text: str) -> None:
+    assert nodes_text(RestartBatch(1, brokers, controllers, [], None)) == text
 
 
 @pytest.mark.parametrize(

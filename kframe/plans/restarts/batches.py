@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 import numpy as np
 
 from kframe import kernels
-from kframe.model.arrays import Int32, Int64, offsets_of
+from kframe.model.arrays import Int32, Int64, Ragged, offsets_of
 from kframe.plans.restarts.limits import RestartLimits
 
 UNLIMITED: Final = 2**62
@@ -17,7 +18,7 @@ _EXAMINED: Final = 30_000_000
 _ROUNDS: Final = 400
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class RestartProblem:
     """What to assign to batches.
 
@@ -32,16 +33,21 @@ class RestartProblem:
     size_max: int
     order: Int32
 
+    @cached_property
+    def limits_by_unit(self) -> Ragged:
+        """The limits of each unit."""
+        lists = self.limits.units
+        offsets = offsets_of(np.bincount(lists.values, minlength=len(self.size)))
+        return Ragged(offsets, lists.owners[np.argsort(lists.values, kind="stable")])
+
     def assign(self, order: Int32) -> tuple[Int32, int]:
         """(u,) the batch of each unit by first fit in this order, -1 for others, and how many batches there are."""
-        units = len(self.size)
-        lists = self.limits.units
-        by_unit = np.argsort(lists.values, kind="stable")
+        units, lists = len(self.size), self.limits.units
         batch = np.full(units, -1, np.int32)
         count = kernels.assign_batches(
             order,
-            offsets_of(np.bincount(lists.values, minlength=units)),
-            lists.owners[by_unit],
+            self.limits_by_unit.offsets,
+            self.limits_by_unit.values,
             lists.offsets,
             lists.values,
             self.limits.members,

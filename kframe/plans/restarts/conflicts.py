@@ -40,16 +40,13 @@ class Conflicts:
             pairs.append(ends.min(axis=0) * units + ends.max(axis=0))
             numbers.append(lists.owners[first])
         all_pairs, all_numbers = np.concatenate(pairs), np.concatenate(numbers)
-        order = np.argsort(all_pairs, kind="stable")
-        ordered = all_pairs[order]
-        begins = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)])
-        distinct, by_pair = ordered[begins], limits.partitions[all_numbers[order]]
-        partitions = np.add.reduceat(by_pair, begins) if len(begins) else by_pair
+        distinct, first, inverse = np.unique(all_pairs, return_index=True, return_inverse=True)
+        partitions = np.bincount(inverse, limits.partitions[all_numbers], len(distinct)).astype(np.int64)
         low, high = np.divmod(distinct, max(units, 1))
         left, right = np.concatenate([low, high]), np.concatenate([high, low])
         by_unit = np.lexsort((right, left))
         neighbours = Ragged(offsets_of(np.bincount(left, minlength=units)), right[by_unit].astype(np.int32))
-        return Conflicts(units, distinct, all_numbers[order][begins], partitions, neighbours)
+        return Conflicts(units, distinct, all_numbers[first], partitions, neighbours)
 
     def clique(self, candidates: Int32) -> Int32:
         """Some of the ``candidates`` that conflict with each other, ascending: as many as a greedy search finds."""

@@ -8,9 +8,10 @@ capacity are one limit, so that a million partitions are few limits.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kframe.model.arrays import Bool, Int32, Int64, Ragged, offsets_of, positions_within
 from kframe.plans.restarts.units import RestartUnits
@@ -83,7 +84,7 @@ class RestartLimits:
 def limits_of(engine: Engine, units: RestartUnits) -> RestartLimits:
     """The limits of a cluster as it stands: of partitions with a leader, and of the quorum. Cost O(n log n).
 
-    Replicas outside of the ISR stay outside of it. Members of no unit never are down.
+    Replicas outside of the ISR stay outside of it. In-sync replicas on nodes that do not restart are never down.
     """
     limits = _distinct_limits(engine, units)
     voters = set(units.voters)
@@ -126,51 +127,45 @@ def _distinct_limits(engine: Engine, units: RestartUnits) -> RestartLimits:
     members = unit_of[isr.values]
     down = members >= 0
     keys = isr.owners[down].astype(np.int64) * len(units.nodes) + members[down]
-    keys.sort()
-    first = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: len(keys)])
-    counts = np.diff(np.append(first, len(keys))).astype(np.int32)
-    owner, unit = np.divmod(keys[first], max(len(units.nodes), 1))
+    distinct, counts = np.unique(keys, return_counts=True)
+    owner, unit = np.divmod(distinct, max(len(units.nodes), 1))
     lists = Ragged(offsets_of(np.bincount(owner, minlength=len(rows))), unit.astype(np.int32))
-    return _merged(lists, counts, capacity, meets, rows, minimum)
-
-
-def _merged(lists: Ragged, members: Int32, capacity: Int32, meets: Bool, rows: Int32, minimum: Int32) -> RestartLimits:
-    """One limit for all rows with the same units, members and capacity that are at min ISR together."""
-    position = positions_within(lists.counts)
-    codes = np.stack([capacity, meets.astype(np.int32), lists.counts]).astype(np.int64)
-    code = _dense(_combined(_combined(codes[0], codes[1]), codes[2]))
-    for column_number in range(int(lists.counts.max(initial=0))):
-        chosen = position == column_number
-        column = np.zeros((2, len(rows)), np.int64)
-        column[0, lists.owners[chosen]] = lists.values[chosen] + 1
-        column[1, lists.owners[chosen]] = members[chosen]
-        code = _dense(_combined(_combined(code, column[0]), column[1]))
-    count = int(code.max(initial=-1)) + 1
-    example = np.zeros(count, np.int64)
-    example[code[::-1]] = np.arange(len(rows) - 1, -1, -1)
-    partitions = np.bincount(code, minlength=count).astype(np.int64)
-    numbers = Ragged(lists.offsets, np.arange(len(members), dtype=np.int32)).take(example).values
-    return RestartLimits(
-        lists.take(example),
-        members[numbers],
-        capacity[example].astype(np.int32),
-        partitions,
-        np.where(meets[example], partitions, 0),
-        rows[example],
-        minimum[example],
+    return _merged(
+        RestartLimits(
+            lists,
+            counts.astype(np.int32),
+            capacity.astype(np.int32),
+            np.ones(len(rows), np.int64),
+            meets.astype(np.int64),
+            rows,
+            minimum,
+        )
     )
 
 
-def _combined(left: Int64, right: Int64) -> Int64:
+def _merged(single: RestartLimits) -> RestartLimits:
+    """One limit for all limits with the same units, members and capacity that are at min ISR together."""
+    lists, count = single.units, len(single)
+    position = positions_within(lists.counts)
+    code = _dense(_combined(_combined(single.capacity.astype(np.int64), single.exhausted), lists.counts))
+    for column_number in range(int(lists.counts.max(initial=0))):
+        chosen = position == column_number
+        column = np.zeros((2, count), np.int64)
+        column[0, lists.owners[chosen]] = lists.values[chosen] + 1
+        column[1, lists.owners[chosen]] = single.members[chosen]
+        code = _dense(_combined(_combined(code, column[0]), column[1]))
+    _, example, partitions = np.unique(code, return_index=True, return_counts=True)
+    merged = single.take(example)
+    partitions = partitions.astype(np.int64)
+    return replace(merged, partitions=partitions, exhausted=partitions * merged.exhausted)
+
+
+def _combined(left: Int64, right: NDArray[Any]) -> Int64:
     """A number for each pair. Both are below 2^31, so that it fits 64 bits."""
-    return left * (int(right.max(initial=0)) + 1) + right
+    return np.asarray(left * (int(right.max(initial=0)) + 1) + right, np.int64)
 
 
 def _dense(codes: Int64) -> Int64:
     """The codes as numbers from 0, in the order of the codes."""
-    order = np.argsort(codes, kind="stable")
-    ordered = codes[order]
-    numbers = np.cumsum(np.append(False, ordered[1:] != ordered[:-1])[: len(codes)])
-    dense: Int64 = np.empty(len(codes), np.int64)
-    dense[order] = numbers
+    dense: Int64 = np.unique(codes, return_inverse=True)[1]
     return dense

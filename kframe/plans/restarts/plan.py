@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -26,7 +26,7 @@ _ANY_GROUP: Final = 0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RestartPlan:
-    """Batches of units, which do not share a batch if a limit, the request or a rack keeps them apart.
+    """The batches of a rolling restart, and what proves that they are few.
 
     ``limits`` are those of all units, ``problem`` has those of the units that restart. ``batches`` lists unit numbers.
     ``blocked`` (u,) marks units that restart in no batch. ``bounds`` prove the fewest batches; if ``proven`` HiGHS
@@ -143,17 +143,3 @@ def _in_order(batch: Int32, units: RestartUnits, controller_id: int | None) -> t
     is_known = not units.voters or controller_id in units.voters
     groups.sort(key=lambda group: (is_known and any(controller_id in units.nodes[unit] for unit in group), group[0]))
     return tuple(map(tuple, groups))
-
-
-def exceeded_limits(plan: RestartPlan, limits: RestartLimits) -> Int32:
-    """Numbers of the limits that some batch exceeds, ascending. There is none for a valid plan."""
-    batch = np.full(len(plan.units.nodes), -1, np.int32)
-    for number, units in enumerate(plan.batches):
-        batch[list(units)] = number
-    placed = replace(limits, units=limits.units).without_units(batch < 0)
-    keys = placed.units.owners.astype(np.int64) * max(len(plan.batches), 1) + batch[placed.units.values]
-    distinct, inverse = np.unique(keys, return_inverse=True)
-    down = np.bincount(inverse, placed.members, len(distinct))
-    owners = distinct // max(len(plan.batches), 1)
-    exceeded: Int32 = np.unique(owners[down > limits.capacity[owners]]).astype(np.int32)
-    return exceeded

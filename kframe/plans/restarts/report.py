@@ -24,7 +24,7 @@ from kframe.plans.restarts.document import (
 from kframe.plans.restarts.limits import QUORUM, RestartLimits
 from kframe.plans.restarts.plan import RestartPlan
 from kframe.snapshot import Snapshot
-from kframe.snapshot.content import brokers_text
+from kframe.whatif.engines.script import step_name
 from kframe.whatif.engines.settings import knows_min_insync
 from kframe.whatif.sweep import sweep
 
@@ -39,7 +39,7 @@ def report_document(
     plan: RestartPlan, config: Mapping[str, object] | None = None, *, conflicts: bool = False
 ) -> RestartPlanDocument:
     """The report of a plan. ``conflicts``: name all units that share no batch, and not only those of the proof."""
-    blocked = list(_blocked(plan))
+    blocked = list(blocked_nodes(plan))
     return RestartPlanDocument(
         rules=plan.engine.rules,
         snapshot=PlanSnapshot.of(plan.snapshot),
@@ -48,9 +48,9 @@ def report_document(
         batches=_batches(plan, config),
         bound=plan.bound,
         gap=len(plan.batches) - plan.bound,
-        proof=_proof(plan),
+        proof=proof(plan),
         blocked=blocked,
-        conflicts=list(_conflicts(plan, conflicts)),
+        conflicts=list(conflicts_of(plan, every=conflicts)),
         assumptions=list(plan.engine.assumptions),
         notes=list(_notes(plan, config)),
     )
@@ -109,7 +109,8 @@ def _outcomes(
 # -- proof
 
 
-def _proof(plan: RestartPlan) -> str:
+def proof(plan: RestartPlan) -> str:
+    """Why no order has fewer batches, in a sentence."""
     if plan.proven:
         return f"the solver has proven that no order has fewer than {len(plan.batches)} batches"
     texts = [_proof_of(plan, bound) for bound in plan.bounds]
@@ -127,10 +128,8 @@ def _proof_of(plan: RestartPlan, bound: GroupBound) -> str:
         case Proof.LIMIT:
             return _limit_text(plan, plan.problem.limits, bound.limit)
         case Proof.AT_MIN_ISR:
-            return (
-                "the restarts bring more partitions down to min ISR than fewer batches of at most "
-                f"{counted(plan.problem.exhausted_max, 'partition')} may"
-            )
+            most = counted(plan.problem.exhausted_max, "partition")
+            return f"in fewer batches, one would bring more than {most} down to min ISR"
         case Proof.SIZE:
             return f"a batch has at most {counted(plan.problem.size_max, 'node')}"
 
@@ -175,7 +174,8 @@ def _example(plan: RestartPlan, limits: RestartLimits, number: int) -> LimitingP
 # -- what keeps nodes apart
 
 
-def _conflicts(plan: RestartPlan, every: bool) -> Iterator[RestartConflict]:
+def conflicts_of(plan: RestartPlan, *, every: bool = False) -> Iterator[RestartConflict]:
+    """The units that share no batch: those of the proof, or ``every``."""
     conflicts, limits = plan.conflicts, plan.problem.limits
     low, high = np.divmod(conflicts.pairs, max(conflicts.units, 1))
     chosen = np.arange(len(low))
@@ -195,7 +195,7 @@ def _conflicts(plan: RestartPlan, every: bool) -> Iterator[RestartConflict]:
         )
 
 
-def _blocked(plan: RestartPlan) -> Iterator[BlockedNodes]:
+def blocked_nodes(plan: RestartPlan) -> Iterator[BlockedNodes]:
     """The nodes without a batch. The first cause is named: partitions first, then the limit at min ISR."""
     limits = plan.limits
     broken = limits.exceeded_alone() if not plan.request.allow_unavoidable else np.zeros(len(limits.members), np.bool_)
@@ -239,8 +239,7 @@ def _notes(plan: RestartPlan, config: Mapping[str, object] | None) -> Iterator[s
     if plan.engine.mode == "kraft" and not plan.units.voters:
         yield "the controllers of the quorum are not in this input: --voters names them"
     if plan.units.left_out:
-        verb = "is" if len(plan.units.left_out) == 1 else "are"
-        yield f"{brokers_text(plan.units.left_out)} {verb} not up, and left out"
+        yield step_name(plan.units.left_out, "is not up, and left out", "are not up, and left out")
     if plan.request.allow_unavoidable and (broken := plan.limits.exceeded_alone()).any():
         numbers = np.unique(plan.limits.units.owners[broken])
         count = counted(int(plan.limits.partitions[numbers].sum()), "partition")

@@ -10,11 +10,11 @@ import numpy as np
 from kframe.model.lists import loads
 from kframe.plans.restarts.document import RestartBatch
 from kframe.plans.restarts.plan import plan_restarts
-from kframe.plans.restarts.report import report_document
+from kframe.plans.restarts.report import blocked_nodes, conflicts_of, proof
 from kframe.plans.restarts.request import RestartRequest
 from kframe.snapshot import Snapshot
-from kframe.snapshot.content import brokers_text
 from kframe.snapshot.facts import BrokerFacts
+from kframe.whatif.engines.script import step_name
 
 
 def obstacles(
@@ -30,18 +30,17 @@ def obstacles(
     batch is planned again on the cluster as it stands: it may start if all of its nodes still fit one batch.
     """
     up = {facts.broker_id for facts in snapshot.brokers if _is_up(facts)}
-    down = sorted(set(expected) - up)
-    if down:
-        return (f"{brokers_text(down)} {'is' if len(down) == 1 else 'are'} not up yet",)
+    if down := tuple(sorted(set(expected) - up)):
+        return (step_name(down, "is not up yet", "are not up yet"),)
     present = tuple(node for node in nodes if node in up)
     if not present:
         return ()
     plan = plan_restarts(snapshot, replace(request, brokers=present, exact=False), config)
-    document = report_document(plan, config)
-    if document.blocked:
-        return tuple(blocked.reason for blocked in document.blocked)
-    reasons = tuple(item.reason for item in document.conflicts) or (document.proof,)
-    return () if len(plan.batches) <= 1 else reasons
+    if plan.blocked.any():
+        return tuple(blocked.reason for blocked in blocked_nodes(plan))
+    if len(plan.batches) <= 1:
+        return ()
+    return tuple(conflict.reason for conflict in conflicts_of(plan)) or (proof(plan),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +78,8 @@ class RestartWatch:
         if self._announced is not None:
             self._running -= stopped_since(self._announced, snapshot, self._running)
             if self._running:
-                return WatchStep(None, (f"{brokers_text(sorted(self._running))} has not stopped yet",))
+                running = tuple(sorted(self._running))
+                return WatchStep(None, (step_name(running, "has not stopped yet", "have not stopped yet"),))
             self._restarted |= set(self._batches[self._next].brokers)
             if self._next + 1 == len(self._batches):
                 waiting = _not_returned(self._announced, snapshot, self._restarted)
@@ -111,10 +111,10 @@ def _not_returned(before: Snapshot, snapshot: Snapshot, brokers: set[int]) -> tu
     """What is missing until the brokers are up, and in as many ISRs as before."""
     up = {facts.broker_id for facts in snapshot.brokers if _is_up(facts)}
     earlier, later = (_isr_memberships(each, brokers) for each in (before, snapshot))
-    down, behind = sorted(brokers - up), [broker for broker in sorted(brokers) if later[broker] < earlier[broker]]
-    if down:
-        return (f"{brokers_text(down)} {'is' if len(down) == 1 else 'are'} not up yet",)
-    return (f"{brokers_text(behind)} {'is' if len(behind) == 1 else 'are'} not back in all ISRs",) if behind else ()
+    if down := tuple(sorted(brokers - up)):
+        return (step_name(down, "is not up yet", "are not up yet"),)
+    behind = tuple(broker for broker in sorted(brokers) if later[broker] < earlier[broker])
+    return (step_name(behind, "is not back in all ISRs", "are not back in all ISRs"),) if behind else ()
 
 
 def _is_up(facts: BrokerFacts) -> bool:
