@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from multiprocessing import active_children, get_context
-from threading import current_thread, main_thread
+from multiprocessing import active_children, connection, get_context, parent_process
+from threading import Thread, current_thread, main_thread
 from typing import Any, Final
 
 from kframe.model.elections import LeaderSelector
@@ -112,7 +113,7 @@ def play_seeds(seeds: Sequence[int], jobs: int = 1) -> Iterator[Result]:
             yield play_seed(*item)
         return
     others = set(active_children())
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_end_with_parent) as pool:
         with _interrupts_ignored():
             parts = [pool.submit(_play_items, work[first : first + _CHUNK]) for first in range(0, len(work), _CHUNK)]
         try:
@@ -136,6 +137,19 @@ def _interrupts_ignored() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def _end_with_parent() -> None:
+    """End this worker when its parent has ended. A worker holds both ends of the queue of seeds, so that it never reads
+    the end of it."""
+    parent = parent_process()
+    if parent is not None:
+        Thread(target=_exit_after, args=(parent.sentinel,), daemon=True).start()
+
+
+def _exit_after(sentinel: int) -> None:
+    connection.wait([sentinel])
+    os._exit(1)
 
 
 def _play_items(work: Sequence[tuple[int, bool]]) -> list[Result]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -59,6 +60,20 @@ def test_reference_kernels_give_the_same_trace() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == play(*plan_of(7)).trace
+
+
+def test_workers_end_with_a_killed_parent() -> None:
+    """Workers inherit the standard output, which is at its end only when all of them have ended."""
+    code = (
+        "from kframe_simulator.simulation.run import play_seeds\n"
+        "for result in play_seeds(range(2_000_001, 2_001_001), jobs=2): print(result.events, flush=True)"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert int(process.stdout.readline()) >= EVENTS_MIN
+        process.kill()
+        process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGKILL
 
 
 def test_violation_is_detected_shrunk_and_printed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
