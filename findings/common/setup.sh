@@ -12,6 +12,23 @@ python_packages() {
     PATH="$folder/venv/bin:$PATH"
 }
 
+# newer_python MINOR: make python3 a Python 3.MINOR or newer, from PATH or pyenv. Without one the finding fails.
+newer_python() {
+    local minor python
+    for minor in $(seq 19 -1 "$1"); do
+        for python in "python3.$minor" "$(pyenv prefix "3.$minor" 2>/dev/null || true)/bin/python3.$minor"; do
+            if "$python" -c pass 2>/dev/null; then
+                mkdir "$folder/python"
+                ln -s "$("$python" -c 'import sys; print(sys.executable)')" "$folder/python/python3"
+                PATH="$folder/python:$PATH"
+                return
+            fi
+        done
+    done
+    echo "found no Python 3.$1 or newer" >&2
+    return 1
+}
+
 # maven_packages GROUP:NAME:VERSION...: copy the packages and what they depend on to $folder/jars.
 maven_packages() {
     local package group name version dependencies=
