@@ -121,7 +121,8 @@ def failed_brokers_leave_isrs(watch: Watch, ended: EventCompleted) -> str | None
 
     A leader that shuts down stays if no other member can lead (Kafka 3.9 ``leaderForControlledShutdown``). Before
     inter-broker protocol 2.7-IV2 a leader writes ISRs itself. It may add a replica after the event that has handled its
-    failure, and removes it again. A failover removes it, too.
+    failure, and removes it again. A failover removes it, too. A controller whose server lags decides by an earlier
+    state, and changes nothing if that ISR has no other member: the broker asks again.
     """
     process, event = ended.process, ended.event
     if not isinstance(event, _CHANGES_BROKERS) or not ended.succeeded:
@@ -130,7 +131,7 @@ def failed_brokers_leave_isrs(watch: Watch, ended: EventCompleted) -> str | None
     if isinstance(event, ControlledShutdownRequested):
         present -= watch.observed.leaving(process) & {event.broker_id}
     for row in _rows(watch, process):
-        if row.key in ended.overwritten:
+        if row.key in ended.overwritten | ended.read_behind:
             continue  # Before inter-broker protocol 2.7-IV2 leaders write ISRs themselves.
         failed = set(row.isr).intersection(row.replicas) - present
         if not ended.requests.get(Load):
@@ -263,8 +264,8 @@ def in_sync_partitions_have_leaders(watch: Watch, ended: EventCompleted) -> str 
         present -= watch.observed.leaving(process) & {event.broker_id}
     for row in _rows(watch, process):
         eligible = usable.intersection(row.isr).intersection(row.replicas)
-        if row.key in ended.overwritten:
-            continue  # The ISR may have grown after the controller read it.
+        if row.key in ended.overwritten | ended.read_behind:
+            continue  # The ISR may have grown after the controller read it, or after what its server returned.
         if row.leader not in present and eligible and not watch.simulation.waits_for_consent(row):
             return f"{row.key}: after {type(event).__name__} leader {row.leader}, though {sorted(eligible)} are in sync"
     return None

@@ -139,6 +139,8 @@ class EventCompleted:
     """Partitions with a new leader, and the previous leader."""
     overwritten: set[TopicPartition] = field(default_factory=set)
     """Partitions whose states other clients have written during the event."""
+    read_behind: set[TopicPartition] = field(default_factory=set)
+    """Partitions whose states a lagging server has returned in an earlier version when the event last read them."""
     requests: Counter[type[StoreRequest[Any]]] = field(default_factory=Counter)
     """The number of store requests by class. Failed writes count."""
     reassignments: Mapping[TopicPartition, tuple[int, ...]] = field(default_factory=dict)

@@ -94,6 +94,8 @@ class Observed:
         self._terms: defaultdict[Term, TermFacts] = defaultdict(TermFacts)
         self._processes: defaultdict[tuple[int, int], ProcessFacts] = defaultdict(ProcessFacts)
         self._resumptions = 0
+        self._unseen: dict[int, int] = {}
+        """Broker epochs of processes that have crashed before the controller had a channel to them."""
         self._incarnations: dict[TopicPartition, dict[int, int]] = {}
         """The incarnation of each ISR member when the ISR was stored."""
         self._orderly: dict[int, Term] = {}
@@ -207,6 +209,11 @@ class Observed:
             facts.failures.append(process.clock.now_ms())
         elif process.active:
             facts.failures.clear()
+        registered = self.registered(process)
+        for broker_id in [broker for broker, epoch in self._unseen.items() if registered.get(broker) == epoch]:
+            del self._unseen[broker_id]
+            self._orderly.pop(broker_id, None)
+            self._crashed_after_grant.discard(broker_id)
 
     def state_written(self, written: StateWritten) -> None:
         """Any client has stored a state."""
@@ -247,8 +254,17 @@ class Observed:
             self._orderly[broker_id] = self.term(process)
 
     def crashed(self, broker_id: int) -> None:
-        """A broker has ended in any other way, or registered again."""
-        process = self._current()
+        """A broker has ended in any other way, or registered again.
+
+        After an orderly stop, the controller has not seen this process unless it has a channel to it, and knows no
+        crash. It may still see the registration until the session has ended (``event_ended``).
+        """
+        process, epoch = self._current(), self._simulation.brokers[broker_id].registration.broker_epoch
+        seemed_orderly = broker_id in self._orderly or broker_id in self._crashed_after_grant
+        if process is not None and seemed_orderly and self.registered(process).get(broker_id) != epoch:
+            self._unseen[broker_id] = epoch
+            self._crashed_after_grant.add(broker_id)
+            return
         self._orderly.pop(broker_id, None)
         self._crashed_after_grant.discard(broker_id)
         if process is not None and broker_id in self.granted(process):

@@ -226,8 +226,13 @@ class Recorder:
         """A controller has read states."""
         process = self.process_of(reader)
         assert process is not None
-        keys = partitions_of(cluster, rows)
-        self.watch.observed.states_read(process, dict(zip(keys, states.partition_epoch.tolist(), strict=True)))
+        versions = dict(zip(partitions_of(cluster, rows), states.partition_epoch.tolist(), strict=True))
+        stored, current = self.ensemble.rows, self._event_of(reader)
+        current.read_behind -= versions.keys()
+        current.read_behind |= {
+            key for key, version in versions.items() if key in stored and version < stored[key].partition_epoch
+        }
+        self.watch.observed.states_read(process, versions)
 
     # -- Requests.
 

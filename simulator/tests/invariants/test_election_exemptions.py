@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from kframe.errors import ErrorCode
+from kframe.model.arrays import Ragged
+from kframe.model.changes import StoredStates
 from kframe.model.events import (
     BrokersChanged,
     ControlledShutdownRequested,
@@ -42,6 +44,24 @@ def test_session_that_expires_in_a_pause_ends_no_controlled_shutdown(simulation:
     until = simulation.scheduler.now_ms + 2 * simulation.session_timeout_ms
     simulation._run_until(lambda: simulation.scheduler.now_ms > until)
     assert (broker.registered, observed.stopped_in_current_term(1)) == (not paused, not paused)
+
+
+@pytest.mark.parametrize("seen", ["never", "at-the-crash", "later"])
+def test_crash_that_the_controller_has_not_seen_is_none(simulation: Simulation, seen: str) -> None:
+    """Seed 10066729: a broker stopped in order, started and crashed while the controller's server lagged. It led again
+    when it started once more."""
+    observed, broker, process = simulation.watch.observed, simulation.brokers[1], simulation.controllers[0]
+    observed._orderly[1] = observed.term(process)
+    observed._incarnations[KEY] = {1: broker.incarnation}
+    channel = process.transport.channels[1]
+    if seen != "at-the-crash":
+        channel.broker_epoch -= 1
+    observed.crashed(1)
+    broker.incarnation, broker.restarted_after_crash = broker.incarnation + 1, True
+    if seen == "later":
+        channel.broker_epoch += 1
+    observed.event_ended(process, BrokersChanged())
+    assert (observed.stopped_in_current_term(1), observed.crashed_since(KEY, 1)) == (seen == "never", seen != "never")
 
 
 @pytest.mark.parametrize(("remaining", "orderly"), [((), True), ((KEY,), False)])
@@ -109,6 +129,27 @@ def test_controlled_shutdown_elects_no_leaders_for_other_brokers(
     epoch = simulation.brokers[broker_id].registration.broker_epoch
     shutdown = ended(simulation, ControlledShutdownRequested(broker_id, epoch))
     assert (members.in_sync_partitions_have_leaders(simulation.watch, shutdown) is None) is exempt
+
+
+@pytest.mark.parametrize(("versions", "exempt"), [((-1,), True), ((0,), False), ((-1, 0), False)])
+def test_lagging_server_hides_isr_members(simulation: Simulation, versions: tuple[int, ...], exempt: bool) -> None:
+    """Seed 10052035: before 2.7-IV2 a leader had added a replica, and requested a controlled shutdown. The controller's
+    server lagged and returned the ISR without the replica."""
+    process, row = simulation.controllers[0], simulation.ensemble.rows[KEY]
+    del simulation.ensemble.rows["t", 1]
+    epoch = simulation.brokers[row.leader].registration.broker_epoch
+    event = ControlledShutdownRequested(row.leader, epoch)
+    simulation.watch.observed.event_begins(process, event)
+    cluster = process.loop.controller.cluster
+    rows = np.array([cluster.row(*KEY)], np.int32)
+    for behind in versions:
+        version = np.array([row.partition_epoch + behind], np.int32)
+        read = StoredStates(rows, rows >= 0, rows, rows, rows, version, rows.astype(np.uint8), Ragged.of([[1]]))
+        simulation.states_read(process.controller_id, cluster, rows, read)
+    read_behind = simulation._event_of(process.controller_id).read_behind
+    shutdown = ended(simulation, event, read_behind=read_behind)
+    for rule in (members.failed_brokers_leave_isrs, members.in_sync_partitions_have_leaders):
+        assert (rule(simulation.watch, shutdown) is None) is exempt
 
 
 def storage_response(simulation: Simulation, broker_id: int, *failed: TopicPartition) -> None:
