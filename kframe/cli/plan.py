@@ -28,6 +28,7 @@ from kframe.cli.output import (
     output_option,
     plain,
 )
+from kframe.cli.plan_disks import disks
 from kframe.cli.plan_execute import COMMANDS
 from kframe.cli.plan_generate import PlanOutput, force_option, out_options, report_option, weights_option, write_page
 from kframe.cli.plan_generate import generate as generate_plan
@@ -89,7 +90,7 @@ _PLAN: Final = click.argument("plan", metavar="PLAN", type=INPUT)
 #: Adds SNAPSHOT, PLAN and the options of SNAPSHOT to a command, which receives them as ``comparison``.
 _comparison_options: Final = collected("comparison", _checked_plan, _SNAPSHOT, _PLAN, reading_options)
 
-for _command in (*COMMANDS, restarts):
+for _command in (*COMMANDS, disks, restarts):
     group.add_command(_command)
 
 
