@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -81,7 +81,7 @@ def broker_disks(
     Raises InputError for a broker or directory of the request that is not listed, and for too many bytes.
     """
     _check_names(listed, request)
-    chosen = listed.keys() if request.brokers is None else set(request.brokers)
+    chosen: Collection[int] = listed if request.brokers is None else set(request.brokers)
     if request.relieve:
         chosen = {directory.broker_id for directory in request.relieve}
     reader = _Reader.of(snapshot, request)
@@ -89,7 +89,7 @@ def broker_disks(
 
 
 def _check_names(listed: Mapping[int, Sequence[LogDirectory]], request: DiskRequest) -> None:
-    named = [("brokers", broker_id, None) for broker_id in request.brokers or ()]
+    named: list[tuple[str, int, str | None]] = [("brokers", broker_id, None) for broker_id in request.brokers or ()]
     named += [("disk_bytes", *key) for key in request.disk_bytes if key is not None]
     named += [("relieve", *directory) for directory in request.relieve]
     named += [("exclude", *directory) for directory in request.exclude]
@@ -176,9 +176,7 @@ class _Reader:
             for index, (directory, name) in enumerate(zip(directories, names, strict=True))
         )
         columns = logs.rows[movable], logs.size[movable], logs.home[movable]
-        return BrokerDisks(
-            broker_id, directories, *columns, used, room, disk, refusals, staying, hidden_cordons
-        )  # fmt: skip
+        return BrokerDisks(broker_id, directories, *columns, used, room, disk, refusals, staying, hidden_cordons)
 
     def _logs(self, directories: Sequence[LogDirectory]) -> _Logs:
         logs = [(index, log) for index, directory in enumerate(directories) for log in directory.logs]

@@ -124,7 +124,8 @@ class _Draft:
         left, right = self._staying[source], self._staying[target]
         if not left or not right:
             return None
-        sizes, others, best = self._sizes[left], self._sizes[right], None
+        sizes, others = self._sizes[left], self._sizes[right]
+        best: _Exchange | None = None
         for gap in self._gaps(source, target):
             first = np.searchsorted(others, sizes - gap)
             for position in (np.maximum(first - 1, 0), np.minimum(first, len(others) - 1)):

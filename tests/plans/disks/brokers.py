@@ -18,14 +18,14 @@ from tests.plans.generate.clusters import snapshot_of
 Sizes = Mapping[str, Mapping[int, int]]
 
 
-def directories(sizes: Sizes, **volume: tuple[int, int]) -> tuple[LogDirectory, ...]:
-    """Log directories ``/NAME`` with logs of topic ``t``; ``volume`` has total and usable bytes by name."""
-    return tuple(
-        LogDirectory(
-            f"/{name}", [DirectoryLog("t", *log) for log in logs.items()], None, *volume.get(name, (None, None))
-        )
-        for name, logs in sizes.items()
-    )
+def directories(sizes: Sizes, **volumes: tuple[int, int]) -> tuple[LogDirectory, ...]:
+    """Log directories ``/NAME`` with logs of topic ``t``; ``volumes`` has total and usable bytes by name."""
+
+    def directory(name: str) -> LogDirectory:
+        total, usable = volumes.get(name, (None, None))
+        return LogDirectory(f"/{name}", [DirectoryLog("t", *log) for log in sizes[name].items()], None, total, usable)
+
+    return tuple(map(directory, sizes))
 
 
 def snapshot(partitions: int = 9, broker: int = 1) -> Snapshot:
