@@ -92,6 +92,19 @@ def test_unmet_relief_is_named_in_the_first_line() -> None:
     assert "have room for 60,000,000,000 within their limits" in parsed["unmet"][0]["reason"]
 
 
+def test_leadership_leaves_a_log_directory() -> None:
+    result = kframe("plan", "generate", *SOURCE, "--demote-directory", "1:/var/lib/kafka/d0", "--out", "-")
+    assert result.exit_code == 0
+    assert [(row["topic"], row["partition"], row["replicas"]) for row in json.loads(result.stdout)["partitions"]] == [
+        ("audit", 0, [2, 1]),
+        ("clicks", 0, [2, 1]),
+        ("orders", 0, [2, 1]),
+    ]
+    unneeded = kframe("plan", "generate", *SOURCE, "--rebalance")
+    assert (unneeded.exit_code, unneeded.stdout) == (2, "")
+    assert "--log-dirs: found no --demote-directory, expected one with it" in unneeded.stderr
+
+
 def test_live_cluster_lists_its_directories() -> None:
     parsed = document(*CLUSTER, "--tolerance", "40")
     assert {row["log_dir"] for row in parsed["directories"]} == {"/data", "/empty"}

@@ -22,6 +22,7 @@ LISTS: Final[dict[str, tuple[str, str, object]]] = {
     "conf": ("a=1", "b=2", {"a": "1", "b": "2"}),
     "directories": ("x", "y", ("x", "y")),
     "demote_brokers": ("4", "1-2", (4, 1, 2)),
+    "demote_directories": ("1:/a", "2:/b", ((1, "/a"), (2, "/b"))),
     "disk_capacity": ("5", "3=4", {None: 5, 3: 4}),
     "disk_bytes": ("5", "3:/d=4", {None: 5, (3, "/d"): 4}),
     "exclude": ("1:/a", "2:/b", ((1, "/a"), (2, "/b"))),
