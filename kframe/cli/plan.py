@@ -13,6 +13,7 @@ from kframe.cli.exits import FAILED
 from kframe.cli.findings import emit_mode, emit_preface
 from kframe.cli.inputs import INPUT, SOURCE, check_distinct, is_url
 from kframe.cli.live import COMMAND_CONFIG, CONFIG_OPTION
+from kframe.cli.log_dirs import listed_directories, log_dirs_option
 from kframe.cli.numbers import limit_of
 from kframe.cli.options import collected
 from kframe.cli.output import (
@@ -28,6 +29,7 @@ from kframe.cli.output import (
     output_option,
     plain,
 )
+from kframe.cli.plan_disks import disks
 from kframe.cli.plan_execute import COMMANDS
 from kframe.cli.plan_generate import PlanOutput, force_option, out_options, report_option, weights_option, write_page
 from kframe.cli.plan_generate import generate as generate_plan
@@ -89,7 +91,7 @@ _PLAN: Final = click.argument("plan", metavar="PLAN", type=INPUT)
 #: Adds SNAPSHOT, PLAN and the options of SNAPSHOT to a command, which receives them as ``comparison``.
 _comparison_options: Final = collected("comparison", _checked_plan, _SNAPSHOT, _PLAN, reading_options)
 
-for _command in (*COMMANDS, restarts):
+for _command in (*COMMANDS, disks, restarts):
     group.add_command(_command)
 
 
@@ -101,6 +103,7 @@ for _command in (*COMMANDS, restarts):
 @goal_options
 @term_options
 @weights_option
+@log_dirs_option
 @out_options
 @_LIMIT
 @plugin_options
@@ -114,6 +117,7 @@ def generate(
     goal: str | None,
     cost_terms: tuple[str, ...],
     weights: InputFile | None,
+    log_dirs: InputFile | None,
     writing: PlanOutput,
     limit: int,
     plugins: PluginSettings,
@@ -131,7 +135,10 @@ def generate(
     goals |= chosen_terms(plugins, goal, cost_terms)
     goals["racks"] = _racks(reading.racks(), goals["racks"])
     PlanRequest(**{**goals, "rate": None})
-    writing.check([("SNAPSHOT", source), ("--weights", weights), ("--rack-map", reading.rack_map)])
+    inputs = [("--weights", weights), ("--log-dirs", log_dirs), ("--rack-map", reading.rack_map)]
+    writing.check([("SNAPSHOT", source), *inputs])
+    if log_dirs is not None and not goals["demote_directories"]:
+        raise BadInput("--log-dirs: found no --demote-directory, expected one with it")
     if is_url(source):
         if reading.source_format is not None:
             raise BadInput(f"--from {reading.source_format}: found a URL, expected a file")
@@ -141,6 +148,8 @@ def generate(
             if file is not None:
                 raise BadInput(f"{option}: found a file as SNAPSHOT, expected the URL of a live cluster")
         snapshot = reading.read(source)
+    if goals["demote_directories"]:
+        goals["log_directories"] = listed_directories(source, log_dirs, command_config, plugins) or {}
     sizes = None if weights is None else read_weights(weights, snapshot)
     request = PlanRequest(**goals, weights=sizes)
     click.get_current_context().exit(generate_plan(snapshot, request, writing, output, limit))

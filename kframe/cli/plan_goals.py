@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from kframe.cli.log_dirs import DIRECTORY, directories
 from kframe.cli.numbers import (
     IDS,
     IDS_MAX,
@@ -146,6 +147,9 @@ goal_options: Final = collected(
                  help="Take leadership off these brokers by order; move no data; may be repeated."),
     click.option("--demote-rack", "demote_racks", multiple=True, metavar="RACK",
                  help="Take leadership off the brokers of a rack; move no data; may be repeated."),
+    click.option("--demote-directory", "demote_directories", multiple=True, callback=directories, metavar=DIRECTORY,
+                 help="Take leadership off the replicas in this log directory, a path or a KRaft id, by order; "
+                      "move no data; may be repeated."),
     click.option("--leader-rack", "leader_racks", multiple=True, metavar="RACK",
                  help="Lead partitions in this rack where they have a replica; may be repeated."),
     click.option("--topics", multiple=True, callback=topic_names, metavar=TOPICS,

@@ -87,7 +87,10 @@ def cancel(
         raise BadInput("give partitions, --plan or --all")
     chosen = topic_partitions("TOPIC-PARTITION", partitions)
     if not chosen:
-        chosen = cancellation.ongoing(admin, None if plan is None else load_plan(plan))
+        loaded = None if plan is None else load_plan(plan)
+        if loaded is not None:
+            loaded.refuse_directories("a plan without: cancel its moves with kafka-reassign-partitions --cancel")
+        chosen = cancellation.ongoing(admin, loaded)
     codes = cancellation.cancel(admin, chosen) if execute and chosen else dict.fromkeys(chosen, ErrorCode.NONE)
     emit_codes(codes, output, limit)
     if not execute:

@@ -86,7 +86,7 @@ def convert(source: InputFile, target: Path, reading: SnapshotReading, force: bo
     "log_dirs",
     type=_PATH,
     metavar="FILE",
-    help="Also write the sizes of partitions, for --weights, to FILE.parquet or FILE.csv.",
+    help="Also write the sizes of partitions to FILE.parquet or FILE.csv, or with log directories to FILE.json.",
 )
 @_FORCE
 @plugin_options
@@ -299,16 +299,20 @@ def _write_sizes(
     plugins: PluginSettings,
 ) -> None:
     """Write the sizes of partitions that brokers know. ``record`` gets a summary."""
-    from kframe.plans.generate.captured_sizes import size_rows, write_sizes
+    from kframe.plans.generate.captured_sizes import size_rows, write_directories, write_sizes
+    from kframe.ports.administration import replica_logs
 
     with open_administration(url, command_config, plugins) as admin:
         description = admin.describe()
         brokers = sorted(description.brokers.keys() - set(description.controllers))
-        logs = admin.replica_logs(brokers)
-    rows = list(size_rows(snapshot, logs))
-    write_sizes(rows, path)
+        listed = admin.log_directories(brokers)
+    rows = list(size_rows(snapshot, replica_logs(listed)))
+    if path.suffix == ".json":
+        write_directories(listed, path)
+    else:
+        write_sizes(rows, path)
     record.sizes, record.partitions_without_size = str(path), len(snapshot) - len(rows)
-    record.brokers_without_response = [broker_id for broker_id in brokers if broker_id not in logs]
+    record.brokers_without_response = [broker_id for broker_id in brokers if broker_id not in listed]
 
 
 def _write(snapshot: Snapshot, target: Path, force: bool) -> None:

@@ -5,10 +5,8 @@ An entry of another form is left to msgspec, which reads any form and reports er
 
 from libc.stdint cimport int32_t, uint8_t
 
-from kframe.kernels.json_text cimport (
-    is_key, read_integer, read_integers, skip_byte, skip_quote, skip_space, skip_string,
-)
-from kframe.kernels.text cimport is_same, skip_name
+from kframe.kernels.json_text cimport is_key, read_integer, read_integers, skip_byte, skip_quote, skip_space
+from kframe.kernels.text cimport follows, is_same, skip_name
 
 # Members of an entry.
 cdef enum:
@@ -25,7 +23,7 @@ def read_assignments(
     int32_t[:, ::1] topics,              # OUT   (m, 3) start and end of a topic's name, and its first entry
     int32_t[::1] partition,              # OUT   (k,)
     int32_t[::1] counts,                 # OUT   (k,) number of replicas
-    int32_t[::1] log_dirs,               # OUT   (k,) number of log directories; -1: the entry has no list
+    int32_t[::1] log_dirs,               # OUT   (k,) number of log directories, all of which are "any"; -1: no list
     int32_t[::1] values,                 # OUT   (v,) broker ids
     int32_t[::1] result,                 # OUT   (3,) topics, entries, and 1 where the list of entries ends
 ):
@@ -82,7 +80,7 @@ cdef inline Py_ssize_t read_entry(
         elif key == REPLICAS:
             offset = read_integers(text, value, values, used, False)
         else:
-            offset = count_strings(text, value, log_dirs)
+            offset = count_any(text, value, log_dirs)
         if offset < 0:
             return -1
         offset = skip_space(text, offset, False)
@@ -105,18 +103,17 @@ cdef inline int key_at(const uint8_t[::1] text, Py_ssize_t offset, Py_ssize_t *v
     return 0
 
 
-cdef inline Py_ssize_t count_strings(const uint8_t[::1] text, Py_ssize_t offset, int32_t *count) noexcept nogil:
-    """Count the strings of a list."""
+cdef inline Py_ssize_t count_any(const uint8_t[::1] text, Py_ssize_t offset, int32_t *count) noexcept nogil:
+    """Count the items of a list of which each is ``any``: a log directory that the plan leaves open."""
     offset = skip_byte(text, offset, 91, False)
     count[0] = 0
     if 0 <= offset < text.shape[0] and text[offset] == 93:
         return offset + 1
     while offset >= 0:
-        offset = skip_string(text, offset, False)
-        if offset < 0:
+        if not follows(text, offset, b'"any"', 5):
             return -1
         count[0] += 1
-        offset = skip_space(text, offset, False)
+        offset = skip_space(text, offset + 5, False)
         if offset < text.shape[0] and text[offset] == 93:
             return offset + 1
         offset = skip_byte(text, offset, 44, False)

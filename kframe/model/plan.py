@@ -14,6 +14,8 @@ from kframe.model.tables import Targets
 
 #: What Confluent's tool requires of observers.
 OBSERVERS_LAST: Final = "observers at the end of replicas, after at least one other replica"
+#: The log directory of a replica that stays in its own, or that its broker places.
+ANY_DIRECTORY: Final = "any"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -21,13 +23,15 @@ class Plan:
     """``k`` partitions with the replicas they are to have, in the order of the file.
 
     ``log_dirs_differ`` (k,) marks those with another number of log directories than of replicas. ``observers`` are
-    those of each partition; None if none has any.
+    those of each partition; None if none has any. ``log_dirs`` are the log directories of the replicas of each
+    partition, empty for one without; None if all are ANY_DIRECTORY.
     """
 
     name: str
     targets: Targets
     log_dirs_differ: Bool
     observers: Ragged | None = None
+    log_dirs: tuple[tuple[str, ...], ...] | None = None
 
     def __len__(self) -> int:
         return len(self.targets)
@@ -44,7 +48,21 @@ class Plan:
     def take(self, positions: Int32) -> Plan:
         """The partitions at these positions."""
         observers = None if self.observers is None else self.observers.take(positions)
-        return Plan(self.name, self.targets.take(positions), self.log_dirs_differ[positions], observers)
+        log_dirs = None if self.log_dirs is None else tuple(self.log_dirs[position] for position in positions.tolist())
+        return Plan(self.name, self.targets.take(positions), self.log_dirs_differ[positions], observers, log_dirs)
+
+    def names_directories(self) -> Bool:
+        """(k,) partitions of which a replica is to go to a certain log directory of its broker."""
+        names = [any(path != ANY_DIRECTORY for path in paths) for paths in self.log_dirs or ()]
+        return np.array(names, np.bool_) if names else np.zeros(len(self), np.bool_)
+
+    def refuse_directories(self, expected: str) -> None:
+        """Raise InputError for a plan that names log directories, where only replicas are moved between brokers."""
+        positions = np.flatnonzero(self.names_directories())
+        if len(positions):
+            position = int(positions[0])
+            where, name = f"{self.name} partitions[{position}] field log_dirs", self.partition_name(position)
+            raise InputError(where, f"a log directory of partition {name}", expected)
 
     def check(self) -> None:
         """Raise InputError for a plan that Kafka's tool would not send: empty, a partition twice, too few

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from kframe.ports.administration import Administration, ConfigResource, LogDirReplica
+from kframe.ports.administration import (
+    Administration,
+    ConfigResource,
+    DirectoryLog,
+    LogDirectory,
+    volume_bytes,
+)
 from kframe.snapshot.metadata import ClusterDescription, DescribedPartition, PartitionReassignment, snapshot_of
 
 __all__ = [
@@ -10,7 +16,9 @@ __all__ = [
     "ClusterDescription",
     "ConfigResource",
     "DescribedPartition",
-    "LogDirReplica",
+    "DirectoryLog",
+    "LogDirectory",
     "PartitionReassignment",
     "snapshot_of",
+    "volume_bytes",
 ]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from kframe.errors import ErrorCode
 from kframe.model.events import ElectionType, TopicPartition
@@ -12,6 +12,10 @@ from kframe.model.tables import Targets
 if TYPE_CHECKING:
     from kframe.snapshot.metadata import ClusterDescription, PartitionReassignment
     from kframe.snapshot.snapshot import Snapshot
+
+
+#: Most bytes of a volume. Sums of sizes are exact up to it.
+_VOLUME_MAX: Final = 2**53
 
 
 class ConfigResource(NamedTuple):
@@ -26,6 +30,65 @@ class LogDirReplica(NamedTuple):
 
     bytes: int
     log_dir: str
+
+
+class DirectoryLog(NamedTuple):
+    """The log of a replica in a log directory. A future log replaces that of another directory of the broker once it
+    has caught up."""
+
+    topic: str
+    partition: int
+    bytes: int
+    is_future: bool = False
+
+
+class DirectoryName(NamedTuple):
+    """A log directory of a broker, by its path."""
+
+    broker_id: int
+    path: str
+
+    @property
+    def text(self) -> str:
+        """``BROKER:PATH``."""
+        return f"{self.broker_id}:{self.path}"
+
+
+class LogDirectory(NamedTuple):
+    """A log directory of a broker (DescribeLogDirs).
+
+    ``error`` says why the broker cannot use it; None: it is online. ``total_bytes`` and ``usable_bytes`` are those of
+    its volume, None where the source does not say. A cordoned directory receives no replica.
+    """
+
+    path: str
+    logs: Sequence[DirectoryLog]
+    error: str | None = None
+    total_bytes: int | None = None
+    usable_bytes: int | None = None
+    is_cordoned: bool = False
+
+
+def replica_logs(listed: Mapping[int, Iterable[LogDirectory]]) -> dict[int, dict[TopicPartition, LogDirReplica]]:
+    """The logs of replicas by broker and partition, without future logs."""
+    return {
+        broker_id: {
+            (log.topic, log.partition): LogDirReplica(log.bytes, directory.path)
+            for directory in directories
+            for log in directory.logs
+            if not log.is_future
+        }
+        for broker_id, directories in listed.items()
+    }
+
+
+def volume_bytes(count: int | None) -> int | None:
+    """The bytes of a volume; None if they are unknown.
+
+    A broker sends -1 where it does not know them, and the largest int64 for a volume that is too large to count
+    (Kafka ``ReplicaManager.describeLogDirs``).
+    """
+    return None if count is None or not 0 <= count <= _VOLUME_MAX else count
 
 
 class Administration(Protocol):
@@ -64,9 +127,8 @@ class Administration(Protocol):
         A broker changes its own configurations; BROKER_NOT_AVAILABLE says that it cannot be reached.
         """
 
-    def replica_logs(self, broker_ids: Collection[int]) -> Mapping[int, Mapping[TopicPartition, LogDirReplica]]:
-        """The logs of replicas by broker and partition (DescribeLogDirs), without brokers that do not respond or that
-        refuse.
+    def log_directories(self, broker_ids: Collection[int]) -> Mapping[int, Sequence[LogDirectory]]:
+        """The log directories by broker (DescribeLogDirs), without brokers that do not respond or that refuse.
 
         A broker needs DESCRIBE on the cluster.
         """

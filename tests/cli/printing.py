@@ -17,6 +17,7 @@ DEGRADED: Final = running.CLUSTER / "broker-4-dead.zookeeper.jsonl.gz"
 DESCRIBED: Final = running.CLUSTER / "broker-4-dead.topics-describe.txt.gz"
 KRAFT: Final = running.CLUSTER.parent / "kafka-4-kraft-three-brokers" / "topics-describe.txt"
 LOG: Final = running.CLUSTER.parent / "kafka-4.4-broker-failure"
+DISKS: Final = running.ROOT / "tests" / "plans" / "disks" / "data"
 #: Options and arguments of an embedded cluster.
 EMBEDDED: Final = (
     "--plugins-dir",
@@ -60,6 +61,11 @@ TABLES: Final[dict[str, tuple[str, ...]]] = {
     "log why": ("LOG clicks-0", "LOG scratch-1 --offset 700"),
     "plan check": ("PLAN", "HEALTHY PLAN", "DEGRADED PLAN", "DESCRIBED PLAN", "LOG PLAN", "LOG MOVE"),
     "plan diff": ("HEALTHY PLAN",),
+    "plan disks": (
+        "TOPICS --log-dirs LOG_DIRS",
+        "TOPICS --log-dirs LOG_DIRS --relieve 1:/var/lib/kafka/d0 --until 50GB --rate 5MB/s",
+        "TOPICS --log-dirs LOG_DIRS --disk-capacity 1TB --relieve 1:/var/lib/kafka/d0 --until 80%", "CLUSTER",
+    ),
     "plan execute": ("CLUSTER MOVE --journal NEW",),
     "plan generate": (
         "HEALTHY --rebalance", "HEALTHY --remove-brokers 1-5", "HEALTHY --remove-brokers 4 --broker-cap 300",
@@ -123,6 +129,8 @@ def make_files(folder: Path) -> dict[str, str]:
         "SCENARIO": "examples/scenarios/rolling-restart.yaml",
         "KRAFT_SCENARIO": "tests/golden-kraft/scenarios/users.yaml",
         "MISSING": "missing.yaml",
+        "TOPICS": DISKS / "topics.txt",
+        "LOG_DIRS": DISKS / "log-dirs.txt",
         "NEW": folder / "new",
         "COPY": shutil.copytree(LOG, folder / "copy"),
         "MOVE": folder / "MOVE.json",

@@ -27,6 +27,7 @@ SCENARIO: Final = ROOT / "examples" / "scenarios" / "rolling-restart.yaml"
 NO_EQUAL_ROWS: Final = {
     "bench": "measures times",
     "controller shadow": "has no YAML and CSV",
+    "plan disks": "rows are some of the fields of the directories",
     "plan restarts": "rows sum up the batches of the document",
     "plan stage": "rows sum up the stages of the document",
     "scenario run": "rows sum up the trace",

@@ -47,6 +47,12 @@ NOT_RUN: Final[dict[str, dict[str, str]]] = {
     "docs/howto/execute-a-plan.md": {"": CLUSTER},
     "docs/howto/decommission.md": PLANS,
     "docs/howto/demote.md": {**PLANS, "kframe elect": CLUSTER, "kframe plan rollback": CLUSTER},
+    "docs/howto/disks.md": {
+        "kframe plan disks kafka": CLUSTER,
+        "kframe snapshot capture": CLUSTER,
+        "kafka-log-dirs.sh ": TOOL,
+        "kafka-reassign-partitions.sh ": TOOL,
+    },
     "docs/howto/expand.md": PLANS,
     "docs/howto/fleet-whatif.md": {"": SPARK},
     "docs/howto/fleet.md": {"": SPARK},
@@ -77,6 +83,10 @@ FILES: Final[dict[str, dict[str, str]]] = {
     **{
         f"docs/howto/{name}.md": {"captured": f"{_SIX_BROKERS}/healthy.zookeeper.jsonl.gz"}
         for name in ("demote", "decommission", "expand", "rebalance", "replication-factor")
+    },
+    "docs/howto/disks.md": {
+        "topics.txt": "tests/plans/disks/data/topics.txt",
+        "log-dirs.txt": "tests/plans/disks/data/log-dirs.txt",
     },
     "docs/howto/kraft.md": {"topics.txt": "examples/clusters/kafka-4-kraft-three-brokers/topics-describe.txt"},
     "docs/howto/reassign-partitions.md": {

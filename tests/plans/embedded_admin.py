@@ -8,7 +8,7 @@ from kframe.embedded import CountingTransport, MemoryEnsemble, VirtualClock
 from kframe.errors import ErrorCode
 from kframe.model.events import ElectionType, TopicPartition
 from kframe.model.tables import Targets
-from kframe.ports.administration import ConfigResource, LogDirReplica
+from kframe.ports.administration import ConfigResource, DirectoryLog, LogDirectory
 from kframe.runtime.builder import ControllerBuilder
 from kframe.snapshot import Snapshot
 from kframe.snapshot.metadata import ClusterDescription, DescribedPartition, PartitionReassignment, snapshot_of
@@ -54,12 +54,17 @@ class EmbeddedAdmin:
             self.configs[resource] = {name: value for name, value in merged.items() if value is not None}
         return dict.fromkeys(changes, ErrorCode.NONE)
 
-    def replica_logs(self, broker_ids: Collection[int]) -> dict[int, dict[TopicPartition, LogDirReplica]]:
+    def log_directories(self, broker_ids: Collection[int]) -> dict[int, list[LogDirectory]]:
+        """All replicas in one of two directories of each broker, which both have room."""
         stored = list(self.ensemble.stored())
         return {
-            broker_id: {
-                (each.topic, each.partition): LogDirReplica(1000, "/data") for each in stored if broker_id in each.isr
-            }
+            broker_id: [
+                LogDirectory(
+                    "/data",
+                    [DirectoryLog(each.topic, each.partition, 1000) for each in stored if broker_id in each.isr],
+                ),
+                LogDirectory("/empty", []),
+            ]
             for broker_id in broker_ids
         }
 

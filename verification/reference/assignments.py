@@ -13,8 +13,8 @@ __all__ = ["read_assignments"]
 SPACE: Final = r"[ \t\r\n]*"
 INTEGER: Final = r"(?:0|[1-9][0-9]{0,9})"
 STRING: Final = r'"[ !#-\[\]-~]*"'
-_INTEGERS, _STRINGS = (rf"\[{SPACE}(?:{item}{SPACE}(?:,{SPACE}{item}{SPACE})*)?\]" for item in (INTEGER, STRING))
-_FORMS: Final = {"topic": r'"[a-zA-Z0-9._-]*"', "partition": INTEGER, "replicas": _INTEGERS, "log_dirs": _STRINGS}
+_INTEGERS, _ANY = (rf"\[{SPACE}(?:{item}{SPACE}(?:,{SPACE}{item}{SPACE})*)?\]" for item in (INTEGER, '"any"'))
+_FORMS: Final = {"topic": r'"[a-zA-Z0-9._-]*"', "partition": INTEGER, "replicas": _INTEGERS, "log_dirs": _ANY}
 _MEMBER: Final = "(?:" + "|".join(f'"{key}"{SPACE}:{SPACE}{form}' for key, form in _FORMS.items()) + ")"
 _ENTRY: Final = re.compile(
     rf"{SPACE}(\{{{SPACE}{_MEMBER}{SPACE}(?:,{SPACE}{_MEMBER}{SPACE})*\}}){SPACE}([,\]])".encode()

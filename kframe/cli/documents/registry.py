@@ -17,6 +17,7 @@ from kframe.cli.shadow import ShadowDocument
 from kframe.cli.status import StatusDocument
 from kframe.errors import ParameterError
 from kframe.plans.check import document as check
+from kframe.plans.disks.document import DiskPlanDocument
 from kframe.plans.execute.report import ExecutionDocument
 from kframe.plans.file.read import PlanFile
 from kframe.plans.generate.document import GeneratedPlanDocument
@@ -58,6 +59,7 @@ DOCUMENTS: Final[Mapping[str, DocumentSpec]] = {
         _record("kframe.bench/v1", BenchRecord, open_ended=True),
         _record("kframe.controller-resignation/v1", cluster.ResignationRecord),
         _record("kframe.controller-status/v1", StatusDocument),
+        _record("kframe.disk-plan/v1", DiskPlanDocument),
         _record("kframe.explanation/v1", Explanation),
         _record("kframe.log-shadow/v1", LogShadowDocument),
         _rows("kframe.partition-codes/v1", cluster.PartitionCode),

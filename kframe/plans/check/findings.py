@@ -84,6 +84,7 @@ class Check(StrEnum):
         "some log directories of a broker are cordoned",
     )
     PARTIAL_TOPIC = "partial-topic", Severity.INFO, "", None, "the plan has some of their partitions"
+    LOG_DIRECTORY = "log-directory", Severity.INFO, "a replica goes to a certain log directory of its broker"
     ORDER_ONLY = "order-only", Severity.INFO, "the same replicas in another order: only the preferred leader may change"
     NO_OP = "no-op", Severity.INFO, "the partition already has these replicas"
 

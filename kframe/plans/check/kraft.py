@@ -94,7 +94,7 @@ class KraftRules:
             Findings.at(
                 Check.CORDONED_DIRECTORIES, checked.adding.any(np.isin(checked.adding.values, self.partly_cordoned))
             ),
-            Findings.at(Check.NO_OP, checked.unchanged & ~checked.is_moving),
+            Findings.at(Check.NO_OP, checked.unchanged & ~checked.is_moving & ~checked.plan.names_directories()),
         ]
 
     def detail(self, checked: CheckedPlan, check: Check, position: int) -> str:

@@ -49,7 +49,7 @@ def rules_of(snapshot: Snapshot) -> PlanRules:
 
 
 def check_alone(plan: Plan) -> list[Findings]:
-    """The errors of a plan that do not depend on the cluster."""
+    """What is wrong, or worth knowing, with a plan whatever the cluster."""
     targets = plan.targets
     lists = targets.replicas
     bad_names = [index for index, name in enumerate(targets.names) if topic_name_problem(name) is not None]
@@ -61,6 +61,7 @@ def check_alone(plan: Plan) -> list[Findings]:
         Findings.at(Check.DUPLICATE_BROKER, lists.any(repeated(lists))),
         Findings.at(Check.BROKER_ID, lists.any(lists.values < 0)),
         Findings.at(Check.LOG_DIRS, plan.log_dirs_differ),
+        Findings.at(Check.LOG_DIRECTORY, plan.names_directories()),
         Findings.at(Check.OBSERVERS, plan.misplaced_observers()),
         Findings(Check.UNEVEN_REPLICATION, _uneven(plan), of_topics=True),
     ]

@@ -50,7 +50,7 @@ class ZookeeperRules:
         return [
             Findings.at(Check.DEAD_BROKER, adding.any(np.isin(adding.values, dead))),
             Findings.at(Check.DEAD_BROKER_STAYS, moved & stays.any(np.isin(stays.values, dead))),
-            Findings.at(Check.NO_OP, checked.unchanged),
+            Findings.at(Check.NO_OP, checked.unchanged & ~checked.plan.names_directories()),
         ]
 
     def detail(self, checked: CheckedPlan, check: Check, position: int) -> str:

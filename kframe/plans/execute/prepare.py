@@ -21,7 +21,7 @@ from kframe.plans.execute.observation import Observation
 from kframe.plans.file.read import Stamp, load_plan
 from kframe.plans.file.write import read_stamp
 from kframe.plans.stage.manifest import MANIFEST_FILE, read_manifest
-from kframe.ports.administration import Administration, LogDirReplica
+from kframe.ports.administration import Administration, LogDirReplica, replica_logs
 from kframe.snapshot.files import InputFile
 
 StageTargets: TypeAlias = Sequence[tuple[TopicPartition, Sequence[int]]]
@@ -82,6 +82,8 @@ def read_staged_plan(source: InputFile) -> PreparedPlan:
             f"observers of partition {plan.partition_name(position)}",
             "a plan without observers: execute this one with Confluent's kafka-reassign-partitions",
         )
+    # Only the broker itself moves a replica between its log directories (AlterReplicaLogDirs).
+    plan.refuse_directories("a plan without: execute this one with kafka-reassign-partitions")
     return PreparedPlan.single_stage(plan, read_stamp(source))
 
 
@@ -100,7 +102,7 @@ def start_of(
     """The first entry of a journal. Partitions that have their target already are left out."""
     description = admin.describe()
     observation = Observation.of(description)
-    sizes = _largest(admin.replica_logs(sorted(observation.live)))
+    sizes = _largest(replica_logs(admin.log_directories(sorted(observation.live))))
     origins = {
         name: tuple(checked.origin[index].tolist()) for index, name in enumerate(staged.plan.targets.partitions())
     }

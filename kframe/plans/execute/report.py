@@ -14,7 +14,7 @@ from kframe.plans.execute.entries import ExecutedPartition, Goal, RunResult
 from kframe.plans.execute.estimate import expected_seconds
 from kframe.plans.execute.state import ExecutionState
 from kframe.plans.execute.steps import Planner
-from kframe.ports.administration import Administration, LogDirReplica
+from kframe.ports.administration import Administration, LogDirReplica, replica_logs
 from kframe.whatif import WhatIf
 from kframe.whatif.results.outcome import Impact
 from kframe.whatif.results.reassignment_result import ReassignmentRecord
@@ -117,7 +117,7 @@ class ExecutionProgress:
         self.total_bytes = copied_bytes(moves, self._state.rolls_back) or 0
         if self._round % _SIZE_ROUNDS == 0 and self.total_bytes:
             receivers = {broker_id for partition in in_flight for broker_id in partition.added(self._state.rolls_back)}
-            self._logs = self._admin.replica_logs(sorted(receivers)) if receivers else {}
+            self._logs = replica_logs(self._admin.log_directories(sorted(receivers))) if receivers else {}
         self._round += 1
         received = (copied_bytes(settled, self._state.rolls_back) or 0) + sum(map(self._received_bytes, in_flight))
         self.bytes = min(received, self.total_bytes)

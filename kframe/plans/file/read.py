@@ -16,7 +16,7 @@ import numpy as np
 
 from kframe.errors import SnapshotError
 from kframe.model.arrays import Bool, Int32, Ragged
-from kframe.model.plan import Plan
+from kframe.model.plan import ANY_DIRECTORY, Plan
 from kframe.model.tables import Targets
 from kframe.snapshot.assemble import GrowingLists, int32
 from kframe.snapshot.assignments import read_assignments
@@ -87,7 +87,8 @@ def load_plan(source: InputFile | str) -> Plan:
 def plan_of(document: bytes, where: str, name: str) -> Plan:
     """A bare reassignment document as a plan called ``name``. Raises SnapshotError, which names ``where``.
 
-    msgspec decodes a document that is not in the form that tools write, and one with a fault, which it locates.
+    msgspec decodes a document that is not in the form that tools write, one with log directories, and one with a
+    fault, which it locates.
     """
     with suppress(SnapshotError):
         if (plan := _plan_of_blocks([document], where, name)) is not None:
@@ -102,6 +103,7 @@ def plan_of(document: bytes, where: str, name: str) -> Plan:
         replicas.append(entry.replicas)
         observers.append(entry.observers or ())
     differ = (entry.log_dirs is not None and len(entry.log_dirs) != len(entry.replicas) for entry in entries)
+    log_dirs = tuple(tuple(entry.log_dirs or ()) for entry in entries)
     return _plan(
         name,
         tuple(numbers),
@@ -110,6 +112,7 @@ def plan_of(document: bytes, where: str, name: str) -> Plan:
         replicas.ragged(),
         np.fromiter(differ, np.bool_, len(entries)),
         observers.ragged(),
+        log_dirs if any(path != ANY_DIRECTORY for paths in log_dirs for path in paths) else None,
     )
 
 
@@ -132,10 +135,11 @@ def _plan(
     replicas: Ragged,
     log_dirs_differ: Bool,
     observers: Ragged | None = None,
+    log_dirs: tuple[tuple[str, ...], ...] | None = None,
 ) -> Plan:
     known = observers if observers is not None and len(observers.values) else None
     targets = Targets(names, topic, partition, replicas, np.zeros(len(topic), np.bool_))
-    return Plan(name, targets, log_dirs_differ, known)
+    return Plan(name, targets, log_dirs_differ, known, log_dirs)
 
 
 def _check_keys(document: bytes, entries: int, where: str) -> None:

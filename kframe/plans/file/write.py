@@ -51,22 +51,27 @@ def plan_lines(plan: Plan, stamp: Stamp | None = None) -> Iterator[str]:
         part = targets.take(np.arange(start, min(start + _LINES, len(targets))))
         values, offsets = part.replicas.values.tolist(), part.replicas.offsets.tolist()
         rows = zip(part.topic.tolist(), part.partition.tolist(), offsets, offsets[1:], strict=False)
-        observers = _observers(plan, start, len(part))
+        suffixes = _suffixes(plan, start, len(part))
         lines = (
             f'{{"topic": {names[topic]}, "partition": {partition}, "replicas": {values[begin:end]}{suffix}}}'
-            for (topic, partition, begin, end), suffix in zip(rows, observers, strict=True)
+            for (topic, partition, begin, end), suffix in zip(rows, suffixes, strict=True)
         )
         yield (",\n" if start else "") + ",\n".join(lines)
     stamp_field = "" if stamp is None else f',"{STAMP}":{json.dumps(msgspec.structs.asdict(stamp))}'
     yield f"\n]{stamp_field}}}\n"
 
 
-def _observers(plan: Plan, start: int, count: int) -> list[str]:
-    """The member ``observers`` of each of ``count`` entries, empty for those without."""
-    if plan.observers is None:
-        return [""] * count
-    lists = (plan.observers[position].tolist() for position in range(start, start + count))
-    return [f', "observers": {observers}' if observers else "" for observers in lists]
+def _suffixes(plan: Plan, start: int, count: int) -> list[str]:
+    """The members ``observers`` and ``log_dirs`` of each of ``count`` entries, empty for those without."""
+    suffixes = [""] * count
+    if plan.observers is None and plan.log_dirs is None:
+        return suffixes
+    for index, position in enumerate(range(start, start + count)):
+        if plan.observers is not None and plan.observers.counts[position]:
+            suffixes[index] += f', "observers": {plan.observers[position].tolist()}'
+        if plan.log_dirs is not None and plan.log_dirs[position]:
+            suffixes[index] += f', "log_dirs": {json.dumps(plan.log_dirs[position])}'
+    return suffixes
 
 
 def plan_of(assignments: dict[TopicPartition, tuple[int, ...]], name: str) -> Plan:

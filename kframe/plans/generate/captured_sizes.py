@@ -1,4 +1,7 @@
-"""Write the sizes of partitions on a live cluster as a file that ``sizes.read_weights`` reads."""
+"""Write the sizes of partitions on a live cluster as a file that ``sizes.read_weights`` reads.
+
+JSON also has the log directories, as ``log_dirs.read_directories`` reads them.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,12 @@ from typing import Any, Final
 
 from kframe.errors import InputError, pip_command
 from kframe.model.events import TopicPartition
-from kframe.ports.administration import LogDirReplica
+from kframe.ports.administration import LogDirectory, LogDirReplica
 from kframe.snapshot import Snapshot
 from kframe.whatif.files import check_file, replacing
 
 #: What the name of a file may end in.
-ENDINGS: Final = (".parquet", ".csv")
+ENDINGS: Final = (".parquet", ".csv", ".json")
 _COLUMNS: Final = ("topic", "partition", "bytes", "replicas")
 
 
@@ -51,6 +54,30 @@ def write_sizes(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
     """Write rows as Parquet, or as CSV whose ``replicas`` are JSON, by the ending of the name. Raises InputError."""
     with replacing(path) as new:
         (_write_parquet if path.suffix == ".parquet" else _write_csv)(rows, new)
+
+
+def write_directories(listed: Mapping[int, Sequence[LogDirectory]], path: Path) -> None:
+    """Write the log directories of brokers as ``kafka-log-dirs`` prints them, with the sizes of their volumes."""
+    brokers = [
+        {"broker": broker_id, "logDirs": list(map(_directory, directories))}
+        for broker_id, directories in listed.items()
+    ]
+    with replacing(path) as new:
+        new.write_text(json.dumps({"version": 1, "brokers": brokers}), encoding="utf-8")
+
+
+def _directory(directory: LogDirectory) -> dict[str, Any]:
+    return {
+        "logDir": directory.path,
+        "error": directory.error,
+        "totalBytes": directory.total_bytes,
+        "usableBytes": directory.usable_bytes,
+        "isCordoned": directory.is_cordoned,
+        "partitions": [
+            {"partition": f"{log.topic}-{log.partition}", "size": log.bytes, "isFuture": log.is_future}
+            for log in directory.logs
+        ],
+    }
 
 
 def _write_parquet(rows: Sequence[Mapping[str, Any]], path: Path) -> None:

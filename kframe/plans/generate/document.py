@@ -19,7 +19,7 @@ class Unmet(StrEnum):
     RACKS = "racks"
     """It spans fewer racks than it could, and ``fix_racks`` is requested."""
     LEADER = "leader"
-    """Its preferred leader is on a demoted broker."""
+    """Its preferred leader is on a demoted broker, or in a demoted log directory."""
 
 
 class GeneratedPartitions(Struct):

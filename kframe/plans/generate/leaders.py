@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from kframe import kernels
-from kframe.model.arrays import Int32, Int64, ragged_positions
+from kframe.model.arrays import Bool, Int32, Int64, ragged_positions
+from kframe.model.lists import members
 from kframe.plans.generate.draft import Draft
 from kframe.plans.generate.limits import LoadLimits, leader_limits
 from kframe.plans.generate.paths import LeaderNetwork, shift_until_reached
@@ -20,8 +23,17 @@ def balance_leaders(problem: PlanProblem, draft: Draft) -> None:
     A plan that balances, or that changes leaders only, may reorder all partitions in scope. Any other plan reorders
     only partitions whose preferred leader leaves, unless a replacement takes its position.
     """
-    if problem.request.orders_only:
-        _demote(problem, draft)
+    if not problem.request.orders_only:
+        _balance(problem, draft)
+        return
+    hidden = _demote(problem, draft)
+    shown = replace(draft, replica=np.where(hidden, -1, draft.replica).astype(np.int16)).without_vacancies()
+    _balance(problem, shown)
+    draft.replica[~hidden] = shown.replica
+
+
+def _balance(problem: PlanProblem, draft: Draft) -> None:
+    """Reorder the replicas of a draft, all of which may become the first if their brokers may lead."""
     all_in_scope = problem.request.balances or problem.request.leaders_only
     order = problem.order if all_in_scope else _with_new_first(problem, draft)
     if not len(order):
@@ -48,16 +60,20 @@ def balance_leaders(problem: PlanProblem, draft: Draft) -> None:
     shift_until_reached(network, limits, led, led, np.full(len(led), len(rows), np.int64))
 
 
-def _demote(problem: PlanProblem, draft: Draft) -> None:
-    """Order replicas: first those that may lead, then those on other brokers, then those on demoted brokers.
+def _demote(problem: PlanProblem, draft: Draft) -> Bool:
+    """Order replicas: first those that may lead, then those on other brokers, then the demoted ones.
 
-    A partition without a demoted replica, or without one that may lead, stays as it is.
+    A partition without a demoted replica, or without one that may lead, stays as it is. Return the slots of replicas in
+    demoted log directories (s,), which are the last of their lists: their brokers may lead other partitions.
     """
     brokers, lists = problem.brokers, draft.lists()
     rank = np.where(brokers.leader_share > 0, 0, np.where(brokers.demoted, 2, 1))[lists.values]
-    chosen = problem.scope & lists.any(rank == 2) & lists.any(rank == 0)
+    rank[members(lists, problem.demoted)] = 3
+    chosen = problem.scope & lists.any(rank >= 2) & lists.any(rank == 0)
     order = np.lexsort((np.where(chosen[lists.owners], rank, 0), lists.owners))  # stable: equal ranks keep their order
     draft.replica[ragged_positions(draft.offsets[:-1], lists.counts)] = lists.values[order]
+    hidden: Bool = (rank[order] == 3) & chosen[lists.owners]
+    return hidden
 
 
 def preferred_leaders(draft: Draft, rows: Int32, brokers: int) -> Int64:

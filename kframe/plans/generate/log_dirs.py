@@ -1,4 +1,4 @@
-"""Read the sizes of partitions from what ``kafka-log-dirs --describe`` prints."""
+"""Read log directories and the sizes of replicas from what ``kafka-log-dirs --describe`` prints."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 from kframe.errors import InputError, SnapshotError
 from kframe.model.arrays import Int32, Int64
 from kframe.model.texts import short_repr
+from kframe.ports.administration import DirectoryLog, LogDirectory, volume_bytes
 from kframe.snapshot.decode import check_unique_keys, decode, text_repr
 
 #: Most bytes of a replica. Sums of sizes are exact up to it.
@@ -31,8 +32,14 @@ class _LogDirReplica(msgspec.Struct, rename="camel"):
     is_future: bool = False
 
 
-class _LogDir(msgspec.Struct):
+class _LogDir(msgspec.Struct, rename="camel"):
     partitions: list[_LogDirReplica]
+    log_dir: str = ""
+    error: str | None = None
+    total_bytes: int | None = None
+    """This and the following are not in the tool's output, but in that of ``kframe snapshot capture``."""
+    usable_bytes: int | None = None
+    is_cordoned: bool = False
 
 
 class _LogDirsOfBroker(msgspec.Struct, rename="camel"):
@@ -60,6 +67,53 @@ def read_log_dirs(document: bytes, where: str) -> tuple[list[str], Int32, Int64]
     The content may be the output of several calls. Raises InputError, also for a broker that it names twice.
     """
     sizes: dict[str, int] = {}
+    for broker, _ in _brokers(document, where):
+        for directory in broker.log_dirs:
+            for replica in directory.partitions:
+                if not replica.is_future:
+                    sizes[replica.partition] = max(replica.size, sizes.get(replica.partition, 0))
+    names = [_split(name, where) for name in sizes]
+    partition = np.array([number for _, number in names], np.int32)
+    return [topic for topic, _ in names], partition, np.fromiter(sizes.values(), np.int64, len(sizes))
+
+
+def read_directories(document: bytes, where: str) -> dict[int, tuple[LogDirectory, ...]]:
+    """The log directories of each broker, in the order of the output.
+
+    The content may be the output of several calls. Raises InputError, also for a broker, a directory or a replica that
+    it names twice, and for a directory without a path.
+    """
+    return {
+        broker.broker: tuple(_directories(broker, f"{location} broker {broker.broker}"))
+        for broker, location in _brokers(document, where)
+    }
+
+
+def _directories(broker: _LogDirsOfBroker, where: str) -> Iterator[LogDirectory]:
+    paths, names = set[str](), set[tuple[str, bool]]()
+    for directory in broker.log_dirs:
+        if not directory.log_dir or directory.log_dir in paths:
+            actual = f"{text_repr(directory.log_dir.encode())} again" if directory.log_dir else "none"
+            raise InputError(f"{where} field logDir", actual, "the path of each log directory, once")
+        paths.add(directory.log_dir)
+        for replica in directory.partitions:
+            name = (replica.partition, replica.is_future)
+            if name in names:
+                raise InputError(where, f"partition {short_repr(replica.partition)} again", "each replica once")
+            names.add(name)
+        logs = [DirectoryLog(*_split(log.partition, where), log.size, log.is_future) for log in directory.partitions]
+        yield LogDirectory(
+            directory.log_dir,
+            logs,
+            directory.error,
+            volume_bytes(directory.total_bytes),
+            volume_bytes(directory.usable_bytes),
+            directory.is_cordoned,
+        )
+
+
+def _brokers(document: bytes, where: str) -> Iterator[tuple[_LogDirsOfBroker, str]]:
+    """Each broker of the output, once, with the location of its document."""
     brokers = set[int]()
     for raw, location in _documents(document, where):
         decoded = decode(_DECODER, raw, location)
@@ -68,13 +122,7 @@ def read_log_dirs(document: bytes, where: str) -> tuple[list[str], Int32, Int64]
             if broker.broker in brokers:
                 raise InputError(location, f"broker {broker.broker} again", "each broker once")
             brokers.add(broker.broker)
-            for directory in broker.log_dirs:
-                for replica in directory.partitions:
-                    if not replica.is_future:
-                        sizes[replica.partition] = max(replica.size, sizes.get(replica.partition, 0))
-    names = [_split(name, where) for name in sizes]
-    partition = np.array([number for _, number in names], np.int32)
-    return [topic for topic, _ in names], partition, np.fromiter(sizes.values(), np.int64, len(sizes))
+            yield broker, location
 
 
 def _documents(document: bytes, where: str) -> Iterator[tuple[bytes, str]]:
@@ -103,6 +151,7 @@ def _documents(document: bytes, where: str) -> Iterator[tuple[bytes, str]]:
 def _check_keys(raw: bytes, document: _LogDirsDocument, where: str) -> None:
     directories = [directory for broker in document.brokers for directory in broker.log_dirs]
     replicas = sum(len(directory.partitions) for directory in directories)
+    of_directories = (b"partitions", b"logDir", b"error", b"totalBytes", b"usableBytes", b"isCordoned")
     check_unique_keys(
         raw,
         where,
@@ -111,10 +160,8 @@ def _check_keys(raw: bytes, document: _LogDirsDocument, where: str) -> None:
             b"brokers": 1,
             b"broker": len(document.brokers),
             b"logDirs": len(document.brokers),
-            b"partitions": len(directories),
-            b"partition": replicas,
-            b"size": replicas,
-            b"isFuture": replicas,
+            **dict.fromkeys(of_directories, len(directories)),
+            **dict.fromkeys((b"partition", b"size", b"isFuture"), replicas),
         },
     )
 

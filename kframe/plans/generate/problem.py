@@ -15,6 +15,7 @@ from kframe.model.lists import members
 from kframe.model.placements import PlacementBatch
 from kframe.model.topic_patterns import topic_pattern
 from kframe.plans.generate.costs import PlacementCosts, placement_costs
+from kframe.plans.generate.demoted_directories import demoted_replicas
 from kframe.plans.generate.eligibility import broker_racks, check_targets, refusals
 from kframe.plans.generate.request import PlanRequest
 from kframe.snapshot import Snapshot
@@ -78,8 +79,8 @@ class PlanProblem:
     ``racks`` is the rack by broker id, ascending. ``original`` has broker indexes. ``replication_factor`` (n,)
     is that after the plan. ``order`` lists the rows in scope in the order in which they are considered. ``in_sync`` is
     parallel to ``original.values``. ``left_out`` are rows that the request covers and that stay as they are.
-    ``refusals`` says by broker id why a broker receives no replica. ``costs`` are those of the cost terms, None without
-    any.
+    ``refusals`` says by broker id why a broker receives no replica. ``demoted`` lists the brokers on which each row has
+    a replica in a demoted log directory. ``costs`` are those of the cost terms, None without any.
     """
 
     snapshot: Snapshot
@@ -93,6 +94,7 @@ class PlanProblem:
     in_sync: UInt8
     left_out: LeftOut
     refusals: Mapping[int, str]
+    demoted: Ragged
     costs: PlacementCosts | None = None
 
     @property
@@ -186,6 +188,7 @@ def problem_of(snapshot: Snapshot, request: PlanRequest) -> PlanProblem:
         in_sync,
         left_out,
         reasons,
+        demoted_replicas(snapshot, request, original, brokers.ids),
         costs,
     )
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kframe.errors import InputError, ParameterError
 from kframe.model.arrays import Int64
 from kframe.model.columns import REPLICAS_MAX
+from kframe.ports.administration import DirectoryName, LogDirectory
 from kframe.registry.placements import CostTerm, PlanGoal
 
 
@@ -24,8 +25,10 @@ class PlanRequest:
     rebalance allows, in percent. ``seed`` determines the order in which partitions are considered.
 
     ``demote_brokers`` and ``demote_racks`` lead nothing after the plan: their replicas become the last of each
-    partition. ``leader_racks``, if there are any, lead all that they can. These plans move no data, and change the
-    leaders of other partitions only with ``leaders_only``, which balances all. ``exclude_brokers`` lead nothing either.
+    partition. So do replicas in ``demote_directories``: by path in ``log_directories``, which has those of brokers, or
+    by directory id in a KRaft cluster. ``leader_racks``, if there are any, lead all that they can. These plans move no
+    data, and change the leaders of other partitions only with ``leaders_only``, which balances all. ``exclude_brokers``
+    lead nothing either.
 
     ``exact`` solves problems of up to 100,000 partitions times brokers to the optimum. If highspy is installed,
     problems of up to 2,000 are solved without it too, where the gap is above 1 % or the limits are not reached.
@@ -45,6 +48,8 @@ class PlanRequest:
     demote_brokers: tuple[int, ...] = ()
     demote_racks: tuple[str, ...] = ()
     leader_racks: tuple[str, ...] = ()
+    demote_directories: tuple[DirectoryName, ...] = ()
+    log_directories: Mapping[int, Sequence[LogDirectory]] = field(default_factory=dict)
     topics: tuple[str, ...] = ()
     exclude_topics: tuple[str, ...] = ()
     exclude_brokers: tuple[int, ...] = ()
@@ -73,7 +78,7 @@ class PlanRequest:
         )
         if not (self.orders_only or any(data_goals)):
             raise InputError("plan", "no goal", "at least one, such as rebalance")
-        for name in ("leaders_only", "demote_brokers", "demote_racks", "leader_racks"):
+        for name in ("leaders_only", "demote_brokers", "demote_racks", "demote_directories", "leader_racks"):
             if getattr(self, name) and any(data_goals):
                 raise ParameterError(name, "a goal that moves replicas", "no such goal, since the plan moves no data")
         if self.goal is not None and (self.rebalance or self.add_brokers or self.weights is not None):
@@ -99,7 +104,9 @@ class PlanRequest:
     @property
     def orders_only(self) -> bool:
         """Whether the plan only orders replicas, which moves no data."""
-        return self.leaders_only or bool(self.demote_brokers or self.demote_racks or self.leader_racks)
+        return self.leaders_only or any(
+            (self.demote_brokers, self.demote_racks, self.demote_directories, self.leader_racks)
+        )
 
     @property
     def balances(self) -> bool:

@@ -19,6 +19,8 @@ from kframe.snapshot.content import brokers_text
 
 #: Brokers that a reason names.
 _NAMED: Final = 5
+#: What leads a partition, without demoted log directories and with them.
+_DEMOTED: Final = ("led by a demoted broker", "led by a demoted broker or log directory")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,7 +59,8 @@ def unmet_partitions(problem: PlanProblem, after: Ragged) -> UnmetPartitions:
             lacking[Unmet.RACKS][rows] = distinct_racks(settled.take(rows), brokers.rack) < required
     first = np.full(len(after), -1, np.int32)
     first[settled.counts > 0] = settled.values[settled.first]
-    lacking[Unmet.LEADER] = (covered | deleted) & np.append(brokers.demoted, False)[first]
+    demoted = settled.any(members(settled, problem.demoted) & settled.first) | np.append(brokers.demoted, False)[first]
+    lacking[Unmet.LEADER] = (covered | deleted) & demoted
     rows = np.flatnonzero(np.logical_or.reduce(list(lacking.values()))).astype(np.int32)
     unmet = settled.take(rows)
     counts = np.bincount(unmet.values[brokers.leaving[unmet.values] != 0], minlength=len(brokers)).astype(np.int64)
@@ -141,7 +144,7 @@ def describe(problem: PlanProblem, unmet: UnmetPartitions) -> str:
     for kind, text in (
         (Unmet.REPLICATION_FACTOR, "without the requested replication factor"),
         (Unmet.RACKS, "in fewer racks than possible"),
-        (Unmet.LEADER, "led by a demoted broker"),
+        (Unmet.LEADER, _DEMOTED[bool(problem.request.demote_directories)]),
     ):
         if count := int(np.count_nonzero(unmet.lacking[kind])):
             phrases.append(f"{counted(count, 'partition')} {text}")

@@ -84,6 +84,7 @@ class StageProblem:
 
 def stage_problem(checked: CheckedPlan, request: StageRequest) -> StageProblem:
     """The columns of a plan. Raises SnapshotError without leaders, InputError for capacities of unknown brokers."""
+    checked.plan.refuse_directories("a plan without: its moves within brokers have no stages")
     snapshot, leaders = checked.snapshot, checked.snapshot.known_leaders()
     brokers = np.array([facts.broker_id for facts in snapshot.brokers], np.int32)
     leader = np.where(checked.rows >= 0, leaders[checked.rows], NO_LEADER)

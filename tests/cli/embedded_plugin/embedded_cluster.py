@@ -29,6 +29,7 @@ class EmbeddedCluster:
     def __init__(self, url: str, config: Mapping[str, str]) -> None:
         self.ensemble = MemoryEnsemble.from_cluster(cluster_of({"t": [healthy(1, 2), healthy(2, 1)]}, (1, 2)))
         self.captured = url.endswith("captured")
+        self.by_brokers = url.startswith("kafka:")
 
     def store(self) -> MemoryStore:
         return self.ensemble.connect()
@@ -40,7 +41,7 @@ class EmbeddedCluster:
         return ScenarioLog(played("fence-by-silence"))
 
     def capture(self, progress: Any = ignore_progress) -> Snapshot:
-        snapshot = small()
+        snapshot = EmbeddedAdmin().capture() if self.by_brokers else small()
         facts = CaptureFacts(2, False, 7, 1, ("/brokers/ids/1",), {"/brokers/topics/x": "malformed JSON"})
         return replace(snapshot, capture=facts) if self.captured else snapshot
 
@@ -59,7 +60,7 @@ class EmbeddedCluster:
 
 @hookimpl
 def kframe_clusters() -> list[ClusterSpec]:
-    return [ClusterSpec(scheme, EmbeddedCluster, "An embedded cluster.") for scheme in ("zookeeper", "kraft")]
+    return [ClusterSpec(scheme, EmbeddedCluster, "An embedded cluster.") for scheme in ("zookeeper", "kraft", "kafka")]
 
 
 @hookimpl

@@ -111,6 +111,7 @@ def test_findings_against_snapshot(targets: list[Any], expected: list[tuple[Any,
 def test_cases_cover_every_check() -> None:
     covered = {row[0] for _, rows in (*WITHOUT_SNAPSHOT, *AGAINST_SNAPSHOT) for row in rows} | {
         "log-dirs",
+        "log-directory",
         "observers",
         "fewer-observers",
     }
@@ -201,7 +202,7 @@ def test_plan_is_read_into_columns(tmp_path: Path) -> None:
     entries = [
         {"topic": "b", "partition": 1, "replicas": [3, 1], "log_dirs": ["any", "any"]},
         {"topic": "a", "partition": 0, "replicas": [], "log_dirs": ["any"]},
-        {"topic": "b", "partition": 0, "replicas": [2, 2]},
+        {"topic": "b", "partition": 0, "replicas": [2, 2], "log_dirs": ["any", "/d"]},
     ]
     plan = load_plan(write(tmp_path / "plan.json", entries))
     assert plan.targets.names == ("b", "a")
@@ -210,7 +211,7 @@ def test_plan_is_read_into_columns(tmp_path: Path) -> None:
     assert [replicas.tolist() for replicas in (plan.targets.replicas[i] for i in range(3))] == [[3, 1], [], [2, 2]]
     assert plan.log_dirs_differ.tolist() == [False, True, False]
     checks = {row.check for row in PlanReport.of(plan, None).rows()}
-    assert checks == {"log-dirs", "empty-replicas", "duplicate-broker"}
+    assert checks == {"log-dirs", "empty-replicas", "duplicate-broker", "log-directory"}
     assert plan.targets.topic.dtype == np.int32
 
 

@@ -23,7 +23,7 @@ from kframe.plans.execute.entries import (
 from kframe.plans.execute.executor import Executor
 from kframe.plans.execute.journal import Journal
 from kframe.plans.execute.state import ExecutionState
-from kframe.ports.administration import ConfigResource, LogDirReplica
+from kframe.ports.administration import ConfigResource, LogDirectory
 from kframe.snapshot.metadata import ClusterDescription, DescribedPartition, PartitionReassignment
 from kframe.snapshot.snapshot import Snapshot
 
@@ -176,7 +176,7 @@ class ScriptedCluster:
         self.crashes.perform(effect)
         return codes
 
-    def replica_logs(self, broker_ids: Collection[int]) -> dict[int, dict[TopicPartition, LogDirReplica]]:
+    def log_directories(self, broker_ids: Collection[int]) -> dict[int, list[LogDirectory]]:
         return {}
 
     def close(self) -> None: ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -48,6 +49,20 @@ def test_stamp_covers_only_partitions_of_plan() -> None:
     assert resolve_plan(PLAN, admin.capture()).stamp() == before
     admin.catch_up(("t", 0))
     assert resolve_plan(PLAN, admin.capture()).stamp().assignments != before.assignments
+
+
+def test_log_directories_are_written_as_they_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    entries = [
+        {"topic": "t", "partition": 0, "replicas": [3, 4], "log_dirs": ["any", "/d1"]},
+        {"topic": "t", "partition": 2, "replicas": [3]},
+    ]
+    path.write_text(json.dumps({"version": 1, "partitions": entries}))
+    plan = load_plan(path)
+    assert plan.log_dirs == (("any", "/d1"), ())
+    assert json.loads(plan_document(plan))["partitions"] == entries
+    assert plan.take(np.array([1], np.int32)).log_dirs == ((),)
+    assert plan.names_directories().tolist() == [True, False]
 
 
 def test_stamped_plan_is_readable(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def test_partition_without_size_has_no_row(tmp_path: Path) -> None:
 
 def test_unknown_suffix_and_existing_file_are_refused(tmp_path: Path) -> None:
     (tmp_path / "sizes.csv").touch()
-    for name, message in (("sizes.json", "expected .parquet or .csv"), ("sizes.csv", "already exists")):
+    for name, message in (("sizes.txt", "expected .parquet or .csv or .json"), ("sizes.csv", "already exists")):
         with pytest.raises(InputError, match=message):
             check_sizes_file(tmp_path / name, force=False)
     check_sizes_file(tmp_path / "sizes.csv", force=True)

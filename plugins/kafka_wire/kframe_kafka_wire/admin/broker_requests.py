@@ -10,8 +10,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from kframe.plugin import ErrorCode, StoreError
-from kframe.plugin.admin import ConfigResource, LogDirReplica
-from kframe.plugin.cluster import TopicPartition
+from kframe.plugin.admin import ConfigResource, DirectoryLog, LogDirectory, volume_bytes
 from kframe_kafka_wire.connections.node import CONNECTION_ERRORS, Bootstrap, NodeConnection
 from kframe_kafka_wire.protocol.errors import error_of
 
@@ -114,8 +113,8 @@ def codes_of(response: Mapping[str, Any]) -> dict[ConfigResource, ErrorCode]:
     return {_resource(result): error_of(result["error_code"]) for result in response["responses"]}
 
 
-def logs_of(response: Mapping[str, Any]) -> dict[TopicPartition, LogDirReplica]:
-    """Logs by partition in a response to DescribeLogDirs, without copies to another directory of the broker.
+def directories_of(response: Mapping[str, Any]) -> tuple[LogDirectory, ...]:
+    """The log directories in a response to DescribeLogDirs.
 
     Raises StoreError for a refusal, which has no directory: older versions have no error of their own
     (``KafkaApis.handleDescribeLogDirsRequest``).
@@ -123,13 +122,24 @@ def logs_of(response: Mapping[str, Any]) -> dict[TopicPartition, LogDirReplica]:
     if not response["results"]:
         code = error_of(response.get("error_code", 0)) or ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         raise StoreError(f"log directories: found {code.name}, expected their replicas")
-    return {
-        (topic["name"], partition["partition_index"]): LogDirReplica(partition["partition_size"], directory["log_dir"])
-        for directory in response["results"]
-        for topic in directory["topics"]
-        for partition in topic["partitions"]
-        if not partition["is_future_key"]
-    }
+    return tuple(map(_directory, response["results"]))
+
+
+def _directory(result: Mapping[str, Any]) -> LogDirectory:
+    logs = [
+        DirectoryLog(topic["name"], log["partition_index"], log["partition_size"], log["is_future_key"])
+        for topic in result["topics"]
+        for log in topic["partitions"]
+    ]
+    code = error_of(result["error_code"])
+    return LogDirectory(
+        result["log_dir"],
+        logs,
+        None if code is ErrorCode.NONE else code.name,
+        volume_bytes(result.get("total_bytes")),
+        volume_bytes(result.get("usable_bytes")),
+        result.get("is_cordoned", False),
+    )
 
 
 def _fields(resource: ConfigResource) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from kframe.plugin.admin import (
     ClusterDescription,
     ConfigResource,
     DescribedPartition,
-    LogDirReplica,
+    LogDirectory,
     PartitionReassignment,
     snapshot_of,
 )
@@ -32,7 +32,7 @@ from kframe_kafka_wire.admin.broker_requests import (
     codes_of,
     configs_of,
     describe_request,
-    logs_of,
+    directories_of,
 )
 from kframe_kafka_wire.connections.node import (
     CONNECTION_ERRORS,
@@ -177,15 +177,15 @@ class AdminClient:
                 codes |= dict.fromkeys(part, ErrorCode.BROKER_NOT_AVAILABLE)
         return codes
 
-    def replica_logs(self, broker_ids: Collection[int]) -> dict[int, dict[TopicPartition, LogDirReplica]]:
-        """See ``Administration.replica_logs``."""
-        logs: dict[int, dict[TopicPartition, LogDirReplica]] = {}
+    def log_directories(self, broker_ids: Collection[int]) -> dict[int, tuple[LogDirectory, ...]]:
+        """See ``Administration.log_directories``."""
+        listed: dict[int, tuple[LogDirectory, ...]] = {}
         for broker_id in broker_ids:
             try:
-                logs[broker_id] = logs_of(self._brokers.ask(broker_id, DESCRIBE_LOG_DIRS, {"topics": None}))
+                listed[broker_id] = directories_of(self._brokers.ask(broker_id, DESCRIBE_LOG_DIRS, {"topics": None}))
             except StoreError:
                 continue
-        return logs
+        return listed
 
     def _routes(
         self, resources: Mapping[ConfigResource, _Value]

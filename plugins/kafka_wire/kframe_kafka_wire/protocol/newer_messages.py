@@ -1,7 +1,8 @@
 """Layouts of messages that kio 0.6.2 does not have, as dataclasses of the same form.
 
-DescribeCluster 2 is as in ``DescribeClusterRequest.json`` and ``DescribeClusterResponse.json`` of Kafka 4.4. Responses
-to ApiVersions have one more tagged field, which marks instances of kframe. Clients skip tagged fields that they do not
+DescribeCluster 2 is as in ``DescribeClusterRequest.json`` and ``DescribeClusterResponse.json`` of Kafka 4.4, and the
+response to DescribeLogDirs 5 as in its ``DescribeLogDirsResponse.json``; the request is that of version 4. Responses to
+ApiVersions have one more tagged field, which marks instances of kframe. Clients skip tagged fields that they do not
 know.
 """
 
@@ -15,6 +16,8 @@ from kio.schema.api_versions.v3.request import ApiVersionsRequest as ApiVersions
 from kio.schema.api_versions.v3.response import ApiVersionsResponse as ApiVersionsResponse3
 from kio.schema.api_versions.v4.request import ApiVersionsRequest as ApiVersionsRequest4
 from kio.schema.api_versions.v4.response import ApiVersionsResponse as ApiVersionsResponse4
+from kio.schema.describe_log_dirs.v4.request import DescribeLogDirsRequest
+from kio.schema.describe_log_dirs.v4.response import DescribeLogDirsResponse, DescribeLogDirsResult
 from kio.schema.request_header.v2.header import RequestHeader
 from kio.schema.response_header.v1.header import ResponseHeader
 
@@ -66,6 +69,20 @@ class DescribeClusterResponse2:
 
 
 @dataclass(frozen=True, kw_only=True)
+class DescribeLogDirsResult5(DescribeLogDirsResult):
+    """A log directory in the response to DescribeLogDirs 5."""
+
+    is_cordoned: bool = _of("bool", default=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DescribeLogDirsResponse5(DescribeLogDirsResponse):
+    """The response to DescribeLogDirs 5."""
+
+    results: tuple[DescribeLogDirsResult5, ...] = field()
+
+
+@dataclass(frozen=True, kw_only=True)
 class MarkedApiVersionsResponse3(ApiVersionsResponse3):
     """The response to ApiVersions 3."""
 
@@ -83,5 +100,6 @@ class MarkedApiVersionsResponse4(ApiVersionsResponse4):
 NEWER: Final[Mapping[tuple[int, int], tuple[Any, Any]]] = {
     (18, 3): (ApiVersionsRequest3, MarkedApiVersionsResponse3),
     (18, 4): (ApiVersionsRequest4, MarkedApiVersionsResponse4),
+    (35, 5): (DescribeLogDirsRequest, DescribeLogDirsResponse5),
     (60, 2): (DescribeClusterRequest2, DescribeClusterResponse2),
 }

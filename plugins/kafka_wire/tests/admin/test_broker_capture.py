@@ -7,7 +7,7 @@ from contextlib import closing
 from typing import Any, Final
 
 import pytest
-from kframe_kafka_wire.admin.broker_requests import logs_of
+from kframe_kafka_wire.admin.broker_requests import directories_of
 from kframe_kafka_wire.admin.capture import PASSES_MAX, open_cluster
 from kframe_kafka_wire.admin.client import open_admin
 from kframe_kafka_wire.sandbox.fake_broker import FakeBroker, Received
@@ -17,7 +17,7 @@ from kframe.errors import ConfigError, SnapshotError, StoreError
 from kframe.model.plan import Plan
 from kframe.plans.check.report import PlanReport
 from kframe.plans.check.resolve import resolve_plan
-from kframe.plugin.admin import LogDirReplica
+from kframe.plugin.admin import DirectoryLog, LogDirectory
 from verification.zookeeper.servers import free_ports
 
 METADATA, VERSIONS, CONFIGS, REASSIGNMENTS, CLUSTER, PARTITIONS = 3, 18, 32, 46, 60, 75
@@ -281,18 +281,22 @@ def directory(name: str, *partitions: tuple[int, int, bool], error_code: int = 0
     return {"log_dir": name, "error_code": error_code, "topics": topics}
 
 
-def test_future_replicas_and_failed_directories_have_no_log() -> None:
+def test_directories_have_logs_errors_and_sizes_of_volumes() -> None:
     response = {
         "results": [
-            directory("/a", (0, 7, False), (1, 3, True)),
-            directory("/b", (1, 9, False)),
+            {**directory("/a", (0, 7, False), (1, 3, True)), "total_bytes": 90, "usable_bytes": 70},
+            {**directory("/b", (1, 9, False)), "total_bytes": 2**63 - 1, "usable_bytes": -1, "is_cordoned": True},
             directory("/failed", error_code=56),
         ]
     }
-    assert logs_of(response) == {("t", 0): LogDirReplica(7, "/a"), ("t", 1): LogDirReplica(9, "/b")}
+    assert directories_of(response) == (
+        LogDirectory("/a", [DirectoryLog("t", 0, 7), DirectoryLog("t", 1, 3, True)], None, 90, 70),
+        LogDirectory("/b", [DirectoryLog("t", 1, 9)], is_cordoned=True),
+        LogDirectory("/failed", [], "KAFKA_STORAGE_ERROR"),
+    )
 
 
 @pytest.mark.parametrize("response", [{"results": []}, {"results": [], "error_code": 31}])
 def test_a_refusal_in_any_version_is_an_error(response: dict[str, Any]) -> None:
     with pytest.raises(StoreError, match="CLUSTER_AUTHORIZATION_FAILED"):
-        logs_of(response)
+        directories_of(response)
