@@ -117,6 +117,10 @@ class ZookeeperController:
         """Controllers of a KRaft quorum: none in ZooKeeper mode."""
         return ()
 
+    @property
+    def release(self) -> None:
+        """No release decides in ZooKeeper mode: the rules are those of Kafka 3.9."""
+
     def min_isr(self) -> Int32:
         """(n,) the effective ``min.insync.replicas`` of each partition."""
         return effective_min_isr(self.cluster, self.config)
