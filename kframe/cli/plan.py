@@ -77,14 +77,12 @@ def group() -> None:
     """Generate, stage, check, show and execute reassignment plans, as Kafka's reassignment JSON."""
 
 
-def _checked_plan(
-    plan: InputFile, source: InputFile, reading: SnapshotReading, config: dict[str, str] | None = None
-) -> CheckedPlan:
+def _checked_plan(plan: InputFile, source: InputFile, reading: SnapshotReading) -> CheckedPlan:
     from kframe.plans.check.resolve import resolve_plan
     from kframe.plans.file.read import load_plan
 
     loaded = load_plan(plan)
-    return resolve_plan(loaded, reading.read(source), config)
+    return resolve_plan(loaded, reading.read(source))
 
 
 _SNAPSHOT: Final = click.argument("source", metavar="SNAPSHOT", type=INPUT)
@@ -208,6 +206,7 @@ def check(
     Exit code 0: it can be executed. 1: an error was found. 2: PLAN or SNAPSHOT cannot be read.
     """
     from kframe.plans.check.report import PlanReport
+    from kframe.plans.check.resolve import resolve_plan
     from kframe.plans.file.read import load_plan
     from kframe.whatif.files import check_file
 
@@ -227,7 +226,8 @@ def check(
     if source is None:
         report = PlanReport.of(load_plan(plan), None)
     else:
-        comparison = _checked_plan(plan, source, reading, config)
+        loaded = load_plan(plan)
+        comparison = resolve_plan(loaded, reading.read(source), config)
         report = PlanReport.of(comparison.plan, comparison)
         if page is not None:
             _write_page(page, plan, comparison, weights)

@@ -76,7 +76,7 @@ def test_registered_controllers_block_levels_that_they_do_not_support(
     assert outcome.feature_update.blockers == blockers
     assert not outcome.changed
     assert "only these nodes block the request" in outcome.notes[0]
-    assert [note in text for text in outcome.notes[1:]] == [True] * (note is not None)
+    assert [note is not None and note in text for text in outcome.notes[1:]] == [True] * (note is not None)
 
 
 def test_fenced_broker_that_is_gone_blocks_a_level_until_it_is_unregistered() -> None:

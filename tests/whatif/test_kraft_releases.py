@@ -69,7 +69,7 @@ def test_retained_replica_out_of_sync_holds_reassignment_before_kafka_4_3(
     assert (record.release, record.source) == (number, source or "assumed")
     assert ([rule.name for rule in record.rules], record.matters) == (rules, bool(rules))
     assert (record.text is None) == bool(source)
-    assert source or ("the release matters here: since " in record.text) == bool(rules)
+    assert source or ("the release matters here: since " in (record.text or "")) == bool(rules)
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,10 @@ class Verb(StrEnum):
     UNREGISTER = "unregister"
 
 
+#: The operations that only KRaft clusters have.
+KRAFT_VERBS: Final = frozenset({Verb.FENCE, Verb.UNFENCE, Verb.DIRECTORY, Verb.FEATURE, Verb.UNREGISTER})
+
+
 class FailOn(StrEnum):
     """Conditions of ``--fail-on``: see ``Outcome.count_of``."""
 

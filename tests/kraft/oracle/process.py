@@ -34,7 +34,7 @@ def _adapted_sources(version: str) -> Path:
     """A folder with the sources for the classes of a version."""
     release = parse_release(version)
     assert release is not None
-    folder = cached(f"kraft-oracle-{version}") / SOURCES.name
+    folder: Path = cached(f"kraft-oracle-{version}") / SOURCES.name
     folder.mkdir(parents=True, exist_ok=True)
     for path in SOURCES.glob("*.java"):
         (folder / path.name).write_text("".join(f"{line}\n" for line in _lines(path.read_text(), release)))
