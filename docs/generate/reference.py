@@ -16,6 +16,7 @@ from docs.generate.configuration import configuration_keys, environment_variable
 from docs.generate.metrics import metrics
 from docs.generate.plugins import plugin_hooks
 from docs.generate.python_api import python_names
+from docs.generate.rules import features_by_release, rules_by_level, rules_by_release
 from docs.generate.schemas import documents, scenario_format
 
 FOLDER: Final = Path(__file__).resolve().parents[1] / "reference"
@@ -31,6 +32,9 @@ REFERENCES: Final[Mapping[str, Callable[[], str]]] = {
     "plugin-keys": plugin_keys,
     "python-names": python_names,
     "scenario-format": scenario_format,
+    "rules-by-release": rules_by_release,
+    "features-by-release": features_by_release,
+    "rules-by-level": rules_by_level,
     "selector-options": selector_options,
 }
 _PART: Final = re.compile(r"^<!-- generated: (?P<name>[\w-]+) -->\n.*?^<!-- end of (?P=name) -->$", re.M | re.S)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kframe.cli.completion import complete_brokers, complete_partitions
-from kframe.cli.findings import emit_mode
+from kframe.cli.findings import emit_mode, emit_release
 from kframe.cli.numbers import IDS, broker_ids
 from kframe.cli.output import (
     OutputTable,
@@ -44,6 +44,7 @@ def command(study: StudySettings, name: str, fail: tuple[int, ...], output: str)
     whatif = study.open()
     explanation = whatif.explain(topic, partition, fail)
     emit_mode(explanation.rules, output)
+    emit_release(explanation.release, output)
     if output not in ("table", "wide"):
         emit_record("kframe.explanation/v1", explanation, output)
         return

@@ -14,6 +14,7 @@ from kframe.model.texts import counted
 
 if TYPE_CHECKING:
     from kframe.whatif import FailOn
+    from kframe.whatif.results.release import ReleaseRecord
 
 #: The values of ``kframe.whatif.FailOn``, repeated here so that ``--help`` does not import NumPy.
 FAIL_ON: Final = ("offline", "under-min-isr", "data-loss", "possible-data-loss")
@@ -41,6 +42,12 @@ def findings(fail_on: Iterable[str], count: Callable[[FailOn], int | None]) -> d
 def emit_mode(rules: str, output: str) -> None:
     """The mode of the cluster as a line before tables; see ``emit_preface``."""
     emit_preface(f"mode: {rules}", output)
+
+
+def emit_release(release: ReleaseRecord | None, output: str) -> None:
+    """A line before tables about an assumed release, and whether it matters; see ``emit_preface``."""
+    if release is not None and release.text is not None:
+        emit_preface(release.text, output)
 
 
 def emit_preface(text: str, output: str) -> None:

@@ -183,6 +183,10 @@ def _emit_tables(outcome: Outcome, document: WhatIfDocument, output: str, limit:
     if document.reassignment:
         emit_reassignment(document.reassignment, output, limit)
     emit_section(document.topics or (), output)
+    if outcome.feature_update is not None:
+        emit_section(outcome.feature_update.blockers, output)
+        emit_section(outcome.feature_update.records, output)
+        emit_section(outcome.feature_update.rules, output)
     elr = outcome.changes.elr_before is not None and "ELR on" in document.rules
     _emit_partitions(outcome, output, limit, _PARTITION_WIDE | hidden | (frozenset() if elr else frozenset(_ELR)))
     for text in document.notes:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kframe.cli.exits import FAILED
-from kframe.cli.findings import emit_mode, emit_preface
+from kframe.cli.findings import emit_mode, emit_preface, emit_release
 from kframe.cli.inputs import INPUT, SOURCE, check_distinct, is_url
 from kframe.cli.live import COMMAND_CONFIG, CONFIG_OPTION
 from kframe.cli.log_dirs import listed_directories, log_dirs_option
@@ -40,6 +40,7 @@ from kframe.cli.plan_stage import stage as stage_plan
 from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.cli.reading import SnapshotReading, reading_options
 from kframe.cli.snapshot import captured
+from kframe.cli.studies import config_option
 from kframe.model.texts import counted
 
 if TYPE_CHECKING:
@@ -191,6 +192,7 @@ def stage(
 @group.command()
 @click.argument("files", nargs=-1, required=True, metavar="[SNAPSHOT] PLAN", type=INPUT)
 @reading_options
+@config_option
 @report_option
 @force_option
 @weights_option
@@ -199,6 +201,7 @@ def stage(
 def check(
     files: tuple[InputFile, ...],
     reading: SnapshotReading,
+    config: dict[str, str],
     page: Path | None,
     force: bool,
     weights: InputFile | None,
@@ -212,6 +215,7 @@ def check(
     Exit code 0: it can be executed. 1: an error was found. 2: PLAN or SNAPSHOT cannot be read.
     """
     from kframe.plans.check.report import PlanReport
+    from kframe.plans.check.resolve import resolve_plan
     from kframe.plans.file.read import load_plan
     from kframe.whatif.files import check_file
 
@@ -226,12 +230,13 @@ def check(
             raise BadInput("--report: found no SNAPSHOT, expected one before PLAN")
         check_distinct([("SNAPSHOT", source), ("PLAN", plan), ("--weights", weights), ("--report", page)])
         check_file(page, force=force)
-    if source is None and reading != SnapshotReading():
+    if source is None and (reading != SnapshotReading() or config):
         raise BadInput("found options of a SNAPSHOT without one, expected SNAPSHOT before PLAN")
     if source is None:
         report = PlanReport.of(load_plan(plan), None)
     else:
-        comparison = _checked_plan(plan, source, reading)
+        loaded = load_plan(plan)
+        comparison = resolve_plan(loaded, reading.read(source), config)
         report = PlanReport.of(comparison.plan, comparison)
         if page is not None:
             _write_page(page, plan, comparison, weights)
@@ -304,6 +309,7 @@ def _emit_report(report: PlanReport, output: str, limit: int) -> None:
 
     if report.checked is not None:
         emit_mode(report.checked.rules.name, output)
+        emit_release(report.release, output)
     for note in report.notes:
         emit_preface(note, output)
     document = report.document()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kframe.cli.findings import emit_mode, exit_on_findings, fail_on_option, findings
+from kframe.cli.findings import emit_mode, emit_release, exit_on_findings, fail_on_option, findings
 from kframe.cli.inputs import check_distinct
 from kframe.cli.numbers import WholeNumber, limit_of
 from kframe.cli.options import with_options
@@ -120,6 +120,7 @@ def sweep(
     if plot is not None:
         write_plot(failures, by, plot)
     emit_mode(failures.rules, output)
+    emit_release(failures.release, output)
     if output in ("table", "wide"):
         _emit_tables(failures, snapshot, by, output, limit)
     else:
@@ -151,11 +152,13 @@ def _emit_comparison(off: Sweep, on: Sweep, by: SortBy, limit: int, output: str)
     )
 
     emit_mode(f"{off.rules} and {on.rules}", output)
+    release = off.release if off.release is not None and off.release.matters else on.release
+    emit_release(release, output)
     ranked = off.ranked(by)
     is_table = output in ("table", "wide")
     rows = compared_failures(off, on, ranked[:limit] if is_table else ranked)
     if output in ("json", "yaml"):
-        document = ElrSweepDocument(ElrRules(off.rules, on.rules), list(on.assumptions), list(rows))
+        document = ElrSweepDocument(ElrRules(off.rules, on.rules), release, list(on.assumptions), list(rows))
         emit_record(COMPARISON_SCHEMA, document, output)
         return
     listed = shorten_broker_lists(map(plain, rows)) if is_table else rows

@@ -11,7 +11,7 @@ import click
 
 from kframe.cli.completion import complete_brokers, complete_partitions, complete_topics
 from kframe.cli.exits import FAILED
-from kframe.cli.findings import emit_mode, exit_on_findings, fail_on_option, findings
+from kframe.cli.findings import emit_mode, emit_release, exit_on_findings, fail_on_option, findings
 from kframe.cli.inputs import INPUT
 from kframe.cli.numbers import IDS, WholeNumber, broker_ids, limit_of
 from kframe.cli.options import with_options
@@ -94,6 +94,7 @@ def run_operation(
     if out is not None:
         write_outcome(outcome, whatif.snapshot, whatif.cluster, out, force=force)
     emit_mode(rules, output)
+    emit_release(outcome.release, output)
     refused = emit_outcome(outcome, whatif, output, limit)
     exit_on_findings(result, "partition")
     if refused:
@@ -277,10 +278,36 @@ def fail_directories(whatif: WhatIf, broker: int, directories: tuple[str, ...]) 
 @_operation(
     click.argument("levels", nargs=-1, required=True, metavar="NAME=LEVEL..."),
     click.option("--unsafe", is_flag=True, help="Permit downgrades that lose metadata."),
+    click.option(
+        "--voters",
+        multiple=True,
+        callback=broker_ids,
+        metavar=IDS,
+        help="Controllers of the quorum: other registered ones are stale; may be repeated.",
+    ),
 )
-def update_features(whatif: WhatIf, levels: tuple[str, ...], unsafe: bool) -> Outcome:
-    """Change feature levels of a KRaft cluster, such as eligible.leader.replicas.version=1."""
+def update_features(whatif: WhatIf, levels: tuple[str, ...], unsafe: bool, voters: tuple[int, ...]) -> Outcome:
+    """Change feature levels of a KRaft cluster, such as eligible.leader.replicas.version=1.
+
+    The output names the registered nodes that do not support a level, and the records and rules that change.
+    """
     from kframe.whatif.engines.kraft.settings import feature_level
 
     requested = config_pairs(levels, "NAME=LEVEL")
-    return whatif.update_features({name: feature_level(name, text) for name, text in requested.items()}, unsafe=unsafe)
+    parsed = {name: feature_level(name, text) for name, text in requested.items()}
+    return whatif.update_features(parsed, unsafe=unsafe, voters=voters)
+
+
+@_operation(
+    _BROKERS[0],
+    click.option(
+        "--stale-controllers",
+        multiple=True,
+        callback=broker_ids,
+        metavar=IDS,
+        help="Controllers that are gone, but registered; may be repeated.",
+    ),
+)
+def unregister(whatif: WhatIf, brokers: tuple[int, ...], stale_controllers: tuple[int, ...]) -> Outcome:
+    """Remove registrations of brokers and controllers of a KRaft cluster."""
+    return whatif.unregister(brokers, stale_controllers)

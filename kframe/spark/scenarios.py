@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -15,6 +15,7 @@ from kframe.errors import InputError
 from kframe.model.events import ElectionType
 from kframe.model.texts import short_repr
 from kframe.model.topic_partitions import parse_topic_partition
+from kframe.model.whole_numbers import parse_whole
 from kframe.plans.file.read import plan_of
 from kframe.snapshot.checks import INT32_MAX
 from kframe.snapshot.decode import decode
@@ -59,6 +60,8 @@ def play_scenario(whatif: WhatIf, scenario: Mapping[str, Any]) -> Outcome:
             return whatif.fail_directories(brokers[0], [directory_id(name) for name in names])
         case Verb.FEATURE:
             return whatif.update_features(_levels(where, names))
+        case Verb.UNREGISTER:
+            return whatif.unregister(brokers, _controllers(where, names))
         case Verb.ELECT:
             partitions = [parse_topic_partition(f"{where} names", name) for name in names]
             return whatif.elect(_election(where, scenario["election"]), partitions or None)
@@ -90,6 +93,14 @@ def _levels(where: str, texts: Iterable[str]) -> dict[str, int]:
             raise InputError(f"{where} names", short_repr(text), "FEATURE=LEVEL")
         levels[name] = feature_level(name, level)
     return levels
+
+
+def _controllers(where: str, texts: Iterable[str]) -> Iterator[int]:
+    for text in texts:
+        node_id = parse_whole(text, INT32_MAX)
+        if node_id is None:
+            raise InputError(f"{where} names", short_repr(text), "the id of a controller")
+        yield node_id
 
 
 def _election(where: str, election: str | None) -> ElectionType:

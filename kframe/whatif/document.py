@@ -16,6 +16,7 @@ from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.snapshot import Snapshot
 from kframe.snapshot.content import Mode
 from kframe.whatif.results.changes import ChangedPartition
+from kframe.whatif.results.feature_update import FeatureUpdateRecord
 from kframe.whatif.results.health import ClusterHealth, HealthRecord, PartitionConditions
 from kframe.whatif.results.outcome import (
     ControllerResponse,
@@ -28,6 +29,7 @@ from kframe.whatif.results.outcome import (
     Verb,
 )
 from kframe.whatif.results.reassignment_result import ReassignmentRecord
+from kframe.whatif.results.release import ReleaseRecord
 from kframe.whatif.results.timeline import EventRecord
 from kframe.whatif.results.topic_results import TopicOutcomeRecord
 
@@ -55,6 +57,7 @@ class OperationRecord(Struct):
     topics: list[str]
     directories: list[str]
     features: dict[str, int]
+    controllers: list[int]
 
 
 class SnapshotRecord(Struct):
@@ -132,6 +135,7 @@ class WhatIfDocument(Struct, kw_only=True):
     operation: OperationRecord
     snapshot: SnapshotRecord
     rules: str
+    release: ReleaseRecord | UnsetType = UNSET
     changed: bool
     impact: Impact
     findings: FindingCounts
@@ -141,6 +145,7 @@ class WhatIfDocument(Struct, kw_only=True):
     records: list[RecordCount] | UnsetType = UNSET
     reassignment: ReassignmentRecord | UnsetType = UNSET
     topics: list[TopicOutcomeRecord] | UnsetType = UNSET
+    feature_update: FeatureUpdateRecord | UnsetType = UNSET
     brokers: list[BrokerRecord]
     bytes_unknown: str | None
     """Why sizes of requests are unknown."""
@@ -168,6 +173,7 @@ def summary_document(outcome: Outcome, snapshot: Snapshot, cluster: ClusterState
             partitions=len(snapshot),
         ),
         rules=outcome.rules,
+        release=outcome.release or UNSET,
         changed=outcome.changed,
         impact=outcome.impact,
         findings=FindingCounts(*map(outcome.count_of, FailOn)),
@@ -177,6 +183,7 @@ def summary_document(outcome: Outcome, snapshot: Snapshot, cluster: ClusterState
         records=UNSET if outcome.records is None else list(outcome.records),
         reassignment=UNSET if outcome.reassignment is None else outcome.reassignment.record(),
         topics=[topic.record() for topic in outcome.topics] or UNSET,
+        feature_update=outcome.feature_update or UNSET,
         brokers=list(broker_records(outcome)),
         bytes_unknown=outcome.bytes_unknown,
         assumptions=list(outcome.assumptions),

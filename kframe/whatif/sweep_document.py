@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal, cast
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from kframe.model.arrays import Int64
 from kframe.snapshot import Snapshot
 from kframe.whatif.document import FindingCounts
 from kframe.whatif.results.outcome import FailOn
+from kframe.whatif.results.release import ReleaseRecord
 from kframe.whatif.results.sweep import KINDS, Failure, FailureKinds, Sweep, SweepBefore, SweepRow, SweepSnapshot
 
 SCHEMA: Final = "kframe.sweep/v1"
@@ -19,11 +20,12 @@ _FAILURE: Final = ("kind", "brokers", "rack", "directory")
 _COMPARED: Final = ("offline", "may_lose_data", "under_min_isr", "unclean_elections", "needs_unclean_election")
 
 
-class SweepDocument(Struct):
+class SweepDocument(Struct, kw_only=True):
     """Every failure of one broker, two brokers, one rack, and in KRaft mode one log directory, the worst first:
     ``kframe whatif sweep``."""
 
     rules: str
+    release: ReleaseRecord | UnsetType = UNSET
     snapshot: SweepSnapshot
     registered_brokers: int
     failures: FailureKinds
@@ -63,6 +65,7 @@ class ElrSweepDocument(Struct):
     """Every failure in a KRaft cluster with ELR off and on: ``kframe whatif sweep --elr both``."""
 
     rules: ElrRules
+    release: ReleaseRecord | None
     assumptions: list[str]
     rows: list[ElrFailureRow]
 
@@ -73,6 +76,7 @@ def sweep_document(swept: Sweep, snapshot: Snapshot) -> SweepDocument:
     kinds = [kind for kind in KINDS if snapshot.is_kraft or kind is not Failure.DIRECTORY]
     return SweepDocument(
         rules=swept.rules,
+        release=swept.release or UNSET,
         snapshot=SweepSnapshot(source.format, source.name, snapshot.mode, len(snapshot)),
         registered_brokers=len(swept.brokers),
         failures=FailureKinds(*(int((swept.kind == number).sum()) for number in range(len(kinds)))),

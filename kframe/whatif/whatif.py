@@ -5,7 +5,7 @@ A snapshot knows its mode, and ``engine_of`` takes the engine of that mode. Outc
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, cast
 from uuid import UUID
@@ -146,6 +146,7 @@ class WhatIf:
             encode_ms=0.0,
             topics=tuple(script.topics),
             rules=rules,
+            release=engine.release,
         )
         return script.complete(engine.with_messages(outcome))
 
@@ -283,6 +284,7 @@ class WhatIf:
             explainer.isr,
             self.assumptions,
             rules,
+            self.engine.release,
         )
 
     # -- operations that only KRaft clusters have
@@ -312,17 +314,38 @@ class WhatIf:
         (broker_id,) = self._select_brokers([broker_id], [], registered=True)
         return self.play(engine.fail_directories(broker_id, failed))
 
-    def update_features(self, levels: Mapping[str, int], *, unsafe: bool = False) -> Outcome:
+    def update_features(
+        self, levels: Mapping[str, int], *, unsafe: bool = False, voters: Collection[int] = ()
+    ) -> Outcome:
         """Upgrade or downgrade feature levels, all or none; ``unsafe`` permits downgrades that lose metadata.
 
-        The controller refuses levels that it or a broker does not support. Raises InputError for no level, and in
+        The controller refuses levels that a registered broker or controller does not support.
+        ``Outcome.feature_update`` has these nodes, and the records and rules that change. ``voters``: the controllers
+        of the quorum; a registered controller that is none of them is stale. Raises InputError for no level, and in
         ZooKeeper mode.
         """
         engine = self._kraft_engine(Verb.FEATURE)
         if not levels:
             raise ParameterError("levels", "no feature", "at least one")
-        step: Step = "feature levels change", partial(engine.update_features, levels, unsafe)
-        return self.play(Script(Operation(Verb.FEATURE, features=dict(levels)), [step]))
+        return self.play(engine.change_features(levels, unsafe, voters))
+
+    def unregister(self, brokers: Iterable[int] = (), stale_controllers: Iterable[int] = ()) -> Outcome:
+        """Remove the registrations of brokers and controllers, one after another.
+
+        Raises InputError for a node that is not registered or named twice, for no node, and in ZooKeeper mode.
+        """
+        engine = self._kraft_engine(Verb.UNREGISTER)
+        nodes = {"brokers": tuple(brokers), "stale_controllers": tuple(stale_controllers)}
+        registered = {"brokers": sorted(engine.cluster.brokers.registrations), "stale_controllers": engine.quorum}
+        for role, ids in nodes.items():
+            for position, node_id in enumerate(ids):
+                if node_id not in registered[role]:
+                    raise ParameterError(role, f"node {node_id}", f"registered ones: {_listed(registered[role])}")
+                if node_id in ids[:position]:
+                    raise ParameterError(role, f"node {node_id} twice", "each node once")
+        if not any(nodes.values()):
+            raise ParameterError("brokers", "no node", "at least one broker or controller")
+        return self.play(engine.unregister(nodes["brokers"], nodes["stale_controllers"]))
 
     # -- requested brokers and partitions
 

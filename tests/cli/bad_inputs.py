@@ -279,6 +279,11 @@ _SINGLE: Final = (
     BadInput("whatif fail-directories SNAPSHOT --broker 2 --directory nosuch", 2, "--directory: found 'nosuch'"),
     BadInput("whatif update-features SNAPSHOT metadata.version=9.9", 2, "metadata.version"),
     BadInput("whatif update-features SNAPSHOT metadata.version", 2, "NAME=LEVEL"),
+    BadInput("whatif unregister SNAPSHOT --brokers 2", 2, "mode: found zookeeper"),
+    BadInput("whatif unregister KRAFT", 2, "--brokers: found no node, expected at least one broker or controller"),
+    BadInput(
+        "whatif unregister KRAFT --stale-controllers 7", 2, "--stale-controllers: found node 7, expected registered"
+    ),
     BadInput("whatif fail SNAPSHOT --brokers 99", 2, "broker 99, expected a registered broker: 1, 2, 3, 4, 5, 6"),
     BadInput("whatif fail PLAN --brokers 1", 2, "found nothing about who leads"),
     BadInput("whatif fail SNAPSHOT --brokers two", 2, "found 'two', expected broker ids such as 2,5"),
@@ -338,6 +343,10 @@ _SINGLE: Final = (
     BadInput("plan stage SNAPSHOT PLAN --rate '5 MB/h'", 2, "found '5 MB/h', expected a rate in bytes"),
     BadInput("plan stage SNAPSHOT PLAN --disk-capacity 1=5GB --disk-capacity 1=6GB", 2, "found 1 twice"),
     BadInput("plan check PLAN --controllers 9", 2, "found options of a SNAPSHOT without one"),
+    BadInput("plan check PLAN --config kframe.kraft.release=4.2", 2, "found options of a SNAPSHOT without one"),
+    BadInput(
+        "plan check SNAPSHOT PLAN --config kframe.kraft.release=4.2", 2, "expected no key: checks of plans in ZooKeeper"
+    ),
     BadInput("plan check PLAN --rack-map RACKS", 2, "found options of a SNAPSHOT without one"),
     BadInput("whatif sweep SNAPSHOT --plot NEW.svg --out NEW.svg", 2, "the file of --out, expected another"),
     BadInput("whatif sweep SNAPSHOT --plot NEW", 2, "found a name without an ending, expected .svg or .png"),

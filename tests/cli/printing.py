@@ -111,7 +111,10 @@ TABLES: Final[dict[str, tuple[str, ...]]] = {
     "whatif shutdown": ("HEALTHY --racks rack-0", "LOG --brokers 1"),
     "whatif sweep": ("HEALTHY", "DEGRADED", "DESCRIBED", "KCAT", "KRAFT", "LOG", "LOG --elr both"),
     "whatif unfence": ("LOG --brokers 2",),
-    "whatif update-features": ("LOG metadata.version=7", "LOG eligible.leader.replicas.version=0"),
+    "whatif unregister": ("LOG --brokers 3",),
+    "whatif update-features": (
+        "LOG metadata.version=7", "LOG metadata.version=30", "LOG eligible.leader.replicas.version=0",
+    ),
 }  # fmt: skip
 LINES: Final = [f"{name} {line}".strip() for name, lines in TABLES.items() for line in lines]
 

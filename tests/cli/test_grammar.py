@@ -35,6 +35,7 @@ LISTS: Final[dict[str, set[str]]] = {
         "--exclude-brokers",
         "--controllers",
         "--voters",
+        "--stale-controllers",
         "--demote-brokers",
         "--fail",
     },

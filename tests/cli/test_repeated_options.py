@@ -34,6 +34,7 @@ LISTS: Final[dict[str, tuple[str, str, object]]] = {
     "replace": ("1=2", "3=4", {1: 2, 3: 4}),
     "replication_factors": ("a=2", "b=3", {"a": 2, "b": 3}),
     "voters": ("4", "1-2", (4, 1, 2)),
+    "stale_controllers": ("4", "1-2", (4, 1, 2)),
     "selector_options": ("a.b=1", "c.d=2", {"a.b": "1", "c.d": "2"}),
     "types": ("PartitionChange", "TopicRecord", ("PartitionChange", "Topic")),
 }

@@ -70,7 +70,10 @@ def test_first_line_names_kraft_rules(kraft: Path) -> None:
     table = whatif("sweep", kraft).stdout
     assert table.splitlines()[0] == "mode: KRaft (Kafka 4.0 assumed, metadata.version 4.0-IV3, ELR off)"
     result = whatif("sweep", kraft, "--elr", "on", "-o", "csv")
-    assert result.stderr == "mode: KRaft (Kafka 4.0 assumed, metadata.version 4.0-IV3, ELR on)\n"
+    mode, release = result.stderr.splitlines()
+    assert mode == "mode: KRaft (Kafka 4.0 assumed, metadata.version 4.0-IV3, ELR on)"
+    assert release.startswith("release unknown: decided as Kafka 4.0")
+    assert document("sweep", kraft)["release"]["possible"] == ["4.0", "4.1", "4.2", "4.3", "4.4"]
 
 
 def test_json_lists_log_directories_and_partitions_that_may_lose_data(kraft: Path) -> None:

@@ -25,15 +25,21 @@ from kframe.model.kraft.records import (
     RegisterBrokerRecord,
     TopicRecord,
 )
+from kframe.model.kraft.releases import LATEST_RELEASE, Release, supported_features
 from kframe.scenario.kraft.sessions import JavaHeartbeats
 from tests.kraft import oracle_events
 from tests.kraft.oracle_json import image, readable_uuid, sort_runs
 
 CLUSTER_ID: Final = "oracle"
-FEATURES: Final = (
-    BrokerFeature(name=METADATA_VERSION, min_supported_version=7, max_supported_version=33),
-    BrokerFeature(name=ELR_VERSION, min_supported_version=0, max_supported_version=1),
-)
+
+
+def features_of(release: Release) -> tuple[BrokerFeature, ...]:
+    """The features that the brokers of a case support."""
+    return tuple(
+        BrokerFeature(name=name, min_supported_version=low, max_supported_version=high)
+        for name, (low, high) in supported_features(release).items()
+        if name in (METADATA_VERSION, ELR_VERSION)
+    )
 
 
 def has_tie(heartbeats: JavaHeartbeats, now_ns: int) -> bool:
@@ -43,9 +49,9 @@ def has_tie(heartbeats: JavaHeartbeats, now_ns: int) -> bool:
 
 
 class Oracle:
-    """An active controller with the state of a case."""
+    """An active controller of a release with the state of a case."""
 
-    def __init__(self, case: Mapping[str, Any]) -> None:
+    def __init__(self, case: Mapping[str, Any], release: Release = LATEST_RELEASE) -> None:
         config = case.get("config", {})
         node_id = config.get("node.id", 3000)
         settings = KraftSettings(
@@ -57,6 +63,8 @@ class Oracle:
             default_replication_factor=config.get("default.replication.factor", 3),
             num_partitions=config.get("num.partitions", 1),
             max_elections=config.get("max.elections", 1000),
+            release=release,
+            supported_features=supported_features(release),
         )
         self.session_timeout_ns = config.get("broker.session.timeout.ms", 9000) * 1_000_000
         self.next_offset = 0
@@ -103,7 +111,8 @@ class Oracle:
         return self.topic_ids.get(name) or uuid_of_text(name)
 
     def _load(self, case: Mapping[str, Any], config: Mapping[str, Any]) -> None:
-        self.replay(FeatureLevelRecord(name=METADATA_VERSION, feature_level=config.get(METADATA_VERSION, 33)))
+        highest = self.context.settings.supported_features[METADATA_VERSION][1]
+        self.replay(FeatureLevelRecord(name=METADATA_VERSION, feature_level=config.get(METADATA_VERSION, highest)))
         self.replay(FeatureLevelRecord(name=ELR_VERSION, feature_level=config.get(ELR_VERSION, 0)))
         for name, values in config.get("dynamic", {}).items():
             self._load_configs(ResourceType.BROKER, name, values)
@@ -129,7 +138,7 @@ class Oracle:
             incarnation_id=uuid_of_text(incarnation) if incarnation else readable_uuid(f"broker{broker_id}"),
             broker_epoch=epoch,
             end_points=end_points(broker_id),
-            features=FEATURES,
+            features=features_of(self.context.settings.release),
             rack=broker.get("rack"),
             fenced=broker.get("fenced", False),
             in_controlled_shutdown=broker.get("inControlledShutdown", False),
@@ -174,15 +183,15 @@ def end_points(broker_id: int) -> tuple[BrokerEndpoint, ...]:
     return (BrokerEndpoint(name="PLAINTEXT", host=f"broker-{broker_id}", port=9092, security_protocol=0),)
 
 
-def decide_case(case: Mapping[str, Any]) -> dict[str, Any]:
-    """The results of a case in the JSON form of the oracle."""
+def decide_case(case: Mapping[str, Any], release: Release = LATEST_RELEASE) -> dict[str, Any]:
+    """The results of a case in the JSON form of the oracle, by the rules of a release."""
     independent = case.get("independent", False)
     with_image = case.get("image", not independent)
     results = []
-    oracle = Oracle(case)
+    oracle = Oracle(case, release)
     for index, event in enumerate(case.get("events", ())):
         if independent and index and with_image:
-            oracle = Oracle(case)
+            oracle = Oracle(case, release)
         elif independent:
             oracle.restore_heartbeats(case)
         result = _decide(oracle, event, applies=with_image or not independent)
@@ -266,13 +275,13 @@ class Comparison:
     excluded: dict[int, str]
 
 
-def compare_case(case: Mapping[str, Any], expected: Mapping[str, Any]) -> Comparison:
-    """Compare kframe's results with Kafka's.
+def compare_case(case: Mapping[str, Any], expected: Mapping[str, Any], release: Release = LATEST_RELEASE) -> Comparison:
+    """Compare kframe's results with those of Kafka's classes of a release.
 
     A sequence is compared until Kafka has a fault, shows a defect or decides by the order of a hash table. Of
     independent events only these are excluded.
     """
-    actual, kafka = decide_case(case), comparable(expected)
+    actual, kafka = decide_case(case, release), comparable(expected)
     events, results = case["events"], kafka["results"]
     excluded: dict[int, str] = {}
     for index, (event, result, kafka_result) in enumerate(zip(events, actual["results"], results, strict=False)):

@@ -17,6 +17,7 @@ from kframe.errors import ErrorCode
 from kframe.model.kafka_uuids import uuid_of_text, uuid_text
 from kframe.model.kraft.brokers import BrokerRegistration
 from kframe.model.kraft.ids import KraftElection, ResourceType
+from kframe.model.kraft.releases import ReleaseRule, has_rule
 from kframe.scenario.kraft.sessions import JavaHeartbeats
 from tests.kraft import oracle_cases
 from tests.kraft.oracle_json import readable_uuid
@@ -128,7 +129,7 @@ def broker_registered(oracle: Oracle, event: Event) -> Decided:
         cluster_id=oracle_cases.CLUSTER_ID,
         incarnation_id=uuid_of_text(incarnation) if incarnation else readable_uuid(f"new{oracle.next_offset}"),
         end_points=oracle_cases.end_points(broker),
-        features=oracle_cases.FEATURES,
+        features=oracle_cases.features_of(oracle.context.settings.release),
         rack=event.get("rack", stored.rack if stored is not None else None),
         directories=_uuids(listed) if listed is not None else stored.directories if stored is not None else (),
         previous_broker_epoch=event.get("previousEpoch", previous),
@@ -353,9 +354,23 @@ def update_features(oracle: Oracle, event: Event) -> Decided:
         decision = feature_updates.update_features(
             oracle.context, updates, validate_only=validate_only, kraft_version=1
         )
+        error, refused = "NONE", decision.response
     except RequestRefused as refusal:
-        return ControllerResult((), None), {"error": refusal.error.name}, None
-    return decision, {"error": "NONE"}, None
+        error, refused = refusal.error.name, dict.fromkeys(updates, refusal.message)
+        decision = ControllerResult((), {}, atomic=not _answers_together(oracle))
+    if _answers_together(oracle):
+        return decision, {"error": error}, None
+    codes = {name: {"error": "INVALID_UPDATE_VERSION" if name in refused else "NONE"} for name in updates}
+    return decision, codes, None
+
+
+def _answers_together(oracle: Oracle) -> bool:
+    return has_rule(oracle.context.settings.release, ReleaseRule.FEATURES_TOGETHER)
+
+
+def describe_features(oracle: Oracle, event: Event) -> Decided:
+    levels = oracle.context.settings.supported_features
+    return ControllerResult((), None), {name: list(bounds) for name, bounds in levels.items()}, None
 
 
 def advance_time(oracle: Oracle, event: Event) -> Decided:
@@ -394,6 +409,7 @@ EVENTS: Final[dict[str, Callable[[Oracle, Event], Decided]]] = {
     "create_partitions": create_partitions,
     "delete_topics": delete_topics,
     "set_config": set_config,
+    "describe_features": describe_features,
     "update_features": update_features,
     "advance_time": advance_time,
     "failover": failover,

@@ -60,6 +60,7 @@ IMPOSSIBLE: Final = [
     (scenario({"set_config": [{"set": {"retention.ms": 5}}]}), "0 resources"),
     (scenario({"clean_stop": [1]}, topics=[TOPIC], config={"min.insync.replicas": "x"}), "config.min.insync.replicas"),
     (scenario(features={"metadata.version": "soon"}), "features.metadata.version"),
+    (scenario(config={"kframe.kraft.release": "soon"}), "config key kframe.kraft.release"),
     (
         scenario(topics=[{"name": "t", "partitions": [{"partition": 0, "replicas": [1, 1]}]}]),
         "topics that Kafka creates",

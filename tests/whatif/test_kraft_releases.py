@@ -17,6 +17,8 @@ from kframe.model.kraft.records import ControllerFeature, PartitionChangeRecord,
 from kframe.model.kraft.releases import Release, known_release, parse_release, release_of_level
 from kframe.plans.file.read import load_plan
 from kframe.ports.committed_log import CommittedBatch, CommittedRecord
+from kframe.scenario.kraft.format import parse_kraft_scenario
+from kframe.scenario.kraft.runner import KraftScenarioRunner
 from kframe.snapshot import Snapshot, Source, read_snapshot
 from kframe.whatif import Outcome, TopicStatus, WhatIf
 from kframe.whatif.engines.choice import applicable_config
@@ -26,7 +28,6 @@ from tests.whatif.samples import small
 from tests.whatif.shadow.test_log_shadow import ScenarioLog
 
 INPUTS: Final = Path(__file__).with_name("inputs")
-WAITS, COMPLETES = "wait for a retained replica out of sync", "complete with a retained replica out of sync"
 #: The latest ``metadata.version`` of each release.
 LEVELS: Final = {"3.7": 19, "3.8": 20, "4.2": 29, "4.3": 30, "4.4": 33}
 
@@ -37,33 +38,38 @@ def reassigned(config: dict[str, object]) -> Outcome:
     return WhatIf(snapshot, config).reassign(load_plan(INPUTS / "dead-kept-replica-plan.json"))
 
 
+BOTH: Final = ["all-targets-in-sync", "retained-out-of-sync"]
+
+
 @pytest.mark.parametrize(
-    "config, completed, assumed, note",
+    "config, completed, release, rules",
     [
-        ({"metadata.version": "4.0"}, False, "Kafka 4.0", WAITS),
-        ({"metadata.version": "4.2-IV1"}, False, "Kafka 4.2", WAITS),
-        ({"metadata.version": "3.7"}, True, "Kafka 3.7", None),
-        ({"metadata.version": "4.3"}, True, "Kafka 4.3", None),
-        ({}, True, "Kafka 4.4", COMPLETES),
-        ({"kframe.kraft.release": "4.2.1"}, False, None, None),
-        ({"kframe.kraft.release": "4.4", "metadata.version": "4.0"}, True, None, None),
-        ({"kframe.kraft.release": "3.6"}, True, None, None),
+        ({"metadata.version": "4.0"}, False, "4.0", BOTH[1:]),
+        ({"metadata.version": "4.2-IV1"}, False, "4.2", BOTH[1:]),
+        ({"metadata.version": "3.7"}, True, "3.7", BOTH),
+        ({"metadata.version": "4.3"}, True, "4.3", []),
+        ({}, True, "4.4", BOTH),
+        ({"kframe.kraft.release": "4.2.1"}, False, "4.2 stated", []),
+        ({"kframe.kraft.release": "4.4", "metadata.version": "4.0"}, True, "4.4 stated", []),
+        ({"kframe.kraft.release": "3.6"}, True, "3.6 stated", []),
     ],
 )
 def test_retained_replica_out_of_sync_holds_reassignment_before_kafka_4_3(
-    config: dict[str, object], completed: bool, assumed: str | None, note: str | None
+    config: dict[str, object], completed: bool, release: str, rules: list[str]
 ) -> None:
     outcome = reassigned(config)
     assert outcome.reassignment is not None
     expected = TopicStatus.COMPLETED if completed else TopicStatus.WAITING
     assert {outcome.reassignment.status(index) for index in range(3)} == {expected}
-    assumptions = [text for text in outcome.assumptions if text.startswith("cluster.release unknown")]
-    assert [assumed in text for text in assumptions if assumed] == [True] * (assumed is not None)
-    assert bool(assumptions) == (assumed is not None)
-    assert [text for text in outcome.notes if "retained replica" in text] == [
-        text for text in outcome.notes if note and note in text and text.startswith("3 partitions ")
-    ]
-    assert len(outcome.notes) == (note is not None)
+    number, _, source = release.partition(" ")
+    assumed = [text for text in outcome.assumptions if text.startswith("cluster.release unknown")]
+    assert [f"Kafka {number}" in text for text in assumed] == [True] * (not source)
+    record = outcome.release
+    assert record is not None
+    assert (record.release, record.source) == (number, source or "assumed")
+    assert ([rule.name for rule in record.rules], record.matters) == (rules, bool(rules))
+    assert (record.text is None) == bool(source)
+    assert source or ("the release matters here: since " in (record.text or "")) == bool(rules)
 
 
 @pytest.mark.parametrize(
@@ -119,6 +125,27 @@ def test_release_is_that_of_the_supported_levels(
     named = {controller_id: registered(controller_id, level) for controller_id, level in controllers.items()}
     known = known_release(named, metadata.brokers.registrations.values(), active)
     assert known == (None if release is None else parse_release(release))
+
+
+@pytest.mark.parametrize("config, level", [({}, 33), ({"kframe.kraft.release": 4.2}, 29)])
+def test_scenario_has_the_levels_and_rules_of_its_release(config: dict[str, object], level: int) -> None:
+    document = {"schema": "kframe.scenario/v1", "controller": "kraft", "name": "s", "brokers": [1], "config": config}
+    runner = KraftScenarioRunner(parse_kraft_scenario({**document, "steps": [{"elect": {}}]}, "s.yaml"))
+    runner.play()
+    assert runner.metadata.metadata_version == level
+
+
+def test_restart_before_kafka_4_0_leaves_isrs_as_they_are() -> None:
+    """The registration of the new process follows its last heartbeat within the session."""
+    for release, leader, isr in (("3.9", 1, [1, 2]), ("4.0", 2, [2])):
+        snapshot = Snapshot.from_metadata(
+            metadata_with([partition(0, (1, 2), (1, 2))], elr=False, level=19), source=Source("kraft", "sample")
+        )
+        whatif = WhatIf(snapshot, {"kframe.kraft.release": release})
+        whatif.restart([1])
+        p = whatif.cluster.partitions
+        assert whatif.cluster.brokers.ids_of([int(p.leader[0])]) == (leader,), release
+        assert [*whatif.cluster.brokers.ids_of(p.list_of("isr", 0))] == isr, release
 
 
 @pytest.mark.parametrize("release, level", LEVELS.items())

@@ -137,6 +137,7 @@ def test_counts_of_parts_add_up_to_the_sweep(
     joined, whole = CountedFailures.sum(counted).sweep(), sweep(snapshot, config, depth=depth)
     assert list(joined.records()) == list(whole.records())
     assert (joined.before, joined.before_skew) == (whole.before, whole.before_skew)
+    assert joined.release == whole.release
 
 
 def test_completed_reassignment_lowers_min_isr_of_topic() -> None:

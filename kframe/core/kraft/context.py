@@ -19,22 +19,14 @@ from kframe.core.kraft.replication.replay import replay_change_batch
 from kframe.errors import ErrorCode
 from kframe.model.arrays import Int32, UInt8
 from kframe.model.kraft.brokers import BrokerRegistration
-from kframe.model.kraft.ids import ELR_VERSION, KRAFT_VERSION, METADATA_VERSION, MetadataLevel, ResourceType
+from kframe.model.kraft.ids import ResourceType
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.kraft.records import MetadataRecord
-from kframe.model.kraft.releases import LATEST_RELEASE, Release
+from kframe.model.kraft.releases import LATEST_RELEASE, Release, ReleaseRule, has_rule, supported_features
 from kframe.model.kraft.topics import MIN_INSYNC_REPLICAS, UNCLEAN_ELECTION, UNSET, parse_min_isr, parse_unclean
 
-#: The feature levels that this controller supports.
-SUPPORTED_FEATURES: Final[dict[str, tuple[int, int]]] = {
-    METADATA_VERSION: (MetadataLevel.MINIMUM, MetadataLevel.LATEST),
-    KRAFT_VERSION: (0, 1),
-    "group.version": (0, 1),
-    "transaction.version": (0, 2),
-    ELR_VERSION: (0, 1),
-    "share.version": (0, 2),
-    "streams.version": (0, 1),
-}
+#: The feature levels that a controller of the latest release supports.
+SUPPORTED_FEATURES: Final = supported_features(LATEST_RELEASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +62,18 @@ class KraftContext:
     """The time of a monotonic clock, which the caller sets before each event."""
     selection: LeaderSelection = field(default_factory=BuiltinSelection)
     """Chooses leaders."""
+    consulted: set[ReleaseRule] = field(default_factory=set)
+    """The rules by release that decided something: releases without one of them decide otherwise."""
 
     @property
     def level(self) -> int:
         """The level of ``metadata.version``."""
         return self.metadata.metadata_version
+
+    def follows(self, rule: ReleaseRule) -> bool:
+        """Whether the release has a rule, where that changes the decision. Adds the rule to ``consulted``."""
+        self.consulted.add(rule)
+        return has_rule(self.settings.release, rule)
 
     def replay(self, record: MetadataRecord, offset: int) -> None:
         """Apply a record of the log to the metadata and the heartbeats."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from kframe.errors import RecordError
@@ -42,6 +43,15 @@ class RecordAndVersion(NamedTuple):
 def newest_version(record: type[records.MetadataRecord], level: int) -> int:
     """Return the newest version of a type of records at a level of metadata.version. -1 if the level has none."""
     return sum(first <= level for first in _LEVELS.get(record, (1,))) - 1
+
+
+def changed_versions(before: int, after: int) -> Iterator[tuple[type[records.MetadataRecord], int, int]]:
+    """Yield the types of records whose newest version differs between two levels of metadata.version, with both
+    versions; -1 where the level has none."""
+    for record in _LEVELS:
+        versions = newest_version(record, before), newest_version(record, after)
+        if versions[0] != versions[1]:
+            yield record, *versions
 
 
 def record_version(record: records.MetadataRecord, level: int) -> int:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from kframe.plans.check.findings import Check, Severity
 from kframe.snapshot import Snapshot
 from kframe.whatif.results.health import Skew
+from kframe.whatif.results.release import ReleaseRecord
 
 Change: TypeAlias = Literal["none", "order", "grow", "shrink", "move", "unknown"]
 
@@ -93,11 +94,12 @@ class PlanFinding(Struct):
     detail: str
 
 
-class PlanCheckDocument(Struct):
+class PlanCheckDocument(Struct, kw_only=True):
     """A checked plan: ``kframe plan check``. ``rules`` (which decide), ``snapshot`` and ``moves`` are null without
     ``--snapshot``. ``notes`` say what is not checked."""
 
     rules: str | None
+    release: ReleaseRecord | UnsetType = UNSET
     plan: PlanRecord
     snapshot: PlanSnapshot | None
     valid: bool

@@ -5,14 +5,21 @@ Source: Kafka 4.4 ``ReplicationControlManager.alterPartitionReassignment`` and `
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from kframe.model.arrays import Bool, Int32, Ragged
 from kframe.model.kraft.brokers import BrokerRegistration
-from kframe.model.kraft.releases import REFUSES_CORDONED, CompletionRule, Release, completion_rule
+from kframe.model.kraft.releases import (
+    COMPLETION_CHANGES,
+    RULES,
+    CompletionRule,
+    ReleaseRule,
+    completion_rule,
+    has_rule,
+)
 from kframe.model.lists import lists_at, members
 from kframe.plans.check.findings import Check, Findings, Severity, ids_text
 from kframe.plans.check.kraft_harm import new_harm
@@ -20,6 +27,7 @@ from kframe.plans.check.rules import CheckedPlan, Harm, StagedChange
 from kframe.snapshot import Snapshot
 from kframe.whatif.engines.kraft.engine import KraftEngine
 from kframe.whatif.engines.settings import knows_min_insync
+from kframe.whatif.results.release import ClusterRelease, ReleaseRecord
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,7 +40,7 @@ class KraftRules:
     """
 
     name: str
-    release: Release
+    release: ClusterRelease
     assumptions: tuple[str, ...]
     assignable: Int32
     unregistered: Int32
@@ -48,10 +56,11 @@ class KraftRules:
         return np.concatenate([self.fenced, self.in_controlled_shutdown])
 
     @staticmethod
-    def of(snapshot: Snapshot) -> KraftRules:
-        """The state of the brokers and topics in a snapshot of a KRaft cluster."""
-        engine = KraftEngine(snapshot)
-        registrations, release = engine.cluster.brokers.registrations, engine.context.settings.release
+    def of(snapshot: Snapshot, config: Mapping[str, object] | None = None) -> KraftRules:
+        """The state of the brokers and topics in a snapshot of a KRaft cluster; ``config`` states what it lacks."""
+        engine = KraftEngine(snapshot, config)
+        registrations, release = engine.cluster.brokers.registrations, engine.known_release
+        refuses_cordoned = has_rule(release.release, ReleaseRule.CORDONED_REFUSED)
 
         def brokers(has: Callable[[BrokerRegistration], bool]) -> Int32:
             return np.array([broker_id for broker_id, stored in registrations.items() if has(stored)], np.int32)
@@ -62,13 +71,13 @@ class KraftRules:
             name=engine.rules,
             release=release,
             assumptions=engine.assumptions,
-            assignable=brokers(lambda stored: release < REFUSES_CORDONED or stored.has_uncordoned_directory),
+            assignable=brokers(lambda stored: not refuses_cordoned or stored.has_uncordoned_directory),
             unregistered=np.array([broker_id for broker_id in known if broker_id not in registrations], np.int32),
             cordoned=brokers(lambda stored: not stored.has_uncordoned_directory),
             partly_cordoned=brokers(lambda stored: stored.has_uncordoned_directory and bool(stored.cordoned)),
             fenced=brokers(lambda stored: stored.fenced),
             in_controlled_shutdown=brokers(lambda stored: not stored.fenced and stored.in_controlled_shutdown),
-            min_isr=engine.context.configured_min_isr(topics) if knows_min_insync(snapshot.topics, {}) else None,
+            min_isr=engine.context.configured_min_isr(topics) if knows_min_insync(snapshot.topics, config) else None,
         )
 
     def refused(self, targets: Ragged, adding: Ragged) -> Bool:
@@ -80,7 +89,7 @@ class KraftRules:
         lists, moved = checked.plan.targets.replicas, (checked.rows >= 0) & ~checked.unchanged
         required, impossible = self._required_members(checked)
         cordoned = Findings.at(Check.CORDONED_BROKER, lists.any(np.isin(lists.values, self.cordoned)))
-        if self.release < REFUSES_CORDONED:
+        if not has_rule(self.release.release, ReleaseRule.CORDONED_REFUSED):
             cordoned = replace(cordoned, lowered=Severity.WARNING)
         return [
             Findings.at(Check.DEAD_BROKER, lists.any(np.isin(lists.values, self.unregistered))),
@@ -109,8 +118,9 @@ class KraftRules:
                 return f"broker {named(self.unregistered)} is not registered"
             case Check.CORDONED_BROKER:
                 detail = f"all log directories of broker {named(self.cordoned)} are cordoned"
-                accepted = f": Kafka {self.release} accepts the plan, {REFUSES_CORDONED} refuses it"
-                return detail + (accepted if self.release < REFUSES_CORDONED else "")
+                since = RULES[ReleaseRule.CORDONED_REFUSED].since
+                accepted = f": Kafka {self.release.release} accepts the plan, {since} refuses it"
+                return detail + (accepted if self.release.release < since else "")
             case Check.CORDONED_DIRECTORIES:
                 adding = named(self.partly_cordoned, checked.adding)
                 return f"some log directories of broker {adding} are cordoned: the others get the replica"
@@ -125,7 +135,20 @@ class KraftRules:
                 minimum = int(self._min_isr(checked)[position])
                 return f"{active} of its target brokers can be in the ISR, and min.insync.replicas is {minimum}"
 
-    def _required_members(self, checked: CheckedPlan) -> tuple[Ragged, Bool]:
+    def release_record(self, checked: CheckedPlan) -> ReleaseRecord:
+        """See ``PlanRules``."""
+        lists = checked.plan.targets.replicas
+        required = {rule: self._required_members(checked, rule)[0] for rule in CompletionRule}
+        waits = {rule: brokers.any(np.isin(brokers.values, self.inactive)) for rule, brokers in required.items()}
+        moved = (checked.rows >= 0) & ~checked.unchanged & checked.valid
+        consulted = {
+            rule for rule, before, since in COMPLETION_CHANGES if (moved & (waits[before] != waits[since])).any()
+        }
+        if np.isin(lists.values, self.cordoned).any():
+            consulted.add(ReleaseRule.CORDONED_REFUSED)
+        return self.release.record(consulted)
+
+    def _required_members(self, checked: CheckedPlan, rule: CompletionRule | None = None) -> tuple[Ragged, Bool]:
         """The target brokers that must be in the ISR to complete the reassignment; (k,) whether it can never complete.
 
         An empty list of adding or removing replicas does not replace a stored one. So a replica can be in both, and a
@@ -139,7 +162,7 @@ class KraftRules:
             adding = _replace_empty(adding, lists_at(partitions.adding_replicas, checked.rows))
         if partitions.removing_replicas is not None:
             removing = _replace_empty(removing, lists_at(partitions.removing_replicas, checked.rows))
-        rule = completion_rule(self.release)
+        rule = completion_rule(self.release.release) if rule is None else rule
         all_required = ~lists.any(~np.isin(lists.values, self.inactive))  # One ISR member must remain.
         all_required |= (adding.counts < removing.counts) & (rule == CompletionRule.ALL_IF_FEWER_ADDED)
         all_required |= ((adding.counts > 0) | (removing.counts > 0)) & (rule == CompletionRule.ALL)

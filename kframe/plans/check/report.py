@@ -9,6 +9,7 @@ from itertools import chain
 from typing import Final
 
 import numpy as np
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from kframe.model.lists import distinct_values
@@ -29,6 +30,7 @@ from kframe.plans.check.resolve import check_against, check_alone, leader_loads,
 from kframe.plans.check.rules import CheckedPlan
 from kframe.snapshot import Snapshot
 from kframe.whatif.results.health import Skew
+from kframe.whatif.results.release import ReleaseRecord
 
 SCHEMA: Final = "kframe.plan-check/v1"
 
@@ -81,6 +83,11 @@ class PlanReport:
         return (*(() if racks_known else (RACKS_UNKNOWN,)), *(() if constraints is None else (constraints,)))
 
     @property
+    def release(self) -> ReleaseRecord | None:
+        """The release of Kafka whose rules decided. None without a snapshot, and in ZooKeeper mode."""
+        return None if self.checked is None else self.checked.rules.release_record(self.checked)
+
+    @property
     def folded_count(self) -> int:
         """How many ``folded_rows`` there are."""
         return sum(1 if finding.is_folded else len(finding) for finding in self.findings)
@@ -120,6 +127,7 @@ class PlanReport:
         plan, checked = self.plan, self.checked
         return PlanCheckDocument(
             rules=None if checked is None else checked.rules.name,
+            release=self.release or UNSET,
             plan=PlanRecord(plan.name, len(plan.targets.names), len(plan), len(plan.targets.replicas.values)),
             snapshot=None if checked is None else PlanSnapshot.of(checked.snapshot),
             valid=self.valid,

@@ -5,8 +5,11 @@ All checks are array passes; only what is found becomes objects.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
+from kframe.errors import ConfigError
 from kframe.model.arrays import Bool, Int32, Int64
 from kframe.model.lists import distinct_values, lists_at, loads, members, repeated
 from kframe.model.plan import Plan
@@ -16,8 +19,9 @@ from kframe.plans.check.rules import CheckedPlan, PlanRules, brokers_of
 from kframe.snapshot import Snapshot
 
 
-def resolve_plan(plan: Plan, snapshot: Snapshot) -> CheckedPlan:
-    """Find the plan's partitions in a snapshot."""
+def resolve_plan(plan: Plan, snapshot: Snapshot, config: Mapping[str, object] | None = None) -> CheckedPlan:
+    """Find the plan's partitions in a snapshot. ``config`` states the release and settings of a KRaft cluster that the
+    snapshot lacks. Raises ConfigError."""
     topics, partitions, targets = snapshot.topics, snapshot.partitions, plan.targets
     numbers = {name: index for index, name in enumerate(topics.names)}
     topic = np.array([numbers.get(name, -1) for name in targets.names], np.int32)[targets.topic]
@@ -31,18 +35,21 @@ def resolve_plan(plan: Plan, snapshot: Snapshot) -> CheckedPlan:
     begun = np.repeat(known, targets.replicas.counts)
     adding = targets.replicas.keep(~members(targets.replicas, origin) & begun)
     removing = origin.keep(~members(origin, targets.replicas))
-    rules = rules_of(snapshot)
+    rules = rules_of(snapshot, config)
     valid = known & _well_formed(plan) & ~rules.refused(targets.replicas, adding)
     valid &= ~_deleting(snapshot, topic)
     return CheckedPlan(plan, snapshot, rows, topic, current, origin, adding, removing, valid, rules)
 
 
-def rules_of(snapshot: Snapshot) -> PlanRules:
+def rules_of(snapshot: Snapshot, config: Mapping[str, object] | None = None) -> PlanRules:
     """The rules of a cluster. Only plans ask here for its mode, and only the modules of the mode are imported."""
     if snapshot.is_kraft:
         from kframe.plans.check.kraft import KraftRules
 
-        return KraftRules.of(snapshot)
+        return KraftRules.of(snapshot, config)
+    if config:
+        key, value = next(iter(config.items()))
+        raise ConfigError(f"config key {key}", str(value), "no key: checks of plans in ZooKeeper mode have no settings")
     from kframe.plans.check.zookeeper import ZookeeperRules
 
     return ZookeeperRules(snapshot)

@@ -17,6 +17,7 @@ from kframe.plans.check.document import Change, PlannedPartition
 from kframe.plans.check.findings import Check, Findings
 from kframe.plans.file.read import Stamp
 from kframe.snapshot import Snapshot
+from kframe.whatif.results.release import ReleaseRecord
 
 #: Partitions whose text is in memory at a time.
 _LINES: Final = 1 << 14
@@ -141,6 +142,9 @@ class PlanRules(Protocol):
 
     def findings(self, checked: CheckedPlan) -> list[Findings]:
         """The findings that depend on the mode."""
+
+    def release_record(self, checked: CheckedPlan) -> ReleaseRecord | None:
+        """The release of Kafka whose rules decide, and whether it matters for the plan. None in ZooKeeper mode."""
 
     def detail(self, checked: CheckedPlan, check: Check, position: int) -> str:
         """The text of such a finding about the partition at ``position`` of the plan."""

@@ -53,6 +53,9 @@ class ZookeeperRules:
             Findings.at(Check.NO_OP, checked.unchanged & ~checked.plan.names_directories()),
         ]
 
+    def release_record(self, checked: CheckedPlan) -> None:
+        """See ``PlanRules``."""
+
     def detail(self, checked: CheckedPlan, check: Check, position: int) -> str:
         """See ``PlanRules``."""
         target, adding = checked.plan.targets.replicas[position], checked.adding[position]

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final, Literal
 from msgspec import UNSET, Struct
 
 from kframe.errors import ScenarioError
+from kframe.model.kraft.releases import RELEASE_KEY
 from kframe.model.texts import short_repr
 from kframe.scenario import strict_yaml
 from kframe.scenario.fields import RequestedId, Text, convert, expecting, located
@@ -26,6 +27,7 @@ CONFIGS: Final = frozenset(
         "broker.heartbeat.interval.ms",
         "broker.session.timeout.ms",
         "default.replication.factor",
+        RELEASE_KEY,
         "leader.imbalance.check.interval.seconds",
         "metadata.log.max.record.bytes.between.snapshots",
         "metadata.max.idle.interval.ms",

@@ -8,9 +8,10 @@ from typing import Any, Final
 from kframe.core.kraft.context import SUPPORTED_FEATURES, KraftContext, KraftSettings
 from kframe.core.kraft.controller_result import ControllerResult, RequestRefused
 from kframe.core.kraft.replication.leader_selection import LeaderSelection
-from kframe.errors import ErrorCode, ScenarioError
-from kframe.model.kraft.ids import METADATA_VERSION, MetadataLevel
+from kframe.errors import ConfigError, ErrorCode, ScenarioError
+from kframe.model.kraft.ids import METADATA_VERSION
 from kframe.model.kraft.levels import parse_level
+from kframe.model.kraft.releases import LATEST_RELEASE, stated_release, supported_features
 from kframe.model.whole_numbers import parse_whole
 from kframe.scenario.format import config_text
 from kframe.scenario.kraft.brokers import ScenarioBrokers
@@ -36,8 +37,9 @@ class KraftRun:
         """Format the log. Raises ScenarioError for features or settings that Kafka would refuse."""
         self.scenario = scenario
         levels = {name: _level(scenario, name, level) for name, level in scenario.features.items()}
-        version = levels.pop(METADATA_VERSION, int(MetadataLevel.LATEST))
-        self.quorum = Quorum(_settings(scenario), _timers(scenario), default_levels(version, levels), selection)
+        settings = _settings(scenario)
+        version = levels.pop(METADATA_VERSION, settings.supported_features[METADATA_VERSION][1])
+        self.quorum = Quorum(settings, _timers(scenario), default_levels(version, levels), selection)
         self.features = {name: list(bounds) for name, bounds in sorted(SUPPORTED_FEATURES.items())}
         self.names = SymbolicNames(self.features)
         self.brokers = ScenarioBrokers(self.quorum, self.names, CLUSTER_ID)
@@ -115,6 +117,10 @@ def _level(scenario: KraftScenario, name: str, level: int | str) -> int:
 
 
 def _settings(scenario: KraftScenario) -> KraftSettings:
+    try:
+        release = stated_release(scenario.config) or LATEST_RELEASE
+    except ConfigError as problem:
+        raise ScenarioError(f"{scenario.source}: {problem.where}", problem.actual, problem.expected) from None
     return KraftSettings(
         cluster_id=CLUSTER_ID,
         node_id=NODE_ID,
@@ -124,6 +130,8 @@ def _settings(scenario: KraftScenario) -> KraftSettings:
         default_replication_factor=_number(scenario, "default.replication.factor", 1),
         num_partitions=_number(scenario, "num.partitions", 1),
         validates_configs=True,
+        release=release,
+        supported_features=supported_features(release),
     )
 
 

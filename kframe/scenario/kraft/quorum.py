@@ -9,7 +9,7 @@ from uuid import UUID
 
 from kframe.core.kraft.brokers.broker_events import fence_stale_broker
 from kframe.core.kraft.brokers.heartbeats import Heartbeats
-from kframe.core.kraft.context import SUPPORTED_FEATURES, KraftContext, KraftSettings
+from kframe.core.kraft.context import KraftContext, KraftSettings
 from kframe.core.kraft.controller_result import ControllerResult
 from kframe.core.kraft.random_source import JavaRandom
 from kframe.core.kraft.replication.elections import balance_leaders, elect_unclean_leaders
@@ -207,7 +207,7 @@ class Quorum:
         self._registrations += 1
         features = tuple(
             ControllerFeature(name=name, min_supported_version=low, max_supported_version=high)
-            for name, (low, high) in sorted(SUPPORTED_FEATURES.items())
+            for name, (low, high) in sorted(self.context.settings.supported_features.items())
         )
         record = RegisterControllerRecord(
             controller_id=NODE_ID,

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kframe.whatif.results.changes import PartitionChanges
     from kframe.whatif.results.explanation import Decision
     from kframe.whatif.results.health import ClusterHealth
+    from kframe.whatif.results.release import ReleaseRecord
     from kframe.whatif.results.timeline import TimelineEvent
     from kframe.whatif.results.traffic import SentBatch
 
@@ -77,6 +78,13 @@ class Engine(Protocol):
     @property
     def quorum(self) -> tuple[int, ...]:
         """Node ids of the registered controllers of a KRaft cluster, ascending. None in ZooKeeper mode."""
+
+    @property
+    def release(self) -> ReleaseRecord | None:
+        """The release of Kafka whose rules decide, and whether another possible one decides otherwise since ``begin``.
+
+        None in ZooKeeper mode.
+        """
 
     def health(self) -> ClusterHealth:
         """The health of the cluster now. Observers do not count as under-replicated."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kframe.whatif.results.release import ReleaseRecord
+
 
 @dataclass(frozen=True, slots=True)
 class CandidateReplica:
@@ -50,3 +52,5 @@ class Explanation:
     assumptions: tuple[str, ...]
     rules: str
     """The rules that decided, in words."""
+    release: ReleaseRecord | None = None
+    """The release of Kafka whose rules decided; None in ZooKeeper mode."""

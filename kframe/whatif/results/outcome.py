@@ -15,8 +15,10 @@ from kframe.model.arrays import Bool, Int16, Int32
 from kframe.model.texts import counted
 from kframe.snapshot.frames import Tabular
 from kframe.whatif.results.changes import PartitionChanges
+from kframe.whatif.results.feature_update import FeatureUpdateRecord
 from kframe.whatif.results.health import ClusterHealth, newly
 from kframe.whatif.results.reassignment_result import ReassignmentResult
+from kframe.whatif.results.release import ReleaseRecord
 from kframe.whatif.results.timeline import RecordsWritten, RequestsSent, StatesWritten, TimelineEvent, TopicsWritten
 from kframe.whatif.results.topic_results import TopicResult
 from kframe.whatif.results.traffic import SentBatch, Traffic
@@ -42,6 +44,11 @@ class Verb(StrEnum):
     UNFENCE = "unfence"
     DIRECTORY = "directory"
     FEATURE = "feature"
+    UNREGISTER = "unregister"
+
+
+#: The operations that only KRaft clusters have.
+KRAFT_VERBS: Final = frozenset({Verb.FENCE, Verb.UNFENCE, Verb.DIRECTORY, Verb.FEATURE, Verb.UNREGISTER})
 
 
 class FailOn(StrEnum):
@@ -78,6 +85,8 @@ class Operation:
     """Ids of the log directories that fail."""
     features: Mapping[str, int] = field(default_factory=dict)
     """The feature levels that are requested."""
+    controllers: tuple[int, ...] = ()
+    """Controllers that are unregistered."""
 
     def text(self) -> str:
         """The operation in words."""
@@ -100,6 +109,9 @@ class Operation:
                 return f"fail log directories {names_text(self.directories)} of broker {self.brokers[0]}"
             case Verb.FEATURE:
                 return "set " + ", ".join(f"{name} to {level}" for name, level in self.features.items())
+            case Verb.UNREGISTER:
+                nodes = (("broker", self.brokers), ("controller", self.controllers))
+                return "unregister " + ", ".join(f"{role} {node_id}" for role, ids in nodes for node_id in ids)
         ids = ", ".join(str(broker_id) for broker_id in self.brokers)
         how = "" if len(self.brokers) == 1 else " together" if self.together else " one by one"
         return f"{self.verb} {'brokers' if len(self.brokers) > 1 else 'broker'} {ids}{how}"
@@ -211,6 +223,10 @@ class Outcome(Tabular):
     """The rules that decided, in words."""
     records: tuple[RecordCount, ...] | None = None
     """The records that a KRaft controller writes, by type; None in ZooKeeper mode."""
+    release: ReleaseRecord | None = None
+    """The release of Kafka whose rules decided; None in ZooKeeper mode."""
+    feature_update: FeatureUpdateRecord | None = None
+    """What new feature levels change, and which nodes block them, if the operation was an update of features."""
 
     def to_arrow(self) -> Any:
         """The changed partitions as a ``pyarrow.Table``: the columns of ``--out``."""

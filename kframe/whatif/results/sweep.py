@@ -15,6 +15,7 @@ from kframe.model.arrays import Int32, Int64, UInt8
 from kframe.snapshot.content import Mode
 from kframe.whatif.results.health import Skew
 from kframe.whatif.results.outcome import FailOn
+from kframe.whatif.results.release import ReleaseRecord
 
 Float64 = NDArray[np.float64]
 
@@ -172,6 +173,8 @@ class Sweep:
     """The rules that decided, in words."""
     assumptions: tuple[str, ...] = ()
     """Assumptions about values that the snapshot lacks."""
+    release: ReleaseRecord | None = None
+    """The release of Kafka whose rules decided; None in ZooKeeper mode."""
     directories: FailedDirectories | None = None
     """What only a sweep of a KRaft cluster counts."""
 

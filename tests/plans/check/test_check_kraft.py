@@ -14,11 +14,16 @@ from kframe.plans.check.document import PlanFinding
 from kframe.plans.check.findings import Check
 from kframe.plans.check.report import PlanReport
 from kframe.plans.check.resolve import resolve_plan
-from kframe.snapshot import Snapshot
+from kframe.plans.file.read import load_plan
+from kframe.snapshot import Snapshot, read_snapshot
 from kframe.whatif import TopicStatus, WhatIf
+from kframe.whatif.results.release import ReleaseRecord
+from tests.architecture.source import ROOT
 from tests.whatif.kraft_samples import metadata_with, partition, with_broker_states
 
 BROKERS: Final = 7
+DEAD_KEPT: Final = ROOT / "tests/whatif/inputs/dead-kept-replica.txt"
+DEAD_KEPT_PLAN: Final = DEAD_KEPT.with_name("dead-kept-replica-plan.json")
 INVALID: Final = "INVALID_REPLICA_ASSIGNMENT"
 PARTITIONS: Final = (
     partition(0, (1, 2), (1, 2)),
@@ -135,6 +140,22 @@ def test_findings_predict_response_of_controller(number: int, release: str) -> N
         if status is not TopicStatus.REFUSED:
             assert (status is TopicStatus.WAITING) == bool(waits & rows.keys()), (target, rows)
     assert statuses == set(TopicStatus)
+
+
+@pytest.mark.parametrize(
+    "config, rules",
+    [
+        ({"metadata.version": "4.2"}, ["retained-out-of-sync"]),
+        ({"metadata.version": "4.3"}, []),
+        ({"kframe.kraft.release": "4.2"}, []),
+    ],
+)
+def test_check_says_whether_an_unknown_release_matters(config: dict[str, object], rules: list[str]) -> None:
+    """Broker 2, which is fenced, stays a replica."""
+    snapshot, plan = read_snapshot(DEAD_KEPT).with_mode("kraft"), load_plan(DEAD_KEPT_PLAN)
+    release = PlanReport.of(plan, resolve_plan(plan, snapshot, config)).document().release
+    assert isinstance(release, ReleaseRecord)
+    assert ([rule.name for rule in release.rules], release.matters) == (rules, bool(rules))
 
 
 def test_unknown_configs_omit_min_isr_finding() -> None:

@@ -29,6 +29,7 @@ from kframe.model.kraft.records import (
     BrokerRegistrationChangeRecord,
     FencingChange,
 )
+from kframe.model.kraft.releases import ReleaseRule
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +92,13 @@ def begin_controlled_shutdown(context: KraftContext, registration: BrokerRegistr
 
 
 def handle_broker_shutdown(context: KraftContext, broker_id: int, *, clean: bool) -> ControllerResult[None]:
-    """Remove the former process of a broker from ISRs; with ELR an unclean shutdown also removes it from ELRs."""
+    """Remove the former process of a broker from ISRs; with ELR an unclean shutdown also removes it from ELRs.
+
+    Releases without RESTART_LEAVES_ISRS leave it there.
+    """
     rows = rows_with_isr_member(context.metadata, broker_id)
+    if len(rows) and not context.follows(ReleaseRule.RESTART_LEAVES_ISRS):
+        return ControllerResult((), None)
     if clean or not context.metadata.elr_enabled:
         return ControllerResult([remove_broker(context, broker_id, rows)], None)
     rows_by_list = rows, rows_with_elr_member(context.metadata, broker_id)

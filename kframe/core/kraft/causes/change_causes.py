@@ -32,7 +32,7 @@ from kframe.model.kraft.records import (
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
 )
-from kframe.model.kraft.releases import RELEASE_OF_RULE, completion_rule, known_release, release_of_level
+from kframe.model.kraft.releases import ReleaseRule, has_rule, known_release, release_of_level, releases_by_rules
 from kframe.model.kraft.topics import MIN_INSYNC_REPLICAS
 
 #: Names of events.
@@ -49,6 +49,14 @@ LEAVING: Final = frozenset(
     {FENCED, CONTROLLED_SHUTDOWN, DIRECTORY_FAILED, UNREGISTERED, RESTARTED, RESTARTED_UNCLEANLY}
 )
 
+#: The rules by release that decide changes of partitions.
+CHANGE_RULES: Final = (
+    ReleaseRule.ALL_TARGETS_IN_SYNC,
+    ReleaseRule.LAST_KNOWN_ACTIVE,
+    ReleaseRule.LAST_KNOWN_WITH_LEADER,
+    ReleaseRule.RETAINED_OUT_OF_SYNC,
+    ReleaseRule.ASSIGNMENT_KEEPS_ELR,
+)
 #: A controller without configurations of its own.
 _NO_NODE: Final = -1
 
@@ -99,8 +107,8 @@ def _possible_settings(metadata: ClusterMetadata) -> Iterator[KraftSettings]:
     for (kind, name), configs in metadata.configs.items():
         if kind == ResourceType.BROKER and name.isdecimal() and MIN_INSYNC_REPLICAS in configs:
             yield KraftSettings(node_id=int(name), release=release)
-    for other in RELEASE_OF_RULE.values():
-        if completion_rule(other) != completion_rule(release):
+    for other in releases_by_rules(CHANGE_RULES):
+        if any(has_rule(other, rule) != has_rule(release, rule) for rule in CHANGE_RULES):
             yield KraftSettings(node_id=_NO_NODE, release=other)
 
 

@@ -16,6 +16,7 @@ from kframe.errors import ErrorCode
 from kframe.model.arrays import Ragged
 from kframe.model.kraft.ids import KraftElection, MetadataLevel
 from kframe.model.kraft.record_versions import RecordAndVersion
+from kframe.model.kraft.releases import ReleaseRule
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,14 @@ def _store_directories(
     new = np.array(metadata.directories.indexes_of(assignment.directory for assignment in assignments), np.int32)
     values = np.where(replicas.values == broker, new[replicas.owners], directories.values)
     kinds = np.full(len(rows), KraftElection.ONLINE, np.uint8)
-    targets = TargetReplicas(rows=indexes, kinds=kinds, directories=Ragged(directories.offsets, values))
+    p = metadata.partitions
+    has_elr = metadata.elr_enabled and bool((p.elr_count[indexes] | p.last_known_elr_count[indexes]).any())
+    targets = TargetReplicas(
+        rows=indexes,
+        kinds=kinds,
+        directories=Ragged(directories.offsets, values),
+        ignores_elr=has_elr and not context.follows(ReleaseRule.ASSIGNMENT_KEEPS_ELR),
+    )
     return plan_changes(context, targets).records()
 
 

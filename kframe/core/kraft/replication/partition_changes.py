@@ -10,14 +10,15 @@ import numpy as np
 from kframe import kernels
 from kframe.core.kraft.context import KraftContext
 from kframe.core.kraft.replication.change_batch import PartitionChangeBatch
+from kframe.core.kraft.replication.last_known_leaders import elect_inactive, last_known_elrs, last_known_leaders
 from kframe.core.kraft.replication.leader_selection import Candidates
 from kframe.model.arrays import Bool, Int32, Ragged, UInt8, offsets_of, ragged_positions
-from kframe.model.ids import NO_LEADER, RecoveryState
+from kframe.model.ids import RecoveryState
 from kframe.model.kraft.columns import KraftPartitions
 from kframe.model.kraft.ids import MetadataLevel
 from kframe.model.kraft.record_versions import newest_version
 from kframe.model.kraft.records import PartitionChangeRecord
-from kframe.model.kraft.releases import CompletionRule, completion_rule
+from kframe.model.kraft.releases import COMPLETION_CHANGES, CompletionRule, completion_rule
 
 NO_BROKER: Final = -1
 
@@ -42,6 +43,8 @@ class TargetReplicas:
     """(b,) 1 for brokers that may lead. None for the active brokers."""
     unclean_broker: int = NO_BROKER
     """A broker that restarted after an unclean shutdown."""
+    ignores_elr: bool = False
+    """Decide as without eligible leader replicas."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,33 +59,36 @@ class _Lists:
 def plan_changes(context: KraftContext, targets: TargetReplicas) -> PartitionChangeBatch:
     """Decide the changes of rows. The stored state does not change."""
     metadata, rows = context.metadata, targets.rows
-    p = metadata.partitions
+    p, elr_enabled = metadata.partitions, metadata.elr_enabled and not targets.ignores_elr
     stored = _stored_lists(p, targets)
     stored_elr, stored_last_known = p.lists("elr", rows), p.lists("last_known_elr", rows)
     stored_leader = p.leaders_of(rows)
-    target = _complete_reassignments(targets, stored, completion_rule(context.settings.release))
+    target = _complete_reassignments(context, targets, stored)
     elr = stored_elr
-    if metadata.elr_enabled:
+    if elr_enabled:
         elr = _update_elrs(context, rows, target.isr, targets.unclean_broker)
     active = metadata.brokers.active if targets.active is None else targets.active
-    last_known_leader = _last_known_leaders(stored_last_known, enabled=metadata.elr_enabled)
+    last_known_leader = last_known_leaders(stored_last_known, enabled=elr_enabled)
     candidates = Candidates(
         rows, targets.kinds, active, stored.replicas, target.replicas, target.isr, elr, last_known_leader
     )
-    leader, unclean = context.selection.choose(metadata, candidates)
+    chosen = context.selection.choose(metadata, candidates)
+    leader, unclean = elect_inactive(context, last_known_leader, target.isr, elr, chosen)
 
     elected = leader != stored_leader
     is_unclean = elected & (unclean != 0)
     is_eligible = elected & elr.any(elr.values == leader[elr.owners])
     isr = _with_single_member(target.isr, is_unclean | is_eligible, leader)
     elr = elr.keep(~(is_eligible[elr.owners] & (elr.values == leader[elr.owners])))
-    elr = elr.keep(~is_unclean[elr.owners]) if metadata.elr_enabled else Ragged.empty(len(rows))
-    writes_isr = is_unclean | (_differs(isr, stored.isr) & ((isr.counts > 0) | metadata.elr_enabled))
+    elr = elr.keep(~is_unclean[elr.owners]) if elr_enabled else Ragged.empty(len(rows))
+    writes_isr = is_unclean | (_differs(isr, stored.isr) & ((isr.counts > 0) | elr_enabled))
     writes_leader = elected | _has_missing(stored.replicas, target.replicas)
     if context.level < MetadataLevel.NO_EPOCH_BUMP_ON_SHRINK:
         writes_leader |= writes_isr & _has_missing(stored.isr, isr)
     leader = np.where(elected, leader, stored_leader)
-    last_known_elr, writes_last_known = _last_known_elrs(stored_leader, leader, writes_leader, stored_last_known.counts)
+    last_known_elr, writes_last_known = last_known_elrs(
+        context, stored_leader, leader, writes_leader, writes_isr & (isr.counts == 0) & elr_enabled, stored_last_known
+    )
     stored_recovery = p.recovery[rows]
     recovery = stored_recovery if targets.recovery is None else targets.recovery
     reported = recovery != stored_recovery
@@ -99,7 +105,7 @@ def plan_changes(context: KraftContext, targets: TargetReplicas) -> PartitionCha
         elr=elr,
         writes_elr=_has_missing(elr, stored_elr) | _has_missing(stored_elr, elr),
         last_known_elr=last_known_elr,
-        writes_last_known_elr=writes_last_known & metadata.elr_enabled,
+        writes_last_known_elr=writes_last_known & elr_enabled,
         replicas=target.replicas,
         writes_replicas=_differs(target.replicas, stored.replicas) & has_replicas,
         directories=target.directories,
@@ -123,7 +129,7 @@ def _stored_lists(p: KraftPartitions, targets: TargetReplicas) -> _Lists:
     return _Lists(isr, replicas, directories, adding, removing)
 
 
-def _complete_reassignments(targets: TargetReplicas, stored: _Lists, rule: CompletionRule) -> _Lists:
+def _complete_reassignments(context: KraftContext, targets: TargetReplicas, stored: _Lists) -> _Lists:
     """The target lists, without the removing replicas of complete reassignments."""
     isr = stored.isr if targets.isr is None else targets.isr
     if targets.leaving_broker != NO_BROKER:
@@ -132,25 +138,18 @@ def _complete_reassignments(targets: TargetReplicas, stored: _Lists, rule: Compl
     directories = stored.directories if targets.directories is None else targets.directories
     adding = stored.adding if targets.adding is None else targets.adding
     removing = stored.removing if targets.removing is None else targets.removing
-    completed = np.zeros(len(replicas), np.uint8)
-    keeps_replica, keeps_member = np.empty(len(replicas.values), np.uint8), np.empty(len(isr.values), np.uint8)
-    if len(adding.values) or len(removing.values):
-        kernels.mark_completed_reassignments(
-            replicas.offsets,
-            replicas.values,
-            isr.offsets,
-            isr.values,
-            adding.offsets,
-            adding.values,
-            removing.offsets,
-            removing.values,
-            rule,
-            completed,
-            keeps_replica,
-            keeps_member,
-        )
+    target = _Lists(isr, replicas, directories, adding, removing)
+    if not len(adding.values) and not len(removing.values):
+        return target
+    completions = {rule: _completions(target, rule) for rule in CompletionRule}
+    context.consulted |= {
+        rule
+        for rule, before, since in COMPLETION_CHANGES
+        if not np.array_equal(completions[before][0], completions[since][0])
+    }
+    completed, keeps_replica, keeps_member = completions[completion_rule(context.settings.release)]
     if not completed.any():
-        return _Lists(isr, replicas, directories, adding, removing)
+        return target
     return _Lists(
         isr.keep(keeps_member != 0),
         replicas.keep(keeps_replica != 0),
@@ -160,13 +159,26 @@ def _complete_reassignments(targets: TargetReplicas, stored: _Lists, rule: Compl
     )
 
 
-def _last_known_leaders(last_known: Ragged, *, enabled: bool) -> Int32:
-    """(k,) the last-known leader where there is exactly one. NO_BROKER elsewhere."""
-    leaders = np.full(len(last_known), NO_BROKER, np.int32)
-    if enabled and len(last_known.values):
-        single = last_known.counts == 1
-        leaders[single] = last_known.values[last_known.offsets[:-1][single]]
-    return leaders
+def _completions(target: _Lists, rule: CompletionRule) -> tuple[UInt8, UInt8, UInt8]:
+    """(k,) whether each reassignment is complete, and which replicas and ISR members remain: 1 or 0."""
+    completed = np.zeros(len(target.replicas), np.uint8)
+    keeps_replica = np.empty(len(target.replicas.values), np.uint8)
+    keeps_member = np.empty(len(target.isr.values), np.uint8)
+    kernels.mark_completed_reassignments(
+        target.replicas.offsets,
+        target.replicas.values,
+        target.isr.offsets,
+        target.isr.values,
+        target.adding.offsets,
+        target.adding.values,
+        target.removing.offsets,
+        target.removing.values,
+        rule,
+        completed,
+        keeps_replica,
+        keeps_member,
+    )
+    return completed, keeps_replica, keeps_member
 
 
 def _update_elrs(context: KraftContext, rows: Int32, isr: Ragged, unclean_broker: int) -> Ragged:
@@ -188,15 +200,6 @@ def _update_elrs(context: KraftContext, rows: Int32, isr: Ragged, unclean_broker
         values,
     )
     return Ragged(offsets, values[:count])
-
-
-def _last_known_elrs(
-    stored_leader: Int32, leader: Int32, writes_leader: Bool, stored_counts: Int32
-) -> tuple[Ragged, Bool]:
-    """The last leader of each partition that becomes leaderless; empty where it has a leader again."""
-    begins = writes_leader & (leader == NO_LEADER) & (stored_counts == 0)
-    ends = writes_leader & (leader != NO_LEADER) & (stored_counts > 0)
-    return Ragged(offsets_of(begins.astype(np.int32)), stored_leader[begins]), begins | ends
 
 
 def _with_single_member(lists: Ragged, selected: Bool, members: Int32) -> Ragged:

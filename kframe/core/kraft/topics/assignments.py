@@ -11,13 +11,13 @@ from kframe.errors import ErrorCode
 from kframe.model.kraft.ids import MetadataLevel
 from kframe.model.kraft.record_versions import RecordAndVersion, newest_version
 from kframe.model.kraft.records import DirectoryIds, PartitionRecord
-from kframe.model.kraft.releases import REFUSES_CORDONED
+from kframe.model.kraft.releases import ReleaseRule
 
 
 def check_assignment(context: KraftContext, replicas: Sequence[int], factor: int | None = None) -> None:
     """Refuse replicas that are unregistered or repeated, or another number than ``factor``.
 
-    From REFUSES_CORDONED on also refuse those on cordoned brokers.
+    With CORDONED_REFUSED also those on cordoned brokers.
     """
     if not replicas:
         raise _refusal("includes an empty replica list.")
@@ -26,7 +26,7 @@ def check_assignment(context: KraftContext, replicas: Sequence[int], factor: int
         registration = context.metadata.brokers.registrations.get(replica)
         if registration is None:
             raise _refusal(f"includes broker {replica}, but no such broker is registered.")
-        if context.settings.release >= REFUSES_CORDONED and not registration.has_uncordoned_directory:
+        if not registration.has_uncordoned_directory and context.follows(ReleaseRule.CORDONED_REFUSED):
             raise _refusal(f"includes broker {replica}, but all its log directories are cordoned.")
         if replica == previous:
             raise _refusal(f"includes the broker {replica} more than once.")

@@ -16,7 +16,7 @@ from kframe.core.kraft.topics.placement import distribute_replicas
 from kframe.errors import ErrorCode
 from kframe.model.kraft.record_versions import RecordAndVersion
 from kframe.model.kraft.records import RemoveTopicRecord, TopicRecord
-from kframe.model.kraft.releases import LIMITS_NEW_PARTITIONS
+from kframe.model.kraft.releases import ReleaseRule
 from kframe.model.topics import topic_name_problem
 
 #: The controller's default number of partitions or replication factor.
@@ -167,17 +167,21 @@ def create_partitions(
 ) -> ControllerResult[list[CreatableTopicResult]]:
     """Add partitions to topics; the response is a list of CreatableTopicResult. All records are atomic.
 
-    Raises RequestRefused for too many partitions.
+    Raises RequestRefused for too many partitions. Releases without NEW_PARTITIONS_LIMITED add as many as fit.
     """
     total = sum(_additional(context, request) for request in requests)
-    if total > PARTITIONS_MAX and context.settings.release >= LIMITS_NEW_PARTITIONS:
+    if total > PARTITIONS_MAX and context.follows(ReleaseRule.NEW_PARTITIONS_LIMITED):
         message = "Excessively large number of additional partitions per request."
         raise RequestRefused(ErrorCode.POLICY_VIOLATION, message)
     results, records = [], list[RecordAndVersion]()
     for request in requests:
         try:
             records += _new_partitions(context, request)
-            results.append(CreatableTopicResult(request.topic))
+            result = CreatableTopicResult(request.topic)
+            if len(records) > RECORDS_MAX:  # Kafka before 4.4 fails while it adds records, and keeps the others.
+                del records[RECORDS_MAX:]
+                result = CreatableTopicResult(request.topic, ErrorCode.UNKNOWN_SERVER_ERROR)
+            results.append(result)
         except RequestRefused as refusal:
             results.append(CreatableTopicResult(request.topic, refusal.error, refusal.message))
     return ControllerResult(records, results, atomic=True)

@@ -27,23 +27,25 @@ from kframe.model.kraft.brokers import BrokerRegistration
 from kframe.model.kraft.ids import KraftElection
 from kframe.model.kraft.levels import level_name
 from kframe.model.kraft.metadata import ClusterMetadata
+from kframe.model.kraft.releases import stated_release
 from kframe.snapshot import Snapshot
 from kframe.snapshot.content import Mode, brokers_text
 from kframe.whatif.engines.known_facts import KnownFacts
 from kframe.whatif.engines.kraft.commit import Committer
 from kframe.whatif.engines.kraft.health import kraft_health
-from kframe.whatif.engines.kraft.responses import accepted, partition_response, refused
+from kframe.whatif.engines.kraft.responses import partition_response, refused
 from kframe.whatif.engines.kraft.settings import (
     kraft_settings,
     level_assumptions,
+    release_assumptions,
     release_of,
     snapshot_with_features,
-    stated_release,
 )
 from kframe.whatif.engines.settings import assumptions_of, config_of
 from kframe.whatif.results.changes import PartitionChanges, changes_between
 from kframe.whatif.results.health import ClusterHealth
 from kframe.whatif.results.outcome import ControllerResponse, Operation, Outcome, Verb
+from kframe.whatif.results.release import ReleaseRecord
 from kframe.whatif.results.timeline import TimelineEvent
 from kframe.whatif.results.traffic import SentBatch
 
@@ -74,11 +76,10 @@ class KraftController:
         assumptions = assumptions_of(snapshot, config)
         metadata = snapshot.to_metadata()
         self.snapshot = snapshot = snapshot.without_partitions()
-        release, assumed = release_of(metadata, snapshot.controller_id, stated)
-        self.assumptions = (*assumptions, *assumed, *level_assumptions(metadata))
-        self.assumes_release = bool(assumed)
-        """Whether the release of the controllers is neither stated nor known."""
-        settings = kraft_settings(snapshot, metadata, self.config, config, release)
+        self.known_release = release_of(snapshot, metadata, stated)
+        assumed = (*release_assumptions(self.known_release), *level_assumptions(metadata))
+        self.assumptions = (*assumptions, *assumed)
+        settings = kraft_settings(snapshot, metadata, self.config, config, self.known_release)
         heartbeats = Heartbeats.activated(_SESSION_NS, metadata.brokers.registrations, 0)
         self.selection = SelectorSelection(self.selectors)
         self.context = KraftContext(metadata, heartbeats, settings, JavaRandom(0), selection=self.selection)
@@ -104,8 +105,13 @@ class KraftController:
         metadata = self.context.metadata
         elr = "on" if metadata.elr_enabled else "off"
         level = level_name(metadata.metadata_version)
-        release = f"{self.context.settings.release}{' assumed' if self.assumes_release else ''}"
+        release = f"{self.context.settings.release}{' assumed' if self.known_release.source == 'assumed' else ''}"
         return f"KRaft (Kafka {release}, metadata.version {level}, ELR {elr})"
+
+    @property
+    def release(self) -> ReleaseRecord:
+        """See ``Engine``."""
+        return self.known_release.record(self.context.consulted)
 
     @property
     def registered(self) -> tuple[int, ...]:
@@ -216,22 +222,6 @@ class KraftController:
             if registration.fenced:
                 self.commit(broker_events.unfence_broker(self.context, registration))
 
-    def update_features(self, levels: Mapping[str, int], unsafe: bool) -> ControllerResponse:
-        """An administrator updates feature levels; ``unsafe`` permits downgrades that lose metadata."""
-        from kframe.core.kraft.features.feature_updates import UpgradeType, update_features
-
-        downgrade = UpgradeType.UNSAFE_DOWNGRADE if unsafe else UpgradeType.SAFE_DOWNGRADE
-        current = self.context.metadata.features
-        updates = {
-            name: (level, UpgradeType.UPGRADE if level >= current.get(name, 0) else downgrade)
-            for name, level in levels.items()
-        }
-        try:
-            self.decide(lambda: update_features(self.context, updates))
-        except RequestRefused as refusal:
-            return refused(refusal)
-        return accepted()
-
     def notes(self, operation: Operation) -> Iterator[str]:
         """See ``Engine``. There are none of this mode."""
         return iter(())
@@ -240,6 +230,7 @@ class KraftController:
 
     def begin(self) -> None:
         """See ``Engine``."""
+        self.context.consulted.clear()
         self.committer.begin()
 
     def settle(self) -> None:

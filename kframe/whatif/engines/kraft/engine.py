@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class KraftEngine(KraftController):
-    """Implements ``Engine``, and the failure of log directories."""
+    """Implements ``Engine``, the failure of log directories, and updates of features and registrations."""
 
     def restart(self, ids: tuple[int, ...], together: bool, clean: bool | None, repair_directories: bool) -> Script:
         """See ``Engine``."""
@@ -28,6 +28,18 @@ class KraftEngine(KraftController):
         from kframe.whatif.engines.kraft.directories import directory_failure
 
         return directory_failure(self, broker_id, failed)
+
+    def change_features(self, levels: Mapping[str, int], unsafe: bool, voters: Collection[int]) -> Script:
+        """An update of feature levels."""
+        from kframe.whatif.engines.kraft.features import KraftFeatures
+
+        return KraftFeatures(self, levels, unsafe, voters)
+
+    def unregister(self, brokers: tuple[int, ...], controllers: tuple[int, ...]) -> Script:
+        """The removal of registrations."""
+        from kframe.whatif.engines.kraft.features import unregistration
+
+        return unregistration(self, brokers, controllers)
 
     def create_topic(
         self, name: str, partitions: int, replication_factor: int, assignments: Assignments, seed: int

@@ -172,6 +172,7 @@ def _play(context: KraftContext, cases: FailureCases, first: Int32) -> tuple[UIn
         companion=companion,
         unclean=context.unclean_enabled(rows),
         configured=context.configured_min_isr(context.metadata.partitions.topic[rows]),
+        consulted=context.consulted,
     )
     before = context.metadata.partitions
     case_context.metadata.partitions = _copy_rows(before, rows)

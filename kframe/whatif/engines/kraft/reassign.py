@@ -7,9 +7,7 @@ The controller completes a reassignment in the change that brings its whole targ
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
 from dataclasses import replace
-from typing import Final
 
 import numpy as np
 
@@ -19,17 +17,12 @@ from kframe.core.kraft.replication.reassignment import RequestedReassignment, re
 from kframe.errors import ErrorCode
 from kframe.model.arrays import Ragged
 from kframe.model.ids import NO_LEADER
-from kframe.model.kraft.releases import CompletionRule, completion_rule
 from kframe.model.lists import members
 from kframe.model.tables import Targets
-from kframe.model.texts import counted
 from kframe.whatif.engines.kraft.controller import KraftController
 from kframe.whatif.engines.kraft.responses import partition_response
 from kframe.whatif.engines.reassignment import ReassignmentScript
 from kframe.whatif.results.outcome import ControllerResponse, Outcome
-
-_LATER: Final = "Kafka 4.3 and later (KAFKA-19975)"
-_EARLIER: Final = "Kafka 3.8 to 4.2 (before KAFKA-19975)"
 
 
 class KraftReassignment(ReassignmentScript):
@@ -124,28 +117,4 @@ class KraftReassignment(ReassignmentScript):
         known_topics = frozenset(name for name in self.targets.names if name in metadata.topics.index_by_name)
         replicas = p.lists("replica", rows)
         now = Ragged(replicas.offsets, metadata.brokers.ids[replicas.values])
-        notes = (*outcome.notes, *self._release_notes()) if self._controller.assumes_release else outcome.notes
-        return replace(outcome, reassignment=self.result(now, ongoing, known_topics, outcome), notes=notes)
-
-    def _release_notes(self) -> Iterator[str]:
-        """The partitions that other releases complete or leave pending.
-
-        The release is at least that of a known metadata.version.
-        """
-        p = self._controller.context.metadata.partitions
-        rows = self.rows[(self.codes == ErrorCode.NONE) & (self.rows >= 0)]
-        replicas, isr, adding, removing = (p.lists(name, rows) for name in ("replica", "isr", "adding", "removing"))
-        pending = (adding.counts > 0) | (removing.counts > 0)
-        lagging = replicas.any(~members(replicas, isr) & ~members(replicas, removing))
-        is_added = ~adding.any(~members(adding, isr)) & (adding.counts >= removing.counts)
-        rule = completion_rule(self._controller.context.settings.release)
-        facts = self._controller.snapshot.kraft
-        waiting, complete = (int(np.count_nonzero(rows)) for rows in (pending & lagging & is_added, ~pending & lagging))
-        if rule is CompletionRule.ALL and waiting:
-            verb = "waits" if waiting == 1 else "wait"
-            text = f"{counted(waiting, 'partition')} {verb} for a retained replica out of sync"
-            yield f"{text}: {_LATER} complete without it"
-        elif (facts is None or facts.features is None) and complete:
-            verb = "completes" if complete == 1 else "complete"
-            text = f"{counted(complete, 'partition')} {verb} with a retained replica out of sync"
-            yield f"{text}: {_EARLIER} wait for it"
+        return replace(outcome, reassignment=self.result(now, ongoing, known_topics, outcome))

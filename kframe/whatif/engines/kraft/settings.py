@@ -14,18 +14,20 @@ from kframe.model.kafka_uuids import expected_uuid, uuid_of_text
 from kframe.model.kraft.ids import METADATA_VERSION, ResourceType
 from kframe.model.kraft.levels import INT16_MAX, LEVEL_NAMES, level_name, parse_level
 from kframe.model.kraft.metadata import ClusterMetadata
+from kframe.model.kraft.records import RegisterControllerRecord
 from kframe.model.kraft.releases import (
-    LATEST_RELEASE,
     RELEASE_KEY,
+    RELEASES,
     Release,
     known_release,
-    parse_release,
     release_of_level,
+    supported_features,
 )
 from kframe.model.texts import short_repr
 from kframe.model.whole_numbers import parse_whole
 from kframe.snapshot import KraftFacts, Snapshot
 from kframe.whatif.engines.settings import DYNAMIC_KEYS
+from kframe.whatif.results.release import ClusterRelease
 
 _MIN_INSYNC: Final = "min.insync.replicas"
 _UNCLEAN: Final = "unclean.leader.election.enable"
@@ -58,27 +60,26 @@ def snapshot_with_features(
     return replace(snapshot, kraft=replace(facts, features=features)), remaining
 
 
-def stated_release(config: Mapping[str, object] | None) -> Release | None:
-    """The release that ``config`` states, or None. Raises ConfigError."""
-    text = (config or {}).get(RELEASE_KEY)
-    release = None if text is None else parse_release(str(text))
-    if text is not None and release is None:
-        raise ConfigError(f"config key {RELEASE_KEY}", str(text), f"a release of Kafka such as {LATEST_RELEASE}")
-    return release
-
-
-def release_of(
-    metadata: ClusterMetadata, controller_id: int | None, stated: Release | None = None
-) -> tuple[Release, tuple[str, ...]]:
-    """The release of the controllers, and the assumption if neither a user nor a registration tells it."""
-    registrations = metadata.brokers.registrations.values()
-    active = _NO_NODE if controller_id is None else controller_id
-    release = stated or known_release(metadata.controllers, registrations, active)
+def release_of(snapshot: Snapshot, metadata: ClusterMetadata, stated: Release | None = None) -> ClusterRelease:
+    """The release of the controllers: as ``stated``, else by the registrations, else assumed to be the oldest with the
+    ``metadata.version``."""
+    if stated is not None:
+        return ClusterRelease(stated, "stated", stated)
+    active = _NO_NODE if snapshot.controller_id is None else snapshot.controller_id
+    release = known_release(metadata.controllers, metadata.brokers.registrations.values(), active)
     if release is not None:
-        return release, ()
+        return ClusterRelease(release, "registrations", release)
     release = release_of_level(metadata.metadata_version)
-    assumption = f"cluster.release unknown: taken as Kafka {release}, that of {METADATA_VERSION}"
-    return release, (f"{assumption} (--config {RELEASE_KEY}=VERSION states it)",)
+    has_level = snapshot.kraft is not None and snapshot.kraft.features is not None
+    return ClusterRelease(release, "assumed", release if has_level else RELEASES[0])
+
+
+def release_assumptions(release: ClusterRelease) -> tuple[str, ...]:
+    """The assumption about a release that neither a user nor a registration tells."""
+    if release.source != "assumed":
+        return ()
+    assumption = f"cluster.release unknown: taken as Kafka {release.release}, that of {METADATA_VERSION}"
+    return (f"{assumption} (--config {RELEASE_KEY}=VERSION states it)",)
 
 
 def level_assumptions(metadata: ClusterMetadata) -> tuple[str, ...]:
@@ -116,19 +117,32 @@ def kraft_settings(
     metadata: ClusterMetadata,
     config: ControllerConfig,
     stated: Mapping[str, object],
-    release: Release,
+    release: ClusterRelease,
 ) -> KraftSettings:
     """The static settings. User settings also replace the cluster-wide configurations in ``metadata``."""
     defaults = metadata.configs.get(_CLUSTER)
     for key in DYNAMIC_KEYS:
         if defaults is not None and key in stated:
             defaults[key] = str(stated[key])
+    node_id = _NO_NODE if snapshot.controller_id is None else snapshot.controller_id
     return KraftSettings(
         cluster_id=snapshot.cluster_id or "",
-        node_id=_NO_NODE if snapshot.controller_id is None else snapshot.controller_id,
+        node_id=node_id,
         min_insync_replicas=config[_MIN_INSYNC],
         unclean_leader_election_enable=config[_UNCLEAN],
         default_replication_factor=config["default.replication.factor"],
         num_partitions=config["num.partitions"],
-        release=release,
+        release=release.release,
+        supported_features=_supported_features(metadata.controllers.get(node_id), release),
     )
+
+
+def _supported_features(
+    active: RegisterControllerRecord | None, release: ClusterRelease
+) -> Mapping[str, tuple[int, int]]:
+    """The levels that the active controller supports: by the stated release, its registration, or its release."""
+    if active is not None and release.source != "stated":
+        return {
+            feature.name: (feature.min_supported_version, feature.max_supported_version) for feature in active.features
+        }
+    return SUPPORTED_FEATURES if release.source == "assumed" else supported_features(release.release)

@@ -13,12 +13,15 @@ from kframe.errors import ErrorCode, InputError
 from kframe.model.arrays import Bool, Int32, Int64
 from kframe.model.kafka_uuids import uuid_text
 from kframe.model.kraft.ids import ELR_VERSION
+from kframe.model.kraft.releases import ReleaseRule
 from kframe.ports.progress import Progress
 from kframe.snapshot import Snapshot
 from kframe.whatif.engines.kraft.engine import KraftEngine
+from kframe.whatif.engines.kraft.features import request_levels
 from kframe.whatif.engines.kraft.sweep_counts import COUNTED, FailureChanges, FailureTargets, count_changes
 from kframe.whatif.engines.settings import knows_min_insync
 from kframe.whatif.results.health import Skew
+from kframe.whatif.results.release import ClusterRelease
 from kframe.whatif.results.sweep import KINDS, METRICS, FailedDirectories, Failure, Sweep
 
 #: Columns of a Sweep, by name.
@@ -46,7 +49,7 @@ def count_failures(
     """
     engine = KraftEngine(snapshot, config)
     if elr is not None and elr != engine.cluster.elr_enabled:
-        response = engine.update_features({ELR_VERSION: int(elr)}, unsafe=False)
+        response = request_levels(engine, {ELR_VERSION: int(elr)}, unsafe=False)
         if response.error is not ErrorCode.NONE:
             reason = ", ".join(response.named or ()) or response.error.name
             raise InputError(ELR_VERSION, f"level {int(elr)}, which the controller refuses: {reason}", "a valid level")
@@ -61,6 +64,8 @@ def count_failures(
         knows_min_insync(snapshot.topics, config),
         engine.rules,
         engine.assumptions,
+        engine.known_release,
+        frozenset(engine.context.consulted),
     )
 
 
@@ -73,11 +78,15 @@ class CountedFailures:
     configs_known: bool
     rules: str
     assumptions: tuple[str, ...]
+    release: ClusterRelease
+    consulted: frozenset[ReleaseRule]
+    """The rules by release that decided something."""
 
     @staticmethod
     def sum(parts: Sequence[CountedFailures]) -> CountedFailures:
         """The failures of a cluster from the counts of all its parts."""
-        return replace(parts[0], changes=FailureChanges.sum([part.changes for part in parts]))
+        consulted = frozenset[ReleaseRule]().union(*(part.consulted for part in parts))
+        return replace(parts[0], changes=FailureChanges.sum([part.changes for part in parts]), consulted=consulted)
 
     def sweep(self) -> Sweep:
         """The failures, if the changes are those of all partitions."""
@@ -100,6 +109,7 @@ class CountedFailures:
             configs_known=self.configs_known,
             rules=self.rules,
             assumptions=self.assumptions,
+            release=self.release.record(self.consulted),
             directories=FailedDirectories(
                 directory,
                 tuple(map(uuid_text, targets.directories)),

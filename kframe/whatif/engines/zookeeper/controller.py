@@ -48,7 +48,7 @@ from kframe.whatif.engines.zookeeper.partition_timeline import PartitionTimeline
 from kframe.whatif.engines.zookeeper.refusals import election_reasons
 from kframe.whatif.results.changes import PartitionChanges, changes_between
 from kframe.whatif.results.health import ClusterHealth
-from kframe.whatif.results.outcome import ZOOKEEPER_RULES, ControllerResponse, Operation, Outcome, Verb
+from kframe.whatif.results.outcome import KRAFT_VERBS, ZOOKEEPER_RULES, ControllerResponse, Operation, Outcome, Verb
 from kframe.whatif.results.saved_rows import SavedRows
 from kframe.whatif.results.timeline import MergedTimeline, RequestsSent, TimelineEvent
 from kframe.whatif.results.traffic import SentBatch, Traffic
@@ -61,7 +61,7 @@ class ZookeeperController:
     """The controller of a cluster in ZooKeeper mode, whose ports are observed."""
 
     mode: ClassVar[Mode] = "zookeeper"
-    verbs: ClassVar[frozenset[Verb]] = frozenset(Verb) - {Verb.FENCE, Verb.UNFENCE, Verb.DIRECTORY, Verb.FEATURE}
+    verbs: ClassVar[frozenset[Verb]] = frozenset(Verb) - KRAFT_VERBS
     rules: ClassVar[str] = ZOOKEEPER_RULES
 
     def __init__(
@@ -116,6 +116,10 @@ class ZookeeperController:
     def quorum(self) -> tuple[int, ...]:
         """Controllers of a KRaft quorum: none in ZooKeeper mode."""
         return ()
+
+    @property
+    def release(self) -> None:
+        """No release decides in ZooKeeper mode: the rules are those of Kafka 3.9."""
 
     def min_isr(self) -> Int32:
         """(n,) the effective ``min.insync.replicas`` of each partition."""
