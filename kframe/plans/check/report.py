@@ -189,7 +189,8 @@ def _snapshot_detail(checked: CheckedPlan, check: Check, position: int) -> str:
             return f"replication factor {len(checked.origin[position])} becomes {len(target)}"
         case Check.RACKS:
             racks = {facts.broker_id: facts.rack for facts in brokers}
-            return f"racks {', '.join(str(racks.get(broker_id)) for broker_id in target)}: fewer than possible"
+            names = ", ".join(str(racks.get(broker_id)) for broker_id in target)
+            return f"racks {names}: spread less evenly than possible"
         case _:
             return checked.rules.detail(checked, check, position)
 

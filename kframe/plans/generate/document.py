@@ -17,7 +17,7 @@ class Unmet(StrEnum):
     """A broker that its replicas were to leave retains one."""
     REPLICATION_FACTOR = "replication-factor"
     RACKS = "racks"
-    """It spans fewer racks than it could, and ``fix_racks`` is requested."""
+    """It is spread over racks less evenly than it could be, and ``fix_racks`` is requested."""
     LEADER = "leader"
     """Its preferred leader is on a demoted broker."""
 
@@ -56,7 +56,8 @@ class GeneratedMoves(Struct):
 
 
 class CrowdedPartitions(Struct):
-    """Partitions that span fewer racks than they could; null where no broker has a rack."""
+    """Partitions that are spread over racks less evenly than they could be: they span fewer racks, or have two replicas
+    more in a rack than in another. Null where no broker has a rack."""
 
     crowded_before: int | None
     crowded_after: int | None
