@@ -25,16 +25,28 @@ from kframe.model.arrays import Int32, Int64, Ragged
 class HostChanges:
     """The racks that have another number of brokers for a partition than for most: a row for each, in any order.
 
-    ``usual`` is the number for most partitions, ``hosts`` that for the partition ``row``.
+    ``usual`` is the number for most partitions in ``rack``, ``hosts`` that for the partition ``row``.
     """
 
     row: Int64
+    rack: Int64
     usual: Int64
     hosts: Int64
 
 
 #: No partition has another number of brokers in a rack than most.
-NO_CHANGES: Final = HostChanges(*(np.empty(0, np.int64) for _ in range(3)))
+NO_CHANGES: Final = HostChanges(*(np.empty(0, np.int64) for _ in range(4)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OwnRules:
+    """Partitions that are not to be spread evenly: ``rule`` (n,) is an index of ``bounds`` (m, racks, 2), else -1.
+
+    ``bounds`` are those of ``RackRules``.
+    """
+
+    rule: Int32
+    bounds: Int32
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,12 +54,13 @@ class RackRules:
     """The rule of each of ``n`` partitions: ``rule`` (n,) is an index of ``bounds`` (rules, racks, 2).
 
     ``bounds`` has the fewest and the most replicas of each rack. ``possible`` (n, 2) is the greatest spread that the
-    brokers of the racks allow to a list of any length.
+    brokers of the racks allow to a list of any length. ``own`` are the partitions that are not to be spread evenly.
     """
 
     rule: Int32
     bounds: Int32
     possible: Int32
+    own: OwnRules | None = None
 
     @staticmethod
     def none(rows: int, racks: int) -> RackRules:
@@ -94,6 +107,19 @@ def even_rules(factors: Int32, hosts: Int32, changes: HostChanges = NO_CHANGES) 
         np.ascontiguousarray(np.repeat(bounds[:, None], max(len(hosts), 1), axis=1)),
         np.stack([possible(level - 1), possible(level)], axis=1).astype(np.int32),
     )
+
+
+def with_own(rules: RackRules, own: OwnRules, hosts: Int32, changes: HostChanges = NO_CHANGES) -> RackRules:
+    """The rules of ``even_rules`` with those of some partitions instead."""
+    rows = np.flatnonzero(own.rule >= 0)
+    possible = rules.possible.copy()
+    possible[rows] = np.minimum(own.bounds, hosts[None, :, None]).sum(axis=1)[own.rule[rows]]
+    inside = np.flatnonzero(own.rule[changes.row] >= 0)
+    bounds = own.bounds[own.rule[changes.row[inside]], changes.rack[inside]]
+    hosts_of, usual = (np.minimum(bounds, column[inside, None]) for column in (changes.hosts, changes.usual))
+    np.add.at(possible, changes.row[inside], (hosts_of - usual).astype(np.int32))
+    rule = np.where(own.rule >= 0, own.rule + len(rules.bounds), rules.rule).astype(np.int32)
+    return RackRules(rule, np.concatenate([rules.bounds, own.bounds]), possible, own)
 
 
 def uneven_replicas(lists: Ragged, rack: Int32, hosts: Int32) -> Int32:

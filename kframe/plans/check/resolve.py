@@ -12,6 +12,7 @@ from kframe.model.lists import lists_at, loads, members, repeated
 from kframe.model.plan import Plan
 from kframe.model.topics import topic_name_problem
 from kframe.plans.check.findings import Check, Findings
+from kframe.plans.check.placement_constraints import breaks_constraints, constraints_of
 from kframe.plans.check.rack_rules import uneven_replicas
 from kframe.plans.check.rules import CheckedPlan, PlanRules, brokers_of
 from kframe.snapshot import Snapshot
@@ -86,6 +87,7 @@ def check_against(checked: CheckedPlan) -> list[Findings]:
         Findings.at(Check.FEWER_OBSERVERS, known & _loses_observers(checked)),
         Findings.at(Check.FEWER_REPLICAS, known & (growth < 0)),
         Findings.at(Check.RACKS, known & _crowded(checked)),
+        Findings.at(Check.PLACEMENT_CONSTRAINTS, known & breaks_constraints(checked)),
         Findings.at(Check.MORE_REPLICAS, known & (growth > 0)),
         Findings(Check.PARTIAL_TOPIC, _partial(checked), of_topics=True),
         Findings.at(Check.ORDER_ONLY, moved & (checked.adding.counts == 0) & (checked.removing.counts == 0)),
@@ -169,7 +171,10 @@ def _leaderless(checked: CheckedPlan) -> Bool:
 
 
 def _crowded(checked: CheckedPlan) -> Bool:
-    """Whether a target is spread over racks less evenly than possible, as far as the racks of its brokers are known."""
+    """Whether a target is spread over racks less evenly than possible, as far as the racks of its brokers are known.
+
+    Targets of topics with placement constraints are compared with these instead.
+    """
     facts = checked.snapshot.brokers
     numbers = {
         rack: number for number, rack in enumerate(sorted({broker.rack for broker in facts if broker.rack is not None}))
@@ -186,4 +191,4 @@ def _crowded(checked: CheckedPlan) -> Bool:
     hosts = np.bincount(racks[racks >= 0], minlength=len(numbers)).astype(np.int32)
     crowded = np.zeros(len(lists), np.bool_)
     crowded[rows] = uneven_replicas(Ragged(lists.offsets, indexes.astype(np.int32)).take(rows), racks, hosts) > 0
-    return crowded
+    return crowded & ~np.isin(checked.topics, list(constraints_of(checked.snapshot)))

@@ -86,11 +86,11 @@ def _restore_useless(problem: PlanProblem, draft: Draft) -> None:
     if not problem.request.fix_racks:
         return
     optional = (before.counts == problem.replication_factor) & ~before.any(problem.brokers.leaving[before.values] != 0)
-    rows = np.flatnonzero(problem.scope & optional & ~same_lists(before, lists))
+    rows = np.flatnonzero(problem.scope & optional & ~same_lists(before, lists)).astype(np.int32)
     gain = problem.spread(rows, lists.take(rows)) - problem.spread(rows, before.take(rows))
     useless = rows[(gain <= 0).all(axis=1)]
     candidate = draft.copy()
-    candidate.restore(problem, useless.astype(np.int32))
+    candidate.restore(problem, useless)
     most = np.maximum(problem.brokers.cap, np.bincount(before.values, minlength=len(problem.brokers)))
     if (candidate.count <= most).all():
         draft.copy_from(candidate)

@@ -25,7 +25,8 @@ class Unmet(StrEnum):
 class GeneratedPartitions(Struct):
     """Partitions in scope, partitions that change, partitions left out because they are being reassigned, and
     partitions that no allowed broker can take a replica of. ``unmet`` are not as requested after the plan.
-    ``leaderless`` receive replicas that cannot be copied before the partition has a leader."""
+    ``leaderless`` receive replicas that cannot be copied before the partition has a leader. ``observers`` are those of
+    the partitions that change, as many as before."""
 
     scope: int
     changed: int
@@ -33,6 +34,7 @@ class GeneratedPartitions(Struct):
     unassignable: int
     unmet: int
     leaderless: int
+    observers: int
 
 
 class GeneratedMoves(Struct):

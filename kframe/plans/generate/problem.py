@@ -14,6 +14,7 @@ from kframe.model.events import TopicPartition
 from kframe.model.lists import members
 from kframe.model.placements import PlacementBatch
 from kframe.model.topic_patterns import topic_pattern
+from kframe.plans.check.placement_constraints import constraint_rules
 from kframe.plans.check.rack_rules import RackRules
 from kframe.plans.generate.costs import PlacementCosts, placement_costs
 from kframe.plans.generate.eligibility import broker_racks, check_targets, refusals
@@ -141,7 +142,7 @@ class PlanProblem:
 
     def continued(self, lists: Ragged) -> PlanProblem:
         """The problem of a cluster with these lists, all of whose replicas are in sync."""
-        rules = plan_rules(self.brokers, lists, self.replication_factor)
+        rules = plan_rules(self.brokers, lists, self.replication_factor, self.rack_rules.own)
         return replace(self, original=lists, in_sync=np.ones(len(lists.values), np.uint8), rack_rules=rules)
 
     def spread(self, rows: Int32, lists: Ragged) -> Int32:
@@ -183,6 +184,7 @@ def problem_of(snapshot: Snapshot, request: PlanRequest) -> PlanProblem:
         goal_weight = request.goal.weights(_batch(snapshot, racks, brokers, original, weight, scope))
         weight = np.zeros(len(original), np.int64)
         weight[scope] = goal_weight
+    own = constraint_rules(snapshot, rack_numbers(racks)[0], len(brokers.rack_targets))
     costs = None
     if request.cost_terms:
         batch = _batch(snapshot, racks, brokers, original, weight, scope)
@@ -199,7 +201,7 @@ def problem_of(snapshot: Snapshot, request: PlanRequest) -> PlanProblem:
         in_sync,
         left_out,
         reasons,
-        plan_rules(brokers, original, replication_factor, costs),
+        plan_rules(brokers, original, replication_factor, own, costs),
         costs,
     )
 

@@ -102,6 +102,12 @@ class PlanProposal:
         return int(np.count_nonzero(before.values[before.offsets[rows]] != after.values[after.offsets[rows]]))
 
     @property
+    def observers(self) -> int:
+        """Observers of the partitions that change."""
+        observers = self.problem.snapshot.partitions.observers
+        return 0 if observers is None else int(observers.counts[self.rows].sum())
+
+    @property
     def plan(self) -> Plan:
         """The partitions that change, with broker ids."""
         topics, rows = self.problem.snapshot.topics, self.rows
@@ -144,10 +150,16 @@ class PlanProposal:
         return max(float(load.max(initial=0)) for load in loads) / rate
 
     def crowded(self, lists: Ragged) -> int:
-        """Partitions that are spread over racks less evenly than they could be: they span fewer, or one has more."""
+        """Partitions whose spread over racks is less even than it could be, or not as placement constraints demand."""
         brokers = self.problem.brokers
         hosts = np.bincount(brokers.rack[brokers.leaving == 0], minlength=len(brokers.rack_targets)).astype(np.int32)
-        return int(np.count_nonzero(uneven_replicas(lists, brokers.rack, hosts)))
+        crowded, rules = uneven_replicas(lists, brokers.rack, hosts) > 0, self.problem.rack_rules
+        if rules.own is not None:
+            rows = np.flatnonzero(rules.own.rule >= 0).astype(np.int32)
+            chosen = lists.take(rows)
+            possible = np.minimum(rules.possible[rows], chosen.counts[:, None])
+            crowded[rows] = (self.problem.spread(rows, chosen) < possible).any(axis=1)
+        return int(np.count_nonzero(crowded))
 
     def lower_bounds(self) -> dict[str, int]:
         """The bounds of loads by their proof, a key of ``PROOFS``."""

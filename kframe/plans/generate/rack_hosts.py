@@ -7,21 +7,24 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kframe.model.arrays import Int32, Ragged
-from kframe.plans.check.rack_rules import NO_CHANGES, HostChanges, RackRules, even_rules
+from kframe.plans.check.rack_rules import NO_CHANGES, HostChanges, OwnRules, RackRules, even_rules, with_own
 
 if TYPE_CHECKING:
     from kframe.plans.generate.costs import PlacementCosts
     from kframe.plans.generate.problem import BrokerColumns
 
 
-def plan_rules(brokers: BrokerColumns, lists: Ragged, factors: Int32, costs: PlacementCosts | None = None) -> RackRules:
-    """The rules for an even spread of lists with these replication factors (n,).
+def plan_rules(
+    brokers: BrokerColumns, lists: Ragged, factors: Int32, own: OwnRules | None, costs: PlacementCosts | None = None
+) -> RackRules:
+    """The rules of lists with these replication factors (n,): their own, or those of an even spread.
 
     A replica can be on a broker that receives replicas, or where it is and need not leave. ``lists`` are of before the
     plan. A broker without a rack is a rack of its own.
     """
     changes = _retained(brokers, lists) if costs is None else _allowed(brokers, lists, costs)
-    return even_rules(factors, brokers.rack_targets, changes)
+    rules = even_rules(factors, brokers.rack_targets, changes)
+    return rules if own is None else with_own(rules, own, brokers.rack_targets, changes)
 
 
 def _retained(brokers: BrokerColumns, lists: Ragged) -> HostChanges:
@@ -33,8 +36,8 @@ def _retained(brokers: BrokerColumns, lists: Ragged) -> HostChanges:
     retained = lists.keep(retaining[lists.values])
     keys = retained.owners.astype(np.int64) * len(targets) + brokers.rack[retained.values]
     cells, counts = np.unique(keys, return_counts=True)
-    usual = targets[cells % len(targets)]
-    return HostChanges(cells // len(targets), usual, usual + counts)
+    rack = cells % len(targets)
+    return HostChanges(cells // len(targets), rack, targets[rack], targets[rack] + counts)
 
 
 def _allowed(brokers: BrokerColumns, lists: Ragged, costs: PlacementCosts) -> HostChanges:
@@ -48,4 +51,4 @@ def _allowed(brokers: BrokerColumns, lists: Ragged, costs: PlacementCosts) -> Ho
     counts = [np.count_nonzero(usable[:, brokers.rack == rack], axis=1) for rack in range(len(targets))]
     hosts = np.stack(counts, axis=1).astype(np.int64)
     row, rack = np.nonzero(hosts != targets)
-    return HostChanges(rows[row], targets[rack], hosts[row, rack])
+    return HostChanges(rows[row], rack, targets[rack], hosts[row, rack])

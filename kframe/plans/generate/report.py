@@ -10,7 +10,8 @@ import numpy as np
 
 from kframe.model.texts import counted
 from kframe.plans.check.document import PlanSnapshot
-from kframe.plans.check.report import RACKS_UNKNOWN, constraints_note
+from kframe.plans.check.placement_constraints import constraints_note
+from kframe.plans.check.report import RACKS_UNKNOWN
 from kframe.plans.generate.bounds import PROOFS, TERMS_PROOF
 from kframe.plans.generate.document import (
     CrowdedPartitions,
@@ -53,6 +54,7 @@ def report_document(proposal: PlanProposal) -> GeneratedPlanDocument:
             unassignable=proposal.unassignable,
             unmet=len(proposal.unmet),
             leaderless=len(proposal.leaderless),
+            observers=proposal.observers,
         ),
         moves=GeneratedMoves(
             replicas=proposal.moves,

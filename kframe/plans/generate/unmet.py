@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -155,7 +155,9 @@ def _is_uneven(problem: PlanProblem, settled: Ragged) -> Bool:
     uneven[scope] = (problem.spread(scope, settled.take(scope)) < required_spread(problem, scope)).any(axis=1)
     if len(rows := problem.left_out.reassigning) and problem.costs is None:
         lists = settled.take(rows)
-        rules = plan_rules(problem.brokers, lists, lists.counts)
+        own = problem.rack_rules.own
+        own = None if own is None else replace(own, rule=own.rule[rows])
+        rules = plan_rules(problem.brokers, lists, lists.counts, own)
         possible = np.minimum(rules.possible, lists.counts[:, None])
         spread = rules.spread(np.arange(len(rows)), lists, problem.brokers.rack)
         uneven[rows] = (spread < possible).any(axis=1)
