@@ -10,13 +10,13 @@ from benchmarks.plans.clusters import Case
 from benchmarks.plans.peers import Run
 from kframe.model.arrays import Int32, Int64, Ragged
 from kframe.model.lists import members
-from kframe.plans.generate.limits import distinct_racks
+from kframe.plans.check.rack_rules import uneven_replicas
 
 
 def row_of(case: Case, run: Run) -> dict[str, Any]:
     """A row of the record. ``balance`` is the greatest load over the mean, of replicas, or of bytes by size.
 
-    ``rack_violations`` are partitions that span fewer racks than they have replicas, although there are more racks.
+    ``rack_violations`` are partitions that are spread over racks less evenly than they could be.
     """
     row: dict[str, Any] = {
         "cluster": case.cluster,
@@ -57,8 +57,7 @@ def measure(case: Case, after: Ragged) -> dict[str, Any]:
     )
     remaining = ~np.isin(ids, case.removed)
     lists = Ragged(after.offsets, np.searchsorted(ids, after.values).astype(np.int32))
-    possible = np.minimum(after.counts, len(set(numbers[remaining].tolist())))
-    spanned = distinct_racks(lists, numbers)
+    hosts = np.bincount(numbers[remaining], minlength=int(numbers.max()) + 1).astype(np.int32)
     copied = added.counts.astype(np.int64)
     replicas = _loads(lists, np.ones(len(after), np.int64), len(ids))
     sizes = _loads(lists, case.sizes, len(ids))
@@ -69,7 +68,7 @@ def measure(case: Case, after: Ragged) -> dict[str, Any]:
         "bytes": int((copied * case.sizes).sum()),
         "balance": _over_mean(balanced[remaining]),
         "deviation": float(balanced[remaining].std()),
-        "rack_violations": int(np.count_nonzero(spanned < possible)),
+        "rack_violations": int(np.count_nonzero(uneven_replicas(lists, numbers, hosts))),
         "leader_balance": _over_mean(leaders[remaining]),
         "leader_deviation": float(leaders[remaining].std()),
         "left_on_removed": int(replicas[~remaining].sum()),

@@ -192,7 +192,7 @@ def _emit_tables(document: GeneratedPlanDocument, output: str, limit: int) -> No
             **({} if document.moves.seconds is None else {"expected duration": duration(document.moves.seconds)}),
             "targets met": document.targets_met,
             **{name.replace("_", " "): fields[name] for name in ("goal", "cost_terms") if fields[name]},
-            "partitions in too few racks": crowded,
+            "partitions uneven over racks": crowded,
             **({"warning": document.warnings} if document.warnings else {}),
             "note": document.notes,
         },

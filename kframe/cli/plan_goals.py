@@ -140,7 +140,7 @@ goal_options: Final = collected(
                  help="Move all replicas off the brokers of a rack; may be repeated."),
     click.option("--replication-factor", "replication_factors", multiple=True, metavar="TOPIC=N",
                  callback=_topic_factors, help="Change the replication factor of topics; may be repeated."),
-    click.option("--fix-racks", is_flag=True, help="Spread partitions over as many racks as they can span."),
+    click.option("--fix-racks", is_flag=True, help="Spread partitions evenly over as many racks as they can span."),
     click.option("--rebalance", is_flag=True, help="Give every broker its share of replicas and leaders."),
     click.option("--leaders-only", is_flag=True, help="Balance preferred leaders by order; move no data."),
     click.option("--demote-brokers", multiple=True, callback=broker_ids, metavar=IDS,

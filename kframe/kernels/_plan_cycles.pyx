@@ -7,7 +7,7 @@ cost of a transfer is 1 if it copies a replica, -1 if it takes a copied replica 
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
-from kframe.kernels.plan_rows cimport count_racks, fullness, holds, may_move, spans_rack
+from kframe.kernels.plan_rows cimport fullness, holds, may_move, rack_need, spread_of
 from kframe.kernels.types cimport broker_t
 
 
@@ -18,6 +18,8 @@ def rate_transfers(
     const int32_t[::1] original_offsets,  # IN    (n + 1,)
     const broker_t[::1] original,        # IN    replicas before the plan
     const int32_t[::1] rack,             # IN    (b,)
+    const int32_t[::1] rule,             # IN    (n,)
+    const int32_t[:, :, ::1] bounds,     # IN    (rules, racks, 2)
     const double[::1] share,             # IN    (b,)
     int32_t[:, ::1] costlier_targets,    # INOUT (b, 4) targets of rate over 1, over 2: in the source's rack, in others
     uint8_t[:, ::1] rates,               # INOUT (b, b) source, target: lowered to the least cost of a transfer, plus 1
@@ -27,16 +29,17 @@ def rate_transfers(
     Cost O(s * r^2), and O(b * r) for each slot of a broker with a rate that the slot may lower.
     """
     cdef Py_ssize_t i, k, g, p, start, end, lowered = 0
-    cdef int32_t source, target, racks = 0
+    cdef int32_t source, target, room
     cdef uint8_t rate
-    cdef bint open_racks
     with nogil:
-        for i in range(rack.shape[0]):
-            racks = max(racks, rack[i] + 1)
         for i in range(order.shape[0]):
             p = order[i]
             start, end = offsets[p], offsets[p + 1]
-            open_racks = count_racks(replica, rack, start, end) < racks
+            room = -spread_of(replica, rack, bounds, rule[p], start, end, 1)
+            for g in range(bounds.shape[1]):
+                room += bounds[rule[p], g, 1]
+                if room > 0:
+                    break
             for k in range(start, end):
                 source = replica[k]
                 if source < 0 or share[source] <= 0:
@@ -45,18 +48,18 @@ def rate_transfers(
                 for g in range(original_offsets[p], original_offsets[p + 1]):
                     target = original[g]
                     if share[target] > 0 and rates[source, target] >= rate and may_move(
-                        replica, rack, start, end, k, target
+                        replica, rack, bounds, rule[p], start, end, k, target
                     ):
                         lowered += lower_rate(rates, costlier_targets, rack, source, target, rate - 1)
-                # A replica that is alone in its rack goes to another rack only if that has none.
+                # A replica that adds to the spread goes to another rack only if that may have more.
                 if costlier_targets[source, rate - 1] == 0 and (
                     costlier_targets[source, rate + 1] == 0
-                    or not (open_racks or spans_rack(replica, rack, start, end, k, rack[source]))
+                    or (room <= 0 and rack_need(replica, rack, bounds, rule[p], start, end, k, rack[source]) > 0)
                 ):
                     continue
                 for target in range(<int32_t>share.shape[0]):
                     if share[target] > 0 and rates[source, target] > rate and may_move(
-                        replica, rack, start, end, k, target
+                        replica, rack, bounds, rule[p], start, end, k, target
                     ):
                         lowered += lower_rate(rates, costlier_targets, rack, source, target, rate)
     return lowered
@@ -81,6 +84,8 @@ def collect_transfers(
     const int32_t[::1] original_offsets,  # IN    (n + 1,)
     const broker_t[::1] original,        # IN    replicas before the plan
     const int32_t[::1] rack,             # IN    (b,)
+    const int32_t[::1] rule,             # IN    (n,)
+    const int32_t[:, :, ::1] bounds,     # IN    (rules, racks, 2)
     const int64_t[::1] weight,           # IN    (n,)
     const uint8_t[::1] used,             # IN    (n,) 1 for partitions that are not considered
     int32_t source,                       # IN
@@ -105,7 +110,9 @@ def collect_transfers(
                 continue
             cost = holds(original, original_offsets[p], original_offsets[p + 1], source)
             cost -= holds(original, original_offsets[p], original_offsets[p + 1], target)
-            if cost + 1 != rate or not may_move(replica, rack, offsets[p], offsets[p + 1], k, target):
+            if cost + 1 != rate or not may_move(
+                replica, rack, bounds, rule[p], offsets[p], offsets[p + 1], k, target
+            ):
                 continue
             chosen[count] = <int32_t>i
             count += 1
@@ -118,9 +125,11 @@ def load_at_prices(
     const int32_t[::1] original_offsets,  # IN    (n + 1,)
     const broker_t[::1] original,        # IN    replicas before the plan
     const int32_t[::1] replication_factor,           # IN    (n,) replication factor after the plan
-    const int32_t[::1] required_racks,         # IN    (n,) racks that a partition must span
+    const int32_t[:, ::1] surplus,       # IN    (n, 2) replicas that need not add to the spread
     const uint8_t[::1] leaving,          # IN    (b,)
     const int32_t[::1] rack,             # IN    (b,)
+    const int32_t[::1] rule,             # IN    (n,)
+    const int32_t[:, :, ::1] bounds,     # IN    (rules, racks, 2)
     const int64_t[::1] weight,           # IN    (n,)
     const int64_t[::1] price,            # IN    (b,)
     const int32_t[::1] targets,          # IN    (t,) brokers that receive replicas, ascending by price
@@ -130,36 +139,38 @@ def load_at_prices(
     """Give each partition its cheapest valid replicas; return what they copy, -1 if a partition has too few brokers.
 
     A replica costs the price of its broker, and 1 more if it is copied. The cheapest broker is taken again and again,
-    except where a rack would repeat too often to span the required racks. Cost O(k * r^2), and O(t) at worst for each
-    replica.
+    except where a rack would have too many for the required spread. Cost O(k * r^2), O(t) at worst for each replica.
     """
     cdef Py_ssize_t i, p, g, start, end, count
     cdef int64_t best_price, copied = 0
-    cdef int32_t broker, best, repeats
+    cdef int32_t broker, best
+    cdef int32_t[2] room
     cdef bint old
     with nogil:
         for i in range(order.shape[0]):
             p = order[i]
             start, end = original_offsets[p], original_offsets[p + 1]
-            repeats, best = replication_factor[p] - required_racks[p], 0
+            best, room[0], room[1] = 0, surplus[p, 0], surplus[p, 1]
             for count in range(replication_factor[p]):
                 best, best_price, old = -1, 0, True
                 for g in range(start, end):
                     broker = original[g]
                     if not leaving[broker] and (best < 0 or price[broker] < best_price) and is_open(
-                        chosen, rack, count, broker, repeats
+                        chosen, rack, bounds, rule[p], count, broker, room
                     ):
                         best, best_price = broker, price[broker]
                 for g in range(targets.shape[0]):
                     broker = targets[g]
                     if best >= 0 and price[broker] + 1 >= best_price:
                         break
-                    if is_open(chosen, rack, count, broker, repeats) and not holds(original, start, end, broker):
+                    if not holds(original, start, end, broker) and is_open(
+                        chosen, rack, bounds, rule[p], count, broker, room
+                    ):
                         best, old = broker, False
                         break
                 if best < 0:
                     break
-                repeats -= spans_rack(chosen, rack, 0, count, -1, rack[best])
+                use_room(room, rack_need(chosen, rack, bounds, rule[p], 0, count, -1, rack[best]))
                 chosen[count] = <broker_t>best
                 load[best] += weight[p]
                 copied += 0 if old else weight[p]
@@ -175,9 +186,11 @@ def assign_at_prices(
     const int32_t[::1] original_offsets,  # IN    (n + 1,)
     const broker_t[::1] original,        # IN    replicas before the plan
     const int32_t[::1] replication_factor,           # IN    (n,) replication factor after the plan
-    const int32_t[::1] required_racks,         # IN    (n,) racks that a partition must span
+    const int32_t[:, ::1] surplus,       # IN    (n, 2) replicas that need not add to the spread
     const uint8_t[::1] leaving,          # IN    (b,)
     const int32_t[::1] rack,             # IN    (b,)
+    const int32_t[::1] rule,             # IN    (n,)
+    const int32_t[:, :, ::1] bounds,     # IN    (rules, racks, 2)
     const double[::1] share,             # IN    (b,)
     const int64_t[::1] cap,              # IN    (b,)
     const int64_t[::1] weight,           # IN    (n,)
@@ -194,7 +207,8 @@ def assign_at_prices(
     replicas that are not copied come first, then the emptiest brokers. Cost O(k * b * r^2).
     """
     cdef Py_ssize_t i, p, start, end, first, last, failed = 0
-    cdef int32_t assigned, broker, best, repeats
+    cdef int32_t assigned, broker, best
+    cdef int32_t[2] room
     cdef int64_t cost, best_cost
     cdef double fill, best_fill
     cdef bint old, best_old
@@ -202,7 +216,7 @@ def assign_at_prices(
         for i in range(order.shape[0]):
             p = order[i]
             start, end, first, last = offsets[p], offsets[p + 1], original_offsets[p], original_offsets[p + 1]
-            repeats, assigned = replication_factor[p] - required_racks[p], 0
+            assigned, room[0], room[1] = 0, surplus[p, 0], surplus[p, 1]
             while assigned < replication_factor[p]:
                 best, best_cost, best_fill, best_old = -1, 0, 0, False
                 for broker in range(<int32_t>share.shape[0]):
@@ -213,18 +227,16 @@ def assign_at_prices(
                         continue
                     cost = price[broker] + (not old) + (share[broker] > 0 and load[broker] + weight[p] > upper[broker])
                     fill = fullness(load, share, broker, weight[p])
-                    if best < 0 or cost < best_cost or (cost == best_cost and (
+                    if (best < 0 or cost < best_cost or (cost == best_cost and (
                         old > best_old or (old == best_old and fill < best_fill)
-                    )):
-                        if is_open(chosen, rack, assigned, broker, repeats):
-                            best, best_cost, best_fill, best_old = broker, cost, fill, old
+                    ))) and is_open(chosen, rack, bounds, rule[p], assigned, broker, room):
+                        best, best_cost, best_fill, best_old = broker, cost, fill, old
                 if best < 0:
                     break
-                repeats -= spans_rack(chosen, rack, 0, assigned, -1, rack[best])
+                use_room(room, rack_need(chosen, rack, bounds, rule[p], 0, assigned, -1, rack[best]))
                 chosen[assigned] = <broker_t>best
                 assigned += 1
-                load[best] += weight[p]
-                count[best] += 1
+                load[best], count[best] = load[best] + weight[p], count[best] + 1
             failed += assigned < replication_factor[p]
             write_slots(replica, start, end, original, first, last, chosen, assigned)
     return failed
@@ -248,10 +260,21 @@ cdef inline void write_slots(
         replica[slot] = chosen[h]
 
 
+cdef inline void use_room(int32_t* room, int32_t need) noexcept nogil:
+    """Count a replica that adds ``need`` to the spread: ``room`` is how many more need not add to its columns."""
+    room[0] -= need < 2
+    room[1] -= need < 1
+
+
 cdef inline bint is_open(
-    const broker_t[::1] chosen, const int32_t[::1] rack, Py_ssize_t count, int32_t broker, int32_t repeats,
+    const broker_t[::1] chosen, const int32_t[::1] rack, const int32_t[:, :, ::1] bounds, int32_t rule,
+    Py_ssize_t count, int32_t broker, const int32_t* room,
 ) noexcept nogil:
-    """Whether the broker can follow those chosen: it is none of them, and a rack may repeat or is new."""
+    """Whether the broker can follow those chosen: it is none of them, and adds to the spread or need not."""
+    cdef int32_t need
     if holds(chosen, 0, count, broker):
         return False
-    return repeats > 0 or not spans_rack(chosen, rack, 0, count, -1, rack[broker])
+    if room[0] > 0 and room[1] > 0:
+        return True
+    need = rack_need(chosen, rack, bounds, rule, 0, count, -1, rack[broker])
+    return (need == 2 or room[0] > 0) and (need >= 1 or room[1] > 0)

@@ -9,8 +9,9 @@ def vacate_replicas(
     in_sync: UInt8,
     leaving: UInt8,
     rack: Int32,
-    rack_targets: Int32,
-    spread: bool,
+    rule: Int32,
+    bounds: Int32,
+    demanded: Int32,
     share: Float64,
     weight: Int64,
     replica: Int16,
@@ -22,6 +23,8 @@ def fill_vacancies(
     offsets: Int32,
     replication_factor: Int32,
     rack: Int32,
+    rule: Int32,
+    bounds: Int32,
     share: Float64,
     cap: Int64,
     weight: Int64,
@@ -33,6 +36,8 @@ def transfer_replicas(
     order: Int32,
     offsets: Int32,
     rack: Int32,
+    rule: Int32,
+    bounds: Int32,
     share: Float64,
     cap: Int64,
     weight: Int64,
@@ -46,7 +51,7 @@ def transfer_replicas(
     load: Int64,
     count: Int64,
 ) -> int: ...
-def span_racks(offsets: Int32, values: Int32, rack: Int32, spanned: Int32) -> int: ...
+def measure_spread(offsets: Int32, values: Int32, rack: Int32, rule: Int32, bounds: Int32, spread: Int32) -> int: ...
 def mark_leaders(
     order: Int32, offsets: Int32, replica: Int16, original_offsets: Int32, original: Int16, share: Float64, arcs: UInt8
 ) -> int: ...

@@ -3,13 +3,15 @@
 Recurring arguments: partition ``p`` has the slots ``offsets[p] .. offsets[p + 1]``; a slot holds a broker index, or -1
 while it is vacant. ``order`` lists the partitions that may change. ``share`` is each broker's share of the load, 0 for
 brokers that receive nothing. ``load`` is in units of ``weight``, ``count`` and ``cap`` in replicas. ``rack`` numbers
-the racks from 0. Reference: ``reference/plans.py``.
+the racks from 0. ``rule`` numbers the rack rule of each partition, and ``bounds`` has the fewest and the most replicas
+that a rule demands of each rack. The spread of a partition is the sum of its replicas, of a rack at most these; it has
+two columns, one for each bound. Reference: ``reference/plans.py``.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from kframe.kernels.plan_rows cimport (
-    count_racks, emptiest_target, may_move, reachable_racks, worst_slot,
+    emptiest_target, may_move, spread_of, worst_slot,
 )
 from kframe.kernels.types cimport broker_t
 
@@ -21,8 +23,9 @@ def vacate_replicas(
     const uint8_t[::1] in_sync,          # IN    (s,)
     const uint8_t[::1] leaving,          # IN    (b,) 1 for brokers that every replica leaves
     const int32_t[::1] rack,             # IN    (b,)
-    const int32_t[::1] rack_targets,     # IN    (racks,) brokers of the rack that receive replicas
-    bint spread,                         # IN    also vacate replicas whose rack has another, where a rack has none
+    const int32_t[::1] rule,             # IN    (n,)
+    const int32_t[:, :, ::1] bounds,     # IN    (rules, racks, 2)
+    const int32_t[:, ::1] demanded,      # IN    (n, 2) spread for which replicas are vacated; 0 for none
     const double[::1] share,             # IN    (b,)
     const int64_t[::1] weight,           # IN    (n,)
     broker_t[::1] replica,               # INOUT (s,)
@@ -31,43 +34,42 @@ def vacate_replicas(
 ):
     """Vacate the slots of replicas that must leave; return how many. Cost O(s * r^2).
 
-    A replica must leave a leaving broker, and a list longer than the replication factor. With ``spread`` it must leave
-    a rack that it shares while the list spans fewer racks than it can. The fewest possible replicas leave.
+    A replica must leave a leaving broker, and a list longer than the replication factor. It must leave its rack while
+    new replicas cannot bring the list to the demanded spread otherwise. The fewest possible replicas leave.
     """
     cdef Py_ssize_t i, k, start, end, p, vacated = 0
-    cdef int32_t retained, broker, spanned, open_racks = 0
-    cdef bint shared_only
+    cdef int32_t lacking, broker, need_max
     with nogil:
-        for i in range(rack_targets.shape[0]):
-            open_racks += rack_targets[i] > 0
         for i in range(order.shape[0]):
             p = order[i]
-            start, end, retained = offsets[p], offsets[p + 1], 0
+            start, end, lacking = offsets[p], offsets[p + 1], replication_factor[p]
             for k in range(start, end):
-                retained += replica[k] >= 0
+                lacking -= replica[k] >= 0
             for k in range(start, end):
                 if replica[k] >= 0 and leaving[replica[k]]:
                     broker = replica[k]
                     replica[k] = -1
                     load[broker] -= weight[p]
                     count[broker] -= 1
-                    retained -= 1
+                    lacking += 1
                     vacated += 1
             while True:
-                shared_only = retained <= replication_factor[p]
-                spanned = replication_factor[p] - retained + count_racks(replica, rack, start, end)
-                if shared_only and (not spread or spanned >= min(
-                    replication_factor[p], reachable_racks(replica, rack, rack_targets, open_racks, start, end)
-                )):
+                if lacking < 0:
+                    need_max = 2
+                elif lacking + spread_of(replica, rack, bounds, rule[p], start, end, 1) < demanded[p, 1]:
+                    need_max = 0
+                elif lacking + spread_of(replica, rack, bounds, rule[p], start, end, 0) < demanded[p, 0]:
+                    need_max = 1
+                else:
                     break
-                k = worst_slot(replica, rack, in_sync, share, load, start, end, shared_only)
+                k = worst_slot(replica, rack, bounds, rule[p], in_sync, share, load, start, end, need_max)
                 if k < 0:
                     break
                 broker = replica[k]
                 replica[k] = -1
                 load[broker] -= weight[p]
                 count[broker] -= 1
-                retained -= 1
+                lacking += 1
                 vacated += 1
     return vacated
 
@@ -77,6 +79,8 @@ def fill_vacancies(
     const int32_t[::1] offsets,          # IN    (n + 1,)
     const int32_t[::1] replication_factor,           # IN    (n,)
     const int32_t[::1] rack,             # IN    (b,)
+    const int32_t[::1] rule,             # IN    (n,)
+    const int32_t[:, :, ::1] bounds,     # IN    (rules, racks, 2)
     const double[::1] share,             # IN    (b,)
     const int64_t[::1] cap,              # IN    (b,)
     const int64_t[::1] weight,           # IN    (n,)
@@ -86,7 +90,7 @@ def fill_vacancies(
 ):
     """Give partitions with too few replicas the emptiest brokers; return how many replicas are still missing.
 
-    A broker of a rack that the list does not span comes first. Cost O(b * r) for each new replica.
+    A broker of the rack where it adds most to the spread comes first. Cost O(b * r) for each new replica.
     """
     cdef Py_ssize_t i, k, start, end, p, missing = 0
     cdef int32_t lacking, broker
@@ -101,7 +105,9 @@ def fill_vacancies(
                     break
                 if replica[k] >= 0:
                     continue
-                broker = emptiest_target(replica, rack, share, load, count, cap, weight[p], start, end)
+                broker = emptiest_target(
+                    replica, rack, bounds, rule[p], share, load, count, cap, weight[p], start, end
+                )
                 if broker < 0:
                     break
                 replica[k] = <broker_t>broker
@@ -113,9 +119,10 @@ def fill_vacancies(
 
 
 cdef inline int32_t best_target(
-    const broker_t[::1] replica, const int32_t[::1] rack, const double[::1] share, const int64_t[::1] lower,
-    const int64_t[::1] upper, const int64_t[::1] load, const int64_t[::1] count, const int64_t[::1] cap,
-    int64_t weight, Py_ssize_t start, Py_ssize_t end, Py_ssize_t slot, bint under_only, bint within_limits,
+    const broker_t[::1] replica, const int32_t[::1] rack, const int32_t[:, :, ::1] bounds, int32_t rule,
+    const double[::1] share, const int64_t[::1] lower, const int64_t[::1] upper, const int64_t[::1] load,
+    const int64_t[::1] count, const int64_t[::1] cap, int64_t weight, Py_ssize_t start, Py_ssize_t end,
+    Py_ssize_t slot, bint under_only, bint within_limits,
 ) noexcept nogil:
     """The broker with most room that can take the replica in ``slot``; -1 if there is none."""
     cdef int32_t broker, best = -1
@@ -126,7 +133,7 @@ cdef inline int32_t best_target(
         if under_only and (load[broker] >= lower[broker] or (within_limits and load[broker] + weight > lower[broker])):
             continue
         room = lower[broker] + upper[broker] - 2 * load[broker]
-        if (best < 0 or room > best_room) and may_move(replica, rack, start, end, slot, broker):
+        if (best < 0 or room > best_room) and may_move(replica, rack, bounds, rule, start, end, slot, broker):
             best, best_room = broker, room
     return best
 
@@ -135,6 +142,8 @@ def transfer_replicas(
     const int32_t[::1] order,            # IN    (k,)
     const int32_t[::1] offsets,          # IN    (n + 1,)
     const int32_t[::1] rack,             # IN    (b,)
+    const int32_t[::1] rule,             # IN    (n,)
+    const int32_t[:, :, ::1] bounds,     # IN    (rules, racks, 2)
     const double[::1] share,             # IN    (b,)
     const int64_t[::1] cap,              # IN    (b,)
     const int64_t[::1] weight,           # IN    (n,)
@@ -150,7 +159,7 @@ def transfer_replicas(
 ):
     """Move replicas between brokers to bring their loads within the limits; return how many.
 
-    No move takes a broker from within its limits to beyond them, or a partition out of a rack without another in it.
+    No move takes a broker from within its limits to beyond them, or reduces the spread of a partition.
     Each partition moves at most one replica. Cost O(s), and O(b * r) for each candidate.
     """
     cdef Py_ssize_t i, k, p, start, end, moves = 0, over = 0, under = 0
@@ -173,8 +182,8 @@ def transfer_replicas(
                 )):
                     continue
                 target = best_target(
-                    replica, rack, share, lower, upper, load, count, cap, weight[p], start, end, k, under_only,
-                    within_limits,
+                    replica, rack, bounds, rule[p], share, lower, upper, load, count, cap, weight[p], start, end, k,
+                    under_only, within_limits,
                 )
                 if target < 0:
                     continue
@@ -190,25 +199,27 @@ def transfer_replicas(
     return moves
 
 
-def span_racks(
+def measure_spread(
     const int32_t[::1] offsets,          # IN    (n + 1,)
     const int32_t[::1] values,           # IN    (s,) broker indexes
     const int32_t[::1] rack,             # IN    (b,)
-    int32_t[::1] spanned,                # OUT   (n,) distinct racks of each list
+    const int32_t[::1] rule,             # IN    (n,)
+    const int32_t[:, :, ::1] bounds,     # IN    (rules, racks, 2)
+    int32_t[:, ::1] spread,              # OUT   (n, 2) spread of each list
 ):
-    """Count the distinct racks of each list; return the largest count. Cost O(s * r)."""
+    """Measure the spread of each list; return the largest. Cost O(s * r)."""
     cdef Py_ssize_t p, k, g
-    cdef int32_t largest = 0
-    cdef bint repeated
+    cdef int32_t count, largest = 0
     with nogil:
-        for p in range(spanned.shape[0]):
-            spanned[p] = 0
+        for p in range(spread.shape[0]):
+            spread[p, 0] = spread[p, 1] = 0
             for k in range(offsets[p], offsets[p + 1]):
-                repeated = False
+                count = 0
                 for g in range(offsets[p], k):
-                    repeated = repeated or rack[values[g]] == rack[values[k]]
-                spanned[p] += not repeated
-            largest = max(largest, spanned[p])
+                    count += rack[values[g]] == rack[values[k]]
+                spread[p, 0] += count < bounds[rule[p], rack[values[k]], 0]
+                spread[p, 1] += count < bounds[rule[p], rack[values[k]], 1]
+            largest = max(largest, spread[p, 1])
     return largest
 
 

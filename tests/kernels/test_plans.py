@@ -23,7 +23,7 @@ pytestmark = pytest.mark.kernel
 def arguments(draw: st.DrawFn) -> dict[str, Any]:
     """Arguments of every kernel of plans, by name: up to 8 brokers, 9 partitions and 4 slots a partition."""
     brokers, partitions = draw(st.integers(1, 8)), draw(st.integers(0, 9))
-    numbers = st.integers(0, 3)
+    numbers, rules = st.integers(0, 3), draw(st.integers(1, 3))
 
     def column(elements: st.SearchStrategy[Any], dtype: Any, size: int = brokers) -> Any:
         return np.array(draw(st.lists(elements, min_size=size, max_size=size)), dtype)
@@ -32,6 +32,7 @@ def arguments(draw: st.DrawFn) -> dict[str, Any]:
     original = [draw(st.permutations(values)) if draw(st.booleans()) else values[::-1][1:] for values in lists]
     vacant = [[-1 if draw(st.integers(0, 5)) == 5 else broker for broker in values] for values in lists]
     flat = [broker for values in lists for broker in values]
+    fewest = column(st.integers(0, 2), np.int32, rules * 4)
     lower = column(st.integers(0, 12), np.int64)
     path = draw(st.permutations(range(brokers)))[: draw(st.integers(2, 4))] if brokers > 1 else [0, 0]
     return {
@@ -46,8 +47,9 @@ def arguments(draw: st.DrawFn) -> dict[str, Any]:
         "in_sync": column(st.integers(0, 1), np.uint8, len(flat)),
         "leaving": column(st.integers(0, 1), np.uint8),
         "rack": column(numbers, np.int32),
-        "rack_targets": column(st.integers(0, 2), np.int32, 4),
-        "spread": draw(st.booleans()),
+        "rule": column(st.integers(0, rules - 1), np.int32, partitions),
+        "bounds": np.stack([fewest, fewest + column(st.integers(0, 2), np.int32, rules * 4)], 1).reshape(rules, 4, 2),
+        "demanded": column(st.integers(0, 4), np.int32, 2 * partitions).reshape(partitions, 2),
         "share": column(st.sampled_from([0.0, 1.0, 1.0, 2.5]), np.float64),
         "cap": column(st.integers(0, 20), np.int64),
         "weight": column(st.sampled_from([1, 1, 2, 7]), np.int64, partitions),
@@ -61,7 +63,7 @@ def arguments(draw: st.DrawFn) -> dict[str, Any]:
         "max_shifts": draw(numbers),
         "cursors": np.zeros(len(path) - 1, np.int32),
         "rows": np.zeros(len(path) - 1, np.int32),
-        "spanned": np.full(partitions, 9, np.int32),
+        "spread": np.full((partitions, 2), 9, np.int32),
         "arcs": np.zeros((brokers, brokers), np.uint8),
         "slots": np.array(draw(st.permutations(range(len(flat)))), np.int32),
         "owner": np.repeat(np.arange(partitions, dtype=np.int32), [len(values) for values in lists]),
@@ -71,7 +73,7 @@ def arguments(draw: st.DrawFn) -> dict[str, Any]:
         "rate": draw(st.integers(0, 2)),
         "weight_limit": draw(st.integers(0, 20)),
         "rates": np.full((brokers, brokers), 3, np.uint8),
-        "required_racks": column(st.integers(1, 4), np.int32, partitions),
+        "surplus": column(numbers, np.int32, 2 * partitions).reshape(partitions, 2),
         "price": column(st.integers(-2, 2), np.int64),
         "targets": np.array(draw(st.permutations(range(brokers)))[: draw(st.integers(0, brokers))], np.int32),
         **{

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from kframe.model.arrays import Float64, Int16, Int32, Int64, UInt8
-from verification.reference.plans import _may_move, _slots
+from verification.reference.plans import _may_move, _slots, _spread
 
 __all__ = ["assign_at_prices", "collect_transfers", "load_at_prices", "rate_transfers"]
 
@@ -17,6 +19,8 @@ def rate_transfers(
     original_offsets: Int32,
     original: Int16,
     rack: Int32,
+    rule: Int32,
+    bounds: Int32,
     share: Float64,
     costlier_targets: Int32,
     rates: UInt8,
@@ -31,7 +35,8 @@ def rate_transfers(
                 continue
             for target in [*before, *range(len(share))]:
                 rate = _rate(before, source, target)
-                valid = share[target] > 0 and _may_move(replica, rack, _slots(offsets, row), slot, target)
+                slots = _slots(offsets, row)
+                valid = share[target] > 0 and _may_move(replica, rack, bounds[rule[row]], slots, slot, target)
                 if valid and rates[source, target] > rate:
                     first = 2 * int(rack[source] != rack[target])
                     lower = [rates[source, target] > bound >= rate for bound in (1, 2)]
@@ -49,6 +54,8 @@ def collect_transfers(
     original_offsets: Int32,
     original: Int16,
     rack: Int32,
+    rule: Int32,
+    bounds: Int32,
     weight: Int64,
     used: UInt8,
     source: int,
@@ -64,7 +71,9 @@ def collect_transfers(
         before = original[_slots(original_offsets, row)].tolist()
         if replica[slot] != source or used[row] or weight[row] > weight_limit or weight_limit <= 0:
             continue
-        if _rate(before, source, target) != rate or not _may_move(replica, rack, _slots(offsets, row), slot, target):
+        if _rate(before, source, target) != rate or not _may_move(
+            replica, rack, bounds[rule[row]], _slots(offsets, row), slot, target
+        ):
             continue
         chosen[count] = index
         count += 1
@@ -77,29 +86,32 @@ def load_at_prices(
     original_offsets: Int32,
     original: Int16,
     replication_factor: Int32,
-    required_racks: Int32,
+    surplus: Int32,
     leaving: UInt8,
     rack: Int32,
+    rule: Int32,
+    bounds: Int32,
     weight: Int64,
     price: Int64,
     targets: Int32,
     chosen: Int16,
     load: Int64,
 ) -> int:
-    """The cheapest broker that leaves enough replicas for the required racks; of equals a broker that had a replica."""
+    """The cheapest broker that leaves enough replicas for the spread; of equals a broker that had a replica."""
     copied = 0
     for row in order.tolist():
         before = original[_slots(original_offsets, row)].tolist()
         costs = {broker: int(price[broker]) for broker in before if not leaving[broker]}
         costs |= {broker: int(price[broker]) + 1 for broker in targets.tolist() if broker not in before}
-        repeats, racks = int(replication_factor[row] - required_racks[row]), set[int]()
+        chosen_brokers = list[int]()
         for _ in range(int(replication_factor[row])):
-            candidates = [broker for broker in costs if repeats > 0 or int(rack[broker]) not in racks]
+            candidates = [
+                broker for broker in costs if _is_open([*chosen_brokers, broker], rack, bounds[rule[row]], surplus[row])
+            ]
             if not candidates:
                 return -1
             broker = min(candidates, key=costs.__getitem__)
-            repeats -= int(rack[broker]) in racks
-            racks.add(int(rack[broker]))
+            chosen_brokers.append(broker)
             del costs[broker]
             load[broker] += weight[row]
             copied += 0 if broker in before else int(weight[row])
@@ -112,9 +124,11 @@ def assign_at_prices(
     original_offsets: Int32,
     original: Int16,
     replication_factor: Int32,
-    required_racks: Int32,
+    surplus: Int32,
     leaving: UInt8,
     rack: Int32,
+    rule: Int32,
+    bounds: Int32,
     share: Float64,
     cap: Int64,
     weight: Int64,
@@ -125,13 +139,12 @@ def assign_at_prices(
     load: Int64,
     count: Int64,
 ) -> int:
-    """The broker that is cheapest now, and leaves enough replicas for the required racks."""
+    """The broker that is cheapest now, and leaves enough replicas for the required spread."""
     failed = 0
     for row in order.tolist():
         size, before = int(weight[row]), original[_slots(original_offsets, row)].tolist()
-        repeats, assigned = int(replication_factor[row] - required_racks[row]), list[int]()
+        assigned = list[int]()
         while len(assigned) < replication_factor[row]:
-            racks = {int(rack[broker]) for broker in assigned}
             keys = {
                 broker: (
                     int(price[broker])
@@ -143,13 +156,12 @@ def assign_at_prices(
                 for broker in range(len(share))
                 if not leaving[broker]
                 and broker not in assigned
-                and (repeats > 0 or int(rack[broker]) not in racks)
+                and _is_open([*assigned, broker], rack, bounds[rule[row]], surplus[row])
                 and (broker in before or (share[broker] > 0 and count[broker] < cap[broker]))
             }
             if not keys:
                 break
             broker = min(keys, key=keys.__getitem__)
-            repeats -= int(rack[broker]) in racks
             assigned.append(broker)
             load[broker] += size
             count[broker] += 1
@@ -160,6 +172,11 @@ def assign_at_prices(
         new = [broker for broker in assigned if broker not in before]
         replica[slots] = [new.pop(0) if broker < 0 and new else broker for broker in retained]
     return failed
+
+
+def _is_open(brokers: list[int], rack: Int32, bounds: Int32, surplus: Int32) -> bool:
+    """Whether no more of the brokers than the surplus add nothing to either column of the spread."""
+    return bool((len(brokers) - _spread(np.array(brokers, np.int32), rack, bounds) <= surplus).all())
 
 
 def _rate(before: list[int], source: int, target: int) -> int:

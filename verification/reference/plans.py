@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from kframe.model.arrays import Float64, Int16, Int32, Int64, UInt8
 
 __all__ = [
     "fill_vacancies",
     "mark_leaders",
+    "measure_spread",
     "reorder_leaders",
     "shift_leaders",
-    "span_racks",
     "transfer_replicas",
     "vacate_replicas",
 ]
@@ -24,15 +26,16 @@ def vacate_replicas(
     in_sync: UInt8,
     leaving: UInt8,
     rack: Int32,
-    rack_targets: Int32,
-    spread: bool,
+    rule: Int32,
+    bounds: Int32,
+    demanded: Int32,
     share: Float64,
     weight: Int64,
     replica: Int16,
     load: Int64,
     count: Int64,
 ) -> int:
-    """First the leaving brokers, then the worst replicas of a list too long, then of racks that are crowded."""
+    """First the leaving brokers, then the worst replicas of a list too long, then of racks that have too many."""
     vacated = 0
 
     def vacate(slot: int, row: int) -> None:
@@ -47,19 +50,18 @@ def vacate_replicas(
             vacated += 1
         while True:
             retained = _occupied(replica, slots)
-            racks = _racks(replica, rack, slots)
-            shared_only = len(retained) <= replication_factor[row]
-            reachable = racks | {number for number in range(len(rack_targets)) if rack_targets[number]}
-            factor = int(replication_factor[row])
-            reached = factor - len(retained) + len(racks) >= min(factor, len(reachable))
-            if shared_only and (not spread or reached):
+            needs = {slot: _need(replica, rack, bounds[rule[row]], slots, slot) for slot in retained}
+            lacking = int(replication_factor[row]) - len(retained)
+            missing = demanded[row] - lacking - _spread(replica[retained], rack, bounds[rule[row]])
+            if lacking >= 0 and not (missing > 0).any():
                 break
-            candidates = [slot for slot in retained if not shared_only or _shares_rack(replica, rack, slots, slot)]
+            need_max = 2 if lacking < 0 else int(missing[1] <= 0)
+            candidates = [slot for slot in retained if needs[slot] <= need_max]
             if not candidates:
                 break
 
-            def urgency(slot: int, first: int = slots[0], slots: range = slots) -> tuple[int, float, int]:
-                tier = 4 * (not in_sync[slot]) + 2 * _shares_rack(replica, rack, slots, slot) + (slot > first)
+            def urgency(slot: int, first: int = slots[0], needs: dict[int, int] = needs) -> tuple[int, float, int]:
+                tier = 8 * (not in_sync[slot]) + 2 * (2 - needs[slot]) + (slot > first)
                 tier = 0 if slot == first and in_sync[slot] else tier
                 return tier, _fullness(load, share, int(replica[slot])), slot
 
@@ -73,6 +75,8 @@ def fill_vacancies(
     offsets: Int32,
     replication_factor: Int32,
     rack: Int32,
+    rule: Int32,
+    bounds: Int32,
     share: Float64,
     cap: Int64,
     weight: Int64,
@@ -80,7 +84,7 @@ def fill_vacancies(
     load: Int64,
     count: Int64,
 ) -> int:
-    """The emptiest broker of a new rack, or else of any."""
+    """The emptiest broker of the racks where a replica adds most to the spread."""
     missing = 0
     for row in order.tolist():
         slots = range(int(offsets[row]), int(offsets[row + 1]))
@@ -96,11 +100,10 @@ def fill_vacancies(
                 break
             if replica[slot] >= 0:
                 continue
-            racks = _racks(replica, rack, slots)
             broker = min(
                 targets,
                 key=lambda target: (
-                    int(rack[target]) in racks,
+                    -_need(replica, rack, bounds[rule[row]], slots, slot, int(rack[target])),
                     (load[target] + weight[row]) / share[target],
                     target,
                 ),
@@ -117,6 +120,8 @@ def transfer_replicas(
     order: Int32,
     offsets: Int32,
     rack: Int32,
+    rule: Int32,
+    bounds: Int32,
     share: Float64,
     cap: Int64,
     weight: Int64,
@@ -149,7 +154,7 @@ def transfer_replicas(
                 and load[target] + size <= upper[target]
                 and not (under_only and load[target] >= lower[target])
                 and not (under_only and within_limits and load[target] + size > lower[target])
-                and _may_move(replica, rack, slots, slot, target)
+                and _may_move(replica, rack, bounds[rule[row]], slots, slot, target)
             ]
             if not targets:
                 continue
@@ -163,11 +168,11 @@ def transfer_replicas(
     return moves
 
 
-def span_racks(offsets: Int32, values: Int32, rack: Int32, spanned: Int32) -> int:
-    """The size of the set of racks of each list."""
-    for row in range(len(spanned)):
-        spanned[row] = len(set(rack[values[offsets[row] : offsets[row + 1]]].tolist()))
-    return int(max(spanned, default=0))
+def measure_spread(offsets: Int32, values: Int32, rack: Int32, rule: Int32, bounds: Int32, spread: Int32) -> int:
+    """The sum of the replicas of each rack, of at most as many as its bounds."""
+    for row in range(len(spread)):
+        spread[row] = _spread(values[_slots(offsets, row)], rack, bounds[rule[row]])
+    return int(spread[:, 1].max(initial=0))
 
 
 def mark_leaders(
@@ -269,24 +274,32 @@ def _occupied(replica: Int16, slots: range) -> list[int]:
     return [slot for slot in slots if replica[slot] >= 0]
 
 
-def _racks(replica: Int16, rack: Int32, slots: range, skipped: int = -1) -> set[int]:
-    return {int(rack[replica[slot]]) for slot in _occupied(replica, slots) if slot != skipped}
+def _spread(brokers: Int16 | Int32, rack: Int32, bounds: Int32) -> Int32:
+    """(2,) the sum over racks of the brokers, of a rack at most as many as its bounds (racks, 2)."""
+    counts = np.bincount(rack[brokers], minlength=len(bounds))
+    return np.asarray(np.minimum(counts[:, None], bounds).sum(axis=0), np.int32)
 
 
-def _shares_rack(replica: Int16, rack: Int32, slots: range, slot: int) -> bool:
-    return int(rack[replica[slot]]) in _racks(replica, rack, slots, slot)
+def _need(replica: Int16, rack: Int32, bounds: Int32, slots: range, slot: int, target_rack: int = -1) -> int:
+    """What a replica in a rack, by default that of the slot, adds to the spread of the other slots."""
+    number = int(rack[replica[slot]]) if target_rack < 0 else target_rack
+    others = sum(int(rack[replica[other]]) == number for other in _occupied(replica, slots) if other != slot)
+    return int((others < bounds[number]).sum())
 
 
 def _fullness(load: Int64, share: Float64, broker: int) -> float:
     return float(load[broker] / share[broker]) if share[broker] > 0 else math.inf
 
 
-def _may_move(replica: Int16, rack: Int32, slots: range, slot: int, target: int) -> bool:
-    """Whether no slot has the target, and the racks are as many afterwards."""
+def _may_move(replica: Int16, rack: Int32, bounds: Int32, slots: range, slot: int, target: int) -> bool:
+    """Whether no slot has the target, and neither column of the spread is less afterwards."""
     if any(replica[other] == target for other in slots):
         return False
-    others = _racks(replica, rack, slots, slot)
-    return len(others | {int(rack[target])}) >= len(others | {int(rack[replica[slot]])})
+    others = [int(replica[other]) for other in _occupied(replica, slots) if other != slot]
+    before, after = (
+        _spread(np.array([*others, broker], np.int32), rack, bounds) for broker in (int(replica[slot]), target)
+    )
+    return bool((after >= before).all())
 
 
 def _is_moved(offsets: Int32, original: Int16, row: int, leader: int) -> bool:

@@ -74,6 +74,7 @@ class Check(StrEnum):
     FEWER_OBSERVERS = "fewer-observers", Severity.WARNING
     FEWER_REPLICAS = "fewer-replicas", Severity.WARNING
     RACKS = "racks", Severity.WARNING
+    PLACEMENT_CONSTRAINTS = "placement-constraints", Severity.WARNING
     UNEVEN_REPLICATION = "uneven-replication", Severity.WARNING, "its partitions get different replication factors"
     MORE_REPLICAS = "more-replicas", Severity.INFO, "", None, "the replication factor becomes greater"
     CORDONED_DIRECTORIES = (

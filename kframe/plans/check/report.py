@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 from typing import Final
@@ -26,9 +26,9 @@ from kframe.plans.check.document import (
     SeverityCounts,
 )
 from kframe.plans.check.findings import Check, Findings, Severity, ids_text
+from kframe.plans.check.placement_constraints import constraints_detail, constraints_note
 from kframe.plans.check.resolve import check_against, check_alone, leader_loads, replica_loads
 from kframe.plans.check.rules import CheckedPlan
-from kframe.snapshot import Snapshot
 from kframe.whatif.results.health import Skew
 from kframe.whatif.results.release import ReleaseRecord
 
@@ -36,10 +36,6 @@ SCHEMA: Final = "kframe.plan-check/v1"
 
 #: What a check or a plan without racks says.
 RACKS_UNKNOWN: Final = "racks unknown: rack rules not checked (--rack-map FILE gives racks)"
-#: A new topic may have it from ``confluent.log.placement.constraints`` of brokers; it is then its own.
-_CONSTRAINTS: Final = "confluent.placement.constraints"
-#: Topics that a note names.
-_NAMED: Final = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -197,24 +193,9 @@ def _snapshot_detail(checked: CheckedPlan, check: Check, position: int) -> str:
             return f"replication factor {len(checked.origin[position])} becomes {len(target)}"
         case Check.RACKS:
             racks = {facts.broker_id: facts.rack for facts in brokers}
-            return f"racks {', '.join(str(racks.get(broker_id)) for broker_id in target)}: fewer than possible"
+            names = ", ".join(str(racks.get(broker_id)) for broker_id in target)
+            return f"racks {names}: spread less evenly than possible"
+        case Check.PLACEMENT_CONSTRAINTS:
+            return constraints_detail(checked, position)
         case _:
             return checked.rules.detail(checked, check, position)
-
-
-def constraints_note(snapshot: Snapshot, topics: Iterable[int]) -> str | None:
-    """The topics of these indexes that have Confluent's placement constraints, which a plan does not check.
-
-    None if none has.
-    """
-    configs = snapshot.topics.configs or {}
-    names = [
-        snapshot.topics.names[topic]
-        for topic in sorted(set(topics))
-        if configs.get(topic, {}).get(_CONSTRAINTS, "").strip() not in ("", "{}")
-    ]
-    if not names:
-        return None
-    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
-    listed = f"{counted(len(names), 'topic')} ({', '.join(names[:_NAMED])}{more})"
-    return f"placement constraints not checked: {_CONSTRAINTS} of {listed}"

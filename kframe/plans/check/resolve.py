@@ -10,11 +10,13 @@ from collections.abc import Mapping
 import numpy as np
 
 from kframe.errors import ConfigError
-from kframe.model.arrays import Bool, Int32, Int64
-from kframe.model.lists import distinct_values, lists_at, loads, members, repeated
+from kframe.model.arrays import Bool, Int32, Int64, Ragged
+from kframe.model.lists import lists_at, loads, members, repeated
 from kframe.model.plan import Plan
 from kframe.model.topics import topic_name_problem
 from kframe.plans.check.findings import Check, Findings
+from kframe.plans.check.placement_constraints import breaks_constraints, constraints_of
+from kframe.plans.check.rack_rules import uneven_replicas
 from kframe.plans.check.rules import CheckedPlan, PlanRules, brokers_of
 from kframe.snapshot import Snapshot
 
@@ -93,6 +95,7 @@ def check_against(checked: CheckedPlan) -> list[Findings]:
         Findings.at(Check.FEWER_OBSERVERS, known & _loses_observers(checked)),
         Findings.at(Check.FEWER_REPLICAS, known & (growth < 0)),
         Findings.at(Check.RACKS, known & _crowded(checked)),
+        Findings.at(Check.PLACEMENT_CONSTRAINTS, known & breaks_constraints(checked)),
         Findings.at(Check.MORE_REPLICAS, known & (growth > 0)),
         Findings(Check.PARTIAL_TOPIC, _partial(checked), of_topics=True),
         Findings.at(Check.ORDER_ONLY, moved & (checked.adding.counts == 0) & (checked.removing.counts == 0)),
@@ -176,7 +179,10 @@ def _leaderless(checked: CheckedPlan) -> Bool:
 
 
 def _crowded(checked: CheckedPlan) -> Bool:
-    """Whether a target spans fewer racks than it could, as far as all of its brokers' racks are known."""
+    """Whether a target is spread over racks less evenly than possible, as far as the racks of its brokers are known.
+
+    Targets of topics with placement constraints are compared with these instead.
+    """
     facts = checked.snapshot.brokers
     numbers = {
         rack: number for number, rack in enumerate(sorted({broker.rack for broker in facts if broker.rack is not None}))
@@ -189,7 +195,8 @@ def _crowded(checked: CheckedPlan) -> Bool:
     racks = np.array([-1 if broker.rack is None else numbers[broker.rack] for broker in facts], np.int32)[order]
     indexes = np.minimum(np.searchsorted(ids[order], lists.values), len(ids) - 1)
     rack = np.where(ids[order][indexes] == lists.values, racks[indexes], -1)
-    pairs = distinct_values(lists.owners * np.int64(len(numbers)) + np.maximum(rack, 0))
-    spanned = np.bincount(pairs // len(numbers), minlength=len(lists))
-    crowded: Bool = ~lists.any(rack < 0) & (spanned < np.minimum(lists.counts, len(numbers)))
-    return crowded
+    rows = np.flatnonzero(~lists.any(rack < 0))
+    hosts = np.bincount(racks[racks >= 0], minlength=len(numbers)).astype(np.int32)
+    crowded = np.zeros(len(lists), np.bool_)
+    crowded[rows] = uneven_replicas(Ragged(lists.offsets, indexes.astype(np.int32)).take(rows), racks, hosts) > 0
+    return crowded & ~np.isin(checked.topics, list(constraints_of(checked.snapshot)))

@@ -23,14 +23,14 @@ import numpy as np
 
 from kframe.model.arrays import Bool, Float64, Int64, Ragged
 from kframe.plans.generate.draft import weighted_loads
-from kframe.plans.generate.limits import LoadLimits, distinct_racks
+from kframe.plans.generate.limits import LoadLimits
 from kframe.plans.generate.problem import PlanProblem
-from kframe.plans.generate.racks import reachable_racks
+from kframe.plans.generate.racks import demanded_spread
 
 #: The proof of each lower bound in a sentence.
 PROOFS: Final = {
     "required": "Each partition copies at least the requested replicas that no remaining broker has, and a replica for"
-    " each further rack that it must span; the bound is the sum over the partitions.",
+    " each that must leave its rack for an even spread; the bound is the sum over the partitions.",
     "deficit": "Only a copied replica raises the load of a broker; the bound is the sum of what brokers lack to their"
     " lower limits.",
     "excess": "Only a deleted replica reduces the load of a broker, and what is deleted must be copied to another"
@@ -53,7 +53,8 @@ def lower_bound(problem: PlanProblem, limits: LoadLimits | None) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Shortage:
-    """What a plan lacks where caps leave too little room: partitions that stay as they are, and racks of the others."""
+    """What a plan lacks where caps leave too little room: partitions that stay as they are, and replicas of
+    the others that are in other racks than they must."""
 
     staying: int = 0
     racks: int = 0
@@ -72,20 +73,18 @@ def lower_bounds(problem: PlanProblem, limits: LoadLimits | None, shortage: Shor
 def required_copies(problem: PlanProblem, lists: Ragged, weight: Int64, shortage: Shortage = Shortage()) -> int:
     """The least that the partitions copy, without a goal of balance.
 
-    Proof. Let a partition have ``s`` replicas that do not leave their brokers, in ``d`` racks, and want ``w``
-    replicas. Any plan retains at most ``s``, so it adds at least ``w - s``. A retained set spans at most ``d`` racks,
-    and each added replica spans at most one more. So a list in ``r`` racks needs at least ``r - d`` additions.
+    Proof. Let a partition have ``s`` replicas that do not leave their brokers, with a column ``d`` of the spread, and
+    want ``w`` replicas. Any plan retains at most ``s``, so it adds at least ``w - s``. A retained set has at most the
+    spread ``d``, and each added replica adds at most 1. So a list of spread ``r`` needs at least ``r - d`` additions.
     Partitions are independent, so the sum over them is a bound. A partition that stays saves what it needs, and a
-    missing rack saves a replica that is needed for racks only; the shortage saves the most expensive of both.
+    replica in the wrong rack saves one that is needed for racks only; the shortage saves the most expensive of both.
     """
     brokers = problem.brokers
     staying = lists.keep(brokers.leaving[lists.values] == 0)
     replication_factor = problem.replication_factor[problem.order]
     missing = np.maximum(replication_factor - staying.counts, 0)
-    needed = missing
-    if problem.request.fix_racks:
-        reachable = reachable_racks(problem, problem.order)
-        needed = np.maximum(needed, np.minimum(replication_factor, reachable) - distinct_racks(staying, brokers.rack))
+    for_racks = demanded_spread(problem, problem.order) - problem.spread(problem.order, staying)
+    needed = np.maximum(missing, for_racks.max(axis=1, initial=0))
     if problem.costs is not None:
         weight = weight + problem.costs.min_costs(problem.order, copy_targets(problem, lists))
     bound = int((needed * weight).sum())

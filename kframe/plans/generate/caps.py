@@ -15,9 +15,10 @@ import numpy as np
 
 from kframe.model.arrays import Int32
 from kframe.model.lists import members, same_lists
+from kframe.plans.check.rack_rules import RackRules
 from kframe.plans.generate.cycles import cancel_cycles
 from kframe.plans.generate.draft import Draft
-from kframe.plans.generate.limits import LoadLimits, distinct_racks
+from kframe.plans.generate.limits import LoadLimits
 from kframe.plans.generate.problem import UNLIMITED, PlanProblem
 from kframe.plans.generate.racks import missing_racks
 from kframe.plans.generate.transfers import fill, transfer
@@ -73,30 +74,30 @@ def _improve(problem: PlanProblem, draft: Draft, vacant: Draft, rows: Int32) -> 
 
 
 def _lacking(problem: PlanProblem, draft: Draft) -> Int32:
-    """The rows in scope that lack replicas or racks, ascending."""
+    """The rows in scope that lack replicas or the required spread over racks, ascending."""
     spread = problem.order[missing_racks(problem, problem.order, draft.lists()) > 0]
     rows: Int32 = np.union1d(draft.incomplete(problem), spread).astype(np.int32)
     return rows
 
 
 def _restore_useless(problem: PlanProblem, draft: Draft) -> None:
-    """Restore the lists of partitions that were changed for further racks and do not span them."""
+    """Restore the lists of partitions that were changed for an even spread over racks and are not nearer to it."""
     lists, before = draft.lists(), problem.original
     if not problem.request.fix_racks:
         return
     optional = (before.counts == problem.replication_factor) & ~before.any(problem.brokers.leaving[before.values] != 0)
-    rows = np.flatnonzero(problem.scope & optional & ~same_lists(before, lists))
-    rack = problem.brokers.rack
-    useless = rows[distinct_racks(lists.take(rows), rack) <= distinct_racks(before.take(rows), rack)]
+    rows = np.flatnonzero(problem.scope & optional & ~same_lists(before, lists)).astype(np.int32)
+    gain = problem.spread(rows, lists.take(rows)) - problem.spread(rows, before.take(rows))
+    useless = rows[(gain <= 0).all(axis=1)]
     candidate = draft.copy()
-    candidate.restore(problem, useless.astype(np.int32))
+    candidate.restore(problem, useless)
     most = np.maximum(problem.brokers.cap, np.bincount(before.values, minlength=len(problem.brokers)))
     if (candidate.count <= most).all():
         draft.copy_from(candidate)
 
 
 def _rating(problem: PlanProblem, draft: Draft) -> tuple[int, int, int]:
-    """Incomplete partitions, missing racks of the others, and copies: of two drafts the lesser is better."""
+    """Incomplete partitions, replicas of the others in wrong racks, and copies: of two drafts the lesser is better."""
     incomplete, lists = draft.incomplete(problem), draft.lists()
     missing = missing_racks(problem, problem.without(incomplete).order, lists)
     return len(incomplete), int(missing.sum()), int(np.count_nonzero(~members(lists, problem.original)))
@@ -136,8 +137,9 @@ def _relieved(problem: PlanProblem, draft: Draft, vacant: Draft) -> Draft | None
 
 
 def _without_racks(problem: PlanProblem) -> PlanProblem:
-    """The problem in which every broker is a rack of its own."""
-    return replace(problem, brokers=replace(problem.brokers, rack=np.arange(len(problem.brokers), dtype=np.int32)))
+    """The problem without rack rules."""
+    rules = RackRules.none(len(problem.original), len(problem.brokers.rack_targets))
+    return replace(problem, rack_rules=rules)
 
 
 def _restored(problem: PlanProblem, draft: Draft, limits: LoadLimits) -> Int32 | None:

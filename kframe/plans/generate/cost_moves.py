@@ -26,14 +26,14 @@ _Slots = NDArray[np.int64]
 def fill_by_cost(problem: PlanProblem, draft: Draft, costs: PlacementCosts) -> None:
     """Give partitions with too few replicas the cheapest brokers.
 
-    A broker of a rack that the list does not span comes first, then the cheapest, then the emptiest.
+    A broker of the rack where it adds most to the spread comes first, then the cheapest, then the emptiest.
     """
     lacking = problem.replication_factor[problem.order] - draft.lists().counts[problem.order]
     for row, count in zip(problem.order[lacking > 0].tolist(), lacking[lacking > 0].tolist(), strict=True):
         start, end = int(draft.offsets[row]), int(draft.offsets[row + 1])
         cost = _round_costs(problem, draft, costs, row)
         for slot in (start + np.flatnonzero(draft.replica[start:end] < 0)[:count]).tolist():
-            broker = _cheapest_target(problem, draft, cost, draft.replica[start:end], int(problem.weight[row]))
+            broker = _cheapest_target(problem, draft, cost, draft.replica[start:end], row)
             if broker >= 0:
                 draft.replica[slot] = broker
                 draft.load[broker] += problem.weight[row]
@@ -48,16 +48,17 @@ def _round_costs(problem: PlanProblem, draft: Draft, costs: PlacementCosts, row:
     return cost
 
 
-def _cheapest_target(problem: PlanProblem, draft: Draft, cost: Int64, replicas: NDArray[np.int16], weight: int) -> int:
+def _cheapest_target(problem: PlanProblem, draft: Draft, cost: Int64, replicas: NDArray[np.int16], row: int) -> int:
     brokers = problem.brokers
     present = replicas[replicas >= 0]
     valid = (brokers.share > 0) & (draft.count < brokers.cap) & (cost < FORBIDDEN)
     valid[present] = False
-    in_new_rack = valid & ~np.isin(brokers.rack, brokers.rack[present])
-    candidates = np.flatnonzero(in_new_rack if in_new_rack.any() else valid)
-    if not len(candidates):
+    if not valid.any():
         return -1
-    fullness = (draft.load[candidates] + weight) / brokers.share[candidates]
+    others = np.bincount(brokers.rack[present], minlength=len(brokers.rack_targets))
+    need = problem.rack_rules.need(row, brokers.rack, others[brokers.rack])
+    candidates = np.flatnonzero(valid & (need == need[valid].max()))
+    fullness = (draft.load[candidates] + problem.weight[row]) / brokers.share[candidates]
     return int(candidates[np.lexsort((fullness, cost[candidates]))[0]])
 
 
@@ -151,8 +152,8 @@ class CostMoves:
     def _prices(self, giver: int) -> tuple[_Slots, Int64]:
         """The slots of a broker, and (m, b) what each move costs more than leaving the replica; FORBIDDEN if not valid.
 
-        A move is valid if the target receives replicas and has none of the partition, no term forbids it, and no rack
-        of the partition is lost.
+        A move is valid if the target receives replicas and has none of the partition, no term forbids it, and the
+        spread of the partition over racks is kept.
         """
         problem, tables, rack = self.problem, self.tables, self.problem.brokers.rack
         slots = np.flatnonzero(self.draft.replica == giver)
@@ -160,7 +161,9 @@ class CostMoves:
         rows = tables.owner[slots]
         weight, term = problem.weight[rows], self.costs.of(rows)
         spread = tables.spread[rows]
-        keeps = (rack == rack[giver]) | (spread[:, rack] == 0) | (spread[:, [rack[giver]]] > 1)
+        gain = problem.rack_rules.need(rows[:, None], rack, spread[:, rack])
+        loss = problem.rack_rules.need(rows, rack[giver], spread[:, rack[giver]] - 1)
+        keeps = (rack == rack[giver]) | (gain >= loss[:, None])
         had = tables.original[rows]
         valid: Bool = (problem.brokers.share > 0) & ~tables.present[rows] & keeps & (had | (term < FORBIDDEN))
         paid = np.where(had[:, giver], 0, weight + np.where(term[:, giver] < FORBIDDEN, term[:, giver], 0))
@@ -172,14 +175,11 @@ class CostMoves:
         draft, limits, tables, brokers = self.draft, self.limits, self.tables, self.problem.brokers
         row = int(tables.owner[slot])
         weight = int(self.problem.weight[row])
-        keeps = (
-            brokers.rack[giver] == brokers.rack[target]
-            or tables.spread[row, brokers.rack[target]] == 0
-            or tables.spread[row, brokers.rack[giver]] > 1
-        )
+        racks = brokers.rack[[target, giver]]
+        gain, loss = self.problem.rack_rules.need(row, racks, tables.spread[row, racks] - [0, 1])
         return bool(
             draft.replica[slot] == giver
-            and keeps
+            and (racks[0] == racks[1] or gain >= loss)
             and not tables.present[row, target]
             and draft.count[target] < brokers.cap[target]
             and draft.load[giver] - weight >= limits.lower[giver]

@@ -17,7 +17,7 @@ class Unmet(StrEnum):
     """A broker that its replicas were to leave retains one."""
     REPLICATION_FACTOR = "replication-factor"
     RACKS = "racks"
-    """It spans fewer racks than it could, and ``fix_racks`` is requested."""
+    """It is spread over racks less evenly than it could be, and ``fix_racks`` is requested."""
     LEADER = "leader"
     """Its preferred leader is on a demoted broker, or in a demoted log directory."""
 
@@ -25,7 +25,8 @@ class Unmet(StrEnum):
 class GeneratedPartitions(Struct):
     """Partitions in scope, partitions that change, partitions left out because they are being reassigned, and
     partitions that no allowed broker can take a replica of. ``unmet`` are not as requested after the plan.
-    ``leaderless`` receive replicas that cannot be copied before the partition has a leader."""
+    ``leaderless`` receive replicas that cannot be copied before the partition has a leader. ``observers`` are those of
+    the partitions that change, as many as before."""
 
     scope: int
     changed: int
@@ -33,6 +34,7 @@ class GeneratedPartitions(Struct):
     unassignable: int
     unmet: int
     leaderless: int
+    observers: int
 
 
 class GeneratedMoves(Struct):
@@ -56,7 +58,8 @@ class GeneratedMoves(Struct):
 
 
 class CrowdedPartitions(Struct):
-    """Partitions that span fewer racks than they could; null where no broker has a rack."""
+    """Partitions that are spread over racks less evenly than they could be: they span fewer racks, or have two replicas
+    more in a rack than in another. Null where no broker has a rack."""
 
     crowded_before: int | None
     crowded_after: int | None

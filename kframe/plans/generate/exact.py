@@ -65,7 +65,7 @@ def is_searched(problem: PlanProblem) -> bool:
 
 
 def solve(problem: PlanProblem, limits: LoadLimits | None) -> ExactResult:
-    """The cheapest plan within ``limits`` in which every partition spans the racks that it must.
+    """The cheapest plan within ``limits`` in which every partition has the spread over racks that it must.
 
     Raises InputError if the problem is too large or highspy is not installed, SolverError if the solver fails.
     """

@@ -165,7 +165,9 @@ class Exchanges:
         rows = self.owner[slots]
         valid = self.problem.scope[rows] & ~self.present[rows, target]
         if rack[giver] != rack[target]:
-            valid &= (self.spread[rows, rack[target]] == 0) | (self.spread[rows, rack[giver]] > 1)
+            need, replicas = self.problem.rack_rules.need, self.spread[rows]
+            gain = need(rows, rack[target], replicas[:, rack[target]])
+            valid &= gain >= need(rows, rack[giver], replicas[:, rack[giver]] - 1)
         slots, rows = slots[valid], rows[valid]
         if self.problem.costs is not None:
             allowed = self.problem.costs.allowed(rows)[:, target] | self.original[rows, target]

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kframe import kernels
 from kframe.model.arrays import Float64, Int32, Int64, Ragged
-from kframe.model.lists import distinct_values
+from kframe.model.lists import distinct_combinations
 from kframe.model.placements import GoalTotals
 from kframe.plans.generate.draft import Draft
 from kframe.plans.generate.problem import PlanProblem, rack_numbers
@@ -106,9 +105,8 @@ def _around(target: Float64, spread: float) -> tuple[Int64, Int64]:
 def _targets(problem: PlanProblem, lists: Ragged, load: Int64) -> Float64:
     """(b,) share of each broker of the load on all brokers that take part, by their capacities.
 
-    A partition that spans every rack keeps a replica in each, and a partition never spans fewer racks than now. So a
-    rack cannot hold less than the first, or more than the second. Within these limits racks, and brokers within
-    racks, are filled to the same level.
+    No move makes the spread of a partition over racks worse. So a rack has a least and a greatest load. Within these
+    limits racks, and brokers within racks, are filled to the same level.
     """
     brokers = problem.brokers
     receives = brokers.share > 0
@@ -116,18 +114,37 @@ def _targets(problem: PlanProblem, lists: Ragged, load: Int64) -> Float64:
     ceiling = np.full(len(brokers), weight.sum())
     if not problem.weighted:
         ceiling = np.minimum(ceiling, brokers.cap)
-    inside = lists.keep(receives[lists.values])
-    racks = distinct_racks(inside, brokers.rack)
-    targets = brokers.rack_targets
-    open_racks = int(np.count_nonzero(targets))
-    load_min = np.full(len(targets), float(weight[racks == open_racks].sum())) * (targets > 0)
-    replicas_max = (inside.counts - racks + 1) * (inside.counts > 0)
-    load_max = np.zeros(len(targets))
-    for replicas in distinct_values(replicas_max).tolist():
-        load_max += np.minimum(targets, replicas) * weight[replicas_max == replicas].sum()
+    load_min, load_max = _rack_loads(problem, lists, weight)
     return rack_fill(
         float(load[receives].sum()), brokers.share, np.where(receives, ceiling, 0.0), brokers.rack, load_min, load_max
     )
+
+
+def _rack_loads(problem: PlanProblem, lists: Ragged, weight: Float64) -> tuple[Float64, Float64]:
+    """(racks,) the least and the greatest load on brokers that take part, without a worse spread of any partition.
+
+    ``lists`` are of the rows in scope. A list whose spread lacks ``d`` of the possible has at most ``d`` fewer in a
+    rack than its bound; a list with ``s`` replicas more than its spread has at most ``s`` more than the bound. This
+    holds for each bound and its column of the spread.
+    """
+    rules, brokers = problem.rack_rules, problem.brokers
+    rule, targets, spread = rules.rule[problem.order], brokers.rack_targets, problem.spread(problem.order, lists)
+    closed = lists.keep(brokers.share[lists.values] <= 0)
+    room = np.minimum(rules.bounds, targets[:, None])
+    possible = np.maximum(rules.possible[problem.order], room.sum(axis=1)[rule])
+    lacking = np.clip(possible - spread, 0, rules.bounds.max(initial=0))
+    surplus = lists.counts[:, None] - spread
+    columns = (rule, lists.counts, closed.counts, *lacking.T, *surplus.T)
+    kinds, number = distinct_combinations(columns)
+    weights = np.bincount(number, weight, minlength=len(kinds))
+    load_min, load_max = np.zeros(len(targets)), np.zeros(len(targets))
+    for (kind_rule, count, staying, *deviations), total in zip(kinds.tolist(), weights.tolist(), strict=True):
+        least = (room[kind_rule] - deviations[:2]).max(axis=1)
+        most = np.minimum((rules.bounds[kind_rule] + deviations[2:]).min(axis=1), targets + staying)
+        load_min += np.maximum(least, 0) * total
+        load_max += np.minimum(most, count) * total
+    retained = np.bincount(brokers.rack[closed.values], weight[closed.owners], minlength=len(targets))
+    return np.maximum(load_min - retained, 0.0), np.maximum(load_max - retained, 0.0)
 
 
 def rack_fill(
@@ -168,10 +185,3 @@ def _level(load: Callable[[float], float], total: float, share: Float64) -> floa
         else:
             high = middle
     return high
-
-
-def distinct_racks(lists: Ragged, rack: Int32) -> Int32:
-    """How many racks each list of broker indexes spans."""
-    spanned = np.zeros(len(lists), np.int32)
-    kernels.span_racks(lists.offsets, lists.values, rack, spanned)
-    return spanned

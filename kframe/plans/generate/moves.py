@@ -17,6 +17,7 @@ from kframe.plans.generate.exchanges import exchange_replicas
 from kframe.plans.generate.limits import LoadLimits
 from kframe.plans.generate.prices import draft_at_prices
 from kframe.plans.generate.problem import PlanProblem
+from kframe.plans.generate.racks import demanded_spread
 from kframe.plans.generate.relaxation import cheapest_flow
 from kframe.plans.generate.transfers import fill, transfer
 
@@ -40,9 +41,8 @@ def move_required(problem: PlanProblem, draft: Draft) -> Int32:
         problem.replication_factor,
         draft.in_sync,
         brokers.leaving,
-        brokers.rack,
-        brokers.rack_targets,
-        problem.request.fix_racks,
+        *problem.spread_columns,
+        demanded_spread(problem, np.arange(len(problem.original), dtype=np.int32)),
         brokers.share,
         problem.weight,
         draft.replica,
@@ -123,10 +123,14 @@ def _replace(problem: PlanProblem, draft: Draft) -> None:
 def _keeps_racks(
     problem: PlanProblem, draft: Draft, rows: Int32, old: int, new: int
 ) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Whether each of ``rows`` spans as many racks with ``new`` as with ``old``."""
+    """Whether each of ``rows`` is spread over racks as well with ``new`` as with ``old``."""
     rack = problem.brokers.rack
     if rack[old] == rack[new]:
         return np.ones(len(rows), np.bool_)
     lists = draft.lists().take(rows)
     others = lists.keep(lists.values != old)
-    return ~others.any(rack[others.values] == rack[new]) | others.any(rack[others.values] == rack[old])
+    gain, loss = (
+        problem.rack_rules.need(rows, rack[broker], others.count(rack[others.values] == rack[broker]))
+        for broker in (new, old)
+    )
+    return np.asarray(gain >= loss, np.bool_)

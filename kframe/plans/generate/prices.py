@@ -20,7 +20,7 @@ from kframe.model.arrays import Bool, Int16, Int32, Int64
 from kframe.plans.generate.draft import Draft, weighted_loads
 from kframe.plans.generate.limits import LoadLimits
 from kframe.plans.generate.problem import PlanProblem
-from kframe.plans.generate.racks import required_racks
+from kframe.plans.generate.racks import required_spread
 
 #: How many partitions are assigned at most in the search for better prices.
 _ASSIGNMENTS: Final = 5_000_000
@@ -45,9 +45,9 @@ def draft_at_prices(problem: PlanProblem, limits: LoadLimits) -> Draft | None:
         lists.offsets,
         draft.before_replica,
         problem.replication_factor,
-        _required(problem),
+        _surplus(problem),
         brokers.leaving,
-        brokers.rack,
+        *problem.spread_columns,
         brokers.share,
         brokers.cap,
         problem.weight,
@@ -62,10 +62,11 @@ def draft_at_prices(problem: PlanProblem, limits: LoadLimits) -> Draft | None:
     return None if failed or (draft.count > most).any() else draft.without_vacancies()
 
 
-def _required(problem: PlanProblem) -> Int32:
-    required = np.zeros(len(problem.original), np.int32)
-    required[problem.order] = required_racks(problem, problem.order)
-    return required
+def _surplus(problem: PlanProblem) -> Int32:
+    """(n, 2) how many replicas of each row need not add to the columns of its spread."""
+    surplus, scope = np.zeros((len(problem.original), 2), np.int32), problem.order
+    surplus[scope] = problem.replication_factor[scope, None] - required_spread(problem, scope)
+    return surplus
 
 
 def _scratch(problem: PlanProblem) -> Int16:
@@ -85,7 +86,7 @@ class _PriceSearch:
         self._order = np.sort(problem.order[stride // 2 :: stride])
         self._limited: Bool = problem.brokers.share > 0
         self._original: Int16 = problem.original.values.astype(np.int16)
-        self._required = _required(problem)
+        self._surplus = _surplus(problem)
         rack = problem.brokers.rack
         shared = np.flatnonzero(np.bincount(rack[self._limited], minlength=1) > 1)
         #: (g, b) 1 for the brokers whose prices change together: each broker, and the brokers of each rack.
@@ -125,9 +126,9 @@ class _PriceSearch:
             lists.offsets,
             self._original,
             problem.replication_factor,
-            self._required,
+            self._surplus,
             problem.brokers.leaving,
-            problem.brokers.rack,
+            *problem.spread_columns,
             problem.weight,
             price,
             receiving[np.argsort(price[receiving], kind="stable")].astype(np.int32),

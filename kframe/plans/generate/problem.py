@@ -14,9 +14,12 @@ from kframe.model.events import TopicPartition
 from kframe.model.lists import members
 from kframe.model.placements import PlacementBatch
 from kframe.model.topic_patterns import topic_pattern
+from kframe.plans.check.placement_constraints import constraint_rules
+from kframe.plans.check.rack_rules import RackRules
 from kframe.plans.generate.costs import PlacementCosts, placement_costs
 from kframe.plans.generate.demoted_directories import demoted_replicas
 from kframe.plans.generate.eligibility import broker_racks, check_targets, refusals
+from kframe.plans.generate.rack_hosts import plan_rules
 from kframe.plans.generate.request import PlanRequest
 from kframe.snapshot import Snapshot
 from kframe.snapshot.controllers import node_text
@@ -95,6 +98,7 @@ class PlanProblem:
     left_out: LeftOut
     refusals: Mapping[int, str]
     demoted: Ragged
+    rack_rules: RackRules
     costs: PlacementCosts | None = None
 
     @property
@@ -140,7 +144,17 @@ class PlanProblem:
 
     def continued(self, lists: Ragged) -> PlanProblem:
         """The problem of a cluster with these lists, all of whose replicas are in sync."""
-        return replace(self, original=lists, in_sync=np.ones(len(lists.values), np.uint8))
+        rules = plan_rules(self.brokers, lists, self.replication_factor, self.rack_rules.own)
+        return replace(self, original=lists, in_sync=np.ones(len(lists.values), np.uint8), rack_rules=rules)
+
+    def spread(self, rows: Int32, lists: Ragged) -> Int32:
+        """(k, 2) the spread over racks of ``lists``, which are of these rows."""
+        return self.rack_rules.spread(rows, lists, self.brokers.rack)
+
+    @property
+    def spread_columns(self) -> tuple[Int32, Int32, Int32]:
+        """The arguments of kernels for the spread: racks of brokers, the rule of each row, and the bounds of rules."""
+        return self.brokers.rack, self.rack_rules.rule, self.rack_rules.bounds
 
 
 def problem_of(snapshot: Snapshot, request: PlanRequest) -> PlanProblem:
@@ -172,6 +186,7 @@ def problem_of(snapshot: Snapshot, request: PlanRequest) -> PlanProblem:
         goal_weight = request.goal.weights(_batch(snapshot, racks, brokers, original, weight, scope))
         weight = np.zeros(len(original), np.int64)
         weight[scope] = goal_weight
+    own = constraint_rules(snapshot, rack_numbers(racks)[0], len(brokers.rack_targets))
     costs = None
     if request.cost_terms:
         batch = _batch(snapshot, racks, brokers, original, weight, scope)
@@ -189,6 +204,7 @@ def problem_of(snapshot: Snapshot, request: PlanRequest) -> PlanProblem:
         left_out,
         reasons,
         demoted_replicas(snapshot, request, original, brokers.ids),
+        plan_rules(brokers, original, replication_factor, own, costs),
         costs,
     )
 

@@ -2,12 +2,13 @@
 
 A variable for each partition and broker says whether the broker holds a replica. The sum of a partition's variables
 is its replication factor. The weighted sum of a broker's variables is within its limits, and its number of replicas
-within its cap. A variable for each partition and rack is at most the sum of the variables of the rack's brokers;
-their sum is the number of racks that the partition must span. The objective is the weight of replicas on brokers that
-have none now, and what cost terms add.
+within its cap. A variable for each partition and rack is at most the sum of the variables of the rack's brokers,
+and at most a bound of the rack. Their sum is at least the spread that the partition must have (``rack_rules.py``). Both
+columns of the spread have such variables, unless the fewest replicas of every rack are 0. The objective is the weight
+of replicas on brokers that have none now, and what cost terms add.
 
-Where the caps leave too little room, two more variables relax a partition's rules: by how many racks it spans fewer,
-and whether it stays as it is.
+Where the caps leave too little room, two more variables relax a partition's rules: how many of its replicas are
+in wrong racks, and whether it stays as it is.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from kframe.model.arrays import Bool, Float64, Int32, Int64, Ragged
 from kframe.plans.generate.highs import IntegerProgram
 from kframe.plans.generate.limits import LoadLimits
 from kframe.plans.generate.problem import PlanProblem
-from kframe.plans.generate.racks import required_racks
+from kframe.plans.generate.racks import required_spread
 
 #: Largest weight in the units of a program in which every weight is an integer, and in any other.
 _INTEGER_MAX: Final = 1_000_000
@@ -57,8 +58,8 @@ class WeightUnit:
 class PlanProgram:
     """The columns of a program and its rules.
 
-    ``scope`` (k,) are the rows in scope, ascending. The columns are replicas (``p * brokers + broker``), racks, and
-    with ``is_relaxed`` missing racks and partitions that stay.
+    ``scope`` (k,) are the rows in scope, ascending. The columns are replicas (``p * brokers + broker``), racks of
+    each bound, and with ``is_relaxed`` replicas in wrong racks and partitions that stay.
     """
 
     problem: PlanProblem
@@ -78,10 +79,16 @@ class PlanProgram:
         return len(self.scope) * len(self.problem.brokers)
 
     @property
+    def bounds(self) -> Int32:
+        """(k, racks, bounds) the bounds of racks that are not 0 in every rule, the most first."""
+        rules = self.problem.rack_rules
+        bounds = rules.bounds[rules.rule[self.scope]][:, :, ::-1]
+        return bounds if bounds[:, :, 1].any() else bounds[:, :, :1]
+
+    @property
     def missing(self) -> Int64:
-        """(k,) columns of missing racks."""
-        racks = len(self.problem.brokers.rack_targets)
-        return self.replicas + len(self.scope) * racks + np.arange(len(self.scope) * self.is_relaxed)
+        """(k,) columns of replicas in wrong racks."""
+        return self.replicas + self.bounds.size + np.arange(len(self.scope) * self.is_relaxed)
 
     @property
     def staying(self) -> Int64:
@@ -91,20 +98,21 @@ class PlanProgram:
     def within(self, limits: LoadLimits | None) -> IntegerProgram:
         """The program of the plans within ``limits``, in units of weight."""
         problem, scope, replicas = self.problem, self.scope, self.replicas
-        racks = len(problem.brokers.rack_targets)
-        count = replicas + len(scope) * racks + len(self.missing) + len(self.staying)
+        bounds = self.bounds
+        count = replicas + bounds.size + len(self.missing) + len(self.staying)
         lists = problem.original.take(scope)
         present = np.zeros((len(scope), len(problem.brokers)), np.bool_)
         present[lists.owners, lists.values] = True
         cost, upper, integer = np.zeros(count), np.ones(count), np.zeros(count, np.bool_)
         allowed, cost[:replicas] = self._placements(present)
         upper[:replicas] = (allowed | (present & self.is_relaxed)).ravel()
-        upper[self.missing] = racks
+        upper[replicas : replicas + bounds.size] = bounds.ravel()
+        upper[self.missing] = max(bounds.shape[1], int(problem.replication_factor[scope].max(initial=0)))
         integer[:replicas] = integer[self.staying] = True
         program = IntegerProgram(cost, upper, integer)
         self._add_partitions(program, lists, allowed)
         self._add_brokers(program, present, limits)
-        self._add_racks(program, racks)
+        self._add_racks(program, bounds)
         return program
 
     def _placements(self, present: Bool) -> tuple[Bool, Float64]:
@@ -155,16 +163,19 @@ class PlanProgram:
             if cap < len(scope):
                 program.add_row(columns, 1.0, 0, cap)
 
-    def _add_racks(self, program: IntegerProgram, racks: int) -> None:
-        required, missing, staying = required_racks(self.problem, self.scope).tolist(), self.missing, self.staying
-        members = [np.flatnonzero(self.problem.brokers.rack == rack) for rack in range(racks)]
-        for index, count in enumerate(required):
-            marks = self.replicas + index * racks + np.arange(racks)
-            columns, coefficients = marks, np.ones(racks)
+    def _add_racks(self, program: IntegerProgram, bounds: Int32) -> None:
+        """Each partition has the required spread, or lacks as much of it as replicas are in wrong racks."""
+        required, missing, staying = required_spread(self.problem, self.scope), self.missing, self.staying
+        brokers = self.problem.brokers
+        members = [np.flatnonzero(brokers.rack == rack) for rack in range(len(brokers.rack_targets))]
+        marks = self.replicas + np.arange(bounds.size).reshape(bounds.shape)
+        for index, column in np.ndindex(len(self.scope), bounds.shape[2]):
+            spread = float(required[index, 1 - column])
+            columns, coefficients = marks[index, :, column], np.ones(len(members))
             if self.is_relaxed:
-                columns = np.append(marks, [missing[index], staying[index]])
-                coefficients = np.append(coefficients, [1.0, float(count)])
-            program.add_row(columns, coefficients, count, np.inf)
+                columns = np.append(columns, [missing[index], staying[index]])
+                coefficients = np.append(coefficients, [1.0, spread])
+            program.add_row(columns, coefficients, spread, np.inf)
             for rack, inside in enumerate(members):
-                cells = np.append(index * len(self.problem.brokers) + inside, marks[rack])
+                cells = np.append(index * len(brokers) + inside, marks[index, rack, column])
                 program.add_row(cells, np.append(np.ones(len(inside)), -1.0), 0, np.inf)

@@ -9,15 +9,16 @@ import numpy as np
 
 from kframe.errors import SolverError
 from kframe.model.arrays import Int32, Int64, Ragged
-from kframe.model.lists import distinct_values, members, same_lists
+from kframe.model.lists import members, same_lists
 from kframe.model.plan import Plan
 from kframe.model.tables import Targets
+from kframe.plans.check.rack_rules import uneven_replicas
 from kframe.plans.generate.bounds import Shortage, lower_bounds, required_copies
 from kframe.plans.generate.caps import cap_limits, is_capped
 from kframe.plans.generate.draft import Draft, weighted_loads
 from kframe.plans.generate.exact import fewest_staying, is_searched, is_small, solve, solve_relaxed
 from kframe.plans.generate.leaders import balance_leaders
-from kframe.plans.generate.limits import LoadLimits, distinct_racks, replica_limits
+from kframe.plans.generate.limits import LoadLimits, replica_limits
 from kframe.plans.generate.moves import move_for_balance, move_required
 from kframe.plans.generate.observers import observers_last, planned_observers
 from kframe.plans.generate.problem import PlanProblem
@@ -101,6 +102,12 @@ class PlanProposal:
         return int(np.count_nonzero(before.values[before.offsets[rows]] != after.values[after.offsets[rows]]))
 
     @property
+    def observers(self) -> int:
+        """Observers of the partitions that change."""
+        observers = self.problem.snapshot.partitions.observers
+        return 0 if observers is None else int(observers.counts[self.rows].sum())
+
+    @property
     def plan(self) -> Plan:
         """The partitions that change, with broker ids."""
         topics, rows = self.problem.snapshot.topics, self.rows
@@ -143,9 +150,16 @@ class PlanProposal:
         return max(float(load.max(initial=0)) for load in loads) / rate
 
     def crowded(self, lists: Ragged) -> int:
-        """Partitions that span fewer racks than they could: fewer than their replicas and than the racks."""
-        racks = len(distinct_values(self.problem.brokers.rack[self.problem.brokers.leaving == 0]))
-        return int(np.count_nonzero(distinct_racks(lists, self.problem.brokers.rack) < np.minimum(lists.counts, racks)))
+        """Partitions whose spread over racks is less even than it could be, or not as placement constraints demand."""
+        brokers = self.problem.brokers
+        hosts = np.bincount(brokers.rack[brokers.leaving == 0], minlength=len(brokers.rack_targets)).astype(np.int32)
+        crowded, rules = uneven_replicas(lists, brokers.rack, hosts) > 0, self.problem.rack_rules
+        if rules.own is not None:
+            rows = np.flatnonzero(rules.own.rule >= 0).astype(np.int32)
+            chosen = lists.take(rows)
+            possible = np.minimum(rules.possible[rows], chosen.counts[:, None])
+            crowded[rows] = (self.problem.spread(rows, chosen) < possible).any(axis=1)
+        return int(np.count_nonzero(crowded))
 
     def lower_bounds(self) -> dict[str, int]:
         """The bounds of loads by their proof, a key of ``PROOFS``."""
@@ -182,25 +196,25 @@ class PlanProposal:
 
     @property
     def rows_without_racks(self) -> Int32:
-        """The rows that are planned, and span fewer racks than they must."""
+        """The rows that are planned, and less evenly spread over racks than they must be."""
         rows: Int32 = self.problem.without(self.staying).order[self._missing_racks > 0]
         return rows
 
     @cached_property
     def _missing_racks(self) -> Int32:
-        """How many racks fewer each row that is planned spans than it must."""
+        """How many replicas of each row that is planned are in other racks than they must."""
         return missing_racks(self.problem, self.problem.without(self.staying).order, self.after)
 
     @property
     def is_spread(self) -> bool:
-        """Whether each partition that is planned spans as many racks as it must. Caps of brokers can prevent that."""
+        """Whether each planned partition has the spread over racks that it must. Caps of brokers can prevent that."""
         return not self.shortage.racks
 
     @property
     def is_valid(self) -> bool:
-        """Whether the loads are within the limits, and each partition is planned and spans the racks that it must.
+        """Whether the loads are within the limits, and each partition is planned with the spread that it must have.
 
-        A replacement receives the replicas of a broker even if that leaves a partition in fewer racks.
+        A replacement receives the replicas of a broker even if that spreads a partition less evenly.
         """
         return self.reached and not len(self.staying) and (bool(self.problem.request.replace) or self.is_spread)
 
@@ -271,7 +285,7 @@ def heuristic_plan(problem: PlanProblem, begin: Ragged | None = None) -> PlanPro
 def _bounded(proposal: PlanProposal) -> PlanProposal:
     """The proposal with its bound: that of loads, or of the cheapest flow, if the first leaves a gap.
 
-    The flow is of plans within the limits that span the racks that they must.
+    The flow is of plans within the limits that have the spread over racks that they must.
     """
     problem = proposal.problem
     if problem.request.orders_only:
@@ -305,7 +319,7 @@ def _solved(proposal: PlanProposal, rounds: int = _LIMIT_ROUNDS) -> PlanProposal
         return replace(proposal, exact=not proposal.reached)
     bound = max(proposal.bound, result.bound)
     source = "solver" if bound > proposal.bound else proposal.proven_by
-    # The solver's bound is of plans that span the racks that they must, and within the first limits.
+    # The solver's bound is of plans that have the spread that they must, and within the first limits.
     fallback = replace(proposal, bound=bound, proven_by=source) if is_full else proposal
     if result.lists is None:
         return fallback

@@ -1,4 +1,4 @@
-"""How many racks the partitions of a plan must span, and how many they can."""
+"""How evenly the partitions of a plan must be spread over racks; ``rack_rules.py`` defines the spread."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Final
 import numpy as np
 
 from kframe.model.arrays import Int32, Int64, Ragged
-from kframe.plans.generate.limits import distinct_racks
 from kframe.plans.generate.problem import PlanProblem
 from kframe.snapshot.content import brokers_text
 
@@ -16,32 +15,23 @@ from kframe.snapshot.content import brokers_text
 _OVERLOAD_MIN: Final = 1.5
 
 
-def required_racks(problem: PlanProblem, scope: Int32) -> Int32:
-    """How many racks each partition of ``scope`` must span: as many as it can without a further move, or at all."""
+def demanded_spread(problem: PlanProblem, rows: Int32) -> Int32:
+    """(k, 2) the spread for which replicas of each of ``rows`` move that need not move otherwise; 0 for none."""
+    possible = np.minimum(problem.rack_rules.possible[rows], problem.replication_factor[rows, None])
+    return possible if problem.request.fix_racks else np.zeros_like(possible)
+
+
+def required_spread(problem: PlanProblem, scope: Int32) -> Int32:
+    """(k, 2) the spread that each partition of ``scope`` must have: the greatest without a further move, or at all."""
     factor, staying = problem.replication_factor[scope], _staying(problem, scope)
-    possible = np.minimum(factor, reachable_racks(problem, scope))
-    if problem.request.fix_racks:
-        return np.asarray(possible, np.int32)
     added = np.maximum(factor - staying.counts, 0)
-    return np.asarray(np.minimum(possible, distinct_racks(staying, problem.brokers.rack) + added), np.int32)
-
-
-def reachable_racks(problem: PlanProblem, scope: Int32) -> Int32:
-    """In how many racks each partition of ``scope`` can have replicas: where it stays, or brokers receive any."""
-    brokers, staying = problem.brokers, _staying(problem, scope)
-    if problem.costs is not None:
-        usable = problem.costs.allowed(scope) & (brokers.share > 0)
-        usable[staying.owners, staying.values] = True
-        racks = [usable[:, brokers.rack == rack].any(axis=1) for rack in range(len(brokers.rack_targets))]
-        return np.asarray(np.sum(racks, axis=0), np.int32)
-    closed = staying.keep(brokers.rack_targets[brokers.rack[staying.values]] == 0)
-    reachable = np.count_nonzero(brokers.rack_targets) + distinct_racks(closed, brokers.rack)
-    return np.asarray(reachable, np.int32)
+    reached = np.minimum(problem.spread(scope, staying) + added[:, None], problem.rack_rules.possible[scope])
+    return np.asarray(np.maximum(demanded_spread(problem, scope), np.minimum(reached, factor[:, None])), np.int32)
 
 
 def rack_overloads(problem: PlanProblem, after: Ragged) -> Iterator[str]:
     """A sentence for each rack whose busiest broker gets more replicas, has 1.5 times its share or more, and most of
-    them only because each partition has a replica in every rack. Racks ascend by number.
+    them only because of the even spread over racks. Racks ascend by number.
 
     The share is the mean of all brokers that can receive replicas, by capacity.
     """
@@ -73,17 +63,19 @@ def rack_overloads(problem: PlanProblem, after: Ragged) -> Iterator[str]:
 
 
 def _tied_replicas(problem: PlanProblem, lists: Ragged) -> Int64:
-    """(b,) replicas of each broker that are alone in their rack, of partitions that span every rack that receives
-    replicas: on a broker of another rack, the partition would span fewer."""
-    brokers = problem.brokers
+    """(b,) replicas of each broker in racks that have no more than their rule demands, of partitions in which no rack
+    that receives replicas has fewer: on a broker of another rack, the partition would be spread less evenly."""
+    brokers, rules = problem.brokers, problem.rack_rules
     open_racks = brokers.rack_targets > 0
-    spanning = distinct_racks(lists.keep(open_racks[brokers.rack[lists.values]]), brokers.rack)
-    rows = np.flatnonzero(spanning == np.count_nonzero(open_racks))
-    chosen = lists.take(rows)
+    chosen = lists.keep(open_racks[brokers.rack[lists.values]])
+    rows = np.arange(len(lists))
+    spread = rules.spread(rows, chosen, brokers.rack)
+    room = np.minimum(rules.bounds, brokers.rack_targets[None, :, None]).sum(axis=1)[rules.rule]
     keys = chosen.owners.astype(np.int64) * len(open_racks) + brokers.rack[chosen.values]
     _, inverse, counts = np.unique(keys, return_inverse=True, return_counts=True)
-    alone = chosen.values[counts[inverse] == 1]
-    return np.bincount(alone, minlength=len(brokers)).astype(np.int64)
+    need = rules.bounds[rules.rule[chosen.owners], brokers.rack[chosen.values]] >= counts[inverse][:, None]
+    tied = chosen.values[(need & (spread >= room)[chosen.owners]).any(axis=1)]
+    return np.bincount(tied, minlength=len(brokers)).astype(np.int64)
 
 
 def _staying(problem: PlanProblem, scope: Int32) -> Ragged:
@@ -92,6 +84,6 @@ def _staying(problem: PlanProblem, scope: Int32) -> Ragged:
 
 
 def missing_racks(problem: PlanProblem, scope: Int32, lists: Ragged) -> Int32:
-    """How many racks fewer each partition of ``scope`` spans in ``lists`` of all rows than it must."""
-    spanned = distinct_racks(lists.take(scope), problem.brokers.rack)
-    return np.asarray(np.maximum(required_racks(problem, scope) - spanned, 0), np.int32)
+    """How many replicas of each partition of ``scope`` are in other racks than they must, in ``lists`` of all rows."""
+    missing = required_spread(problem, scope) - problem.spread(scope, lists.take(scope))
+    return np.asarray(np.maximum(missing, 0).max(axis=1, initial=0), np.int32)

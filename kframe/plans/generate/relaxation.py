@@ -10,20 +10,21 @@ and from each rack to its brokers. Load that a broker has of this class already 
 =====================  ==========================================  ====
 arc                    capacity                                    cost
 =====================  ==========================================  ====
-class to rack          what one to ``w - r + 1`` replicas weigh    0
+class to rack          what ``f`` to ``m`` replicas weigh           0
 rack to broker, old    load of the class on the broker             0
 rack to broker, new    load of the class that the broker lacks     1+t
 broker to sink         limits of the broker                        0
 =====================  ==========================================  ====
 
 ``t`` is what a unit of this load costs at least by cost terms, rounded down; load that a term forbids is left out.
-``w`` is the replication factor and ``r`` how many racks a partition must span. A rack must have a replica only where
-``r`` is all racks that the partition can span.
+``f`` and ``m`` follow from the spread ``r`` that a partition must have (a column of it), its replication factor ``w``,
+the greatest spread ``p`` and the bound ``b`` of the rack: ``f`` is ``b - (p - r)``, and ``m`` is ``b + w - r``. Of both
+columns the stricter limits apply.
 
 Proof that the cheapest flow is a lower bound. A plan that meets the hard rules and the limits is such a flow: add up
-the replicas of each class by rack and broker. A partition in ``r`` racks has at most ``w - r + 1`` replicas in any. A
-replica is old only on a broker that had it, and the plan copies the others. So the cheapest flow costs at most what
-the plan copies.
+the replicas of each class by rack and broker. Of a partition with the spread ``r``, at most ``w - r`` replicas are
+beyond the bounds of racks, and racks lack at most ``p - r`` to their bounds. A replica is old only on a broker that had
+it, and the plan copies the others. So the cheapest flow costs at most what the plan copies.
 """
 
 from __future__ import annotations
@@ -35,12 +36,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kframe.model.arrays import Int64, Ragged
-from kframe.model.lists import members
+from kframe.model.lists import distinct_combinations, members
 from kframe.plans.generate.bounds import copy_targets
 from kframe.plans.generate.cycles import cycles_of
 from kframe.plans.generate.limits import LoadLimits
 from kframe.plans.generate.problem import PlanProblem
-from kframe.plans.generate.racks import reachable_racks, required_racks
+from kframe.plans.generate.racks import required_spread
 
 #: Rounds of cancelled cycles after which the search ends without a bound.
 _ROUNDS: Final = 400
@@ -138,16 +139,11 @@ def _patterns(problem: PlanProblem) -> Int64:
 def _network(problem: PlanProblem, after: Ragged, limits: LoadLimits) -> FlowNetwork:
     brokers, scope = problem.brokers, problem.order
     racks, width = len(brokers.rack_targets), len(brokers)
-    required = required_racks(problem, scope)
-    factor, weight = problem.replication_factor[scope].astype(np.int64), problem.weight[scope]
-    everywhere = required == reachable_racks(problem, scope)
-    rules, number = np.unique(
-        np.stack([factor, required.astype(np.int64), everywhere.astype(np.int64), _patterns(problem)], axis=1),
-        axis=0,
-        return_inverse=True,
-    )
-    classes = len(rules)
-    number = number.reshape(-1)
+    required, weight = required_spread(problem, scope), problem.weight[scope]
+    rules, surplus = problem.rack_rules, problem.replication_factor[scope, None] - required
+    missing = np.minimum(rules.possible[scope] - required, rules.bounds.max(initial=0))
+    kinds, number = distinct_combinations((rules.rule[scope], *surplus.T, *missing.T, _patterns(problem)))
+    classes = len(kinds)
     total = np.bincount(number, weight, minlength=classes).astype(np.int64)
 
     def by_broker(lists: Ragged, marked: NDArray[np.bool_]) -> Int64:
@@ -166,8 +162,11 @@ def _network(problem: PlanProblem, after: Ragged, limits: LoadLimits) -> FlowNet
     receives = brokers.share[cells % width] > 0
     sink = classes + classes * racks + width
     pairs = np.arange(classes * racks)
-    replicas, spanned, all_racks = (rules[pairs // racks, column] for column in range(3))
-    open_rack = brokers.rack_targets[pairs % racks] > 0
+    bounds = rules.bounds[kinds[:, 0]].astype(np.int64)
+    most = (bounds + kinds[:, None, 1:3]).min(axis=2).ravel()
+    fewest = (np.minimum(bounds, brokers.rack_targets[None, :, None]) - kinds[:, None, 3:5]).max(axis=2).ravel()
+    if problem.costs is not None:  # Terms may forbid so many brokers of a rack that it has no room for as many.
+        fewest *= bounds[:, :, 1].ravel() == 1
     in_rack = np.bincount(rack_node - classes, retained + copied, minlength=classes * racks).astype(np.int64)
     load = np.bincount(cells % width, retained + copied, minlength=width).astype(np.int64)
     part = brokers.share > 0
@@ -177,14 +176,14 @@ def _network(problem: PlanProblem, after: Ragged, limits: LoadLimits) -> FlowNet
         np.concatenate([classes + pairs, broker_node, broker_node, np.full(width, sink)]),
         np.concatenate(
             [
-                total[pairs // racks] * (all_racks & open_rack),
+                total[pairs // racks] * np.maximum(fewest, 0),
                 np.zeros(2 * len(cells), np.int64),
                 np.where(part, limits.lower, 0),
             ]
         ),
         np.concatenate(
             [
-                total[pairs // racks] * (replicas - spanned + 1),
+                total[pairs // racks] * most,
                 present,
                 np.where(receives, lacking, 0),
                 np.where(part, limits.upper, load),

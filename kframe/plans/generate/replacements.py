@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from kframe.model.arrays import Ragged
+from kframe.model.arrays import Int32, Ragged
 from kframe.model.lists import members
 from kframe.model.texts import counted
 from kframe.plans.generate.document import DivertedReplica
@@ -30,19 +30,23 @@ def diverted_replicas(problem: PlanProblem, after: Ragged) -> Iterator[DivertedR
                 reason = f"broker {new_id} has a replica already"
             elif problem.costs is not None and not problem.costs.allowed(np.array([row]))[0][new]:
                 reason = f"{', '.join(problem.costs.names)} forbid broker {new_id}"
-            elif _loses_rack(problem, before[row].tolist(), old, new):
-                reason = f"with broker {new_id} it would span fewer racks"
+            elif _loses_spread(problem, row, before[row], old, new):
+                reason = f"with broker {new_id} it would be less evenly spread over racks"
             elif at_cap:
                 reason = f"broker {new_id} has {count[new]:,} of at most {counted(brokers.cap[new], 'replica')}"
             elif problem.request.balances:
                 reason = f"broker {new_id} has its share"
             else:
-                reason = f"it spans more racks without broker {new_id}"
+                reason = f"it is more evenly spread over racks without broker {new_id}"
             receivers = brokers.ids[added[row]].tolist()
             yield DivertedReplica(*name, old_id, new_id, receivers, reason)
 
 
-def _loses_rack(problem: PlanProblem, replicas: list[int], old: int, new: int) -> bool:
+def _loses_spread(problem: PlanProblem, row: int, replicas: Int32, old: int, new: int) -> bool:
     rack = problem.brokers.rack
-    racks = {int(rack[broker]) for broker in replicas if broker != old}
-    return len(racks | {int(rack[new])}) < len(racks | {int(rack[old])})
+    others = rack[replicas[replicas != old]]
+    gain, loss = (
+        int(problem.rack_rules.need(row, rack[broker], np.count_nonzero(others == rack[broker])))
+        for broker in (new, old)
+    )
+    return bool(rack[old] != rack[new] and gain < loss)

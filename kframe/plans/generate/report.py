@@ -10,7 +10,8 @@ import numpy as np
 
 from kframe.model.texts import counted
 from kframe.plans.check.document import PlanSnapshot
-from kframe.plans.check.report import RACKS_UNKNOWN, constraints_note
+from kframe.plans.check.placement_constraints import constraints_note
+from kframe.plans.check.report import RACKS_UNKNOWN
 from kframe.plans.generate.bounds import PROOFS, TERMS_PROOF
 from kframe.plans.generate.document import (
     CrowdedPartitions,
@@ -21,7 +22,6 @@ from kframe.plans.generate.document import (
 )
 from kframe.plans.generate.draft import weighted_loads
 from kframe.plans.generate.eligibility import assumed_racks
-from kframe.plans.generate.limits import distinct_racks
 from kframe.plans.generate.proposal import PlanProposal
 from kframe.plans.generate.racks import rack_overloads
 from kframe.plans.generate.replacements import diverted_replicas
@@ -54,6 +54,7 @@ def report_document(proposal: PlanProposal) -> GeneratedPlanDocument:
             unassignable=proposal.unassignable,
             unmet=len(proposal.unmet),
             leaderless=len(proposal.leaderless),
+            observers=proposal.observers,
         ),
         moves=GeneratedMoves(
             replicas=proposal.moves,
@@ -223,11 +224,13 @@ def notes(proposal: PlanProposal) -> Iterator[str]:
     if outside := retained - int(proposal.unmet.retained.sum()):
         verb = "stays" if outside == 1 else "stay"
         yield f"{counted(outside, 'replica')} outside of the scope {verb} on the brokers that the others leave"
-    lost = distinct_racks(proposal.after, problem.brokers.rack) < distinct_racks(problem.original, problem.brokers.rack)
+    rows = np.arange(len(proposal.after), dtype=np.int32)
+    before, after = (problem.spread(rows, lists) for lists in (problem.original, proposal.after))
+    lost = (after < before).any(axis=1)
     lost &= proposal.after.counts >= problem.original.counts
     if by_caps := int(np.count_nonzero(lost[proposal.rows_without_racks])):
-        verb, reason = "spans" if by_caps == 1 else "span", "no broker of a further rack has room within its cap"
-        yield f"{counted(by_caps, 'partition')} {verb} fewer racks, because {reason}"
+        verb, reason = "is" if by_caps == 1 else "are", "no broker of another rack has room within its cap"
+        yield f"{counted(by_caps, 'partition')} {verb} less evenly spread over racks, because {reason}"
     if by_racks := int(np.count_nonzero(lost)) - by_caps:
-        verb = "spans" if by_racks == 1 else "span"
-        yield f"{counted(by_racks, 'partition')} {verb} fewer racks, because a rack is evacuated"
+        verb = "is" if by_racks == 1 else "are"
+        yield f"{counted(by_racks, 'partition')} {verb} less evenly spread over racks, because a rack is evacuated"

@@ -30,7 +30,7 @@ def fill(problem: PlanProblem, draft: Draft) -> None:
         problem.order,
         draft.offsets,
         problem.replication_factor,
-        brokers.rack,
+        *problem.spread_columns,
         brokers.share,
         brokers.cap,
         problem.weight,
@@ -49,7 +49,7 @@ def transfer(problem: PlanProblem, draft: Draft, limits: LoadLimits) -> None:
             kernels.transfer_replicas(
                 problem.order if fitting else smallest_first,
                 draft.offsets,
-                brokers.rack,
+                *problem.spread_columns,
                 brokers.share,
                 brokers.cap,
                 problem.weight,

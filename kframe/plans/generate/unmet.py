@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -12,9 +12,9 @@ from kframe.model.arrays import Bool, Int32, Int64, Ragged
 from kframe.model.lists import members
 from kframe.model.texts import counted
 from kframe.plans.generate.document import Unmet, UnmetPartition
-from kframe.plans.generate.limits import distinct_racks
 from kframe.plans.generate.problem import PlanProblem, host_counts, requested_factors
-from kframe.plans.generate.racks import reachable_racks, required_racks
+from kframe.plans.generate.rack_hosts import plan_rules
+from kframe.plans.generate.racks import required_spread
 from kframe.snapshot.content import brokers_text
 
 #: Brokers that a reason names.
@@ -55,8 +55,7 @@ def unmet_partitions(problem: PlanProblem, after: Ragged) -> UnmetPartitions:
     factors = requested_factors(problem.snapshot, problem.request)
     lacking[Unmet.REPLICATION_FACTOR] = covered & (factors > 0) & (factors != settled.counts)
     if problem.request.fix_racks:
-        for rows, required in _required(problem, settled):
-            lacking[Unmet.RACKS][rows] = distinct_racks(settled.take(rows), brokers.rack) < required
+        lacking[Unmet.RACKS] = _is_uneven(problem, settled)
     first = np.full(len(after), -1, np.int32)
     first[settled.counts > 0] = settled.values[settled.first]
     demoted = settled.any(members(settled, problem.demoted) & settled.first) | np.append(brokers.demoted, False)[first]
@@ -107,8 +106,10 @@ def _no_room(problem: PlanProblem, count: Int64, replicas: Int32, row: int) -> s
     candidates[replicas] = False
     staying = replicas[brokers.leaving[replicas] == 0]
     lacking = int(problem.replication_factor[row]) - len(staying)
-    if lacking <= 0:  # It lacks a rack.
-        lacking, candidates = 1, candidates & ~np.isin(brokers.rack, brokers.rack[staying])
+    if lacking <= 0:  # Too many are in the same rack.
+        others = np.bincount(brokers.rack[staying], minlength=len(brokers.rack_targets))
+        need = problem.rack_rules.need(row, brokers.rack, others[brokers.rack])
+        lacking, candidates = 1, candidates & (need > 0)
     full = candidates & (count >= brokers.cap)
     if full.any() and np.count_nonzero(candidates & ~full) < lacking:
         at_cap = ", ".join(
@@ -143,7 +144,7 @@ def describe(problem: PlanProblem, unmet: UnmetPartitions) -> str:
         phrases.append(f"{brokers_text(ids)} {verb} {counted(int(unmet.retained.sum()), 'replica')}")
     for kind, text in (
         (Unmet.REPLICATION_FACTOR, "without the requested replication factor"),
-        (Unmet.RACKS, "in fewer racks than possible"),
+        (Unmet.RACKS, "less evenly spread over racks than possible"),
         (Unmet.LEADER, _DEMOTED[bool(problem.request.demote_directories)]),
     ):
         if count := int(np.count_nonzero(unmet.lacking[kind])):
@@ -151,14 +152,19 @@ def describe(problem: PlanProblem, unmet: UnmetPartitions) -> str:
     return ", ".join(phrases)
 
 
-def _required(problem: PlanProblem, settled: Ragged) -> Sequence[tuple[Int32, Int32]]:
-    """Rows and the number of racks that each of them must span."""
-    scope, reassigning = np.sort(problem.order), problem.left_out.reassigning
-    required = [(scope, required_racks(problem, scope))]
-    if problem.costs is None:
-        possible = np.minimum(settled.counts[reassigning], reachable_racks(problem, reassigning))
-        required.append((reassigning, possible.astype(np.int32)))
-    return required
+def _is_uneven(problem: PlanProblem, settled: Ragged) -> Bool:
+    """(n,) whether a partition is spread over racks less evenly than it must be."""
+    uneven, scope = np.zeros(len(settled), np.bool_), problem.order
+    uneven[scope] = (problem.spread(scope, settled.take(scope)) < required_spread(problem, scope)).any(axis=1)
+    if len(rows := problem.left_out.reassigning) and problem.costs is None:
+        lists = settled.take(rows)
+        own = problem.rack_rules.own
+        own = None if own is None else replace(own, rule=own.rule[rows])
+        rules = plan_rules(problem.brokers, lists, lists.counts, own)
+        possible = np.minimum(rules.possible, lists.counts[:, None])
+        spread = rules.spread(np.arange(len(rows)), lists, problem.brokers.rack)
+        uneven[rows] = (spread < possible).any(axis=1)
+    return uneven
 
 
 def settled_lists(problem: PlanProblem, after: Ragged) -> Ragged:

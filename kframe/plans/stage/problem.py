@@ -8,10 +8,10 @@ from typing import Final
 
 import numpy as np
 
-from kframe import kernels
 from kframe.errors import ParameterError
 from kframe.model.arrays import Int32, Int64, Ragged, UInt8
 from kframe.model.ids import NO_LEADER
+from kframe.plans.check.rack_rules import uneven_replicas
 from kframe.plans.check.rules import CheckedPlan
 from kframe.plans.stage.request import StageRequest
 from kframe.snapshot import Snapshot
@@ -33,9 +33,9 @@ class StageProblem:
     ``positions`` (k,) are those in the plan, ascending. ``adding`` and ``removing`` are copied and deleted replicas,
     ``source`` (k,) the leaders that new replicas copy from, ``size`` (k,) the bytes of a replica. ``limits`` (4,):
     replicas a broker, bytes a broker, replicas in total, bytes in total. ``used`` and ``free`` (b,): bytes of disk
-    before the plan. ``rank`` (k,): URGENT ones take replicas off a disk that cannot take what it is to get, or let a
-    partition span more racks. CROWDING ones let it span fewer racks. ALONE ones exceed a limit by themselves: each has
-    a stage of its own. ``refused`` names the reason by position in the plan.
+    before the plan. ``rank`` (k,): URGENT ones take replicas off a disk that cannot take what it is to get, or spread a
+    partition more evenly over racks. CROWDING ones spread it less evenly. ALONE ones exceed a limit by themselves: each
+    has a stage of its own. ``refused`` names the reason by position in the plan.
     """
 
     checked: CheckedPlan
@@ -137,15 +137,16 @@ def _ranks(
 ) -> UInt8:
     """(k,) URGENT, NORMAL or CROWDING."""
     rack = _racks(checked.snapshot, brokers)
-    lacking = [
-        np.minimum(lists.counts, rack.max(initial=-1) + 1) - _spanned(lists, rack)
+    hosts = np.bincount(rack).astype(np.int32)
+    uneven = [
+        uneven_replicas(lists, rack, hosts)
         for lists in (
             _indexes(lists.take(positions), brokers) for lists in (checked.origin, checked.plan.targets.replicas)
         )
     ]
     tight = _weighted(adding, size, len(brokers)) > free
     relieves = removing.any(tight[removing.values]) & (size > 0)
-    ranks = np.select([relieves | (lacking[1] < lacking[0]), lacking[1] > lacking[0]], [URGENT, CROWDING], NORMAL)
+    ranks = np.select([relieves | (uneven[1] < uneven[0]), uneven[1] > uneven[0]], [URGENT, CROWDING], NORMAL)
     return ranks.astype(np.uint8)
 
 
@@ -154,12 +155,6 @@ def _racks(snapshot: Snapshot, brokers: Int32) -> Int32:
     names: Sequence[object] = [facts.broker_id if facts.rack is None else facts.rack for facts in snapshot.brokers]
     numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
     return np.array([numbers[name] for name in names], np.int32).reshape(len(brokers))
-
-
-def _spanned(lists: Ragged, rack: Int32) -> Int32:
-    spanned = np.zeros(len(lists), np.int32)
-    kernels.span_racks(lists.offsets, lists.values, rack, spanned)
-    return spanned
 
 
 def _indexes(lists: Ragged, brokers: Int32) -> Ragged:

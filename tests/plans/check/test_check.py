@@ -114,6 +114,7 @@ def test_cases_cover_every_check() -> None:
         "log-directory",
         "observers",
         "fewer-observers",
+        "placement-constraints",
     }
     covered |= {check for _, _, findings in KRAFT_CASES for check in findings}
     assert covered == {str(check) for check in Check}

@@ -91,7 +91,7 @@ def snapshots(draw: st.DrawFn, partitions_max: int = 25) -> Snapshot:
     dead = [broker for broker in names if draw(st.integers(0, 9)) == 9][: count - 3]
     used = draw(st.integers(3, count))
     lists = [
-        draw(st.permutations(range(1, used + 1)))[: draw(st.integers(1, 3))]
+        draw(st.permutations(range(1, used + 1)))[: draw(st.integers(1, 4))]
         for _ in range(draw(st.integers(1, partitions_max)))
     ]
     middle = draw(st.integers(0, len(lists) - 1))

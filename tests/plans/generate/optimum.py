@@ -1,11 +1,13 @@
 """The best plan of a small request by a formulation of its own: a program over whole replica lists, for HiGHS.
 
 A variable for each partition and each list that it may have chooses one list. What a list costs, whether it leaves the
-partition as it is and how many racks it misses are known beforehand, so that the program has no rules of racks.
+partition as it is and how many of its replicas are in wrong racks are known beforehand, so that the program has
+no rules of racks.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -29,7 +31,7 @@ class ListChoice:
 
 @dataclass(frozen=True, slots=True)
 class Optimum:
-    """The fewest partitions that stay, the fewest racks that the others miss, and the least cost of such plans."""
+    """The fewest partitions that stay, the fewest replicas of the others in wrong racks, and the least cost then."""
 
     staying: int
     missing_racks: int
@@ -50,20 +52,32 @@ def choices_of(proposal: PlanProposal) -> list[ListChoice]:
         before = {ids[index] for index in problem.original[row].tolist()}
         retained = before - leaving
         factor, weight = int(problem.replication_factor[row]), int(problem.weight[row])
-        open_racks = {racks[broker] for broker in receivers | retained}
-        possible = min(factor, len(open_racks))
-        spanned = len({racks[broker] for broker in retained})
-        required = possible if request.fix_racks else min(possible, spanned + max(factor - len(retained), 0))
-        for brokers in combinations(sorted(receivers | retained), factor):
-            missing = max(required - len({racks[broker] for broker in brokers}), 0)
+        lists = list(combinations(sorted(receivers | retained), factor))
+        level = min(max(Counter(racks[broker] for broker in brokers).values()) for brokers in lists)
+        spreads = [spread_of([racks[broker] for broker in brokers], level) for brokers in lists]
+        kept = 0 if request.fix_racks else min(len(retained), factor)
+        reachable = [
+            spread for spread, brokers in zip(spreads, lists, strict=True) if len(retained & {*brokers}) >= kept
+        ]
+        required = [max(column) for column in zip(*reachable, strict=True)]
+        for brokers, spread in zip(lists, spreads, strict=True):
+            missing = max(0, *(least - value for least, value in zip(required, spread, strict=True)))
             choices.append(ListChoice(row, brokers, False, missing, weight * len(set(brokers) - before)))
         choices.append(ListChoice(row, tuple(sorted(before)), True, 0, 0))
     return choices
 
 
+def spread_of(racks: list[object], level: int) -> tuple[int, int]:
+    """The replicas of each rack, of at most one less than the level, and of at most the level."""
+    counts = Counter(racks).values()
+    return sum(min(count, level - 1) for count in counts), sum(min(count, level) for count in counts)
+
+
 def optimum(proposal: PlanProposal) -> Optimum | None:
     """The best plan of the request of a proposal, within its limits of loads; None if no plan is."""
     problem, choices = proposal.problem, choices_of(proposal)
+    if not choices:
+        return Optimum(0, 0, 0)
     columns = np.arange(len(choices))
     program = IntegerProgram(np.zeros(len(choices)), np.ones(len(choices)), np.ones(len(choices), np.bool_))
     rows, stays, missing_racks, cost = (

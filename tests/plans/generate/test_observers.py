@@ -10,8 +10,10 @@ from typing import Any, Final
 import pytest
 
 from kframe.errors import InputError, SnapshotError
+from kframe.model.arrays import Ragged
 from kframe.model.plan import Plan
-from kframe.plans.check.report import PlanReport, constraints_note
+from kframe.plans.check.placement_constraints import constraints_note
+from kframe.plans.check.report import PlanReport
 from kframe.plans.check.resolve import resolve_plan
 from kframe.plans.execute.prepare import read_staged_plan
 from kframe.plans.file.read import load_plan
@@ -23,6 +25,7 @@ from kframe.snapshot.formats import check_holds
 from kframe.snapshot.listing import summary_record
 from kframe.snapshot.summary import conditions_of
 from kframe.whatif import WhatIf
+from tests.plans.generate.clusters import snapshot_of
 from tests.snapshot.samples import facts
 
 TEXTS: Final = Path(__file__).parents[2] / "snapshot" / "texts"
@@ -256,3 +259,99 @@ def test_observers_do_not_count_in_what_ifs(mode: str) -> None:
     outcome = whatif.fail([11])
     assert [health.counts()["under_replicated"] for health in (outcome.before, outcome.after)] == [0, 4]
     assert any("observers do not count" in assumption for assumption in outcome.assumptions)
+
+
+#: Brokers 1 to 3 are in rack east, 4 to 6 in west.
+RACKS: Final[dict[int, str | None]] = {broker: "east" if broker <= 3 else "west" for broker in range(1, 7)}
+
+
+def placement(replicas: dict[str, int], observers: dict[str, int]) -> str:
+    lists = {
+        kind: [{"count": count, "constraints": {"rack": rack}} for rack, count in counts.items()]
+        for kind, counts in (("replicas", replicas), ("observers", observers))
+    }
+    return json.dumps({"version": 1, **lists})
+
+
+def constrained(text: str, replicas: list[int], observers: int) -> Snapshot:
+    """Topic ``t`` with placement constraints and a partition, whose last replicas are observers, out of the ISR."""
+    snapshot = snapshot_of({"t": [replicas]}, RACKS)
+    full, last = replicas[: len(replicas) - observers], replicas[len(replicas) - observers :]
+    partitions = replace(snapshot.partitions, isr=Ragged.of([full]), observers=Ragged.of([last]))
+    topics = replace(snapshot.topics, configs={0: {"confluent.placement.constraints": text}})
+    return replace(snapshot, partitions=partitions, topics=topics)
+
+
+TWO_AND_TWO: Final = placement({"east": 2}, {"west": 2})
+THREE_AND_ONE: Final = placement({"east": 3}, {"west": 1})
+MIXED: Final = placement({"east": 1, "west": 1}, {"east": 1, "west": 1})
+
+
+@pytest.mark.parametrize(
+    "text, replicas, observers, request_, moves, crowded",
+    [
+        (TWO_AND_TWO, [1, 2, 4, 5], 2, PlanRequest(remove_brokers=(4,)), 1, (0, 0)),
+        (TWO_AND_TWO, [1, 2, 4, 5], 2, PlanRequest(remove_brokers=(1,)), 1, (0, 0)),
+        (TWO_AND_TWO, [1, 2, 4, 5], 2, PlanRequest(rebalance=True), 0, (0, 0)),
+        # Three and one are uneven, and what the constraints demand.
+        (THREE_AND_ONE, [1, 2, 3, 4], 1, PlanRequest(fix_racks=True), 0, (0, 0)),
+        (THREE_AND_ONE, [1, 2, 3, 4], 1, PlanRequest(remove_brokers=(4,)), 1, (0, 0)),
+        # Two and two are even, and not what they demand.
+        (THREE_AND_ONE, [1, 2, 4, 5], 1, PlanRequest(fix_racks=True), 1, (1, 0)),
+        (TWO_AND_TWO, [1, 2, 4, 3], 2, PlanRequest(fix_racks=True), 1, (1, 0)),
+        (MIXED, [1, 4, 5, 2], 2, PlanRequest(remove_brokers=(5,)), 1, (0, 0)),
+        (MIXED, [1, 4, 2, 3], 2, PlanRequest(fix_racks=True), 1, (1, 0)),
+    ],
+)
+def test_plan_meets_placement_constraints(
+    text: str, replicas: list[int], observers: int, request_: PlanRequest, moves: int, crowded: tuple[int, int]
+) -> None:
+    snapshot = constrained(text, replicas, observers)
+    proposal = plan(snapshot, request_)
+    report = report_document(proposal)
+    assert (proposal.moves, proposal.bound, proposal.meets_request) == (moves, moves, True)
+    assert (report.racks.crowded_before, report.racks.crowded_after) == crowded
+    assert report.partitions.observers == (observers if len(proposal.rows) else 0)
+    assert not any("constraints" in warning for warning in report.warnings)
+    if len(proposal.rows):
+        checks = {row.check for row in PlanReport.of(proposal.plan, resolve_plan(proposal.plan, snapshot)).rows()}
+        assert checks.isdisjoint({"racks", "placement-constraints", "observers", "fewer-observers"})
+
+
+@pytest.mark.parametrize(
+    "target, expected",
+    [
+        ([1, 2, 4, 5], []),
+        (
+            [1, 4, 2, 5],
+            ["replicas 1 in east, 1 in west, observers 1 in east, 1 in west: expected 2 in east, observers"],
+        ),
+        ([1, 2, 3, 4], ["replicas 2 in east, observers 1 in east, 1 in west: expected 2 in east, observers 2 in west"]),
+    ],
+)
+def test_check_names_targets_that_break_placement_constraints(target: list[int], expected: list[str]) -> None:
+    snapshot = constrained(TWO_AND_TWO, [2, 1, 5, 4], 2)
+    made = replace(Plan.of([(("t", 0), target)]), observers=Ragged.of([target[2:]]))
+    rows = PlanReport.of(made, resolve_plan(made, snapshot)).rows()
+    details = [row.detail for row in rows if row.check in ("placement-constraints", "racks")]
+    assert len(details) == len(expected)
+    assert all(detail.startswith(text) for detail, text in zip(details, expected, strict=True))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "not JSON",
+        "[]",
+        '{"version": 3, "replicas": [{"count": 1, "constraints": {"rack": "east"}}]}',
+        '{"version": 1, "replicas": []}',
+        '{"version": 1, "replicas": [{"count": 0, "constraints": {"rack": "east"}}]}',
+        '{"version": 1, "replicas": [{"count": 2, "constraints": {"zone": "east"}}]}',
+        '{"version": 1, "replicas": [{"count": 2, "constraints": {}}]}',
+        '{"version": 1, "replicas": 2}',
+    ],
+)
+def test_constraints_of_another_form_are_not_checked(text: str) -> None:
+    report = report_document(plan(constrained(text, [1, 2, 3, 4], 1), fix_racks=True))
+    assert f"{CONSTRAINTS}1 topic (t)" in report.warnings
+    assert report.racks.crowded_before == 1

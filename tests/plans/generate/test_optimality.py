@@ -140,7 +140,7 @@ def test_notes_name_caps_as_reason_of_lost_racks() -> None:
     proposal = plan(snapshot, remove_brokers=(3,), broker_caps={2: 1, 1: 1})
     assert lists_of(proposal)[0] == [1, 4]
     assert [note for note in notes(proposal) if "racks" in note or "stay" in note] == [
-        "1 partition spans fewer racks, because no broker of a further rack has room within its cap"
+        "1 partition is less evenly spread over racks, because no broker of another rack has room within its cap"
     ]
 
 

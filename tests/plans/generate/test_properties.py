@@ -18,8 +18,7 @@ from kframe.plans.generate import plan
 from kframe.plans.generate.document import Unmet
 from kframe.plans.generate.draft import weighted_loads
 from kframe.plans.generate.exact import solve
-from kframe.plans.generate.limits import distinct_racks
-from kframe.plans.generate.racks import required_racks
+from kframe.plans.generate.racks import required_spread
 from kframe.plans.generate.report import report_document
 from kframe.snapshot import Snapshot
 from tests.plans.generate.clusters import (
@@ -56,11 +55,11 @@ def test_plan_is_valid_and_worsens_no_hard_rule(case: tuple[Snapshot, dict[str, 
         assert problem.request.orders_only or not brokers.leaving[after.take(problem.order).values].any()
         scope = np.sort(problem.order)
         if not problem.request.orders_only:
-            spanned, required = distinct_racks(after.take(scope), brokers.rack), required_racks(problem, scope)
+            spread, required = problem.spread(scope, after.take(scope)), required_spread(problem, scope)
             if problem.request.replace and not problem.request.fix_racks:
-                # A replacement receives the replicas of a broker even if the partition could span a further rack.
-                required = np.minimum(required, distinct_racks(before.take(scope), brokers.rack))
-            assert problem.request.broker_caps or (spanned >= required).all()
+                # A replacement receives the replicas of a broker even if the partition could be spread more evenly.
+                required = np.minimum(required, problem.spread(scope, before.take(scope)))
+            assert problem.request.broker_caps or (spread >= required).all()
     if len(proposal.rows) and not problem.request.add_brokers and set(problem.request.replace.values()) <= {2}:
         assert PlanReport.of(proposal.plan, resolve_plan(proposal.plan, snapshot)).valid
 
@@ -104,7 +103,7 @@ def test_exactly_the_partitions_that_are_not_as_requested_are_reported(
         factors = {n for pattern, n in request.get("replication_factors", {}).items() if pattern in ("*", topic)}
         if topic in request.get("topics", ("a", "b")) and (settled & left or factors - {len(settled)}):
             expected.add(name)
-    reported = {f"{row.topic}-{row.partition}" for row in report.unmet if row.lacks != [Unmet.RACKS]}
+    reported = {f"{row.topic}-{row.partition}" for row in report.unmet if {*row.lacks} - {Unmet.RACKS, Unmet.LEADER}}
     assert reported == expected
     assert all(row.reason for row in report.unmet)
     if report.unmet:

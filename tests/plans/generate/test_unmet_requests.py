@@ -174,7 +174,7 @@ def test_replica_that_cannot_go_to_replacement_has_a_reason() -> None:
     rows = document(snapshot_of(lists, racks), replace={4: 3}, broker_caps={3: 2})["diverted"]
     assert [(row["partition"], row["receivers"], row["reason"]) for row in rows] == [
         (0, [5], "broker 3 has a replica already"),
-        (1, [6], "with broker 3 it would span fewer racks"),
+        (1, [6], "with broker 3 it would be less evenly spread over racks"),
         (3, [6], "broker 3 has 2 of at most 2 replicas"),
     ]
     assert {(row["replaced"], row["replacement"]) for row in rows} == {(4, 3)}
