@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from tests.architecture.source import ROOT
 from tests.cli import running
 from tests.cli.running import HEALTHY, PLAN
 
@@ -17,7 +18,7 @@ DEGRADED: Final = running.CLUSTER / "broker-4-dead.zookeeper.jsonl.gz"
 DESCRIBED: Final = running.CLUSTER / "broker-4-dead.topics-describe.txt.gz"
 KRAFT: Final = running.CLUSTER.parent / "kafka-4-kraft-three-brokers" / "topics-describe.txt"
 LOG: Final = running.CLUSTER.parent / "kafka-4.4-broker-failure"
-DISKS: Final = running.ROOT / "tests" / "plans" / "disks" / "data"
+DISKS: Final = ROOT / "tests" / "plans" / "disks" / "data"
 #: Options and arguments of an embedded cluster.
 EMBEDDED: Final = (
     "--plugins-dir",

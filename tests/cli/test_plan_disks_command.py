@@ -111,6 +111,18 @@ def test_live_cluster_lists_its_directories() -> None:
     assert {move["target"] for move in parsed["moves"]} == {"/empty"}
 
 
+def test_captured_directories_give_the_plan_of_the_live_cluster(tmp_path: Path) -> None:
+    captured, listed = tmp_path / "captured", tmp_path / "log-dirs.json"
+    for file in (listed, tmp_path / "sizes.csv"):
+        options = ("--log-dirs", file, "--force", *CLUSTER[1:], "-o", "json")
+        result = kframe("snapshot", "capture", CLUSTER[0], captured, *options)
+        assert result.exit_code == 0, result.output
+        assert json.loads(result.stdout)["sizes"] == str(file)
+    live, saved = document(*CLUSTER, "--tolerance", "40"), document(captured, "--log-dirs", listed, "--tolerance", "40")
+    assert saved["moves"] == live["moves"]
+    assert saved["directories"] == live["directories"]
+
+
 @pytest.mark.parametrize(
     ("options", "error"),
     [

@@ -34,7 +34,7 @@ _MARGINS: Final = (0.0, 1e-6)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DirectoryAssignment:
+class DirectoryTargets:
     """The directory of each replica, the bytes that remain outside of limits, and the least bytes that move.
 
     ``outside_proven``: no assignment leaves fewer bytes outside. ``bound`` is of those that leave no more. ``error`` is
@@ -48,13 +48,13 @@ class DirectoryAssignment:
     error: str | None = None
 
 
-def improved(problem: DirectoryProblem, target: Int32, *, exact: bool) -> DirectoryAssignment:
+def improved(problem: DirectoryProblem, target: Int32, *, exact: bool) -> DirectoryTargets:
     """The optimum instead of ``target``, if that is not proven to be one and the problem is small, or ``exact``.
 
     Raises InputError if ``exact`` problems are too large or highspy is not installed, SolverError if it fails there.
     """
     outside, cost = problem.rating(target)
-    assignment = DirectoryAssignment(target, outside, problem.bound(outside), outside == 0)
+    assignment = DirectoryTargets(target, outside, problem.bound(outside), outside == 0)
     movable = np.flatnonzero(problem.gives[problem.home] & (problem.size > 0)).astype(np.int32)
     variables = len(movable) * len(problem.used)
     if (not outside and cost == assignment.bound) or not variables:
@@ -91,7 +91,7 @@ class _Solver:
             return _Solver(problem, movable, nodes, gap, float(divisor), True)
         return _Solver(problem, movable, nodes, gap, greatest / _SIZE_MAX, False)
 
-    def improve(self, assignment: DirectoryAssignment) -> DirectoryAssignment:
+    def improve(self, assignment: DirectoryTargets) -> DirectoryTargets:
         """The best of the assignment and the solutions of the program."""
         best, proven = assignment.target, assignment.outside_proven
         if assignment.outside:
@@ -100,7 +100,7 @@ class _Solver:
         outside = self.problem.rating(best)[0]
         best, solution = self._solve(best, outside)
         bound = int(np.ceil(solution.bound)) * int(self.unit) if self.is_divisor else int(solution.bound * self.unit)
-        return DirectoryAssignment(best, outside, max(bound, self.problem.bound(outside)), proven)
+        return DirectoryTargets(best, outside, max(bound, self.problem.bound(outside)), proven)
 
     def _solve(self, target: Int32, outside: int | None) -> tuple[Int32, IntegerSolution]:
         """The better of ``target`` and a solution: the least bytes outside of limits, or with at most ``outside`` bytes

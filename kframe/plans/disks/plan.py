@@ -12,7 +12,7 @@ from kframe.model.arrays import Int32, Ragged
 from kframe.model.plan import ANY_DIRECTORY, Plan
 from kframe.model.tables import Targets
 from kframe.plans.disks.directories import BrokerDisks, broker_disks
-from kframe.plans.disks.exact import DirectoryAssignment, improved
+from kframe.plans.disks.exact import DirectoryTargets, improved
 from kframe.plans.disks.moves import choose_moves
 from kframe.plans.disks.problem import DirectoryProblem, level_problem, relief_problem
 from kframe.plans.disks.request import DiskRequest
@@ -27,7 +27,7 @@ class BrokerMoves:
 
     disks: BrokerDisks
     problem: DirectoryProblem
-    assignment: DirectoryAssignment
+    assignment: DirectoryTargets
     replicas: Int32
 
     @property

@@ -47,7 +47,8 @@ class DirectoryProblem:
 
     def outside(self, used: Int64) -> Int64:
         """(d,) bytes above the upper limit, or below the lower one."""
-        return np.maximum(used - self.upper, 0) + np.maximum(self.lower - used, 0)
+        outside: Int64 = np.maximum(used - self.upper, 0) + np.maximum(self.lower - used, 0)
+        return outside
 
     def rating(self, target: Int32) -> tuple[int, int]:
         """Bytes outside of the limits, and bytes that move: of two targets the lesser is better."""

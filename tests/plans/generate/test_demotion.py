@@ -78,8 +78,9 @@ def test_directory_ids_of_the_metadata() -> None:
 
 def test_leaders_balance_around_a_log_directory() -> None:
     snapshot = snapshot_of({"t": [[1, 2]] * 6}, RACKS)
-    request = {"demote_directories": (DirectoryName(1, "/a"),), "log_directories": listed(a=[0, 1], b=[2, 3, 4, 5])}
-    after = lists_of(plan(snapshot, leaders_only=True, **request))
+    request: dict[str, Any] = {"demote_directories": (DirectoryName(1, "/a"),), "leaders_only": True}
+    request["log_directories"] = listed(a=[0, 1], b=[2, 3, 4, 5])
+    after = lists_of(plan(snapshot, **request))
     assert after[:2] == [[2, 1], [2, 1]]
     assert sum(replicas[0] == 1 for replicas in after) == 3
 
