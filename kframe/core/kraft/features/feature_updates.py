@@ -43,10 +43,9 @@ class UnsupportingNode(NamedTuple):
     @property
     def text(self) -> str:
         """The reason for a refusal."""
-        node = f"{self.role.capitalize()} {self.node_id}"
         if self.levels is None:
-            return f"{node} has not registered, and may not support this feature"
-        low, high = self.levels
+            return f"{self.role} {self.node_id} has not registered, and may not support this feature"
+        node, (low, high) = f"{self.role.capitalize()} {self.node_id}", self.levels
         return f"{node} {f'only supports versions {low}-{high}' if high else 'does not support this feature'}"
 
 
