@@ -83,8 +83,10 @@ def required_copies(problem: PlanProblem, lists: Ragged, weight: Int64, shortage
     staying = lists.keep(brokers.leaving[lists.values] == 0)
     replication_factor = problem.replication_factor[problem.order]
     missing = np.maximum(replication_factor - staying.counts, 0)
-    for_racks = demanded_spread(problem, problem.order) - problem.spread(problem.order, staying)
-    needed = np.maximum(missing, for_racks.max(axis=1, initial=0))
+    needed = missing
+    if problem.request.fix_racks:
+        for_racks = demanded_spread(problem, problem.order) - problem.spread(problem.order, staying)
+        needed = np.maximum(missing, for_racks.max(axis=1, initial=0))
     if problem.costs is not None:
         weight = weight + problem.costs.min_costs(problem.order, copy_targets(problem, lists))
     bound = int((needed * weight).sum())

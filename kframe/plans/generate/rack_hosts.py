@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from kframe.model.arrays import Int32, Ragged
 from kframe.plans.check.rack_rules import NO_CHANGES, HostChanges, OwnRules, RackRules, even_rules, with_own
-
-if TYPE_CHECKING:
-    from kframe.plans.generate.costs import PlacementCosts
-    from kframe.plans.generate.problem import BrokerColumns
+from kframe.plans.generate.broker_columns import BrokerColumns
+from kframe.plans.generate.costs import PlacementCosts
 
 
 def plan_rules(

@@ -17,8 +17,9 @@ _OVERLOAD_MIN: Final = 1.5
 
 def demanded_spread(problem: PlanProblem, rows: Int32) -> Int32:
     """(k, 2) the spread for which replicas of each of ``rows`` move that need not move otherwise; 0 for none."""
-    possible = np.minimum(problem.rack_rules.possible[rows], problem.replication_factor[rows, None])
-    return possible if problem.request.fix_racks else np.zeros_like(possible)
+    if not problem.request.fix_racks:
+        return np.zeros((len(rows), 2), np.int32)
+    return np.minimum(problem.rack_rules.possible[rows], problem.replication_factor[rows, None])
 
 
 def required_spread(problem: PlanProblem, scope: Int32) -> Int32:

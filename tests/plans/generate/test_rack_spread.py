@@ -139,7 +139,7 @@ def test_uneven_replicas_are_the_fewest_moves_to_the_most_even_list(hosts: list[
 
 def test_rules_respect_other_brokers_of_a_partition() -> None:
     # Partition 1 has no broker in rack 0, and partition 2 has one more in rack 1.
-    changes = HostChanges(*(np.array(column) for column in ([1, 2], [2, 1], [0, 2])))
+    changes = HostChanges(*(np.array(column) for column in ([1, 2], [0, 1], [2, 1], [0, 2])))
     rules = even_rules(np.array([4, 3, 4], np.int32), np.array([2, 1, 3], np.int32), changes)
     assert rules.rule.tolist() == [1, 1, 1]
     assert rules.possible.tolist() == [[3, 5], [2, 3], [3, 6]]
