@@ -1,1 +1,1 @@
-"""Reassignment plans of kframe, Kafka, LinkedIn's kafka-tools, KAFKA-19048 and an exact solver, side by side."""
+"""Reassignment plans of kframe, Kafka, LinkedIn's kafka-tools, KAFKA-19048 and solvers, side by side."""

@@ -1,6 +1,6 @@
-"""Compare the reassignment plans of kframe, Kafka, kafka-tools, KAFKA-19048 and an exact solver; write a record.
+"""Compare the reassignment plans of kframe, Kafka, kafka-tools, KAFKA-19048 and solvers; write a record.
 
-Needs Maven, JDK 17 or newer, and the package index for kafka-tools.
+Needs Maven, JDK 17 or newer, and the package index. Rebalancer runs where Python 3.12 or newer is on PATH.
 """
 
 from __future__ import annotations
@@ -58,6 +58,11 @@ def measured(case: Case, seconds_max: int) -> Iterator[dict[str, Any]]:
             ]
         if len(case.snapshot) <= _TOOLS_MAX:
             runs.append(lambda: peers.kafka_tools(case, folder, seconds_max))
+        runs += [
+            lambda: peers.rebalancer(case, folder, seconds_max),
+            lambda: peers.cp_sat(case, folder, seconds_max),
+            lambda: peers.highs(case, folder, seconds_max),
+        ]
         for run in runs:
             row = row_of(case, run())
             print(*line(row), sep="  ", file=sys.stderr, flush=True)
@@ -75,7 +80,7 @@ def line(row: dict[str, Any]) -> tuple[str, ...]:
     if row["bound"] is not None:
         cost = row["bytes"] if by_size else row["moves"]
         bound = f"{row['bound'] / 1e9:,.1f}" if by_size else f"{row['bound']:,}"
-        gap = f"{(cost - row['bound']) / max(row['bound'], 1):.3%}" + ("" if row["limits_reached"] else " !")
+        gap = f"{(cost - row['bound']) / max(row['bound'], 1):.3%}" + (" !" if row["limits_reached"] is False else "")
     return (
         *names,
         f"{row['moves']:,}",

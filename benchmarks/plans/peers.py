@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -11,12 +13,41 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.plans.clusters import Case
-from benchmarks.records import LATEST
+from benchmarks.records import LATEST, ROOT
 from benchmarks.timing import Process, execute
+from kframe.plans.generate.limits import LoadLimits
+from kframe.plans.generate.problem import problem_of
+from kframe.plans.generate.proposal import propose
+from kframe.plans.generate.request import PlanRequest
 
 _HERE: Final = Path(__file__).resolve().parent
-_ENVIRONMENT: Final = LATEST / "kafka-tools"
-_TOOLS: Final = ("kafka-tools==0.1.9", "kazoo", "six", "JPype1")
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """A virtual environment of peers: its packages, and the first interpreter of these that the machine has."""
+
+    name: str
+    packages: tuple[str, ...]
+    interpreters: tuple[str, ...] = (sys.executable,)
+
+    @property
+    def python(self) -> Path:
+        """The interpreter of the environment."""
+        return LATEST / self.name / "bin" / "python"
+
+    def prepare(self) -> None:
+        """Make the environment, if the machine has an interpreter for it. The first time takes minutes."""
+        found = next(filter(None, map(shutil.which, self.interpreters)), None)
+        if found is None or self.python.exists():
+            return
+        subprocess.run([found, "-m", "venv", LATEST / self.name], check=True, stdout=sys.stderr)
+        subprocess.run([self.python, "-m", "pip", "install", "--quiet", *self.packages], check=True, stdout=sys.stderr)
+
+
+_TOOLS: Final = Environment("kafka-tools", ("--no-deps", "kafka-tools==0.1.9", "kazoo", "six", "JPype1"))
+_SOLVERS: Final = Environment("solvers", ("ortools==9.15.6755", "highspy==1.16.0", "scipy"))
+_REBALANCER: Final = Environment("rebalancer", ("rebalancer==1.0.4",), ("python3.14", "python3.13", "python3.12"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,27 +80,45 @@ def _failed(tool: str, process: Process) -> Run | None:
 
 
 def prepare() -> None:
-    """Build the class that calls Kafka's method, and an environment with kafka-tools. The first time takes minutes."""
+    """Build the class that calls Kafka's method, and the environments of the other peers."""
     subprocess.run(["mvn", "-q", "-B", "package"], cwd=_HERE / "kafka", check=True, stdout=sys.stderr)
-    if not (_ENVIRONMENT / "bin" / "python").exists():
-        subprocess.run([sys.executable, "-m", "venv", _ENVIRONMENT], check=True, stdout=sys.stderr)
-        pip: list[Any] = [_ENVIRONMENT / "bin" / "python", "-m", "pip", "install", "--quiet", "--no-deps", *_TOOLS]
-        subprocess.run(pip, check=True, stdout=sys.stderr)
+    for environment in (_TOOLS, _SOLVERS, _REBALANCER):
+        environment.prepare()
 
 
 def write_files(case: Case, folder: Path) -> None:
-    """brokers.tsv and partitions.tsv, which all peers read, and sizes.csv for kframe."""
+    """brokers.tsv and partitions.tsv, which all peers read, limits.tsv for solvers, and sizes.csv for kframe."""
     snapshot = case.snapshot
-    racks = case.racks.items()
+    racks = sorted(case.racks.items())
     (folder / "brokers.tsv").write_text("".join(f"{broker}\t{rack or ''}\n" for broker, rack in racks))
+    limits = limits_of(case)
+    rows = zip(limits.lower.tolist(), limits.upper.tolist(), strict=True)
+    (folder / "limits.tsv").write_text("".join(f"{lower}\t{upper}\n" for lower, upper in rows))
+    if case.by_size:
+        (folder / "by-size").touch()
     topics, replicas = snapshot.topics, snapshot.partitions.replicas
-    rows = zip(topics.topic_of_rows().tolist(), topics.partition_of_rows().tolist(), case.sizes.tolist(), strict=True)
+    named = zip(topics.topic_of_rows().tolist(), topics.partition_of_rows().tolist(), case.sizes.tolist(), strict=True)
     with (folder / "partitions.tsv").open("w") as file, (folder / "sizes.csv").open("w") as sizes:
         sizes.write("topic,partition,bytes\n")
-        for row, (topic, partition, size) in enumerate(rows):
+        for row, (topic, partition, size) in enumerate(named):
             lists = ",".join(map(str, replicas[row].tolist()))
             file.write(f"{topics.names[topic]}\t{partition}\t{lists}\t{size}\n")
             sizes.write(f"{topics.names[topic]},{partition},{size}\n")
+
+
+def limits_of(case: Case) -> LoadLimits:
+    """The loads that kframe's plan has to reach. Brokers ascend by id."""
+    request = PlanRequest(
+        rebalance=True,
+        fix_racks=any(case.racks.values()),
+        add_brokers=tuple(case.added),
+        remove_brokers=case.removed,
+        racks={broker: rack for broker, rack in case.added.items() if rack is not None},
+        weights=case.sizes if case.by_size else None,
+    )
+    limits = propose(problem_of(case.snapshot, request)).limits
+    assert limits is not None
+    return limits
 
 
 def kafka(case: Case, folder: Path, seconds_max: int) -> Run:
@@ -94,7 +143,7 @@ def kafka_tools(case: Case, folder: Path, seconds_max: int) -> Run:
     racks = len(set(case.racks.values())) > 1
     modules = ["size" if case.by_size else "count", "leader", *(["rackaware"] if racks else [])]
     words = ["remove", *case.removed] if case.removed else ["balance", *modules]
-    command = [_ENVIRONMENT / "bin" / "python", _HERE / "kafka_tools.py", folder]
+    command = [_TOOLS.python, _HERE / "kafka_tools.py", folder]
     return _peer(f"kafka-tools {words[0]}", command, folder, seconds_max, *words)
 
 
@@ -104,17 +153,42 @@ def minimal_movement(case: Case, folder: Path, seconds_max: int) -> Run:
     return _peer("KAFKA-19048", command, folder, seconds_max, *case.removed)
 
 
+def cp_sat(case: Case, folder: Path, seconds_max: int) -> Run:
+    """CP-SAT of OR-Tools, on one core."""
+    return _solver("CP-SAT", _SOLVERS, "cp_sat", folder, seconds_max)
+
+
+def highs(case: Case, folder: Path, seconds_max: int) -> Run:
+    """HiGHS, on one core."""
+    return _solver("HiGHS", _SOLVERS, "highs", folder, seconds_max)
+
+
+def rebalancer(case: Case, folder: Path, seconds_max: int) -> Run:
+    """The local search of Meta's Rebalancer, on one core. It needs Python 3.12 or newer."""
+    return _solver("Rebalancer", _REBALANCER, "local_search", folder, seconds_max)
+
+
+def _solver(tool: str, environment: Environment, script: str, folder: Path, seconds_max: int) -> Run:
+    if not environment.python.exists():
+        error = f"none of {', '.join(environment.interpreters)} on this machine"
+        return Run(tool, None, error, None, 0.0, 0.0, 0)
+    return _peer(
+        tool, [environment.python, _HERE / "solvers" / f"{script}.py", folder], folder, seconds_max, seconds_max
+    )
+
+
 def _peer(tool: str, command: Sequence[object], folder: Path, seconds_max: int, *words: object) -> Run:
     out = folder / "result.tsv"
-    process = execute([*command, out, *words], seconds_max)
+    process = execute([*command, out, *words], seconds_max, {**os.environ, "PYTHONPATH": str(ROOT)})
     if failed := _failed(tool, process):
         return failed
     result = {}
     for line in out.read_text().splitlines():
         topic, partition, replicas = line.split("\t")
         result[topic, int(partition)] = list(map(int, replicas.split(",")))
-    seconds = float(process.output.split()[-1])
-    return Run(tool, result, None, seconds, process.cpu_seconds, process.wall_seconds, process.memory)
+    *words_printed, seconds = process.output.split()
+    bound = int(float(words_printed[-1])) if words_printed and words_printed[-1] != "-" else None
+    return Run(tool, result, None, float(seconds), process.cpu_seconds, process.wall_seconds, process.memory, bound)
 
 
 def kframe(case: Case, folder: Path, seconds_max: int, *, exact: bool = False) -> Run:

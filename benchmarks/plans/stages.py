@@ -1,4 +1,7 @@
-"""Measure the processor time of a plan, its stages in ZooKeeper and KRaft mode, and its page; write a record."""
+"""Measure the processor time of plans in both modes: a plan, its stages and its page, and a rolling restart.
+
+Writes a record.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +21,14 @@ from kframe.plans.file.write import plan_document
 from kframe.plans.generate import PlanProposal, PlanRequest, plan
 from kframe.plans.generate.page import render_page
 from kframe.plans.generate.review import PlanReview
+from kframe.plans.restarts import RestartRequest, plan_restarts, report_document
 from kframe.plans.stage.manifest import manifest_text
 from kframe.plans.stage.request import StageRequest
 from kframe.plans.stage.stages import stage_plan
 from kframe.snapshot import Snapshot, generate
 
 BROKERS, REMOVED, RACKS = 100, 10, 5
-HEADINGS: Final = ("mode", "step", "CPU s", "bytes", "reassignments", "stages")
+HEADINGS: Final = ("mode", "step", "CPU s", "bytes", "reassignments", "stages or batches")
 _MIN_INSYNC: Final = {"min.insync.replicas": 2}
 _Result = TypeVar("_Result")
 
@@ -47,6 +51,10 @@ def measure(partitions: int, runs: int) -> list[dict[str, Any]]:
         file = plan_document(proposal.plan, checked.stamp()).encode()
         page, seconds = _best(partial(_page, proposal, checked, file), runs)
         rows.append(_row(mode, "page", seconds, len(page.encode()), count))
+        restarts, seconds = _best(partial(plan_restarts, captured, RestartRequest(), _MIN_INSYNC), runs)
+        rows.append(_row(mode, "plan restarts", seconds, None, 0, len(restarts.batches)))
+        _, seconds = _best(partial(report_document, restarts, _MIN_INSYNC), runs)
+        rows.append(_row(mode, "report of plan restarts", seconds, None, 0, len(restarts.batches)))
     return rows
 
 
