@@ -59,9 +59,9 @@ class TermFacts:
     deleting: set[str] = field(default_factory=set)
     """Topics that were announced as being deleted."""
     unreadable: dict[TopicPartition, int] = field(default_factory=dict)
-    """The leader epochs, at the start of the term, of partitions that were unreadable then."""
+    """The leader epochs, at the start of the term, of existing partitions that were unreadable then."""
     unreadable_topics: set[str] = field(default_factory=set)
-    """Topics that were unreadable at the start of the term."""
+    """Existing topics that were unreadable at the start of the term."""
     sent_deletions: dict[tuple[TopicPartition, int], int] = field(default_factory=dict)
     """By replica (partition, broker) with a deleting StopReplica: the number of resumptions before the last one."""
     storage_errors: dict[tuple[TopicPartition, int], int] = field(default_factory=dict)
@@ -276,6 +276,7 @@ class Observed:
             for term in self._terms.values():
                 term.sent_assignments.pop(key, None)
                 term.storage_errors = {entry: epoch for entry, epoch in term.storage_errors.items() if entry[0] != key}
+                term.unreadable.pop(key, None)
             for process in self._processes.values():
                 process.last_read.pop(key, None)
         names = {name for name, _ in partitions}
@@ -283,6 +284,7 @@ class Observed:
             self.topic_ids.pop(name, None)
         for term in self._terms.values():
             term.deleting.difference_update(names)
+            term.unreadable_topics.difference_update(names)
 
     def resumed(self) -> None:
         """An event lets deletions continue: a broker registered, or a topic was written."""

@@ -15,10 +15,10 @@ from kframe.model.events import (
 )
 from kframe.model.ids import EPOCH_DURING_DELETE, NO_STATE
 from kframe.model.tables import RequestedPartitions
-from kframe.ports.store_requests import DeleteTopics, Load
+from kframe.ports.store_requests import DeleteTopics, Load, WriteReassignments
 from kframe_simulator import Simulation
 from kframe_simulator.broker.messages import ControlResponse, LeaderAndIsr, LeaderState
-from kframe_simulator.invariants import members, proposals, requests, rest, topics
+from kframe_simulator.invariants import events, members, proposals, requests, rest, topics
 from kframe_simulator.simulation.observations import ResponseSent
 from verification.simulator.at_rest import KEY, edit, ended, metadata, queued, request, state, stop, topic
 from verification.simulator.broken import code, metadata_of
@@ -215,6 +215,22 @@ def test_new_topic_of_the_same_name_is_readable(simulation: Simulation) -> None:
     assert simulation.ensemble.readable(["t"]) == []
     simulation.controllers[0].store.perform(DeleteTopics(("t",)))
     assert simulation.ensemble.readable(["t"]) == [0]
+
+
+@pytest.mark.parametrize("deleted", [True, False])
+def test_new_topic_of_the_same_name_was_not_unreadable_at_failover(simulation: Simulation, deleted: bool) -> None:
+    """Seed 10048668: a topic that the failover could not read was repaired and deleted. Its controller created another
+    one of the same name, with the leader epoch that the first had at the failover."""
+    simulation.ensemble.malform(0, 0)
+    simulation.watch.observed.loaded(simulation.controllers[0])
+    simulation.ensemble.repair()
+    if deleted:
+        simulation.watch.observed.topic_deleted(list(simulation.ensemble.rows))
+    assert (rest.late_topics_have_a_new_epoch(simulation.watch, None) is None) is deleted
+    edit(simulation, replicas=(4, 1), adding=(4,), removing=(1,))
+    simulation.watch.observed.of_term(simulation.controllers[0]).announced.clear()
+    changed = ended(simulation, requests={WriteReassignments: 1}, reassignments={KEY: (4,)})
+    assert (events.stored_reassignments_stay(simulation.watch, changed) is None) is not deleted
 
 
 def delete_topic(simulation: Simulation, deposed: bool) -> None:
