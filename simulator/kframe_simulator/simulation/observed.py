@@ -28,6 +28,7 @@ from kframe_simulator.replication.control_requests import ControlRequest, Row
 from kframe_simulator.simulation.cluster import SimulatedCluster
 from kframe_simulator.simulation.controllers import ControllerProcess
 from kframe_simulator.simulation.observations import StateWritten
+from kframe_simulator.simulation.reassignments import SentReplicas
 
 #: One term: controller id, incarnation of its process, controller epoch.
 Term = tuple[int, int, int]
@@ -56,6 +57,7 @@ class TermFacts:
     """The epochs of partitions in the last UpdateMetadata."""
     sent_assignments: dict[TopicPartition, tuple[Assignment, Event | None]] = field(default_factory=dict)
     """The assignments of partitions in the last LeaderAndIsr, and the events that first sent them."""
+    sent_replicas: SentReplicas = field(default_factory=SentReplicas)
     deleting: set[str] = field(default_factory=set)
     """Topics that were announced as being deleted."""
     unreadable: dict[TopicPartition, int] = field(default_factory=dict)
@@ -276,6 +278,7 @@ class Observed:
             for term in self._terms.values():
                 term.sent_assignments.pop(key, None)
                 term.storage_errors = {entry: epoch for entry, epoch in term.storage_errors.items() if entry[0] != key}
+                term.sent_replicas.partition_deleted(key)
                 term.unreadable.pop(key, None)
             for process in self._processes.values():
                 process.last_read.pop(key, None)
@@ -293,6 +296,9 @@ class Observed:
     def queued(self, process: ControllerProcess, control_request: ControlRequest) -> None:
         """A request was queued. The invariants have already checked it."""
         term, message = self.of_term(process), control_request.message
+        if isinstance(message, (LeaderAndIsr, UpdateMetadata)):
+            replicas = {key: state.replicas for key, state in message.partitions.items()}
+            term.sent_replicas.queued(replicas, self._simulation.ensemble.rows, self.registered(process).keys())
         if isinstance(message, LeaderAndIsr):
             for key, state in message.partitions.items():
                 assignment = state.replicas, state.adding_replicas, state.removing_replicas

@@ -17,7 +17,7 @@ from kframe.model.ids import EPOCH_DURING_DELETE, NO_STATE
 from kframe.model.tables import RequestedPartitions
 from kframe.ports.store_requests import DeleteTopics, Load, WriteReassignments
 from kframe_simulator import Simulation
-from kframe_simulator.broker.messages import ControlResponse, LeaderAndIsr, LeaderState
+from kframe_simulator.broker.messages import ControlResponse, LeaderAndIsr, LeaderState, PartitionMetadata
 from kframe_simulator.invariants import events, members, proposals, requests, rest, topics
 from kframe_simulator.simulation.observations import ResponseSent
 from verification.simulator.at_rest import KEY, edit, ended, metadata, queued, request, state, stop, topic
@@ -176,6 +176,46 @@ def test_assignment_stored_late_is_exempt(simulation: Simulation, sent: str, exe
         )
     changed = ended(simulation, event, topics={"t": before})
     assert (requests.new_assignments_are_sent(simulation.watch, changed) is None) is exempt
+
+
+@pytest.mark.parametrize("message", ["LeaderAndIsr", "UpdateMetadata"])
+@pytest.mark.parametrize("stored", [(1, 2), (4, 1, 2)], ids=["as-sent", "with-the-next-reassignment"])
+@pytest.mark.parametrize(
+    ("sent", "absent_at", "exempt"),
+    [
+        ([(1, 2)], {0}, True),
+        ([(1, 2), (2, 1)], {0}, True),
+        ([(1, 2)], set(), False),
+        ([(1, 2), (2, 1)], {1}, False),
+        ([(1, 2), (1, 2, 3), (1, 2)], {0}, False),
+        ([], set(), False),
+    ],
+    ids=["absent", "registered-since", "registered", "absent-later", "removed-again", "never-sent"],
+)
+def test_replica_removed_while_its_broker_was_absent_is_not_deleted(
+    simulation: Simulation,
+    message: str,
+    stored: tuple[int, ...],
+    sent: list[tuple[int, ...]],
+    absent_at: set[int],
+    exempt: bool,
+) -> None:
+    """Seeds 28, 49, 191 and 10044673: a record was unreadable when a reassignment removed a replica whose broker was
+    down. The broker registered again. Then the removal was stored, alone or with the next reassignment."""
+    process, before = simulation.controllers[0], simulation.ensemble.topic_partitions("t")
+    channel = process.transport.channels[3]
+    for number, replicas in enumerate(sent):
+        if number in absent_at:
+            process.transport.channels.pop(3)
+        leader_state = LeaderState(1, 1, 0, (1, 2), 0, replicas)
+        requests_sent = {
+            "LeaderAndIsr": LeaderAndIsr(1000, 1, 9, {KEY: leader_state}),
+            "UpdateMetadata": metadata(simulation, partitions={KEY: PartitionMetadata(1, 0, (1, 2), 0, replicas)}),
+        }
+        simulation.watch.observed.queued(process, request(simulation, requests_sent[message]))
+        process.transport.channels[3] = channel
+    edit(simulation, replicas=stored)
+    changed = ended(simulation, topics={"t": before})
     assert (requests.removed_replicas_are_deleted(simulation.watch, changed) is None) is exempt
 
 
