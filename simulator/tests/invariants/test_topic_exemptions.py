@@ -188,15 +188,16 @@ def test_assignment_stored_late_is_exempt(simulation: Simulation, sent: str, exe
         ([(1, 2)], set(), False),
         ([(1, 2), (2, 1)], {1}, False),
         ([(1, 2), (1, 2, 3), (1, 2)], {0}, False),
+        ([(1, 2), None], {0}, False),
         ([], set(), False),
     ],
-    ids=["absent", "registered-since", "registered", "absent-later", "removed-again", "never-sent"],
+    ids=["absent", "registered-since", "registered", "absent-later", "removed-again", "topic-deleted", "never-sent"],
 )
 def test_replica_removed_while_its_broker_was_absent_is_not_deleted(
     simulation: Simulation,
     message: str,
     stored: tuple[int, ...],
-    sent: list[tuple[int, ...]],
+    sent: list[tuple[int, ...] | None],
     absent_at: set[int],
     exempt: bool,
 ) -> None:
@@ -205,6 +206,9 @@ def test_replica_removed_while_its_broker_was_absent_is_not_deleted(
     process, before = simulation.controllers[0], simulation.ensemble.topic_partitions("t")
     channel = process.transport.channels[3]
     for number, replicas in enumerate(sent):
+        if replicas is None:
+            simulation.watch.observed.topic_deleted([KEY])
+            continue
         if number in absent_at:
             process.transport.channels.pop(3)
         leader_state = LeaderState(1, 1, 0, (1, 2), 0, replicas)
