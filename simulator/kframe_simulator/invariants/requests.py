@@ -260,20 +260,20 @@ def new_replicas_are_sent_as_new(watch: Watch, ended: EventCompleted) -> str | N
 
 
 def removed_replicas_are_deleted(watch: Watch, ended: EventCompleted) -> str | None:
-    """I18, I21: a broker that an event removes from an assignment is sent StopReplica with deletion. Exempt is an
-    assignment that an earlier event has sent, and this event stored because its record was unreadable: the removed
-    brokers may not have been registered then."""
+    """I18, I21: a broker that an event removes from an assignment is sent StopReplica with deletion. Exempt is a broker
+    that was not registered when this term first sent the assignment without it, and has registered since. This event
+    stored that assignment, or a later one, because the record was unreadable before. As in Kafka 3.9
+    (``sendStopReplicaRequests``, ``onBrokerStartup``), the broker keeps its log."""
     process, ensemble = ended.process, watch.simulation.ensemble
     if not ended.succeeded:
         return None
-    registered = watch.observed.registered(process)
+    registered, term = watch.observed.registered(process), watch.observed.of_term(process)
     for was, row in ended.written_rows(ensemble.rows):
         if row.partition_epoch == NO_STATE or not ensemble.readable([row.key[0]]):
             continue
-        if watch.observed.sent_before(process, row, ended.event):
-            continue
-        for broker in set(was.replicas) - set(row.replicas):
-            if broker in registered and (row.key, broker) not in watch.observed.of_term(process).sent_deletions:
+        for broker in registered.keys() & set(was.replicas) - set(row.replicas):
+            replica = row.key, broker
+            if replica not in term.sent_deletions and replica not in term.sent_replicas.absent_at_removal:
                 return f"{row.key}: broker {broker} left the assignment, and is not sent a deletion"
     return None
 

@@ -28,6 +28,7 @@ from kframe_simulator.replication.control_requests import ControlRequest, Row
 from kframe_simulator.simulation.cluster import SimulatedCluster
 from kframe_simulator.simulation.controllers import ControllerProcess
 from kframe_simulator.simulation.observations import StateWritten
+from kframe_simulator.simulation.reassignments import SentReplicas
 
 #: One term: controller id, incarnation of its process, controller epoch.
 Term = tuple[int, int, int]
@@ -56,12 +57,13 @@ class TermFacts:
     """The epochs of partitions in the last UpdateMetadata."""
     sent_assignments: dict[TopicPartition, tuple[Assignment, Event | None]] = field(default_factory=dict)
     """The assignments of partitions in the last LeaderAndIsr, and the events that first sent them."""
+    sent_replicas: SentReplicas = field(default_factory=SentReplicas)
     deleting: set[str] = field(default_factory=set)
     """Topics that were announced as being deleted."""
     unreadable: dict[TopicPartition, int] = field(default_factory=dict)
-    """The leader epochs, at the start of the term, of partitions that were unreadable then."""
+    """The leader epochs, at the start of the term, of existing partitions that were unreadable then."""
     unreadable_topics: set[str] = field(default_factory=set)
-    """Topics that were unreadable at the start of the term."""
+    """Existing topics that were unreadable at the start of the term."""
     sent_deletions: dict[tuple[TopicPartition, int], int] = field(default_factory=dict)
     """By replica (partition, broker) with a deleting StopReplica: the number of resumptions before the last one."""
     storage_errors: dict[tuple[TopicPartition, int], int] = field(default_factory=dict)
@@ -292,6 +294,8 @@ class Observed:
             for term in self._terms.values():
                 term.sent_assignments.pop(key, None)
                 term.storage_errors = {entry: epoch for entry, epoch in term.storage_errors.items() if entry[0] != key}
+                term.sent_replicas.partition_deleted(key)
+                term.unreadable.pop(key, None)
             for process in self._processes.values():
                 process.last_read.pop(key, None)
         names = {name for name, _ in partitions}
@@ -299,6 +303,7 @@ class Observed:
             self.topic_ids.pop(name, None)
         for term in self._terms.values():
             term.deleting.difference_update(names)
+            term.unreadable_topics.difference_update(names)
 
     def resumed(self) -> None:
         """An event lets deletions continue: a broker registered, or a topic was written."""
@@ -307,6 +312,9 @@ class Observed:
     def queued(self, process: ControllerProcess, control_request: ControlRequest) -> None:
         """A request was queued. The invariants have already checked it."""
         term, message = self.of_term(process), control_request.message
+        if isinstance(message, (LeaderAndIsr, UpdateMetadata)):
+            replicas = {key: state.replicas for key, state in message.partitions.items()}
+            term.sent_replicas.queued(replicas, self._simulation.ensemble.rows, self.registered(process).keys())
         if isinstance(message, LeaderAndIsr):
             for key, state in message.partitions.items():
                 assignment = state.replicas, state.adding_replicas, state.removing_replicas

@@ -1,7 +1,9 @@
-"""The reassignments in progress: original replicas, whether the target has been in sync, and added replicas that no
-election has considered."""
+"""The reassignments in progress: original replicas, whether the target has been in sync, added replicas that no
+election has considered, and removed replicas of brokers that were not registered."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Set
 
 from kframe.model.events import Event, TopicPartition
 from kframe_simulator.replication.control_requests import Row
@@ -60,3 +62,34 @@ class LastReassignments:
         target = self._target.get(key)
         if target is not None and target <= frozenset(row.isr):
             self._in_sync.add(key)
+
+
+class SentReplicas:
+    """The replicas in the LeaderAndIsr and UpdateMetadata requests of one term."""
+
+    def __init__(self) -> None:
+        self._last: dict[TopicPartition, tuple[int, ...]] = {}
+        self.absent_at_removal: set[tuple[TopicPartition, int]] = set()
+        """Replicas (partition, broker) whose broker was not registered when requests first left it out."""
+
+    def queued(
+        self,
+        replicas: Mapping[TopicPartition, tuple[int, ...]],
+        stored: Mapping[TopicPartition, Row],
+        registered: Set[int],
+    ) -> None:
+        """A request was queued. The first request of a partition is compared with its stored replicas."""
+        for key, after in replicas.items():
+            before = self._last.get(key)
+            if before is None:
+                before = stored[key].replicas if key in stored else ()
+            if before != after:
+                absent = set(before).difference(after, registered)
+                self.absent_at_removal.update((key, broker) for broker in absent)
+                self.absent_at_removal.difference_update((key, broker) for broker in after)
+            self._last[key] = after
+
+    def partition_deleted(self, key: TopicPartition) -> None:
+        """The topic of a partition was deleted."""
+        self._last.pop(key, None)
+        self.absent_at_removal = {entry for entry in self.absent_at_removal if entry[0] != key}

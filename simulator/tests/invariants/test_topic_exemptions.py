@@ -15,10 +15,10 @@ from kframe.model.events import (
 )
 from kframe.model.ids import EPOCH_DURING_DELETE, NO_STATE
 from kframe.model.tables import RequestedPartitions
-from kframe.ports.store_requests import DeleteTopics, Load
+from kframe.ports.store_requests import DeleteTopics, Load, WriteReassignments
 from kframe_simulator import Simulation
-from kframe_simulator.broker.messages import ControlResponse, LeaderAndIsr, LeaderState
-from kframe_simulator.invariants import members, proposals, requests, rest, topics
+from kframe_simulator.broker.messages import ControlResponse, LeaderAndIsr, LeaderState, PartitionMetadata
+from kframe_simulator.invariants import events, members, proposals, requests, rest, topics
 from kframe_simulator.simulation.observations import ResponseSent
 from verification.simulator.at_rest import KEY, edit, ended, metadata, queued, request, state, stop, topic
 from verification.simulator.broken import code, metadata_of
@@ -176,6 +176,50 @@ def test_assignment_stored_late_is_exempt(simulation: Simulation, sent: str, exe
         )
     changed = ended(simulation, event, topics={"t": before})
     assert (requests.new_assignments_are_sent(simulation.watch, changed) is None) is exempt
+
+
+@pytest.mark.parametrize("message", ["LeaderAndIsr", "UpdateMetadata"])
+@pytest.mark.parametrize("stored", [(1, 2), (4, 1, 2)], ids=["as-sent", "with-the-next-reassignment"])
+@pytest.mark.parametrize(
+    ("sent", "absent_at", "exempt"),
+    [
+        ([(1, 2)], {0}, True),
+        ([(1, 2), (2, 1)], {0}, True),
+        ([(1, 2)], set(), False),
+        ([(1, 2), (2, 1)], {1}, False),
+        ([(1, 2), (1, 2, 3), (1, 2)], {0}, False),
+        ([(1, 2), None], {0}, False),
+        ([], set(), False),
+    ],
+    ids=["absent", "registered-since", "registered", "absent-later", "removed-again", "topic-deleted", "never-sent"],
+)
+def test_replica_removed_while_its_broker_was_absent_is_not_deleted(
+    simulation: Simulation,
+    message: str,
+    stored: tuple[int, ...],
+    sent: list[tuple[int, ...] | None],
+    absent_at: set[int],
+    exempt: bool,
+) -> None:
+    """Seeds 28, 49, 191 and 10044673: a record was unreadable when a reassignment removed a replica whose broker was
+    down. The broker registered again. Then the removal was stored, alone or with the next reassignment."""
+    process, before = simulation.controllers[0], simulation.ensemble.topic_partitions("t")
+    channel = process.transport.channels[3]
+    for number, replicas in enumerate(sent):
+        if replicas is None:
+            simulation.watch.observed.topic_deleted([KEY])
+            continue
+        if number in absent_at:
+            process.transport.channels.pop(3)
+        leader_state = LeaderState(1, 1, 0, (1, 2), 0, replicas)
+        requests_sent = {
+            "LeaderAndIsr": LeaderAndIsr(1000, 1, 9, {KEY: leader_state}),
+            "UpdateMetadata": metadata(simulation, partitions={KEY: PartitionMetadata(1, 0, (1, 2), 0, replicas)}),
+        }
+        simulation.watch.observed.queued(process, request(simulation, requests_sent[message]))
+        process.transport.channels[3] = channel
+    edit(simulation, replicas=stored)
+    changed = ended(simulation, topics={"t": before})
     assert (requests.removed_replicas_are_deleted(simulation.watch, changed) is None) is exempt
 
 
@@ -215,6 +259,22 @@ def test_new_topic_of_the_same_name_is_readable(simulation: Simulation) -> None:
     assert simulation.ensemble.readable(["t"]) == []
     simulation.controllers[0].store.perform(DeleteTopics(("t",)))
     assert simulation.ensemble.readable(["t"]) == [0]
+
+
+@pytest.mark.parametrize("deleted", [True, False])
+def test_new_topic_of_the_same_name_was_not_unreadable_at_failover(simulation: Simulation, deleted: bool) -> None:
+    """Seed 10048668: a topic that the failover could not read was repaired and deleted. Its controller created another
+    one of the same name, with the leader epoch that the first had at the failover."""
+    simulation.ensemble.malform(0, 0)
+    simulation.watch.observed.loaded(simulation.controllers[0])
+    simulation.ensemble.repair()
+    if deleted:
+        simulation.watch.observed.topic_deleted(list(simulation.ensemble.rows))
+    assert (rest.late_topics_have_a_new_epoch(simulation.watch, None) is None) is deleted
+    edit(simulation, replicas=(4, 1), adding=(4,), removing=(1,))
+    simulation.watch.observed.of_term(simulation.controllers[0]).announced.clear()
+    changed = ended(simulation, requests={WriteReassignments: 1}, reassignments={KEY: (4,)})
+    assert (events.stored_reassignments_stay(simulation.watch, changed) is None) is not deleted
 
 
 def delete_topic(simulation: Simulation, deposed: bool) -> None:
