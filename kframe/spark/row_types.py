@@ -51,6 +51,7 @@ class FleetPlanRow(Struct):
     unassignable: int
     unmet: int
     leaderless: int
+    observers: int
     moves: int
     bytes: int | None
     unit: str
