@@ -26,8 +26,8 @@ from kframe_simulator import Simulation
 from kframe_simulator.broker.messages import LeaderAndIsr, LeaderState
 from kframe_simulator.broker.outgoing import ControlledShutdown, ControlledShutdownResponseData
 from kframe_simulator.invariants import events, members, rest
+from kframe_simulator.simulation.controller_facts import Assignment, Epochs
 from kframe_simulator.simulation.observations import EventCompleted
-from kframe_simulator.simulation.observed import Assignment, Epochs
 from kframe_simulator.simulation.watch import Watch
 from verification.simulator.at_rest import KEY, edit, ended, request, state, topic
 from verification.simulator.broken import close_channel
