@@ -19,8 +19,9 @@ def sweep(
     elr: bool | None = None,
     progress: Progress = ignore_progress,
 ) -> Sweep:
-    """Fail each registered broker and each rack, and each two brokers if ``depth`` is 2. Each failure starts from
-    ``snapshot``. Of a KRaft cluster also fail each log directory. ZooKeeper mode counts without a controller.
+    """Fail each registered broker and each rack, and each two brokers if ``depth`` is 2; racks alone if it is 0. Each
+    failure starts from ``snapshot``. Of a KRaft cluster also fail each log directory, unless ``depth`` is 0. ZooKeeper
+    mode counts without a controller.
 
     The numbers are those of ``WhatIf(snapshot, config).fail(…)`` with the built-in leader election. ``elr`` turns
     eligible leader replicas of a KRaft cluster on or off first. Raises SnapshotError if the snapshot does not say who
@@ -30,11 +31,13 @@ def sweep(
     if snapshot.is_kraft:
         from kframe.whatif.engines.kraft.sweep import count_failures
 
-        return count_failures(snapshot, config, depth=depth, racks=racks, elr=elr, progress=progress).sweep()
+        counted = count_failures(snapshot, config, depth=depth, racks=racks, elr=elr, progress=progress).sweep()
+        return counted if depth else counted.of_racks()
     if elr is not None:
         raise ParameterError(
             "elr", "a cluster in ZooKeeper mode", "a KRaft cluster, which has eligible leader replicas"
         )
     from kframe.whatif.engines.zookeeper.sweep import sweep_zookeeper
 
-    return sweep_zookeeper(snapshot, config, depth=depth, racks=racks, progress=progress)
+    counted = sweep_zookeeper(snapshot, config, depth=depth, racks=racks, progress=progress)
+    return counted if depth else counted.of_racks()

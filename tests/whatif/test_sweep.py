@@ -12,6 +12,7 @@ from pyarrow import parquet
 from kframe.errors import InputError, SnapshotError
 from kframe.model.arrays import Ragged
 from kframe.snapshot import Health, PartitionFacts, Snapshot, generate, read_snapshot
+from kframe.snapshot.content import Mode
 from kframe.testing.clusters import PartitionSpec, cluster_of, registration
 from kframe.whatif import Failure, SortBy, Sweep, sweep
 from kframe.whatif.sweep_export import failures_table, heat_of, write_plot, write_table
@@ -136,3 +137,10 @@ def test_plot_is_deterministic(tmp_path: Path) -> None:
     assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes()
     assert (tmp_path / "three.png").read_bytes()[:4] == b"\x89PNG"
     assert {record.name for record in tmp_path.iterdir()} == {"one.svg", "two.svg", "three.png"}
+
+
+@pytest.mark.parametrize("mode", ["zookeeper", "kraft"])
+def test_depth_0_has_the_racks_alone(mode: Mode) -> None:
+    snapshot = generate(400, 9, 3, racks=4, health=Health(0.2, 0.2, 0.5, 2)).with_mode(mode)
+    racks = [record for record in sweep(snapshot, depth=1).records() if record["kind"] == "rack"]
+    assert list(sweep(snapshot, depth=0).records()) == racks

@@ -97,7 +97,7 @@ def _outcomes(
     grouped = replace(
         snapshot, brokers=tuple(replace(facts, rack=names.get(facts.broker_id)) for facts in snapshot.brokers)
     )
-    swept = sweep(grouped, config, depth=1)
+    swept = sweep(grouped, config, depth=0)
     columns = [field.name for field in struct_fields(RestartOutcome)]
     return {
         int(record["rack"]): RestartOutcome(**{name: record[name] for name in columns})

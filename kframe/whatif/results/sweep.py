@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final, Literal
 
@@ -180,6 +180,20 @@ class Sweep:
 
     def __len__(self) -> int:
         return len(self.kind)
+
+    def of_racks(self) -> Sweep:
+        """The failures of racks alone."""
+        chosen = self.kind == KINDS.index(Failure.RACK)
+        names = ("kind", "first", "second", "rack", "failed", "counts", "leaders_max", "leaders_mean")
+        columns: dict[str, Any] = {name: getattr(self, name)[chosen] for name in names}
+        directories = self.directories
+        if directories is not None:
+            directories = replace(
+                directories,
+                directory=directories.directory[chosen],
+                may_lose_data=directories.may_lose_data[chosen],
+            )
+        return replace(self, **columns, directories=directories)
 
     @property
     def columns(self) -> tuple[str, ...]:

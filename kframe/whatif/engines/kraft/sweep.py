@@ -45,7 +45,7 @@ def count_failures(
     ``fail_directories``.
 
     ``elr``: turn eligible leader replicas on or off first, as ``WhatIf.update_features`` does; None leaves them
-    as they are. Raises InputError if the controller refuses that.
+    as they are. Raises InputError if the controller refuses that. With ``depth`` 0 only racks are counted.
     """
     engine = KraftEngine(snapshot, config)
     if elr is not None and elr != engine.cluster.elr_enabled:
@@ -60,7 +60,7 @@ def count_failures(
     rows = np.arange(size * part // parts, size * (part + 1) // parts, dtype=np.int32)
     return CountedFailures(
         targets,
-        count_changes(engine.context, targets, rows, pairs=depth > 1, progress=progress),
+        count_changes(engine.context, targets, rows, depth=depth, progress=progress),
         knows_min_insync(snapshot.topics, config),
         engine.rules,
         engine.assumptions,

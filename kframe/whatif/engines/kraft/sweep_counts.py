@@ -109,14 +109,19 @@ class FailureChanges:
 
 
 def count_changes(
-    context: KraftContext, targets: FailureTargets, rows: Int32, *, pairs: bool, progress: Progress
+    context: KraftContext, targets: FailureTargets, rows: Int32, *, depth: int, progress: Progress
 ) -> FailureChanges:
-    """The changes of the partitions in ``rows``, which are consecutive. Pairs of brokers are counted if ``pairs``."""
-    counter = _Counter.of(context, targets, rows)
+    """The changes of the partitions in ``rows``, which are consecutive. Pairs of brokers are counted if ``depth`` is 2.
+    If it is 0, the changes by brokers and log directories are 0."""
+    counter = _Counter.of(context, targets, rows, plays_single=depth > 0)
     none = np.zeros(len(rows), np.int64)
-    brokers = counter.changes(counter.member, len(targets.brokers), counter.single, counter.before_of(counter.owner))
-    racks, directories = counter.racks(), counter.directories(brokers)
-    corrections = list(counter.pairs(progress)) if pairs else []
+    brokers, directories = counter.none(len(targets.brokers)), counter.none(len(targets.directories))
+    if depth:
+        before = counter.before_of(counter.owner)
+        brokers = counter.changes(counter.member, len(targets.brokers), counter.single, before)
+        directories = counter.directories(brokers)
+    racks = counter.racks()
+    corrections = list(counter.pairs(progress)) if depth > 1 else []
     progress(len(rows), len(rows))
     size = len(targets.brokers)
     keys, lead_changes = [np.empty(0, np.int64)], [np.empty(0, np.int32)]
@@ -157,17 +162,18 @@ class _Counter:
     member: Int32
     before: CaseResults
     single: CaseResults
-    """The result of each member's failure for the partition."""
+    """The result of each member's failure for the partition; of none if single failures are not played."""
 
     @staticmethod
-    def of(context: KraftContext, targets: FailureTargets, rows: Int32) -> _Counter:
-        """The results of single failures."""
+    def of(context: KraftContext, targets: FailureTargets, rows: Int32, *, plays_single: bool) -> _Counter:
+        """The results without a failure, and with ``plays_single`` those of single failures."""
         brokers = context.metadata.brokers
         up = np.array(brokers.indexes_of(targets.brokers.tolist()), np.int32)
         rank = np.full(len(brokers) + 1, -1, np.int32)
         rank[up] = np.arange(len(up), dtype=np.int32)
         first = first_partitions(context)
         owner, member = _members(context, rows, rank, first)
+        played = slice(None) if plays_single else slice(0)
         return _Counter(
             context,
             targets,
@@ -179,8 +185,12 @@ class _Counter:
             owner,
             member,
             play_cases(context, FailureCases(rows, np.empty((len(rows), 0), np.int32)), first),
-            play_cases(context, FailureCases(owner, up[member].reshape(-1, 1)), first),
+            play_cases(context, FailureCases(owner[played], up[member[played]].reshape(-1, 1)), first),
         )
+
+    def none(self, failures: int) -> tuple[Int64, Int64]:
+        """No ``changes`` by failures."""
+        return np.zeros((failures, len(COUNTED)), np.int64), np.zeros((failures, len(self.up)), np.int64)
 
     def before_of(self, rows: Int32) -> CaseResults:
         """The states of these rows without a failure."""
