@@ -38,10 +38,10 @@ class Environment:
 
     def prepare(self) -> None:
         """Make the environment, if the machine has an interpreter for it. The first time takes minutes."""
-        found = next(filter(None, map(shutil.which, self.interpreters)), None)
-        if found is None or self.python.exists():
+        interpreter = next(filter(None, map(shutil.which, self.interpreters)), None)
+        if interpreter is None or self.python.exists():
             return
-        subprocess.run([found, "-m", "venv", LATEST / self.name], check=True, stdout=sys.stderr)
+        subprocess.run([interpreter, "-m", "venv", LATEST / self.name], check=True, stdout=sys.stderr)
         subprocess.run([self.python, "-m", "pip", "install", "--quiet", *self.packages], check=True, stdout=sys.stderr)
 
 

@@ -16,7 +16,7 @@ cdef inline int64_t examine_limits(
 ) noexcept nogil:
     """Mark the batches that a limit keeps a unit from, and count the partitions whose capacity it exhausts in each.
 
-    Return how many it exhausts in a batch by itself. ``down`` is zero before and after.
+    Return how many it exhausts in a batch without other units. ``down`` is zero before and after.
     """
     cdef Py_ssize_t i, k
     cdef int32_t number, other, own = 0
@@ -63,7 +63,7 @@ def assign_batches(
 ):
     """Put each unit into the first batch that no limit keeps it from; return how many batches.
 
-    A unit that fits no batch begins another, also where it exceeds a limit by itself. Cost O(m * r + k * batches).
+    A unit that fits no batch begins another, also where it alone exceeds a limit. Cost O(m * r + k * batches).
     """
     cdef Py_ssize_t i
     cdef int32_t number, chosen, count = 0

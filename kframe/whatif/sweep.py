@@ -32,12 +32,12 @@ def sweep(
         from kframe.whatif.engines.kraft.sweep import count_failures
 
         counted = count_failures(snapshot, config, depth=depth, racks=racks, elr=elr, progress=progress).sweep()
-        return counted if depth else counted.of_racks()
-    if elr is not None:
+    elif elr is not None:
         raise ParameterError(
             "elr", "a cluster in ZooKeeper mode", "a KRaft cluster, which has eligible leader replicas"
         )
-    from kframe.whatif.engines.zookeeper.sweep import sweep_zookeeper
+    else:
+        from kframe.whatif.engines.zookeeper.sweep import sweep_zookeeper
 
-    counted = sweep_zookeeper(snapshot, config, depth=depth, racks=racks, progress=progress)
+        counted = sweep_zookeeper(snapshot, config, depth=depth, racks=racks, progress=progress)
     return counted if depth else counted.of_racks()

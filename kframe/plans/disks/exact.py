@@ -37,7 +37,7 @@ _MARGINS: Final = (0.0, 1e-6)
 class DirectoryTargets:
     """The directory of each replica, the bytes that remain outside of limits, and the least bytes that move.
 
-    ``outside_proven``: no assignment leaves fewer bytes outside. ``bound`` is of those that leave no more. ``error`` is
+    ``outside_proven``: no assignment leaves fewer bytes outside. ``bound`` is of those that leave as few. ``error`` is
     what failed in a solver that was not requested.
     """
 

@@ -65,7 +65,7 @@ class _Draft:
     def exchange(self) -> bool:
         """Make the exchange that gains most between the directory that is farthest from its limits and another."""
         for pairs in self._pairs():
-            exchanges = [found for pair in pairs if (found := self._best_exchange(*pair)) is not None]
+            exchanges = [exchange for pair in pairs if (exchange := self._best_exchange(*pair)) is not None]
             if exchanges:
                 _, source, target, larger, smaller = max(exchanges)
                 self._staying[source].remove(larger)
@@ -133,9 +133,9 @@ class _Draft:
                 fits = (sizes > other) & (sizes <= self._room[target]) & (other <= self._room[source])
                 gains = np.where(fits, self._gains(source, target, sizes - other), 0) / np.maximum(sizes + other, 1)
                 index = int(gains.argmax())
-                found = float(gains[index]), source, target, left[index], right[int(position[index])]
-                if found[0] > 0 and (best is None or found > best):
-                    best = found
+                exchange = float(gains[index]), source, target, left[index], right[int(position[index])]
+                if exchange[0] > 0 and (best is None or exchange > best):
+                    best = exchange
         return best
 
     def _gaps(self, source: int, target: int) -> list[int]:

@@ -53,7 +53,7 @@ class DiskPlan:
 
     @property
     def bound(self) -> int:
-        """What all brokers copy at least to leave no more bytes outside of the limits."""
+        """What all brokers copy at least to leave as few bytes outside of the limits."""
         return sum(broker.assignment.bound for broker in self.brokers)
 
     @property

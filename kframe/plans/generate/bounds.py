@@ -77,7 +77,8 @@ def required_copies(problem: PlanProblem, lists: Ragged, weight: Int64, shortage
     want ``w`` replicas. Any plan retains at most ``s``, so it adds at least ``w - s``. A retained set has at most the
     spread ``d``, and each added replica adds at most 1. So a list of spread ``r`` needs at least ``r - d`` additions.
     Partitions are independent, so the sum over them is a bound. A partition that stays saves what it needs, and a
-    replica in the wrong rack saves one that is needed for racks only; the shortage saves the most expensive of both.
+    replica in the wrong rack saves an addition that is needed for racks only. The shortage saves the most expensive of
+    both.
     """
     brokers = problem.brokers
     staying = lists.keep(brokers.leaving[lists.values] == 0)

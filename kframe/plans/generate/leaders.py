@@ -63,8 +63,9 @@ def _balance(problem: PlanProblem, draft: Draft) -> None:
 def _demote(problem: PlanProblem, draft: Draft) -> Bool:
     """Order replicas: first those that may lead, then those on other brokers, then the demoted ones.
 
-    A partition without a demoted replica, or without one that may lead, stays as it is. Return the slots of replicas in
-    demoted log directories (s,), which are the last of their lists: their brokers may lead other partitions.
+    A partition without a demoted replica, or without a replica that may lead, stays as it is. Return the
+    slots of replicas in demoted log directories (s,), which are the last of their lists: their brokers may lead other
+    partitions.
     """
     brokers, lists = problem.brokers, draft.lists()
     rank = np.where(brokers.leader_share > 0, 0, np.where(brokers.demoted, 2, 1))[lists.values]

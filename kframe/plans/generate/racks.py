@@ -64,7 +64,7 @@ def rack_overloads(problem: PlanProblem, after: Ragged) -> Iterator[str]:
 
 
 def _tied_replicas(problem: PlanProblem, lists: Ragged) -> Int64:
-    """(b,) replicas of each broker in racks that have no more than their rule demands, of partitions in which no rack
+    """(b,) replicas of each broker in racks that have at most what their rule demands, of partitions in which no rack
     that receives replicas has fewer: on a broker of another rack, the partition would be spread less evenly."""
     brokers, rules = problem.brokers, problem.rack_rules
     open_racks = brokers.rack_targets > 0

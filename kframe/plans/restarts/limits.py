@@ -55,7 +55,7 @@ class RestartLimits:
         )
 
     def exceeded_alone(self) -> Bool:
-        """(m,) where a unit exceeds the limit by itself."""
+        """(m,) where a unit alone exceeds the limit."""
         return self.members > self.capacity[self.units.owners]
 
     def raised_to_largest(self) -> RestartLimits:

@@ -22,8 +22,8 @@ from tests.architecture.source import ROOT
 from tests.whatif.kraft_samples import metadata_with, partition, with_broker_states
 
 BROKERS: Final = 7
-DEAD_KEPT: Final = ROOT / "tests/whatif/inputs/dead-kept-replica.txt"
-DEAD_KEPT_PLAN: Final = DEAD_KEPT.with_name("dead-kept-replica-plan.json")
+DEAD_REPLICA: Final = ROOT / "tests/whatif/inputs/dead-kept-replica.txt"
+DEAD_REPLICA_PLAN: Final = DEAD_REPLICA.with_name("dead-kept-replica-plan.json")
 INVALID: Final = "INVALID_REPLICA_ASSIGNMENT"
 PARTITIONS: Final = (
     partition(0, (1, 2), (1, 2)),
@@ -152,7 +152,7 @@ def test_findings_predict_response_of_controller(number: int, release: str) -> N
 )
 def test_check_says_whether_an_unknown_release_matters(config: dict[str, object], rules: list[str]) -> None:
     """Broker 2, which is fenced, stays a replica."""
-    snapshot, plan = read_snapshot(DEAD_KEPT).with_mode("kraft"), load_plan(DEAD_KEPT_PLAN)
+    snapshot, plan = read_snapshot(DEAD_REPLICA).with_mode("kraft"), load_plan(DEAD_REPLICA_PLAN)
     release = PlanReport.of(plan, resolve_plan(plan, snapshot, config)).document().release
     assert isinstance(release, ReleaseRecord)
     assert ([rule.name for rule in release.rules], release.matters) == (rules, bool(rules))

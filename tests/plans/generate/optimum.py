@@ -55,9 +55,9 @@ def choices_of(proposal: PlanProposal) -> list[ListChoice]:
         lists = list(combinations(sorted(receivers | retained), factor))
         level = min(max(Counter(racks[broker] for broker in brokers).values()) for brokers in lists)
         spreads = [spread_of([racks[broker] for broker in brokers], level) for brokers in lists]
-        kept = 0 if request.fix_racks else min(len(retained), factor)
+        retained_min = 0 if request.fix_racks else min(len(retained), factor)
         reachable = [
-            spread for spread, brokers in zip(spreads, lists, strict=True) if len(retained & {*brokers}) >= kept
+            spread for spread, brokers in zip(spreads, lists, strict=True) if len(retained & {*brokers}) >= retained_min
         ]
         required = [max(column) for column in zip(*reachable, strict=True)]
         for brokers, spread in zip(lists, spreads, strict=True):

@@ -33,7 +33,7 @@ CASES: Final[list[tuple[list[list[int]], dict[int, str | None], dict[str, Any], 
     ([[1, 2, 3, 4, 5]], TWO, {"fix_racks": True}, 1, ["aaabb"]),
     ([[1, 2, 3, 5, 9]], THREE, {"fix_racks": True}, 1, ["aabbc", "aabcc"]),
     ([[1, 2, 3, 5, 6]], THREE, {"fix_racks": True}, 1, ["aabbc"]),
-    # Two in each of two racks are no more than two in a rack, but a rack has none.
+    # Two in each of two racks are at most two in a rack, but a rack has none.
     ([[1, 2, 5, 6]], THREE, {"fix_racks": True}, 1, ["aabc", "abbc"]),
     ([[1, 2, 3, 5, 6, 7]], THREE, {"fix_racks": True}, 2, ["aabbcc"]),
     ([[1, 2, 3, 4, 5, 9]], THREE, {"fix_racks": True}, 2, ["aabbcc"]),
