@@ -37,8 +37,8 @@ class Observed:
         self._terms: defaultdict[Term, TermFacts] = defaultdict(TermFacts)
         self._processes: defaultdict[tuple[int, int], ProcessFacts] = defaultdict(ProcessFacts)
         self._resumptions = 0
-        self._unseen: dict[int, int] = {}
-        """Broker epochs of processes that have crashed before the controller had a channel to them."""
+        self._undetected_crashes: dict[int, int] = {}
+        """Broker epochs of processes that crashed before the controller had a channel to them."""
         self._incarnations: dict[TopicPartition, dict[int, int]] = {}
         """The incarnation of each ISR member when the ISR was stored."""
         self._orderly: dict[int, Term] = {}
@@ -153,8 +153,10 @@ class Observed:
         elif process.active:
             facts.failures.clear()
         registered = self.registered(process)
-        for broker_id in [broker for broker, epoch in self._unseen.items() if registered.get(broker) == epoch]:
-            del self._unseen[broker_id]
+        for broker_id in [
+            broker for broker, epoch in self._undetected_crashes.items() if registered.get(broker) == epoch
+        ]:
+            del self._undetected_crashes[broker_id]
             self._orderly.pop(broker_id, None)
             self._crashed_after_grant.discard(broker_id)
 
@@ -199,13 +201,13 @@ class Observed:
     def crashed(self, broker_id: int) -> None:
         """A broker has ended in any other way, or registered again.
 
-        After an orderly stop, the controller has not seen this process unless it has a channel to it, and knows no
-        crash. It may still see the registration until the session has ended (``event_ended``).
+        After an orderly stop, the controller does not know of this process unless it has a channel to it, and knows no
+        crash. It may still detect the registration until the session has ended (``event_ended``).
         """
         process, epoch = self._current(), self._simulation.brokers[broker_id].registration.broker_epoch
         seemed_orderly = broker_id in self._orderly or broker_id in self._crashed_after_grant
         if process is not None and seemed_orderly and self.registered(process).get(broker_id) != epoch:
-            self._unseen[broker_id] = epoch
+            self._undetected_crashes[broker_id] = epoch
             self._crashed_after_grant.add(broker_id)
             return
         self._orderly.pop(broker_id, None)
