@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+from msgspec import UNSET
 
-from kframe.cli.findings import emit_mode
+from kframe.cli.findings import emit_mode, emit_release
 from kframe.cli.inputs import SOURCE, is_url
 from kframe.cli.live import COMMAND_CONFIG
 from kframe.cli.numbers import IDS, DecimalNumber, WholeNumber, broker_ids
@@ -152,6 +153,7 @@ def restarts(
         watch(url, document, settings, interval, batch)
         return
     emit_mode(document.rules, output)
+    emit_release(None if document.release is UNSET else document.release, output)
     if not emit_data(SCHEMA, document, _COLUMNS, list(_batch_rows(document)), output):
         _emit_tables(document, conflicts, output, limit)
     click.get_current_context().exit(0 if document.complete else 1)

@@ -283,7 +283,7 @@ def fail_directories(whatif: WhatIf, broker: int, directories: tuple[str, ...]) 
         multiple=True,
         callback=broker_ids,
         metavar=IDS,
-        help="Controllers of the quorum: other registered ones are stale; may be repeated.",
+        help="Controllers of the quorum, where SNAPSHOT does not show them: others are stale; may be repeated.",
     ),
 )
 def update_features(whatif: WhatIf, levels: tuple[str, ...], unsafe: bool, voters: tuple[int, ...]) -> Outcome:

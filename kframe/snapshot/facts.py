@@ -84,13 +84,14 @@ class KraftFacts:
     ``features`` are the finalized levels. ``records`` are all further metadata as records: configurations of resources
     other than existing topics and all brokers, controllers, quotas, ACLs, SCRAM credentials, delegation tokens, the
     next producer id. ``directory_ids`` are those that ``PartitionFacts.directories`` refers to. ``offset`` is that of
-    the last record that the snapshot includes.
+    the last record that the snapshot includes. ``voters`` are the node ids of the quorum's controllers, ascending.
     """
 
     features: Mapping[str, int] | None = None
     records: tuple[MetadataRecord, ...] | None = None
     directory_ids: DirectoryIds = (MIGRATING, UNASSIGNED, LOST)
     offset: int | None = None
+    voters: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

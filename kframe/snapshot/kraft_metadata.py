@@ -30,7 +30,9 @@ _PROTOCOLS: Final = {number: name for name, number in SECURITY_PROTOCOLS.items()
 _CLUSTER_CONFIGS: Final = (int(ResourceType.BROKER), "")
 
 
-def snapshot_of_metadata(metadata: ClusterMetadata, source: Source, offset: int | None) -> SnapshotContent:
+def snapshot_of_metadata(
+    metadata: ClusterMetadata, source: Source, offset: int | None, voters: tuple[int, ...] | None
+) -> SnapshotContent:
     """See ``Snapshot.from_metadata``, which adds the identity of the cluster."""
     topics, p = metadata.topics, metadata.partitions
     names = sorted(topics.index_by_name)
@@ -57,7 +59,7 @@ def snapshot_of_metadata(metadata: ClusterMetadata, source: Source, offset: int 
         partitions=partitions,
         source=source,
         broker_default_configs=dict(metadata.configs.get(_CLUSTER_CONFIGS, {})),
-        kraft=KraftFacts(dict(metadata.features), tuple(_other_records(metadata)), directory_ids, offset),
+        kraft=KraftFacts(dict(metadata.features), tuple(_other_records(metadata)), directory_ids, offset, voters),
     )
 
 

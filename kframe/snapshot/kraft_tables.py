@@ -33,7 +33,7 @@ _COLUMNS: Final[Mapping[str, str]] = {
 def kraft_manifest(facts: KraftFacts) -> KraftManifest:
     """The part of a manifest that holds these facts."""
     features = None if facts.features is None else dict(sorted(facts.features.items()))
-    return KraftManifest(features, facts.directory_ids, facts.offset, facts.records is not None)
+    return KraftManifest(features, facts.directory_ids, facts.offset, facts.records is not None, facts.voters)
 
 
 def kraft_facts(manifest: KraftManifest, file: TableFile) -> KraftFacts:
@@ -42,7 +42,11 @@ def kraft_facts(manifest: KraftManifest, file: TableFile) -> KraftFacts:
     if records and not manifest.has_records:
         raise SnapshotError(str(file.path), counted(len(records), "record"), "none, as the manifest says")
     return KraftFacts(
-        manifest.features, records if manifest.has_records else None, manifest.directory_ids, manifest.offset
+        manifest.features,
+        records if manifest.has_records else None,
+        manifest.directory_ids,
+        manifest.offset,
+        manifest.voters,
     )
 
 

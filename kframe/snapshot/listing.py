@@ -88,6 +88,7 @@ def _kraft_summary(snapshot: Snapshot) -> dict[str, Any]:
         "metadata_version": None if facts.features is None else level_name(facts.features.get(METADATA_VERSION, 0)),
         "features": None if facts.features is None else dict(sorted(facts.features.items())),
         "offset": facts.offset,
+        "voters": None if facts.voters is None else list(facts.voters),
         "fenced_brokers": sum(registration.fenced for registration in registrations) if registrations else None,
         "elr_partitions": None if elr is None else snapshot.elr_partitions,
         "other_records": None if records is None else dict(sorted(records.items())),

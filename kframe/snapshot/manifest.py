@@ -40,6 +40,7 @@ class KraftManifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
     directory_ids: tuple[UUID, ...] = (MIGRATING, UNASSIGNED, LOST)
     offset: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)] | None = None
     has_records: bool = False
+    voters: tuple[Count, ...] | None = None
 
 
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

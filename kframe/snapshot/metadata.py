@@ -75,6 +75,8 @@ class ClusterDescription:
     """Brokers that are registered but not active; None in a KRaft cluster that does not report them."""
     features: Mapping[str, int] | None = None
     """The finalized levels of features in KRaft mode; None in ZooKeeper mode."""
+    voters: Collection[int] | None = None
+    """The controllers of the quorum in KRaft mode. ``controller_id`` is the one that leads."""
     has_elr: bool = False
     """Whether ``partitions`` have eligible leader replicas."""
     topic_ids: Mapping[str, bytes] = field(default_factory=dict)
@@ -110,9 +112,10 @@ def snapshot_of(description: ClusterDescription) -> Snapshot:
         deleting=None,
         configs=None if description.configs is None else assembled.topics.configs,
     )
-    kraft = None if description.features is None else KraftFacts(features=description.features)
-    # Brokers in KRaft mode name any broker as the controller.
-    is_known = description.controller_id >= 0 and kraft is None
+    voters = None if description.voters is None else tuple(sorted(description.voters))
+    kraft = None if description.features is None else KraftFacts(features=description.features, voters=voters)
+    # Without the quorum, brokers in KRaft mode name any broker as the controller.
+    is_known = description.controller_id >= 0 and (kraft is None or voters is not None)
     snapshot = Snapshot(
         _brokers(description, partitions),
         topics,
@@ -184,7 +187,7 @@ def _provenance(snapshot: Snapshot, description: ClusterDescription, removed: in
         provenance["partitions.isr"] = (
             f"without {counted(removed, 'replica')} that completed reassignments have just removed"
         )
-    if snapshot.controller_id not in snapshot.controllers:
+    if not snapshot.is_kraft and snapshot.controller_id not in snapshot.controllers:
         provenance |= controller_note(snapshot.controller_id, snapshot.partitions)
     return provenance | dict(description.absent)
 

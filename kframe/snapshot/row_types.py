@@ -23,6 +23,7 @@ class SummaryRecord(Summary, frozen=True):
     metadata_version: str | UnsetType | None = UNSET
     features: dict[str, int] | UnsetType | None = UNSET
     offset: int | UnsetType | None = UNSET
+    voters: list[int] | UnsetType | None = UNSET
     fenced_brokers: int | UnsetType | None = UNSET
     elr_partitions: int | UnsetType | None = UNSET
     other_records: dict[str, int] | UnsetType | None = UNSET

@@ -79,13 +79,15 @@ class Snapshot(SnapshotContent, Tabular):
         controller_id: int | None = None,
         controller_epoch: int | None = None,
         offset: int | None = None,
+        voters: tuple[int, ...] | None = None,
     ) -> Snapshot:
         """All of ``metadata``, the image of a KRaft cluster.
 
         ``controller_epoch`` is the epoch of the quorum's leader, ``offset`` that of the last record in the image.
+        ``voters`` are the controllers of the quorum.
         """
         return _snapshot(
-            snapshot_of_metadata(metadata, source, offset),
+            snapshot_of_metadata(metadata, source, offset, voters),
             cluster_id=cluster_id,
             controller_id=controller_id,
             controller_epoch=controller_epoch,

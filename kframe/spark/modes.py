@@ -101,6 +101,7 @@ class KraftRows(ZookeeperRows):
             ),
             directory_ids=directory_ids,
             offset=row["offset"],
+            voters=None if row["voters"] is None else tuple(row["voters"]),
         )
 
     def node_min_insync(self) -> str | None:
@@ -158,5 +159,6 @@ def kraft_columns(snapshot: Snapshot) -> dict[str, Any]:
         "features": None if facts.features is None else sorted(facts.features.items()),
         "directory_ids": list(map(uuid_text, facts.directory_ids)),
         "offset": facts.offset,
+        "voters": None if facts.voters is None else list(facts.voters),
         "records": None if facts.records is None else records_table(facts.records).to_pylist(),
     }

@@ -122,6 +122,7 @@ KRAFT_FACTS: Final = pa.schema(
         ("features", pa.map_(TEXT, INT)),
         ("directory_ids", pa.list_(TEXT)),
         ("offset", LONG),
+        ("voters", INTS),
         ("records", pa.list_(pa.struct(list(_SNAPSHOT["records"])))),
     ]
 )

@@ -321,8 +321,8 @@ class WhatIf:
 
         The controller refuses levels that a registered broker or controller does not support.
         ``Outcome.feature_update`` has these nodes, and the records and rules that change. ``voters``: the controllers
-        of the quorum; a registered controller that is none of them is stale. Raises InputError for no level, and in
-        ZooKeeper mode.
+        of the quorum, if the snapshot lacks them; a registered controller that is none of them is stale. Raises
+        InputError for no level, voters that the snapshot contradicts, and in ZooKeeper mode.
         """
         engine = self._kraft_engine(Verb.FEATURE)
         if not levels:
@@ -336,7 +336,10 @@ class WhatIf:
         """
         engine = self._kraft_engine(Verb.UNREGISTER)
         nodes = {"brokers": tuple(brokers), "stale_controllers": tuple(stale_controllers)}
-        registered = {"brokers": sorted(engine.cluster.brokers.registrations), "stale_controllers": engine.quorum}
+        registered = {
+            "brokers": sorted(engine.cluster.brokers.registrations),
+            "stale_controllers": sorted(engine.cluster.controllers),
+        }
         for role, ids in nodes.items():
             for position, node_id in enumerate(ids):
                 if node_id not in registered[role]:

@@ -104,8 +104,10 @@ def test_golden_kraft_image_round_trip_is_equal(path: Path, tmp_path: Path) -> N
 
 def test_kraft_metadata_is_saved_and_read(tmp_path: Path) -> None:
     metadata = small_cluster()
-    snapshot = Snapshot.from_metadata(metadata, source=SOURCE, offset=40)
-    saved = saved_and_read(snapshot, tmp_path / "saved").to_metadata()
+    snapshot = Snapshot.from_metadata(metadata, source=SOURCE, offset=40, voters=(7, 8))
+    reread = saved_and_read(snapshot, tmp_path / "saved")
+    assert (reread.kraft, reread.digest()) == (snapshot.kraft, snapshot.digest())
+    saved = reread.to_metadata()
     assert saved.brokers.registrations == metadata.brokers.registrations
     for name in ("features", "configs", "controllers", "quotas", "acls", "scram", "tokens", "next_producer_id"):
         assert getattr(saved, name) == getattr(metadata, name), name

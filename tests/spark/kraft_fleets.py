@@ -54,6 +54,7 @@ def kraft_snapshot(random: Random) -> Snapshot:
         controller_id=random.choice(IDS),
         controller_epoch=4,
         offset=len(log),
+        voters=random.choice([None, (90, 91, 92)]),
     )
 
 

@@ -20,7 +20,12 @@ NEW = 30
 
 
 def cluster(
-    level: int, controllers: dict[int, int], *, supported: int = NEW, stale_broker: int | None = None
+    level: int,
+    controllers: dict[int, int],
+    *,
+    supported: int = NEW,
+    stale_broker: int | None = None,
+    known_voters: tuple[int, ...] | None = None,
 ) -> WhatIf:
     """Brokers 1 to 4 that support ``supported``, and controllers by the highest level that each supports. 90 is active.
 
@@ -40,7 +45,8 @@ def cluster(
             features=(feature,),
         )
         replay(metadata, record, 50)
-    return WhatIf(Snapshot.from_metadata(metadata, source=Source("kraft", "sample"), controller_id=90))
+    source = Source("kraft", "sample")
+    return WhatIf(Snapshot.from_metadata(metadata, source=source, controller_id=90, voters=known_voters))
 
 
 def blocker(node_id: int, role: str, state: str, level: int, highest: int, lowest: int = 1) -> FeatureBlocker:
@@ -77,6 +83,15 @@ def test_registered_controllers_block_levels_that_they_do_not_support(
     assert not outcome.changed
     assert "only these nodes block the request" in outcome.notes[0]
     assert [note is not None and note in text for text in outcome.notes[1:]] == [True] * (note is not None)
+    if voters:
+        known = cluster(level, controllers, supported=requested, known_voters=voters)
+        assert known.update_features({VERSION: requested}).feature_update == outcome.feature_update
+
+
+def test_stated_voters_must_be_those_of_the_snapshot() -> None:
+    whatif = cluster(19, {3: 19, 90: 21}, known_voters=(3, 90))
+    with pytest.raises(InputError, match="voters: found 3, expected those of the snapshot: 3, 90"):
+        whatif.update_features({VERSION: 21}, voters=(3,))
 
 
 def test_fenced_broker_that_is_gone_blocks_a_level_until_it_is_unregistered() -> None:

@@ -176,7 +176,7 @@ class ScriptedController:
             "leader_id": state.leader_id,
             "leader_epoch": state.leader_epoch,
             "high_watermark": state.high_watermark,
-            "current_voters": [],
+            "current_voters": [{"replica_id": node_id, "log_end_offset": -1} for node_id in state.addresses],
             "observers": [],
             "error_message": None,
         }

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from kframe.plans.check.document import PlanSnapshot
+from kframe.whatif.results.release import ReleaseRecord
 
 
 class LimitingPartition(Struct):
@@ -70,7 +71,7 @@ class BlockedNodes(Struct):
     reason: str
 
 
-class RestartPlanDocument(Struct):
+class RestartPlanDocument(Struct, kw_only=True):
     """A rolling restart: ``kframe plan restarts``. ``complete``: every node has a batch. No order has fewer batches
     than ``bound``; ``gap`` is by how many the batches exceed it, and ``proof`` says why.
 
@@ -78,6 +79,7 @@ class RestartPlanDocument(Struct):
     """
 
     rules: str
+    release: ReleaseRecord | UnsetType = UNSET
     snapshot: PlanSnapshot
     summary: str
     complete: bool

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Final, Literal
 
 import numpy as np
+from msgspec import UNSET
 from msgspec.structs import fields as struct_fields
 
 from kframe.model.arrays import Int32
@@ -23,9 +24,9 @@ from kframe.plans.restarts.document import (
 )
 from kframe.plans.restarts.limits import QUORUM, RestartLimits
 from kframe.plans.restarts.plan import RestartPlan
-from kframe.snapshot import Snapshot
 from kframe.whatif.engines.script import step_name
 from kframe.whatif.engines.settings import knows_min_insync
+from kframe.whatif.results.sweep import Sweep
 from kframe.whatif.sweep import sweep
 
 SCHEMA: Final = "kframe.restart-plan/v1"
@@ -40,12 +41,14 @@ def report_document(
 ) -> RestartPlanDocument:
     """The report of a plan. ``conflicts``: name all units that share no batch, and not only those of the proof."""
     blocked = list(blocked_nodes(plan))
+    swept = _batch_failures(plan, config)
     return RestartPlanDocument(
         rules=plan.engine.rules,
+        release=swept.release or UNSET,
         snapshot=PlanSnapshot.of(plan.snapshot),
         summary=_summary(plan),
         complete=not blocked,
-        batches=_batches(plan, config),
+        batches=_batches(plan, swept),
         bound=plan.bound,
         gap=len(plan.batches) - plan.bound,
         proof=proof(plan),
@@ -71,16 +74,13 @@ def _summary(plan: RestartPlan) -> str:
 # -- batches
 
 
-def _batches(plan: RestartPlan, config: Mapping[str, object] | None) -> list[RestartBatch]:
-    brokers = set(plan.engine.registered) - set(plan.engine.snapshot.controllers)
-    voters = set(plan.units.voters)
+def _batches(plan: RestartPlan, swept: Sweep) -> list[RestartBatch]:
+    brokers, voters, outcomes = _brokers(plan), set(plan.units.voters), _outcomes(swept)
     nodes = [sorted(node for unit in batch for node in plan.units.nodes[unit]) for batch in plan.batches]
-    down = [[node for node in group if node in brokers] for group in nodes]
-    outcomes = _outcomes(plan.snapshot, config, down)
     return [
         RestartBatch(
             number,
-            down[number - 1],
+            [node for node in group if node in brokers],
             [node for node in group if node in voters],
             sorted({rack for node in group if (rack := plan.units.racks.get(node)) is not None}),
             outcomes.get(number - 1),
@@ -89,15 +89,26 @@ def _batches(plan: RestartPlan, config: Mapping[str, object] | None) -> list[Res
     ]
 
 
-def _outcomes(
-    snapshot: Snapshot, config: Mapping[str, object] | None, batches: list[list[int]]
-) -> dict[int, RestartOutcome]:
-    """The what-if of each batch with brokers: a sweep of a cluster whose racks are the batches."""
-    names = {broker: f"{number:09}" for number, brokers in enumerate(batches) for broker in brokers}
-    grouped = replace(
-        snapshot, brokers=tuple(replace(facts, rack=names.get(facts.broker_id)) for facts in snapshot.brokers)
-    )
-    swept = sweep(grouped, config, depth=0)
+def _brokers(plan: RestartPlan) -> set[int]:
+    return set(plan.engine.registered) - set(plan.engine.snapshot.controllers)
+
+
+def _batch_failures(plan: RestartPlan, config: Mapping[str, object] | None) -> Sweep:
+    """The failures of batches with brokers: a sweep of a cluster whose racks are the batches."""
+    brokers = _brokers(plan)
+    names = {
+        broker: f"{number:09}"
+        for number, batch in enumerate(plan.batches)
+        for unit in batch
+        for broker in plan.units.nodes[unit]
+        if broker in brokers
+    }
+    facts = tuple(replace(facts, rack=names.get(facts.broker_id)) for facts in plan.snapshot.brokers)
+    return sweep(replace(plan.snapshot, brokers=facts), config, depth=0)
+
+
+def _outcomes(swept: Sweep) -> dict[int, RestartOutcome]:
+    """The outcomes by the position of the batch."""
     columns = [field.name for field in struct_fields(RestartOutcome)]
     return {
         int(record["rack"]): RestartOutcome(**{name: record[name] for name in columns})

@@ -28,7 +28,7 @@ class RestartUnits:
         racks = {facts.broker_id: facts.rack for facts in engine.snapshot.brokers}
         up, instances = engine.registered, engine.snapshot.controllers
         brokers = [broker for broker in up if broker not in instances]
-        voters = tuple(sorted(request.voters or engine.quorum))
+        voters = engine.quorum(request.voters)
         chosen = set(brokers if request.brokers is None else request.brokers)
         candidates = {*brokers, *voters}
         unknown = sorted(chosen - candidates)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -75,9 +75,9 @@ class Engine(Protocol):
     def selector_faults(self) -> Mapping[tuple[str, FaultKind], int]:
         """How many partitions leader selectors did wrong, by their names and what was wrong."""
 
-    @property
-    def quorum(self) -> tuple[int, ...]:
-        """Node ids of the registered controllers of a KRaft cluster, ascending. None in ZooKeeper mode."""
+    def quorum(self, voters: Collection[int]) -> tuple[int, ...]:
+        """Node ids of the controllers of a KRaft quorum, ascending: those of the snapshot, else ``voters``, else those
+        registered. Raises InputError for ``voters`` that the snapshot contradicts, and for any in ZooKeeper mode."""
 
     @property
     def release(self) -> ReleaseRecord | None:

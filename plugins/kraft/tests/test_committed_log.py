@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 from kframe_kraft.batches import read_batches
-from kframe_kraft.disk import SnapshotId
+from kframe_kraft.disk import QuorumState, SnapshotId
 from kframe_kraft.disk.batch_files import BatchFile
 from kframe_kraft.errors import BatchError, LogError
 from kframe_kraft.live import QuorumObserver
@@ -71,10 +71,10 @@ class TestDrop:
             log.append(contents(written)[-1], 1)
 
     def test_history_after_drop_is_refused(self, log: FollowedLog) -> None:
-        assert log.history(1, 1).log.end == 6
+        assert log.history(QuorumState(1, 1)).log.end == 6
         log.drop(1)
         with pytest.raises(LogError, match="offset 1 as its start"):
-            log.history(1, 1)
+            log.history(QuorumState(1, 1))
 
     def test_uncommitted_batches_can_be_truncated_after_drop(self, log: FollowedLog) -> None:
         log.drop(6)
@@ -95,15 +95,15 @@ class TestDrop:
     def test_history_after_drop_of_snapshot_is_refused(self, tmp_path: Path) -> None:
         log = FollowedLog()
         log.replace(SnapshotId(20, 1), BatchFile(write_snapshot(tmp_path, SnapshotId(20, 1), *registrations(3))))
-        assert log.history(1, 1).snapshot is not None
+        assert log.history(QuorumState(1, 1)).snapshot is not None
         log.drop(20)
         with pytest.raises(LogError, match="log"):
-            log.history(1, 1)
+            log.history(QuorumState(1, 1))
 
     def test_replace_starts_history_at_snapshot(self, log: FollowedLog, tmp_path: Path) -> None:
         log.drop(6)
         log.replace(SnapshotId(20, 1), BatchFile(write_snapshot(tmp_path, SnapshotId(20, 1), *registrations(3))))
-        assert (log.end, log.committed, log.history(1, 1).snapshot_id) == (20, 20, (20, 1))
+        assert (log.end, log.committed, log.history(QuorumState(1, 1)).snapshot_id) == (20, 20, (20, 1))
 
 
 class TestQuorumLog:

@@ -92,6 +92,7 @@ def test_observer_finds_leader_by_describe_quorum_of_broker(
     follower.catch_up()
     assert offsets(follower) == [0, 1, 2]
     assert (broker.requests[FETCH], leader.requests[FETCH] > 0) == (0, True)
+    assert image_of(follower.history()).voters == (1,)
 
 
 def test_new_leader_is_followed_after_leader_stops(

@@ -76,12 +76,24 @@ def test_log_is_read_to_its_end_or_to_an_offset(directory: Path) -> None:
         image = read_image(path)
         assert (image.offset, image.epoch, image.timestamp, image.leader_id) == (5, 3, 2_000, 7)
         assert (image.voters, image.committed.offset, image.committed.exact) == ((7,), 5, True)
+        kraft = read_snapshot(path).kraft
+        assert kraft is not None
+        assert kraft.voters == (7,)
         (before,) = metadata_facts(read_image(path, 4).metadata)["partitions"].values()
         (after,) = metadata_facts(image.metadata)["partitions"].values()
         assert [(state.leader, state.isr, state.partition_epoch) for state in (before, after)] == [
             (1, (1, 2), 0),
             (2, (2,), 1),
         ]
+
+
+def test_voters_are_those_at_the_offset(directory: Path) -> None:
+    changed = control.VotersRecord(
+        voters=tuple(control.Voter(voter_id=id, voter_directory_id=TOPIC_ID) for id in (7, 8))
+    )
+    content = LOG + encode_control_batch([changed], BatchPosition(5, 3, 3_000))
+    (directory / f"{0:020}.log").write_bytes(content)
+    assert [read_image(directory, end).voters for end in (5, 6)] == [(7,), (7, 8)]
 
 
 def test_log_ends_before_an_incomplete_batch(directory: Path) -> None:

@@ -9,12 +9,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import UNSET
 
 from kframe.errors import InputError
+from kframe.model.kraft.ids import MetadataLevel
 from kframe.plans.restarts.plan import RestartPlan, plan_restarts
 from kframe.plans.restarts.report import report_document
 from kframe.plans.restarts.request import RestartRequest
 from kframe.snapshot import generate
+from kframe.snapshot.facts import KraftFacts
 from kframe.snapshot.generate import Health
 from kframe.whatif import WhatIf
 from tests.plans.restarts.clusters import Sample, cluster, fewest_batches, is_safe
@@ -118,6 +121,31 @@ def test_unknown_quorum_is_noted(voters: tuple[int, ...]) -> None:
     plan = plan_restarts(cluster([], RACKS, kraft=True), RestartRequest(voters=voters))
     note = "the controllers of the quorum are not in this input: --voters names them"
     assert (note in report_document(plan).notes) == (not voters)
+
+
+def test_voters_of_the_snapshot_keep_their_majority() -> None:
+    kraft = KraftFacts(features={"metadata.version": int(MetadataLevel.LATEST)}, voters=(1, 2, 3))
+    snapshot = replace(cluster([], RACKS), kraft=kraft)
+    plan = plan_restarts(snapshot, RestartRequest())
+    assert all(len({1, 2, 3} & set(batch)) == 1 for batch in nodes_of(plan))
+    with pytest.raises(InputError, match="voters: found 1, 2, expected those of the snapshot: 1, 2, 3"):
+        plan_restarts(snapshot, RestartRequest(voters=(1, 2)))
+
+
+@pytest.mark.parametrize(
+    ("kraft", "config", "release"),
+    [
+        (True, {}, ("4.4", "assumed", False)),
+        (True, {"kframe.kraft.release": "4.2"}, ("4.2", "stated", False)),
+        (False, {}, None),
+    ],
+)
+def test_document_has_the_release_of_kraft_clusters(
+    kraft: bool, config: dict[str, str], release: tuple[str, str, bool] | None
+) -> None:
+    plan = plan_restarts(cluster([([1, 2], [], 1)], RACKS, kraft=kraft), RestartRequest(), config)
+    record = report_document(plan, config).release
+    assert (record and (record.release, record.source, record.matters)) == (release or UNSET)
 
 
 def test_batches_of_one_rack() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Final
 from uuid import UUID
@@ -18,7 +18,7 @@ from kframe.core.kraft.random_source import JavaRandom
 from kframe.core.kraft.replication import elections
 from kframe.core.kraft.replication.selectors import SelectorSelection
 from kframe.core.selectors.leader_selection import FaultKind
-from kframe.errors import ErrorCode, InputError
+from kframe.errors import ErrorCode, InputError, ParameterError
 from kframe.model.arrays import Int32
 from kframe.model.elections import LeaderSelector
 from kframe.model.events import ElectionType, TopicPartition
@@ -119,10 +119,19 @@ class KraftController:
         registrations = self.context.metadata.brokers.registrations
         return tuple(sorted(broker_id for broker_id, stored in registrations.items() if not stored.fenced))
 
-    @property
-    def quorum(self) -> tuple[int, ...]:
-        """Node ids of the registered controllers, ascending."""
-        return tuple(sorted(self.context.metadata.controllers))
+    def voters(self, stated: Collection[int] = ()) -> tuple[int, ...]:
+        """The controllers of the quorum, ascending: those of the snapshot, else as ``stated``. Empty if unknown.
+
+        Raises InputError if the snapshot has others than those stated.
+        """
+        known = None if self.snapshot.kraft is None else self.snapshot.kraft.voters
+        if known is not None and stated and set(stated) != set(known):
+            raise ParameterError("voters", _nodes_text(stated), f"those of the snapshot: {_nodes_text(known)}")
+        return tuple(sorted(known if known is not None else stated))
+
+    def quorum(self, voters: Collection[int]) -> tuple[int, ...]:
+        """See ``Engine``."""
+        return self.voters(voters) or tuple(sorted(self.context.metadata.controllers))
 
     def min_isr(self) -> Int32:
         """(n,) the effective ``min.insync.replicas`` of each partition; 0 for rows that no topic owns."""
@@ -260,3 +269,7 @@ class KraftController:
     def with_messages(self, outcome: Outcome) -> Outcome:
         """See ``Engine``."""
         return replace(outcome, records=self.committer.record_counts())
+
+
+def _nodes_text(node_ids: Collection[int]) -> str:
+    return ", ".join(map(str, sorted(node_ids)))

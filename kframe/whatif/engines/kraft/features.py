@@ -66,11 +66,12 @@ def _respond(controller: KraftController, request: Callable[[], ControllerResult
 
 
 class KraftFeatures(Script):
-    """An administrator updates feature levels. ``voters`` are the controllers of the quorum, empty if unknown."""
+    """An administrator updates feature levels. ``voters``: see ``KraftController.voters``."""
 
     def __init__(
         self, controller: KraftController, levels: Mapping[str, int], unsafe: bool, voters: Collection[int]
     ) -> None:
+        voters = controller.voters(voters)
         step: Step = "feature levels change", partial(request_levels, controller, levels, unsafe)
         super().__init__(Operation(Verb.FEATURE, features=dict(levels)), [step])
         context, current = controller.context, _levels(controller)

@@ -6,7 +6,7 @@ and no time passes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Final
 
@@ -15,7 +15,7 @@ import numpy as np
 from kframe.core.controller import ControllerCore
 from kframe.core.selectors.leader_selection import FaultKind
 from kframe.embedded import MemoryEnsemble, VirtualClock
-from kframe.errors import BrokenInvariant, ErrorCode
+from kframe.errors import BrokenInvariant, ErrorCode, ParameterError
 from kframe.model.arrays import Int32, UInt8
 from kframe.model.brokers import Registration
 from kframe.model.cluster import ClusterState
@@ -28,6 +28,7 @@ from kframe.model.events import (
     TopicPartition,
 )
 from kframe.model.ids import NO_BROKER_EPOCH, ElectionKind
+from kframe.model.texts import counted
 from kframe.ports.clock import Clock
 from kframe.runtime.loop import ControllerLoop
 from kframe.snapshot import Snapshot
@@ -112,9 +113,10 @@ class ZookeeperController:
         """The epoch of the controller."""
         return self._loop.controller.controller_epoch
 
-    @property
-    def quorum(self) -> tuple[int, ...]:
-        """Controllers of a KRaft quorum: none in ZooKeeper mode."""
+    def quorum(self, voters: Collection[int]) -> tuple[int, ...]:
+        """See ``Engine``: none in ZooKeeper mode."""
+        if voters:
+            raise ParameterError("voters", f"{counted(len(voters), 'node')} in ZooKeeper mode", "a KRaft cluster")
         return ()
 
     @property

@@ -1,8 +1,9 @@
 """Live clusters at ``kafka://`` URLs, and their capture through their brokers, from Kafka 2.4 to 4.4.
 
 KRaft brokers since 3.7 describe partitions by DescribeTopicPartitions, which has the eligible leader replicas, others
-by Metadata. DescribeCluster 2 lists fenced brokers. A client without the right to read settings or reassignments gets
-a snapshot without them, which says why. Like Kafka's tools, a capture has objects for each partition until the end.
+by Metadata. DescribeCluster 2 lists fenced brokers, and DescribeQuorum the voters and the active controller. A client
+without the right to read the quorum, settings or reassignments gets a snapshot without them, which says why. Like
+Kafka's tools, a capture has objects for each partition until the end.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from kframe_kafka_wire.connections.node import METADATA, bootstrap_addresses
 from kframe_kafka_wire.listeners.security import ListenerSecurity, client_security
 from kframe_kafka_wire.protocol.errors import error_of
 
+DESCRIBE_QUORUM: Final = 55
 DESCRIBE_CLUSTER: Final = 60
 DESCRIBE_TOPIC_PARTITIONS: Final = 75
 #: The version of DescribeCluster that lists fenced brokers.
@@ -35,6 +37,9 @@ CHANGED_NAMES_MAX: Final = 1000
 PAGE_PARTITIONS: Final = 2000
 _TOPICS_PER_REQUEST: Final = 200
 _TOPIC, _BROKER = 2, 4
+_METADATA_TOPIC: Final = "__cluster_metadata"
+#: No node.
+_UNKNOWN: Final = -1
 #: Kafka's ``DescribeConfigsResponse.ConfigSource``.
 _OF_TOPIC, _OF_ALL_BROKERS, _STATIC = 1, 3, 4
 #: Settings of brokers that decide elections and the health of partitions.
@@ -186,10 +191,13 @@ def _describe(client: AdminClient, where: str, protocol: str, partitions: Partit
     has_elr = node.version(DESCRIBE_TOPIC_PARTITIONS) is not None
     if node.is_kraft and not has_elr:
         absent["partitions.elr"] = "these brokers do not describe eligible leader replicas"
+    leader_id, voters = _read_quorum(client, absent) if node.is_kraft else (cluster.controller_id, None)
     return replace(
         cluster,
         where=where,
         protocol=protocol,
+        controller_id=leader_id,
+        voters=voters,
         features=node.features if node.is_kraft else None,
         has_elr=has_elr,
         fenced=cluster.fenced if node.is_kraft else (),
@@ -215,6 +223,26 @@ def _read_cluster(client: AdminClient) -> ClusterDescription:
     return ClusterDescription(
         "", response["cluster_id"], response["controller_id"], brokers, (), fenced=fenced, controllers=node.controllers
     )
+
+
+def _read_quorum(client: AdminClient, absent: dict[str, str]) -> tuple[int, list[int] | None]:
+    """The active controller, or -1, and the voters. Brokers pass the request on to the active controller."""
+    if client.connected().version(DESCRIBE_QUORUM) is None:
+        return _UNKNOWN, None
+    request = [{"topic_name": _METADATA_TOPIC, "partitions": [{"partition_index": 0}]}]
+    try:
+        response = client.ask(DESCRIBE_QUORUM, topics=request)
+    except AdminRequestRefused as refusal:
+        if refusal.code not in _REFUSALS:
+            raise
+        absent["cluster.controller_id"] = f"DescribeQuorum is refused ({refusal.code.name})"
+        return _UNKNOWN, None
+    (quorum,) = response["topics"][0]["partitions"]
+    code = error_of(quorum["error_code"])
+    if code is not ErrorCode.NONE:
+        absent["cluster.controller_id"] = f"DescribeQuorum has the error {code.name}"
+        return _UNKNOWN, None
+    return quorum["leader_id"], [voter["replica_id"] for voter in quorum["current_voters"]]
 
 
 def _read_reassignments(

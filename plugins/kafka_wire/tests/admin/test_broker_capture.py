@@ -20,12 +20,12 @@ from kframe.plans.check.resolve import resolve_plan
 from kframe.plugin.admin import DirectoryLog, LogDirectory
 from verification.zookeeper.servers import free_ports
 
-METADATA, VERSIONS, CONFIGS, REASSIGNMENTS, CLUSTER, PARTITIONS = 3, 18, 32, 46, 60, 75
+METADATA, VERSIONS, CONFIGS, REASSIGNMENTS, QUORUM, CLUSTER, PARTITIONS = 3, 18, 32, 46, 55, 60, 75
 #: The highest versions of the APIs above, and the finalized features.
 Mode = tuple[Mapping[int, int], Mapping[str, int]]
 ZOOKEEPER: Final[Mode] = ({METADATA: 9, VERSIONS: 3, CONFIGS: 2, REASSIGNMENTS: 0}, {})
 KRAFT: Final[Mode] = (
-    {METADATA: 13, VERSIONS: 5, CONFIGS: 4, REASSIGNMENTS: 1, CLUSTER: 2, PARTITIONS: 0},
+    {METADATA: 13, VERSIONS: 5, CONFIGS: 4, REASSIGNMENTS: 1, QUORUM: 1, CLUSTER: 2, PARTITIONS: 0},
     {"metadata.version": 25},
 )
 OF_TOPIC, DEFAULT, STATIC = 1, 5, 4
@@ -33,6 +33,18 @@ TOPIC_REFUSED, CLUSTER_REFUSED, NO_LISTENER = 29, 31, 72
 HEALTHY: Final = {"error_code": 0, "leader_id": 1, "leader_epoch": 3, "replica_nodes": [1, 2], "isr_nodes": [1, 2]}
 #: Replicas in sync and eligible to lead, of a KRaft cluster.
 ELIGIBLE: Final = {**HEALTHY, "isr_nodes": [1], "eligible_leader_replicas": [2], "last_known_elr": []}
+
+
+def quorum(error_code: int = 0) -> dict[str, Any]:
+    """Voters 100 to 102, led by 101; with ``error_code`` the node that responds does not know them."""
+    voters = [{"replica_id": node_id, "log_end_offset": 5} for node_id in (102, 101, 100)]
+    partition = {
+        "partition_index": 0,
+        "error_code": error_code,
+        "leader_id": -1 if error_code else 101,
+        "current_voters": [] if error_code else voters,
+    }
+    return {"topics": [{"topic_name": "__cluster_metadata", "partitions": [partition]}]}
 
 
 class Broker:
@@ -47,6 +59,7 @@ class Broker:
         """Readings of partitions whose leader epoch is another than in the reading before."""
         fake.responses = {
             REASSIGNMENTS: {"topics": []},
+            QUORUM: quorum(),
             CLUSTER: {
                 "cluster_id": "c",
                 "controller_id": 1,
@@ -146,13 +159,36 @@ def test_kraft_brokers_describe_elr_and_fenced_brokers(make: Callable[..., Broke
     broker.partition = ELIGIBLE
     snapshot = broker.capture()
     assert [request.body["cursor"] is None for request in broker.asked(PARTITIONS)] == [True, False] * 2
-    assert (snapshot.mode, snapshot.controller_id, len(snapshot)) == ("kraft", None, 2)
+    assert (snapshot.mode, snapshot.controller_id, len(snapshot)) == ("kraft", 101, 2)
     assert snapshot.partitions.elr is not None
     assert [snapshot.partitions.elr[row].tolist() for row in range(2)] == [[2], [2]]
     assert snapshot.kraft is not None
-    assert snapshot.kraft.features == {"metadata.version": 25}
+    assert (snapshot.kraft.features, snapshot.kraft.voters) == ({"metadata.version": 25}, (100, 101, 102))
     assert [(facts.broker_id, facts.registered) for facts in snapshot.brokers] == [(1, True), (2, None)]
     assert "brokers.registered unknown of broker 2 (fenced)" in "".join(snapshot.assumptions)
+
+
+@pytest.mark.parametrize(
+    ("response", "note"),
+    [
+        ({"error_code": CLUSTER_REFUSED}, "DescribeQuorum is refused (CLUSTER_AUTHORIZATION_FAILED)"),
+        (quorum(error_code=6), "DescribeQuorum has the error NOT_LEADER_OR_FOLLOWER"),
+        (None, None),
+    ],
+    ids=["refused", "no leader", "Kafka before 3.0"],
+)
+def test_quorum_that_is_not_described_is_unknown(
+    response: Mapping[str, Any] | None, note: str | None, make: Callable[..., Broker]
+) -> None:
+    broker = make(KRAFT)
+    if response is None:
+        del broker.fake.versions[QUORUM]
+    else:
+        broker.fake.responses[QUORUM] = response
+    snapshot = broker.capture()
+    assert snapshot.kraft is not None
+    assert (snapshot.controller_id, snapshot.kraft.voters) == (None, None)
+    assert snapshot.provenance.get("cluster.controller_id") == note
 
 
 def test_admin_of_a_kraft_cluster_decides_by_kraft_rules(make: Callable[..., Broker]) -> None:

@@ -39,6 +39,8 @@ class QuorumLeader:
     leader_epoch: int = -1
     addresses: Mapping[int, Address] = field(default_factory=dict)
     """Addresses of the controllers that the response names, by id."""
+    voters: tuple[int, ...] = ()
+    """The controllers of the quorum, empty if the response does not name them."""
 
     @property
     def address(self) -> Address | None:
@@ -155,7 +157,8 @@ def describe_quorum(node: NodeConnection) -> QuorumLeader:
         for member in response.get("nodes") or ()
         if member["listeners"]
     }
-    return QuorumLeader(content["leader_id"], content["leader_epoch"], addresses)
+    voters = tuple(voter["replica_id"] for voter in content["current_voters"])
+    return QuorumLeader(content["leader_id"], content["leader_epoch"], addresses, voters)
 
 
 def cluster_id(node: NodeConnection) -> str | None:

@@ -124,7 +124,7 @@ class FollowedLog:
             if batch.header.base_offset >= first and batch.header.next_offset <= self.committed
         ]
 
-    def history(self, leader_id: int, leader_epoch: int) -> LogHistory:
+    def history(self, state: QuorumState) -> LogHistory:
         """The committed log. Raises LogError after ``drop`` has released a part of it."""
         has_snapshot = self.snapshot is not None or self.snapshot_id == BOOTSTRAP_ID
         if self._start != self.snapshot_id or not has_snapshot:
@@ -134,4 +134,4 @@ class FollowedLog:
         end = self.snapshot_id.offset if last is None else last.next_offset
         named = [voters for batch in batches if batch.header.is_control and (voters := voters_in(batch)) is not None]
         log = MetadataLog(self.snapshot_id.offset, end, batches, last, named[-1] if named else None)
-        return LogHistory(self.snapshot_id, self.snapshot, log, QuorumState(leader_epoch, leader_id), end)
+        return LogHistory(self.snapshot_id, self.snapshot, log, state, end)

@@ -11,7 +11,7 @@ from kframe_kafka_wire.connections.node import CONNECTION_ERRORS, NodeConnection
 from kframe_kafka_wire.protocol.errors import PermanentFailure, WireError, error_of
 
 from kframe.plugin import ErrorCode, StoreError, counted
-from kframe_kraft.disk import LogHistory, SnapshotId
+from kframe_kraft.disk import LogHistory, QuorumState, SnapshotId
 from kframe_kraft.disk.batch_files import BatchFile
 from kframe_kraft.disk.temporary import TemporaryContent
 from kframe_kraft.errors import BatchError
@@ -71,6 +71,8 @@ class QuorumObserver:
         self.cluster_id: str | None = None
         self.generation = 0
         """Counts the snapshots that have replaced the log."""
+        self.voters: tuple[int, ...] = ()
+        """The controllers of the quorum when the client connected to the leader; empty if it does not name them."""
         self._servers = list(addresses)
         self._connect = connect
         self._pause = pause
@@ -87,7 +89,7 @@ class QuorumObserver:
 
     def history(self) -> LogHistory:
         """The committed log so far."""
-        return self.log.history(self.leader.leader_id, self.leader.leader_epoch)
+        return self.log.history(QuorumState(self.leader.leader_epoch, self.leader.leader_id, voters=self.voters))
 
     def poll(self, wait_ms: int = WAIT_MS) -> int:
         """Fetch once from the leader, which waits up to ``wait_ms`` for records. Return the leader's high watermark.
@@ -144,7 +146,7 @@ class QuorumObserver:
         if not self._check_response(result.error_code, result.leader):
             return None
         if not self._is_described:
-            self._add_servers(node)
+            self._describe_quorum(node)
         if result.snapshot_id is not None:
             content = self._download(node, result.snapshot_id)
             if content is None:
@@ -217,13 +219,16 @@ class QuorumObserver:
             self.cluster_id = self.cluster_id or cluster_id(self._node)
         return self._node
 
-    def _add_servers(self, leader: NodeConnection) -> None:
-        """Add the controllers of DescribeQuorum to the servers to try. The client may not be authorized for it."""
+    def _describe_quorum(self, leader: NodeConnection) -> None:
+        """Read the voters, and add the controllers that DescribeQuorum names to the servers to try. The client may not
+        be authorized for it."""
         self._is_described = True
         if leader.version(DESCRIBE_QUORUM) is None:
             return
         with suppress(WireError):
-            for address in describe_quorum(leader).addresses.values():
+            quorum = describe_quorum(leader)
+            self.voters = quorum.voters
+            for address in quorum.addresses.values():
                 if address not in self._servers and len(self._servers) < SERVERS_MAX:
                     self._servers.append(address)
 

@@ -84,7 +84,8 @@ class _SpooledLog:
     def history(self) -> LogHistory:
         """The current log."""
         log = read_segments({self._snapshot_id.offset: self._content})
-        state = QuorumState(self._observer.leader.leader_epoch, self._observer.leader.leader_id)
+        leader = self._observer.leader
+        state = QuorumState(leader.leader_epoch, leader.leader_id, voters=self._observer.voters)
         return LogHistory(self._snapshot_id, self._snapshot, log, state, log.end)
 
     def _start_at_snapshot(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +20,8 @@ class MetadataImage:
     """All records below ``offset``, without those of a transaction that is open there.
 
     ``epoch`` is that of the last record, ``timestamp`` its time in milliseconds, None in an empty log. ``leader_id`` is
-    the leader of that epoch, None if the source does not name it. Records from ``committed.offset`` on may be lost.
+    the leader of that epoch, None if the source does not name it. ``voters`` is empty if it names none. Records from
+    ``committed.offset`` on may be lost.
     """
 
     metadata: ClusterMetadata
@@ -48,7 +49,7 @@ def image_of(history: LogHistory, end: int | None = None) -> MetadataImage:
         timeline.epoch,
         timeline.timestamp,
         history.committed,
-        history.voters,
+        timeline.voters or history.voters,
         leader_id,
         timeline.kraft_version,
         timeline.voters_record,
@@ -66,6 +67,7 @@ class Timeline:
         self.kraft_version = snapshot.kraft_version if snapshot else 0
         self.voters_record = snapshot.voters if snapshot else None
         self.leader_id: int | None = None
+        self.voters = _node_ids(self.voters_record.voters if self.voters_record else ())
         self._replay = Replay(self.metadata)
         self._transactions = TransactionFilter()
         self._batches = iter(history.log.batches)
@@ -113,8 +115,12 @@ class Timeline:
         for record in batch.control_records():
             match record:
                 case control.LeaderChangeMessage():
-                    self.leader_id = record.leader_id
+                    self.leader_id, self.voters = record.leader_id, _node_ids(record.voters)
                 case control.KRaftVersionRecord():
                     self.kraft_version = record.k_raft_version
                 case control.VotersRecord():
-                    self.voters_record = record
+                    self.voters_record, self.voters = record, _node_ids(record.voters)
+
+
+def _node_ids(voters: Iterable[control.LeaderChangeVoter | control.Voter]) -> tuple[int, ...]:
+    return tuple(voter.voter_id for voter in voters)

@@ -47,6 +47,7 @@ def snapshot_of(source: NodeSource, name: str, end: int | None = None) -> Snapsh
         controller_id=image.leader_id,
         controller_epoch=image.epoch,
         offset=image.offset - 1 if image.offset else None,
+        voters=tuple(sorted(image.voters)) or None,
     )
     topics = snapshot.topics
     for topic in topics.names:
