@@ -120,12 +120,31 @@ class LaneRun:
         self._reader = RecordReader(self._record, commit)
         self._results = {result.file: result for result in self._reader.read_new()}
         command = [
-            "nice", "-n", str(lane.niceness), sys.executable, "-m", "pytest", "-c", "pyproject.toml",
-            "-p", "no:cacheprovider", "--benchmark-disable", "-m", lane.marks,
-            "-n", str(lane.workers), "--dist", "worksteal",
-            "-p", "tests.recording", "--record", str(self._record), "--record-commit", commit,
+            "nice",
+            "-n",
+            str(lane.niceness),
+            sys.executable,
+            "-m",
+            "pytest",
+            "-c",
+            "pyproject.toml",
+            "-p",
+            "no:cacheprovider",
+            "--benchmark-disable",
+            "-m",
+            lane.marks,
+            "-n",
+            str(lane.workers),
+            "--dist",
+            "worksteal",
+            "-p",
+            "tests.recording",
+            "--record",
+            str(self._record),
+            "--record-commit",
+            commit,
             *(arguments or _FOLDERS),
-        ]  # fmt: skip
+        ]
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
                 command, cwd=ROOT, env={**os.environ, **lane.environment}, stdout=log, stderr=subprocess.STDOUT

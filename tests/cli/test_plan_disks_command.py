@@ -131,8 +131,10 @@ def test_captured_directories_give_the_plan_of_the_live_cluster(tmp_path: Path) 
         ((*SOURCE, "--relieve", "1:/x", "--until", "5GB"), "--relieve: found /x, expected a log directory of broker 1"),
         ((*SOURCE, "--relieve", "d0", "--until", "5GB"), "found 'd0', expected a broker id and a path, such as 1:/var"),
         ((*SOURCE, "--relieve", "1:/var/lib/kafka/d0", "--until", "5%%"), "found '5%%', expected percent of the disk"),
-        ((*SOURCE, "--relieve", "1:/var/lib/kafka/d0", "--until", "80%"),
-         "--until: found no size of the disk of 1:/var/lib/kafka/d0, expected the capacity of the disk with it"),
+        (
+            (*SOURCE, "--relieve", "1:/var/lib/kafka/d0", "--until", "80%"),
+            "--until: found no size of the disk of 1:/var/lib/kafka/d0, expected the capacity of the disk with it",
+        ),
         ((*SOURCE, "--until", "80%"), "--until: found no directory to relieve, expected relieve with it"),
         ((*SOURCE, "--disk-capacity", "1=big"), "found '1=big', expected a size in bytes such as 500GB"),
         ((*SOURCE, "--disk-capacity", "7=1TB"), "--disk-capacity: found broker 7, expected a broker whose log"),
@@ -141,7 +143,7 @@ def test_captured_directories_give_the_plan_of_the_live_cluster(tmp_path: Path) 
         ((*SOURCE, "--command-config", "x"), "--command-config: found a file as SNAPSHOT"),
         ((*SOURCE, "--out", LOG_DIRS), "--out: found"),
     ],
-)  # fmt: skip
+)
 def test_refused_options(options: tuple[object, ...], error: str) -> None:
     result = kframe("plan", "disks", *options)
     assert (result.exit_code, result.stdout) == (2, "")

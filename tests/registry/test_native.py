@@ -207,9 +207,20 @@ def shortened(lists: Ragged) -> list[Ragged]:
 
 @pytest.mark.parametrize(
     "field",
-    ["topic", "partition", "leader", "leader_epoch", "unclean_allowed", "eligible", "in_sync", "may_lead",
-     "broker_live", "candidates", "isr"],
-)  # fmt: skip
+    [
+        "topic",
+        "partition",
+        "leader",
+        "leader_epoch",
+        "unclean_allowed",
+        "eligible",
+        "in_sync",
+        "may_lead",
+        "broker_live",
+        "candidates",
+        "isr",
+    ],
+)
 def test_inconsistent_batch_is_not_passed_to_c(compiled: Compiled, field: str) -> None:
     batch = random_election(7, ElectionKind.OFFLINE)
     column: Any = getattr(batch, field)

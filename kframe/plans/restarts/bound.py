@@ -46,8 +46,10 @@ def fewest_batches(problem: RestartProblem, conflicts: Conflicts) -> list[GroupB
     at most ``exhausted_max`` there, so it has at most as many units as the smallest of these numbers add up to that.
     A batch has at most ``size_max`` nodes.
     """
-    return [_bound_of(problem, conflicts, problem.order[problem.group[problem.order] == group])
-            for group in np.unique(problem.group[problem.order]).tolist()]  # fmt: skip
+    return [
+        _bound_of(problem, conflicts, problem.order[problem.group[problem.order] == group])
+        for group in np.unique(problem.group[problem.order]).tolist()
+    ]
 
 
 def _bound_of(problem: RestartProblem, conflicts: Conflicts, units: Int32) -> GroupBound:

@@ -46,13 +46,17 @@ def broker(*directories: dict[str, Any]) -> str:
     [
         (broker({}), "x:1 broker 1 field logDir: found none, expected the path of each log directory, once"),
         (broker({"logDir": "/a"}, {"logDir": "/a"}), "broker 1 field logDir: found '/a' again"),
-        (broker(*({"logDir": path, "partitions": [{"partition": "t-0", "size": 1}]} for path in ("/a", "/b"))),
-         "x:1 broker 1: found partition 't-0' again, expected each replica once"),
+        (
+            broker(*({"logDir": path, "partitions": [{"partition": "t-0", "size": 1}]} for path in ("/a", "/b"))),
+            "x:1 broker 1: found partition 't-0' again, expected each replica once",
+        ),
         (broker({"logDir": "/a", "totalBytes": "much"}), "logDirs[0].totalBytes: found 'much'"),
-        ('{"brokers": [{"broker": 1, "logDirs": [{"logDir": "/a", "logDir": "/b", "partitions": []}]}]}',
-         "found key 'logDir' twice in one object"),
+        (
+            '{"brokers": [{"broker": 1, "logDirs": [{"logDir": "/a", "logDir": "/b", "partitions": []}]}]}',
+            "found key 'logDir' twice in one object",
+        ),
     ],
-)  # fmt: skip
+)
 def test_refused(text: str, error: str) -> None:
     with pytest.raises(InputError) as problem:
         read_directories(text.encode(), "x")

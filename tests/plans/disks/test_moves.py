@@ -52,8 +52,14 @@ def test_many_replicas_are_levelled_near_the_bound() -> None:
 def test_too_large_an_exact_problem_is_refused() -> None:
     count = VARIABLES_MAX // 2 + 1
     problem = DirectoryProblem(
-        np.full(count, 3), np.zeros(count, np.int32), np.array([3 * count, 0]), np.zeros(2, np.int64),
-        np.array([3 * count - 1, 2]), np.ones(2, np.bool_), np.ones(2, np.bool_), np.full(2, 2**50),
-    )  # fmt: skip
+        np.full(count, 3),
+        np.zeros(count, np.int32),
+        np.array([3 * count, 0]),
+        np.zeros(2, np.int64),
+        np.array([3 * count - 1, 2]),
+        np.ones(2, np.bool_),
+        np.ones(2, np.bool_),
+        np.full(2, 2**50),
+    )
     with pytest.raises(InputError, match="exact: found 100,002 variables, expected at most 100,000"):
         improved(problem, problem.home, exact=True)

@@ -60,15 +60,26 @@ def test_effect_and_duration_of_each_move() -> None:
 @pytest.mark.parametrize(
     ("goals", "after", "reason"),
     [
-        pytest.param({"until_bytes": 40}, {"/a": 73, "/b": 36, "/c": 36},
-                     "51 bytes are to leave, and the other log directories have room for 26", id="no-room"),
-        pytest.param({"until_bytes": 57, "exclude": (B, C)}, {"/a": 91, "/b": 30, "/c": 24},
-                     "no other log directory can take a replica: /b is excluded, /c is excluded", id="no-receiver"),
-        pytest.param({"until_bytes": 20, "relieve": (A, B, C)}, {"/a": 91, "/b": 30, "/c": 24},
-                     "no other log directory can take a replica: /b is relieved too, /c is relieved too",
-                     id="all-relieved"),
+        pytest.param(
+            {"until_bytes": 40},
+            {"/a": 73, "/b": 36, "/c": 36},
+            "51 bytes are to leave, and the other log directories have room for 26",
+            id="no-room",
+        ),
+        pytest.param(
+            {"until_bytes": 57, "exclude": (B, C)},
+            {"/a": 91, "/b": 30, "/c": 24},
+            "no other log directory can take a replica: /b is excluded, /c is excluded",
+            id="no-receiver",
+        ),
+        pytest.param(
+            {"until_bytes": 20, "relieve": (A, B, C)},
+            {"/a": 91, "/b": 30, "/c": 24},
+            "no other log directory can take a replica: /b is relieved too, /c is relieved too",
+            id="all-relieved",
+        ),
     ],
-)  # fmt: skip
+)
 def test_directories_that_cannot_take_all(goals: dict[str, Any], after: dict[str, int], reason: str) -> None:
     document = report(directories(FULL), **{"relieve": (A,), **goals})
     assert not document.complete
@@ -85,8 +96,10 @@ def test_levelling_by_shares_of_disks_and_within_brokers() -> None:
     assert equal.bytes == equal.bound == 39
     twice = report(directories(FULL), disk_bytes={None: 100, (1, "/a"): 200})
     assert [(row.lower, row.upper, row.disk_bytes) for row in twice.directories] == [
-        (65, 80, 200), (32, 40, 100), (32, 40, 100)
-    ]  # fmt: skip
+        (65, 80, 200),
+        (32, 40, 100),
+        (32, 40, 100),
+    ]
     assert twice.complete
 
 
@@ -177,7 +190,7 @@ def test_replicas_that_stay(staying: str, note: str) -> None:
         ({"tolerance": 101}, "tolerance: found 101"),
         ({"rate": 0}, "rate: found 0"),
     ],
-)  # fmt: skip
+)
 def test_refused_requests(goals: dict[str, Any], error: str) -> None:
     with pytest.raises(InputError, match=error):
         report(directories(FULL), **goals)

@@ -106,8 +106,13 @@ def test_new_leaders_are_even_where_their_partitions_allow() -> None:
     assert others.max() - others.min() <= 1
 
 
-@given(st.lists(st.permutations(range(1, 5)).flatmap(lambda order: st.integers(1, 3).map(lambda n: order[:n])),
-                min_size=1, max_size=6))  # fmt: skip
+@given(
+    st.lists(
+        st.permutations(range(1, 5)).flatmap(lambda order: st.integers(1, 3).map(lambda n: order[:n])),
+        min_size=1,
+        max_size=6,
+    )
+)
 def test_leaders_change_only_where_they_must_and_are_even(lists: list[list[int]]) -> None:
     proposal = plan(snapshot_of({"t": lists}, dict.fromkeys(RACKS)), demote_brokers=(1,))
     after = lists_of(proposal)

@@ -44,8 +44,10 @@ def nodes_of(plan: RestartPlan) -> list[list[int]]:
 def exceeded_limits(plan: RestartPlan) -> list[int]:
     """Numbers of the limits that some batch exceeds."""
     limits, batches = plan.limits, [set(batch) for batch in plan.batches]
-    counts = [dict(zip(limits.units[number].tolist(), limits.take(np.array([number])).members.tolist(), strict=True))
-              for number in range(len(limits))]  # fmt: skip
+    counts = [
+        dict(zip(limits.units[number].tolist(), limits.take(np.array([number])).members.tolist(), strict=True))
+        for number in range(len(limits))
+    ]
     return [
         number
         for number, members in enumerate(counts)
