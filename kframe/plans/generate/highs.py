@@ -14,9 +14,12 @@ from kframe.model.arrays import Bool, Float64, Int32
 
 #: HiGHS leaves out coefficients up to this size, and says so in a warning.
 _COEFFICIENT_MIN: Final = 1e-9
-#: Absolute tolerances of rows and of integers: the least that HiGHS accepts is 1e-10.
-_TOLERANCE: Final = 1e-9
-#: Share of the objective by which the bound of HiGHS, a float, may be too high.
+#: The absolute tolerance of rows, of integers, and of the objective by which HiGHS prunes. It must be greater than the
+#: rounding error of the objective: with 1e-9 HiGHS 1.16 proves optima of five digits that are too high.
+_TOLERANCE: Final = 1e-6
+#: The greatest cost of a variable in the program that HiGHS gets, so that an objective has about five digits.
+_COST_MAX: Final = 64.0
+#: By how much the bound of HiGHS, a float, may be too high: a share of the objective, and at least this.
 _BOUND_ERROR: Final = 1e-9
 _BOUND_ERROR_ABSOLUTE: Final = 0.01
 
@@ -80,11 +83,11 @@ def minimize(program: IntegerProgram, nodes: int, gap: float, seed: int) -> Inte
         "mip_rel_gap": gap,
         "mip_abs_gap": 0.0,
         "mip_feasibility_tolerance": _TOLERANCE,
-        "primal_feasibility_tolerance": _TOLERANCE,
     }
     for option, value in options.items():
         _check(highspy, f"option {option}", solver.setOptionValue(option, value))
-    _check(highspy, "passModel", solver.passModel(_model(highspy, program)))
+    unit = _cost_unit(program.cost)
+    _check(highspy, "passModel", solver.passModel(_model(highspy, program, unit)))
     returned = solver.run()
     status, info = solver.getModelStatus(), solver.getInfo()
     statuses = highspy.HighsModelStatus
@@ -95,8 +98,9 @@ def minimize(program: IntegerProgram, nodes: int, gap: float, seed: int) -> Inte
     stopped = returned != highspy.HighsStatus.kError and status == statuses.kSolutionLimit
     if not (optimal or stopped):
         raise SolverError(f"HiGHS: run returned {returned.name} with model status {status.name}, expected a solution")
-    dual = float(info.mip_dual_bound)
-    bound = dual - _BOUND_ERROR_ABSOLUTE - abs(dual) * _BOUND_ERROR if np.isfinite(dual) else 0.0
+    dual = float(info.mip_dual_bound) * unit
+    error = max(_BOUND_ERROR_ABSOLUTE, 2 * _TOLERANCE * unit) + abs(dual) * _BOUND_ERROR
+    bound = dual - error if np.isfinite(dual) else 0.0
     if info.primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
         return IntegerSolution(None, max(bound, 0.0), True, False)
     return IntegerSolution(np.array(solver.getSolution().col_value), max(bound, 0.0), True, optimal)
@@ -107,10 +111,20 @@ def _check(highspy: Any, call: str, status: Any) -> None:
         raise SolverError(f"HiGHS: {call} returned {status.name}, expected kOk")
 
 
-def _model(highspy: Any, program: IntegerProgram) -> Any:
+def _cost_unit(cost: Float64) -> float:
+    """A power of two, by which division is exact, that brings all costs down to _COST_MAX."""
+    greatest = float(np.abs(cost).max(initial=0.0))
+    return float(2.0 ** max(0, np.ceil(np.log2(max(greatest, 1.0) / _COST_MAX))))
+
+
+def _model(highspy: Any, program: IntegerProgram, unit: float) -> Any:
     model = highspy.HighsLp()
     model.num_col_, model.num_row_ = len(program.cost), len(program.row_lower)
-    model.col_cost_, model.col_lower_, model.col_upper_ = program.cost, np.zeros(len(program.cost)), program.upper
+    model.col_cost_, model.col_lower_, model.col_upper_ = (
+        program.cost / unit,
+        np.zeros(len(program.cost)),
+        program.upper,
+    )
     model.row_lower_ = np.array(program.row_lower, np.float64)
     model.row_upper_ = np.array(program.row_upper, np.float64)
     model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
