@@ -31,9 +31,17 @@ from kframe.cli.output import (
 )
 from kframe.cli.plan_disks import disks
 from kframe.cli.plan_execute import COMMANDS
-from kframe.cli.plan_generate import PlanOutput, force_option, out_options, report_option, weights_option, write_page
+from kframe.cli.plan_generate import (
+    PlanOutput,
+    duration,
+    force_option,
+    out_options,
+    report_option,
+    weights_option,
+    write_page,
+)
 from kframe.cli.plan_generate import generate as generate_plan
-from kframe.cli.plan_goals import chosen_terms, goal_options, term_options
+from kframe.cli.plan_goals import chosen_terms, goal_options, rate_option, term_options
 from kframe.cli.plan_restarts import restarts
 from kframe.cli.plan_stage import limit_options
 from kframe.cli.plan_stage import stage as stage_plan
@@ -44,9 +52,11 @@ from kframe.cli.studies import config_option
 from kframe.model.texts import counted
 
 if TYPE_CHECKING:
+    from kframe.model.arrays import Int64
     from kframe.plans.check.document import PlanMoves, PlannedPartition
     from kframe.plans.check.report import PlanReport
     from kframe.plans.check.rules import CheckedPlan
+    from kframe.snapshot import Snapshot
     from kframe.snapshot.files import InputFile
 
 _FINDINGS: Final = ("severity", "check", "topic", "partition", "error", "detail")
@@ -61,6 +71,8 @@ _BROKERS: Final = (
 )
 #: The counts of findings by severity.
 _COUNTS: Final = {"error": "errors", "warning": "warnings", "info": "notes"}
+#: What the moves of a plan are called in tables, if it is not the name of their field.
+_MOVES: Final = {"expected_seconds": "expected duration"}
 #: The loads of brokers, named as in ``kframe plan generate``.
 _LOADS: Final = {
     "replica_skew_before": "replicas before",
@@ -131,7 +143,6 @@ def generate(
     and the report lists each such partition with the reason; all others are planned.
     """
     from kframe.plans.generate import PlanRequest
-    from kframe.plans.generate.sizes import read_weights
 
     goals |= chosen_terms(plugins, goal, cost_terms)
     goals["racks"] = _racks(reading.racks(), goals["racks"])
@@ -151,7 +162,7 @@ def generate(
         snapshot = reading.read(source)
     if goals["demote_directories"]:
         goals["log_directories"] = listed_directories(source, log_dirs, command_config, plugins) or {}
-    sizes = None if weights is None else read_weights(weights, snapshot)
+    sizes = _sizes(weights, snapshot)
     request = PlanRequest(**goals, weights=sizes)
     click.get_current_context().exit(generate_plan(snapshot, request, writing, output, limit))
 
@@ -180,11 +191,10 @@ def stage(
     A partition that alone exceeds a limit has a stage of its own. Exit code 1: a partition has no stage, or a
     stage fits no window.
     """
-    from kframe.plans.generate.sizes import read_weights
     from kframe.plans.stage.request import StageRequest
 
     comparison = _checked_plan(plan, source, reading)
-    sizes = None if weights is None else read_weights(weights, comparison.snapshot)
+    sizes = _sizes(weights, comparison.snapshot)
     code = stage_plan(comparison, StageRequest(**limits, weights=sizes), out, output, limit)
     click.get_current_context().exit(code)
 
@@ -196,6 +206,7 @@ def stage(
 @report_option
 @force_option
 @weights_option
+@rate_option
 @_LIMIT
 @output_option
 def check(
@@ -205,12 +216,13 @@ def check(
     page: Path | None,
     force: bool,
     weights: InputFile | None,
+    rate: int | None,
     limit: int,
     output: str,
 ) -> None:
     """Check PLAN alone, or also against the cluster in SNAPSHOT. Print one finding per row.
 
-    --weights has the sizes for --report.
+    --weights adds the bytes that are copied, also to --report, and --rate with it the expected duration.
 
     Exit code 0: it can be executed. 1: an error was found. 2: PLAN or SNAPSHOT cannot be read.
     """
@@ -223,11 +235,10 @@ def check(
     if len(sources) > 1:
         raise click.UsageError(f"found {len(files)} files, expected [SNAPSHOT] PLAN")
     source = sources[0] if sources else None
-    if page is None and weights is not None:
-        raise BadInput("--weights: found no --report, expected --report with it")
+    for option, value in (("--report", page), ("--weights", weights), ("--rate", rate)):
+        if source is None and value is not None:
+            raise BadInput(f"{option}: found no SNAPSHOT, expected one before PLAN")
     if page is not None:
-        if source is None:
-            raise BadInput("--report: found no SNAPSHOT, expected one before PLAN")
         check_distinct([("SNAPSHOT", source), ("PLAN", plan), ("--weights", weights), ("--report", page)])
         check_file(page, force=force)
     if source is None and (reading != SnapshotReading() or config):
@@ -237,9 +248,10 @@ def check(
     else:
         loaded = load_plan(plan)
         comparison = resolve_plan(loaded, reading.read(source), config)
-        report = PlanReport.of(comparison.plan, comparison)
+        sizes = _sizes(weights, comparison.snapshot)
+        report = PlanReport.of(comparison.plan, comparison, sizes, rate)
         if page is not None:
-            _write_page(page, plan, comparison, weights)
+            _write_page(page, plan, comparison, sizes)
     _emit_report(report, output, limit)
     if not report.valid:
         click.get_current_context().exit(FAILED)
@@ -283,6 +295,15 @@ def stamp(comparison: CheckedPlan) -> None:
     click.echo(plan_document(comparison.plan, comparison.stamp()), nl=False)
 
 
+def _sizes(weights: InputFile | None, snapshot: Snapshot) -> Int64 | None:
+    """(n,) bytes of a replica of each row of the snapshot; None without a file. Raises InputError."""
+    if weights is None:
+        return None
+    from kframe.plans.generate.sizes import read_weights
+
+    return read_weights(weights, snapshot)
+
+
 def _racks(mapped: dict[int, str], stated: dict[int, str]) -> dict[int, str]:
     """The racks of a rack map and of ``--add-brokers``. Raises BadInput if they contradict each other."""
     for broker_id, rack in stated.items():
@@ -293,12 +314,10 @@ def _racks(mapped: dict[int, str], stated: dict[int, str]) -> dict[int, str]:
     return mapped | stated
 
 
-def _write_page(path: Path, plan: InputFile, checked: CheckedPlan, weights: InputFile | None) -> None:
+def _write_page(path: Path, plan: InputFile, checked: CheckedPlan, sizes: Int64 | None) -> None:
     """Write the page about a plan and the snapshot that it was compared with."""
     from kframe.plans.generate.review import PlanReview
-    from kframe.plans.generate.sizes import read_weights
 
-    sizes = None if weights is None else read_weights(weights, checked.snapshot)
     with plan.open("rb") as file:
         write_page(path, PlanReview.of_plan(checked, sizes), file.read())
 
@@ -321,13 +340,18 @@ def _emit_report(report: PlanReport, output: str, limit: int) -> None:
     findings = document.findings if output == "wide" else list(report.folded_rows())
     emit_section(findings, output, _FINDINGS, limit, _ALL_LISTED)
     if document.moves is not None:
-        _emit_moves(document.moves, output)
+        _emit_moves(document.moves, report.rate is not None, output)
 
 
-def _emit_moves(moves: PlanMoves, output: str) -> None:
-    fields = plain(moves)
+def _emit_moves(moves: PlanMoves, has_rate: bool, output: str) -> None:
+    fields = dict(plain(moves))
     click.echo()
-    emit_record("", {name: value for name, value in fields.items() if name not in (*_LOADS, "brokers")}, output)
+    seconds, unknown = moves.expected_seconds, "unknown"
+    if not has_rate:
+        unknown += " (--weights FILE with --rate RATE gives it)"
+    fields["expected_seconds"] = unknown if seconds is None else duration(seconds)
+    record = {name: value for name, value in fields.items() if name not in (*_LOADS, "brokers")}
+    emit_record("", {_MOVES.get(name, name): value for name, value in record.items()}, output)
     rows = [{"load": label, **fields[name]} for name, label in _LOADS.items()]
     emit_section(rows, output)
     click.echo()

@@ -126,6 +126,13 @@ def _goals(*, add_brokers: dict[int, str | None], **goals: Any) -> dict[str, Any
     return {**goals, "add_brokers": tuple(add_brokers), "racks": racks}
 
 
+rate_option: Final = click.option(
+    "--rate",
+    type=ByteSize(per_second=True),
+    metavar="RATE",
+    help="Bytes per second into a broker, and out of it, such as 50MB/s; gives the expected duration.",
+)
+
 #: Adds the options of a ``PlanRequest`` to a command, which receives its keywords without the weights as ``goals``.
 goal_options: Final = collected(
     "goals",
@@ -166,8 +173,7 @@ goal_options: Final = collected(
                  help="Relative capacity of a broker; may be repeated.  [default: 1]"),
     click.option("--tolerance", type=DecimalNumber(0, 100), default=1.0, show_default=True, metavar="PERCENT",
                  help="Deviation from the share of bytes that a rebalance with --weights allows."),
-    click.option("--rate", type=ByteSize(per_second=True), metavar="RATE",
-                 help="Bytes per second into a broker, and out of it, such as 50MB/s; gives the expected duration."),
+    rate_option,
     click.option("--exact", is_flag=True, help="Solve a small problem to the optimum (needs highspy)."),
     click.option("--seed", type=WholeNumber(), default=0, show_default=True,
                  help="Order in which partitions are considered."),

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from tests.cli.running import CLUSTER, HEALTHY, PLAN, kframe
+from tests.cli.running import CLUSTER, HEALTHY, PLAN, kframe, size_lines, size_rows
 
 
 @pytest.fixture
@@ -63,6 +63,32 @@ def test_check_prints_rules_first(snapshot: Path, plan: Path) -> None:
         assert run(*arguments, "-o", "csv").stderr.splitlines()[0] == f"mode: {rules}"
         assert json.loads(run(*arguments, "-o", "json").stdout)["rules"] == rules
     assert json.loads(run("check", plan, "-o", "json").stdout)["rules"] is None
+
+
+def test_check_expects_the_bytes_and_the_duration_that_generate_expects(tmp_path: Path) -> None:
+    sizes, plan = tmp_path / "sizes.csv", tmp_path / "plan.json"
+    sizes.write_text(size_lines(size_rows(lambda row: 1_000_000 * (row + 1))))
+    measured = ("--weights", sizes, "--rate", "2MB/s")
+    made = run("generate", HEALTHY, "--remove-brokers", "3", *measured, "--out", plan, "-o", "json")
+    expected = json.loads(made.stdout)["moves"]
+    assert expected["seconds"] > 0
+    lines = {}
+    for options in (measured, measured[:2], ()):
+        moves = json.loads(run("check", HEALTHY, plan, *options, "-o", "json").stdout)["moves"]
+        assert moves["bytes_copied"] == (expected["cost"] if options else None)
+        assert moves["expected_seconds"] == (expected["seconds"] if options == measured else None)
+        table = run("check", HEALTHY, plan, *options).stdout
+        lines[len(options)] = next(line for line in table.splitlines() if line.startswith("expected duration"))
+    assert lines[4].split()[2].isdecimal()
+    assert lines[2] == lines[0]
+    assert lines[0].endswith("unknown (--weights FILE with --rate RATE gives it)")
+    names_directory = json.loads(plan.read_text())
+    entry = names_directory["partitions"][0]
+    entry["log_dirs"] = ["/data/d1", *["any"] * (len(entry["replicas"]) - 1)]
+    plan.write_text(json.dumps(names_directory))
+    parsed = json.loads(run("check", HEALTHY, plan, *measured, "-o", "json").stdout)
+    assert parsed["moves"]["expected_seconds"] is None
+    assert any("kframe plan disks --rate" in note for note in parsed["notes"])
 
 
 def test_show_lists_every_partition(snapshot: Path, plan: Path) -> None:

@@ -70,12 +70,18 @@ class PlanBroker(Struct):
 
 
 class PlanMoves(Struct):
-    """What a plan moves; ``not_valid`` partitions stay as they are."""
+    """What a plan moves; ``not_valid`` partitions stay as they are.
+
+    ``bytes_copied`` is null without sizes. ``expected_seconds`` is the duration of all copies at once; null without
+    sizes and a rate, and if the plan names log directories: the sizes do not say which replicas are in them.
+    """
 
     partitions: ChangeKinds
     not_valid: int
     replicas_copied: int
     replicas_deleted: int
+    bytes_copied: int | None
+    expected_seconds: float | None
     replica_skew_before: Skew
     replica_skew_after: Skew
     preferred_skew_before: Skew

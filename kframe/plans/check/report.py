@@ -12,6 +12,8 @@ import numpy as np
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from kframe.errors import ParameterError
+from kframe.model.arrays import Int32, Int64
 from kframe.model.lists import distinct_values
 from kframe.model.plan import Plan
 from kframe.model.texts import counted
@@ -25,6 +27,7 @@ from kframe.plans.check.document import (
     PlanSnapshot,
     SeverityCounts,
 )
+from kframe.plans.check.duration import copy_seconds
 from kframe.plans.check.findings import Check, Findings, Severity, ids_text
 from kframe.plans.check.placement_constraints import constraints_detail, constraints_note
 from kframe.plans.check.resolve import check_against, check_alone, leader_loads, replica_loads
@@ -34,27 +37,43 @@ from kframe.whatif.results.release import ReleaseRecord
 
 SCHEMA: Final = "kframe.plan-check/v1"
 
+#: What a check with a rate says of a plan whose replicas may move between log directories.
+DIRECTORIES_NOT_TIMED: Final = (
+    "expected duration unknown: the plan names log directories (kframe plan disks --rate gives that of its moves)"
+)
 #: What a check or a plan without racks says.
 RACKS_UNKNOWN: Final = "racks unknown: rack rules not checked (--rack-map FILE gives racks)"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlanReport:
-    """A checked plan: what was found, the errors first; and where it is held against a snapshot, what it would move."""
+    """A checked plan: what was found, the errors first; and where it is held against a snapshot, what it would move.
+
+    ``weights`` (n,) are bytes of a replica by row of the snapshot, ``rate`` bytes per second into a broker, and out of
+    it; None: unknown.
+    """
 
     plan: Plan
     checked: CheckedPlan | None
     findings: tuple[Findings, ...]
+    weights: Int64 | None = None
+    rate: int | None = None
 
     @staticmethod
-    def of(plan: Plan, checked: CheckedPlan | None) -> PlanReport:
-        """Check a plan alone, and against a snapshot if there is one."""
+    def of(
+        plan: Plan, checked: CheckedPlan | None, weights: Int64 | None = None, rate: int | None = None
+    ) -> PlanReport:
+        """Check a plan alone, and against a snapshot if there is one. Raises ParameterError for a rate without
+        weights."""
+        if rate is not None and (rate < 1 or weights is None):
+            actual = "no sizes of partitions" if weights is None else str(rate)
+            raise ParameterError("rate", actual, "weights, and 1 or more bytes per second")
         findings = check_alone(plan)
         if checked is not None:
             findings += [*check_against(checked), *checked.rules.findings(checked)]
         severities, checks = list(Severity), list(Check)
         findings.sort(key=lambda finding: (severities.index(finding.severity), checks.index(finding.check)))
-        return PlanReport(plan, checked, tuple(finding for finding in findings if len(finding)))
+        return PlanReport(plan, checked, tuple(finding for finding in findings if len(finding)), weights, rate)
 
     def counts(self) -> dict[str, int]:
         """How many findings there are of each severity."""
@@ -76,7 +95,9 @@ class PlanReport:
         snapshot, topics = self.checked.snapshot, self.checked.topics
         racks_known = any(broker.rack is not None for broker in snapshot.brokers)
         constraints = constraints_note(snapshot, topics[topics >= 0].tolist())
-        return (*(() if racks_known else (RACKS_UNKNOWN,)), *(() if constraints is None else (constraints,)))
+        within = DIRECTORIES_NOT_TIMED if self.rate is not None and self.plan.names_directories().any() else None
+        notes = (None if racks_known else RACKS_UNKNOWN, constraints, within)
+        return tuple(note for note in notes if note is not None)
 
     @property
     def release(self) -> ReleaseRecord | None:
@@ -128,7 +149,7 @@ class PlanReport:
             snapshot=None if checked is None else PlanSnapshot.of(checked.snapshot),
             valid=self.valid,
             counts=SeverityCounts(**self.counts()),
-            moves=None if checked is None else plan_moves(checked),
+            moves=None if checked is None else plan_moves(checked, self.weights, self.rate),
             findings=list(self.rows()),
             notes=list(self.notes),
             assumptions=[] if checked is None else list(checked.rules.assumptions),
@@ -145,7 +166,7 @@ class PlanReport:
         return _snapshot_detail(self.checked, check, position)
 
 
-def plan_moves(checked: CheckedPlan) -> PlanMoves:
+def plan_moves(checked: CheckedPlan, weights: Int64 | None = None, rate: int | None = None) -> PlanMoves:
     """What a plan would move. Partitions for which it cannot be carried out are left as they are."""
     ids = np.array([facts.broker_id for facts in checked.snapshot.brokers], np.int32)
     valid = np.flatnonzero(checked.valid).astype(np.int32)
@@ -153,18 +174,35 @@ def plan_moves(checked: CheckedPlan) -> PlanMoves:
     columns = (loads["before"], loads["copied"], loads["deleted"], loads["after"], *leaders)
     registered = np.array([facts.registered is not False for facts in checked.snapshot.brokers], np.bool_)
     kinds = Counter(kind for kind, valid in zip(checked.kinds(), checked.valid.tolist(), strict=True) if valid)
+    copied_bytes, seconds = _copied(checked, valid, weights, rate)
     skews = [Skew.of(column[registered].astype(np.int32)) for column in (loads["before"], loads["after"], *leaders)]
     return PlanMoves(
         partitions=ChangeKinds(*(kinds[kind] for kind in ("none", "order", "grow", "shrink", "move"))),
         not_valid=len(checked.plan) - len(valid),
         replicas_copied=int(loads["copied"].sum()),
         replicas_deleted=int(loads["deleted"].sum()),
+        bytes_copied=copied_bytes,
+        expected_seconds=seconds,
         replica_skew_before=skews[0],
         replica_skew_after=skews[1],
         preferred_skew_before=skews[2],
         preferred_skew_after=skews[3],
         brokers=[PlanBroker(*row) for row in np.stack([ids, *columns], axis=1).tolist()],
     )
+
+
+def _copied(
+    checked: CheckedPlan, positions: Int32, weights: Int64 | None, rate: int | None
+) -> tuple[int | None, float | None]:
+    """Bytes that the partitions at ``positions`` copy between brokers, and the seconds of that and of nothing else."""
+    if weights is None:
+        return None, None
+    rows, adding, leader = checked.rows[positions], checked.adding.take(positions), checked.snapshot.partitions.leader
+    size = weights[rows]
+    total = int((size * adding.counts).sum())
+    if rate is None or checked.plan.names_directories().any():
+        return total, None
+    return total, round(copy_seconds(adding, None if leader is None else leader[rows], size, rate), 1)
 
 
 def _snapshot_detail(checked: CheckedPlan, check: Check, position: int) -> str:

@@ -12,6 +12,7 @@ from kframe.model.arrays import Int32, Int64, Ragged
 from kframe.model.lists import members, same_lists
 from kframe.model.plan import Plan
 from kframe.model.tables import Targets
+from kframe.plans.check.duration import copy_seconds
 from kframe.plans.check.rack_rules import uneven_replicas
 from kframe.plans.generate.bounds import Shortage, lower_bounds, required_copies
 from kframe.plans.generate.caps import cap_limits, is_capped
@@ -139,15 +140,7 @@ class PlanProposal:
         """How long the copies of all partitions take at the rate of the request: as long as those of the broker that
         receives most, or as leader sends most. None without a rate."""
         rate, leader = self.problem.request.rate, self.problem.snapshot.partitions.leader
-        if rate is None:
-            return None
-        added, weight, brokers = self._added, self.problem.weight, self.problem.brokers
-        loads = [weighted_loads(added, weight, len(brokers))]
-        if leader is not None:
-            led = np.flatnonzero(leader >= 0)
-            senders = np.searchsorted(brokers.ids, leader[led])
-            loads.append(np.bincount(senders, (self.copied * weight)[led], len(brokers)).astype(np.int64))
-        return max(float(load.max(initial=0)) for load in loads) / rate
+        return None if rate is None else copy_seconds(self._added, leader, self.problem.weight, rate)
 
     def crowded(self, lists: Ragged) -> int:
         """Partitions whose spread over racks is less even than it could be, or not as placement constraints demand."""

@@ -142,6 +142,28 @@ def test_details_of_findings() -> None:
     assert details["whole", "more-replicas"] == "replication factor 2 becomes 3"
 
 
+@pytest.mark.parametrize(
+    ("targets", "seconds"),
+    [
+        pytest.param([(("whole", 0), (2, 4))], 80.0, id="busiest-sender"),
+        pytest.param([(("whole", 0), (1, 4)), (("t", 0), (1, 4))], 50.0, id="busiest-receiver"),
+        pytest.param([(("t", 2), (1, 4))], 3.0, id="no-leader-sends"),
+        pytest.param([(("whole", 0), (9, 1))], 0.0, id="refused-copies-nothing"),
+        pytest.param([(("whole", 0), (3, 1))], 0.0, id="order-only"),
+    ],
+)
+def test_duration_is_that_of_the_busiest_broker(
+    targets: list[tuple[tuple[str, int], tuple[int, ...]]], seconds: float
+) -> None:
+    snapshot, plan = small(), Plan.of(targets)
+    names = [snapshot.topics.name_of_row(row) for row in range(len(snapshot))]
+    size = {"whole-0": 400, "t-0": 100, "t-2": 30}
+    weights = np.array([size.get(name, 1000) for name in names], np.int64)
+    moves = PlanReport.of(plan, resolve_plan(plan, snapshot), weights, 10).document().moves
+    assert moves is not None
+    assert moves.expected_seconds == seconds
+
+
 def test_counts_of_moves() -> None:
     plan = Plan.of([(("t", 0), (3, 4)), (("whole", 0), (3, 1)), (("t", 1), (9, 1)), (("t", 3), (1, 2))])
     moves = PlanReport.of(plan, resolve_plan(plan, small())).document().moves
@@ -149,6 +171,7 @@ def test_counts_of_moves() -> None:
     assert asdict(moves.partitions) == {"none": 0, "order": 1, "grow": 0, "shrink": 0, "move": 2}
     # t-3 was under reassignment to 4, 1: the adding replica outside the new target is removed too.
     assert (moves.not_valid, moves.replicas_copied, moves.replicas_deleted) == (1, 2, 3)
+    assert (moves.bytes_copied, moves.expected_seconds) == (None, None)
     by_broker = {row.broker_id: row for row in moves.brokers}
     assert {
         broker_id: (row.copied, row.deleted, row.replicas_before, row.replicas_after)
