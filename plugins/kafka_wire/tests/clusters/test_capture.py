@@ -214,6 +214,9 @@ def test_capture_describe_and_what_if_agree(cluster: Running) -> None:
     assert [broker.broker_id for broker in captured.brokers if broker.registered] == [1, 2]
     if cluster.zookeeper:
         compare_with_zookeeper(captured, read_snapshot(cluster.captured("stored", f"zookeeper://{cluster.zookeeper}")))
+    else:
+        assert captured.kraft is not None
+        assert captured.kraft.voters == (captured.controller_id,)
     if cluster.secured is not None:
         address, settings = cluster.secured
         properties = cluster.folder / "client.properties"
