@@ -49,6 +49,7 @@ from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.cli.reading import SnapshotReading, reading_options
 from kframe.cli.snapshot import captured
 from kframe.cli.studies import config_option
+from kframe.cli.topics import PATTERNS, TOPICS, topic_names
 from kframe.model.texts import counted
 
 if TYPE_CHECKING:
@@ -203,6 +204,13 @@ def stage(
 @click.argument("files", nargs=-1, required=True, metavar="[SNAPSHOT] PLAN", type=INPUT)
 @reading_options
 @config_option
+@click.option(
+    "--one-rack",
+    multiple=True,
+    callback=topic_names,
+    metavar=TOPICS,
+    help=f"Expect all replicas of a partition of these topics in one rack; {PATTERNS}.",
+)
 @report_option
 @force_option
 @weights_option
@@ -213,6 +221,7 @@ def check(
     files: tuple[InputFile, ...],
     reading: SnapshotReading,
     config: dict[str, str],
+    one_rack: tuple[str, ...],
     page: Path | None,
     force: bool,
     weights: InputFile | None,
@@ -241,13 +250,13 @@ def check(
     if page is not None:
         check_distinct([("SNAPSHOT", source), ("PLAN", plan), ("--weights", weights), ("--report", page)])
         check_file(page, force=force)
-    if source is None and (reading != SnapshotReading() or config):
+    if source is None and (reading != SnapshotReading() or config or one_rack):
         raise BadInput("found options of a SNAPSHOT without one, expected SNAPSHOT before PLAN")
     if source is None:
         report = PlanReport.of(load_plan(plan), None)
     else:
         loaded = load_plan(plan)
-        comparison = resolve_plan(loaded, reading.read(source), config)
+        comparison = resolve_plan(loaded, reading.read(source), config, one_rack)
         sizes = _sizes(weights, comparison.snapshot)
         report = PlanReport.of(comparison.plan, comparison, sizes, rate)
         if page is not None:

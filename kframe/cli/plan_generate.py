@@ -131,7 +131,7 @@ def generate(snapshot: Snapshot, request: PlanRequest, writing: PlanOutput, outp
     document = report_document(proposal)
     if writing.out is not None or writing.page is not None:
         generated_plan = proposal.plan
-        checked = resolve_plan(generated_plan, snapshot)
+        checked = resolve_plan(generated_plan, snapshot, one_rack=request.one_rack)
         lines = list(plan_lines(generated_plan, checked.stamp()))
         writing.write(lines)
         if writing.page is not None:

@@ -148,6 +148,8 @@ goal_options: Final = collected(
     click.option("--replication-factor", "replication_factors", multiple=True, metavar="TOPIC=N",
                  callback=_topic_factors, help="Change the replication factor of topics; may be repeated."),
     click.option("--fix-racks", is_flag=True, help="Spread partitions evenly over as many racks as they can span."),
+    click.option("--one-rack", multiple=True, callback=topic_names, metavar=TOPICS,
+                 help=f"Put all replicas of a partition of these topics in one rack; {PATTERNS}."),
     click.option("--rebalance", is_flag=True, help="Give every broker its share of replicas and leaders."),
     click.option("--leaders-only", is_flag=True, help="Balance preferred leaders by order; move no data."),
     click.option("--demote-brokers", multiple=True, callback=broker_ids, metavar=IDS,

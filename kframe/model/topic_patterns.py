@@ -6,7 +6,7 @@ import fnmatch
 import re
 from collections.abc import Iterable, Sequence
 
-from kframe.errors import InputError
+from kframe.errors import ParameterError
 
 
 def topic_pattern(texts: Iterable[str]) -> re.Pattern[str]:
@@ -26,6 +26,8 @@ def matching_topics(names: Sequence[str], texts: Iterable[str], option: str) -> 
         expression = topic_pattern([text])
         matches = [name for name in names if expression.match(name)]
         if not matches:
-            raise InputError(option, repr(text), "the name of a topic of the snapshot, or a pattern that matches some")
+            raise ParameterError(
+                option, repr(text), "the name of a topic of the snapshot, or a pattern that matches some"
+            )
         selected |= dict.fromkeys(matches)
     return list(selected)

@@ -348,6 +348,9 @@ _SINGLE: Final = (
         "plan check SNAPSHOT PLAN --config kframe.kraft.release=4.2", 2, "expected no key: checks of plans in ZooKeeper"
     ),
     BadInput("plan check PLAN --rack-map RACKS", 2, "found options of a SNAPSHOT without one"),
+    BadInput("plan check PLAN --one-rack t", 2, "found options of a SNAPSHOT without one"),
+    BadInput("plan check SNAPSHOT PLAN --one-rack nosuch", 2, "--one-rack: found 'nosuch'"),
+    BadInput("plan generate SNAPSHOT --one-rack a,", 2, "found 'a,', expected topics such as orders,audit-*"),
     BadInput("whatif sweep SNAPSHOT --plot NEW.svg --out NEW.svg", 2, "the file of --out, expected another"),
     BadInput("whatif sweep SNAPSHOT --plot NEW", 2, "found a name without an ending, expected .svg or .png"),
     BadInput("whatif elect SNAPSHOT --type preferred --partition a-0 --partition a-0", 2, "found a-0 twice"),

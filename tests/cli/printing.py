@@ -60,7 +60,8 @@ TABLES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "log show": ("LOG", "LOG --control --boundaries"),
     "log why": ("LOG clicks-0", "LOG scratch-1 --offset 700"),
-    "plan check": ("PLAN", "HEALTHY PLAN", "DEGRADED PLAN", "DESCRIBED PLAN", "LOG PLAN", "LOG MOVE"),
+    "plan check": ("PLAN", "HEALTHY PLAN", "DEGRADED PLAN", "DESCRIBED PLAN", "LOG PLAN", "LOG MOVE",
+                   "HEALTHY PLAN --one-rack *"),
     "plan diff": ("HEALTHY PLAN",),
     "plan disks": (
         "TOPICS --log-dirs LOG_DIRS",
@@ -72,6 +73,7 @@ TABLES: Final[dict[str, tuple[str, ...]]] = {
         "HEALTHY --rebalance", "HEALTHY --remove-brokers 1-5", "HEALTHY --remove-brokers 4 --broker-cap 300",
         "HEALTHY --add-brokers 7:rack-0", "HEALTHY --replace 4=6", "DEGRADED --remove-brokers 4 --fix-racks",
         "DESCRIBED --rebalance", "LOG --remove-brokers 3", "HEALTHY --evacuate-rack rack-0",
+        "HEALTHY --one-rack fraud.*",
     ),
     "plan restarts": ("HEALTHY", "HEALTHY --allow-unavoidable --conflicts", "LOG", "DESCRIBED --max-at-min-isr 9"),
     "plan show": ("HEALTHY PLAN", "DEGRADED PLAN"),

@@ -28,7 +28,7 @@ LIKE_TOOLS: Final = frozenset(
 )
 #: The names of options for lists, by the metavariable of their values.
 LISTS: Final[dict[str, set[str]]] = {
-    "TOPIC,...": {"--topics", "--exclude-topics"},
+    "TOPIC,...": {"--topics", "--exclude-topics", "--one-rack"},
     "ID[-ID],...": {
         "--brokers",
         "--remove-brokers",

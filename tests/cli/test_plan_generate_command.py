@@ -34,6 +34,7 @@ def report(*arguments: object, code: int = 0) -> dict[str, Any]:
         (("--evacuate-rack", "rack-2"), 620, 620),
         (("--add-brokers", "7:rack-0,8:rack-1,9:rack-2"), 621, 621),
         (("--fix-racks",), 0, 0),
+        (("--one-rack", "*.dlq.v1"), 10, 10),
         (("--replication-factor", "__consumer_offsets=2"), 0, 0),
         (("--leaders-only",), 0, 0),
         (("--rebalance", "--topics", "__consumer_*"), 2, 2),
@@ -55,6 +56,15 @@ def test_written_plan_is_valid_and_stamped(tmp_path: Path) -> None:
     after = {row["broker_id"]: row["replicas_after"] for row in checked["moves"]["brokers"]}
     assert after == {row["broker_id"]: row["replicas_after"] for row in document["brokers"]}
     assert after[3] == 0
+
+
+def test_page_and_check_of_one_rack_name_no_partition_that_shares_a_rack(tmp_path: Path) -> None:
+    plan_file, page = tmp_path / "plan.json", tmp_path / "plan.html"
+    report("--one-rack", "*.dlq.v1", "--out", plan_file, "--report", page)
+    assert "spread less evenly" not in page.read_text()
+    for arguments, warnings in (((), 10), (("--one-rack", "*.dlq.v1"), 0)):
+        checked = json.loads(kframe("plan", "check", HEALTHY, plan_file, *arguments, "-o", "json").stdout)
+        assert (checked["counts"]["warning"], checked["valid"]) == (warnings, True)
 
 
 def test_out_on_stdout_prints_plan_and_summary_on_stderr() -> None:

@@ -60,6 +60,7 @@ NOT_RUN: Final[dict[str, dict[str, str]]] = {
     "docs/howto/kraft-recovery.md": {"": CLUSTER},
     "docs/howto/kraft.md": {"kframe whatif fail-directories": "names a log directory of the reader's cluster"},
     "docs/howto/live.md": {"": CLUSTER},
+    "docs/howto/one-rack.md": PLANS,
     "docs/howto/plugins.md": {"pip install": SETUP},
     "docs/howto/rebalance.md": {**PLANS, "kframe elect": CLUSTER},
     "docs/howto/replication-factor.md": PLANS,
@@ -82,7 +83,7 @@ _SIX_BROKERS: Final = "examples/clusters/kafka-3.9.1-six-brokers"
 FILES: Final[dict[str, dict[str, str]]] = {
     **{
         f"docs/howto/{name}.md": {"captured": f"{_SIX_BROKERS}/healthy.zookeeper.jsonl.gz"}
-        for name in ("demote", "decommission", "expand", "rebalance", "replication-factor")
+        for name in ("demote", "decommission", "expand", "one-rack", "rebalance", "replication-factor")
     },
     "docs/howto/disks.md": {
         "topics.txt": "tests/plans/disks/data/topics.txt",

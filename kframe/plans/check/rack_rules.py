@@ -18,7 +18,7 @@ from typing import Any, Final
 import numpy as np
 
 from kframe import kernels
-from kframe.model.arrays import Int32, Int64, Ragged
+from kframe.model.arrays import Bool, Int32, Int64, Ragged
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,6 +120,12 @@ def with_own(rules: RackRules, own: OwnRules, hosts: Int32, changes: HostChanges
     np.add.at(possible, changes.row[inside], (hosts_of - usual).astype(np.int32))
     rule = np.where(own.rule >= 0, own.rule + len(rules.bounds), rules.rule).astype(np.int32)
     return RackRules(rule, np.concatenate([rules.bounds, own.bounds]), possible, own)
+
+
+def span_racks(lists: Ragged, rack: Int32) -> Bool:
+    """(k,) whether the replicas of each list of broker indexes are in more than one rack. ``rack`` is by broker."""
+    first = np.repeat(rack[lists.values[lists.first]], lists.counts[lists.counts > 0])
+    return lists.any(rack[lists.values] != first)
 
 
 def uneven_replicas(lists: Ragged, rack: Int32, hosts: Int32) -> Int32:

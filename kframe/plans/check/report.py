@@ -232,7 +232,8 @@ def _snapshot_detail(checked: CheckedPlan, check: Check, position: int) -> str:
         case Check.RACKS:
             racks = {facts.broker_id: facts.rack for facts in brokers}
             names = ", ".join(str(racks.get(broker_id)) for broker_id in target)
-            return f"racks {names}: spread less evenly than possible"
+            problem = "expected one rack" if checked.one_rack[position] else "spread less evenly than possible"
+            return f"racks {names}: {problem}"
         case Check.PLACEMENT_CONSTRAINTS:
             return constraints_detail(checked, position)
         case _:

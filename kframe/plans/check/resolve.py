@@ -5,7 +5,7 @@ All checks are array passes; only what is found becomes objects.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
@@ -13,17 +13,21 @@ from kframe.errors import ConfigError
 from kframe.model.arrays import Bool, Int32, Int64, Ragged
 from kframe.model.lists import lists_at, loads, members, repeated
 from kframe.model.plan import Plan
+from kframe.model.topic_patterns import matching_topics
 from kframe.model.topics import topic_name_problem
 from kframe.plans.check.findings import Check, Findings
 from kframe.plans.check.placement_constraints import breaks_constraints, constraints_of
-from kframe.plans.check.rack_rules import uneven_replicas
+from kframe.plans.check.rack_rules import span_racks, uneven_replicas
 from kframe.plans.check.rules import CheckedPlan, PlanRules, brokers_of
 from kframe.snapshot import Snapshot
 
 
-def resolve_plan(plan: Plan, snapshot: Snapshot, config: Mapping[str, object] | None = None) -> CheckedPlan:
+def resolve_plan(
+    plan: Plan, snapshot: Snapshot, config: Mapping[str, object] | None = None, one_rack: Iterable[str] = ()
+) -> CheckedPlan:
     """Find the plan's partitions in a snapshot. ``config`` states the release and settings of a KRaft cluster that the
-    snapshot lacks. Raises ConfigError."""
+    snapshot lacks. ``one_rack`` are names and patterns of topics whose partitions are to be in one rack each. Raises
+    ConfigError, and InputError for a pattern without a match."""
     topics, partitions, targets = snapshot.topics, snapshot.partitions, plan.targets
     numbers = {name: index for index, name in enumerate(topics.names)}
     topic = np.array([numbers.get(name, -1) for name in targets.names], np.int32)[targets.topic]
@@ -40,7 +44,8 @@ def resolve_plan(plan: Plan, snapshot: Snapshot, config: Mapping[str, object] | 
     rules = rules_of(snapshot, config)
     valid = known & _well_formed(plan) & ~rules.refused(targets.replicas, adding)
     valid &= ~_deleting(snapshot, topic)
-    return CheckedPlan(plan, snapshot, rows, topic, current, origin, adding, removing, valid, rules)
+    inside = np.isin(topic, [numbers[name] for name in matching_topics(topics.names, one_rack, "one_rack")])
+    return CheckedPlan(plan, snapshot, rows, topic, current, origin, adding, removing, valid, rules, inside)
 
 
 def rules_of(snapshot: Snapshot, config: Mapping[str, object] | None = None) -> PlanRules:
@@ -181,7 +186,8 @@ def _leaderless(checked: CheckedPlan) -> Bool:
 def _crowded(checked: CheckedPlan) -> Bool:
     """Whether a target is spread over racks less evenly than possible, as far as the racks of its brokers are known.
 
-    Targets of topics with placement constraints are compared with these instead.
+    A target that is to be in one rack counts if it is in more. Targets of topics with placement constraints are
+    compared with these instead.
     """
     facts = checked.snapshot.brokers
     numbers = {
@@ -198,5 +204,7 @@ def _crowded(checked: CheckedPlan) -> Bool:
     rows = np.flatnonzero(~lists.any(rack < 0))
     hosts = np.bincount(racks[racks >= 0], minlength=len(numbers)).astype(np.int32)
     crowded = np.zeros(len(lists), np.bool_)
-    crowded[rows] = uneven_replicas(Ragged(lists.offsets, indexes.astype(np.int32)).take(rows), racks, hosts) > 0
+    known = Ragged(lists.offsets, indexes.astype(np.int32)).take(rows)
+    uneven = uneven_replicas(known, racks, hosts) > 0
+    crowded[rows] = np.where(checked.one_rack[rows], span_racks(known, racks), uneven)
     return crowded & ~np.isin(checked.topics, list(constraints_of(checked.snapshot)))

@@ -35,7 +35,8 @@ class CheckedPlan:
     ``rows`` (k,): rows of the snapshot, -1 where there is no such partition. ``topics`` (k,): indexes of topics in the
     snapshot, -1 where there is no such topic. ``current``: the replicas as they are;
     ``origin``: without those that are being added. ``adding`` and ``removing``: what the plan would copy and delete.
-    ``valid``: partitions for which the plan could be carried out, by the ``rules`` of the cluster.
+    ``valid``: partitions for which the plan could be carried out, by the ``rules`` of the cluster. ``one_rack`` (k,):
+    partitions whose replicas are all to be in one rack, and not spread.
     """
 
     plan: Plan
@@ -48,6 +49,7 @@ class CheckedPlan:
     removing: Ragged
     valid: Bool
     rules: PlanRules
+    one_rack: Bool
 
     @property
     def unchanged(self) -> Bool:

@@ -30,7 +30,8 @@ from kframe.plans.generate.racks import demanded_spread
 #: The proof of each lower bound in a sentence.
 PROOFS: Final = {
     "required": "Each partition copies at least the requested replicas that no remaining broker has, and a replica for"
-    " each that must leave its rack for an even spread; the bound is the sum over the partitions.",
+    " each that must leave its rack for an even spread, or for the partition's one rack; the bound is the sum over the"
+    " partitions.",
     "deficit": "Only a copied replica raises the load of a broker; the bound is the sum of what brokers lack to their"
     " lower limits.",
     "excess": "Only a deleted replica reduces the load of a broker, and what is deleted must be copied to another"
@@ -78,16 +79,20 @@ def required_copies(problem: PlanProblem, lists: Ragged, weight: Int64, shortage
     spread ``d``, and each added replica adds at most 1. So a list of spread ``r`` needs at least ``r - d`` additions.
     Partitions are independent, so the sum over them is a bound. A partition that stays saves what it needs, and a
     replica in the wrong rack saves an addition that is needed for racks only. The shortage saves the most expensive of
-    both.
+    both. A partition that is to be in one rack needs what its cheapest rack needs, or only ``w - s`` if any replica is
+    in a wrong rack.
     """
     brokers = problem.brokers
     staying = lists.keep(brokers.leaving[lists.values] == 0)
     replication_factor = problem.replication_factor[problem.order]
     missing = np.maximum(replication_factor - staying.counts, 0)
     needed = missing
-    if problem.request.fix_racks:
+    if problem.request.fix_racks or problem.one_rack is not None:
         for_racks = demanded_spread(problem, problem.order) - problem.spread(problem.order, staying)
         needed = np.maximum(missing, for_racks.max(axis=1, initial=0))
+    if problem.one_rack is not None:
+        cheapest = missing if shortage.racks else np.minimum(needed, problem.one_rack.fewest[problem.order])
+        needed = np.where(problem.one_rack.rack[problem.order] >= 0, cheapest, needed)
     if problem.costs is not None:
         weight = weight + problem.costs.min_costs(problem.order, copy_targets(problem, lists))
     bound = int((needed * weight).sum())

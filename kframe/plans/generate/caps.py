@@ -81,9 +81,9 @@ def _lacking(problem: PlanProblem, draft: Draft) -> Int32:
 
 
 def _restore_useless(problem: PlanProblem, draft: Draft) -> None:
-    """Restore the lists of partitions that were changed for an even spread over racks and are not nearer to it."""
+    """Restore the lists of partitions that were changed for their racks and are not nearer to them."""
     lists, before = draft.lists(), problem.original
-    if not problem.request.fix_racks:
+    if not problem.request.fix_racks and problem.one_rack is None:
         return
     optional = (before.counts == problem.replication_factor) & ~before.any(problem.brokers.leaving[before.values] != 0)
     rows = np.flatnonzero(problem.scope & optional & ~same_lists(before, lists)).astype(np.int32)

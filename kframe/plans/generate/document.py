@@ -18,6 +18,8 @@ class Unmet(StrEnum):
     REPLICATION_FACTOR = "replication-factor"
     RACKS = "racks"
     """It is spread over racks less evenly than it could be, and ``fix_racks`` is requested."""
+    ONE_RACK = "one-rack"
+    """Its replicas are in more than one rack, and ``one_rack`` requests one."""
     LEADER = "leader"
     """Its preferred leader is on a demoted broker, or in a demoted log directory."""
 
@@ -59,7 +61,8 @@ class GeneratedMoves(Struct):
 
 class CrowdedPartitions(Struct):
     """Partitions that are spread over racks less evenly than they could be: they span fewer racks, or have two replicas
-    more in a rack than in another. Null where no broker has a rack."""
+    more in a rack than in another. Those that are to be in one rack count while they are in more. Null where no broker
+    has a rack."""
 
     crowded_before: int | None
     crowded_after: int | None

@@ -13,14 +13,15 @@ from kframe.model.arrays import Bool, Int32, Int64, Ragged, UInt8
 from kframe.model.events import TopicPartition
 from kframe.model.lists import members
 from kframe.model.placements import PlacementBatch
-from kframe.model.topic_patterns import topic_pattern
+from kframe.model.topic_patterns import matching_topics
 from kframe.plans.check.placement_constraints import constraint_rules
 from kframe.plans.check.rack_rules import RackRules
 from kframe.plans.generate.broker_columns import BrokerColumns
 from kframe.plans.generate.costs import PlacementCosts, placement_costs
 from kframe.plans.generate.demoted_directories import demoted_replicas
 from kframe.plans.generate.eligibility import broker_racks, check_targets, refusals
-from kframe.plans.generate.rack_hosts import plan_rules
+from kframe.plans.generate.one_rack import OneRack, check_requested, choose_racks
+from kframe.plans.generate.rack_hosts import host_changes, plan_rules
 from kframe.plans.generate.request import PlanRequest
 from kframe.snapshot import Snapshot
 from kframe.snapshot.controllers import node_text
@@ -50,7 +51,8 @@ class PlanProblem:
     is that after the plan. ``order`` lists the rows in scope in the order in which they are considered. ``in_sync`` is
     parallel to ``original.values``. ``left_out`` are rows that the request covers and that stay as they are.
     ``refusals`` says by broker id why a broker receives no replica. ``demoted`` lists the brokers on which each row has
-    a replica in a demoted log directory. ``costs`` are those of the cost terms, None without any.
+    a replica in a demoted log directory. ``costs`` are those of the cost terms, ``one_rack`` has the partitions that
+    are to be in one rack each; None without any.
     """
 
     snapshot: Snapshot
@@ -67,6 +69,7 @@ class PlanProblem:
     demoted: Ragged
     rack_rules: RackRules
     costs: PlacementCosts | None = None
+    one_rack: OneRack | None = None
 
     @property
     def weighted(self) -> bool:
@@ -158,6 +161,14 @@ def problem_of(snapshot: Snapshot, request: PlanRequest) -> PlanProblem:
     if request.cost_terms:
         batch = _batch(snapshot, racks, brokers, original, weight, scope)
         costs = placement_costs(request.cost_terms, batch, scope, len(original))
+    order, one_rack = _ordered(selected, request, weight), None
+    if request.one_rack:
+        matching = _matching(snapshot.topics.names, request.one_rack, "one_rack")[snapshot.topics.topic_of_rows()]
+        together = matching & (selected | reassigning | deleting | impossible)
+        check_requested(snapshot, racks, together, selected, fix_racks=request.fix_racks)
+        changes = host_changes(brokers, original, costs)
+        one_rack = choose_racks(brokers, original, replication_factor, weight, together, order, changes)
+        own = one_rack.rules(own, replication_factor, len(brokers.rack_targets))
     return PlanProblem(
         snapshot,
         request,
@@ -166,13 +177,14 @@ def problem_of(snapshot: Snapshot, request: PlanRequest) -> PlanProblem:
         original,
         replication_factor,
         weight,
-        _ordered(selected, request, weight),
+        order,
         in_sync,
         left_out,
         reasons,
         demoted_replicas(snapshot, request, original, brokers.ids),
         plan_rules(brokers, original, replication_factor, own, costs),
         costs,
+        one_rack,
     )
 
 
@@ -275,16 +287,8 @@ def _scope(snapshot: Snapshot, request: PlanRequest) -> tuple[Bool, Bool, Bool]:
 
 def _matching(names: Sequence[str], patterns: Iterable[str], parameter: str) -> Bool:
     """Which names a pattern matches. Raises InputError for a pattern without a match."""
-    mask = np.zeros(len(names), np.bool_)
-    for pattern in patterns:
-        expression = topic_pattern([pattern])
-        matches = np.fromiter((expression.match(name) is not None for name in names), np.bool_, len(names))
-        if not matches.any():
-            raise ParameterError(
-                parameter, repr(pattern), "the name of a topic of the snapshot, or a pattern that matches some"
-            )
-        mask |= matches
-    return mask
+    matching = frozenset(matching_topics(names, patterns, parameter))
+    return np.fromiter((name in matching for name in names), np.bool_, len(names))
 
 
 def requested_factors(snapshot: Snapshot, request: PlanRequest) -> Int32:

@@ -13,11 +13,11 @@ from kframe.model.lists import members, same_lists
 from kframe.model.plan import Plan
 from kframe.model.tables import Targets
 from kframe.plans.check.duration import copy_seconds
-from kframe.plans.check.rack_rules import uneven_replicas
+from kframe.plans.check.rack_rules import span_racks, uneven_replicas
 from kframe.plans.generate.bounds import Shortage, lower_bounds, required_copies
 from kframe.plans.generate.caps import cap_limits, is_capped
 from kframe.plans.generate.draft import Draft, weighted_loads
-from kframe.plans.generate.exact import fewest_staying, is_searched, is_small, solve, solve_relaxed
+from kframe.plans.generate.exact import ExactResult, fewest_staying, is_searched, is_small, solve, solve_relaxed
 from kframe.plans.generate.leaders import balance_leaders
 from kframe.plans.generate.limits import LoadLimits, replica_limits
 from kframe.plans.generate.moves import move_for_balance, move_required
@@ -143,7 +143,10 @@ class PlanProposal:
         return None if rate is None else copy_seconds(self._added, leader, self.problem.weight, rate)
 
     def crowded(self, lists: Ragged) -> int:
-        """Partitions whose spread over racks is less even than it could be, or not as placement constraints demand."""
+        """Partitions whose spread over racks is less even than it could be, or not as placement constraints demand.
+
+        Partitions that are to be in one rack count if they are in more.
+        """
         brokers = self.problem.brokers
         hosts = np.bincount(brokers.rack[brokers.leaving == 0], minlength=len(brokers.rack_targets)).astype(np.int32)
         crowded, rules = uneven_replicas(lists, brokers.rack, hosts) > 0, self.problem.rack_rules
@@ -152,6 +155,8 @@ class PlanProposal:
             chosen = lists.take(rows)
             possible = np.minimum(rules.possible[rows], chosen.counts[:, None])
             crowded[rows] = (self.problem.spread(rows, chosen) < possible).any(axis=1)
+        if (one_rack := self.problem.one_rack) is not None:
+            crowded = np.where(one_rack.requested, span_racks(lists, brokers.rack), crowded)
         return int(np.count_nonzero(crowded))
 
     def lower_bounds(self) -> dict[str, int]:
@@ -278,12 +283,14 @@ def heuristic_plan(problem: PlanProblem, begin: Ragged | None = None) -> PlanPro
 def _bounded(proposal: PlanProposal) -> PlanProposal:
     """The proposal with its bound: that of loads, or of the cheapest flow, if the first leaves a gap.
 
-    The flow is of plans within the limits that have the spread over racks that they must.
+    The flow is of plans within the limits that have the spread over racks that they must, in the chosen racks.
     """
     problem = proposal.problem
     if problem.request.orders_only:
         return proposal
     proposal = replace(proposal, bound=max(proposal.lower_bounds().values()))
+    if problem.one_rack is not None:
+        return proposal
     if not (proposal.reached and proposal.is_spread) or len(proposal.staying) or proposal.gap <= _SMALL_GAP:
         return proposal
     if proposal.limits is None:
@@ -309,8 +316,8 @@ def _solved(proposal: PlanProposal, rounds: int = _LIMIT_ROUNDS) -> PlanProposal
         # Caps leave too little room, or a full plan is not within limits.
         return _solved_within_caps(proposal)
     if not result.feasible:
-        return replace(proposal, exact=not proposal.reached)
-    bound = max(proposal.bound, result.bound)
+        return replace(proposal, exact=not proposal.reached and problem.one_rack is None)
+    bound = _solver_bound(proposal, result)
     source = "solver" if bound > proposal.bound else proposal.proven_by
     # The solver's bound is of plans that have the spread that they must, and within the first limits.
     fallback = replace(proposal, bound=bound, proven_by=source) if is_full else proposal
@@ -323,7 +330,9 @@ def _solved(proposal: PlanProposal, rounds: int = _LIMIT_ROUNDS) -> PlanProposal
         return again if again.is_valid else fallback
     if not solved.is_valid or (proposal.is_valid and solved.cost >= proposal.cost):
         return replace(fallback, exact=is_full and proposal.is_valid and proposal.cost == bound)
-    return replace(solved, bound=bound, proven_by=source, exact=solved.cost == bound) if equal else solved
+    if equal and problem.one_rack is None:
+        solved = replace(solved, bound=bound, proven_by=source)
+    return replace(solved, exact=equal and solved.cost == solved.bound)
 
 
 def _solved_within_caps(proposal: PlanProposal) -> PlanProposal:
@@ -345,9 +354,14 @@ def _solved_within_caps(proposal: PlanProposal) -> PlanProposal:
             break
     if not (best.reached and best.shortage == solved.shortage and _have_limits(best, limits)):
         return best
-    bound = max(best.bound, result.bound)
+    bound = _solver_bound(best, result)
     source = "solver" if bound > best.bound else best.proven_by
     return replace(best, bound=bound, proven_by=source, exact=result.optimal and best.cost == bound)
+
+
+def _solver_bound(proposal: PlanProposal, result: ExactResult) -> int:
+    """The greater of both bounds; that of the proposal if the solver's is only of the chosen racks."""
+    return proposal.bound if proposal.problem.one_rack is not None else max(proposal.bound, result.bound)
 
 
 def _rating(proposal: PlanProposal) -> tuple[int, int, bool, int]:

@@ -18,9 +18,14 @@ def plan_rules(
     A replica can be on a broker that receives replicas, or where it is and need not leave. ``lists`` are of before the
     plan. A broker without a rack is a rack of its own.
     """
-    changes = _retained(brokers, lists) if costs is None else _allowed(brokers, lists, costs)
+    changes = host_changes(brokers, lists, costs)
     rules = even_rules(factors, brokers.rack_targets, changes)
     return rules if own is None else with_own(rules, own, brokers.rack_targets, changes)
+
+
+def host_changes(brokers: BrokerColumns, lists: Ragged, costs: PlacementCosts | None) -> HostChanges:
+    """The racks that have another number of brokers for a partition than those that receive replicas."""
+    return _retained(brokers, lists) if costs is None else _allowed(brokers, lists, costs)
 
 
 def _retained(brokers: BrokerColumns, lists: Ragged) -> HostChanges:

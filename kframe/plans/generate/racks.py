@@ -17,9 +17,11 @@ _OVERLOAD_MIN: Final = 1.5
 
 def demanded_spread(problem: PlanProblem, rows: Int32) -> Int32:
     """(k, 2) the spread for which replicas of each of ``rows`` move that need not move otherwise; 0 for none."""
-    if not problem.request.fix_racks:
-        return np.zeros((len(rows), 2), np.int32)
-    return np.minimum(problem.rack_rules.possible[rows], problem.replication_factor[rows, None])
+    one_rack, demanded = problem.one_rack, np.full(len(rows), problem.request.fix_racks)
+    if one_rack is not None:
+        demanded = np.where(one_rack.requested[rows], one_rack.rack[rows] >= 0, demanded)
+    possible = np.minimum(problem.rack_rules.possible[rows], problem.replication_factor[rows, None])
+    return np.where(demanded[:, None], possible, 0).astype(np.int32)
 
 
 def required_spread(problem: PlanProblem, scope: Int32) -> Int32:
@@ -69,6 +71,8 @@ def _tied_replicas(problem: PlanProblem, lists: Ragged) -> Int64:
     brokers, rules = problem.brokers, problem.rack_rules
     open_racks = brokers.rack_targets > 0
     chosen = lists.keep(open_racks[brokers.rack[lists.values]])
+    if problem.one_rack is not None:
+        chosen = chosen.keep(problem.one_rack.rack[chosen.owners] < 0)
     rows = np.arange(len(lists))
     spread = rules.spread(rows, chosen, brokers.rack)
     room = np.minimum(rules.bounds, brokers.rack_targets[None, :, None]).sum(axis=1)[rules.rule]

@@ -30,6 +30,8 @@ def diverted_replicas(problem: PlanProblem, after: Ragged) -> Iterator[DivertedR
                 reason = f"broker {new_id} has a replica already"
             elif problem.costs is not None and not problem.costs.allowed(np.array([row]))[0][new]:
                 reason = f"{', '.join(problem.costs.names)} forbid broker {new_id}"
+            elif problem.one_rack is not None and problem.one_rack.rack[row] not in (-1, brokers.rack[new]):
+                reason = f"with broker {new_id} its replicas would be in more than one rack"
             elif _loses_spread(problem, row, before[row], old, new):
                 reason = f"with broker {new_id} it would be less evenly spread over racks"
             elif at_cap:

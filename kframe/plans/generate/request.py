@@ -16,7 +16,8 @@ from kframe.registry.placements import CostTerm, PlanGoal
 class PlanRequest:
     """The goals of a plan, which may be combined, and its scope.
 
-    ``topics`` and ``exclude_topics`` are names or patterns with ``*`` and ``?``; no ``topics`` are all. ``racks`` gives
+    ``topics`` and ``exclude_topics`` are names or patterns with ``*`` and ``?``; no ``topics`` are all. Partitions of
+    the topics ``one_rack`` have all replicas in one rack, and ``fix_racks`` spreads the others evenly. ``racks`` gives
     the racks of added brokers that the snapshot does not have. ``broker_caps`` is the greatest number of replicas by
     broker id; the key None is the cap of all others. A broker that has more retains at most as many. ``weights`` (n,)
     is the size of a replica of each row of the snapshot; None counts replicas. ``rate`` is the bytes per second into a
@@ -43,6 +44,7 @@ class PlanRequest:
     evacuate_racks: tuple[str, ...] = ()
     replication_factors: Mapping[str, int] = field(default_factory=dict)
     fix_racks: bool = False
+    one_rack: tuple[str, ...] = ()
     rebalance: bool = False
     leaders_only: bool = False
     demote_brokers: tuple[int, ...] = ()
@@ -73,6 +75,7 @@ class PlanRequest:
             self.evacuate_racks,
             self.replication_factors,
             self.fix_racks,
+            self.one_rack,
             self.rebalance,
             self.goal,
         )

@@ -11,8 +11,9 @@ import numpy as np
 from kframe.model.arrays import Bool, Int32, Int64, Ragged
 from kframe.model.lists import members
 from kframe.model.texts import counted
+from kframe.plans.check.rack_rules import span_racks
 from kframe.plans.generate.document import Unmet, UnmetPartition
-from kframe.plans.generate.problem import PlanProblem, host_counts, requested_factors
+from kframe.plans.generate.problem import PlanProblem, host_counts, rack_numbers, requested_factors
 from kframe.plans.generate.rack_hosts import plan_rules
 from kframe.plans.generate.racks import required_spread
 from kframe.snapshot.content import brokers_text
@@ -56,6 +57,9 @@ def unmet_partitions(problem: PlanProblem, after: Ragged) -> UnmetPartitions:
     lacking[Unmet.REPLICATION_FACTOR] = covered & (factors > 0) & (factors != settled.counts)
     if problem.request.fix_racks:
         lacking[Unmet.RACKS] = _is_uneven(problem, settled)
+    if problem.one_rack is not None:
+        lacking[Unmet.RACKS] &= ~problem.one_rack.requested
+        lacking[Unmet.ONE_RACK] = covered & problem.one_rack.requested & span_racks(settled, problem.brokers.rack)
     first = np.full(len(after), -1, np.int32)
     first[settled.counts > 0] = settled.values[settled.first]
     demoted = settled.any(members(settled, problem.demoted) & settled.first) | np.append(brokers.demoted, False)[first]
@@ -77,6 +81,7 @@ def unmet_rows(problem: PlanProblem, after: Ragged, unmet: UnmetPartitions) -> I
     count = np.bincount(after.values, minlength=len(ids)).astype(np.int64)
     names = problem.partitions(unmet.rows)
     for index, (row, name) in enumerate(zip(unmet.rows.tolist(), names, strict=True)):
+        lacks = [kind for kind, mask in unmet.lacking.items() if mask[index]]
         if deleting[index]:
             reason = "its topic is being deleted"
         elif reassigning[index]:
@@ -85,9 +90,10 @@ def unmet_rows(problem: PlanProblem, after: Ragged, unmet: UnmetPartitions) -> I
             reason = _too_few_brokers(problem, int(hosts[index]), int(problem.replication_factor[row]))
         elif problem.request.orders_only:
             reason = "none of its replicas is on a broker that is up and may lead"
+        elif lacks == [Unmet.ONE_RACK] and problem.one_rack is not None and problem.one_rack.rack[row] < 0:
+            reason = _no_rack(problem, int(problem.one_rack.hosts[row]), int(problem.replication_factor[row]))
         else:
             reason = _no_room(problem, count, targets[index], row)
-        lacks = [kind for kind, mask in unmet.lacking.items() if mask[index]]
         yield UnmetPartition(*name, ids[after[row]].tolist(), lacks, reason)
 
 
@@ -99,6 +105,14 @@ def _too_few_brokers(problem: PlanProblem, hosts: int, factor: int) -> str:
     return f"replication factor {factor}, but {counted(hosts, 'broker')} can have a replica{_refused(problem)}"
 
 
+def _no_rack(problem: PlanProblem, hosts: int, factor: int) -> str:
+    """``hosts`` is the most brokers of a rack that can have a replica."""
+    return (
+        f"replication factor {factor}, but no rack has more than {counted(hosts, 'broker')} that can have a replica"
+        f"{_refused(problem)}"
+    )
+
+
 def _no_room(problem: PlanProblem, count: Int64, replicas: Int32, row: int) -> str:
     """``count`` (b,) is the replicas of each broker after the plan, ``replicas`` those of the partition."""
     brokers = problem.brokers
@@ -106,10 +120,13 @@ def _no_room(problem: PlanProblem, count: Int64, replicas: Int32, row: int) -> s
     candidates[replicas] = False
     staying = replicas[brokers.leaving[replicas] == 0]
     lacking = int(problem.replication_factor[row]) - len(staying)
-    if lacking <= 0:  # Too many are in the same rack.
-        others = np.bincount(brokers.rack[staying], minlength=len(brokers.rack_targets))
+    rack = -1 if problem.one_rack is None else int(problem.one_rack.rack[row])
+    others = np.bincount(brokers.rack[staying], minlength=len(brokers.rack_targets))
+    if rack >= 0:
+        lacking = int(problem.replication_factor[row] - others[rack])
+    if lacking <= 0 or rack >= 0:  # Too many are in the same rack, or in others.
         need = problem.rack_rules.need(row, brokers.rack, others[brokers.rack])
-        lacking, candidates = 1, candidates & (need > 0)
+        lacking, candidates = max(lacking, 1), candidates & (need > 0)
     full = candidates & (count >= brokers.cap)
     if full.any() and np.count_nonzero(candidates & ~full) < lacking:
         at_cap = ", ".join(
@@ -117,7 +134,8 @@ def _no_room(problem: PlanProblem, count: Int64, replicas: Int32, row: int) -> s
             for index in np.flatnonzero(full)[:_NAMED].tolist()
         )
         more = f" and {np.count_nonzero(full) - _NAMED:,} more" if np.count_nonzero(full) > _NAMED else ""
-        return f"too few brokers have room: {at_cap}{more}{_refused(problem)}"
+        of_rack = f" of {rack_numbers(problem.racks)[0][rack]}" if rack >= 0 else ""
+        return f"too few brokers{of_rack} have room: {at_cap}{more}{_refused(problem)}"
     if problem.costs is not None and not (problem.costs.allowed(np.array([row]))[0] & candidates & ~full).any():
         return f"{', '.join(problem.costs.names)} forbid the other brokers{_refused(problem)}"
     return f"no broker with room was found{_refused(problem)}"
@@ -145,9 +163,10 @@ def describe(problem: PlanProblem, unmet: UnmetPartitions) -> str:
     for kind, text in (
         (Unmet.REPLICATION_FACTOR, "without the requested replication factor"),
         (Unmet.RACKS, "less evenly spread over racks than possible"),
+        (Unmet.ONE_RACK, "in more than one rack"),
         (Unmet.LEADER, _DEMOTED[bool(problem.request.demote_directories)]),
     ):
-        if count := int(np.count_nonzero(unmet.lacking[kind])):
+        if count := int(np.count_nonzero(unmet.lacking.get(kind, False))):
             phrases.append(f"{counted(count, 'partition')} {text}")
     return ", ".join(phrases)
 

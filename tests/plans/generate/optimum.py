@@ -53,18 +53,27 @@ def choices_of(proposal: PlanProposal) -> list[ListChoice]:
         retained = before - leaving
         factor, weight = int(problem.replication_factor[row]), int(problem.weight[row])
         lists = list(combinations(sorted(receivers | retained), factor))
-        level = min(max(Counter(racks[broker] for broker in brokers).values()) for brokers in lists)
+        level = min(fullest_rack(racks, brokers) for brokers in lists)
         spreads = [spread_of([racks[broker] for broker in brokers], level) for brokers in lists]
-        retained_min = 0 if request.fix_racks else min(len(retained), factor)
+        is_requested = problem.one_rack is not None and bool(problem.one_rack.requested[row])
+        retained_min = 0 if request.fix_racks and not is_requested else min(len(retained), factor)
         reachable = [
             spread for spread, brokers in zip(spreads, lists, strict=True) if len(retained & {*brokers}) >= retained_min
         ]
+        is_possible = max(fullest_rack(racks, brokers) for brokers in lists) == factor
         required = [max(column) for column in zip(*reachable, strict=True)]
         for brokers, spread in zip(lists, spreads, strict=True):
             missing = max(0, *(least - value for least, value in zip(required, spread, strict=True)))
+            if is_requested and is_possible:
+                missing = factor - fullest_rack(racks, brokers)
             choices.append(ListChoice(row, brokers, False, missing, weight * len(set(brokers) - before)))
         choices.append(ListChoice(row, tuple(sorted(before)), True, 0, 0))
     return choices
+
+
+def fullest_rack(racks: Mapping[int, object], brokers: tuple[int, ...]) -> int:
+    """The replicas of the rack that has the most."""
+    return max(Counter(racks[broker] for broker in brokers).values())
 
 
 def spread_of(racks: list[object], level: int) -> tuple[int, int]:

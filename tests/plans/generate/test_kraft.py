@@ -37,6 +37,7 @@ GOALS: Final[dict[str, dict[str, Any]]] = {
     "replace": {"replace": {1: 7}},
     "replicas": {"replication_factors": {"t": 3}},
     "racks": {"fix_racks": True},
+    "one rack": {"one_rack": ("t",)},
     "evacuate": {"evacuate_racks": ("r0",)},
 }
 
