@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from kframe.ports.administration import Administration
 
 JOURNAL_PATH: Final = NamedPath(dir_okay=False)
+#: Rows of replicas that go to certain log directories in tables of commands without ``--limit``.
+_DIRECTORIES: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +105,7 @@ class NewExecution:
         from kframe.plans.check.report import PlanReport
         from kframe.plans.execute.entries import ExecutionLimits, Goal
         from kframe.plans.execute.journal import Journal
-        from kframe.plans.execute.prepare import StalePlan, check_plan, start_of
+        from kframe.plans.execute.prepare import StalePlan, check_plan, directory_problems, start_of
         from kframe.plans.execute.report import ExecutionEffect
         from kframe.plans.execute.state import ExecutionState
 
@@ -116,7 +118,13 @@ class NewExecution:
         if not _report_errors(PlanReport.of(staged.plan, checked)):
             return FAILED
         limits = ExecutionLimits(self.throttle, self.concurrency, self.max_under_replicated)
-        start = start_of(staged, checked, admin, url, limits)
+        description = admin.describe()
+        listed = admin.log_directories(sorted(description.brokers.keys() - set(description.controllers)))
+        start = start_of(staged, checked, description, listed, url, limits)
+        if problems := list(directory_problems(start, listed)):
+            for problem in problems:
+                click.echo(f"error: {problem}", err=True)
+            return FAILED
         state, access = ExecutionState([start]), self.access
         if self.execute:
             with Journal.create(path, start) as opened:
@@ -309,6 +317,7 @@ def emit_execution(
     fields = {key: value for key, value in plain(document).items() if key != "effect" and not isinstance(value, list)}
     emit_record("", fields, output)
     emit_section(document.stages, output)
+    emit_section(document.directories, output, limit=row_limit or _DIRECTORIES)
     emit_section(document.problems, output)
     for text in document.not_restored:
         echo_text(f"not restored: {text}", output)

@@ -66,8 +66,9 @@ _new_limits: Final = collected(
 def execute(ctx: click.Context, plan: InputFile, execution: NewExecution) -> None:
     """Execute PLAN on the cluster at URL, stage after stage, recorded in a journal.
 
-    PLAN is a reassignment JSON or the folder of a staged plan. URL is kafka://HOST:PORT,... Ctrl-C pauses; after a
-    crash, kframe plan resume or rollback continues. Exit code 1: not all of it was done. 4: the plan is stale.
+    PLAN is a reassignment JSON, which may name log directories, or the folder of a staged plan. URL is
+    kafka://HOST:PORT,... Ctrl-C pauses; after a crash, kframe plan resume or rollback continues. Exit code 1: not all
+    of it was done. 4: the plan is stale.
     """
     from kframe.plans.execute.prepare import read_staged_plan
 

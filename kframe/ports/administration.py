@@ -133,5 +133,14 @@ class Administration(Protocol):
         A broker needs DESCRIBE on the cluster.
         """
 
+    def alter_log_directories(
+        self, paths: Mapping[int, Mapping[TopicPartition, str]]
+    ) -> Mapping[int, Mapping[TopicPartition, ErrorCode]]:
+        """Move the logs of replicas to other log directories, by broker and partition (AlterReplicaLogDirs).
+
+        The path of the present directory cancels a move in progress. Returns a code for each move. BROKER_NOT_AVAILABLE
+        says that the broker cannot be reached. A broker needs ALTER on the cluster.
+        """
+
     def close(self) -> None:
         """Disconnect."""

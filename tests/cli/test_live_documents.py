@@ -47,6 +47,38 @@ def test_elections_and_reassignments(plan: Path) -> None:
     document("kframe.partition-codes/v1", "reassign", "cancel", "--all", *ADMIN)
 
 
+def test_executions_between_log_directories(tmp_path: Path) -> None:
+    """A dry run, an execution, its status and its rollback; then another plan, and an unknown directory."""
+    plan, journal = tmp_path / "plan.json", tmp_path / "journal"
+
+    def write(*log_dirs: str) -> None:
+        entry = {"topic": "t", "partition": 0, "replicas": [1, 2], "log_dirs": log_dirs}
+        plan.write_text(json.dumps({"version": 1, "partitions": [entry]}))
+
+    write("/empty", "any")
+    execute = ("plan", "execute", *CLUSTER, plan, "--journal", journal, "--throttle", "1000", "--interval", "0.05")
+    name = "kframe.plan-execution/v1"
+    dry = document(name, *execute)
+    move = {"topic": "t", "partition": 0, "broker_id": 1, "source": "/data", "target": "/empty", "bytes": 1000}
+    assert dry["directories"] == [{**move, "settled": False}]
+    assert (dry["stages"][0]["copies"], dry["bytes"], dry["expected_seconds"]) == (1, 1000, 1.0)
+    assert dry["effect"]["reassignment"]["replicas_copied"] == 0
+    done = document(name, *execute, "--execute")
+    assert (done["result"], done["not_restored"], done["directories"]) == ("completed", [], [{**move, "settled": True}])
+    assert document(name, "plan", "status", journal) == done
+    rolled_back = document(name, "plan", "rollback", journal, "--url", *CLUSTER)
+    assert (rolled_back["directories"][0]["source"], rolled_back["directories"][0]["target"]) == ("/empty", "/data")
+    table = " ".join(kframe("plan", "status", journal).stdout.split())
+    assert "t 0 1 /data /empty 1000 yes" in table
+    write("any", "/empty")
+    refused = kframe(*execute)
+    assert (refused.exit_code, "the journal of another plan" in refused.stderr) == (2, True)
+    write("/nowhere", "any")
+    refused = kframe("plan", "execute", *CLUSTER, plan)
+    message = "error: t-0: found log directory /nowhere of broker 1, expected one of /data, /empty"
+    assert (refused.exit_code, refused.stderr.splitlines()) == (1, [message])
+
+
 def test_executions(plan: Path, tmp_path: Path) -> None:
     """A dry run, an execution, the same command again, and its status; then what a rollback would do."""
     journal = tmp_path / "journal"

@@ -60,14 +60,13 @@ def test_plan_file_names_directories_and_keeps_replicas(tmp_path: Path) -> None:
     assert load_plan(path).log_dirs is not None
 
 
-def test_plan_of_directories_is_checked_and_not_executed(tmp_path: Path) -> None:
+def test_plan_of_directories_is_checked_and_has_no_stages(tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
     assert kframe("plan", "disks", *SOURCE, *RELIEF, "--out", path).exit_code == 0
     checked = json.loads(kframe("plan", "check", TOPICS, path, "-o", "json").stdout)
     assert [row["check"] for row in checked["findings"]] == ["partial-topic", "log-directory"]
     expected = "field log_dirs: found a log directory of partition clicks-1, expected a plan without"
     for line in (
-        ("plan", "execute", CLUSTER[0], path, *CLUSTER[1:]),
         ("plan", "stage", TOPICS, path),
         ("reassign", "cancel", "--plan", path, "--bootstrap-server", "embedded:9092", *CLUSTER[1:]),
     ):

@@ -32,6 +32,7 @@ class EmbeddedAdmin:
         self.controller.open()
         self.controller.run_until_idle()
         self.configs: dict[ConfigResource, dict[str, str]] = {}
+        self.moved: dict[tuple[int, TopicPartition], str] = {}
 
     def capture(self) -> Snapshot:
         return snapshot_of(self._description())
@@ -55,18 +56,29 @@ class EmbeddedAdmin:
         return dict.fromkeys(changes, ErrorCode.NONE)
 
     def log_directories(self, broker_ids: Collection[int]) -> dict[int, list[LogDirectory]]:
-        """All replicas in one of two directories of each broker, which both have room."""
+        """Replicas in one of two directories of each broker, which both have room. Moves end at once."""
         stored = list(self.ensemble.stored())
         return {
             broker_id: [
                 LogDirectory(
-                    "/data",
-                    [DirectoryLog(each.topic, each.partition, 1000) for each in stored if broker_id in each.isr],
-                ),
-                LogDirectory("/empty", []),
+                    path,
+                    [
+                        DirectoryLog(each.topic, each.partition, 1000)
+                        for each in stored
+                        if broker_id in each.isr
+                        and self.moved.get((broker_id, (each.topic, each.partition)), "/data") == path
+                    ],
+                )
+                for path in ("/data", "/empty")
             ]
             for broker_id in broker_ids
         }
+
+    def alter_log_directories(
+        self, paths: Mapping[int, Mapping[TopicPartition, str]]
+    ) -> dict[int, dict[TopicPartition, ErrorCode]]:
+        self.moved |= {(broker_id, name): path for broker_id, part in paths.items() for name, path in part.items()}
+        return {broker_id: dict.fromkeys(part, ErrorCode.NONE) for broker_id, part in paths.items()}
 
     def _description(self) -> ClusterDescription:
         brokers = {broker_id: ("h", 9000 + broker_id, None) for broker_id in (1, 2, 3, 4)}

@@ -9,8 +9,8 @@ from msgspec import Struct
 
 from kframe.model.events import TopicPartition
 
-#: The version of the format, in the first entry.
-VERSION: Final = 1
+#: The version of the format, in the first entry. Version 1 has no moves between log directories.
+VERSION: Final = 2
 
 
 class Goal(StrEnum):
@@ -71,13 +71,30 @@ class _Named(Struct, frozen=True, array_like=True):
         return self.topic, self.partition
 
 
+class LogMove(Struct, frozen=True, array_like=True):
+    """A replica of a broker and its log directory before and after; before is null for a replica that the plan adds."""
+
+    broker_id: int
+    origin: str | None
+    target: str
+
+    def ends(self, rolls_back: bool) -> tuple[str | None, str]:
+        """The directories at the start and at the end of the move; a rollback has none of an added replica."""
+        if not rolls_back:
+            return self.origin, self.target
+        assert self.origin is not None, "the replica leaves its broker"
+        return self.target, self.origin
+
+
 class ExecutedPartition(_Named, frozen=True, array_like=True):
-    """A partition of a plan: its replicas before and after, its leader before (-1: none), and bytes of a replica."""
+    """A partition of a plan: its replicas before and after, its leader before (-1: none), bytes of a replica, and the
+    replicas that are to be in certain log directories."""
 
     origin: tuple[int, ...]
     target: tuple[int, ...]
     leader: int
     replica_bytes: int | None
+    directories: tuple[LogMove, ...] = ()
 
     def ends(self, rolls_back: bool) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The replicas at the start and at the end of its reassignment."""
@@ -88,6 +105,19 @@ class ExecutedPartition(_Named, frozen=True, array_like=True):
         start, end = self.ends(rolls_back)
         return set(end) - set(start)
 
+    def directory_moves(self, rolls_back: bool) -> tuple[LogMove, ...]:
+        """The moves between log directories. A rollback deletes the replicas that were added."""
+        return self.copied_within if rolls_back else self.directories
+
+    @property
+    def copied_within(self) -> tuple[LogMove, ...]:
+        """The moves that copy a log within its broker. A broker creates added replicas in their directory."""
+        return tuple(move for move in self.directories if move.origin is not None)
+
+    def copies(self, rolls_back: bool) -> int:
+        """How many logs are copied, between brokers and within one."""
+        return len(self.added(rolls_back)) + len(self.copied_within)
+
 
 class AssignmentRequest(_Named, frozen=True, array_like=True):
     """A requested assignment; null cancels the reassignment of the partition."""
@@ -95,10 +125,25 @@ class AssignmentRequest(_Named, frozen=True, array_like=True):
     replicas: tuple[int, ...] | None
 
 
+class DirectoryRequest(_Named, frozen=True, array_like=True):
+    """Log directories that replicas are to move to, by broker id. That of the present log cancels a move."""
+
+    paths: tuple[tuple[int, str], ...]
+
+
 class Refusal(_Named, frozen=True, array_like=True):
-    """A refused change: the name of a topic, or of a broker with partition -1, and the name of Kafka's error."""
+    """A refused change: the name of a topic, or of a broker with partition -1, and the name of Kafka's error.
+
+    ``directory`` is that of a refused move between log directories, with its broker.
+    """
 
     error: str
+    directory: str = ""
+
+    @property
+    def text(self) -> str:
+        """The error and the directory."""
+        return f"{self.error} ({self.directory})" if self.directory else self.error
 
 
 class ExecutionLimits(Struct, frozen=True):
@@ -135,13 +180,19 @@ class ChangeAssignments(Struct, frozen=True, tag="assignments"):
     assignments: tuple[AssignmentRequest, ...]
 
 
+class ChangeDirectories(Struct, frozen=True, tag="directories"):
+    """Start, redirect or cancel moves between log directories."""
+
+    assignments: tuple[DirectoryRequest, ...]
+
+
 class ElectPreferred(Struct, frozen=True, tag="elect"):
     """Elect the preferred leaders of partitions."""
 
     partitions: tuple[TopicPartition, ...]
 
 
-Action: TypeAlias = ChangeConfigs | ChangeAssignments | ElectPreferred
+Action: TypeAlias = ChangeConfigs | ChangeAssignments | ChangeDirectories | ElectPreferred
 
 
 # The entries.

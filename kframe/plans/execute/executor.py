@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kframe.errors import ErrorCode
-from kframe.model.events import ElectionType
+from kframe.model.events import ElectionType, TopicPartition
 from kframe.model.tables import Targets
 from kframe.plans.execute.entries import (
     Action,
@@ -13,6 +13,7 @@ from kframe.plans.execute.entries import (
     ActionIntended,
     ChangeAssignments,
     ChangeConfigs,
+    ChangeDirectories,
     ConfigEntry,
     ConfigKey,
     ElectPreferred,
@@ -31,7 +32,7 @@ from kframe.plans.execute.observation import Observation
 from kframe.plans.execute.state import ExecutionState, refusal_name
 from kframe.plans.execute.step_types import SaveOriginals, Wait
 from kframe.plans.execute.steps import Planner
-from kframe.ports.administration import Administration, ConfigResource
+from kframe.ports.administration import Administration, ConfigResource, DirectoryName
 from kframe.snapshot.metadata import ClusterDescription
 
 #: Results of an election that are not refusals.
@@ -57,7 +58,9 @@ class Executor:
         is_running = self._state.goal in (Goal.EXECUTE, Goal.ROLLBACK)
         if (requested is Goal.PAUSE and is_running) or (requested is Goal.ABORT and self._state.goal is not Goal.ABORT):
             self._append(GoalChanged(requested, "requested"))
-        self.planner.observe(Observation.of(description))
+        brokers = sorted(self._state.directory_brokers)
+        directories = self._admin.log_directories(brokers) if brokers else {}
+        self.planner.observe(Observation.of(description, directories))
         if names := self.planner.settled():
             self._append(PartitionsSettled(tuple(names)))
 
@@ -100,6 +103,8 @@ class Executor:
                 refusals = self._change_configs(action)
             case ChangeAssignments():
                 refusals = self._reassign(action)
+            case ChangeDirectories():
+                refusals = self._move_logs(action)
             case ElectPreferred():
                 codes = self._admin.elect(ElectionType.PREFERRED, action.partitions)
                 refusals = tuple(Refusal(*name, code.name) for name, code in codes.items() if code not in _ELECTED)
@@ -121,11 +126,49 @@ class Executor:
         return tuple(Refusal(name, -1, code.name) for name, code in refused.items())
 
     def _reassign(self, action: ChangeAssignments) -> tuple[Refusal, ...]:
+        self._name_directories(action)
         targets = [(assignment.name, assignment.replicas) for assignment in action.assignments]
         codes = self._admin.reassign(Targets.of(targets))
         results = list(zip(action.assignments, codes, strict=True))
         self.planner.tracker.requested(assignment for assignment, code in results if code is ErrorCode.NONE)
         return tuple(Refusal(*assignment.name, code.name) for assignment, code in results if code is not ErrorCode.NONE)
+
+    def _name_directories(self, action: ChangeAssignments) -> None:
+        """Name the log directories of replicas that are about to be added.
+
+        A broker creates a log in the directory that was named before, and says REPLICA_NOT_AVAILABLE until then
+        (``LogManager.maybeUpdatePreferredLogDir``). A log that is elsewhere is moved once the replicas have arrived.
+        """
+        if self._state.rolls_back or not self._state.directory_brokers:
+            return
+        starting = {request.name for request in action.assignments if request.replicas is not None}
+        paths: dict[int, dict[TopicPartition, str]] = {}
+        for partition in self._state.partitions:
+            for move in partition.directories if partition.name in starting else ():
+                if move.origin is None:
+                    paths.setdefault(move.broker_id, {})[partition.name] = move.target
+        if paths:
+            self._admin.alter_log_directories(paths)
+
+    def _move_logs(self, action: ChangeDirectories) -> tuple[Refusal, ...]:
+        paths: dict[int, dict[TopicPartition, str]] = {}
+        for request in action.assignments:
+            for broker_id, path in request.paths:
+                paths.setdefault(broker_id, {})[request.name] = path
+        answers = self._admin.alter_log_directories(paths)
+        codes = {
+            (name, DirectoryName(broker_id, path)): answers.get(broker_id, {}).get(name, ErrorCode.UNKNOWN_SERVER_ERROR)
+            for broker_id, by_name in paths.items()
+            for name, path in by_name.items()
+        }
+        refusals = tuple(
+            Refusal(*name, code.name, directory.text)
+            for (name, directory), code in codes.items()
+            if code is not ErrorCode.NONE
+        )
+        refused = {refusal.name for refusal in refusals}
+        self.planner.tracker.requested(request for request in action.assignments if request.name not in refused)
+        return refusals
 
 
 def check_cluster(state: ExecutionState, cluster_id: str | None) -> None:

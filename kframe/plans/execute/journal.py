@@ -154,8 +154,8 @@ def _parse(path: Path, data: bytes) -> tuple[list[Entry], int, int]:
 def _check_start(path: Path, entries: Sequence[Entry]) -> None:
     if not entries or not isinstance(entries[0], ExecutionStarted):
         raise JournalError(str(path), "no first entry", "a journal of kframe plan execute")
-    if entries[0].version != VERSION:
-        raise JournalError(f"{path}:1", f"version {entries[0].version}", f"version {VERSION}")
+    if not 1 <= entries[0].version <= VERSION:
+        raise JournalError(f"{path}:1", f"version {entries[0].version}", f"version 1 to {VERSION}")
 
 
 def _open(path: Path, flags: int) -> int:

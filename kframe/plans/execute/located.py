@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from kframe.model.events import TopicPartition
-from kframe.plans.execute.entries import AssignmentRequest, ExecutedPartition
+from kframe.plans.execute.directories import LocatedLog, directory_request, located_logs, position_of
+from kframe.plans.execute.entries import AssignmentRequest, DirectoryRequest, ExecutedPartition
 from kframe.plans.execute.observation import Observation, Position
 from kframe.plans.execute.state import ExecutionState
 from kframe.snapshot.metadata import DescribedPartition
@@ -28,6 +29,8 @@ class LocatedPartition:
     position: Position
     described: DescribedPartition | None
     """None if it does not exist."""
+    logs: tuple[LocatedLog, ...] = ()
+    """Those that are yet to arrive in their log directory, once the replicas are those of the end."""
 
     @property
     def name(self) -> TopicPartition:
@@ -35,17 +38,26 @@ class LocatedPartition:
         return self.planned.name
 
     @property
-    def added(self) -> set[int]:
-        """The brokers that the partition is copied to."""
-        return set(self.end) - set(self.start)
+    def receivers(self) -> set[int]:
+        """The brokers that copy logs."""
+        return {log.broker_id for log in self.logs} if self.logs else set(self.end) - set(self.start)
 
-    def request(self, replicas: tuple[int, ...] | None) -> AssignmentRequest:
-        """The reassignment to ``replicas``, or the cancellation of the one in flight.
+    def request(self, replicas: tuple[int, ...] | None) -> AssignmentRequest | DirectoryRequest:
+        """The reassignment to ``replicas``, or the cancellation of what is in flight. If logs have not arrived, these
+        are moves between log directories.
 
         In KRaft mode a request for the old list keeps the adding replicas, and waits for them
         (``ReplicationControlManager.changePartitionReassignment``).
         """
+        if self.logs:
+            return directory_request(self.planned, self.logs, cancels=replicas is None)
         return AssignmentRequest(*self.name, replicas)
+
+    def is_end(self, request: AssignmentRequest | DirectoryRequest) -> bool:
+        """Whether a request is for the end, so far as it is not reached."""
+        if isinstance(request, DirectoryRequest):
+            return {(log.broker_id, log.end) for log in self.logs} <= set(request.paths)
+        return request.replicas == self.end
 
 
 class PartitionTracker:
@@ -55,7 +67,7 @@ class PartitionTracker:
         """``first_round`` counts observations that are yet to come before the first decision."""
         self._state = state
         self._round = first_round
-        self._requested: dict[TopicPartition, tuple[int, AssignmentRequest]] = {}
+        self._requested: dict[TopicPartition, tuple[int, AssignmentRequest | DirectoryRequest]] = {}
         self._elsewhere: Counter[TopicPartition] = Counter()
         self._by_name: dict[TopicPartition, LocatedPartition] = {}
         self._observation: Observation | None = None
@@ -91,47 +103,64 @@ class PartitionTracker:
                 observation.position(partition, start, end),
                 observation.partitions.get(partition.name),
             )
-            self._by_name[partition.name] = LocatedPartition(partition, start, end, position, described)
+            logs: tuple[LocatedLog, ...] = ()
+            # A partition whose replicas stay is moved within its brokers alone, in whichever order its replicas are.
+            if position is Position.AT_END or (start == end and position is not Position.DELETED):
+                logs = located_logs(partition, observation, self._state.rolls_back)
+                position = position_of(logs)
+            self._by_name[partition.name] = LocatedPartition(partition, start, end, position, described, logs)
         self._elsewhere = Counter(
             {
                 located.name: self._elsewhere[located.name] + 1
                 for located in self.partitions
                 if located.position is Position.ELSEWHERE
+                or (located.position is Position.UNKNOWN and not self.needs_failed_broker(located))
             }
         )
 
-    def requested(self, assignments: Iterable[AssignmentRequest]) -> None:
+    def requested(self, assignments: Iterable[AssignmentRequest | DirectoryRequest]) -> None:
         """Note that these were requested and not refused."""
         self._requested |= {assignment.name: (self._round, assignment) for assignment in assignments}
 
-    def request(self, partition: LocatedPartition) -> AssignmentRequest | None:
-        """The last request, if it was sent so recently that brokers may not describe its effect."""
+    def request(self, partition: LocatedPartition) -> AssignmentRequest | DirectoryRequest | None:
+        """The last request of the kind that is due, if it was sent so recently that brokers may not describe its
+        effect."""
         sent, assignment = self._requested.get(partition.name, (self._round - LAG_ROUNDS, None))
-        return assignment if self._round - sent < LAG_ROUNDS else None
+        is_due = isinstance(assignment, DirectoryRequest) == bool(partition.logs)
+        return assignment if is_due and self._round - sent < LAG_ROUNDS else None
 
     def moved(self) -> set[TopicPartition]:
-        """Partitions that are being moved or may be, whose replicas need not all be in sync."""
+        """Partitions that are being reassigned or may be, whose replicas need not all be in sync."""
         return {
             partition.name
             for partition in self.partitions
-            if partition.position not in (Position.AT_START, Position.AT_END) or self.is_requested(partition)
+            if not partition.logs
+            and (partition.position not in (Position.AT_START, Position.AT_END) or self.is_requested(partition))
         }
 
     def is_requested(self, partition: LocatedPartition) -> bool:
         """Whether the end was requested lately."""
         request = self.request(partition)
-        return request is not None and request.replicas == partition.end
+        return request is not None and partition.is_end(request)
 
     def is_cancelled(self, partition: LocatedPartition) -> bool:
         """Whether something other than the end was requested lately."""
         request = self.request(partition)
-        return request is not None and request.replicas != partition.end
+        return request is not None and not partition.is_end(request)
+
+    def is_refused(self, partition: LocatedPartition) -> bool:
+        """Whether a broker has refused to move logs since the goal was set: a move in progress cannot be cancelled.
+
+        Kafka from 4.3 on refuses a cordoned directory, also that of the present log.
+        """
+        return bool(partition.logs) and partition.name in self._state.refused
 
     def is_in_flight(self, partition: LocatedPartition) -> bool:
         """Whether a reassignment is in progress, or was requested lately."""
         if partition.position in (Position.TO_END, Position.TO_START):
             return True
-        return self.is_requested(partition) and partition.position not in (Position.AT_END, Position.DELETED)
+        ended = (Position.AT_END, Position.DELETED, Position.UNKNOWN)
+        return self.is_requested(partition) and partition.position not in ended
 
     def is_foreign(self, partition: LocatedPartition) -> bool:
         """Whether another client has reassigned a partition."""
@@ -160,14 +189,16 @@ class PartitionTracker:
         In ZooKeeper mode all target replicas must be in sync, those that are not added, too
         (``KafkaController.isReassignmentComplete``).
         """
+        if partition.logs:
+            return not partition.receivers <= self.observation.live
         is_led = partition.described is not None and partition.described.leader >= 0
         return not (is_led and set(partition.end) <= self.observation.live)
 
     def needs_failed_broker(self, partition: LocatedPartition) -> bool:
-        """Whether a replica that is still to be added is on a broker that is not live."""
-        if partition.position not in (Position.AT_START, Position.TO_END, Position.REORDERED):
+        """Whether a log that is still to be copied is on a broker that is not live."""
+        if partition.position not in (Position.AT_START, Position.TO_END, Position.REORDERED, Position.UNKNOWN):
             return False
-        return not partition.added <= self.observation.live
+        return not partition.receivers <= self.observation.live
 
     def has_other_leader(self, partition: LocatedPartition) -> bool:
         """Whether a started partition was led by its preferred replica before the plan, and is not, though that is in
@@ -176,6 +207,7 @@ class PartitionTracker:
         return (
             described is not None
             and partition.name in self._state.started
+            and partition.start != partition.end
             and partition.position is Position.AT_END
             and described.leader != preferred == partition.planned.leader
             and preferred in described.isr

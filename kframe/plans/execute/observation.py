@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from enum import Enum, auto
+from typing import NamedTuple
 
 from kframe.model.events import TopicPartition
 from kframe.plans.execute.entries import ExecutedPartition, UnhealthyPartitions
+from kframe.ports.administration import LogDirectory
 from kframe.snapshot.metadata import ClusterDescription, DescribedPartition, PartitionReassignment
 
 
@@ -23,6 +25,16 @@ class Position(Enum):
     ELSEWHERE = auto()
     """It has, or moves to, other replicas. Metadata that lags behind the controller also looks like that."""
     DELETED = auto()
+    UNKNOWN = auto()
+    """Its broker does not list its log directories."""
+
+
+class LogPaths(NamedTuple):
+    """The log directory of a replica's log, and that of its future log with the bytes that it has."""
+
+    current: str | None
+    future: str | None
+    future_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +44,18 @@ class Observation:
     live: frozenset[int]
     partitions: Mapping[TopicPartition, DescribedPartition]
     moving: Mapping[TopicPartition, PartitionReassignment]
+    logs: Mapping[int, Mapping[TopicPartition, LogPaths]] = field(default_factory=dict)
+    """By broker; without brokers that do not list their log directories."""
 
     @staticmethod
-    def of(description: ClusterDescription) -> Observation:
-        """The part of a description that an execution needs."""
+    def of(
+        description: ClusterDescription, directories: Mapping[int, Iterable[LogDirectory]] | None = None
+    ) -> Observation:
+        """The part of a description, and of the listed log directories of brokers, that an execution needs."""
         partitions = {(partition.topic, partition.partition): partition for partition in description.partitions}
         live = frozenset(description.brokers) - frozenset(description.controllers)
-        return Observation(live, partitions, description.reassignments or {})
+        logs = {broker_id: log_paths(listed) for broker_id, listed in (directories or {}).items()}
+        return Observation(live, partitions, description.reassignments or {}, logs)
 
     def position(self, partition: ExecutedPartition, start: tuple[int, ...], end: tuple[int, ...]) -> Position:
         """Where a partition is."""
@@ -67,3 +84,18 @@ class Observation:
             elif len(described.isr) < len(described.replicas) and name not in moved and name not in self.moving:
                 under_replicated.append(name)
         return UnhealthyPartitions(tuple(sorted(offline)), tuple(sorted(under_replicated)))
+
+
+def log_paths(listed: Iterable[LogDirectory]) -> dict[TopicPartition, LogPaths]:
+    """The log directories of the replicas of a broker."""
+    paths: dict[TopicPartition, LogPaths] = {}
+    for directory in listed:
+        for log in directory.logs:
+            name = log.topic, log.partition
+            known = paths.get(name, LogPaths(None, None, 0))
+            paths[name] = (
+                LogPaths(known.current, directory.path, log.bytes)
+                if log.is_future
+                else known._replace(current=directory.path)
+            )
+    return paths

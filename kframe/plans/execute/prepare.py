@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TypeAlias
 
@@ -13,16 +14,17 @@ import numpy as np
 
 from kframe.errors import InputError, SnapshotError
 from kframe.model.events import TopicPartition
-from kframe.model.plan import Plan
+from kframe.model.plan import ANY_DIRECTORY, Plan
 from kframe.plans.check.resolve import resolve_plan
 from kframe.plans.check.rules import CheckedPlan
-from kframe.plans.execute.entries import VERSION, ExecutedPartition, ExecutionLimits, ExecutionStarted
+from kframe.plans.execute.entries import VERSION, ExecutedPartition, ExecutionLimits, ExecutionStarted, LogMove
 from kframe.plans.execute.observation import Observation
 from kframe.plans.file.read import Stamp, load_plan
 from kframe.plans.file.write import read_stamp
 from kframe.plans.stage.manifest import MANIFEST_FILE, read_manifest
-from kframe.ports.administration import Administration, LogDirReplica, replica_logs
+from kframe.ports.administration import Administration, LogDirectory, LogDirReplica, replica_logs
 from kframe.snapshot.files import InputFile
+from kframe.snapshot.metadata import ClusterDescription
 
 StageTargets: TypeAlias = Sequence[tuple[TopicPartition, Sequence[int]]]
 """Partitions of a stage and their replicas."""
@@ -49,8 +51,9 @@ class PreparedPlan:
 
     @property
     def digest(self) -> str:
-        """The SHA-256 of the stages."""
-        return hashlib.sha256(msgspec.json.encode(self.stages)).hexdigest()
+        """The SHA-256 of the stages, and of the log directories if the plan names any."""
+        named = self.stages if self.plan.log_dirs is None else [self.stages, self.plan.log_dirs]
+        return hashlib.sha256(msgspec.json.encode(named)).hexdigest()
 
 
 def read_staged_plan(source: InputFile) -> PreparedPlan:
@@ -82,8 +85,6 @@ def read_staged_plan(source: InputFile) -> PreparedPlan:
             f"observers of partition {plan.partition_name(position)}",
             "a plan without observers: execute this one with Confluent's kafka-reassign-partitions",
         )
-    # Only the broker itself moves a replica between its log directories (AlterReplicaLogDirs).
-    plan.refuse_directories("a plan without: execute this one with kafka-reassign-partitions")
     return PreparedPlan.single_stage(plan, read_stamp(source))
 
 
@@ -97,20 +98,34 @@ def check_plan(staged: PreparedPlan, admin: Administration) -> CheckedPlan:
 
 
 def start_of(
-    staged: PreparedPlan, checked: CheckedPlan, admin: Administration, url: str, limits: ExecutionLimits
+    staged: PreparedPlan,
+    checked: CheckedPlan,
+    description: ClusterDescription,
+    listed: Mapping[int, Sequence[LogDirectory]],
+    url: str,
+    limits: ExecutionLimits,
 ) -> ExecutionStarted:
-    """The first entry of a journal. Partitions that have their target already are left out."""
-    description = admin.describe()
-    observation = Observation.of(description)
-    sizes = _largest(replica_logs(admin.log_directories(sorted(observation.live))))
-    origins = {
-        name: tuple(checked.origin[index].tolist()) for index, name in enumerate(staged.plan.targets.partitions())
-    }
+    """The first entry of a journal. Partitions that have their target already are left out.
+
+    ``listed`` are the log directories of brokers.
+    """
+    observation = Observation.of(description, listed)
+    sizes = _largest(replica_logs(listed))
+    names = staged.plan.targets.partitions()
+    origins = {name: tuple(checked.origin[index].tolist()) for index, name in enumerate(names)}
+    paths = dict(zip(names, staged.plan.log_dirs or (), strict=False))
+
+    def planned(name: TopicPartition, target: Sequence[int]) -> ExecutedPartition:
+        moves = _directory_moves(name, target, paths.get(name, ()), observation)
+        leader = observation.partitions[name].leader
+        return ExecutedPartition(*name, origins[name], tuple(target), leader, sizes.get(name), moves)
+
     stages = tuple(
         tuple(
-            ExecutedPartition(*name, origins[name], tuple(target), observation.partitions[name].leader, sizes.get(name))
+            partition
             for name, target in stage
-            if origins[name] != tuple(target) and name in observation.partitions
+            if name in observation.partitions
+            and ((partition := planned(name, target)).directories or partition.origin != partition.target)
         )
         for stage in staged.stages
     )
@@ -118,6 +133,48 @@ def start_of(
     return ExecutionStarted(
         VERSION, staged.plan.name, staged.digest, description.cluster_id, url, limits, stages, unhealthy
     )
+
+
+def _directory_moves(
+    name: TopicPartition, target: Sequence[int], paths: Sequence[str], observation: Observation
+) -> tuple[LogMove, ...]:
+    """The replicas of a partition that are to go to certain log directories, and are not there."""
+    moves = []
+    for broker_id, path in zip(target, paths, strict=False):
+        log = observation.logs.get(broker_id, {}).get(name)
+        current = None if log is None else log.current
+        is_there = log is not None and log.future is None and current == path
+        if path != ANY_DIRECTORY and not is_there:
+            moves.append(LogMove(broker_id, current, path))
+    return tuple(moves)
+
+
+def directory_problems(start: ExecutionStarted, listed: Mapping[int, Sequence[LogDirectory]]) -> Iterator[str]:
+    """Why brokers would refuse moves between log directories, a line for each move."""
+    for partition in chain.from_iterable(start.stages):
+        for move in partition.directories:
+            problem = _move_problem(move, listed.get(move.broker_id), is_added=move.broker_id not in partition.origin)
+            if problem is not None:
+                yield f"{partition.topic}-{partition.partition}: {problem}"
+
+
+def _move_problem(move: LogMove, directories: Sequence[LogDirectory] | None, *, is_added: bool) -> str | None:
+    """Kafka ``ReplicaManager.alterReplicaLogDirs`` and ``LogManager.getOrCreateLog``."""
+    if directories is None:
+        return f"broker {move.broker_id} lists no log directories, which needs DESCRIBE on the cluster"
+    online = [directory.path for directory in directories if directory.error is None]
+    usable = [directory.path for directory in directories if directory.error is None and not directory.is_cordoned]
+    if move.target not in usable:
+        kind = "cordoned log directory" if move.target in online else "log directory"
+        return f"found {kind} {move.target} of broker {move.broker_id}, expected one of {', '.join(usable) or 'none'}"
+    if is_added:
+        return None
+    if move.origin is None:
+        return f"found no log on broker {move.broker_id}, expected one in {', '.join(online)}"
+    offline = [directory.path for directory in directories if directory.error is not None]
+    if offline:
+        return f"log directory {offline[0]} of broker {move.broker_id} is offline, and a broker with one starts no move"
+    return None
 
 
 def _largest(logs: Mapping[int, Mapping[TopicPartition, LogDirReplica]]) -> dict[TopicPartition, int]:

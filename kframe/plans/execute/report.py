@@ -12,6 +12,7 @@ from kframe.model.events import TopicPartition
 from kframe.plans.check.rules import CheckedPlan
 from kframe.plans.execute.entries import ExecutedPartition, Goal, RunResult
 from kframe.plans.execute.estimate import expected_seconds
+from kframe.plans.execute.observation import Observation
 from kframe.plans.execute.state import ExecutionState
 from kframe.plans.execute.steps import Planner
 from kframe.ports.administration import Administration, LogDirReplica, replica_logs
@@ -34,8 +35,26 @@ class ExecutionStage(Struct):
     bytes: int | None
 
 
+class ExecutedDirectory(Struct):
+    """A replica that goes to a certain log directory of its broker.
+
+    ``source`` is null for a replica that the plan adds, ``bytes`` if its size is unknown.
+    """
+
+    topic: str
+    partition: int
+    broker_id: int
+    source: str | None
+    target: str
+    bytes: int | None
+    settled: bool
+
+
 class ExecutionProblem(Struct):
-    """A partition that was not moved, and why: Kafka's error, or another client's reassignment."""
+    """A partition that was not moved, and why: Kafka's error, or another client's reassignment.
+
+    The error of a move between log directories has the broker and the directory.
+    """
 
     topic: str
     partition: int
@@ -88,6 +107,8 @@ class ExecutionDocument(Struct):
     under_replicated_before: int
     not_restored: list[str]
     stages: list[ExecutionStage]
+    directories: list[ExecutedDirectory]
+    """The replicas that go to certain log directories, in the order of the plan."""
     problems: list[ExecutionProblem]
     effect: ExecutionEffect | None
     """That of a plan without ``--execute``; null for any other command, and where the journal exists."""
@@ -120,6 +141,7 @@ class ExecutionProgress:
             self._logs = replica_logs(self._admin.log_directories(sorted(receivers))) if receivers else {}
         self._round += 1
         received = (copied_bytes(settled, self._state.rolls_back) or 0) + sum(map(self._received_bytes, in_flight))
+        received += sum(_future_bytes(partition, planner.tracker.observation) for partition in in_flight)
         self.bytes = min(received, self.total_bytes)
         if self._started_s is None:
             self._started_s, self._work_at_start = self._clock(), self._work()
@@ -141,6 +163,12 @@ class ExecutionProgress:
         return sum(min(log.bytes, size) for log in logs if log is not None)
 
 
+def _future_bytes(partition: ExecutedPartition, observation: Observation) -> int:
+    """Bytes of a partition in flight that have arrived in other log directories of their brokers."""
+    logs = [observation.logs.get(move.broker_id, {}).get(partition.name) for move in partition.copied_within]
+    return sum(min(log.future_bytes, partition.replica_bytes or 0) for log in logs if log is not None)
+
+
 def _expected_seconds(state: ExecutionState) -> float | None:
     seconds = expected_seconds(state.stages, state.settled, state.limits.throttle, rolls_back=state.rolls_back)
     return None if seconds is None else round(seconds, 1)
@@ -149,7 +177,7 @@ def _expected_seconds(state: ExecutionState) -> float | None:
 def copied_bytes(partitions: Iterable[ExecutedPartition], rolls_back: bool) -> int | None:
     """The bytes to be copied; None without any size."""
     sizes = [
-        partition.replica_bytes * len(partition.added(rolls_back))
+        partition.replica_bytes * partition.copies(rolls_back)
         for partition in partitions
         if partition.replica_bytes is not None
     ]
@@ -197,10 +225,21 @@ def execution_document(
                 stage=number,
                 partitions=len(stage),
                 settled=sum(partition.name in settled for partition in stage),
-                copies=sum(len(partition.added(state.rolls_back)) for partition in stage),
+                copies=sum(partition.copies(state.rolls_back) for partition in stage),
                 bytes=copied_bytes(stage, state.rolls_back),
             )
             for number, stage in enumerate(state.stages, 1)
+        ],
+        directories=[
+            ExecutedDirectory(
+                *partition.name,
+                move.broker_id,
+                *move.ends(state.rolls_back),
+                partition.replica_bytes,
+                partition.name in settled,
+            )
+            for partition in moves
+            for move in partition.directory_moves(state.rolls_back)
         ],
         problems=[ExecutionProblem(*name, error) for name, error in sorted(unmoved.items())],
         effect=effect,

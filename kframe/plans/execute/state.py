@@ -6,12 +6,14 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Final
 
+from kframe.errors import ErrorCode
 from kframe.model.events import TopicPartition
 from kframe.plans.execute.entries import (
     ActionDone,
     ActionIntended,
     ChangeAssignments,
     ChangeConfigs,
+    ChangeDirectories,
     ConfigKey,
     Entry,
     ExecutedPartition,
@@ -31,6 +33,8 @@ from kframe.plans.execute.entries import (
 RETRIABLE: Final = frozenset(
     {"NOT_CONTROLLER", "REQUEST_TIMED_OUT", "UNKNOWN_SERVER_ERROR", "NO_REASSIGNMENT_IN_PROGRESS"}
 )
+#: The error of a move between log directories that is requested again once the broker is back.
+_UNREACHABLE: Final = ErrorCode.BROKER_NOT_AVAILABLE.name
 #: Errors of a topic that was deleted meanwhile: it has no configurations to restore.
 _DELETED: Final = frozenset({"UNKNOWN_TOPIC_OR_PARTITION", "INVALID_TOPIC_EXCEPTION"})
 
@@ -43,6 +47,10 @@ class ExecutionState:
         start = entries[0]
         assert isinstance(start, ExecutionStarted)
         self.start = start
+        self.directory_brokers: Final = {
+            move.broker_id for partition in self.partitions for move in partition.directories
+        }
+        """The brokers of which the plan names log directories."""
         self.unhealthy: UnhealthyPartitions = start.unhealthy
         self.limits: ExecutionLimits = start.limits
         self.goal = Goal.EXECUTE
@@ -92,7 +100,7 @@ class ExecutionState:
                 self._change_goal(entry)
             case OriginalsSaved():
                 self.originals |= {config.key: config.value for config in entry.configs}
-            case ActionIntended(ChangeAssignments(assignments)):
+            case ActionIntended(ChangeAssignments(assignments) | ChangeDirectories(assignments)):
                 names = {assignment.name for assignment in assignments}
                 self.started |= names
                 self.settled -= names
@@ -100,6 +108,12 @@ class ExecutionState:
                 self.refused |= {
                     refusal.name: refusal.error for refusal in entry.refusals if refusal.error not in RETRIABLE
                 }
+            case ActionDone(ChangeDirectories()):
+                texts: dict[TopicPartition, list[str]] = {}
+                for refusal in entry.refusals:
+                    if refusal.error != _UNREACHABLE:
+                        texts.setdefault(refusal.name, []).append(refusal.text)
+                self.refused |= {name: ", ".join(errors) for name, errors in texts.items()}
             case ActionDone(ChangeConfigs(changes, restores)) if restores:
                 failed = {refusal.topic for refusal in entry.refusals if refusal.error not in _DELETED}
                 for change in changes:

@@ -7,13 +7,16 @@ cluster cannot show: the goal, the original configurations, and which partitions
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from kframe.model.events import TopicPartition
 from kframe.model.texts import counted
 from kframe.plans.execute.entries import (
+    AssignmentRequest,
     ChangeAssignments,
+    ChangeDirectories,
+    DirectoryRequest,
     ElectPreferred,
     ExecutedPartition,
     Goal,
@@ -55,7 +58,7 @@ class Planner:
             broker
             for partition in tracker.partitions
             if tracker.needs_failed_broker(partition)
-            for broker in partition.added
+            for broker in partition.receivers
         }
         self._health.observe(self.state.unhealthy, observation.unhealthy(tracker.moved()), needed - observation.live)
 
@@ -78,7 +81,8 @@ class Planner:
             if partition.position is Position.AT_END:
                 problems.pop(partition.name, None)
             elif self.tracker.is_foreign(partition):
-                problems[partition.name] = "reassigned by another client"
+                places = ", ".join(log.text for log in partition.logs)
+                problems[partition.name] = f"log directory of {places}" if places else "reassigned by another client"
         return problems
 
     def next_step(self) -> Step:
@@ -124,10 +128,12 @@ class Planner:
         redirected = [
             partition
             for partition in remaining
-            if partition.position is Position.TO_START and not tracker.is_requested(partition)
+            if partition.position is Position.TO_START
+            and not tracker.is_requested(partition)
+            and not tracker.is_refused(partition)
         ]
         if redirected:
-            return ChangeAssignments(tuple(partition.request(None) for partition in redirected))
+            return _change(partition.request(None) for partition in redirected)
         if self._health.pauses_starts and not self.state.rolls_back:
             return _WAIT
         pending = [
@@ -140,7 +146,7 @@ class Planner:
         in_flight = sum(map(tracker.is_in_flight, remaining))
         chosen = pending[: max(self._health.limit - in_flight, 0)]
         if chosen:
-            return ChangeAssignments(tuple(partition.request(partition.end) for partition in chosen))
+            return _change(partition.request(partition.end) for partition in chosen)
         return _WAIT
 
     def _waits_for_failed_brokers(self, remaining: Sequence[LocatedPartition]) -> bool:
@@ -161,20 +167,42 @@ class Planner:
             if partition.position is not Position.TO_START
             and is_cancelled(partition)
             and not tracker.is_cancelled(partition)
+            and not tracker.is_refused(partition)
         ]
         if cancelled:
-            return ChangeAssignments(tuple(partition.request(None) for partition in cancelled))
+            return _change(partition.request(None) for partition in cancelled)
         reordered = [partition for partition in tracker.partitions if tracker.needs_reorder(partition)]
-        requests = tuple(
+        requests = [
             partition.request(partition.start)
             for partition in reordered
             if tracker.request(partition) != partition.request(partition.start)
-        )
+        ]
         if requests:
-            return ChangeAssignments(requests)
+            return _change(requests)
         if reordered or any(not tracker.is_blocked(partition) for partition in in_flight):
             return _WAIT
-        return self._finish(result, self.state.reason)
+        return self._finish(result, "; ".join(filter(None, (self.state.reason, self._unlisted_moves()))))
+
+    def _unlisted_moves(self) -> str:
+        """Which brokers may still move logs between their directories, because they cannot be asked."""
+        brokers = {
+            log.broker_id
+            for partition in self.tracker.partitions
+            if partition.name in self.state.started
+            for log in partition.logs
+            if log.position is Position.UNKNOWN
+        }
+        ids = ", ".join(map(str, sorted(brokers)))
+        return f"moves in progress between log directories of brokers that are down continue: {ids}" if ids else ""
 
     def _finish(self, result: RunResult, reason: str) -> Step:
         return self.throttles.finish(result, reason, self.tracker.observation)
+
+
+def _change(requests: Iterable[AssignmentRequest | DirectoryRequest]) -> Step:
+    """The action that sends requests of a kind. Those of the other kind are due after the next observation."""
+    due = list(requests)
+    assignments = tuple(request for request in due if isinstance(request, AssignmentRequest))
+    if assignments:
+        return ChangeAssignments(assignments)
+    return ChangeDirectories(tuple(request for request in due if isinstance(request, DirectoryRequest)))

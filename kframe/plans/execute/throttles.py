@@ -29,6 +29,8 @@ LEADER_RATE: Final = "leader.replication.throttled.rate"
 FOLLOWER_RATE: Final = "follower.replication.throttled.rate"
 LEADER_REPLICAS: Final = "leader.replication.throttled.replicas"
 FOLLOWER_REPLICAS: Final = "follower.replication.throttled.replicas"
+#: The rate of a broker at which it copies logs between its log directories, all together.
+DIRECTORIES_RATE: Final = "replica.alter.log.dirs.io.max.bytes.per.second"
 #: Values of a list of replicas: all of the topic, and none.
 _ALL: Final = "*"
 _NONE: Final = ("", "none")
@@ -131,6 +133,8 @@ def throttle_values(
             for broker_id in {*leaders, *end}:
                 for name in (LEADER_RATE, FOLLOWER_RATE):
                     values[ConfigKey(ResourceKind.BROKER, str(broker_id), name)] = str(rate)
+        for move in partition.directory_moves(rolls_back):
+            values[ConfigKey(ResourceKind.BROKER, str(move.broker_id), DIRECTORIES_RATE)] = str(rate)
         if followers := partition.added(rolls_back):
             for name, broker_ids in ((LEADER_REPLICAS, leaders), (FOLLOWER_REPLICAS, followers)):
                 key = ConfigKey(ResourceKind.TOPIC, partition.topic, name)

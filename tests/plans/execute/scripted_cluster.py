@@ -17,17 +17,20 @@ from kframe.plans.execute.entries import (
     ExecutionLimits,
     ExecutionStarted,
     Goal,
+    LogMove,
     RunEnded,
     UnhealthyPartitions,
 )
 from kframe.plans.execute.executor import Executor
 from kframe.plans.execute.journal import Journal
 from kframe.plans.execute.state import ExecutionState
-from kframe.ports.administration import ConfigResource, LogDirectory
+from kframe.ports.administration import ConfigResource, DirectoryLog, LogDirectory
 from kframe.snapshot.metadata import ClusterDescription, DescribedPartition, PartitionReassignment
 from kframe.snapshot.snapshot import Snapshot
 
 CLUSTER_ID: Final = "scripted"
+#: The log directories of each broker. Logs are created in the first one, unless a request has named another.
+PATHS: Final = ("/d0", "/d1", "/d2")
 #: Observations after which a run of a test has failed.
 ROUNDS_MAX: Final = 400
 
@@ -88,8 +91,17 @@ class ScriptedPartition:
     removing: set[int] = field(default_factory=set)
 
 
+@dataclass
+class ScriptedLog:
+    """The log directory of a replica, and that of its future log."""
+
+    path: str
+    future: str | None = None
+
+
 class ScriptedCluster:
-    """Implements ``Administration``. One replica of each moving partition catches up at a ``describe``."""
+    """Implements ``Administration``. At a ``describe``, one replica of each moving partition catches up, and all future
+    logs do."""
 
     def __init__(self, assignments: Mapping[TopicPartition, Sequence[int]], brokers: Collection[int]) -> None:
         self.live = set(brokers)
@@ -98,6 +110,13 @@ class ScriptedCluster:
             name: ScriptedPartition(list(replicas), list(replicas), replicas[0])
             for name, replicas in assignments.items()
         }
+        self.logs: dict[tuple[int, TopicPartition], ScriptedLog] = {}
+        self.named: dict[tuple[int, TopicPartition], str] = {}
+        """Log directories that were requested before the log exists."""
+        self.offline: set[tuple[int, str]] = set()
+        """Log directories that have failed, with their broker."""
+        self.cordoned: set[tuple[int, str]] = set()
+        self._update_logs()
         self.configs: dict[ConfigResource, dict[str, str]] = {}
         self.crashes = Crashes()
         self.cluster_id = CLUSTER_ID
@@ -115,6 +134,9 @@ class ScriptedCluster:
         if self.catches_up:
             for partition in self.partitions.values():
                 self._advance(partition)
+            for (broker_id, _), log in self.logs.items():
+                if broker_id in self.live and log.future is not None:
+                    log.path, log.future = log.future, None
         self.in_flight_max = max(self.in_flight_max, len(self.reassignments()))
         brokers = {broker_id: ("host", broker_id, None) for broker_id in sorted(self.live)}
         described = [
@@ -177,7 +199,27 @@ class ScriptedCluster:
         return codes
 
     def log_directories(self, broker_ids: Collection[int]) -> dict[int, list[LogDirectory]]:
-        return {}
+        self._update_logs()
+        return {
+            broker_id: [
+                LogDirectory(path, self._logs_in(broker_id, path), self._error(broker_id, path)) for path in PATHS
+            ]
+            for broker_id in broker_ids
+            if broker_id in self.live
+        }
+
+    def alter_log_directories(
+        self, paths: Mapping[int, Mapping[TopicPartition, str]]
+    ) -> dict[int, dict[TopicPartition, ErrorCode]]:
+        codes: dict[int, dict[TopicPartition, ErrorCode]] = {}
+
+        def effect() -> None:
+            self._update_logs()
+            for broker_id, by_name in paths.items():
+                codes[broker_id] = {name: self._move_log(broker_id, name, path) for name, path in by_name.items()}
+
+        self.crashes.perform(effect)
+        return codes
 
     def close(self) -> None: ...
 
@@ -204,7 +246,58 @@ class ScriptedCluster:
         """All replicas."""
         return {name: tuple(partition.replicas) for name, partition in self.partitions.items()}
 
+    def paths(self) -> dict[tuple[int, TopicPartition], str]:
+        """The log directory of each replica. Those that have a future log are followed by its directory."""
+        self._update_logs()
+        return {key: log.path if log.future is None else f"{log.path} {log.future}" for key, log in self.logs.items()}
+
     # -- rules
+
+    def _update_logs(self) -> None:
+        """Create the logs of added replicas, and delete those of removed ones."""
+        hosted = {(broker_id, name) for name, partition in self.partitions.items() for broker_id in partition.replicas}
+        for key in sorted(hosted - self.logs.keys()):
+            self.logs[key] = ScriptedLog(self.named.pop(key, PATHS[0]))
+        for key in self.logs.keys() - hosted:
+            del self.logs[key]
+
+    def _logs_in(self, broker_id: int, path: str) -> list[DirectoryLog]:
+        return [
+            DirectoryLog(*name, 1000, is_future)
+            for (holder, name), log in self.logs.items()
+            for is_future, held in ((False, log.path), (True, log.future))
+            if (holder, held) == (broker_id, path) and (broker_id, path) not in self.offline
+        ]
+
+    def _error(self, broker_id: int, path: str) -> str | None:
+        return ErrorCode.KAFKA_STORAGE_ERROR.name if (broker_id, path) in self.offline else None
+
+    def _move_log(self, broker_id: int, name: TopicPartition, path: str) -> ErrorCode:
+        """As ``ReplicaManager.alterReplicaLogDirs``."""
+        if broker_id not in self.live:
+            return ErrorCode.BROKER_NOT_AVAILABLE
+        if path not in PATHS:
+            return ErrorCode.LOG_DIR_NOT_FOUND
+        if (broker_id, path) in self.offline:
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        if (broker_id, path) in self.cordoned:
+            return ErrorCode.INVALID_REPLICA_ASSIGNMENT
+        log = self.logs.get((broker_id, name))
+        if log is None:
+            self.named[broker_id, name] = path
+            return ErrorCode.REPLICA_NOT_AVAILABLE
+        if log.future != path:
+            log.future = None
+        if path == log.path:
+            return ErrorCode.NONE
+        if any(broker == broker_id for broker, _ in self.offline):
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        log.future = path
+        if "replica.alter.log.dirs.io.max.bytes.per.second" not in self.configs.get(
+            ConfigResource(None, broker_id), {}
+        ):
+            self.unthrottled.add(name)
+        return ErrorCode.NONE
 
     def _change(self, resource: ConfigResource, values: Mapping[str, str | None]) -> ErrorCode:
         if resource.broker_id is not None and resource.broker_id not in self.live:
@@ -281,12 +374,18 @@ def started(
     throttle: int | None = 1000,
     concurrency: int = 4,
     max_under_replicated: int = 0,
+    directories: Mapping[TopicPartition, Mapping[int, str]] = {},
 ) -> ExecutionStarted:
-    """The first entry of an execution of these stages."""
+    """The first entry of an execution of these stages. ``directories`` are the targets of replicas by broker."""
+    paths = cluster.paths()
 
     def planned(name: TopicPartition, target: Sequence[int]) -> ExecutedPartition:
         partition = cluster.partitions[name]
-        return ExecutedPartition(*name, tuple(partition.replicas), tuple(target), partition.leader, None)
+        moves = tuple(
+            LogMove(broker_id, paths.get((broker_id, name)), path)
+            for broker_id, path in directories.get(name, {}).items()
+        )
+        return ExecutedPartition(*name, tuple(partition.replicas), tuple(target), partition.leader, None, moves)
 
     limits = ExecutionLimits(throttle, concurrency, max_under_replicated)
     planned_stages = tuple(tuple(planned(*item) for item in stage.items()) for stage in stages)

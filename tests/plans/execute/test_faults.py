@@ -12,8 +12,17 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from kframe.plans.execute.entries import ExecutionLimits, Goal, GoalChanged, RunResult
-from tests.plans.execute.scripted_cluster import Crash, Crashes, run, started
-from tests.plans.execute.test_crashes import AFTER, CONFIGS, ORIGIN, STAGES, new_cluster
+from tests.plans.execute.scripted_cluster import PATHS, Crash, Crashes, run, started
+from tests.plans.execute.test_crashes import (
+    AFTER,
+    CONFIGS,
+    DIRECTORIES,
+    ORIGIN,
+    PATHS_AFTER,
+    PATHS_BEFORE,
+    STAGES,
+    new_cluster,
+)
 from verification.support.properties import examples
 
 BROKERS = range(1, 6)
@@ -36,7 +45,7 @@ class ExecutionMachine(RuleBasedStateMachine):
         self.folder = tempfile.TemporaryDirectory()
         self.path = Path(self.folder.name) / "journal"
         self.cluster = new_cluster()
-        self.start = started(self.cluster, *STAGES)
+        self.start = started(self.cluster, *STAGES, directories=DIRECTORIES)
         self.result: RunResult | None = None
         self.dead: set[int] = set()
 
@@ -87,10 +96,11 @@ class ExecutionMachine(RuleBasedStateMachine):
             return
         assert self.cluster.configs == CONFIGS
         assert self.cluster.reassignments() == {}
+        assert all(path in PATHS for path in self.cluster.paths().values()), "no log is being moved"
         if self.result is RunResult.COMPLETED:
-            assert self.cluster.assignment() == AFTER
+            assert (self.cluster.assignment(), self.cluster.paths()) == (AFTER, PATHS_AFTER)
         if self.result is RunResult.ROLLED_BACK:
-            assert self.cluster.assignment() == ORIGIN
+            assert (self.cluster.assignment(), self.cluster.paths()) == (ORIGIN, PATHS_BEFORE)
         for name, replicas in self.cluster.assignment().items():
             assert set(replicas) in (set(AFTER[name]), set(ORIGIN[name]))
 
@@ -101,8 +111,10 @@ class ExecutionMachine(RuleBasedStateMachine):
         resume, rollback = (GoalChanged(goal, "requested") for goal in (Goal.EXECUTE, Goal.ROLLBACK))
         assert run(self.cluster, self.path, self.start, [resume]).result is RunResult.COMPLETED
         assert (self.cluster.assignment(), self.cluster.configs) == (AFTER, CONFIGS)
+        assert self.cluster.paths() == PATHS_AFTER
         assert run(self.cluster, self.path, goals=[rollback]).result is RunResult.ROLLED_BACK
         assert (self.cluster.assignment(), self.cluster.configs) == (ORIGIN, CONFIGS)
+        assert self.cluster.paths() == PATHS_BEFORE
         self.folder.cleanup()
 
 

@@ -16,6 +16,7 @@ from kframe.plans.execute.entries import (
     ExecutionStarted,
     Goal,
     GoalChanged,
+    LogMove,
     PartitionsSettled,
     RunEnded,
     RunResult,
@@ -27,13 +28,13 @@ from kframe.plans.execute.state import ExecutionState
 from tests.cli.running import PLAN, kframe
 
 START: Final = ExecutionStarted(
-    1,
+    2,
     "plan ü",
     "digest",
     "id",
     "kafka://a:1",
     ExecutionLimits(None, 1, 0),
-    ((ExecutedPartition("t", 0, (1,), (2,), 1, None),),),
+    ((ExecutedPartition("t", 0, (1,), (2,), 1, None, (LogMove(2, None, "/d"),)),),),
     UnhealthyPartitions((), ()),
 )
 ENTRIES: Final[list[Entry]] = [
@@ -60,6 +61,13 @@ def lines_of(path: Path) -> list[bytes]:
 
 def test_entries_round_trip(path: Path) -> None:
     assert read_journal(path) == ENTRIES
+
+
+def test_journal_of_version_1_has_no_log_directories(path: Path) -> None:
+    first = lines_of(path)[0][9:-1].replace(b'"version":2', b'"version":1').replace(b',[[2,null,"/d"]]]', b"]")
+    path.write_bytes(resealed(first))
+    state = ExecutionState(read_journal(path))
+    assert list(state.partitions) == [ExecutedPartition("t", 0, (1,), (2,), 1, None)]
 
 
 def test_torn_last_line_is_dropped_and_overwritten(path: Path) -> None:
@@ -106,8 +114,8 @@ def resealed(*texts: bytes) -> bytes:
         pytest.param(lambda lines: b"", "no first entry", id="an empty file"),
         pytest.param(lambda lines: b'{"version":1}\n', "journal:1: found checksum", id="another file"),
         pytest.param(
-            lambda lines: resealed(lines[0][9:-1].replace(b'"version":1', b'"version":2')),
-            "journal:1: found version 2, expected version 1",
+            lambda lines: resealed(lines[0][9:-1].replace(b'"version":2', b'"version":3')),
+            "journal:1: found version 3, expected version 1 to 2",
             id="another version",
         ),
         pytest.param(

@@ -11,11 +11,13 @@ from typing import Any, Final
 
 from kframe.plugin import ErrorCode, StoreError
 from kframe.plugin.admin import ConfigResource, DirectoryLog, LogDirectory, volume_bytes
+from kframe.plugin.cluster import TopicPartition
 from kframe_kafka_wire.connections.node import CONNECTION_ERRORS, Bootstrap, NodeConnection
 from kframe_kafka_wire.protocol.errors import error_of
 
 #: API keys.
 DESCRIBE_CONFIGS: Final = 32
+ALTER_LOG_DIRS: Final = 34
 DESCRIBE_LOG_DIRS: Final = 35
 ALTER_CONFIGS: Final = 44
 #: Types of resources, and operations of IncrementalAlterConfigs.
@@ -140,6 +142,28 @@ def _directory(result: Mapping[str, Any]) -> LogDirectory:
         volume_bytes(result.get("usable_bytes")),
         result.get("is_cordoned", False),
     )
+
+
+def move_request(paths: Mapping[TopicPartition, str]) -> dict[str, Any]:
+    """The fields of AlterReplicaLogDirs."""
+    topics: dict[str, dict[str, list[int]]] = {}
+    for (topic, partition), path in paths.items():
+        topics.setdefault(path, {}).setdefault(topic, []).append(partition)
+    return {
+        "dirs": [
+            {"path": path, "topics": [{"name": name, "partitions": numbers} for name, numbers in by_topic.items()]}
+            for path, by_topic in topics.items()
+        ]
+    }
+
+
+def move_codes(response: Mapping[str, Any]) -> dict[TopicPartition, ErrorCode]:
+    """The code of each partition in a response to AlterReplicaLogDirs."""
+    return {
+        (topic["topic_name"], partition["partition_index"]): error_of(partition["error_code"])
+        for topic in response["results"]
+        for partition in topic["partitions"]
+    }
 
 
 def _fields(resource: ConfigResource) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from kframe.plugin.columns import Ragged
 from kframe.plugin.snapshot import Snapshot
 from kframe_kafka_wire.admin.broker_requests import (
     ALTER_CONFIGS,
+    ALTER_LOG_DIRS,
     DESCRIBE_CONFIGS,
     DESCRIBE_LOG_DIRS,
     BrokerConnections,
@@ -33,6 +34,8 @@ from kframe_kafka_wire.admin.broker_requests import (
     configs_of,
     describe_request,
     directories_of,
+    move_codes,
+    move_request,
 )
 from kframe_kafka_wire.connections.node import (
     CONNECTION_ERRORS,
@@ -186,6 +189,19 @@ class AdminClient:
             except StoreError:
                 continue
         return listed
+
+    def alter_log_directories(
+        self, paths: Mapping[int, Mapping[TopicPartition, str]]
+    ) -> dict[int, dict[TopicPartition, ErrorCode]]:
+        """See ``Administration.alter_log_directories``."""
+        codes: dict[int, dict[TopicPartition, ErrorCode]] = {}
+        for broker_id, by_partition in paths.items():
+            try:
+                response = self._brokers.ask(broker_id, ALTER_LOG_DIRS, move_request(by_partition))
+                codes[broker_id] = move_codes(response)
+            except BrokerUnreachable:
+                codes[broker_id] = dict.fromkeys(by_partition, ErrorCode.BROKER_NOT_AVAILABLE)
+        return codes
 
     def _routes(
         self, resources: Mapping[ConfigResource, _Value]
