@@ -37,7 +37,7 @@ TWO: Final[dict[int, str | None]] = {broker: "ab"[(broker - 1) // 4] for broker 
 THREE: Final[dict[int, str | None]] = {broker: "abc"[(broker - 1) // 4] for broker in range(1, 13)}
 #: Rack a has a single broker.
 NARROW: Final[dict[int, str | None]] = {1: "a", 5: "b", 6: "b", 7: "b"}
-ALL: Final = {"one_rack": ("t",)}
+ALL: Final[dict[str, Any]] = {"one_rack": ("t",)}
 UNEVEN: Final = "spread less evenly than possible"
 
 
@@ -225,7 +225,7 @@ def requests(draw: st.DrawFn) -> tuple[Snapshot, dict[str, Any]]:
 
 
 #: A case in which another choice of racks costs less than the optimum of the chosen ones.
-CHEAPER: Final = (
+CHEAPER: Final[tuple[Snapshot, dict[str, Any]]] = (
     snapshot_of(
         {"a": [[1, 4, 2, 3]], "b": [[4, 2, 3], [4, 1], [4, 1, 3, 2]]}, {1: "r1", 2: "r1", 3: "r1", 4: "r0", 5: "r0"}
     ),
