@@ -67,7 +67,12 @@ class OutputTable:
 
 
 #: The options that set a parameter of another name, by the parameter.
-SET_BY: Final = {"brokers": ("broker", "fail"), "partition": ("name",), "racks": ("add_brokers",)}
+SET_BY: Final = {
+    "brokers": ("broker", "fail"),
+    "partition": ("name",),
+    "racks": ("add_brokers",),
+    "leader_selector": ("selectors",),
+}
 
 
 class BadInput(click.ClickException):

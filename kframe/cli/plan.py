@@ -41,14 +41,14 @@ from kframe.cli.plan_generate import (
     write_page,
 )
 from kframe.cli.plan_generate import generate as generate_plan
-from kframe.cli.plan_goals import chosen_terms, goal_options, rate_option, term_options
+from kframe.cli.plan_goals import chosen_leader_selector, chosen_terms, goal_options, rate_option, term_options
 from kframe.cli.plan_restarts import restarts
 from kframe.cli.plan_stage import limit_options
 from kframe.cli.plan_stage import stage as stage_plan
 from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.cli.reading import SnapshotReading, reading_options
 from kframe.cli.snapshot import captured
-from kframe.cli.studies import config_option
+from kframe.cli.studies import config_option, selector_option, selector_settings_option
 from kframe.cli.topics import PATTERNS, TOPICS, topic_names
 from kframe.model.texts import counted
 
@@ -116,6 +116,8 @@ for _command in (*COMMANDS, disks, restarts):
 @COMMAND_CONFIG
 @goal_options
 @term_options
+@selector_option
+@selector_settings_option
 @weights_option
 @log_dirs_option
 @out_options
@@ -130,6 +132,8 @@ def generate(
     goals: dict[str, Any],
     goal: str | None,
     cost_terms: tuple[str, ...],
+    selectors: tuple[str, ...],
+    selector_options: dict[str, str],
     weights: InputFile | None,
     log_dirs: InputFile | None,
     writing: PlanOutput,
@@ -146,6 +150,7 @@ def generate(
     from kframe.plans.generate import PlanRequest
 
     goals |= chosen_terms(plugins, goal, cost_terms)
+    goals["leader_selector"] = chosen_leader_selector(plugins, selectors, selector_options)
     goals["racks"] = _racks(reading.racks(), goals["racks"])
     PlanRequest(**{**goals, "rate": None})
     inputs = [("--weights", weights), ("--log-dirs", log_dirs), ("--rack-map", reading.rack_map)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -21,11 +21,13 @@ from kframe.cli.numbers import (
 )
 from kframe.cli.options import collected, with_options
 from kframe.cli.output import BadInput
+from kframe.cli.studies import chosen_selectors
 from kframe.cli.topics import PATTERNS, TOPICS, topic_names
 from kframe.model.whole_numbers import parse_whole
 
 if TYPE_CHECKING:
     from kframe.cli.plugins import PluginSettings
+    from kframe.model.elections import LeaderSelector
 
 
 def pairs(
@@ -195,6 +197,19 @@ def term_options(command: Callable[..., Any]) -> Callable[..., Any]:
             help="Cost term of a plugin that adds to the cost of moves; may be repeated.",
         ),
     )
+
+
+def chosen_leader_selector(
+    plugins: PluginSettings, names: tuple[str, ...], options: Mapping[str, str]
+) -> LeaderSelector | None:
+    """The leader selector of OFFLINE elections among those called ``names``; None without a name.
+
+    Raises BadInput if none of them is for these elections, and errors as ``chosen_selectors``.
+    """
+    selectors = {kind.name: selector for kind, selector in chosen_selectors(plugins, names, options).items()}
+    if names and "OFFLINE" not in selectors:
+        raise BadInput(f"--selector: found {', '.join(names)}, expected a selector for OFFLINE elections")
+    return selectors.get("OFFLINE")
 
 
 def chosen_terms(plugins: PluginSettings, goal: str | None, cost_terms: Iterable[str]) -> dict[str, Any]:

@@ -119,6 +119,14 @@ selector_option: Final = click.option(
     shell_complete=complete_selectors,
     help="Leader selector to use; may be repeated.",
 )
+selector_settings_option: Final = click.option(
+    "--selector-option",
+    "selector_options",
+    multiple=True,
+    callback=pairs_of_option,
+    metavar="NAME.OPTION=VALUE",
+    help="Option of a leader selector; may be repeated.",
+)
 
 
 #: Adds SNAPSHOT, the options of ``reading_options`` and ``--config`` to a command, which receives them as ``cluster``.
@@ -135,14 +143,7 @@ study_options: Final = collected(
     StudySettings,
     cluster_options,
     selector_option,
-    click.option(
-        "--selector-option",
-        "selector_options",
-        multiple=True,
-        callback=pairs_of_option,
-        metavar="NAME.OPTION=VALUE",
-        help="Option of a leader selector; may be repeated.",
-    ),
+    selector_settings_option,
     plugin_options,
 )
 #: Options that select brokers by their racks, and how several fail.

@@ -350,6 +350,18 @@ _SINGLE: Final = (
     BadInput("plan check PLAN --rack-map RACKS", 2, "found options of a SNAPSHOT without one"),
     BadInput("plan check PLAN --one-rack t", 2, "found options of a SNAPSHOT without one"),
     BadInput("plan check SNAPSHOT PLAN --one-rack nosuch", 2, "--one-rack: found 'nosuch'"),
+    BadInput("plan generate SNAPSHOT --rebalance --selector avoid-brokers", 2, "expected broker ids such as 1,2"),
+    BadInput(
+        "plan generate SNAPSHOT --rebalance --selector prefer-racks --selector-option prefer-racks.racks=a",
+        2,
+        "--selector: found a plan that may move replicas",
+    ),
+    BadInput(
+        "plan generate SNAPSHOT --leaders-only --selector controlled-shutdown-0.8.2",
+        2,
+        "a selector for OFFLINE elections",
+    ),
+    BadInput("plan generate SNAPSHOT --leaders-only --selector-option a.b=1", 2, "found selector 'a'"),
     BadInput("plan generate SNAPSHOT --one-rack a,", 2, "found 'a,', expected topics such as orders,audit-*"),
     BadInput("whatif sweep SNAPSHOT --plot NEW.svg --out NEW.svg", 2, "the file of --out, expected another"),
     BadInput("whatif sweep SNAPSHOT --plot NEW", 2, "found a name without an ending, expected .svg or .png"),

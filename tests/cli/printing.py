@@ -74,6 +74,7 @@ TABLES: Final[dict[str, tuple[str, ...]]] = {
         "HEALTHY --add-brokers 7:rack-0", "HEALTHY --replace 4=6", "DEGRADED --remove-brokers 4 --fix-racks",
         "DESCRIBED --rebalance", "LOG --remove-brokers 3", "HEALTHY --evacuate-rack rack-0",
         "HEALTHY --one-rack fraud.*",
+        "HEALTHY --leaders-only --selector avoid-brokers --selector-option avoid-brokers.brokers=2",
     ),
     "plan restarts": ("HEALTHY", "HEALTHY --allow-unavoidable --conflicts", "LOG", "DESCRIBED --max-at-min-isr 9"),
     "plan show": ("HEALTHY PLAN", "DEGRADED PLAN"),

@@ -12,6 +12,7 @@ import pytest
 from kframe import WhatIf, plan, read_snapshot
 from kframe.cli.app import cli
 from kframe.cli.output import SET_BY
+from kframe.core.selectors.kafka_selectors import Preferred
 from kframe.errors import ParameterError
 from kframe.plans.stage.request import StageRequest
 from kframe.snapshot import Snapshot, generate
@@ -34,6 +35,8 @@ CASES: Final = [
          "--remove-brokers", "remove_brokers"),
     Case("plan generate S --evacuate-rack x", lambda s: plan(s, evacuate_racks=("x",)),
          "--evacuate-rack", "evacuate_racks"),
+    Case("plan generate S --rebalance --selector first-in-sync",
+         lambda s: plan(s, rebalance=True, leader_selector=Preferred()), "--selector", "leader_selector"),
     Case("plan generate S --one-rack x", lambda s: plan(s, one_rack=("x",)), "--one-rack", "one_rack"),
     Case("plan generate S --one-rack * --fix-racks", lambda s: plan(s, one_rack=("*",), fix_racks=True),
          "--fix-racks", "fix_racks"),

@@ -21,7 +21,7 @@ class Unmet(StrEnum):
     ONE_RACK = "one-rack"
     """Its replicas are in more than one rack, and ``one_rack`` requests one."""
     LEADER = "leader"
-    """Its preferred leader is on a demoted broker, or in a demoted log directory."""
+    """Its preferred leader is on a demoted broker or in a demoted log directory, or no leader selector elects it."""
 
 
 class GeneratedPartitions(Struct):

@@ -8,6 +8,7 @@ import numpy as np
 
 from kframe import kernels
 from kframe.model.arrays import Bool, Int32, Int64, ragged_positions
+from kframe.model.ids import NO_LEADER
 from kframe.model.lists import members
 from kframe.plans.generate.draft import Draft
 from kframe.plans.generate.limits import LoadLimits, leader_limits
@@ -21,8 +22,12 @@ def balance_leaders(problem: PlanProblem, draft: Draft) -> None:
     """Reorder replicas until each broker is preferred leader of its share of partitions.
 
     A plan that balances, or that changes leaders only, may reorder all partitions in scope. Any other plan reorders
-    only partitions whose preferred leader leaves, unless a replacement takes its position.
+    only partitions whose preferred leader leaves, unless a replacement takes its position. The leaders that a selector
+    elects become the preferred ones, whatever brokers then lead.
     """
+    if problem.elected is not None:
+        _lead(draft, np.where(problem.scope, problem.elected, NO_LEADER))
+        return
     if not problem.request.orders_only:
         _balance(problem, draft)
         return
@@ -30,6 +35,14 @@ def balance_leaders(problem: PlanProblem, draft: Draft) -> None:
     shown = replace(draft, replica=np.where(hidden, -1, draft.replica).astype(np.int16)).without_vacancies()
     _balance(problem, shown)
     draft.replica[~hidden] = shown.replica
+
+
+def _lead(draft: Draft, elected: Int32) -> None:
+    """Put the elected broker of each partition first, if there is one; the others keep their order."""
+    lists = draft.lists()
+    is_other = lists.values != np.repeat(elected, lists.counts)
+    order = np.lexsort((is_other, lists.owners))  # stable: the others keep their order
+    draft.replica[ragged_positions(draft.offsets[:-1], lists.counts)] = lists.values[order]
 
 
 def _balance(problem: PlanProblem, draft: Draft) -> None:

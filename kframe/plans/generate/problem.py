@@ -52,7 +52,8 @@ class PlanProblem:
     parallel to ``original.values``. ``left_out`` are rows that the request covers and that stay as they are.
     ``refusals`` says by broker id why a broker receives no replica. ``demoted`` lists the brokers on which each row has
     a replica in a demoted log directory. ``costs`` are those of the cost terms, ``one_rack`` has the partitions that
-    are to be in one rack each; None without any.
+    are to be in one rack each, and ``elected`` (n,) the leaders that the selector of the request elects, -1 where it
+    elects none; None without any.
     """
 
     snapshot: Snapshot
@@ -70,6 +71,7 @@ class PlanProblem:
     rack_rules: RackRules
     costs: PlacementCosts | None = None
     one_rack: OneRack | None = None
+    elected: Int32 | None = None
 
     @property
     def weighted(self) -> bool:
@@ -185,6 +187,26 @@ def problem_of(snapshot: Snapshot, request: PlanRequest) -> PlanProblem:
         plan_rules(brokers, original, replication_factor, own, costs),
         costs,
         one_rack,
+        _elected(snapshot, request, original, np.flatnonzero(selected | reassigning), racks, brokers),
+    )
+
+
+def _elected(
+    snapshot: Snapshot,
+    request: PlanRequest,
+    original: Ragged,
+    rows: Int64,
+    racks: Mapping[int, str | None],
+    brokers: BrokerColumns,
+) -> Int32 | None:
+    """(n,) the leaders of ``rows`` by the leader selector of the request, None without one. Raises PluginError."""
+    if request.leader_selector is None:
+        return None
+    from kframe.plans.generate.elected_leaders import elected_leaders  # Other plans elect no leaders.
+
+    chosen = rows.astype(np.int32)
+    return elected_leaders(
+        snapshot, request, request.leader_selector, original, chosen, rack_numbers(racks), brokers.ids
     )
 
 

@@ -199,6 +199,9 @@ def notes(proposal: PlanProposal) -> Iterator[str]:
         yield "no weights: a move is a replica, whatever its size (--weights FILE gives sizes)"
     if (assumption := controller_assumption(problem.snapshot)) is not None:
         yield assumption
+    if problem.request.leader_selector is not None:
+        name = problem.request.leader_selector.name
+        yield f"leaders are those that {name} elects while all brokers are alive and all replicas in sync"
     unlabelled = [broker_id for broker_id, rack in problem.racks.items() if rack is None]
     if unlabelled and len(unlabelled) < len(problem.racks):
         yield f"{brokers_text(unlabelled)} without a known rack: each counts as a rack of its own"

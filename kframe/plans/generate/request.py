@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from kframe.errors import InputError, ParameterError
 from kframe.model.arrays import Int64
 from kframe.model.columns import REPLICAS_MAX
+from kframe.model.elections import LeaderSelector
 from kframe.ports.administration import DirectoryName, LogDirectory
 from kframe.registry.placements import CostTerm, PlanGoal
 
@@ -29,7 +30,8 @@ class PlanRequest:
     partition. So do replicas in ``demote_directories``: by path in ``log_directories``, which has those of brokers, or
     by directory id in a KRaft cluster. ``leader_racks``, if there are any, lead all that they can. These plans move no
     data, and change the leaders of other partitions only with ``leaders_only``, which balances all. ``exclude_brokers``
-    lead nothing either.
+    lead nothing either. With ``leaders_only`` a ``leader_selector`` chooses the leaders instead: those that it elects
+    in an OFFLINE election while all brokers are alive and all replicas in sync.
 
     ``exact`` solves problems of up to 100,000 partitions times brokers to the optimum. If highspy is installed,
     problems of up to 2,000 are solved without it too, where the gap is above 1 % or the limits are not reached.
@@ -50,6 +52,7 @@ class PlanRequest:
     demote_brokers: tuple[int, ...] = ()
     demote_racks: tuple[str, ...] = ()
     leader_racks: tuple[str, ...] = ()
+    leader_selector: LeaderSelector | None = None
     demote_directories: tuple[DirectoryName, ...] = ()
     log_directories: Mapping[int, Sequence[LogDirectory]] = field(default_factory=dict)
     topics: tuple[str, ...] = ()
@@ -84,6 +87,13 @@ class PlanRequest:
         for name in ("leaders_only", "demote_brokers", "demote_racks", "demote_directories", "leader_racks"):
             if getattr(self, name) and any(data_goals):
                 raise ParameterError(name, "a goal that moves replicas", "no such goal, since the plan moves no data")
+        if self.leader_selector is not None:
+            if not self.leaders_only:
+                raise ParameterError("leader_selector", "a plan that may move replicas", "leaders_only with it")
+            if any((self.demote_brokers, self.demote_racks, self.demote_directories, self.leader_racks)):
+                raise ParameterError(
+                    "leader_selector", "another goal of leaders", "none: the selector chooses each leader"
+                )
         if self.goal is not None and (self.rebalance or self.add_brokers or self.weights is not None):
             raise ParameterError(
                 "goal", "rebalance, added brokers or weights too", "none: the goal has its own weights"

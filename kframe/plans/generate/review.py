@@ -10,6 +10,7 @@ import numpy as np
 from msgspec.structs import asdict
 
 from kframe.model.arrays import Bool, Int64
+from kframe.model.elections import LeaderSelector
 from kframe.model.texts import counted
 from kframe.plans.check.report import PlanReport
 from kframe.plans.check.resolve import leader_loads, replica_loads
@@ -163,7 +164,7 @@ def _words(value: object) -> str:
     """A value of a request as a reader writes it."""
     if value is True:
         return "yes"
-    if isinstance(value, PlanGoal):
+    if isinstance(value, (PlanGoal, LeaderSelector)):
         return value.name
     if isinstance(value, tuple) and all(isinstance(item, CostTerm) for item in value):
         return ", ".join(term.name for term in value)

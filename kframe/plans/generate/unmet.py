@@ -64,6 +64,8 @@ def unmet_partitions(problem: PlanProblem, after: Ragged) -> UnmetPartitions:
     first[settled.counts > 0] = settled.values[settled.first]
     demoted = settled.any(members(settled, problem.demoted) & settled.first) | np.append(brokers.demoted, False)[first]
     lacking[Unmet.LEADER] = (covered | deleted) & demoted
+    if problem.elected is not None:
+        lacking[Unmet.LEADER] = covered & (first != problem.elected)
     rows = np.flatnonzero(np.logical_or.reduce(list(lacking.values()))).astype(np.int32)
     unmet = settled.take(rows)
     counts = np.bincount(unmet.values[brokers.leaving[unmet.values] != 0], minlength=len(brokers)).astype(np.int64)
@@ -88,6 +90,8 @@ def unmet_rows(problem: PlanProblem, after: Ragged, unmet: UnmetPartitions) -> I
             reason = f"a reassignment to {','.join(map(str, ids[targets[index]].tolist()))} is in progress"
         elif impossible[index]:
             reason = _too_few_brokers(problem, int(hosts[index]), int(problem.replication_factor[row]))
+        elif problem.request.leader_selector is not None:
+            reason = f"leader selector {problem.request.leader_selector.name} elects none of its replicas"
         elif problem.request.orders_only:
             reason = "none of its replicas is on a broker that is up and may lead"
         elif lacks == [Unmet.ONE_RACK] and problem.one_rack is not None and problem.one_rack.rack[row] < 0:
@@ -164,11 +168,17 @@ def describe(problem: PlanProblem, unmet: UnmetPartitions) -> str:
         (Unmet.REPLICATION_FACTOR, "without the requested replication factor"),
         (Unmet.RACKS, "less evenly spread over racks than possible"),
         (Unmet.ONE_RACK, "in more than one rack"),
-        (Unmet.LEADER, _DEMOTED[bool(problem.request.demote_directories)]),
+        (Unmet.LEADER, _leader_text(problem)),
     ):
         if count := int(np.count_nonzero(unmet.lacking.get(kind, False))):
             phrases.append(f"{counted(count, 'partition')} {text}")
     return ", ".join(phrases)
+
+
+def _leader_text(problem: PlanProblem) -> str:
+    if problem.elected is not None:
+        return "not led as the leader selector elects"
+    return _DEMOTED[bool(problem.request.demote_directories)]
 
 
 def _is_uneven(problem: PlanProblem, settled: Ragged) -> Bool:
