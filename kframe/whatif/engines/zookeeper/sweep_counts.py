@@ -139,21 +139,10 @@ def count_failures(
     min_isr = np.where(topics.min_insync == UNSET, config["min.insync.replicas"], topics.min_insync)
     p, healthy = cluster.partitions, HealthyCounts.none(len(counts.rack))
     columns = (
-        p.topic,
-        p.leader,
-        p.partition_epoch,
-        p.slot_start,
-        p.replica_count,
-        p.isr_count,
-        p.replica,
-        p.isr,
-        counts.registered,
-        counts.rack,
-        rack_bits(counts.rack, counts.registered),
-        deleting,
-        min_isr.astype(np.int32),
-        unclean.astype(np.uint8),
-    )
+        p.topic, p.leader, p.partition_epoch, p.slot_start, p.replica_count, p.isr_count, p.replica, p.isr,
+        counts.registered, counts.rack, rack_bits(counts.rack, counts.registered), deleting,
+        min_isr.astype(np.int32), unclean.astype(np.uint8),
+    )  # fmt: skip
     single = (counts.totals, counts.brokers, counts.racks, counts.leads, counts.broker_leads, counts.rack_leads)
     parts = [(counts.pair_lead_keys, counts.pair_lead_changes)]
     thirds: list[tuple[Int64, NDArray[Any]]] = [(np.empty(0, np.int64), np.empty(0, np.int32))]
