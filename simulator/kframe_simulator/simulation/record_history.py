@@ -8,7 +8,8 @@ The leader acknowledges a record with acks=all (a promise) for all in-sync repli
   a leader. Their broker epochs do not show which of them lost its log (``docs/explanation/safety.md``);
 - after a leader without its log leads, and its state was written after its registration, by a client that did not know
   the registration;
-- after an ISR member was elected of which the leader before did not know: promises of earlier leader epochs.
+- after an ISR member was elected of which the leader before did not know: promises of earlier leader epochs. The same
+  holds for records below the high watermark of that leader.
 
 Promises end with their topic. Topics are not checked if a broker has a log of an earlier topic with the same name, or
 knows the topic by another id.
@@ -151,12 +152,20 @@ class RecordHistory:
     def _note_unknown_members(self, written: StateWritten) -> None:
         """Record the members that a proposal adds for which its leader does not wait. Such a member may be elected."""
         row, unknown = written.after, self.unknown_to_leader[written.key]
-        behind = {member for member in unknown if self.missing(row.key, self.log(member, row.key)) is not None}
+        behind = {member for member in unknown if self._is_behind(row.key, member)}
         renewed = written.before is not None and written.before.leader_epoch != row.leader_epoch
         unknown.intersection_update(behind.intersection(row.isr) if renewed else row.isr)
         unknown.update(self.refused_proposals.not_awaited(row))
         if row.leader in unknown:
             self._release(row.key, row.leader_epoch)
+
+    def _is_behind(self, key: TopicPartition, broker_id: int) -> bool:
+        """Whether the log of a broker lacks a promise, or a record below the high watermark of an earlier leader."""
+        log = self.log(broker_id, key)
+        if self.missing(key, log) is not None:
+            return True
+        committed = self.committed[key].records if key in self.committed else []
+        return bool(committed) and (log is None or log.records[: len(committed)] != committed)
 
     def became_leader(self, key: TopicPartition, broker_id: int) -> None:
         """A broker becomes leader as stored. A failover writes no state for that."""

@@ -14,7 +14,7 @@ from kframe_simulator.broker.messages import Produce, ProduceResponse
 from kframe_simulator.broker.outgoing import ControlledShutdown, ControlledShutdownResponseData
 from kframe_simulator.broker.partition import PendingIsr
 from kframe_simulator.invariants import records, rest
-from kframe_simulator.simulation.observations import BecameLeader, RecordAcknowledged
+from kframe_simulator.simulation.observations import BecameLeader, LogChanged, RecordAcknowledged
 from kframe_simulator.simulation.record_history import Value
 from kframe_simulator.simulation.watch import Watch
 from verification.simulator.at_rest import KEY, edit, log, promise, state, write
@@ -118,6 +118,29 @@ def test_isr_member_is_exempt_if_the_refusal_arrives_after_the_repeated_request(
     assert history.acknowledge(produced, ProduceResponse(ErrorCode.NONE, 0, epoch), 0)
     acknowledged = records.acknowledged_record_is_on_isr(simulation.watch, RecordAcknowledged(KEY))
     assert (acknowledged is None) is refused
+
+
+@pytest.mark.parametrize(("refused", "written"), [(True, (1, 2)), (False, (1, 2)), (True, (1, 2, 3))])
+def test_committed_record_without_promise_is_lost_if_an_unknown_member_that_lacks_it_leads(
+    simulation: Simulation, refused: bool, written: tuple[int, ...]
+) -> None:
+    """Seed 10079065: as 10020128, but no record was acknowledged with acks=all."""
+    history = simulation.watch.record_history
+    write(simulation, *written)
+    leader = simulation.brokers[1].model.partitions[KEY]
+    leader.isr, leader.pending = (1, 2), None
+    assert leader.leader_log is not None
+    leader.leader_log.high_watermark = 1
+    assert (
+        records.committed_records_stay(simulation.watch, LogChanged(simulation.brokers[1], KEY, log(simulation, 1)))
+        is None
+    )
+    epoch = simulation.ensemble.rows[KEY].leader_epoch
+    if refused:
+        refuse(simulation, (1, 2, 3), INELIGIBLE, epoch)
+    history.state_written(state(simulation, isr=(1, 2, 3), leader_epoch=epoch))
+    history.state_written(state(simulation, leader=3, isr=(2, 3)))
+    assert (KEY in history.committed) is (not refused or 3 in written)
 
 
 def test_isr_member_of_which_the_leader_did_not_know_is_checked_after_it_has_caught_up(simulation: Simulation) -> None:
