@@ -59,12 +59,15 @@ def cluster(random: Random) -> Snapshot:
     return snapshot_of({"a": lists[:middle], "b": lists[middle:]}, names)
 
 
-def comparison(seed: int) -> Comparison | None:
-    """The plan of a random request beside the optimum; None if the cluster cannot satisfy the request at all."""
+def comparison(seed: int, *, by_size: bool = True) -> Comparison | None:
+    """The plan of a random request beside the optimum; None if the cluster cannot satisfy the request at all.
+
+    ``by_size``: some requests have sizes of partitions. The solver takes minutes to prove the optimum of a few of them.
+    """
     random = Random(seed)
     snapshot = cluster(random)
     goals = {**random.choice(GOALS), "racks": {20: "r0", 21: "r1"}}
-    if random.random() < 0.25:
+    if by_size and random.random() < 0.25:
         sizes = [random.randint(1, 1000) for _ in range(len(snapshot))]
         goals |= {"weights": np.array(sizes, np.int64), "tolerance": random.choice([10.0, 30.0])}
     try:
@@ -89,10 +92,12 @@ def is_above(result: Comparison) -> bool:
 
 
 @pytest.mark.parametrize(
-    "seeds", [range(20), pytest.param(range(20, 420), marks=pytest.mark.extended)], ids=["20", "400"]
+    ("seeds", "by_size"),
+    [(range(20), True), pytest.param(range(20, 420), False, marks=pytest.mark.extended)],
+    ids=["20", "400-without-sizes"],
 )
-def test_plans_equal_the_optimum(seeds: range) -> None:
-    compared = [result for seed in seeds if (result := comparison(seed)) is not None]
+def test_plans_equal_the_optimum(seeds: range, by_size: bool) -> None:
+    compared = [result for seed in seeds if (result := comparison(seed, by_size=by_size)) is not None]
     reached = [result for result in compared if result.reached]
     assert len(reached) > len(seeds) / 2
     for result in reached:
