@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kframe.cli.documents.engine import CheckRow, ListedPlugin, PluginRecord, SelectorRecord
     from kframe.registry.loading import Plugin, Spec
     from kframe.registry.registry import Registry
-    from kframe.registry.specs import SelectorSpec
+    from kframe.registry.specs import SelectorSpec, Tier
     from kframe.testing.selector_checks import Finding
 
 #: The keys of ``kframe.registry.scaffold.TEMPLATES``.
@@ -130,8 +130,8 @@ def check(name: str, url: str | None, plugins: PluginSettings, limit: int | None
     if all(row.passed is None for row in rows):
         problem = rows[0].problem if rows else "offers no selector, cost term, goal, store or transport to check"
         raise BadInput(f"plugin {plugin.name} ({plugin.distribution}) {problem}")
-    columns = ("offer", "kind", "check", "passed", "problem", "rule")
-    emit_rows(OutputTable("kframe.plugins.check/v1", columns, rows, frozenset({"kind", "rule"}), limit), output)
+    columns = ("offer", "kind", "tier", "check", "passed", "problem", "rule")
+    emit_rows(OutputTable("kframe.plugins.check/v1", columns, rows, frozenset({"kind", "tier", "rule"}), limit), output)
     if any(row.passed is False for row in rows):
         click.get_current_context().exit(1)
 
@@ -152,12 +152,12 @@ def _checked(registry: Registry, spec: Spec, url: str | None, plugins: PluginSet
     """A row for each check of an offer. ``passed`` is None for checks that could not run."""
     from kframe.cli.documents.engine import CheckRow
 
-    offer, kind = spec.name, cast(Any, _kind(spec))
+    offer, kind, tier = spec.name, cast(Any, _kind(spec)), cast(Any, _tier(spec))
     try:
         for finding in _findings(registry, spec, url, plugins):
-            yield CheckRow(offer, kind, finding.check, finding.problem is None, finding.problem, finding.doc)
+            yield CheckRow(offer, kind, tier, finding.check, finding.problem is None, finding.problem, finding.doc)
     except (InputError, PluginError) as error:
-        yield CheckRow(offer, kind, "not-tried", None, f"not tried: {error}", "")
+        yield CheckRow(offer, kind, tier, "not-tried", None, f"not tried: {error}", "")
 
 
 def _findings(registry: Registry, spec: Spec, url: str | None, plugins: PluginSettings) -> Iterator[Finding]:
@@ -180,14 +180,24 @@ def _findings(registry: Registry, spec: Spec, url: str | None, plugins: PluginSe
 
 
 def _kind(spec: Spec) -> str | None:
-    """The kind of checks for a spec. None if there are none."""
+    """What an offer is. None if there are no checks for it."""
     from kframe.registry.specs import CostTermSpec, GoalSpec, SelectorSpec, StoreSpec, TransportSpec
 
-    if isinstance(spec, SelectorSpec):
-        return spec.tier
-    if isinstance(spec, CostTermSpec | GoalSpec):
-        return f"{'goal' if isinstance(spec, GoalSpec) else 'cost term'}, {spec.tier}"
-    return "store" if isinstance(spec, StoreSpec) else "transport" if isinstance(spec, TransportSpec) else None
+    kinds = {
+        SelectorSpec: "selector",
+        CostTermSpec: "cost term",
+        GoalSpec: "goal",
+        StoreSpec: "store",
+        TransportSpec: "transport",
+    }
+    return kinds.get(type(spec))
+
+
+def _tier(spec: Spec) -> Tier | None:
+    """How an offer is called. None for stores and transports."""
+    from kframe.registry.specs import CostTermSpec, GoalSpec, SelectorSpec
+
+    return spec.tier if isinstance(spec, SelectorSpec | CostTermSpec | GoalSpec) else None
 
 
 def _find(registry: Registry, name: str) -> Plugin:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 #: The end of an assumption that the user has stated.
@@ -11,6 +12,11 @@ AS_STATED: Final = ", as stated"
 def counted(count: int, noun: str, plural: str | None = None) -> str:
     """``1 partition`` or ``1,234 partitions``. ``plural`` is for nouns that do not end in s."""
     return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
+
+
+def ids_text(ids: Iterable[int]) -> str:
+    """``1, 4, 7``; ``none`` if there are none."""
+    return ", ".join(map(str, ids)) or "none"
 
 
 def short_repr(value: object) -> str:

@@ -13,7 +13,7 @@ from uuid import UUID
 import numpy as np
 
 from kframe.errors import InputError, ParameterError
-from kframe.model.texts import counted
+from kframe.model.texts import counted, ids_text
 from kframe.ports.progress import Progress, ignore_progress
 from kframe.snapshot.content import brokers_text
 from kframe.snapshot.controllers import broker_refusal, node_text
@@ -343,7 +343,7 @@ class WhatIf:
         for role, ids in nodes.items():
             for position, node_id in enumerate(ids):
                 if node_id not in registered[role]:
-                    raise ParameterError(role, f"node {node_id}", f"registered ones: {_listed(registered[role])}")
+                    raise ParameterError(role, f"node {node_id}", f"registered ones: {ids_text(registered[role])}")
                 if node_id in ids[:position]:
                     raise ParameterError(role, f"node {node_id} twice", "each node once")
         if not any(nodes.values()):
@@ -381,7 +381,7 @@ class WhatIf:
         for rack in racks:
             chosen |= dict.fromkeys(self._in_rack(rack, candidates))
         if not chosen:
-            raise ParameterError("brokers", "no broker", f"at least one of {_listed(candidates)}")
+            raise ParameterError("brokers", "no broker", f"at least one of {ids_text(candidates)}")
         return tuple(chosen)
 
     def _in_rack(self, rack: str, candidates: tuple[int, ...]) -> list[int]:
@@ -391,7 +391,3 @@ class WhatIf:
             known = f"one of {', '.join(racks)}" if racks else "no rack: the snapshot names none"
             raise ParameterError("racks", f"rack {rack!r}", known)
         return members
-
-
-def _listed(ids: Sequence[int]) -> str:
-    return ", ".join(str(broker_id) for broker_id in ids) or "none"

@@ -33,6 +33,7 @@ from kframe.testing.placement_contract import CostTermContract, GoalContract, ra
 from tests.cli.running import kframe
 from tests.registry import placement_reference
 from tests.registry.conftest import Compiled
+from tests.schemas import assert_valid
 
 #: What native functions read as user data.
 SHIFT = ctypes.c_int64(3)
@@ -326,19 +327,21 @@ def folder(compiled: Compiled, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("name", "code", "text"),
+    ("name", "code", "kind", "tier", "text"),
     [
-        ("evens", 0, "cost term, scalar"),
-        ("ordinals", 0, "goal, scalar"),
-        ("crashing", 1, "the process crashed: SIGABRT"),
-        ("wrong", 1, "found an array float64"),
+        ("evens", 0, "cost term", "scalar", ""),
+        ("ordinals", 0, "goal", "scalar", ""),
+        ("crashing", 1, "cost term", "native", "the process crashed: SIGABRT"),
+        ("wrong", 1, "cost term", "bulk", "found an array float64"),
     ],
 )
-def test_command_checks_terms_and_goals(folder: Path, name: str, code: int, text: str) -> None:
+def test_command_checks_terms_and_goals(folder: Path, name: str, code: int, kind: str, tier: str, text: str) -> None:
     result = kframe("plugins", "check", name, "--plugins-dir", folder, "-o", "json")
     assert result.exit_code == code, result.output
     assert text in result.stdout
-    assert [row["offer"] for row in json.loads(result.stdout)["rows"]] == [name] * 5
+    document = json.loads(result.stdout)
+    assert_valid(document, "kframe.plugins.check/v1")
+    assert [(row["offer"], row["kind"], row["tier"]) for row in document["rows"]] == [(name, kind, tier)] * 5
 
 
 def test_commands_name_terms_and_goals(folder: Path) -> None:

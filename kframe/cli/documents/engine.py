@@ -67,7 +67,8 @@ class CheckRow(Struct):
     """A check of an offer; ``passed`` is null if it could not run: ``kframe plugins check``."""
 
     offer: str
-    kind: Literal["bulk", "scalar", "native", "store", "transport"]
+    kind: Literal["selector", "cost term", "goal", "store", "transport"]
+    tier: Literal["bulk", "scalar", "native"] | None
     check: str
     passed: bool | None
     problem: str | None

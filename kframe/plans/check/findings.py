@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -88,11 +87,6 @@ class Check(StrEnum):
     LOG_DIRECTORY = "log-directory", Severity.INFO, "a replica goes to a certain log directory of its broker"
     ORDER_ONLY = "order-only", Severity.INFO, "the same replicas in another order: only the preferred leader may change"
     NO_OP = "no-op", Severity.INFO, "the partition already has these replicas"
-
-
-def ids_text(ids: Iterable[int]) -> str:
-    """Broker ids, separated by commas."""
-    return ", ".join(map(str, ids))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

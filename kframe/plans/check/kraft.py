@@ -21,7 +21,8 @@ from kframe.model.kraft.releases import (
     has_rule,
 )
 from kframe.model.lists import lists_at, members
-from kframe.plans.check.findings import Check, Findings, Severity, ids_text
+from kframe.model.texts import ids_text
+from kframe.plans.check.findings import Check, Findings, Severity
 from kframe.plans.check.kraft_harm import new_harm
 from kframe.plans.check.rules import CheckedPlan, Harm, StagedChange
 from kframe.snapshot import Snapshot

@@ -16,7 +16,7 @@ from kframe.errors import ParameterError
 from kframe.model.arrays import Int32, Int64
 from kframe.model.lists import distinct_values
 from kframe.model.plan import Plan
-from kframe.model.texts import counted
+from kframe.model.texts import counted, ids_text
 from kframe.plans.check.document import (
     ChangeKinds,
     PlanBroker,
@@ -28,7 +28,7 @@ from kframe.plans.check.document import (
     SeverityCounts,
 )
 from kframe.plans.check.duration import copy_seconds
-from kframe.plans.check.findings import Check, Findings, Severity, ids_text
+from kframe.plans.check.findings import Check, Findings, Severity
 from kframe.plans.check.placement_constraints import constraints_detail, constraints_note
 from kframe.plans.check.resolve import check_against, check_alone, leader_loads, replica_loads
 from kframe.plans.check.rules import CheckedPlan

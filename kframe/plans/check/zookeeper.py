@@ -11,8 +11,9 @@ import numpy as np
 from kframe import kernels
 from kframe.model.arrays import Bool, Ragged
 from kframe.model.lists import members
+from kframe.model.texts import ids_text
 from kframe.model.topics import UNSET
-from kframe.plans.check.findings import Check, Findings, ids_text
+from kframe.plans.check.findings import Check, Findings
 from kframe.plans.check.rules import CheckedPlan, Harm, StagedChange, brokers_of
 from kframe.snapshot import Snapshot
 from kframe.whatif.engines.settings import config_of

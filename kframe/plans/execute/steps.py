@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from kframe.model.events import TopicPartition
-from kframe.model.texts import counted
+from kframe.model.texts import counted, ids_text
 from kframe.plans.execute.entries import (
     AssignmentRequest,
     ChangeAssignments,
@@ -106,7 +106,7 @@ class Planner:
                 partition for partition in self.tracker.located(stage) if not self.tracker.is_settled(partition)
             ]
             if remaining and self._waits_for_failed_brokers(remaining):
-                brokers = ", ".join(map(str, sorted(self._health.failed_brokers)))
+                brokers = ids_text(sorted(self._health.failed_brokers))
                 return self._finish(
                     RunResult.INCOMPLETE,
                     f"{counted(len(remaining), 'partition')} waiting for failed brokers: {brokers}",
@@ -192,8 +192,11 @@ class Planner:
             for log in partition.logs
             if log.position is Position.UNKNOWN
         }
-        ids = ", ".join(map(str, sorted(brokers)))
-        return f"moves in progress between log directories of brokers that are down continue: {ids}" if ids else ""
+        if not brokers:
+            return ""
+        return (
+            f"moves in progress between log directories of brokers that are down continue: {ids_text(sorted(brokers))}"
+        )
 
     def _finish(self, result: RunResult, reason: str) -> Step:
         return self.throttles.finish(result, reason, self.tracker.observation)

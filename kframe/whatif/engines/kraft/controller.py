@@ -28,6 +28,7 @@ from kframe.model.kraft.ids import KraftElection
 from kframe.model.kraft.levels import level_name
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.kraft.releases import stated_release
+from kframe.model.texts import ids_text
 from kframe.snapshot import Snapshot
 from kframe.snapshot.content import Mode, brokers_text
 from kframe.whatif.engines.known_facts import KnownFacts
@@ -126,7 +127,9 @@ class KraftController:
         """
         known = None if self.snapshot.kraft is None else self.snapshot.kraft.voters
         if known is not None and stated and set(stated) != set(known):
-            raise ParameterError("voters", _nodes_text(stated), f"those of the snapshot: {_nodes_text(known)}")
+            raise ParameterError(
+                "voters", ids_text(sorted(stated)), f"those of the snapshot: {ids_text(sorted(known))}"
+            )
         return tuple(sorted(known if known is not None else stated))
 
     def quorum(self, voters: Collection[int]) -> tuple[int, ...]:
@@ -269,7 +272,3 @@ class KraftController:
     def with_messages(self, outcome: Outcome) -> Outcome:
         """See ``Engine``."""
         return replace(outcome, records=self.committer.record_counts())
-
-
-def _nodes_text(node_ids: Collection[int]) -> str:
-    return ", ".join(map(str, sorted(node_ids)))

@@ -24,6 +24,8 @@ from kframe_kafka_wire.admin.client import AdminClient, AdminRequestRefused, des
 from kframe_kafka_wire.connections.node import METADATA, bootstrap_addresses
 from kframe_kafka_wire.listeners.security import ListenerSecurity, client_security
 from kframe_kafka_wire.protocol.errors import error_of
+from kframe_kafka_wire.protocol.metadata_log import TOPIC as METADATA_TOPIC
+from kframe_kafka_wire.protocol.metadata_log import only_partition
 
 DESCRIBE_QUORUM: Final = 55
 DESCRIBE_CLUSTER: Final = 60
@@ -37,7 +39,6 @@ CHANGED_NAMES_MAX: Final = 1000
 PAGE_PARTITIONS: Final = 2000
 _TOPICS_PER_REQUEST: Final = 200
 _TOPIC, _BROKER = 2, 4
-_METADATA_TOPIC: Final = "__cluster_metadata"
 #: No node.
 _UNKNOWN: Final = -1
 #: Kafka's ``DescribeConfigsResponse.ConfigSource``.
@@ -109,7 +110,8 @@ class KafkaCluster:
 
 
 def capture(client: AdminClient, where: str, protocol: str, progress: Progress = ignore_progress) -> Snapshot:
-    """A snapshot of the cluster. Raises StoreError, and SnapshotError for contradictory responses.
+    """A snapshot of the cluster. Raises StoreError, WireError for a response without what was asked for, and
+    SnapshotError for contradictory responses.
 
     Everything is read again while partitions change, a few times at most. ``Snapshot.capture`` names the partitions
     that changed between the last two readings.
@@ -229,7 +231,7 @@ def _read_quorum(client: AdminClient, absent: dict[str, str]) -> tuple[int, list
     """The active controller, or -1, and the voters. Brokers pass the request on to the active controller."""
     if client.connected().version(DESCRIBE_QUORUM) is None:
         return _UNKNOWN, None
-    request = [{"topic_name": _METADATA_TOPIC, "partitions": [{"partition_index": 0}]}]
+    request = [{"topic_name": METADATA_TOPIC, "partitions": [{"partition_index": 0}]}]
     try:
         response = client.ask(DESCRIBE_QUORUM, topics=request)
     except AdminRequestRefused as refusal:
@@ -237,7 +239,7 @@ def _read_quorum(client: AdminClient, absent: dict[str, str]) -> tuple[int, list
             raise
         absent["cluster.controller_id"] = f"DescribeQuorum is refused ({refusal.code.name})"
         return _UNKNOWN, None
-    (quorum,) = response["topics"][0]["partitions"]
+    quorum = only_partition("DescribeQuorum", response["topics"], "partition_index")
     code = error_of(quorum["error_code"])
     if code is not ErrorCode.NONE:
         absent["cluster.controller_id"] = f"DescribeQuorum has the error {code.name}"

@@ -10,6 +10,7 @@ import pytest
 from kframe_kafka_wire.admin.broker_requests import directories_of
 from kframe_kafka_wire.admin.capture import PASSES_MAX, open_cluster
 from kframe_kafka_wire.admin.client import open_admin
+from kframe_kafka_wire.protocol.errors import WireError
 from kframe_kafka_wire.sandbox.fake_broker import FakeBroker, Received
 
 from kframe import Snapshot
@@ -189,6 +190,28 @@ def test_quorum_that_is_not_described_is_unknown(
     assert snapshot.kraft is not None
     assert (snapshot.controller_id, snapshot.kraft.voters) == (None, None)
     assert snapshot.provenance.get("cluster.controller_id") == note
+
+
+@pytest.mark.parametrize(
+    ("topics", "found"),
+    [
+        ([], "0 partitions"),
+        ([{"topic_name": "__cluster_metadata", "partitions": []}], "0 partitions"),
+        (2 * quorum()["topics"], "2 partitions"),
+        (
+            [{"topic_name": "t", "partitions": [{**quorum()["topics"][0]["partitions"][0], "partition_index": 1}]}],
+            "1 partition",
+        ),
+    ],
+    ids=["no topic", "no partition", "two topics", "partition 1"],
+)
+def test_quorum_of_another_partition_is_an_error(
+    topics: list[Mapping[str, Any]], found: str, make: Callable[..., Broker]
+) -> None:
+    broker = make(KRAFT)
+    broker.fake.responses[QUORUM] = {"topics": topics}
+    with pytest.raises(WireError, match=f"DescribeQuorum: found {found}, expected partition 0 of __cluster_metadata"):
+        broker.capture()
 
 
 def test_admin_of_a_kraft_cluster_decides_by_kraft_rules(make: Callable[..., Broker]) -> None:

@@ -12,16 +12,15 @@ from typing import Any, Final, TypeAlias
 
 from kframe_kafka_wire.connections.node import NodeConnection
 from kframe_kafka_wire.protocol.errors import WireError, error_of
+from kframe_kafka_wire.protocol.metadata_log import TOPIC, only_partition
 
-from kframe.plugin import counted
 from kframe_kraft.disk import SnapshotId
 
 FETCH: Final = 1
 DESCRIBE_QUORUM: Final = 55
 FETCH_SNAPSHOT: Final = 59
 DESCRIBE_CLUSTER: Final = 60
-#: The topic of the metadata log and its id, AAAAAAAAAAAAAAAAAAAAAQ.
-TOPIC: Final = "__cluster_metadata"
+#: The id of the metadata log's topic, AAAAAAAAAAAAAAAAAAAAAQ.
 TOPIC_ID: Final = bytes(15) + b"\x01"
 #: Bytes of records in a response. A leader sends more only for a single larger batch.
 FETCH_BYTES: Final = 8 * 2**20
@@ -100,7 +99,7 @@ def fetch(node: NodeConnection, leader_epoch: int, offset: int, last_epoch: int,
     )
     if response["error_code"]:
         return FetchResult(response["error_code"], QuorumLeader())
-    content = _partition("Fetch", response["responses"], "partition_index")
+    content = only_partition("Fetch", response["responses"], "partition_index")
     diverging, snapshot = _tagged(content, "diverging_epoch"), _tagged(content, "snapshot_id")
     has_diverged = diverging.get("epoch", -1) >= 0 and diverging.get("end_offset", -1) >= 0
     needs_snapshot = snapshot.get("end_offset", -1) >= 0 and snapshot.get("epoch", -1) >= 0
@@ -132,7 +131,7 @@ def fetch_snapshot(node: NodeConnection, leader_epoch: int, snapshot_id: Snapsho
     )
     if response["error_code"]:
         return SnapshotPart(response["error_code"], QuorumLeader(), snapshot_id, 0, 0, b"")
-    content = _partition("FetchSnapshot", response["topics"], "index")
+    content = only_partition("FetchSnapshot", response["topics"], "index")
     response_id = content["snapshot_id"]
     return SnapshotPart(
         content["error_code"],
@@ -149,7 +148,7 @@ def describe_quorum(node: NodeConnection) -> QuorumLeader:
     response = node.ask(DESCRIBE_QUORUM, {"topics": [{"topic_name": TOPIC, "partitions": [{"partition_index": 0}]}]})
     if response["error_code"]:
         raise WireError(f"DescribeQuorum: found {error_of(response['error_code']).name}, expected the quorum's leader")
-    content = _partition("DescribeQuorum", response["topics"], "partition_index")
+    content = only_partition("DescribeQuorum", response["topics"], "partition_index")
     if content["error_code"]:
         raise WireError(f"DescribeQuorum: found {error_of(content['error_code']).name}, expected the quorum's leader")
     addresses = {
@@ -181,12 +180,3 @@ def _tagged(content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """A struct in a tagged field. Empty if the response does not have it."""
     value = content.get(name)
     return value if isinstance(value, dict) else {}
-
-
-def _partition(api: str, topics: Any, index: str) -> Mapping[str, Any]:
-    """The only partition of the only topic in a response."""
-    partitions = [partition for topic in topics for partition in topic["partitions"]]
-    if len(partitions) != 1 or partitions[0][index] != 0:
-        raise WireError(f"{api}: found {counted(len(partitions), 'partition')}, expected partition 0 of {TOPIC}")
-    content: Mapping[str, Any] = partitions[0]
-    return content
