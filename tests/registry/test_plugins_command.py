@@ -140,7 +140,7 @@ def test_check_fails(folder: Path) -> None:
     result = run("check", "unsafe", "--plugins-dir", folder, "-o", "wide")
     assert result.exit_code == 1
     (line,) = [line for line in result.stdout.splitlines() if " is-safe " in line]
-    assert line.split()[3] == "no"
+    assert line.split()[:5] == ["first", "selector", "scalar", "is-safe", "no"]
     assert "in OFFLINE elections it chose a broker that is dead" in line
 
 
@@ -149,7 +149,7 @@ def test_check_as_json(folder: Path) -> None:
     assert result.exit_code == 1
     document = as_json(result)
     assert document["schema"] == "kframe.plugins.check/v1"
-    assert {(row["offer"], row["kind"]) for row in document["rows"]} == {("first", "scalar")}
+    assert {(row["offer"], row["kind"], row["tier"]) for row in document["rows"]} == {("first", "selector", "scalar")}
     assert {row["check"]: row["passed"] for row in document["rows"]} == {
         "is-named": True,
         "keeps-to-its-array": True,

@@ -56,7 +56,8 @@ def _all_members(watch: Watch, row: Row) -> str | None:
     record_history = watch.record_history
     if not record_history.promises.get(row.key) or not record_history.watched(row.key):
         return None
-    exempt = record_history.lossy.get(row.key, set()) | record_history.unknown_to_leader.get(row.key, set())
+    sets = record_history.lossy, record_history.unknown_to_leader, record_history.overrated
+    exempt = set().union(*(members.get(row.key, set()) for members in sets))
     for member in row.isr:
         missing = record_history.missing(row.key, record_history.log(member, row.key))
         if missing is not None and member in row.replicas and member not in exempt:
@@ -116,11 +117,12 @@ def high_watermark_is_replicated(watch: Watch, logged: LogChanged) -> str | None
         return None
     if broker.broker_id not in partition.isr:
         return f"{key}: leader {broker.broker_id} is not in its isr {partition.isr}"
-    high, lossy = partition.leader_log.high_watermark, record_history.lossy.get(key, ())
+    high = partition.leader_log.high_watermark
+    exempt = record_history.lossy.get(key, set()) | record_history.overrated.get(key, set())
     for member in partition.maximal_isr:
         log = record_history.log(member, key)
         end = 0 if log is None else log.end
-        if end < high and member not in lossy and not record_history.is_overrated(row, member):
+        if end < high and member not in exempt and not record_history.is_overrated(row, member):
             return f"{key}: leader {broker.broker_id} has high watermark {high}, {member} of its isr has {end}"
     return None
 

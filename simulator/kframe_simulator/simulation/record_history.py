@@ -8,8 +8,8 @@ The leader acknowledges a record with acks=all (a promise) for all in-sync repli
   a leader. Their broker epochs do not show which of them lost its log (``docs/explanation/safety.md``);
 - after a leader without its log leads, and its state was written after its registration, by a client that did not know
   the registration;
-- after an ISR member was elected of which the leader before did not know: promises of earlier leader epochs. The same
-  holds for records below the high watermark of that leader.
+- after an ISR member was elected of which the leader before did not know, or which it overrated: promises of earlier
+  leader epochs. The same holds for records below the high watermark of that leader.
 
 Promises end with their topic. Topics are not checked if a broker has a log of an earlier topic with the same name, or
 knows the topic by another id.
@@ -29,6 +29,7 @@ from kframe_simulator.broker.messages import NO_ID, UNDEFINED, Produce, ProduceR
 from kframe_simulator.replication.control_requests import Row
 from kframe_simulator.simulation.cluster import SimulatedCluster
 from kframe_simulator.simulation.controllers import ControllerProcess
+from kframe_simulator.simulation.kept_ends import KeptEnds
 from kframe_simulator.simulation.observations import StateWritten
 from kframe_simulator.simulation.observed import Observed
 from kframe_simulator.simulation.refused_proposals import RefusedProposals
@@ -77,6 +78,7 @@ class RecordHistory:
         """``mismatched_topics`` are the topics that some broker knows by another id."""
         self._simulation, self._mismatched_topics = simulation, mismatched_topics
         self.refused_proposals = RefusedProposals(simulation)
+        self._kept_ends = KeptEnds(simulation)
         self.promises: defaultdict[TopicPartition, list[Promise]] = defaultdict(list)
         self.committed: defaultdict[TopicPartition, Committed] = defaultdict(Committed)
         self.reads: defaultdict[TopicPartition, dict[int, Record]] = defaultdict(dict)
@@ -99,6 +101,8 @@ class RecordHistory:
         self.unknown_to_leader: defaultdict[TopicPartition, set[int]] = defaultdict(set)
         """ISR members whose leader does not wait for them: it had a refusal for another copy of the request that has
         added them, and acknowledges records without them."""
+        self.overrated: defaultdict[TopicPartition, set[int]] = defaultdict(set)
+        """ISR members that lack records because the leader has kept an earlier end of their logs."""
         self.stale_logs: dict[str, set[tuple[int, TopicPartition]]] = {}
         """By topic: (broker, partition) of logs that brokers still had when an earlier topic with this name was
         deleted."""
@@ -119,6 +123,10 @@ class RecordHistory:
                 self.lossy[key].add(member)
         self._note_undetected_members(written)
         self._note_unknown_members(written)
+        self._kept_ends.state_written(after)
+        if after.leader in self.overrated[key]:
+            self._release(key, after.leader_epoch)
+        self.overrated[key].intersection_update(after.isr)
         lossy = self.lossy.get(key)
         if lossy:
             lossy.intersection_update(after.isr)
@@ -158,6 +166,13 @@ class RecordHistory:
         unknown.update(self.refused_proposals.not_awaited(row))
         if row.leader in unknown:
             self._release(row.key, row.leader_epoch)
+
+    def log_changed(self, key: TopicPartition) -> None:
+        """A log of a partition may have changed. A member that has caught up is overrated no more."""
+        row = self._simulation.ensemble.rows.get(key)
+        if row is not None:
+            known = {member for member in self.overrated[key] if self._is_behind(key, member)}
+            self.overrated[key] = known | self._kept_ends.overrated(row)
 
     def _is_behind(self, key: TopicPartition, broker_id: int) -> bool:
         """Whether the log of a broker lacks a promise, or a record below the high watermark of an earlier leader."""
@@ -266,9 +281,11 @@ class RecordHistory:
                 self._broker_epochs,
                 self._undetected,
                 self.unknown_to_leader,
+                self.overrated,
             ):
                 saved.pop(key, None)
         self.refused_proposals.topic_deleted(name)
+        self._kept_ends.topic_deleted(name)
         remaining = {
             (broker.broker_id, (name, partition))
             for broker in self._simulation.brokers.values()

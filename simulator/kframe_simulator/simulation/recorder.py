@@ -360,6 +360,7 @@ class Recorder:
             position = len(log.records), log.high_watermark, log.epochs[-1] if log.epochs else None
             if known_logs.get((process.broker_id, key)) != position:
                 known_logs[process.broker_id, key] = position
+                self.watch.record_history.log_changed(key)
                 self.watch.check(LogChanged(process, key, log))
 
     def log_dir_lost(self, process: BrokerView, keys: Iterable[TopicPartition]) -> None:

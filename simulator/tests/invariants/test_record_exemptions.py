@@ -154,6 +154,49 @@ def test_isr_member_of_which_the_leader_did_not_know_is_checked_after_it_has_cau
 
 
 @pytest.mark.parametrize(
+    ("between", "kept_end", "exempt"),
+    [(2, 1, True), (1, 1, False), (2, 0, False)],
+    ids=["deposed", "no other leader", "end unknown"],
+)
+def test_isr_member_is_exempt_if_its_leader_has_kept_an_earlier_end(
+    simulation: Simulation, between: int, kept_end: int, exempt: bool
+) -> None:
+    """Seed 799427773: a leader did not learn that another broker had led. Its follower had truncated its log."""
+    history = simulation.watch.record_history
+    write(simulation, 1, 2)
+    for leader in (between, 1):
+        written = state(simulation, leader=leader)
+        history.state_written(written)
+        simulation.ensemble.rows[KEY] = written.after
+    partition = simulation.brokers[1].model.partitions[KEY]
+    partition.leader_epoch = simulation.ensemble.rows[KEY].leader_epoch
+    partition.replicas[3].end = kept_end
+    assert partition.leader_log is not None
+    partition.leader_log.high_watermark = 1
+    promise(simulation)
+    history.log_changed(KEY)
+    logged = LogChanged(simulation.brokers[1], KEY, log(simulation, 1))
+    assert (records.high_watermark_is_replicated(simulation.watch, logged) is None) is exempt
+    assert (records.isr_members_have_acknowledged_records(simulation.watch, state(simulation)) is None) is exempt
+    partition.replicas[3].end = 0
+    history.log_changed(KEY)
+    assert (records.high_watermark_is_replicated(simulation.watch, logged) is None) is exempt
+    elected = state(simulation, leader=3, isr=(2, 3))
+    history.state_written(elected)
+    led = BecameLeader(simulation.brokers[3], KEY, elected.after.leader_epoch)
+    assert (records.leaders_have_acknowledged_records(simulation.watch, led) is None) is exempt
+
+
+def test_isr_member_with_an_overrated_end_is_checked_after_it_has_caught_up(simulation: Simulation) -> None:
+    history = simulation.watch.record_history
+    write(simulation, 1, 2, 3)
+    promise(simulation)
+    history.overrated[KEY] = {3}
+    history.log_changed(KEY)
+    assert history.overrated[KEY] == set()
+
+
+@pytest.mark.parametrize(
     ("broker_id", "leader_epoch", "exempt"),
     [(2, 5, True), (2, 0, False), (4, 5, False), (None, 5, False)],
     ids=["later-epoch", "same-epoch", "not-assigned", "of-this-topic"],
