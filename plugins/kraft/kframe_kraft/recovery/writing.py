@@ -12,10 +12,11 @@ from kframe_kraft.disk import QuorumState, SnapshotId, write_properties, write_q
 from kframe_kraft.disk.atomic import replace_file, sync_directory
 from kframe_kraft.disk.names import BOOTSTRAP_NAME, segments_in, snapshots_in
 from kframe_kraft.errors import BatchError, LogError
+from kframe_kraft.log.epochs import FILE_NAME as EPOCHS_NAME
+from kframe_kraft.log.epochs import EpochStarts, read_epochs
 from kframe_kraft.recovery.plan import RecoveryPlan
 from kframe_kraft.sources.detection import LOG_DIRECTORY
 
-_EPOCHS: Final = "leader-epoch-checkpoint"
 _PARTITION: Final = "partition.metadata"
 
 
@@ -114,17 +115,12 @@ def _copy_snapshots(plan: RecoveryPlan, log: Path) -> None:
 
 def _write_epochs(plan: RecoveryPlan, log: Path) -> None:
     """Write the start offset of each epoch (Kafka ``LeaderEpochCheckpointFile``), the new one included."""
-    starts: dict[int, int] = {}
-    path = plan.directory / _EPOCHS
-    for line in path.read_text().splitlines()[2:] if path.exists() else ():
-        epoch, _, start = line.partition(" ")
-        starts[int(epoch)] = int(start)
+    epochs = read_epochs(plan.directory) or EpochStarts()
     for header in plan.history.log.batches.headers():
-        starts.setdefault(header.leader_epoch, header.base_offset)
-    starts = {epoch: start for epoch, start in sorted(starts.items()) if start < plan.end and epoch < plan.epoch}
-    starts[plan.epoch] = plan.end
-    lines = [f"{epoch} {start}" for epoch, start in starts.items()]
-    replace_file(log / _EPOCHS, "".join(f"{line}\n" for line in ("0", str(len(lines)), *lines)).encode())
+        epochs.note(header.leader_epoch, header.base_offset)
+    epochs.truncate(plan.end)
+    epochs.note(plan.epoch, plan.end)
+    replace_file(log / EPOCHS_NAME, epochs.to_bytes())
 
 
 def _quorum_state(plan: RecoveryPlan) -> QuorumState:

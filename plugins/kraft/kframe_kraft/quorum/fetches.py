@@ -1,0 +1,182 @@
+"""Answers Fetch requests of replicas, and keeps those that wait (Kafka ``KafkaRaftClient.handleFetchRequest``).
+
+``answer`` and ``news`` are called by one thread. The log is only read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from kframe.plugin import ErrorCode
+from kframe_kraft.disk import SnapshotId
+from kframe_kraft.log import Diverged, FetchPosition, NeedsSnapshot
+from kframe_kraft.log.epochs import EpochEnd
+from kframe_kraft.quorum.quorum import Quorum, Role
+from kframe_kraft.quorum.voters import ReplicaKey
+
+#: A replica gives a request up after 2 s, so that no answer waits longer than this.
+WAIT_MS_MAX: Final = 500
+
+
+class ReadableLog(Protocol):
+    """The log of the leader, as ``kframe_kraft.log.DurableLog``."""
+
+    @property
+    def start(self) -> int:
+        """The first offset."""
+
+    @property
+    def end(self) -> int:
+        """The offset of the next record."""
+
+    def read(self, offset: int, max_bytes: int) -> bytes:
+        """Whole batches from the one that has ``offset`` on: at most ``max_bytes``, at least one batch."""
+
+    def check_position(self, offset: int, epoch: int) -> FetchPosition:
+        """Whether a log that ends at ``offset`` with a record of ``epoch`` is a beginning of this one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """A request of ``replica`` for the records from ``offset`` on.
+
+    ``epoch`` is the leader epoch that it knows, ``last_epoch`` that of its last record. ``high_watermark`` is what it
+    knows, None if its version of the request does not say so.
+    """
+
+    replica: ReplicaKey
+    epoch: int
+    offset: int
+    last_epoch: int
+    max_bytes: int
+    wait_ms: int
+    high_watermark: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FetchAnswer:
+    """``high_watermark`` is -1 before it is known."""
+
+    error: ErrorCode = ErrorCode.NONE
+    high_watermark: int = -1
+    log_start: int = -1
+    records: bytes = b""
+    diverged: EpochEnd | None = None
+    snapshot_id: SnapshotId | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PendingFetch:
+    """A request that waits until ``deadline``, in milliseconds. ``error`` is the answer of one that was refused."""
+
+    request: Fetch
+    deadline: int
+    error: ErrorCode = ErrorCode.NONE
+
+
+class FetchService:
+    """Serves the replicas of a quorum."""
+
+    def __init__(self, quorum: Quorum, log: ReadableLog) -> None:
+        self._quorum = quorum
+        self._log = log
+        self._pending: dict[PendingFetch, None] = {}
+        #: The high watermark that each replica was told last: it knows that one, whatever version it speaks.
+        self._told: dict[ReplicaKey, int] = {}
+        #: When a replica was refused last.
+        self._refused_ms: dict[ReplicaKey, int] = {}
+
+    @property
+    def deadline(self) -> int | None:
+        """When the next request must be answered, in milliseconds. None if none waits."""
+        return min((pending.deadline for pending in self._pending), default=None)
+
+    def answer(self, request: Fetch, now: int) -> FetchAnswer | PendingFetch:
+        """Answer a request now, or keep it until ``news`` returns it.
+
+        A request that is refused again within ``WAIT_MS_MAX`` waits, because brokers repeat it without a pause.
+        """
+        error = self._refusal(request)
+        if error is not ErrorCode.NONE:
+            return self._refuse(request, error, now)
+        leadership = self._quorum.leadership
+        assert leadership is not None
+        position = self._log.check_position(request.offset, request.last_epoch)
+        match position:
+            case Diverged(end):
+                return self._told_answer(request, diverged=end)
+            case NeedsSnapshot(snapshot_id):
+                return self._told_answer(request, snapshot_id=snapshot_id)
+        leadership.note_fetch(request.replica, request.offset, self._log.end, now)
+        if self._has_news(request):
+            return self._read(request)
+        return self._keep(PendingFetch(request, now + min(max(request.wait_ms, 0), WAIT_MS_MAX)))
+
+    def news(self, now: int) -> list[tuple[PendingFetch, FetchAnswer]]:
+        """The requests that can be answered: the log or the high watermark has moved, or their time is over."""
+        answered: list[tuple[PendingFetch, FetchAnswer]] = []
+        for pending in list(self._pending):
+            error = pending.error if pending.error is not ErrorCode.NONE else self._refusal(pending.request)
+            is_over = pending.deadline <= now
+            if error is not ErrorCode.NONE and (is_over or pending.error is ErrorCode.NONE):
+                answer = FetchAnswer(error)
+            elif error is ErrorCode.NONE and (is_over or self._has_news(pending.request)):
+                answer = self._read(pending.request)
+            else:
+                continue
+            del self._pending[pending]
+            answered.append((pending, answer))
+        return answered
+
+    def forget(self, pending: PendingFetch) -> None:
+        """Drop a request whose connection has ended."""
+        self._pending.pop(pending, None)
+
+    def _refusal(self, request: Fetch) -> ErrorCode:
+        if request.epoch < self._quorum.epoch:
+            return ErrorCode.FENCED_LEADER_EPOCH
+        if request.epoch > self._quorum.epoch:
+            return ErrorCode.UNKNOWN_LEADER_EPOCH
+        if self._quorum.role is Role.RESIGNED:
+            return ErrorCode.BROKER_NOT_AVAILABLE
+        return ErrorCode.NONE if self._quorum.role is Role.LEADER else ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+    def _refuse(self, request: Fetch, error: ErrorCode, now: int) -> FetchAnswer | PendingFetch:
+        before = self._refused_ms.get(request.replica)
+        self._refused_ms[request.replica] = now
+        if before is None or now - before >= WAIT_MS_MAX:
+            return FetchAnswer(error)
+        return self._keep(PendingFetch(request, now + WAIT_MS_MAX, error))
+
+    def _keep(self, pending: PendingFetch) -> PendingFetch:
+        self._pending[pending] = None
+        return pending
+
+    def _has_news(self, request: Fetch) -> bool:
+        """Whether there are records for the replica, or a high watermark that it does not know."""
+        if self._log.end > request.offset:
+            return True
+        known = request.high_watermark
+        if known is None and request.replica.node_id < 0:
+            return False  # Replicas without an id cannot be told apart.
+        return self._high_watermark() > (self._told.get(request.replica, -1) if known is None else known)
+
+    def _read(self, request: Fetch) -> FetchAnswer:
+        return self._told_answer(request, self._log.read(request.offset, request.max_bytes))
+
+    def _told_answer(
+        self,
+        request: Fetch,
+        records: bytes = b"",
+        diverged: EpochEnd | None = None,
+        snapshot_id: SnapshotId | None = None,
+    ) -> FetchAnswer:
+        high_watermark = self._high_watermark()
+        if request.replica.node_id >= 0:
+            self._told[request.replica] = high_watermark
+        return FetchAnswer(ErrorCode.NONE, high_watermark, self._log.start, records, diverged, snapshot_id)
+
+    def _high_watermark(self) -> int:
+        leadership = self._quorum.leadership
+        return -1 if leadership is None or leadership.high_watermark is None else leadership.high_watermark
