@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
-from kframe_kafka_wire.apis.calls import Fields
+from kframe_kafka_wire.protocol.codec import Fields
 from kframe_kafka_wire.protocol.errors import CodecError, error_of
 
 from kframe.plugin import ErrorCode

@@ -9,7 +9,8 @@ from typing import Final
 from kframe.plugin import ErrorCode, KframeError
 from kframe.plugin.server import AclFilter, PatternType
 from kframe_kafka_wire.access.authorizer import AclAuthorizer, FixedAuthorizer
-from kframe_kafka_wire.apis.calls import Call, Fields, RequestError
+from kframe_kafka_wire.apis.calls import Call, RequestError
+from kframe_kafka_wire.protocol.codec import Fields
 from kframe_kafka_wire.records.acls import (
     CLUSTER,
     SUPPORTED,

@@ -7,25 +7,23 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Final, TypeVar
 
 from kframe.plugin import ErrorCode, KframeError
 from kframe.plugin.cluster import ClusterState, Endpoint, Registration
 from kframe.plugin.server import Controller, MutationQuotas
 from kframe.plugin.wire import LATEST, InterBrokerProtocol
 from kframe_kafka_wire.access.authorizer import Authorizer, FixedAuthorizer
+from kframe_kafka_wire.access.session import ClientSession
 from kframe_kafka_wire.connections.broker_settings import BrokerSettings
-from kframe_kafka_wire.protocol.codec import API_NAMES, Header
+from kframe_kafka_wire.protocol.codec import API_NAMES, Fields, Header
 from kframe_kafka_wire.records.acls import CLUSTER, SUPPORTED, AclOperation, AclResourceType
-from kframe_kafka_wire.records.principals import ANONYMOUS, Principal
 from kframe_kafka_wire.records.store import NoRecords, Records, RecordWriter, cluster_id, registered_brokers
 from kframe_kafka_wire.records.tokens import Tokens
 
 _log = logging.getLogger("kframe.kafka_wire")
 
 Result = TypeVar("Result")
-#: The fields of a request or response, or of a struct in it, by name (``shapes``).
-Fields: TypeAlias = Mapping[str, Any]
 
 
 class RequestError(Exception):
@@ -139,17 +137,6 @@ class ServerContext:
     def enabled(self, key: str, default: bool) -> bool:
         """A boolean setting."""
         return self.setting(key, str(default)).lower() == "true"
-
-
-@dataclass(slots=True)
-class ClientSession:
-    """The authenticated client of a connection."""
-
-    listener: str
-    host: str
-    principal: Principal = ANONYMOUS
-    protocol: str = "PLAINTEXT"
-    """The security protocol of the listener."""
 
 
 @dataclass(slots=True)

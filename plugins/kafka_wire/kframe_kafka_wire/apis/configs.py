@@ -12,8 +12,9 @@ from kframe.plugin import ErrorCode, KframeError
 from kframe.plugin.cluster import ClusterState, topic_name_problem
 from kframe.plugin.server import ConfigChange, ConfigOperation
 from kframe.plugin.store import ReadConfigs
-from kframe_kafka_wire.apis.calls import Call, Fields, reason
+from kframe_kafka_wire.apis.calls import Call, reason
 from kframe_kafka_wire.apis.topic_settings import BROKER_KEYS, TOPIC_SETTINGS, Type, broker_synonyms, broker_value
+from kframe_kafka_wire.protocol.codec import Fields
 from kframe_kafka_wire.records.acls import AclOperation, AclResourceType
 from kframe_kafka_wire.records.store import NoRecords, Records, settings_at
 

@@ -9,8 +9,9 @@ from collections.abc import Awaitable, Callable
 from typing import Final, TypeAlias
 
 from kframe.plugin import ErrorCode
-from kframe_kafka_wire.apis.calls import Call, Fields, RequestError
+from kframe_kafka_wire.apis.calls import Call, RequestError
 from kframe_kafka_wire.apis.refusals import NO_OFFSET, added, fetched, partitions
+from kframe_kafka_wire.protocol.codec import Fields
 
 Handler: TypeAlias = Callable[[Call], Awaitable[Fields]]
 """Returns the body of the response to a request. Raises RequestError for an error response."""

@@ -10,7 +10,8 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from kframe.plugin import ErrorCode, KframeError
-from kframe_kafka_wire.apis.calls import Call, Fields, RequestError
+from kframe_kafka_wire.apis.calls import Call, RequestError
+from kframe_kafka_wire.protocol.codec import Fields
 from kframe_kafka_wire.records.acls import AclOperation
 from kframe_kafka_wire.records.store import (
     DEFAULT_ENTITY,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from kframe_kafka_wire.apis.calls import Fields
+from kframe_kafka_wire.protocol.codec import Fields
 
 #: Returns the body of the response for a version, a request body, and the fields of the error.
 ErrorFormat = Callable[[int, Fields, Fields], Fields]

@@ -11,19 +11,16 @@ from dataclasses import dataclass
 from typing import Final
 
 from kframe.plugin import ErrorCode
+from kframe_kafka_wire.access.session import API_VERSIONS, SASL_AUTHENTICATE, SASL_HANDSHAKE
 from kframe_kafka_wire.apis import acls, brokers, configs, internal, metadata, partitions, quotas, tokens, topics, users
 from kframe_kafka_wire.apis import non_controller_apis as others
 from kframe_kafka_wire.apis import refusals as errors
-from kframe_kafka_wire.apis.calls import Call, Fields
+from kframe_kafka_wire.apis.calls import Call
+from kframe_kafka_wire.protocol.codec import Fields
 from kframe_kafka_wire.records.acls import AclOperation
 
 PRODUCE: Final = 0
 METADATA: Final = 3
-SASL_HANDSHAKE: Final = 17
-API_VERSIONS: Final = 18
-SASL_AUTHENTICATE: Final = 36
-#: The APIs that a client may call before its login.
-BEFORE_LOGIN: Final = frozenset({API_VERSIONS, SASL_HANDSHAKE, SASL_AUTHENTICATE})
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?", re.ASCII)
 
 

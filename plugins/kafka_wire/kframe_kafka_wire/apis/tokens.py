@@ -7,7 +7,8 @@ import logging
 from typing import Final
 
 from kframe.plugin import ErrorCode, KframeError
-from kframe_kafka_wire.apis.calls import Call, Fields, RequestError, ServerContext
+from kframe_kafka_wire.apis.calls import Call, RequestError, ServerContext
+from kframe_kafka_wire.protocol.codec import Fields
 from kframe_kafka_wire.records.acls import AclOperation, AclResourceType
 from kframe_kafka_wire.records.principals import ANONYMOUS, Principal
 from kframe_kafka_wire.records.store import RecordWriter

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from kio.index import load_request_schema, load_response_schema
 from kio.schema.index import api_key_map, schema_name_map
@@ -19,6 +19,8 @@ from kframe_kafka_wire.protocol.errors import CodecError
 from kframe_kafka_wire.protocol.newer_messages import NEWER
 from kframe_kafka_wire.protocol.shapes import Cursor, Shape, struct_shape
 
+#: The fields of a request or response, or of a struct in it, by name (``shapes``).
+Fields: TypeAlias = Mapping[str, Any]
 #: Names of the APIs by key, in snake case.
 API_NAMES: Final[Mapping[int, str]] = api_key_map
 _FIRST = struct.Struct(">hhi")

@@ -10,10 +10,9 @@ from typing import Final
 
 from kframe.plugin import ErrorCode
 from kframe_kafka_wire.access.sasl import Exchange, PlainExchange, SaslError, ScramExchange
-from kframe_kafka_wire.apis.calls import ClientSession, Fields
-from kframe_kafka_wire.apis.table import BEFORE_LOGIN, SASL_AUTHENTICATE, SASL_HANDSHAKE
+from kframe_kafka_wire.access.session import BEFORE_LOGIN, SASL_AUTHENTICATE, SASL_HANDSHAKE, ClientSession
 from kframe_kafka_wire.listeners.security import ListenerSecurity
-from kframe_kafka_wire.protocol.codec import Header
+from kframe_kafka_wire.protocol.codec import Fields, Header
 from kframe_kafka_wire.protocol.errors import Refused
 from kframe_kafka_wire.records.credentials import HASHES, ScramLookup, TokenLookup
 from kframe_kafka_wire.records.principals import Principal

@@ -7,33 +7,23 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from kframe.plugin import ErrorCode, KframeError
 from kframe_kafka_wire.access.sasl import SaslError
-from kframe_kafka_wire.apis.calls import Call, ClientSession, RequestError, ServerContext
-from kframe_kafka_wire.apis.table import (
-    API_VERSIONS,
-    APIS,
-    BEFORE_LOGIN,
-    METADATA,
-    SASL_HANDSHAKE,
-    is_offered,
-    offered_versions,
-    refusal,
-)
+from kframe_kafka_wire.access.session import API_VERSIONS, BEFORE_LOGIN, SASL_HANDSHAKE, ClientSession
 from kframe_kafka_wire.protocol.codec import API_NAMES, Header, decode_header, decode_request, encode_response
 from kframe_kafka_wire.protocol.errors import CodecError, Refused
 from kframe_kafka_wire.records.principals import NameMapper, Principal, distinguished_name
+from kframe_kafka_wire.server.application import Application
 from kframe_kafka_wire.server.authenticator import Logins, SaslAuthenticator
 from kframe_kafka_wire.server.drops import DroppedConnections, DropReason
 from kframe_kafka_wire.server.frames import Budget, read_frame
 
 #: Larger frames and responses are processed outside the event loop, so that other connections are served meanwhile.
 _LARGE_FRAME: Final = 1 << 17
-_TOPICS_LARGE: Final = 500
 #: Seconds that the last response may take to be sent when a connection ends.
 _LINGER_S: Final = 2.0
 
@@ -55,7 +45,7 @@ class ListenerContext:
     """The state that all connections of a listener share."""
 
     name: str
-    context: ServerContext
+    application: Application
     limits: ConnectionLimits
     budget: Budget
     logins: Logins | None
@@ -163,12 +153,12 @@ class ClientConnection:
         if authenticator is not None and authenticator.expects_token:
             token = await authenticator.process_token(frame)
             return len(token).to_bytes(4, "big") + token
-        header = decode_header(frame)
-        if header.api_key == API_VERSIONS and header.api_version > APIS[API_VERSIONS].newest:
-            versions = offered_versions([API_VERSIONS])
-            response = {"error_code": ErrorCode.UNSUPPORTED_VERSION, "api_keys": versions}
-            return encode_response(API_VERSIONS, 0, header.correlation_id, response)
-        if not is_offered(header.api_key, header.api_version):
+        header, application = decode_header(frame), self._listener.application
+        if not application.is_offered(header.api_key, header.api_version):
+            if header.api_key == API_VERSIONS and header.api_version > 0:
+                versions = application.versions_on_offer()
+                response = {"error_code": ErrorCode.UNSUPPORTED_VERSION, "api_keys": versions}
+                return encode_response(API_VERSIONS, 0, header.correlation_id, response)
             name = API_NAMES.get(header.api_key, "no API")
             raise Refused(f"version {header.api_version} of API {header.api_key} ({name}) is not served")
         if authenticator is not None and authenticator.check(header):
@@ -188,17 +178,14 @@ class ClientConnection:
             body = await asyncio.to_thread(decode_request, header, frame)
         else:
             body = decode_request(header, frame)
-        if header.api_key not in BEFORE_LOGIN and not self._listener.context.authorizer.is_ready():
+        application = self._listener.application
+        if header.api_key not in BEFORE_LOGIN and not application.is_ready():
             raise Refused("ACLs were not read yet: clients try again")
-        call = Call(header, body, self._session, self._listener.context)
-        response: Mapping[str, Any] | None
-        try:
-            response = await APIS[header.api_key].respond(call)
-        except RequestError as error:
-            response = refusal(header.api_key, header.api_version, body, error.code, error.message)
+        response = await application.respond(header, body, self._session)
         if response is None:
             return b""
         self._throttle_ms = response.get("throttle_time", 0)
-        if header.api_key == METADATA and len(response["topics"]) > _TOPICS_LARGE:
-            return await asyncio.to_thread(encode_response, METADATA, call.version, header.correlation_id, response)
-        return encode_response(header.api_key, header.api_version, header.correlation_id, response)
+        encoded = (header.api_key, header.api_version, header.correlation_id, response)
+        if application.is_large(header, response):
+            return await asyncio.to_thread(encode_response, *encoded)
+        return encode_response(*encoded)

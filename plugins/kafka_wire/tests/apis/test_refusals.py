@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from kframe_kafka_wire.apis.table import APIS, BEFORE_LOGIN, refusal
+from kframe_kafka_wire.access.session import BEFORE_LOGIN
+from kframe_kafka_wire.apis.table import APIS, refusal
 from kframe_kafka_wire.protocol import codec
 
 import verification.kafka_wire.tools as tools_module
