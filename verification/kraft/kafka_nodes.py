@@ -46,6 +46,8 @@ _SETTINGS: Final = {
     "num.network.threads": "1",
     "num.io.threads": "2",
     "background.threads": "1",
+    # As long as the tests wait for a start: several processes start at once on two cores.
+    "initial.broker.registration.timeout.ms": "150000",
 }
 
 
