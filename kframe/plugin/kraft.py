@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from kframe.core.kraft.causes.change_causes import ChangeCause, explain_change
 from kframe.core.kraft.causes.leader_reasons import leader_rule, reasons_not_elected
-from kframe.core.kraft.controller_result import RECORDS_MAX, ControllerResult, DecisionPart
+from kframe.core.kraft.context import KraftContext, KraftSettings
+from kframe.core.kraft.controller_result import RECORDS_MAX, ControllerResult, DecisionPart, RequestRefused
 from kframe.core.kraft.replay import replay
 from kframe.core.kraft.replication.change_batch import RECORD_LISTS, PartitionChangeBatch
 from kframe.errors import InputError, LogError, RecordError, ShapeError
@@ -47,11 +48,14 @@ __all__ = [
     "Field",
     "InputError",
     "Kind",
+    "KraftContext",
+    "KraftSettings",
     "LogError",
     "PartitionChangeBatch",
     "PartitionLists",
     "RecordAndVersion",
     "RecordError",
+    "RequestRefused",
     "ShapeError",
     "Table",
     "control",

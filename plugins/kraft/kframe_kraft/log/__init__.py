@@ -8,6 +8,7 @@ from __future__ import annotations
 from kframe_kraft.log.directory_lock import DirectoryLock
 from kframe_kraft.log.durable_log import DurableLog, LogSettings
 from kframe_kraft.log.files import LogFile, LogFiles
+from kframe_kraft.log.memory_log import MemoryLog
 from kframe_kraft.log.offsets import Diverged, FetchPosition, NeedsSnapshot, Serveable
 from kframe_kraft.log.opening import OpenedLog, open_log
 from kframe_kraft.log.retention import RetentionSettings, clean
@@ -20,6 +21,7 @@ __all__ = [
     "LogFile",
     "LogFiles",
     "LogSettings",
+    "MemoryLog",
     "NeedsSnapshot",
     "OpenedLog",
     "RetentionSettings",

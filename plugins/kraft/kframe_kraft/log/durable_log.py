@@ -11,15 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kframe_kraft.batches.header import read_header
 from kframe_kraft.disk import SnapshotId
-from kframe_kraft.disk.names import BOOTSTRAP_ID, snapshots_in
+from kframe_kraft.disk.names import snapshots_in
 from kframe_kraft.errors import LogError, LogWriteError
 from kframe_kraft.log.acknowledged import FILE_NAME, acknowledged_bytes
 from kframe_kraft.log.epochs import FILE_NAME as EPOCHS_NAME
-from kframe_kraft.log.epochs import EpochEnd, EpochStarts
+from kframe_kraft.log.epochs import EpochStarts
 from kframe_kraft.log.files import LogFile, LogFiles
-from kframe_kraft.log.offsets import Diverged, FetchPosition, NeedsSnapshot, Serveable
+from kframe_kraft.log.offsets import FetchPosition, LogBounds, check_position, next_header
 from kframe_kraft.log.segment import Segment, segment_name
 
 
@@ -84,10 +83,7 @@ class DurableLog:
 
         It is not durable before ``sync``. After LogWriteError the log is as before.
         """
-        header = read_header(batch, 0, "batch to append")
-        if header.size != len(batch) or header.base_offset != self.end or header.leader_epoch < self._epochs.last:
-            found = f"{len(batch)} bytes from offset {header.base_offset} in epoch {header.leader_epoch}"
-            raise LogError("batch to append", found, f"one batch from {self.end} in epoch {self._epochs.last} or later")
+        header = next_header(batch, self.end, self._epochs.last)
         self._check_usable()
         try:
             if self._is_full(header.size, header.max_timestamp):
@@ -132,20 +128,8 @@ class DurableLog:
 
     def check_position(self, offset: int, epoch: int) -> FetchPosition:
         """Whether a log that ends at ``offset`` with a record of ``epoch`` is a beginning of this one."""
-        newest = self._snapshots[-1] if self._snapshots else BOOTSTRAP_ID
-        if offset == 0 and newest != BOOTSTRAP_ID:
-            return NeedsSnapshot(newest)
-        if offset == 0 and self.start == 0:
-            return Serveable()
-        earliest = self._snapshots[0] if self._snapshots else None
-        if earliest is not None and (
-            offset < self.start or (offset == self.start and epoch != earliest.epoch) or epoch < earliest.epoch
-        ):
-            return NeedsSnapshot(newest)
-        end = self._epochs.end_of(epoch, self.end) or EpochEnd(self.last_epoch, self.end)
-        if earliest is not None and end == EpochEnd(epoch, earliest.offset):
-            end = EpochEnd(earliest.epoch, earliest.offset)
-        return Serveable() if end.epoch == epoch and end.offset >= offset else Diverged(end)
+        bounds = LogBounds(self.start, self.end, self.last_epoch, self._snapshots)
+        return check_position(offset, epoch, bounds, self._epochs)
 
     def truncate(self, offset: int) -> None:
         """Drop the batches that end above ``offset``: a follower does so before it follows another leader."""

@@ -1,0 +1,61 @@
+"""Decides events one after another, and writes the decisions to the log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeAlias, TypeVar
+
+from kframe.plugin.kraft import ControllerResult, KraftContext
+from kframe_kraft.batches import BatchPosition
+from kframe_kraft.encoding.decision import encode_decision
+
+T = TypeVar("T")
+#: A rule of the core with its request: it returns the decision in the present state. Raises RequestRefused.
+Event: TypeAlias = Callable[[KraftContext], ControllerResult[T]]
+
+
+class WritableLog(Protocol):
+    """The log that decisions are written to, as ``kframe_kraft.log.DurableLog``."""
+
+    @property
+    def end(self) -> int:
+        """The offset of the next record."""
+
+    def append(self, batch: bytes) -> int:
+        """Append a batch. Returns the new end. Raises LogWriteError."""
+
+    def sync(self) -> int:
+        """Make durable what was appended before. Returns the end of what is durable. Raises LogWriteError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decided(Generic[T]):
+    """A decision in the log. Its ``response`` may be sent when the high watermark is ``end``."""
+
+    end: int
+    response: T
+
+
+class Decider:
+    """Decides in leader epoch ``epoch``. The context has every record of the log."""
+
+    def __init__(self, context: KraftContext, log: WritableLog, epoch: int) -> None:
+        self.context = context
+        self._log = log
+        self._epoch = epoch
+
+    def decide(self, event: Event[T], now_ms: int) -> Decided[T]:
+        """Decide an event at ``now_ms`` since the epoch.
+
+        A decision without records waits for those before it, which it may have read. Raises RequestRefused, which
+        writes nothing, LogWriteError, and RecordError for a record that the metadata level cannot carry.
+        """
+        first = self._log.end
+        result = event(self.context)
+        for batch in encode_decision(result, BatchPosition(first, self._epoch, now_ms)):
+            self._log.append(batch)
+        offset = first
+        for part in result.parts:
+            offset += self.context.apply(part, offset)
+        return Decided(self._log.end, result.response)

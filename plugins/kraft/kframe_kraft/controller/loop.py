@@ -1,0 +1,211 @@
+"""The threads of an active controller: one decides events in their order, one makes the log durable."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from typing import Any, Final, TypeAlias, TypeVar
+
+from kframe.plugin import KframeError
+from kframe.plugin.kraft import RequestRefused
+from kframe_kraft.controller.decider import Decider, Event, WritableLog
+from kframe_kraft.controller.timers import Timer, Timers
+from kframe_kraft.errors import LogWriteError
+from kframe_kraft.quorum import Leadership
+
+_log = logging.getLogger("kframe.kraft")
+
+T = TypeVar("T")
+_Submitted: TypeAlias = tuple[Event[Any], "Future[Any]"]
+_STOP: Final = None
+
+
+class NotController(KframeError):
+    """The node is not the active controller any more."""
+
+
+class ControllerLoop:
+    """Decides until ``stop``, or until the log cannot be written: then ``failure`` says why, and it leads no more."""
+
+    def __init__(
+        self,
+        decider: Decider,
+        log: WritableLog,
+        leadership: Leadership,
+        on_progress: Callable[[], None],
+        clock: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
+        """``on_progress`` is called, in any thread, after the log has grown or the high watermark has risen. ``clock``
+        is monotonic, in nanoseconds."""
+        self._decider = decider
+        self._log = log
+        self._leadership = leadership
+        self._on_progress = on_progress
+        self._clock = clock
+        self._queue: SimpleQueue[_Submitted | None] = SimpleQueue()
+        #: Contacts of brokers since the last event: a full queue must not end a session.
+        self._contacts: dict[tuple[int, int], int] = {}
+        self._waiting: deque[tuple[int, Future[Any], Any]] = deque()
+        self._appended = threading.Condition()
+        self._end = log.end
+        self._synced = -1
+        self._stopping = False
+        self._threads: list[threading.Thread] = []
+        self.failure: str | None = None
+
+    def start(self, timers: Iterable[Timer] = ()) -> None:
+        """Start the threads. The periods of ``timers`` begin now."""
+        schedule = Timers(timers, self._now_ms())
+        for name, run in (("kframe-decide", lambda: self._decide_all(schedule)), ("kframe-sync", self._sync_all)):
+            thread = threading.Thread(target=run, name=name, daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def stop(self) -> None:
+        """End the threads; events that wait get NotController. May be called again."""
+        self._end_with(None)
+        for thread in self._threads:
+            if thread is not threading.current_thread():
+                thread.join()
+        self._threads.clear()
+
+    def submit(self, event: Event[T]) -> Future[T]:
+        """Decide an event. The future has the response once its records are committed, or the refusal."""
+        future: Future[T] = Future()
+        self._queue.put((event, future))
+        if self._stopping:
+            self._refuse_queued()
+        return future
+
+    def note_contact(self, broker_id: int, broker_epoch: int) -> None:
+        """Note a heartbeat when it arrives, before it is decided."""
+        self._contacts[broker_id, broker_epoch] = self._clock()
+
+    # -- The thread that decides.
+
+    def _decide_all(self, timers: Timers) -> None:
+        while not self._stopping:
+            deadline = timers.deadline
+            wait_s = None if deadline is None else max(deadline - self._now_ms(), 0) / 1000
+            try:
+                submitted = self._queue.get(timeout=wait_s)
+            except Empty:
+                submitted = None
+            if submitted is not None:
+                self._decide(*submitted)
+            self._run_due(timers)
+        self._refuse_queued()
+
+    def _decide(self, event: Event[Any], future: Future[Any]) -> None:
+        try:
+            self._enter(event, future)
+        except RequestRefused as refusal:
+            with suppress(InvalidStateError):
+                future.set_exception(refusal)
+        except LogWriteError as error:
+            self._give_up(future, str(error))
+        except Exception as error:
+            _log.exception("a decision failed; this node gives the role up")
+            self._give_up(future, f"a decision failed: {error!r}")
+
+    def _give_up(self, future: Future[Any], failure: str) -> None:
+        with suppress(InvalidStateError):
+            future.set_exception(NotController(failure))
+        self._end_with(failure)
+
+    def _run_due(self, timers: Timers) -> None:
+        """Run the tasks that are due. A task that cannot decide is tried again later, and the controller leads on."""
+        for timer in timers.due(self._now_ms()):
+            if self._stopping:
+                return
+            try:
+                has_more = self._enter(timer.event, Future())
+            except LogWriteError as error:
+                self._end_with(str(error))
+            except Exception:
+                _log.exception("task %s failed; it runs again later", timer.name)
+                timers.failed(timer, self._now_ms())
+            else:
+                timers.ran(timer, self._now_ms(), has_more=has_more)
+
+    def _enter(self, event: Event[T], future: Future[T]) -> T:
+        """Decide an event, and let its response wait for the high watermark."""
+        context = self._decider.context
+        context.now_ns = self._clock()
+        while self._contacts:
+            key, contact_ns = self._contacts.popitem()
+            if key in context.heartbeats.contact_ns:
+                context.heartbeats.contact_ns[key] = max(contact_ns, context.heartbeats.contact_ns[key])
+        decided = self._decider.decide(event, time.time_ns() // 1_000_000)
+        with self._appended:
+            has_grown, self._end = decided.end > self._end, decided.end
+            self._waiting.append((decided.end, future, decided.response))
+            self._appended.notify()
+        if has_grown:
+            self._on_progress()
+        else:
+            self._respond()
+        return decided.response
+
+    def _now_ms(self) -> int:
+        return self._clock() // 1_000_000
+
+    # -- The thread that makes durable.
+
+    def _sync_all(self) -> None:
+        while True:
+            with self._appended:
+                self._appended.wait_for(lambda: self._stopping or self._end > self._synced)
+                if self._stopping:
+                    return
+            try:
+                self._synced = self._log.sync()
+            except LogWriteError as error:
+                self._end_with(str(error))
+                return
+            if self._leadership.note_synced(self._synced):
+                self._respond()
+                self._on_progress()
+
+    def _respond(self) -> None:
+        """Complete the futures whose records are committed."""
+        high_watermark = self._leadership.high_watermark
+        while True:
+            with self._appended:
+                if not self._waiting or high_watermark is None or self._waiting[0][0] > high_watermark:
+                    return
+                _, future, response = self._waiting.popleft()
+            with suppress(InvalidStateError):  # Its client has gone.
+                future.set_result(response)
+
+    # -- The end.
+
+    def _end_with(self, failure: str | None) -> None:
+        with self._appended:
+            if failure is not None and self.failure is None:
+                self.failure = failure
+            self._stopping = True
+            self._appended.notify()
+        self._refuse_queued()
+        self._on_progress()
+
+    def _refuse_queued(self) -> None:
+        """Refuse the events that wait for a decision, or for the high watermark, and wake the thread that decides."""
+        problem = NotController(self.failure or "the controller has stopped")
+        with self._appended:
+            refused = [future for _, future, _ in self._waiting]
+            self._waiting.clear()
+        with suppress(Empty):
+            while True:
+                submitted = self._queue.get_nowait()
+                refused += [] if submitted is None else [submitted[1]]
+        self._queue.put(_STOP)
+        for future in refused:
+            with suppress(InvalidStateError):
+                future.set_exception(problem)

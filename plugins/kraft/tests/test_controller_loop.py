@@ -1,0 +1,327 @@
+"""The active controller: decisions reach the log, the disk and the metadata in this order, and then the client."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from functools import partial
+from pathlib import Path
+from typing import Any
+from uuid import NAMESPACE_DNS, UUID, uuid5
+
+import pytest
+from kframe_kraft.batches import BatchPosition, encode_control_batch, read_batches
+from kframe_kraft.controller import ControllerLoop, Decider, NotController, Timer, Timers
+from kframe_kraft.controller.timers import AGAIN_MS, FAILED_MS
+from kframe_kraft.errors import LogWriteError
+from kframe_kraft.log import MemoryLog, open_log
+from kframe_kraft.quorum import Quorum, ReplicaKey, Voters
+from kframe_kraft.replay.image import image_of
+
+from kframe.core.kraft import controller_apis
+from kframe.core.kraft.brokers import broker_events, registration
+from kframe.core.kraft.brokers.broker_events import BrokerHeartbeat, BrokerHeartbeatReply
+from kframe.core.kraft.brokers.heartbeats import Heartbeats
+from kframe.core.kraft.brokers.registration import BrokerRegistrationRequest
+from kframe.core.kraft.context import KraftContext, KraftSettings
+from kframe.core.kraft.controller_result import ControllerResult, RequestRefused
+from kframe.core.kraft.features.activation import activate
+from kframe.core.kraft.random_source import JavaRandom
+from kframe.core.kraft.topics.topic_requests import CreatableTopic
+from kframe.errors import ErrorCode, KframeError
+from kframe.model.kraft import control, records
+from kframe.model.kraft.metadata import ClusterMetadata
+from kframe.model.kraft.record_versions import RecordAndVersion
+
+WAIT_S = 20
+SECOND_NS = 10**9
+LEVEL = records.FeatureLevelRecord(name="metadata.version", feature_level=25)
+BOOTSTRAP = [RecordAndVersion(LEVEL, 0)]
+VOTERS = Voters((control.Voter(voter_id=9, voter_directory_id=UUID(int=9)),))
+
+
+class GatedLog(MemoryLog):
+    """A log whose syncs wait, and whose appends fail on request."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = threading.Event()
+        self.gate.set()
+        self.syncs: list[int] = []
+        self.waiting = threading.Semaphore(0)
+        self.full = False
+
+    def append(self, batch: bytes) -> int:
+        if self.full:
+            raise LogWriteError("log: No space left on device")
+        return super().append(batch)
+
+    def sync(self) -> int:
+        end = self.end
+        self.waiting.release()
+        assert self.gate.wait(WAIT_S)
+        self.syncs.append(end)
+        return end
+
+
+class Node:
+    """An active controller on a log, without brokers."""
+
+    def __init__(self, log: Any, timers: tuple[Timer, ...] = ()) -> None:
+        self.log = log
+        self.now_ns = 0
+        quorum = Quorum(ReplicaKey(9, UUID(int=9)), VOTERS, None, log.last_epoch)
+        self.epoch = quorum.stand().leader_epoch
+        content = quorum.lead(log.end, log_has_voters=False)
+        log.append(encode_control_batch(content, BatchPosition(log.end, self.epoch, 0)))
+        assert quorum.leadership is not None
+        self.context = KraftContext(
+            ClusterMetadata(), Heartbeats(SECOND_NS), KraftSettings(cluster_id="c"), JavaRandom(0)
+        )
+        self.progress = threading.Event()
+        self.loop = ControllerLoop(
+            Decider(self.context, log, self.epoch), log, quorum.leadership, self.progress.set, lambda: self.now_ns
+        )
+        self.loop.start(timers)
+
+    def ask(self, event: Callable[[KraftContext], ControllerResult[Any]]) -> Any:
+        return self.loop.submit(event).result(WAIT_S)
+
+    def begin(self) -> None:
+        self.ask(lambda context: activate(context, BOOTSTRAP, in_transaction=False))
+        for broker_id in range(3):
+            self.ask(partial(registered, broker_id=broker_id, log=self.log))
+            assert not self.heartbeat(broker_id).is_fenced
+
+    def epoch_of(self, broker_id: int) -> int:
+        return self.context.metadata.brokers.registrations[broker_id].broker_epoch
+
+    def heartbeat(self, broker_id: int) -> BrokerHeartbeatReply:
+        beat = BrokerHeartbeat(broker_id, self.epoch_of(broker_id), self.log.end)
+        reply: BrokerHeartbeatReply = self.ask(lambda context: broker_events.handle_heartbeat(context, beat))
+        return reply
+
+    def create(self, *names: str) -> Future[Any]:
+        topics = [CreatableTopic(name, 2, 3) for name in names]
+        return self.loop.submit(
+            lambda context: controller_apis.create_topics(context, topics, lambda name: uuid5(NAMESPACE_DNS, name))
+        )
+
+
+def registered(context: KraftContext, broker_id: int, log: Any) -> ControllerResult[int]:
+    features = (records.BrokerFeature(name="metadata.version", min_supported_version=7, max_supported_version=33),)
+    request = BrokerRegistrationRequest(
+        broker_id, "c", UUID(int=70 + broker_id), features=features, directories=(UUID(int=900 + broker_id),)
+    )
+    return registration.register_broker(context, request, log.end)
+
+
+def nothing(context: KraftContext) -> ControllerResult[str]:
+    return ControllerResult((), "nothing")
+
+
+@pytest.fixture
+def nodes() -> Iterator[Callable[..., Node]]:
+    made: list[Node] = []
+
+    def make(*args: Any, **kwargs: Any) -> Node:
+        made.append(Node(*args, **kwargs))
+        return made[-1]
+
+    yield make
+    for node in made:
+        if isinstance(node.log, GatedLog):
+            node.log.gate.set()
+        node.loop.stop()
+
+
+@pytest.mark.parametrize(
+    ("level", "known", "in_transaction", "types"),
+    [
+        (25, False, False, "Begin FeatureLevel End"),
+        (25, False, True, "Abort Begin FeatureLevel End"),
+        (12, False, False, "FeatureLevel"),
+        (25, True, False, ""),
+        (25, True, True, "Abort"),
+    ],
+)
+def test_activation(level: int, known: bool, in_transaction: bool, types: str) -> None:
+    context = KraftContext(ClusterMetadata(), Heartbeats(1), KraftSettings(min_insync_replicas=2), JavaRandom(0))
+    bootstrap = [RecordAndVersion(records.FeatureLevelRecord(name="metadata.version", feature_level=level), 0)]
+    if known:
+        context.apply(bootstrap[0], 0)
+    written = activate(context, bootstrap, in_transaction=in_transaction).records
+    names = [type(item.record).__name__.removesuffix("Record").removesuffix("Transaction") for item in written]
+    assert names == types.split()
+
+
+def test_activation_with_elr_writes_the_min_insync_replicas() -> None:
+    context = KraftContext(ClusterMetadata(), Heartbeats(1), KraftSettings(min_insync_replicas=2), JavaRandom(0))
+    elr = records.FeatureLevelRecord(name="eligible.leader.replicas.version", feature_level=1)
+    written = activate(context, [*BOOTSTRAP, RecordAndVersion(elr, 0)], in_transaction=False).records
+    assert [type(item.record) for item in written[-2:]] == [records.ConfigRecord, records.EndTransactionRecord]
+    assert written[-2].record == records.ConfigRecord(
+        resource_type=4, resource_name="", name="min.insync.replicas", value="2"
+    )
+
+
+def test_activation_without_a_level_is_refused() -> None:
+    context = KraftContext(ClusterMetadata(), Heartbeats(1), KraftSettings(), JavaRandom(0))
+    with pytest.raises(KframeError, match=r"no metadata\.version: format the directory"):
+        activate(context, [], in_transaction=False)
+
+
+def test_log_replays_to_the_metadata(tmp_path: Path, nodes: Callable[..., Node]) -> None:
+    node = nodes(open_log(tmp_path).log)
+    node.begin()
+    assert node.create("a", "b").result(WAIT_S)[0].error is ErrorCode.NONE
+    node.ask(lambda context: controller_apis.delete_topics(context, ["a"]))
+    node.loop.stop()
+    image = image_of(open_log(tmp_path).history)
+    assert image.offset == node.log.end
+    assert [*image.metadata.topics.index_by_name] == [*node.context.metadata.topics.index_by_name] == ["b"]
+    assert image.metadata.features == {"metadata.version": 25}
+    assert sorted(image.metadata.brokers.registrations) == [0, 1, 2]
+
+
+def test_response_waits_for_the_sync(nodes: Callable[..., Node]) -> None:
+    node = nodes(GatedLog())
+    node.begin()
+    node.log.gate.clear()
+    created, read = node.create("a"), node.loop.submit(nothing)
+    with pytest.raises(TimeoutError):
+        created.result(0.05)
+    assert not read.done()
+    node.log.gate.set()
+    assert created.result(WAIT_S)[0].error is ErrorCode.NONE
+    assert read.result(WAIT_S) == "nothing"
+
+
+def test_decisions_share_a_sync(nodes: Callable[..., Node]) -> None:
+    node = nodes(GatedLog())
+    node.begin()
+    node.log.gate.clear()
+    decided = threading.Event()
+
+    def last(context: KraftContext) -> ControllerResult[None]:
+        decided.set()
+        return ControllerResult((), None)
+
+    others = [node.create(f"t{number}") for number in range(20)]
+    node.loop.submit(last)
+    assert decided.wait(WAIT_S)
+    before = len(node.log.syncs)
+    node.log.gate.set()
+    for future in others:
+        future.result(WAIT_S)
+    assert len(node.log.syncs) - before <= 2
+
+
+def test_refused_request_writes_nothing(nodes: Callable[..., Node]) -> None:
+    node = nodes(MemoryLog())
+    node.begin()
+    end = node.log.end
+    with pytest.raises(RequestRefused, match="BROKER_ID_NOT_REGISTERED"):
+        node.ask(lambda context: registration.unregister_broker(context, 77))
+    assert node.log.end == end
+    assert node.loop.failure is None
+
+
+def test_log_that_cannot_be_written_ends_the_role(nodes: Callable[..., Node]) -> None:
+    node = nodes(GatedLog())
+    node.begin()
+    topics = list(node.context.metadata.topics.index_by_name)
+    node.log.full = True
+    with pytest.raises(NotController, match="No space left on device"):
+        node.create("a").result(WAIT_S)
+    assert list(node.context.metadata.topics.index_by_name) == topics
+    assert node.loop.failure == "log: No space left on device"
+    with pytest.raises(NotController, match="No space left on device"):
+        node.ask(nothing)
+
+
+def test_failed_decision_ends_the_role(nodes: Callable[..., Node]) -> None:
+    node = nodes(MemoryLog())
+
+    def broken(context: KraftContext) -> ControllerResult[None]:
+        raise ZeroDivisionError
+
+    waiting = node.loop.submit(broken)
+    with pytest.raises(NotController, match="a decision failed: ZeroDivisionError"):
+        waiting.result(WAIT_S)
+    assert node.loop.failure == "a decision failed: ZeroDivisionError()"
+
+
+def test_failed_task_is_tried_again_later(nodes: Callable[..., Node]) -> None:
+    ran = threading.Event()
+
+    def broken(context: KraftContext) -> ControllerResult[bool]:
+        ran.set()
+        raise ZeroDivisionError
+
+    node = nodes(MemoryLog(), (Timer("broken", 0, broken),))
+    assert ran.wait(WAIT_S)
+    node.begin()
+    assert node.loop.failure is None
+
+
+def test_stop_refuses_what_waits(nodes: Callable[..., Node]) -> None:
+    node = nodes(GatedLog())
+    node.begin()
+    node.log.gate.clear()
+    waiting = node.create("a")
+    stopping = threading.Thread(target=node.loop.stop)
+    stopping.start()
+    with pytest.raises(NotController, match="the controller has stopped"):
+        waiting.result(WAIT_S)
+    node.log.gate.set()
+    stopping.join(WAIT_S)
+    assert not stopping.is_alive()
+    with pytest.raises(NotController):
+        node.ask(nothing)
+    assert node.loop.failure is None
+
+
+def test_contact_that_waits_in_the_queue_keeps_the_session(nodes: Callable[..., Node]) -> None:
+    """A stalled event must not fence anybody."""
+    node = nodes(MemoryLog())
+    node.begin()
+    stalled, go_on = threading.Event(), threading.Event()
+
+    def stall(context: KraftContext) -> ControllerResult[None]:
+        stalled.set()
+        assert go_on.wait(WAIT_S)
+        return ControllerResult((), None)
+
+    node.loop.submit(stall)
+    assert stalled.wait(WAIT_S)
+    node.now_ns = 2 * SECOND_NS
+    for broker_id in (1, 2):
+        node.loop.note_contact(broker_id, node.epoch_of(broker_id))
+    fenced = [node.loop.submit(broker_events.fence_stale_broker) for _ in range(2)]
+    go_on.set()
+    assert [future.result(WAIT_S) for future in fenced] == [True, False]
+    registrations = node.context.metadata.brokers.registrations
+    assert [registrations[broker_id].fenced for broker_id in range(3)] == [True, False, False]
+
+
+def test_timers_run_after_their_period_and_again_while_there_is_more() -> None:
+    fast, slow = Timer("fast", 100, nothing), Timer("slow", 1000, nothing)  # type: ignore[arg-type]
+    timers = Timers((slow, fast), 0)
+    assert (timers.deadline, list(timers.due(99))) == (100, [])
+    assert list(timers.due(1000)) == [fast, slow]
+    timers.ran(fast, 1000, has_more=True)
+    timers.failed(slow, 1000)
+    assert (timers.deadline, list(timers.due(1000 + AGAIN_MS))) == (1000 + AGAIN_MS, [fast])
+    timers.ran(fast, 1010, has_more=False)
+    assert timers.deadline == 1110
+    assert list(timers.due(1000 + FAILED_MS)) == [fast, slow]
+
+
+def test_batches_of_a_decision_are_in_the_epoch(nodes: Callable[..., Node]) -> None:
+    node = nodes(MemoryLog())
+    node.begin()
+    headers = [batch.header for batch in read_batches(node.log.read(0, 10**6))]
+    assert {header.leader_epoch for header in headers} == {node.epoch}
+    assert [header.is_control for header in headers][:2] == [True, False]
