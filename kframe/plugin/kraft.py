@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from kframe.core.kraft.brokers.heartbeats import Heartbeats
 from kframe.core.kraft.causes.change_causes import ChangeCause, explain_change
 from kframe.core.kraft.causes.leader_reasons import leader_rule, reasons_not_elected
 from kframe.core.kraft.context import KraftContext, KraftSettings
 from kframe.core.kraft.controller_result import RECORDS_MAX, ControllerResult, DecisionPart, RequestRefused
+from kframe.core.kraft.features.activation import activate
 from kframe.core.kraft.replay import replay
 from kframe.core.kraft.replication.change_batch import RECORD_LISTS, PartitionChangeBatch
 from kframe.errors import InputError, LogError, RecordError, ShapeError
@@ -46,6 +48,7 @@ __all__ = [
     "ControllerResult",
     "DecisionPart",
     "Field",
+    "Heartbeats",
     "InputError",
     "Kind",
     "KraftContext",
@@ -58,6 +61,7 @@ __all__ = [
     "RequestRefused",
     "ShapeError",
     "Table",
+    "activate",
     "control",
     "control_to_json",
     "directories",

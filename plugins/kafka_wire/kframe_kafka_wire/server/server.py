@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections.abc import Mapping
-from concurrent.futures import Future
-from contextlib import suppress
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Final
 
@@ -22,6 +20,7 @@ from kframe_kafka_wire.listeners.identity import node_of, should_register
 from kframe_kafka_wire.records.credentials import scram_lookup
 from kframe_kafka_wire.records.store import AnnouncingStore, NoRecords, Records
 from kframe_kafka_wire.records.tokens import token_lookup, tokens_of
+from kframe_kafka_wire.server.loop_thread import LoopThread
 from kframe_kafka_wire.server.sockets import SocketServer
 
 
@@ -44,9 +43,7 @@ class WireServer:
             for key, minimum, default in _INTEGER_KEYS
         }
         self._tokens = tokens_of(config)
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
-        self._stopping: asyncio.Event | None = None
+        self._thread = LoopThread("kframe-server")
 
     @property
     def addresses(self) -> Mapping[str, str]:
@@ -59,36 +56,18 @@ class WireServer:
 
     def start(self, controller: Controller) -> None:
         """Bind and serve until ``stop``. Raises ConfigError if an address cannot be bound or a file cannot be read."""
-        started: Future[None] = Future()
-        self._thread = threading.Thread(
-            target=lambda: asyncio.run(self._main(controller, started)), name="kframe-server", daemon=True
-        )
-        self._thread.start()
-        try:
-            started.result()
-        except BaseException:
-            self._thread.join()
-            self._thread = None
-            raise
+        self._thread.start(self._serving(controller))
 
     def stop(self) -> None:
         """Close all connections. May be called again."""
-        thread, self._thread = self._thread, None
-        if thread is None:
-            return
-        loop, stopping = self._loop, self._stopping
-        if loop is not None and stopping is not None:
-            with suppress(RuntimeError):  # The event loop has ended already.
-                loop.call_soon_threadsafe(stopping.set)
-        thread.join()
+        self._thread.stop()
 
-    async def _main(self, controller: Controller, started: Future[None]) -> None:
-        self._loop, self._stopping = asyncio.get_running_loop(), asyncio.Event()
+    @asynccontextmanager
+    async def _serving(self, controller: Controller) -> AsyncIterator[None]:
+        context = self._context(controller)
+        authorizer = context.authorizer if isinstance(context.authorizer, AclAuthorizer) else None
         expiring: asyncio.Task[None] | None = None
-        authorizer: AclAuthorizer | None = None
         try:
-            context = self._context(controller)
-            authorizer = context.authorizer if isinstance(context.authorizer, AclAuthorizer) else None
             lookups = scram_lookup(context.records), token_lookup(context.tokens, context.records)
             await self._sockets.listen(ControllerApplication(context), *lookups)
             context.node = self._advertised()
@@ -99,12 +78,7 @@ class WireServer:
                 await asyncio.to_thread(authorizer.start)
             if context.tokens is not None:
                 expiring = asyncio.create_task(expire_tokens(context, context.tokens))
-            started.set_result(None)
-            await self._stopping.wait()
-        except BaseException as error:
-            if started.done():
-                raise
-            started.set_exception(error)
+            yield
         finally:
             await self._sockets.close()
             if expiring is not None:

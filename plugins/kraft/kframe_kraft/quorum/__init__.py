@@ -13,7 +13,7 @@ Rules of a quorum of one voter (Kafka 4.4 ``KafkaRaftClient``, KIP-595, KIP-853,
 
 from __future__ import annotations
 
-from kframe_kraft.quorum.fetches import Fetch, FetchAnswer, FetchService, PendingFetch
+from kframe_kraft.quorum.fetches import Fetch, FetchAnswer, FetchService, PendingFetch, ReadableLog
 from kframe_kraft.quorum.leadership import Leadership, ReplicaProgress
 from kframe_kraft.quorum.quorum import Quorum, Role
 from kframe_kraft.quorum.voters import ReplicaKey, Voters
@@ -25,6 +25,7 @@ __all__ = [
     "Leadership",
     "PendingFetch",
     "Quorum",
+    "ReadableLog",
     "ReplicaKey",
     "ReplicaProgress",
     "Role",

@@ -12,7 +12,7 @@ from kframe.plugin import ErrorCode
 from kframe_kraft.disk import SnapshotId
 from kframe_kraft.log import Diverged, FetchPosition, NeedsSnapshot
 from kframe_kraft.log.epochs import EpochEnd
-from kframe_kraft.quorum.quorum import Quorum, Role
+from kframe_kraft.quorum.quorum import Quorum
 from kframe_kraft.quorum.voters import ReplicaKey
 
 #: A replica gives a request up after 2 s, so that no answer waits longer than this.
@@ -97,7 +97,7 @@ class FetchService:
 
         A request that is refused again within ``WAIT_MS_MAX`` waits, because brokers repeat it without a pause.
         """
-        error = self._refusal(request)
+        error = self._quorum.refusal(request.epoch)
         if error is not ErrorCode.NONE:
             return self._refuse(request, error, now)
         leadership = self._quorum.leadership
@@ -117,7 +117,7 @@ class FetchService:
         """The requests that can be answered: the log or the high watermark has moved, or their time is over."""
         answered: list[tuple[PendingFetch, FetchAnswer]] = []
         for pending in list(self._pending):
-            error = pending.error if pending.error is not ErrorCode.NONE else self._refusal(pending.request)
+            error = pending.error or self._quorum.refusal(pending.request.epoch)
             is_over = pending.deadline <= now
             if error is not ErrorCode.NONE and (is_over or pending.error is ErrorCode.NONE):
                 answer = FetchAnswer(error)
@@ -132,15 +132,6 @@ class FetchService:
     def forget(self, pending: PendingFetch) -> None:
         """Drop a request whose connection has ended."""
         self._pending.pop(pending, None)
-
-    def _refusal(self, request: Fetch) -> ErrorCode:
-        if request.epoch < self._quorum.epoch:
-            return ErrorCode.FENCED_LEADER_EPOCH
-        if request.epoch > self._quorum.epoch:
-            return ErrorCode.UNKNOWN_LEADER_EPOCH
-        if self._quorum.role is Role.RESIGNED:
-            return ErrorCode.BROKER_NOT_AVAILABLE
-        return ErrorCode.NONE if self._quorum.role is Role.LEADER else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     def _refuse(self, request: Fetch, error: ErrorCode, now: int) -> FetchAnswer | PendingFetch:
         before = self._refused_ms.get(request.replica)

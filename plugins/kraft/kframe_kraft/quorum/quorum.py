@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
+from kframe.plugin import ErrorCode
 from kframe.plugin.kraft import control
 from kframe_kraft.disk import QuorumState
 from kframe_kraft.errors import LogError
@@ -59,6 +60,16 @@ class Quorum:
             content.append(control.KRaftVersionRecord(k_raft_version=self.voters.kraft_version))
             content.append(control.VotersRecord(voters=self.voters.members))
         return content
+
+    def refusal(self, epoch: int) -> ErrorCode:
+        """The error of a request to the leader of ``epoch``. NONE if this node is that leader."""
+        if epoch < self.epoch:
+            return ErrorCode.FENCED_LEADER_EPOCH
+        if epoch > self.epoch:
+            return ErrorCode.UNKNOWN_LEADER_EPOCH
+        if self.role is Role.RESIGNED:
+            return ErrorCode.BROKER_NOT_AVAILABLE
+        return ErrorCode.NONE if self.role is Role.LEADER else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     def resign(self) -> None:
         """Serve nobody any more in this epoch."""

@@ -90,6 +90,11 @@ class Timeline:
                 self._replay.apply(rows)
         return self.metadata
 
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open."""
+        return self._transactions.begin_offset is not None
+
     def with_open_transaction(self) -> ClusterMetadata:
         """A copy of the metadata with the records of the open transaction."""
         metadata = self.metadata.copy()

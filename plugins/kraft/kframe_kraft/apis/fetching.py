@@ -1,0 +1,61 @@
+"""Fetch requests on the event loop: those without news wait there, and cost no thread."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from asyncio import Future, TimerHandle
+
+from kframe_kraft.quorum import Fetch, FetchAnswer, FetchService, PendingFetch
+
+
+class Fetching:
+    """Answers Fetch requests of all replicas. Its methods run on the event loop, except for ``progress``."""
+
+    def __init__(self, service: FetchService, loop: asyncio.AbstractEventLoop) -> None:
+        self._service = service
+        self._loop = loop
+        self._answers: dict[PendingFetch, Future[FetchAnswer]] = {}
+        self._timer: TimerHandle | None = None
+        self._is_notified = False
+
+    async def answer(self, request: Fetch) -> FetchAnswer:
+        """The answer, after news or the time that the request may wait."""
+        answer = self._service.answer(request, now_ms())
+        if isinstance(answer, FetchAnswer):
+            return answer
+        future: Future[FetchAnswer] = self._loop.create_future()
+        self._answers[answer] = future
+        self._schedule()
+        try:
+            return await future
+        finally:
+            self._service.forget(answer)
+            self._answers.pop(answer, None)
+
+    def progress(self) -> None:
+        """The log has grown, or the high watermark has risen. May be called in any thread."""
+        if not self._is_notified:
+            self._is_notified = True
+            self._loop.call_soon_threadsafe(self._send_news)
+
+    def _send_news(self) -> None:
+        self._is_notified = False
+        for pending, answer in self._service.news(now_ms()):
+            future = self._answers.get(pending)
+            if future is not None and not future.done():
+                future.set_result(answer)
+        self._schedule()
+
+    def _schedule(self) -> None:
+        """Have ``_send_news`` called when the next request must be answered."""
+        if self._timer is not None:
+            self._timer.cancel()
+        deadline = self._service.deadline
+        wait_s = None if deadline is None else max(deadline - now_ms(), 0) / 1000
+        self._timer = None if wait_s is None else self._loop.call_later(wait_s, self._send_news)
+
+
+def now_ms() -> int:
+    """The time of the monotonic clock, in milliseconds."""
+    return time.monotonic_ns() // 1_000_000

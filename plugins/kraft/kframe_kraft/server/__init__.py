@@ -1,0 +1,1 @@
+"""The KRaft controller behind the sockets of a server: which APIs it offers, and who answers them."""

@@ -1,0 +1,135 @@
+"""A controller that is the only voter of its quorum: it opens its directory, leads, and serves until it is stopped."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from kframe.plugin.kraft import (
+    ClusterMetadata,
+    Heartbeats,
+    KraftContext,
+    KraftSettings,
+    activate,
+    control,
+)
+from kframe_kraft.batches import BatchPosition, encode_control_batch
+from kframe_kraft.controller import ControllerLoop, Decider, Timer
+from kframe_kraft.disk import Checkpoint, MetaProperties, read_checkpoint, read_properties, write_quorum_state
+from kframe_kraft.disk.names import BOOTSTRAP_ID, BOOTSTRAP_NAME
+from kframe_kraft.log import DirectoryLock, LogSettings, open_log
+from kframe_kraft.quorum import Quorum, ReplicaKey, Voters
+from kframe_kraft.replay.image import Timeline
+from kframe_kraft.sources.detection import LOG_DIRECTORY
+
+_SESSION_NS: Final = 9 * 10**9
+
+
+class SystemRandom:
+    """Draws the first replicas of automatic assignments."""
+
+    def __init__(self) -> None:
+        self._random = random.SystemRandom()
+
+    def next_int(self, bound: int) -> int:
+        """A number from 0 to ``bound - 1``."""
+        return self._random.randrange(bound)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSettings:
+    """``static_voters`` are those of ``controller.quorum.voters``, for directories without voters in the log.
+    ``endpoints`` are this node's, as others are to reach it."""
+
+    endpoints: tuple[control.VoterEndpoint, ...]
+    static_voters: Voters = field(default_factory=lambda: Voters(()))
+    log: LogSettings = field(default_factory=LogSettings)
+    session_timeout_ns: int = _SESSION_NS
+
+
+class ControllerNode:
+    """A node with an open directory. ``lead`` makes it the active controller, ``stop`` closes all."""
+
+    def __init__(self, directory: Path, settings: NodeSettings, kraft: KraftSettings | None = None) -> None:
+        """``directory`` is ``metadata.log.dir``, formatted. Raises LogError, and OSError if it cannot be written."""
+        self._lock = DirectoryLock(directory)
+        self._settings = settings
+        self.properties: MetaProperties = read_properties(directory)
+        self._log_directory = directory / LOG_DIRECTORY
+        opened = open_log(self._log_directory, settings.log)
+        self.log = opened.log
+        timeline = Timeline(opened.history)
+        self.metadata: ClusterMetadata = timeline.advance()
+        self._in_transaction = timeline.in_transaction
+        formatted = _formatted(directory)
+        self._bootstrap = [record for checkpoint in formatted for record in checkpoint.records()]
+        voters, self._log_has_voters = _voters(timeline, formatted, self.key, settings)
+        state = opened.history.quorum_state
+        self.quorum = Quorum(self.key, voters, state, max(self.log.last_epoch, timeline.epoch))
+        self._kraft = kraft or KraftSettings(self.properties.cluster_id, self.key.node_id, voters.ids)
+        self.loop: ControllerLoop | None = None
+
+    @property
+    def key(self) -> ReplicaKey:
+        """The node and its directory."""
+        directory_id = self.properties.directory_id
+        return ReplicaKey(self.properties.node_id, *(() if directory_id is None else (directory_id,)))
+
+    def lead(self, on_progress: Callable[[], None], now_ns: int, wall_ms: int, timers: Sequence[Timer] = ()) -> None:
+        """Become the leader and the active controller. Returns before anything is committed.
+
+        ``on_progress`` as in ControllerLoop. Raises LogWriteError.
+        """
+        write_quorum_state(self._log_directory, self.quorum.stand())
+        content = self.quorum.lead(self.log.end, log_has_voters=self._log_has_voters)
+        self.log.append(encode_control_batch(content, BatchPosition(self.log.end, self.quorum.epoch, wall_ms)))
+        heartbeats = Heartbeats.activated(
+            self._settings.session_timeout_ns, self.metadata.brokers.registrations, now_ns
+        )
+        context = KraftContext(self.metadata, heartbeats, self._kraft, SystemRandom(), now_ns)
+        assert self.quorum.leadership is not None
+        decider = Decider(context, self.log, self.quorum.epoch)
+        self.loop = ControllerLoop(decider, self.log, self.quorum.leadership, on_progress)
+        self.loop.start(timers)
+        bootstrap, in_transaction = self._bootstrap, self._in_transaction
+        self.loop.submit(lambda context: activate(context, bootstrap, in_transaction=in_transaction))
+
+    def stop(self) -> None:
+        """Resign, end the threads, and release the directory. May be called again."""
+        self.quorum.resign()
+        if self.loop is not None:
+            self.loop.stop()
+        self._lock.release()
+
+
+def _formatted(directory: Path) -> list[Checkpoint]:
+    """The checkpoints that the node was formatted with: voters, and the bootstrap records once."""
+    paths = (directory / LOG_DIRECTORY / BOOTSTRAP_ID.file_name, directory / BOOTSTRAP_NAME)
+    checkpoints = [read_checkpoint(path) for path in paths if path.exists()]
+    with_records = [checkpoint for checkpoint in checkpoints if checkpoint.records()]
+    return [checkpoint for checkpoint in checkpoints if checkpoint not in with_records[1:]]
+
+
+def _voters(
+    timeline: Timeline, formatted: Sequence[Checkpoint], key: ReplicaKey, settings: NodeSettings
+) -> tuple[Voters, bool]:
+    """The voters, with this node's present endpoints, and whether the log has them so."""
+    level, record = timeline.kraft_version, timeline.voters_record
+    for checkpoint in formatted:
+        if level == 0:
+            level, record = checkpoint.kraft_version, checkpoint.voters
+    if level == 0 or record is None:
+        return settings.static_voters, False
+    members = tuple(
+        control.Voter(
+            voter_id=voter.voter_id,
+            voter_directory_id=voter.voter_directory_id,
+            endpoints=settings.endpoints if voter.voter_id == key.node_id else voter.endpoints,
+            k_raft_version_feature=voter.k_raft_version_feature,
+        )
+        for voter in record.voters
+    )
+    return Voters(members, level), timeline.voters_record == control.VotersRecord(voters=members)

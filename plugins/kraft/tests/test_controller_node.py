@@ -1,0 +1,316 @@
+"""A controller on loopback, followed by kframe's own observer: elections, the log, snapshots, and restarts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+from kframe_kafka_wire.connections.node import CONNECTION_ERRORS, NodeConnection
+from kframe_kafka_wire.protocol.metadata_log import TOPIC
+from kframe_kraft.disk import (
+    CheckpointWriter,
+    MetaProperties,
+    SnapshotId,
+    read_quorum_state,
+    write_properties,
+)
+from kframe_kraft.disk.names import BOOTSTRAP_ID
+from kframe_kraft.errors import LogError
+from kframe_kraft.live import QuorumObserver
+from kframe_kraft.live.calls import TOPIC_ID, describe_quorum
+from kframe_kraft.quorum import Voters
+from kframe_kraft.replay.image import image_of
+from kframe_kraft.server.node import ControllerNode, NodeSettings
+from kframe_kraft.server.serving import ServedController
+from kframe_kraft.sources.detection import LOG_DIRECTORY
+
+from kframe.core.kraft.controller_result import ControllerResult
+from kframe.model.kraft import control, records
+from kframe.model.kraft.record_versions import RecordAndVersion
+from kframe.plugin import ErrorCode
+from kframe.plugin.cluster import Endpoint
+from verification.kraft.scripted_quorum import connect
+
+WAIT_S = 20
+LISTENER = Endpoint("CONTROLLER", "127.0.0.1", 0, "PLAINTEXT")
+CONFIG = {"listener.security.protocol.map": "CONTROLLER:PLAINTEXT"}
+ENDPOINT = control.VoterEndpoint(name="CONTROLLER", host="localhost", port=9093)
+VOTER = control.Voter(voter_id=9, voter_directory_id=UUID(int=509), endpoints=(ENDPOINT,))
+LEVEL = RecordAndVersion(records.FeatureLevelRecord(name="metadata.version", feature_level=25), 0)
+
+
+def formatted(directory: Path, *, dynamic: bool = False) -> Path:
+    """Format as ``kafka-storage`` of Kafka 4.4 does."""
+    log = directory / LOG_DIRECTORY
+    log.mkdir(parents=True)
+    write_properties(directory, MetaProperties("cluster", 9, UUID(int=509)))
+    voters = control.VotersRecord(voters=(VOTER,)) if dynamic else None
+    path = log / BOOTSTRAP_ID.file_name
+    with CheckpointWriter(path, BOOTSTRAP_ID, timestamp=0, now=0, kraft_version=int(dynamic), voters=voters) as writer:
+        writer.add_records([LEVEL])
+        writer.finish()
+    return directory
+
+
+Serve = Callable[[Path], ServedController]
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    served: list[ServedController] = []
+
+    def started(directory: Path) -> ServedController:
+        settings = NodeSettings((ENDPOINT,), Voters((VOTER,)))
+        controller = ServedController(partial(ControllerNode, directory, settings), CONFIG, [LISTENER])
+        served.append(controller)
+        controller.start()
+        return controller
+
+    yield started
+    for controller in served:
+        controller.stop()
+
+
+def address(controller: ServedController) -> tuple[str, int]:
+    host, _, port = controller.addresses["CONTROLLER"].rpartition(":")
+    return host, int(port)
+
+
+def connected(controller: ServedController) -> NodeConnection:
+    return connect(address(controller), reply_bytes_max=2**24)
+
+
+def observer(*controllers: ServedController) -> QuorumObserver:
+    return QuorumObserver([address(controller) for controller in controllers], connect)
+
+
+def caught_up(follower: QuorumObserver, controller: ServedController) -> None:
+    """Poll until the observer has the committed end of the log."""
+    assert controller.node is not None
+    while follower.poll() < controller.node.log.end or follower.log.end < controller.node.log.end:
+        pass
+
+
+def config(value: str) -> Callable[[Any], ControllerResult[None]]:
+    record = records.ConfigRecord(resource_type=4, resource_name="", name="min.insync.replicas", value=value)
+    return lambda context: ControllerResult([RecordAndVersion(record, 0)], None)
+
+
+def write(controller: ServedController, value: str) -> None:
+    assert controller.node is not None
+    assert controller.node.loop is not None
+    controller.node.loop.submit(config(value)).result(WAIT_S)
+
+
+@pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
+def test_observer_follows_a_new_cluster(tmp_path: Path, serve: Serve, dynamic: bool) -> None:
+    controller = serve(formatted(tmp_path, dynamic=dynamic))
+    write(controller, "2")
+    with closing(observer(controller)) as follower:
+        caught_up(follower, controller)
+        image = image_of(follower.history())
+    assert image.metadata.features == {"metadata.version": 25}
+    assert image.metadata.configs == {(4, ""): {"min.insync.replicas": "2"}}
+    assert (image.leader_id, image.epoch, image.voters) == (9, 1, (9,))
+    assert image.kraft_version == int(dynamic)
+    if dynamic:
+        assert image.voters_record == control.VotersRecord(voters=(VOTER,))
+
+
+def test_observer_waits_for_news(tmp_path: Path, serve: Serve) -> None:
+    controller = serve(formatted(tmp_path))
+    with closing(observer(controller)) as follower:
+        for value in ("2", "3", "4"):
+            write(controller, value)
+            caught_up(follower, controller)
+        assert image_of(follower.history()).metadata.configs[4, ""] == {"min.insync.replicas": "4"}
+
+
+def test_each_start_begins_an_epoch(tmp_path: Path, serve: Serve) -> None:
+    formatted(tmp_path)
+    for epoch in (1, 2, 3):
+        controller = serve(tmp_path)
+        write(controller, str(epoch))
+        with closing(observer(controller)) as follower:
+            caught_up(follower, controller)
+            image = image_of(follower.history())
+        assert (image.epoch, image.metadata.configs[4, ""]) == (epoch, {"min.insync.replicas": str(epoch)})
+        controller.stop()
+        state = read_quorum_state(tmp_path / LOG_DIRECTORY)
+        assert state is not None
+        assert (state.leader_epoch, state.leader_id) == (epoch, 9)
+
+
+def test_observer_survives_a_restart_of_the_controller(tmp_path: Path, serve: Serve) -> None:
+    first = serve(formatted(tmp_path))
+    write(first, "2")
+    with closing(observer(first)) as follower:
+        caught_up(follower, first)
+        first.stop()
+        second = serve(tmp_path)
+        write(second, "3")
+        follower._servers.append(address(second))
+        caught_up(follower, second)
+        assert image_of(follower.history()).epoch == 2
+
+
+def test_other_nodes_may_not_lead(tmp_path: Path) -> None:
+    formatted(tmp_path)
+    write_properties(tmp_path, MetaProperties("cluster", 8, UUID(int=508)))
+    with pytest.raises(LogError, match="voters: found nodes 9, expected node 8 alone"):
+        ControllerNode(tmp_path, NodeSettings((ENDPOINT,), Voters((VOTER,))))
+
+
+def test_quorum_is_described(tmp_path: Path, serve: Serve) -> None:
+    controller = serve(formatted(tmp_path, dynamic=True))
+    write(controller, "2")
+    with closing(connected(controller)) as client:
+        leader = describe_quorum(client)
+    assert (leader.leader_id, leader.leader_epoch, leader.voters) == (9, 1, (9,))
+    assert leader.addresses == {9: ("localhost", 9093)}
+
+
+FETCH_PARTITION = {
+    "partition": 0,
+    "current_leader_epoch": 1,
+    "fetch_offset": 0,
+    "last_fetched_epoch": 0,
+    "log_start_offset": -1,
+    "partition_max_bytes": 10**6,
+}
+FETCH = {
+    "replica_id": -1,
+    "replica_state": {"replica_id": -1, "replica_epoch": -1},
+    "max_wait": 0,
+    "min_bytes": 1,
+    "max_bytes": 10**6,
+    "session_id": 0,
+    "session_epoch": -1,
+    "topics": [{"topic": TOPIC, "topic_id": TOPIC_ID, "partitions": [FETCH_PARTITION]}],
+    "forgotten_topics_data": [],
+    "rack_id": "",
+}
+
+
+def fetching(**fields: Any) -> dict[str, Any]:
+    topic = {**FETCH["topics"][0], "partitions": [{**FETCH_PARTITION, **fields}]}  # type: ignore[index]
+    return {**FETCH, "topics": [topic]}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {**FETCH, "topics": []},
+        {**FETCH, "topics": 2 * FETCH["topics"]},  # type: ignore[operator]
+        {**FETCH, "topics": [{"topic": "t", "topic_id": bytes(16), "partitions": [FETCH_PARTITION]}]},
+        fetching(partition=1),
+        fetching(fetch_offset=-1),
+        fetching(last_fetched_epoch=-1),
+        fetching(last_fetched_epoch=2),
+        {**FETCH, "max_wait": -1},
+    ],
+    ids=["none", "two", "another topic", "partition 1", "offset", "no epoch", "later epoch", "wait"],
+)
+def test_fetch_that_no_replica_sends_ends_the_connection(tmp_path: Path, serve: Serve, body: dict[str, Any]) -> None:
+    """Brokers do not survive INVALID_REQUEST in a response."""
+    controller = serve(formatted(tmp_path))
+    with closing(connected(controller)) as client, pytest.raises(CONNECTION_ERRORS):
+        client.ask(1, body)
+    write(controller, "2")
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        ({**FETCH, "cluster_id": "another"}, ErrorCode.INCONSISTENT_CLUSTER_ID),
+        ({**FETCH, "cluster_id": "cluster"}, ErrorCode.NONE),
+    ],
+)
+def test_cluster_id_of_a_fetch(tmp_path: Path, serve: Serve, body: dict[str, Any], error: ErrorCode) -> None:
+    with closing(connected(serve(formatted(tmp_path)))) as client:
+        assert client.ask(1, body)["error_code"] == error
+
+
+@pytest.mark.parametrize(("epoch", "error"), [(0, ErrorCode.FENCED_LEADER_EPOCH), (2, ErrorCode.UNKNOWN_LEADER_EPOCH)])
+def test_other_epochs_are_told_the_leader(tmp_path: Path, serve: Serve, epoch: int, error: ErrorCode) -> None:
+    controller = serve(formatted(tmp_path))
+    with closing(connected(controller)) as client:
+        response = client.ask(1, fetching(current_leader_epoch=epoch))
+    partition = response["responses"][0]["partitions"][0]
+    assert (partition["error_code"], partition["current_leader"]) == (error, {"leader_id": 9, "leader_epoch": 1})
+    host, port = address(controller)
+    (endpoint,) = response["node_endpoints"]
+    assert (endpoint["node_id"], endpoint["host"], endpoint["port"]) == (9, host, port)
+
+
+def snapshot_request(snapshot_id: SnapshotId, position: int, max_bytes: int = 2**20, epoch: int = 1) -> dict[str, Any]:
+    partition = {
+        "partition": 0,
+        "current_leader_epoch": epoch,
+        "snapshot_id": {"end_offset": snapshot_id.offset, "epoch": snapshot_id.epoch},
+        "position": position,
+    }
+    return {"replica_id": -1, "max_bytes": max_bytes, "topics": [{"name": TOPIC, "partitions": [partition]}]}
+
+
+@pytest.mark.parametrize(
+    ("snapshot_id", "position", "epoch", "error"),
+    [
+        (SnapshotId(2, 1), 0, 1, ErrorCode.NONE),
+        (SnapshotId(2, 1), 10**6, 1, ErrorCode.POSITION_OUT_OF_RANGE),
+        (SnapshotId(2, 1), -1, 1, ErrorCode.POSITION_OUT_OF_RANGE),
+        (SnapshotId(3, 1), 0, 1, ErrorCode.SNAPSHOT_NOT_FOUND),
+        (SnapshotId(0, 0), 0, 1, ErrorCode.SNAPSHOT_NOT_FOUND),
+        (SnapshotId(-1, 1), 0, 1, ErrorCode.SNAPSHOT_NOT_FOUND),
+        (SnapshotId(2, 1), 0, 0, ErrorCode.FENCED_LEADER_EPOCH),
+        (SnapshotId(2, 1), 0, 5, ErrorCode.UNKNOWN_LEADER_EPOCH),
+    ],
+)
+def test_snapshot_requests(
+    tmp_path: Path, serve: Serve, snapshot_id: SnapshotId, position: int, epoch: int, error: ErrorCode
+) -> None:
+    controller = serve(formatted(tmp_path))
+    write(controller, "2")
+    stored = SnapshotId(2, 1)
+    path = tmp_path / LOG_DIRECTORY / stored.file_name
+    with CheckpointWriter(path, stored, timestamp=0, now=0) as writer:
+        writer.add_records([LEVEL])
+        writer.finish()
+    with closing(connected(controller)) as client:
+        response = client.ask(59, snapshot_request(snapshot_id, position, epoch=epoch))
+        partition = response["topics"][0]["partitions"][0]
+        assert partition["error_code"] == error
+        if error is ErrorCode.NONE:
+            content = b""
+            while len(content) < partition["size"]:
+                response = client.ask(59, snapshot_request(snapshot_id, len(content), 7))
+                content += response["topics"][0]["partitions"][0]["unaligned_records"]
+            assert content == path.read_bytes()
+
+
+@pytest.mark.parametrize("api_key", [52, 53, 54])
+def test_there_is_no_other_leader(tmp_path: Path, serve: Serve, api_key: int) -> None:
+    epochs = {"candidate_epoch": 7, "leader_epoch": 7}
+    partition = {
+        "partition_index": 0,
+        "candidate_id": 5,
+        "candidate_directory_id": bytes(16),
+        "voter_directory_id": bytes(16),
+        "last_offset_epoch": 6,
+        "last_offset": 1000,
+        "leader_id": 5,
+        "preferred_candidates": [],
+        **epochs,
+    }
+    body = {"topics": [{"topic_name": TOPIC, "partitions": [partition]}], "leader_endpoints": []}
+    controller = serve(formatted(tmp_path))
+    with closing(connected(controller)) as client:
+        (answered,) = client.ask(api_key, body)["topics"][0]["partitions"]
+    assert (answered["error_code"], answered["leader_id"], answered["leader_epoch"]) == (94, 9, 1)
+    assert not answered.get("vote_granted")
+    write(controller, "2")
