@@ -47,6 +47,9 @@ class KraftSettings:
     """The release of Kafka that the controllers run."""
     validates_configs: bool = False
     """Whether values of configurations are checked. Kafka's classes leave that to a validator of the server."""
+    ends_sessions_at_shutdown: bool = False
+    """Whether the session of a broker ends when it may shut down, so that its next process registers at once. Kafka 4
+    makes it wait for the session timeout."""
     supported_features: Mapping[str, tuple[int, int]] = field(default_factory=lambda: SUPPORTED_FEATURES)
 
 

@@ -13,6 +13,7 @@ from kframe.core.kraft.brokers.heartbeats import BrokerControlState
 from kframe.core.kraft.brokers.log_directories import cordon_directories, handle_directories_offline
 from kframe.core.kraft.context import KraftContext
 from kframe.core.kraft.controller_result import ControllerResult, DecisionPart
+from kframe.core.kraft.replication.change_batch import PartitionChangeBatch
 from kframe.core.kraft.replication.isr_changes import (
     add_broker,
     has_leaderships,
@@ -105,8 +106,14 @@ def handle_broker_shutdown(context: KraftContext, broker_id: int, *, clean: bool
     return ControllerResult([remove_unclean_broker(context, broker_id, rows) for rows in rows_by_list], None)
 
 
-def handle_heartbeat(context: KraftContext, heartbeat: BrokerHeartbeat) -> ControllerResult[BrokerHeartbeatReply]:
-    """Process a heartbeat; the response is a BrokerHeartbeatReply. Raises RequestRefused for a stale broker epoch."""
+def handle_heartbeat(
+    context: KraftContext, heartbeat: BrokerHeartbeat, log_end: int | None = None
+) -> ControllerResult[BrokerHeartbeatReply]:
+    """Process a heartbeat; the response is a BrokerHeartbeatReply. Raises RequestRefused for a stale broker epoch.
+
+    With ``log_end``, the offset of the first record of the decision, a controlled shutdown begins at the last one.
+    Without it the caller passes that offset to ``Heartbeats.begin_controlled_shutdown``.
+    """
     broker_id, heartbeats = heartbeat.broker_id, context.heartbeats
     heartbeats.contact_ns[broker_id, heartbeat.broker_epoch] = context.now_ns
     registration = context.registration(broker_id, heartbeat.broker_epoch)
@@ -131,6 +138,11 @@ def handle_heartbeat(context: KraftContext, heartbeat: BrokerHeartbeat) -> Contr
     if context.level >= MetadataLevel.CORDONED_DIRECTORIES and heartbeat.cordoned_directories is not None:
         parts += cordon_directories(registration, heartbeat.cordoned_directories).parts
     in_shutdown = state is BrokerControlState.CONTROLLED_SHUTDOWN
+    if in_shutdown and log_end is not None:
+        count = sum(part.count if isinstance(part, PartitionChangeBatch) else 1 for part in parts)
+        heartbeats.begin_controlled_shutdown(broker_id, log_end + count - 1)
+    if state is BrokerControlState.SHUTDOWN_NOW and context.settings.ends_sessions_at_shutdown:
+        del heartbeats.contact_ns[broker_id, heartbeat.broker_epoch]
     reply = BrokerHeartbeatReply(is_caught_up, is_fenced, in_shutdown, state is BrokerControlState.SHUTDOWN_NOW)
     return ControllerResult(parts, reply)
 

@@ -1,4 +1,4 @@
-"""Registration and removal of brokers, and removal of controllers (Kafka 4.4 ``ClusterControlManager``)."""
+"""Registration and removal of brokers and controllers (Kafka 4.4 ``ClusterControlManager``)."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from kframe.model.kraft.records import (
     BrokerFeature,
     DirectoryIds,
     RegisterBrokerRecord,
+    RegisterControllerRecord,
     UnregisterBrokerRecord,
     UnregisterControllerRecord,
 )
@@ -96,6 +97,14 @@ def unregister_broker(context: KraftContext, broker_id: int) -> ControllerResult
     ]
     check_record_count(parts)
     return ControllerResult(parts, None)
+
+
+def register_controller(context: KraftContext, record: RegisterControllerRecord) -> ControllerResult[None]:
+    """Register a controller. Raises RequestRefused below the level that has these records."""
+    if context.level < MetadataLevel.CONTROLLER_REGISTRATION:
+        message = f"It needs metadata.version {MetadataLevel.CONTROLLER_REGISTRATION}."
+        raise RequestRefused(ErrorCode.UNSUPPORTED_VERSION, message)
+    return ControllerResult([RecordAndVersion(record, 0)], None)
 
 
 def unregister_controller(context: KraftContext, controller_id: int) -> ControllerResult[None]:

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
-from kframe.plugin.kraft import ControllerResult, KraftContext
+from kframe.plugin.kraft import ControllerResult
+from kframe.plugin.kraft_controller import KraftContext
 from kframe_kraft.batches import BatchPosition
 from kframe_kraft.encoding.decision import encode_decision
 

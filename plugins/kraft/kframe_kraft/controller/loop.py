@@ -13,7 +13,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, Final, TypeAlias, TypeVar
 
 from kframe.plugin import KframeError
-from kframe.plugin.kraft import RequestRefused
+from kframe.plugin.kraft_controller import RequestRefused
 from kframe_kraft.controller.decider import Decider, Event, WritableLog
 from kframe_kraft.controller.timers import Timer, Timers
 from kframe_kraft.errors import LogWriteError

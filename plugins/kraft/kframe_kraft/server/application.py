@@ -9,7 +9,8 @@ from typing import Final, TypeAlias
 from kframe_kafka_wire.access.session import API_VERSIONS, ClientSession
 from kframe_kafka_wire.protocol.codec import Fields, Header
 
-from kframe_kraft.apis import quorum_apis
+from kframe_kraft.apis import broker_apis, quorum_apis
+from kframe_kraft.apis.broker_apis import BrokerApis
 from kframe_kraft.apis.quorum_apis import QuorumApis
 
 Handler: TypeAlias = Callable[[Header, Fields], Awaitable[Fields]]
@@ -30,9 +31,10 @@ class OfferedApi:
 class KraftApplication:
     """Answers the requests of brokers, clients and other controllers."""
 
-    def __init__(self, quorum: QuorumApis, features: Callable[[], Fields]) -> None:
+    def __init__(self, quorum: QuorumApis, brokers: BrokerApis, features: Callable[[], Fields]) -> None:
         """``features`` returns the fields of ApiVersions about features."""
         self._features = features
+        versions = {**quorum_apis.VERSIONS, **broker_apis.VERSIONS}
         handlers: Mapping[int, Handler] = {
             quorum_apis.FETCH: quorum.fetch,
             quorum_apis.VOTE: quorum.vote,
@@ -40,8 +42,15 @@ class KraftApplication:
             quorum_apis.END_QUORUM_EPOCH: quorum.begin_or_end_epoch,
             quorum_apis.DESCRIBE_QUORUM: quorum.describe_quorum,
             quorum_apis.FETCH_SNAPSHOT: quorum.fetch_snapshot,
+            broker_apis.ALTER_PARTITION: brokers.alter_partition,
+            broker_apis.BROKER_REGISTRATION: brokers.register,
+            broker_apis.BROKER_HEARTBEAT: brokers.heartbeat,
+            broker_apis.UNREGISTER_BROKER: brokers.unregister,
+            broker_apis.ALLOCATE_PRODUCER_IDS: brokers.allocate_producer_ids,
+            broker_apis.CONTROLLER_REGISTRATION: brokers.register_controller,
+            broker_apis.ASSIGN_REPLICAS_TO_DIRS: brokers.assign_directories,
         }
-        self._apis = {key: OfferedApi(*quorum_apis.VERSIONS[key], handler) for key, handler in handlers.items()}
+        self._apis = {key: OfferedApi(*versions[key], handler) for key, handler in handlers.items()}
         self._apis[API_VERSIONS] = OfferedApi(0, _API_VERSIONS_NEWEST, self._api_versions)
 
     def is_offered(self, api_key: int, version: int) -> bool:

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+from uuid import uuid4
 
-from kframe.plugin.kraft import (
-    ClusterMetadata,
+from kframe_kafka_wire.protocol.codec import Fields
+
+from kframe.plugin.kraft import KRAFT_VERSION, ClusterMetadata, ControllerResult, control, records
+from kframe.plugin.kraft_controller import (
     Heartbeats,
     KraftContext,
     KraftSettings,
+    MetadataLevel,
     activate,
-    control,
+    registration,
 )
 from kframe_kraft.batches import BatchPosition, encode_control_batch
 from kframe_kraft.controller import ControllerLoop, Decider, Timer
@@ -48,6 +53,8 @@ class NodeSettings:
     static_voters: Voters = field(default_factory=lambda: Voters(()))
     log: LogSettings = field(default_factory=LogSettings)
     session_timeout_ns: int = _SESSION_NS
+    security_protocol: int = 0
+    """Kafka's ``SecurityProtocol`` id of the controller listener."""
 
 
 class ControllerNode:
@@ -69,8 +76,11 @@ class ControllerNode:
         voters, self._log_has_voters = _voters(timeline, formatted, self.key, settings)
         state = opened.history.quorum_state
         self.quorum = Quorum(self.key, voters, state, max(self.log.last_epoch, timeline.epoch))
-        self._kraft = kraft or KraftSettings(self.properties.cluster_id, self.key.node_id, voters.ids)
+        self._kraft = kraft or KraftSettings(
+            self.properties.cluster_id, self.key.node_id, voters.ids, ends_sessions_at_shutdown=True
+        )
         self.loop: ControllerLoop | None = None
+        self._finalized: tuple[dict[str, int], int] = {}, -1
 
     @property
     def key(self) -> ReplicaKey:
@@ -78,24 +88,72 @@ class ControllerNode:
         directory_id = self.properties.directory_id
         return ReplicaKey(self.properties.node_id, *(() if directory_id is None else (directory_id,)))
 
-    def lead(self, on_progress: Callable[[], None], now_ns: int, wall_ms: int, timers: Sequence[Timer] = ()) -> None:
+    def features(self) -> Fields:
+        """The fields of ApiVersions about features: what the controller supports, and the levels of the cluster.
+
+        Their epoch is the offset of the end at which they were seen first.
+        """
+        finalized = dict(self.metadata.features)
+        if self.quorum.voters.kraft_version:
+            finalized[KRAFT_VERSION] = self.quorum.voters.kraft_version
+        if finalized != self._finalized[0]:
+            self._finalized = finalized, self.log.end
+        supported = self._supported_features()
+        return {
+            "supported_features": [
+                {"name": name, "min_version": low, "max_version": high} for name, (low, high) in supported.items()
+            ],
+            "finalized_features": [
+                {"name": name, "min_version_level": level, "max_version_level": level}
+                for name, level in finalized.items()
+            ],
+            "finalized_features_epoch": self._finalized[1],
+        }
+
+    def lead(self, on_progress: Callable[[], None], timers: Sequence[Timer] = ()) -> ControllerLoop:
         """Become the leader and the active controller. Returns before anything is committed.
 
         ``on_progress`` as in ControllerLoop. Raises LogWriteError.
         """
         write_quorum_state(self._log_directory, self.quorum.stand())
         content = self.quorum.lead(self.log.end, log_has_voters=self._log_has_voters)
-        self.log.append(encode_control_batch(content, BatchPosition(self.log.end, self.quorum.epoch, wall_ms)))
+        position = BatchPosition(self.log.end, self.quorum.epoch, time.time_ns() // 1_000_000)
+        self.log.append(encode_control_batch(content, position))
         heartbeats = Heartbeats.activated(
-            self._settings.session_timeout_ns, self.metadata.brokers.registrations, now_ns
+            self._settings.session_timeout_ns, self.metadata.brokers.registrations, time.monotonic_ns()
         )
-        context = KraftContext(self.metadata, heartbeats, self._kraft, SystemRandom(), now_ns)
+        context = KraftContext(self.metadata, heartbeats, self._kraft, SystemRandom())
         assert self.quorum.leadership is not None
         decider = Decider(context, self.log, self.quorum.epoch)
         self.loop = ControllerLoop(decider, self.log, self.quorum.leadership, on_progress)
         self.loop.start(timers)
         bootstrap, in_transaction = self._bootstrap, self._in_transaction
         self.loop.submit(lambda context: activate(context, bootstrap, in_transaction=in_transaction))
+        self.loop.submit(self._registration)
+        return self.loop
+
+    def _registration(self, context: KraftContext) -> ControllerResult[None]:
+        """The registration of this controller, where the level has such records. Kafka's sends it over a socket."""
+        if context.level < MetadataLevel.CONTROLLER_REGISTRATION:
+            return ControllerResult((), None)
+        protocol = self._settings.security_protocol
+        record = records.RegisterControllerRecord(
+            controller_id=self.key.node_id,
+            incarnation_id=uuid4(),
+            zk_migration_ready=False,
+            end_points=tuple(
+                records.ControllerEndpoint(name=each.name, host=each.host, port=each.port, security_protocol=protocol)
+                for each in self._settings.endpoints
+            ),
+            features=tuple(
+                records.ControllerFeature(name=name, min_supported_version=low, max_supported_version=high)
+                for name, (low, high) in self._supported_features().items()
+            ),
+        )
+        return registration.register_controller(context, record)
+
+    def _supported_features(self) -> dict[str, tuple[int, int]]:
+        return {**self._kraft.supported_features, KRAFT_VERSION: (0, 1)}
 
     def stop(self) -> None:
         """Resign, end the threads, and release the directory. May be called again."""

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
-from kframe_kafka_wire.protocol.codec import Fields
 from kframe_kafka_wire.records.credentials import no_tokens, scram_lookup
 from kframe_kafka_wire.records.store import NoRecords
 from kframe_kafka_wire.server.loop_thread import LoopThread
 from kframe_kafka_wire.server.sockets import SocketServer
 
 from kframe.plugin.cluster import Endpoint
+from kframe_kraft.apis.active import ActiveController
+from kframe_kraft.apis.broker_apis import BrokerApis
 from kframe_kraft.apis.fetching import Fetching
 from kframe_kraft.apis.quorum_apis import NodeFacts, QuorumApis
 from kframe_kraft.quorum import FetchService
@@ -55,9 +55,12 @@ class ServedController:
             fetching = Fetching(FetchService(node.quorum, node.log), loop)
             # The port is known when the listener is bound.
             facts = NodeFacts(node.properties.cluster_id, self._endpoint, node.log.directory)
-            application = KraftApplication(QuorumApis(node.quorum, node.log, fetching, facts), _no_features)
+            active = ActiveController()
+            brokers = BrokerApis(active, node.log, node.quorum.voters.kraft_version)
+            quorum = QuorumApis(node.quorum, node.log, fetching, facts)
+            application = KraftApplication(quorum, brokers, node.features)
             await self._sockets.listen(application, scram_lookup(NoRecords()), no_tokens)
-            await asyncio.to_thread(node.lead, fetching.progress, time.monotonic_ns(), time.time_ns() // 1_000_000)
+            active.activate(await asyncio.to_thread(node.lead, fetching.progress))
             yield
         finally:
             await asyncio.to_thread(node.stop)
@@ -66,7 +69,3 @@ class ServedController:
     def _endpoint(self) -> tuple[str, int]:
         host, _, port = self.addresses[self._listener].rpartition(":")
         return host, int(port)
-
-
-def _no_features() -> Fields:
-    return {}

@@ -1,0 +1,39 @@
+"""The rules of a KRaft controller, for plugins that lead a quorum. Each decides an event in a ``KraftContext``."""
+
+from __future__ import annotations
+
+from kframe.core.kraft import controller_apis
+from kframe.core.kraft.brokers import broker_events, producer_ids, registration
+from kframe.core.kraft.brokers.heartbeats import Heartbeats
+from kframe.core.kraft.configuration import configs
+from kframe.core.kraft.context import KraftContext, KraftSettings
+from kframe.core.kraft.controller_result import RequestRefused
+from kframe.core.kraft.features import feature_updates
+from kframe.core.kraft.features.activation import activate
+from kframe.core.kraft.random_source import RandomSource
+from kframe.core.kraft.replication import alter_partition as isr_proposals
+from kframe.core.kraft.replication import directories as directory_assignments
+from kframe.core.kraft.replication import elections, reassignment
+from kframe.core.kraft.topics import topic_requests
+from kframe.model.kraft.ids import MetadataLevel
+
+__all__ = [
+    "Heartbeats",
+    "KraftContext",
+    "KraftSettings",
+    "MetadataLevel",
+    "RandomSource",
+    "RequestRefused",
+    "activate",
+    "broker_events",
+    "configs",
+    "controller_apis",
+    "directory_assignments",
+    "elections",
+    "feature_updates",
+    "isr_proposals",
+    "producer_ids",
+    "reassignment",
+    "registration",
+    "topic_requests",
+]

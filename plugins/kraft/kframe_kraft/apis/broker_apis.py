@@ -1,0 +1,245 @@
+"""Requests of brokers and controllers: registrations, heartbeats, ISRs, directories and producer ids."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import groupby
+from typing import Final
+from uuid import UUID
+
+from kframe_kafka_wire.protocol.codec import Fields, Header
+
+from kframe.plugin import ErrorCode
+from kframe.plugin.kraft import records
+from kframe.plugin.kraft_controller import (
+    RequestRefused,
+    broker_events,
+    directory_assignments,
+    isr_proposals,
+    producer_ids,
+    registration,
+)
+from kframe_kraft.apis.active import ActiveController
+from kframe_kraft.controller import NotController, WritableLog
+
+ALTER_PARTITION: Final = 56
+BROKER_REGISTRATION: Final = 62
+BROKER_HEARTBEAT: Final = 63
+UNREGISTER_BROKER: Final = 64
+ALLOCATE_PRODUCER_IDS: Final = 67
+CONTROLLER_REGISTRATION: Final = 70
+ASSIGN_REPLICAS_TO_DIRS: Final = 73
+VERSIONS: Final = {
+    ALTER_PARTITION: (2, 3),
+    BROKER_REGISTRATION: (0, 4),
+    BROKER_HEARTBEAT: (0, 1),
+    UNREGISTER_BROKER: (0, 0),
+    ALLOCATE_PRODUCER_IDS: (0, 0),
+    CONTROLLER_REGISTRATION: (0, 0),
+    ASSIGN_REPLICAS_TO_DIRS: (0, 0),
+}
+#: The first version of BrokerRegistration by which a broker says which process it was before.
+_PREVIOUS_EPOCH: Final = 3
+_NO_TIMEOUT: Final = {"throttle_time": 0}
+
+
+class BrokerApis:
+    """Answers for the active controller, which writes ``log``."""
+
+    def __init__(self, controller: ActiveController, log: WritableLog, kraft_version: int) -> None:
+        self._controller = controller
+        self._log = log
+        self._kraft_version = kraft_version
+
+    async def register(self, header: Header, body: Fields) -> Fields:
+        """BrokerRegistration. The broker epoch is the offset of its first record."""
+        request = registration.BrokerRegistrationRequest(
+            body["broker_id"],
+            body["cluster_id"],
+            UUID(bytes=body["incarnation_id"]),
+            tuple(records.BrokerEndpoint(**_listener(each)) for each in body["listeners"]),
+            tuple(records.BrokerFeature(**_feature(each)) for each in body["features"]),
+            body["rack"],
+            tuple(UUID(bytes=each) for each in body.get("log_dirs", ())),
+            body.get("previous_broker_epoch", -1),
+            body.get("is_migrating_zk_broker", False),
+            header.api_version >= _PREVIOUS_EPOCH,
+        )
+        try:
+            epoch = await self._controller.ask(
+                lambda context: registration.register_broker(context, request, self._log.end, self._kraft_version)
+            )
+        except (RequestRefused, NotController) as refusal:
+            return {**_NO_TIMEOUT, "error_code": error_of(refusal)}
+        return {**_NO_TIMEOUT, "error_code": ErrorCode.NONE, "broker_epoch": epoch}
+
+    async def heartbeat(self, header: Header, body: Fields) -> Fields:
+        """BrokerHeartbeat. The contact counts from its arrival."""
+        self._controller.note_contact(body["broker_id"], body["broker_epoch"])
+        cordoned = body.get("cordoned_log_dirs")
+        heartbeat = broker_events.BrokerHeartbeat(
+            body["broker_id"],
+            body["broker_epoch"],
+            body["current_metadata_offset"],
+            body["want_fence"],
+            body["want_shut_down"],
+            tuple(UUID(bytes=each) for each in body.get("offline_log_dirs", ())),
+            None if cordoned is None else tuple(UUID(bytes=each) for each in cordoned),
+        )
+        try:
+            reply = await self._controller.ask(
+                lambda context: broker_events.handle_heartbeat(context, heartbeat, self._log.end)
+            )
+        except (RequestRefused, NotController) as refusal:
+            return {**_NO_TIMEOUT, "error_code": error_of(refusal), "should_shut_down": False}
+        return {
+            **_NO_TIMEOUT,
+            "error_code": ErrorCode.NONE,
+            "is_caught_up": reply.is_caught_up,
+            "is_fenced": reply.is_fenced,
+            "should_shut_down": reply.should_shut_down,
+        }
+
+    async def unregister(self, header: Header, body: Fields) -> Fields:
+        """UnregisterBroker."""
+        broker_id = body["broker_id"]
+        try:
+            await self._controller.ask(lambda context: registration.unregister_broker(context, broker_id))
+        except (RequestRefused, NotController) as refusal:
+            return {**_NO_TIMEOUT, "error_code": error_of(refusal), "error_message": _message(refusal)}
+        return {**_NO_TIMEOUT, "error_code": ErrorCode.NONE, "error_message": None}
+
+    async def register_controller(self, header: Header, body: Fields) -> Fields:
+        """ControllerRegistration."""
+        record = records.RegisterControllerRecord(
+            controller_id=body["controller_id"],
+            incarnation_id=UUID(bytes=body["incarnation_id"]),
+            zk_migration_ready=body["zk_migration_ready"],
+            end_points=tuple(records.ControllerEndpoint(**_listener(each)) for each in body["listeners"]),
+            features=tuple(records.ControllerFeature(**_feature(each)) for each in body["features"]),
+        )
+        try:
+            await self._controller.ask(lambda context: registration.register_controller(context, record))
+        except (RequestRefused, NotController) as refusal:
+            return {**_NO_TIMEOUT, "error_code": error_of(refusal), "error_message": _message(refusal)}
+        return {**_NO_TIMEOUT, "error_code": ErrorCode.NONE, "error_message": None}
+
+    async def allocate_producer_ids(self, header: Header, body: Fields) -> Fields:
+        """AllocateProducerIds."""
+        broker = body["broker_id"], body["broker_epoch"]
+        try:
+            block = await self._controller.ask(lambda context: producer_ids.allocate_producer_ids(context, *broker))
+        except (RequestRefused, NotController) as refusal:
+            error = error_of(refusal)
+            return {**_NO_TIMEOUT, "error_code": error, "producer_id_start": -1, "producer_id_len": 0}
+        return {
+            **_NO_TIMEOUT,
+            "error_code": ErrorCode.NONE,
+            "producer_id_start": block.start,
+            "producer_id_len": block.length,
+        }
+
+    async def alter_partition(self, header: Header, body: Fields) -> Fields:
+        """AlterPartition."""
+        broker = body["broker_id"], body["broker_epoch"]
+        proposals = [
+            isr_proposals.KraftIsrProposal(
+                UUID(bytes=topic["topic_id"]),
+                partition["partition_index"],
+                _proposed_isr(partition),
+                partition["leader_epoch"],
+                partition["partition_epoch"],
+                partition["leader_recovery_state"],
+            )
+            for topic in body["topics"]
+            for partition in topic["partitions"]
+        ]
+        try:
+            results = await self._controller.ask(
+                lambda context: isr_proposals.alter_partitions(context, *broker, proposals)
+            )
+        except (RequestRefused, NotController) as refusal:
+            return {**_NO_TIMEOUT, "error_code": error_of(refusal), "topics": []}
+        return {**_NO_TIMEOUT, "error_code": ErrorCode.NONE, "topics": _isr_topics(results)}
+
+    async def assign_directories(self, header: Header, body: Fields) -> Fields:
+        """AssignReplicasToDirs."""
+        broker = body["broker_id"], body["broker_epoch"]
+        assignments = [
+            directory_assignments.DirectoryAssignment(
+                UUID(bytes=directory["id_"]), UUID(bytes=topic["topic_id"]), partition["partition_index"]
+            )
+            for directory in body["directories"]
+            for topic in directory["topics"]
+            for partition in topic["partitions"]
+        ]
+        try:
+            results = await self._controller.ask(
+                lambda context: directory_assignments.assign_directories(context, *broker, assignments)
+            )
+        except (RequestRefused, NotController) as refusal:
+            return {**_NO_TIMEOUT, "error_code": error_of(refusal), "directories": []}
+        return {**_NO_TIMEOUT, "error_code": ErrorCode.NONE, "directories": _directories(results)}
+
+
+def error_of(refusal: RequestRefused | NotController) -> ErrorCode:
+    """The error code of a request that was not decided."""
+    return refusal.error if isinstance(refusal, RequestRefused) else ErrorCode.NOT_CONTROLLER
+
+
+def _message(refusal: RequestRefused | NotController) -> str:
+    return refusal.message if isinstance(refusal, RequestRefused) else str(refusal)
+
+
+def _listener(fields: Fields) -> Fields:
+    return {name: fields[name] for name in ("name", "host", "port", "security_protocol")}
+
+
+def _feature(fields: Fields) -> Fields:
+    return {name: fields[name] for name in ("name", "min_supported_version", "max_supported_version")}
+
+
+def _proposed_isr(partition: Fields) -> tuple[tuple[int, int], ...]:
+    if "new_isr" in partition:
+        return tuple((broker_id, isr_proposals.UNKNOWN_EPOCH) for broker_id in partition["new_isr"])
+    return tuple((member["broker_id"], member["broker_epoch"]) for member in partition["new_isr_with_epochs"])
+
+
+def _isr_topics(results: Iterable[isr_proposals.IsrResult]) -> list[Fields]:
+    return [
+        {
+            "topic_id": topic_id.bytes,
+            "partitions": [
+                {
+                    "partition_index": result.partition,
+                    "error_code": result.error,
+                    "leader_id": result.leader,
+                    "leader_epoch": result.leader_epoch,
+                    "isr": result.isr,
+                    "leader_recovery_state": result.recovery,
+                    "partition_epoch": result.partition_epoch,
+                }
+                for result in of_topic
+            ],
+        }
+        for topic_id, of_topic in groupby(results, key=lambda result: result.topic_id)
+    ]
+
+
+def _directories(results: Iterable[directory_assignments.DirectoryAssignmentResult]) -> list[Fields]:
+    return [
+        {
+            "id_": directory.bytes,
+            "topics": [
+                {
+                    "topic_id": topic_id.bytes,
+                    "partitions": [
+                        {"partition_index": result.assignment.partition, "error_code": result.error}
+                        for result in of_topic
+                    ],
+                }
+                for topic_id, of_topic in groupby(of_directory, key=lambda result: result.assignment.topic_id)
+            ],
+        }
+        for directory, of_directory in groupby(results, key=lambda result: result.assignment.directory)
+    ]
