@@ -15,11 +15,11 @@ from typing import Any, Final, Self
 from kframe_kafka_wire.connections.broker import Target
 from kframe_kafka_wire.connections.node import CLIENT_ID, NodeConnection
 from kframe_kafka_wire.protocol.codec import decode_header, decode_request, encode_response
-from kframe_kafka_wire.protocol.metadata_log import TOPIC
+from kframe_kafka_wire.protocol.metadata_log import TOPIC, TOPIC_ID
 from kframe_kraft.batches import read_batches
 from kframe_kraft.disk import SnapshotId
 from kframe_kraft.disk.names import BOOTSTRAP_ID
-from kframe_kraft.live.calls import DESCRIBE_QUORUM, FETCH, FETCH_SNAPSHOT, TOPIC_ID, Address
+from kframe_kraft.live.calls import DESCRIBE_QUORUM, FETCH, FETCH_SNAPSHOT, Address
 
 from kframe.plugin import ErrorCode
 

@@ -11,7 +11,7 @@ from uuid import UUID
 
 import pytest
 from kframe_kafka_wire.connections.node import CONNECTION_ERRORS, NodeConnection
-from kframe_kafka_wire.protocol.metadata_log import TOPIC
+from kframe_kafka_wire.protocol.metadata_log import TOPIC, TOPIC_ID
 from kframe_kraft.disk import (
     CheckpointWriter,
     MetaProperties,
@@ -22,7 +22,7 @@ from kframe_kraft.disk import (
 from kframe_kraft.disk.names import BOOTSTRAP_ID
 from kframe_kraft.errors import LogError
 from kframe_kraft.live import QuorumObserver
-from kframe_kraft.live.calls import TOPIC_ID, describe_quorum
+from kframe_kraft.live.calls import describe_quorum
 from kframe_kraft.quorum import Voters
 from kframe_kraft.replay.image import image_of
 from kframe_kraft.server.node import ControllerNode, NodeSettings

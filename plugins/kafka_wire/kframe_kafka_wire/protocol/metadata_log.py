@@ -9,6 +9,8 @@ from kframe.plugin import counted
 from kframe_kafka_wire.protocol.errors import WireError
 
 TOPIC: Final = "__cluster_metadata"
+#: The id of the topic, AAAAAAAAAAAAAAAAAAAAAQ.
+TOPIC_ID: Final = bytes(15) + b"\x01"
 
 
 def only_partition(api: str, topics: Sequence[Mapping[str, Any]], number: str) -> Mapping[str, Any]:

@@ -9,11 +9,10 @@ from uuid import UUID
 
 from kframe_kafka_wire.protocol.codec import Fields
 from kframe_kafka_wire.protocol.errors import Refused
-from kframe_kafka_wire.protocol.metadata_log import TOPIC
+from kframe_kafka_wire.protocol.metadata_log import TOPIC, TOPIC_ID
 
 from kframe.plugin import ErrorCode
 from kframe.plugin.kraft import control, directory_ids
-from kframe_kraft.live.calls import TOPIC_ID
 from kframe_kraft.quorum import Fetch, FetchAnswer, Leadership, Quorum, ReplicaKey
 
 #: The first version of Fetch that names topics by id, and the first that has the replica in a struct.

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 
 from kframe_kafka_wire.connections.node import NodeConnection
 from kframe_kafka_wire.protocol.errors import WireError, error_of
-from kframe_kafka_wire.protocol.metadata_log import TOPIC, only_partition
+from kframe_kafka_wire.protocol.metadata_log import TOPIC, TOPIC_ID, only_partition
 
 from kframe_kraft.disk import SnapshotId
 
@@ -20,8 +20,6 @@ FETCH: Final = 1
 DESCRIBE_QUORUM: Final = 55
 FETCH_SNAPSHOT: Final = 59
 DESCRIBE_CLUSTER: Final = 60
-#: The id of the metadata log's topic, AAAAAAAAAAAAAAAAAAAAAQ.
-TOPIC_ID: Final = bytes(15) + b"\x01"
 #: Bytes of records in a response. A leader sends more only for a single larger batch.
 FETCH_BYTES: Final = 8 * 2**20
 SNAPSHOT_PART_BYTES: Final = 2**20
