@@ -1,9 +1,9 @@
 """Layouts of messages that kio 0.6.2 does not have, as dataclasses of the same form.
 
 DescribeCluster 2 is as in ``DescribeClusterRequest.json`` and ``DescribeClusterResponse.json`` of Kafka 4.4, and the
-response to DescribeLogDirs 5 as in its ``DescribeLogDirsResponse.json``; the request is that of version 4. Responses to
-ApiVersions have one more tagged field, which marks instances of kframe. Clients skip tagged fields that they do not
-know.
+response to DescribeLogDirs 5 as in its ``DescribeLogDirsResponse.json``; the request is that of version 4. Fetch 18 and
+BrokerHeartbeat 2 are as in ``FetchRequest.json`` and ``BrokerHeartbeatRequest.json``. Responses to ApiVersions have one
+more tagged field, which marks instances of kframe. Clients skip tagged fields that they do not know.
 """
 
 # Annotations must be evaluated, because ``shapes`` reads the types of fields. So there is no ``annotations`` import.
@@ -11,13 +11,18 @@ know.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
+from uuid import UUID
 
 from kio.schema.api_versions.v3.request import ApiVersionsRequest as ApiVersionsRequest3
 from kio.schema.api_versions.v3.response import ApiVersionsResponse as ApiVersionsResponse3
 from kio.schema.api_versions.v4.request import ApiVersionsRequest as ApiVersionsRequest4
 from kio.schema.api_versions.v4.response import ApiVersionsResponse as ApiVersionsResponse4
+from kio.schema.broker_heartbeat.v1.request import BrokerHeartbeatRequest
+from kio.schema.broker_heartbeat.v1.response import BrokerHeartbeatResponse
 from kio.schema.describe_log_dirs.v4.request import DescribeLogDirsRequest
 from kio.schema.describe_log_dirs.v4.response import DescribeLogDirsResponse, DescribeLogDirsResult
+from kio.schema.fetch.v17.request import FetchPartition, FetchRequest, FetchTopic
+from kio.schema.fetch.v17.response import FetchResponse
 from kio.schema.request_header.v2.header import RequestHeader
 from kio.schema.response_header.v1.header import ResponseHeader
 
@@ -96,10 +101,40 @@ class MarkedApiVersionsResponse4(ApiVersionsResponse4):
     is_controller_only: bool = field(metadata={"kafka_type": "bool", "tag": CONTROLLER_TAG}, default=False)
 
 
+@dataclass(frozen=True, kw_only=True)
+class FetchPartition18(FetchPartition):
+    """A partition in Fetch 18. A follower that does not tell its high watermark waits for records alone."""
+
+    high_watermark: int = field(metadata={"kafka_type": "int64", "tag": 1}, default=2**63 - 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FetchTopic18(FetchTopic):
+    """A topic in Fetch 18."""
+
+    partitions: tuple[FetchPartition18, ...] = field()
+
+
+@dataclass(frozen=True, kw_only=True)
+class FetchRequest18(FetchRequest):
+    """Fetch 18."""
+
+    topics: tuple[FetchTopic18, ...] = field()
+
+
+@dataclass(frozen=True, kw_only=True)
+class BrokerHeartbeatRequest2(BrokerHeartbeatRequest):
+    """BrokerHeartbeat 2. The cordoned directories are null before the broker knows them."""
+
+    cordoned_log_dirs: tuple[UUID, ...] | None = field(metadata={"kafka_type": "uuid", "tag": 1}, default=None)
+
+
 #: Request and response by API key and version.
 NEWER: Final[Mapping[tuple[int, int], tuple[Any, Any]]] = {
+    (1, 18): (FetchRequest18, FetchResponse),
     (18, 3): (ApiVersionsRequest3, MarkedApiVersionsResponse3),
     (18, 4): (ApiVersionsRequest4, MarkedApiVersionsResponse4),
     (35, 5): (DescribeLogDirsRequest, DescribeLogDirsResponse5),
     (60, 2): (DescribeClusterRequest2, DescribeClusterResponse2),
+    (63, 2): (BrokerHeartbeatRequest2, BrokerHeartbeatResponse),
 }

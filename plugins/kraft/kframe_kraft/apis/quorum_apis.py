@@ -34,7 +34,7 @@ DESCRIBE_QUORUM: Final = 55
 FETCH_SNAPSHOT: Final = 59
 #: The newest version of each API. Fetch before 12 has no leader epochs of replicas, so that the quorum needs 12.
 VERSIONS: Final = {
-    FETCH: (4, 17),
+    FETCH: (4, 18),
     VOTE: (0, 1),
     BEGIN_QUORUM_EPOCH: (0, 1),
     END_QUORUM_EPOCH: (0, 1),
