@@ -7,7 +7,7 @@ from kframe.core.kraft.brokers import broker_events, producer_ids, registration
 from kframe.core.kraft.brokers.heartbeats import Heartbeats
 from kframe.core.kraft.configuration import configs
 from kframe.core.kraft.context import KraftContext, KraftSettings
-from kframe.core.kraft.controller_result import RequestRefused
+from kframe.core.kraft.controller_result import PartitionResult, RequestRefused
 from kframe.core.kraft.features import feature_updates
 from kframe.core.kraft.features.activation import activate
 from kframe.core.kraft.random_source import RandomSource
@@ -15,13 +15,15 @@ from kframe.core.kraft.replication import alter_partition as isr_proposals
 from kframe.core.kraft.replication import directories as directory_assignments
 from kframe.core.kraft.replication import elections, reassignment
 from kframe.core.kraft.topics import topic_requests
-from kframe.model.kraft.ids import MetadataLevel
+from kframe.model.kraft.ids import KraftElection, MetadataLevel
 
 __all__ = [
     "Heartbeats",
     "KraftContext",
+    "KraftElection",
     "KraftSettings",
     "MetadataLevel",
+    "PartitionResult",
     "RandomSource",
     "RequestRefused",
     "activate",

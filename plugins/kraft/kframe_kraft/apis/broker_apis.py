@@ -1,4 +1,7 @@
-"""Requests of brokers and controllers: registrations, heartbeats, ISRs, directories and producer ids."""
+"""Requests of brokers and controllers: registrations, heartbeats, ISRs, directories and producer ids.
+
+Handlers raise RequestRefused and NotController.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,6 @@ from kframe_kafka_wire.protocol.codec import Fields, Header
 from kframe.plugin import ErrorCode
 from kframe.plugin.kraft import records
 from kframe.plugin.kraft_controller import (
-    RequestRefused,
     broker_events,
     directory_assignments,
     isr_proposals,
@@ -20,27 +22,11 @@ from kframe.plugin.kraft_controller import (
     registration,
 )
 from kframe_kraft.apis.active import ActiveController
-from kframe_kraft.controller import NotController, WritableLog
+from kframe_kraft.controller import WritableLog
 
-ALTER_PARTITION: Final = 56
-BROKER_REGISTRATION: Final = 62
-BROKER_HEARTBEAT: Final = 63
-UNREGISTER_BROKER: Final = 64
-ALLOCATE_PRODUCER_IDS: Final = 67
-CONTROLLER_REGISTRATION: Final = 70
-ASSIGN_REPLICAS_TO_DIRS: Final = 73
-VERSIONS: Final = {
-    ALTER_PARTITION: (2, 3),
-    BROKER_REGISTRATION: (0, 4),
-    BROKER_HEARTBEAT: (0, 2),
-    UNREGISTER_BROKER: (0, 0),
-    ALLOCATE_PRODUCER_IDS: (0, 0),
-    CONTROLLER_REGISTRATION: (0, 0),
-    ASSIGN_REPLICAS_TO_DIRS: (0, 0),
-}
 #: The first version of BrokerRegistration by which a broker says which process it was before.
 _PREVIOUS_EPOCH: Final = 3
-_NO_TIMEOUT: Final = {"throttle_time": 0}
+_DONE: Final = {"throttle_time": 0, "error_code": ErrorCode.NONE}
 
 
 class BrokerApis:
@@ -65,13 +51,10 @@ class BrokerApis:
             body.get("is_migrating_zk_broker", False),
             header.api_version >= _PREVIOUS_EPOCH,
         )
-        try:
-            epoch = await self._controller.ask(
-                lambda context: registration.register_broker(context, request, self._log.end, self._kraft_version)
-            )
-        except (RequestRefused, NotController) as refusal:
-            return {**_NO_TIMEOUT, "error_code": error_of(refusal)}
-        return {**_NO_TIMEOUT, "error_code": ErrorCode.NONE, "broker_epoch": epoch}
+        epoch = await self._controller.ask(
+            lambda context: registration.register_broker(context, request, self._log.end, self._kraft_version)
+        )
+        return {**_DONE, "broker_epoch": epoch}
 
     async def heartbeat(self, header: Header, body: Fields) -> Fields:
         """BrokerHeartbeat. The contact counts from its arrival."""
@@ -86,15 +69,11 @@ class BrokerApis:
             tuple(UUID(bytes=each) for each in body.get("offline_log_dirs", ())),
             None if cordoned is None else tuple(UUID(bytes=each) for each in cordoned),
         )
-        try:
-            reply = await self._controller.ask(
-                lambda context: broker_events.handle_heartbeat(context, heartbeat, self._log.end)
-            )
-        except (RequestRefused, NotController) as refusal:
-            return {**_NO_TIMEOUT, "error_code": error_of(refusal), "should_shut_down": False}
+        reply = await self._controller.ask(
+            lambda context: broker_events.handle_heartbeat(context, heartbeat, self._log.end)
+        )
         return {
-            **_NO_TIMEOUT,
-            "error_code": ErrorCode.NONE,
+            **_DONE,
             "is_caught_up": reply.is_caught_up,
             "is_fenced": reply.is_fenced,
             "should_shut_down": reply.should_shut_down,
@@ -103,11 +82,8 @@ class BrokerApis:
     async def unregister(self, header: Header, body: Fields) -> Fields:
         """UnregisterBroker."""
         broker_id = body["broker_id"]
-        try:
-            await self._controller.ask(lambda context: registration.unregister_broker(context, broker_id))
-        except (RequestRefused, NotController) as refusal:
-            return {**_NO_TIMEOUT, "error_code": error_of(refusal), "error_message": _message(refusal)}
-        return {**_NO_TIMEOUT, "error_code": ErrorCode.NONE, "error_message": None}
+        await self._controller.ask(lambda context: registration.unregister_broker(context, broker_id))
+        return {**_DONE, "error_message": None}
 
     async def register_controller(self, header: Header, body: Fields) -> Fields:
         """ControllerRegistration."""
@@ -118,23 +94,15 @@ class BrokerApis:
             end_points=tuple(records.ControllerEndpoint(**_listener(each)) for each in body["listeners"]),
             features=tuple(records.ControllerFeature(**_feature(each)) for each in body["features"]),
         )
-        try:
-            await self._controller.ask(lambda context: registration.register_controller(context, record))
-        except (RequestRefused, NotController) as refusal:
-            return {**_NO_TIMEOUT, "error_code": error_of(refusal), "error_message": _message(refusal)}
-        return {**_NO_TIMEOUT, "error_code": ErrorCode.NONE, "error_message": None}
+        await self._controller.ask(lambda context: registration.register_controller(context, record))
+        return {**_DONE, "error_message": None}
 
     async def allocate_producer_ids(self, header: Header, body: Fields) -> Fields:
         """AllocateProducerIds."""
         broker = body["broker_id"], body["broker_epoch"]
-        try:
-            block = await self._controller.ask(lambda context: producer_ids.allocate_producer_ids(context, *broker))
-        except (RequestRefused, NotController) as refusal:
-            error = error_of(refusal)
-            return {**_NO_TIMEOUT, "error_code": error, "producer_id_start": -1, "producer_id_len": 0}
+        block = await self._controller.ask(lambda context: producer_ids.allocate_producer_ids(context, *broker))
         return {
-            **_NO_TIMEOUT,
-            "error_code": ErrorCode.NONE,
+            **_DONE,
             "producer_id_start": block.start,
             "producer_id_len": block.length,
         }
@@ -154,13 +122,10 @@ class BrokerApis:
             for topic in body["topics"]
             for partition in topic["partitions"]
         ]
-        try:
-            results = await self._controller.ask(
-                lambda context: isr_proposals.alter_partitions(context, *broker, proposals)
-            )
-        except (RequestRefused, NotController) as refusal:
-            return {**_NO_TIMEOUT, "error_code": error_of(refusal), "topics": []}
-        return {**_NO_TIMEOUT, "error_code": ErrorCode.NONE, "topics": _isr_topics(results)}
+        results = await self._controller.ask(
+            lambda context: isr_proposals.alter_partitions(context, *broker, proposals)
+        )
+        return {**_DONE, "topics": _isr_topics(results)}
 
     async def assign_directories(self, header: Header, body: Fields) -> Fields:
         """AssignReplicasToDirs."""
@@ -173,22 +138,10 @@ class BrokerApis:
             for topic in directory["topics"]
             for partition in topic["partitions"]
         ]
-        try:
-            results = await self._controller.ask(
-                lambda context: directory_assignments.assign_directories(context, *broker, assignments)
-            )
-        except (RequestRefused, NotController) as refusal:
-            return {**_NO_TIMEOUT, "error_code": error_of(refusal), "directories": []}
-        return {**_NO_TIMEOUT, "error_code": ErrorCode.NONE, "directories": _directories(results)}
-
-
-def error_of(refusal: RequestRefused | NotController) -> ErrorCode:
-    """The error code of a request that was not decided."""
-    return refusal.error if isinstance(refusal, RequestRefused) else ErrorCode.NOT_CONTROLLER
-
-
-def _message(refusal: RequestRefused | NotController) -> str:
-    return refusal.message if isinstance(refusal, RequestRefused) else str(refusal)
+        results = await self._controller.ask(
+            lambda context: directory_assignments.assign_directories(context, *broker, assignments)
+        )
+        return {**_DONE, "directories": _directories(results)}
 
 
 def _listener(fields: Fields) -> Fields:

@@ -27,20 +27,8 @@ from kframe_kraft.apis.raft_requests import (
 from kframe_kraft.quorum import Leadership, Quorum, ReadableLog, Role
 
 FETCH: Final = 1
-VOTE: Final = 52
-BEGIN_QUORUM_EPOCH: Final = 53
-END_QUORUM_EPOCH: Final = 54
-DESCRIBE_QUORUM: Final = 55
 FETCH_SNAPSHOT: Final = 59
-#: The newest version of each API. Fetch before 12 has no leader epochs of replicas, so that the quorum needs 12.
-VERSIONS: Final = {
-    FETCH: (4, 18),
-    VOTE: (0, 1),
-    BEGIN_QUORUM_EPOCH: (0, 1),
-    END_QUORUM_EPOCH: (0, 1),
-    DESCRIBE_QUORUM: (0, 2),
-    FETCH_SNAPSHOT: (0, 1),
-}
+#: Fetch before this version has no leader epochs of replicas.
 _QUORUM_FETCH: Final = 12
 
 

@@ -7,62 +7,95 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from kframe_kafka_wire.access.session import API_VERSIONS, ClientSession
+from kframe_kafka_wire.apis import refusals
+from kframe_kafka_wire.apis.refusals import ErrorFormat
 from kframe_kafka_wire.protocol.codec import Fields, Header
 
-from kframe_kraft.apis import broker_apis, quorum_apis
+from kframe.plugin import ErrorCode
+from kframe.plugin.kraft_controller import RequestRefused
 from kframe_kraft.apis.broker_apis import BrokerApis
-from kframe_kraft.apis.quorum_apis import QuorumApis
+from kframe_kraft.apis.config_apis import ConfigApis
+from kframe_kraft.apis.envelopes import ENVELOPE, Envelopes
+from kframe_kraft.apis.partition_apis import PartitionApis
+from kframe_kraft.apis.quorum_apis import FETCH, FETCH_SNAPSHOT, QuorumApis
+from kframe_kraft.apis.topic_apis import TopicApis
+from kframe_kraft.controller import NotController
 
 Handler: TypeAlias = Callable[[Header, Fields], Awaitable[Fields]]
 #: Responses with more bytes of records are encoded outside the event loop.
 _LARGE_BYTES: Final = 1 << 18
-_API_VERSIONS_NEWEST: Final = 4
+_RESOURCE: Final = "resource_type", "resource_name"
 
 
 @dataclass(frozen=True, slots=True)
 class OfferedApi:
-    """An API in the versions from ``oldest`` to ``newest``."""
+    """An API in the versions from ``oldest`` to ``newest``, and the format of its error response."""
 
     oldest: int
     newest: int
     handler: Handler
+    refusal: ErrorFormat = refusals.plain
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerApis:
+    """Who answers which requests. ``features`` returns the fields of ApiVersions about features."""
+
+    quorum: QuorumApis
+    brokers: BrokerApis
+    topics: TopicApis
+    partitions: PartitionApis
+    configs: ConfigApis
+    features: Callable[[], Fields]
+
+    def table(self) -> Mapping[int, OfferedApi]:
+        """Every API by its key, but for ApiVersions and Envelope."""
+        quorum, brokers, topics, partitions = self.quorum, self.brokers, self.topics, self.partitions
+        configs = refusals.each_entry("resources", "responses", *_RESOURCE)
+        return {
+            FETCH: OfferedApi(4, 18, quorum.fetch),
+            19: OfferedApi(2, 7, topics.create_topics, refusals.each_entry("topics", "topics", "name", configs=())),
+            20: OfferedApi(1, 6, topics.delete_topics, refusals.delete_topics),
+            33: OfferedApi(0, 2, self.configs.alter_configs, configs),
+            37: OfferedApi(0, 3, topics.create_partitions, refusals.each_entry("topics", "results", "name")),
+            43: OfferedApi(0, 2, partitions.elect_leaders),
+            44: OfferedApi(0, 1, self.configs.incremental_alter_configs, configs),
+            45: OfferedApi(0, 0, partitions.alter_reassignments),
+            46: OfferedApi(0, 0, partitions.list_reassignments),
+            52: OfferedApi(0, 1, quorum.vote),
+            53: OfferedApi(0, 1, quorum.begin_or_end_epoch),
+            54: OfferedApi(0, 1, quorum.begin_or_end_epoch),
+            55: OfferedApi(0, 2, quorum.describe_quorum),
+            56: OfferedApi(2, 3, brokers.alter_partition),
+            FETCH_SNAPSHOT: OfferedApi(0, 1, quorum.fetch_snapshot),
+            62: OfferedApi(0, 4, brokers.register),
+            63: OfferedApi(0, 2, brokers.heartbeat),
+            64: OfferedApi(0, 0, brokers.unregister),
+            67: OfferedApi(0, 0, brokers.allocate_producer_ids),
+            70: OfferedApi(0, 0, brokers.register_controller),
+            73: OfferedApi(0, 0, brokers.assign_directories),
+        }
 
 
 class KraftApplication:
     """Answers the requests of brokers, clients and other controllers."""
 
-    def __init__(self, quorum: QuorumApis, brokers: BrokerApis, features: Callable[[], Fields]) -> None:
-        """``features`` returns the fields of ApiVersions about features."""
-        self._features = features
-        versions = {**quorum_apis.VERSIONS, **broker_apis.VERSIONS}
-        handlers: Mapping[int, Handler] = {
-            quorum_apis.FETCH: quorum.fetch,
-            quorum_apis.VOTE: quorum.vote,
-            quorum_apis.BEGIN_QUORUM_EPOCH: quorum.begin_or_end_epoch,
-            quorum_apis.END_QUORUM_EPOCH: quorum.begin_or_end_epoch,
-            quorum_apis.DESCRIBE_QUORUM: quorum.describe_quorum,
-            quorum_apis.FETCH_SNAPSHOT: quorum.fetch_snapshot,
-            broker_apis.ALTER_PARTITION: brokers.alter_partition,
-            broker_apis.BROKER_REGISTRATION: brokers.register,
-            broker_apis.BROKER_HEARTBEAT: brokers.heartbeat,
-            broker_apis.UNREGISTER_BROKER: brokers.unregister,
-            broker_apis.ALLOCATE_PRODUCER_IDS: brokers.allocate_producer_ids,
-            broker_apis.CONTROLLER_REGISTRATION: brokers.register_controller,
-            broker_apis.ASSIGN_REPLICAS_TO_DIRS: brokers.assign_directories,
-        }
-        self._apis = {key: OfferedApi(*versions[key], handler) for key, handler in handlers.items()}
-        self._apis[API_VERSIONS] = OfferedApi(0, _API_VERSIONS_NEWEST, self._api_versions)
+    def __init__(self, apis: ControllerApis) -> None:
+        self._features = apis.features
+        self._apis = {API_VERSIONS: OfferedApi(0, 4, self._api_versions), **apis.table()}
+        self._envelopes = Envelopes(self.is_offered, self._answer)
 
     def is_offered(self, api_key: int, version: int) -> bool:
         """See ``Application``."""
         api = self._apis.get(api_key)
-        return api is not None and api.oldest <= version <= api.newest
+        return (api_key, version) == (ENVELOPE, 0) or (api is not None and api.oldest <= version <= api.newest)
 
     def versions_on_offer(self) -> Sequence[Fields]:
         """See ``Application``."""
+        offered = {key: (api.oldest, api.newest) for key, api in self._apis.items()} | {ENVELOPE: (0, 0)}
         return [
-            {"api_key": key, "min_version": api.oldest, "max_version": api.newest}
-            for key, api in sorted(self._apis.items())
+            {"api_key": key, "min_version": oldest, "max_version": newest}
+            for key, (oldest, newest) in sorted(offered.items())
         ]
 
     def is_ready(self) -> bool:
@@ -71,13 +104,29 @@ class KraftApplication:
 
     async def respond(self, header: Header, body: Fields, session: ClientSession) -> Fields | None:
         """See ``Application``."""
-        return await self._apis[header.api_key].handler(header, body)
+        if header.api_key == ENVELOPE:
+            return await self._envelopes.envelope(header, body, session)
+        try:
+            return await self._answer(header, body, session)
+        except NotController as error:
+            return self._refused(header, body, ErrorCode.NOT_CONTROLLER, str(error))
 
     def is_large(self, header: Header, response: Fields) -> bool:
         """See ``Application``."""
-        if header.api_key == quorum_apis.FETCH:
+        if header.api_key == FETCH:
             return any(len(topic["partitions"][0]["records"]) > _LARGE_BYTES for topic in response["responses"])
-        return header.api_key == quorum_apis.FETCH_SNAPSHOT
+        return header.api_key == FETCH_SNAPSHOT
+
+    async def _answer(self, header: Header, body: Fields, session: ClientSession) -> Fields:
+        """The response of the active controller. Raises NotController."""
+        try:
+            return await self._apis[header.api_key].handler(header, body)
+        except RequestRefused as refusal:
+            return self._refused(header, body, refusal.error, refusal.message)
+
+    def _refused(self, header: Header, body: Fields, error: ErrorCode, message: str) -> Fields:
+        fields = {"error_code": error, "error_message": message}
+        return self._apis[header.api_key].refusal(header.api_version, body, fields)
 
     async def _api_versions(self, header: Header, body: Fields) -> Fields:
         return {"error_code": 0, "api_keys": self.versions_on_offer(), "throttle_time": 0, **self._features()}

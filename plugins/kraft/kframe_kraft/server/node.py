@@ -12,13 +12,15 @@ from uuid import uuid4
 
 from kframe_kafka_wire.protocol.codec import Fields
 
-from kframe.plugin.kraft import KRAFT_VERSION, ClusterMetadata, ControllerResult, control, records
+from kframe.plugin.kraft import KRAFT_VERSION, ClusterMetadata, ControllerResult, RecordAndVersion, control, records
 from kframe.plugin.kraft_controller import (
     Heartbeats,
     KraftContext,
     KraftSettings,
     MetadataLevel,
     activate,
+    broker_events,
+    elections,
     registration,
 )
 from kframe_kraft.batches import BatchPosition, encode_control_batch
@@ -53,6 +55,12 @@ class NodeSettings:
     static_voters: Voters = field(default_factory=lambda: Voters(()))
     log: LogSettings = field(default_factory=LogSettings)
     session_timeout_ns: int = _SESSION_NS
+    no_op_ms: int = 500
+    """``metadata.max.idle.interval.ms``; 0: no NoOp records."""
+    balance_ms: int = 300_000
+    """``leader.imbalance.check.interval.seconds``; 0: ``auto.leader.rebalance.enable`` is off."""
+    unclean_ms: int = 300_000
+    """``unclean.leader.election.interval.ms``."""
     security_protocol: int = 0
     """Kafka's ``SecurityProtocol`` id of the controller listener."""
 
@@ -110,7 +118,7 @@ class ControllerNode:
             "finalized_features_epoch": self._finalized[1],
         }
 
-    def lead(self, on_progress: Callable[[], None], timers: Sequence[Timer] = ()) -> ControllerLoop:
+    def lead(self, on_progress: Callable[[], None]) -> ControllerLoop:
         """Become the leader and the active controller. Returns before anything is committed.
 
         ``on_progress`` as in ControllerLoop. Raises LogWriteError.
@@ -126,7 +134,7 @@ class ControllerNode:
         assert self.quorum.leadership is not None
         decider = Decider(context, self.log, self.quorum.epoch)
         self.loop = ControllerLoop(decider, self.log, self.quorum.leadership, on_progress)
-        self.loop.start(timers)
+        self.loop.start(_timers(self._settings))
         bootstrap, in_transaction = self._bootstrap, self._in_transaction
         self.loop.submit(lambda context: activate(context, bootstrap, in_transaction=in_transaction))
         self.loop.submit(self._registration)
@@ -161,6 +169,27 @@ class ControllerNode:
         if self.loop is not None:
             self.loop.stop()
         self._lock.release()
+
+
+def _timers(settings: NodeSettings) -> list[Timer]:
+    """The periodic tasks of an active controller (Kafka ``QuorumController``)."""
+    timers = [
+        Timer(
+            "fence brokers without a session",
+            settings.session_timeout_ns // 8_000_000,
+            broker_events.fence_stale_broker,
+        ),
+        Timer("elect unclean leaders", settings.unclean_ms, elections.elect_unclean_leaders),
+    ]
+    if settings.balance_ms:
+        timers.append(Timer("elect preferred leaders", settings.balance_ms, elections.balance_leaders))
+    if settings.no_op_ms:
+        timers.append(Timer("write a NoOp record", settings.no_op_ms, _no_op))
+    return timers
+
+
+def _no_op(context: KraftContext) -> ControllerResult[bool]:
+    return ControllerResult([RecordAndVersion(records.NoOpRecord(), 0)], False)
 
 
 def _formatted(directory: Path) -> list[Checkpoint]:

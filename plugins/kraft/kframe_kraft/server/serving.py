@@ -14,10 +14,13 @@ from kframe_kafka_wire.server.sockets import SocketServer
 from kframe.plugin.cluster import Endpoint
 from kframe_kraft.apis.active import ActiveController
 from kframe_kraft.apis.broker_apis import BrokerApis
+from kframe_kraft.apis.config_apis import ConfigApis
 from kframe_kraft.apis.fetching import Fetching
+from kframe_kraft.apis.partition_apis import PartitionApis
 from kframe_kraft.apis.quorum_apis import NodeFacts, QuorumApis
+from kframe_kraft.apis.topic_apis import TopicApis
 from kframe_kraft.quorum import FetchService
-from kframe_kraft.server.application import KraftApplication
+from kframe_kraft.server.application import ControllerApis, KraftApplication
 from kframe_kraft.server.node import ControllerNode
 
 
@@ -56,10 +59,15 @@ class ServedController:
             # The port is known when the listener is bound.
             facts = NodeFacts(node.properties.cluster_id, self._endpoint, node.log.directory)
             active = ActiveController()
-            brokers = BrokerApis(active, node.log, node.quorum.voters.kraft_version)
-            quorum = QuorumApis(node.quorum, node.log, fetching, facts)
-            application = KraftApplication(quorum, brokers, node.features)
-            await self._sockets.listen(application, scram_lookup(NoRecords()), no_tokens)
+            apis = ControllerApis(
+                QuorumApis(node.quorum, node.log, fetching, facts),
+                BrokerApis(active, node.log, node.quorum.voters.kraft_version),
+                TopicApis(active),
+                PartitionApis(active),
+                ConfigApis(active),
+                node.features,
+            )
+            await self._sockets.listen(KraftApplication(apis), scram_lookup(NoRecords()), no_tokens)
             active.activate(await asyncio.to_thread(node.lead, fetching.progress))
             yield
         finally:
