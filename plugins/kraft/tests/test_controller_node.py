@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
-from kframe_kafka_wire.connections.node import CONNECTION_ERRORS, NodeConnection
+from kframe_kafka_wire.connections.node import CONNECTION_ERRORS
 from kframe_kafka_wire.protocol.metadata_log import TOPIC, TOPIC_ID
 from kframe_kraft.disk import (
     CheckpointWriter,
@@ -19,7 +19,6 @@ from kframe_kraft.disk import (
     read_quorum_state,
     write_properties,
 )
-from kframe_kraft.disk.names import BOOTSTRAP_ID
 from kframe_kraft.errors import LogError
 from kframe_kraft.live import QuorumObserver
 from kframe_kraft.live.calls import describe_quorum
@@ -35,56 +34,26 @@ from kframe.core.kraft.topics.topic_requests import CreatableTopic
 from kframe.model.kraft import control, records
 from kframe.model.kraft.record_versions import RecordAndVersion
 from kframe.plugin import ErrorCode
-from kframe.plugin.cluster import Endpoint
 from verification.kraft.scripted_quorum import connect
+from verification.kraft.served_controller import (
+    ENDPOINT,
+    LEVEL,
+    VOTER,
+    FakeBroker,
+    address,
+    connected,
+    formatted,
+    served,
+)
 
 WAIT_S = 20
-LISTENER = Endpoint("CONTROLLER", "127.0.0.1", 0, "PLAINTEXT")
-CONFIG = {"listener.security.protocol.map": "CONTROLLER:PLAINTEXT"}
-ENDPOINT = control.VoterEndpoint(name="CONTROLLER", host="localhost", port=9093)
-VOTER = control.Voter(voter_id=9, voter_directory_id=UUID(int=509), endpoints=(ENDPOINT,))
-LEVEL = RecordAndVersion(records.FeatureLevelRecord(name="metadata.version", feature_level=25), 0)
-
-
-def formatted(directory: Path, *, dynamic: bool = False) -> Path:
-    """Format as ``kafka-storage`` of Kafka 4.4 does."""
-    log = directory / LOG_DIRECTORY
-    log.mkdir(parents=True)
-    write_properties(directory, MetaProperties("cluster", 9, UUID(int=509)))
-    voters = control.VotersRecord(voters=(VOTER,)) if dynamic else None
-    path = log / BOOTSTRAP_ID.file_name
-    with CheckpointWriter(path, BOOTSTRAP_ID, timestamp=0, now=0, kraft_version=int(dynamic), voters=voters) as writer:
-        writer.add_records([LEVEL])
-        writer.finish()
-    return directory
-
-
 Serve = Callable[[Path], ServedController]
 
 
 @pytest.fixture
 def serve() -> Iterator[Serve]:
-    served: list[ServedController] = []
-
-    def started(directory: Path) -> ServedController:
-        settings = NodeSettings((ENDPOINT,), Voters((VOTER,)))
-        controller = ServedController(partial(ControllerNode, directory, settings), CONFIG, [LISTENER])
-        served.append(controller)
-        controller.start()
-        return controller
-
-    yield started
-    for controller in served:
-        controller.stop()
-
-
-def address(controller: ServedController) -> tuple[str, int]:
-    host, _, port = controller.addresses["CONTROLLER"].rpartition(":")
-    return host, int(port)
-
-
-def connected(controller: ServedController) -> NodeConnection:
-    return connect(address(controller), reply_bytes_max=2**24)
+    with ExitStack() as stack:
+        yield lambda directory: stack.enter_context(served(directory))
 
 
 def observer(*controllers: ServedController) -> QuorumObserver:
@@ -319,38 +288,6 @@ def test_there_is_no_other_leader(tmp_path: Path, serve: Serve, api_key: int) ->
 
 
 # -- brokers
-
-
-class FakeBroker:
-    """A broker that sends what a test says."""
-
-    def __init__(self, controller: ServedController, broker_id: int) -> None:
-        self.client, self.broker_id, self.epoch = connected(controller), broker_id, -1
-        self.incarnation = UUID(int=100 * broker_id)
-        self.directory = UUID(int=1000 + broker_id)
-
-    def register(self, **fields: Any) -> int:
-        body = {
-            "broker_id": self.broker_id,
-            "cluster_id": "cluster",
-            "incarnation_id": self.incarnation.bytes,
-            "listeners": [{"name": "PLAINTEXT", "host": "h", "port": 9092, "security_protocol": 0}],
-            "features": [{"name": "metadata.version", "min_supported_version": 7, "max_supported_version": 29}],
-            "rack": "r",
-            "log_dirs": [self.directory.bytes],
-            "previous_broker_epoch": -1,
-            **fields,
-        }
-        response = self.client.ask(62, body)
-        self.epoch = response["broker_epoch"] if response["error_code"] == 0 else self.epoch
-        return int(response["error_code"])
-
-    def heartbeat(self, offset: int, **fields: Any) -> tuple[int, ...]:
-        """Error code, is caught up, is fenced, should shut down."""
-        wants = {"want_fence": False, "want_shut_down": False, **fields}
-        body = {"broker_id": self.broker_id, "broker_epoch": self.epoch, "current_metadata_offset": offset, **wants}
-        response = self.client.ask(63, body)
-        return tuple(int(response[name]) for name in ("error_code", "is_caught_up", "is_fenced", "should_shut_down"))
 
 
 @pytest.fixture

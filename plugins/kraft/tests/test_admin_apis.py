@@ -1,0 +1,232 @@
+"""Requests of administrators to a KRaft controller, directly and through Envelope as brokers forward them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+from kframe_kafka_wire.connections.node import NodeConnection
+from kframe_kafka_wire.protocol.codec import decode_response, encode_request
+from kframe_kafka_wire.records.principals import Principal
+from kframe_kraft.apis.envelopes import principal_of
+from kframe_kraft.errors import RecordError
+from kframe_kraft.server.serving import ServedController
+
+from kframe.errors import ErrorCode
+from verification.kraft.served_controller import FakeBroker, connected, formatted, served
+
+NONE, UNKNOWN_TOPIC = ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+#: DefaultPrincipalData 0 of User:alice.
+ALICE = b"\x00\x00" + b"\x05User" + b"\x06alice" + b"\x00\x00"
+#: The newest version of each API in these tests.
+VERSIONS = {19: 7, 20: 6, 33: 2, 37: 3, 43: 2, 44: 1, 45: 0, 46: 0, 55: 2, 64: 0}
+
+Ask = Callable[[int, dict[str, Any]], dict[str, Any]]
+
+
+def enveloped(client: NodeConnection, api_key: int, body: dict[str, Any]) -> dict[str, Any]:
+    """The response to a request that a broker forwards for alice."""
+    request = encode_request(api_key, VERSIONS[api_key], 77, "a-client", body)[4:]
+    response = client.ask(
+        58, {"request_data": request, "request_principal": ALICE, "client_host_address": bytes((127, 0, 0, 1))}
+    )
+    assert response["error_code"] == NONE
+    correlation_id, fields = decode_response(api_key, VERSIONS[api_key], response["response_data"])
+    assert correlation_id == 77
+    return fields
+
+
+@pytest.fixture
+def controller(tmp_path: Path) -> Iterator[ServedController]:
+    with served(formatted(tmp_path)) as started:
+        for broker_id in range(3):
+            fake = FakeBroker(started, broker_id)
+            with closing(fake.client):
+                fake.register()
+                fake.heartbeat(fake.epoch)
+        yield started
+
+
+@pytest.fixture(params=["direct", "envelope"])
+def ask(request: pytest.FixtureRequest, controller: ServedController) -> Iterator[Ask]:
+    with closing(connected(controller)) as client:
+        yield partial(enveloped, client) if request.param == "envelope" else client.ask
+
+
+def topic(name: str, partitions: int = 2, factor: int = 3, **fields: Any) -> dict[str, Any]:
+    defaults = {"num_partitions": partitions, "replication_factor": factor, "assignments": [], "configs": []}
+    return {"name": name, **defaults, **fields}
+
+
+def create(ask: Ask, *topics: dict[str, Any], **fields: Any) -> list[tuple[str, int]]:
+    body = {"topics": list(topics), "timeout": 1000, "validate_only": False, **fields}
+    return [(each["name"], each["error_code"]) for each in ask(19, body)["topics"]]
+
+
+def reassignment(name: str, replicas: list[int] | None) -> dict[str, Any]:
+    return {"name": name, "partitions": [{"partition_index": 0, "replicas": replicas}]}
+
+
+def test_topics_are_created_grown_and_deleted(ask: Ask) -> None:
+    assert create(ask, topic("a"), topic("b", 1, assignments=[])) == [("a", NONE), ("b", NONE)]
+    assert create(ask, topic("a")) == [("a", ErrorCode.TOPIC_ALREADY_EXISTS)]
+    assert create(ask, topic("a", factor=9), topic("x", factor=9)) == [
+        ("a", ErrorCode.TOPIC_ALREADY_EXISTS),
+        ("x", ErrorCode.INVALID_REPLICATION_FACTOR),
+    ]
+    assert create(ask, topic("__cluster_metadata")) == [("__cluster_metadata", ErrorCode.INVALID_REQUEST)]
+    grown = [{"name": name, "count": count, "assignments": None} for name, count in (("a", 5), ("a2", 5), ("b", 1))]
+    results = ask(37, {"topics": grown, "timeout": 1000, "validate_only": False})["results"]
+    assert {each["name"]: each["error_code"] for each in results} == {
+        "a": NONE,
+        "a2": UNKNOWN_TOPIC,
+        "b": ErrorCode.INVALID_PARTITIONS,
+    }
+    named = [{"name": name, "topic_id": bytes(16)} for name in ("a", "zz")]
+    results = ask(20, {"topics": named, "timeout": 1000})["responses"]
+    assert {each["name"]: each["error_code"] for each in results} == {"a": NONE, "zz": UNKNOWN_TOPIC}
+
+
+def test_topics_are_deleted_by_id(ask: Ask) -> None:
+    body = {"topics": [topic("a")], "timeout": 1000, "validate_only": False}
+    (created,) = ask(19, body)["topics"]
+    ids = [created["topic_id"], UUID(int=7).bytes]
+    results = ask(20, {"topics": [{"name": None, "topic_id": each} for each in ids], "timeout": 1000})["responses"]
+    assert {each["topic_id"]: each["error_code"] for each in results} == {
+        ids[0]: NONE,
+        ids[1]: ErrorCode.UNKNOWN_TOPIC_ID,
+    }
+
+
+def test_validation_writes_nothing(ask: Ask, controller: ServedController) -> None:
+    assert create(ask, topic("a"), validate_only=True) == [("a", NONE)]
+    assert controller.node is not None
+    assert list(controller.node.metadata.topics.index_by_name) == []
+
+
+def test_partitions_of_a_request_are_limited(ask: Ask) -> None:
+    assert create(ask, topic("a", 10_001, 1)) == [("a", ErrorCode.POLICY_VIOLATION)]
+
+
+def test_configurations_are_changed(ask: Ask, controller: ServedController) -> None:
+    create(ask, topic("a", configs=[{"name": "min.insync.replicas", "value": "2"}]))
+
+    def alter(api_key: int, name: str, *entries: dict[str, Any]) -> int:
+        resource = {"resource_type": 2, "resource_name": name, "configs": list(entries)}
+        (response,) = ask(api_key, {"resources": [resource], "validate_only": False})["responses"]
+        assert (response["resource_type"], response["resource_name"]) == (2, name)
+        return int(response["error_code"])
+
+    def stored() -> dict[str, str]:
+        assert controller.node is not None
+        return dict(controller.node.metadata.configs.get((2, "a"), {}))
+
+    entry = {"name": "retention.ms", "value": "7", "config_operation": 0}
+    assert alter(44, "a", entry) == NONE
+    assert stored() == {"min.insync.replicas": "2", "retention.ms": "7"}
+    assert alter(44, "a", {**entry, "value": None, "config_operation": 1}) == NONE
+    assert alter(44, "a", {**entry, "config_operation": 9}) == ErrorCode.INVALID_REQUEST
+    assert alter(44, "zz", entry) == UNKNOWN_TOPIC
+    assert alter(33, "a", {"name": "segment.ms", "value": "5"}) == NONE
+    assert stored() == {"segment.ms": "5"}
+
+
+def test_leaders_are_elected(ask: Ask) -> None:
+    create(ask, topic("a", 1))
+    for election_type, requested, error in ((0, [0], 84), (1, [0], 84), (0, [5], 3)):
+        body = {"election_type": election_type, "timeout": 1000}
+        named = [{"topic": "a", "partitions": requested}]
+        (result,) = ask(43, {**body, "topic_partitions": named})["replica_election_results"]
+        assert [each["error_code"] for each in result["partition_result"]] == [error]
+        assert ask(43, {**body, "topic_partitions": None})["replica_election_results"] == []
+    assert ask(43, {"election_type": 5, "timeout": 1, "topic_partitions": None})["error_code"] == 42
+
+
+def test_reassignments_are_started_listed_and_cancelled(ask: Ask) -> None:
+    create(ask, topic("a", -1, -1, assignments=[{"partition_index": 0, "broker_ids": [0, 1]}]))
+
+    def alter(name: str, replicas: list[int] | None) -> int:
+        body = {"timeout": 1000, "topics": [reassignment(name, replicas)]}
+        (response,) = ask(45, body)["responses"]
+        return int(response["partitions"][0]["error_code"])
+
+    def listed(topics: list[dict[str, Any]] | None) -> list[tuple[str, list[int], list[int], list[int]]]:
+        return [
+            (each["name"], partition["replicas"], partition["adding_replicas"], partition["removing_replicas"])
+            for each in ask(46, {"timeout": 1000, "topics": topics})["topics"]
+            for partition in each["partitions"]
+        ]
+
+    assert alter("a", [0, 2]) == NONE
+    assert alter("zz", [0, 2]) == UNKNOWN_TOPIC
+    assert alter("a", [0, 77]) == ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    ongoing = [("a", [0, 2, 1], [2], [1])]
+    assert listed(None) == listed([{"name": "a", "partition_indexes": [0]}]) == ongoing
+    assert listed([{"name": "a", "partition_indexes": [3]}]) == []
+    assert alter("a", None) == NONE
+    assert alter("a", None) == ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
+    assert listed(None) == []
+
+
+# -- envelopes
+
+CREATE = encode_request(19, 7, 1, "c", {"topics": [topic("a")], "timeout": 1, "validate_only": True})[4:]
+
+
+@pytest.mark.parametrize(
+    ("fields", "error"),
+    [
+        ({}, NONE),
+        ({"request_principal": b""}, ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE),
+        ({"request_principal": b"\x00\x01" + ALICE[2:]}, ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE),
+        ({"request_principal": ALICE[:6]}, ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE),
+        ({"client_host_address": b"abc"}, ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE),
+        ({"request_data": b""}, ErrorCode.INVALID_REQUEST),
+        ({"request_data": CREATE[:20]}, ErrorCode.INVALID_REQUEST),
+        ({"request_data": b"\x00\x01\x00\x11" + CREATE[4:]}, ErrorCode.INVALID_REQUEST),
+        ({"request_data": b"\x00\x3a\x00\x00" + CREATE[4:]}, ErrorCode.INVALID_REQUEST),
+        ({"request_data": b"\x00\x13\x00\x01" + CREATE[4:]}, ErrorCode.UNSUPPORTED_VERSION),
+        ({"request_data": b"\x00\x13\x00\x63" + CREATE[4:]}, ErrorCode.UNSUPPORTED_VERSION),
+    ],
+    ids=[
+        "good",
+        "no principal",
+        "principal version",
+        "cut principal",
+        "address",
+        "empty",
+        "cut",
+        "Fetch",
+        "Envelope",
+        "old",
+        "new",
+    ],
+)
+def test_malformed_envelopes_are_refused(controller: ServedController, fields: dict[str, Any], error: int) -> None:
+    body = {"request_data": CREATE, "request_principal": ALICE, "client_host_address": bytes(4), **fields}
+    with closing(connected(controller)) as client:
+        response = client.ask(58, body)
+    assert (response["error_code"], response["response_data"] is None) == (error, error != NONE)
+
+
+def test_principal_of_an_envelope() -> None:
+    assert principal_of(ALICE) == Principal("alice")
+    assert principal_of(ALICE[:-2] + b"\x01\x00").by_token
+    for data in (ALICE[:5], b"\x00\x00\x00\x00\x00\x00"):
+        with pytest.raises(RecordError, match="request principal"):
+            principal_of(data)
+
+
+def test_deposed_controller_refuses_outside_of_the_envelope(controller: ServedController) -> None:
+    assert controller.node is not None
+    assert controller.node.loop is not None
+    controller.node.loop.stop()
+    body = {"request_data": CREATE, "request_principal": ALICE, "client_host_address": bytes(4)}
+    with closing(connected(controller)) as client:
+        assert client.ask(58, body)["error_code"] == ErrorCode.NOT_CONTROLLER
+        assert create(client.ask, topic("a")) == [("a", ErrorCode.NOT_CONTROLLER)]

@@ -1,0 +1,79 @@
+"""kframe as the only controller of real, unmodified Kafka brokers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kframe.testing.waiting import wait_until
+from verification.kraft.kafka_nodes import KraftOptions
+from verification.kraft.kafka_tools import KafkaTools
+from verification.kraft.led_cluster import LedCluster
+
+pytestmark = [pytest.mark.real, pytest.mark.extended]
+
+
+def described(cluster: LedCluster, tools: KafkaTools) -> dict[int, tuple[int, set[int]]]:
+    """Leader and ISR of each partition of topic t, as a broker reports them."""
+    states = {}
+    for line in cluster.kafka.admin(tools, "kafka-topics", "--describe", "--topic", "t").splitlines():
+        fields = dict(part.split(": ", 1) for part in line.strip().split("\t") if ": " in part)
+        if "Partition" in fields:
+            isr = {int(member) for member in fields["Isr"].split(",") if member}
+            states[int(fields["Partition"])] = int(fields["Leader"]) if fields["Leader"] != "none" else -1, isr
+    return states
+
+
+def create(cluster: LedCluster, tools: KafkaTools, topic: str) -> None:
+    cluster.kafka.admin(
+        tools, "kafka-topics", "--create", "--topic", topic, "--partitions", 4, "--replication-factor", 2
+    )
+
+
+def until_all(cluster: LedCluster, tools: KafkaTools, holds: Callable[[int, set[int]], bool]) -> None:
+    """Return when it holds for the leader and the ISR of all four partitions."""
+
+    def is_reached() -> bool:
+        states = described(cluster, tools)
+        return len(states) == 4 and all(holds(leader, isr) for leader, isr in states.values())
+
+    wait_until(is_reached)
+
+
+@pytest.mark.parametrize("dynamic", [False, True], ids=["static quorum", "dynamic quorum"])
+def test_brokers_fail_over_and_return(tmp_path: Path, dynamic: bool) -> None:
+    options = KraftOptions(brokers=2, controllers=1, combined=False, dynamic_quorum=dynamic)
+    with LedCluster(tmp_path / "nodes", options) as cluster, KafkaTools(tmp_path / "tools") as tools:
+        create(cluster, tools, "t")
+        until_all(cluster, tools, lambda leader, isr: leader in (1, 2) and isr == {1, 2})
+        first, _ = cluster.brokers
+        first.kill()
+        until_all(cluster, tools, lambda leader, isr: leader == 2 and isr == {2})
+        first.start()
+        first.await_started()
+        until_all(cluster, tools, lambda leader, isr: leader == 2 and isr == {1, 2})
+        cluster.kafka.admin(tools, "kafka-topics", "--delete", "--topic", "t")
+        assert cluster.kafka.admin(tools, "kafka-topics", "--list").split() == []
+
+
+def test_kafkas_controller_takes_over_and_hands_back(tmp_path: Path) -> None:
+    """Each continues on the directory of the other, while the brokers run on."""
+    options = KraftOptions(brokers=2, controllers=1, combined=False)
+    with LedCluster(tmp_path / "nodes", options) as cluster, KafkaTools(tmp_path / "tools") as tools:
+        create(cluster, tools, "t")
+        cluster.resign()
+        cluster.kafkas_controller.start()
+        create(cluster, tools, "from-kafka")
+        until_all(cluster, tools, lambda leader, isr: leader in (1, 2) and isr == {1, 2})
+        cluster.kafkas_controller.stop()
+        controller = cluster.lead()
+        create(cluster, tools, "from-kframe")
+        assert controller.node is not None
+        assert controller.node.quorum.epoch >= 3
+        assert set(controller.node.metadata.topics.index_by_name) == {"t", "from-kafka", "from-kframe"}
+        topics = cluster.kafka.admin(tools, "kafka-topics", "--list").split()
+        assert sorted(topics) == ["from-kafka", "from-kframe", "t"]
+        assert controller.node.loop is not None
+        assert controller.node.loop.failure is None
