@@ -9,7 +9,7 @@ from typing import Self
 
 from kframe_kraft.disk import read_properties
 from kframe_kraft.quorum import Voters
-from kframe_kraft.server.node import ControllerNode, NodeSettings
+from kframe_kraft.server.node import NodeSettings, VoterNode
 from kframe_kraft.server.serving import ServedController
 
 from kframe.plugin.cluster import Endpoint
@@ -42,7 +42,7 @@ class LedCluster:
         voter = control.Voter(voter_id=node.id, voter_directory_id=directory_id, endpoints=(endpoint,))
         settings = NodeSettings((endpoint,), Voters((voter,)))
         bound = Endpoint("CONTROLLER", "127.0.0.1", port, "PLAINTEXT")
-        self.controller = ServedController(partial(ControllerNode, directory, settings), CONFIG, [bound])
+        self.controller = ServedController(partial(VoterNode, directory, settings), CONFIG, [bound])
         self.controller.start()
         return self.controller
 

@@ -13,7 +13,7 @@ from kframe_kafka_wire.connections.node import NodeConnection
 from kframe_kraft.disk import CheckpointWriter, MetaProperties, write_properties
 from kframe_kraft.disk.names import BOOTSTRAP_ID
 from kframe_kraft.quorum import Voters
-from kframe_kraft.server.node import ControllerNode, NodeSettings
+from kframe_kraft.server.node import NodeSettings, VoterNode
 from kframe_kraft.server.serving import ServedController
 from kframe_kraft.sources.detection import LOG_DIRECTORY
 
@@ -45,7 +45,7 @@ def formatted(directory: Path, *, dynamic: bool = False) -> Path:
 def served(directory: Path) -> Iterator[ServedController]:
     """The controller of a directory, until the end of the block."""
     settings = NodeSettings((ENDPOINT,), Voters((VOTER,)))
-    controller = ServedController(partial(ControllerNode, directory, settings), CONFIG, [LISTENER])
+    controller = ServedController(partial(VoterNode, directory, settings), CONFIG, [LISTENER])
     controller.start()
     try:
         yield controller

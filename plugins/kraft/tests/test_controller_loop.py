@@ -12,11 +12,11 @@ from uuid import NAMESPACE_DNS, UUID, uuid5
 
 import pytest
 from kframe_kraft.batches import BatchPosition, encode_control_batch, read_batches
-from kframe_kraft.controller import ControllerLoop, Decider, NotController, Timer, Timers
-from kframe_kraft.controller.timers import AGAIN_MS, FAILED_MS
+from kframe_kraft.controller import Decider, DecisionLoop, NotController, PeriodicTask, TaskSchedule
+from kframe_kraft.controller.tasks import AGAIN_MS, FAILED_MS
 from kframe_kraft.errors import LogWriteError
 from kframe_kraft.log import MemoryLog, open_log
-from kframe_kraft.quorum import Quorum, ReplicaKey, Voters
+from kframe_kraft.quorum import ReplicaKey, SoleVoter, Voters
 from kframe_kraft.replay.image import image_of
 
 from kframe.core.kraft import controller_apis
@@ -68,10 +68,10 @@ class GatedLog(MemoryLog):
 class Node:
     """An active controller on a log, without brokers."""
 
-    def __init__(self, log: Any, timers: tuple[Timer, ...] = ()) -> None:
+    def __init__(self, log: Any, timers: tuple[PeriodicTask, ...] = ()) -> None:
         self.log = log
         self.now_ns = 0
-        quorum = Quorum(ReplicaKey(9, UUID(int=9)), VOTERS, None, log.last_epoch)
+        quorum = SoleVoter(ReplicaKey(9, UUID(int=9)), VOTERS, None, log.last_epoch)
         self.epoch = quorum.stand().leader_epoch
         content = quorum.lead(log.end, log_has_voters=False)
         log.append(encode_control_batch(content, BatchPosition(log.end, self.epoch, 0)))
@@ -80,7 +80,7 @@ class Node:
             ClusterMetadata(), Heartbeats(SECOND_NS), KraftSettings(cluster_id="c"), JavaRandom(0)
         )
         self.progress = threading.Event()
-        self.loop = ControllerLoop(
+        self.loop = DecisionLoop(
             Decider(self.context, log, self.epoch), log, quorum.leadership, self.progress.set, lambda: self.now_ns
         )
         self.loop.start(timers)
@@ -260,7 +260,7 @@ def test_failed_task_is_tried_again_later(nodes: Callable[..., Node]) -> None:
         ran.set()
         raise ZeroDivisionError
 
-    node = nodes(MemoryLog(), (Timer("broken", 0, broken),))
+    node = nodes(MemoryLog(), (PeriodicTask("broken", 0, broken),))
     assert ran.wait(WAIT_S)
     node.begin()
     assert node.loop.failure is None
@@ -307,8 +307,8 @@ def test_contact_that_waits_in_the_queue_keeps_the_session(nodes: Callable[..., 
 
 
 def test_timers_run_after_their_period_and_again_while_there_is_more() -> None:
-    fast, slow = Timer("fast", 100, nothing), Timer("slow", 1000, nothing)  # type: ignore[arg-type]
-    timers = Timers((slow, fast), 0)
+    fast, slow = PeriodicTask("fast", 100, nothing), PeriodicTask("slow", 1000, nothing)  # type: ignore[arg-type]
+    timers = TaskSchedule((slow, fast), 0)
     assert (timers.deadline, list(timers.due(99))) == (100, [])
     assert list(timers.due(1000)) == [fast, slow]
     timers.ran(fast, 1000, has_more=True)

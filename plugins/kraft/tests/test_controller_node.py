@@ -24,7 +24,7 @@ from kframe_kraft.live import QuorumObserver
 from kframe_kraft.live.calls import describe_quorum
 from kframe_kraft.quorum import Voters
 from kframe_kraft.replay.image import image_of
-from kframe_kraft.server.node import ControllerNode, NodeSettings
+from kframe_kraft.server.node import NodeSettings, VoterNode
 from kframe_kraft.server.serving import ServedController
 from kframe_kraft.sources.detection import LOG_DIRECTORY
 
@@ -134,7 +134,7 @@ def test_other_nodes_may_not_lead(tmp_path: Path) -> None:
     formatted(tmp_path)
     write_properties(tmp_path, MetaProperties("cluster", 8, UUID(int=508)))
     with pytest.raises(LogError, match="voters: found nodes 9, expected node 8 alone"):
-        ControllerNode(tmp_path, NodeSettings((ENDPOINT,), Voters((VOTER,))))
+        VoterNode(tmp_path, NodeSettings((ENDPOINT,), Voters((VOTER,))))
 
 
 def test_quorum_is_described(tmp_path: Path, serve: Serve) -> None:

@@ -27,7 +27,7 @@ from kframe_kraft.log import (
     clean,
     open_log,
 )
-from kframe_kraft.log.epochs import EpochEnd, read_epochs
+from kframe_kraft.log.epochs import LogEpochEnd, read_epochs
 
 from kframe.plugin.kraft import RecordAndVersion, records
 from verification.kraft.faulty_files import Faults, FaultyFiles, Stopped
@@ -152,16 +152,16 @@ EPOCHS = (2, 3, 5, 5, 8)
         (0, 0, Serveable()),
         (10, 2, Serveable()),
         (5, 2, Serveable()),
-        (11, 2, Diverged(EpochEnd(2, 10))),
+        (11, 2, Diverged(LogEpochEnd(2, 10))),
         (20, 3, Serveable()),
-        (25, 4, Diverged(EpochEnd(3, 20))),
+        (25, 4, Diverged(LogEpochEnd(3, 20))),
         (40, 5, Serveable()),
-        (41, 5, Diverged(EpochEnd(5, 40))),
-        (45, 6, Diverged(EpochEnd(5, 40))),
+        (41, 5, Diverged(LogEpochEnd(5, 40))),
+        (45, 6, Diverged(LogEpochEnd(5, 40))),
         (50, 8, Serveable()),
-        (51, 8, Diverged(EpochEnd(8, 50))),
-        (50, 9, Diverged(EpochEnd(8, 50))),
-        (5, 1, Diverged(EpochEnd(1, 0))),
+        (51, 8, Diverged(LogEpochEnd(8, 50))),
+        (50, 9, Diverged(LogEpochEnd(8, 50))),
+        (5, 1, Diverged(LogEpochEnd(1, 0))),
     ],
 )
 def test_position_of_a_follower(log: DurableLog, offset: int, epoch: int, expected: FetchPosition) -> None:
@@ -182,7 +182,7 @@ def test_position_of_a_follower(log: DurableLog, offset: int, epoch: int, expect
         (30, 5, Serveable()),
         (30, 2, NeedsSnapshot(SnapshotId(40, 5))),
         (50, 8, Serveable()),
-        (21, 3, Diverged(EpochEnd(3, 20))),
+        (21, 3, Diverged(LogEpochEnd(3, 20))),
     ],
 )
 def test_position_of_a_follower_after_retention(

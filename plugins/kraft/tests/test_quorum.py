@@ -11,8 +11,17 @@ import pytest
 from kframe_kraft.disk import QuorumState, SnapshotId
 from kframe_kraft.errors import LogError
 from kframe_kraft.log import Diverged, FetchPosition, NeedsSnapshot, Serveable
-from kframe_kraft.log.epochs import EpochEnd
-from kframe_kraft.quorum import Fetch, FetchAnswer, FetchService, Leadership, PendingFetch, Quorum, ReplicaKey, Voters
+from kframe_kraft.log.epochs import LogEpochEnd
+from kframe_kraft.quorum import (
+    FetchAnswer,
+    FetchService,
+    Leadership,
+    PendingFetch,
+    ReplicaFetch,
+    ReplicaKey,
+    SoleVoter,
+    Voters,
+)
 
 from kframe.plugin import ErrorCode
 from kframe.plugin.kraft import control
@@ -47,10 +56,10 @@ DYNAMIC = Voters((voter(1),), 1)
 )
 def test_only_the_only_voter_may_lead(voters: Voters, refusal: str | None) -> None:
     if refusal is None:
-        assert Quorum(NODE, voters, None, 0).epoch == 0
+        assert SoleVoter(NODE, voters, None, 0).epoch == 0
         return
     with pytest.raises(LogError, match=f"voters: found .*{refusal.removeprefix('node ')}"):
-        Quorum(NODE, voters, None, 0)
+        SoleVoter(NODE, voters, None, 0)
 
 
 @pytest.mark.parametrize(
@@ -64,8 +73,8 @@ def test_only_the_only_voter_may_lead(voters: Voters, refusal: str | None) -> No
     ids=["new", "both", "quorum-state is ahead", "log is ahead"],
 )
 def test_epoch_is_above_all_that_the_directory_knows(stored: QuorumState | None, last_epoch: int, epoch: int) -> None:
-    assert Quorum(NODE, STATIC, stored, last_epoch).stand() == QuorumState(epoch, leader_id=1, voters=(1,))
-    assert Quorum(NODE, DYNAMIC, stored, last_epoch).stand() == QuorumState(epoch, leader_id=1, data_version=1)
+    assert SoleVoter(NODE, STATIC, stored, last_epoch).stand() == QuorumState(epoch, leader_id=1, voters=(1,))
+    assert SoleVoter(NODE, DYNAMIC, stored, last_epoch).stand() == QuorumState(epoch, leader_id=1, data_version=1)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +86,7 @@ def test_epoch_is_above_all_that_the_directory_knows(stored: QuorumState | None,
     ],
 )
 def test_first_batch_of_an_epoch(voters: Voters, log_has_voters: bool, types: Sequence[type]) -> None:
-    quorum = Quorum(NODE, voters, None, 0)
+    quorum = SoleVoter(NODE, voters, None, 0)
     quorum.stand()
     content = quorum.lead(20, log_has_voters=log_has_voters)
     assert [type(record) for record in content] == types
@@ -128,9 +137,9 @@ class Log:
         return self.position
 
 
-def leader(high_watermark: int | None = 21) -> tuple[Quorum, Log, FetchService]:
+def leader(high_watermark: int | None = 21) -> tuple[SoleVoter, Log, FetchService]:
     """The leader of epoch 5, whose first batch is record 20."""
-    quorum, log = Quorum(NODE, STATIC, None, 4), Log()
+    quorum, log = SoleVoter(NODE, STATIC, None, 4), Log()
     quorum.stand()
     quorum.lead(20, log_has_voters=False)
     assert quorum.leadership is not None
@@ -138,9 +147,9 @@ def leader(high_watermark: int | None = 21) -> tuple[Quorum, Log, FetchService]:
     return quorum, log, FetchService(quorum, log)
 
 
-def fetch(**fields: Any) -> Fetch:
+def fetch(**fields: Any) -> ReplicaFetch:
     """A request of a broker that has everything, and knows the high watermark 21."""
-    return replace(Fetch(BROKER, 5, 21, 5, 1000, 500, 21), **fields)
+    return replace(ReplicaFetch(BROKER, 5, 21, 5, 1000, 500, 21), **fields)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +175,7 @@ def test_answer_at_once(request_fields: dict[str, Any], answer: dict[str, Any]) 
 @pytest.mark.parametrize(
     ("position", "fields"),
     [
-        (Diverged(EpochEnd(4, 18)), {"diverged": EpochEnd(4, 18)}),
+        (Diverged(LogEpochEnd(4, 18)), {"diverged": LogEpochEnd(4, 18)}),
         (NeedsSnapshot(SnapshotId(15, 3)), {"snapshot_id": SnapshotId(15, 3)}),
     ],
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TypeVar
 
-from kframe_kraft.controller import ControllerLoop, Event, NotController
+from kframe_kraft.controller import DecisionLoop, Event, NotController
 
 T = TypeVar("T")
 
@@ -18,10 +18,10 @@ class ActiveController:
     """
 
     def __init__(self) -> None:
-        self._loop: ControllerLoop | None = None
+        self._loop: DecisionLoop | None = None
         self._is_active = asyncio.Event()
 
-    def activate(self, loop: ControllerLoop) -> None:
+    def activate(self, loop: DecisionLoop) -> None:
         """Let the requests go on."""
         self._loop = loop
         self._is_active.set()

@@ -6,7 +6,7 @@ import asyncio
 import time
 from asyncio import Future, TimerHandle
 
-from kframe_kraft.quorum import Fetch, FetchAnswer, FetchService, PendingFetch
+from kframe_kraft.quorum import FetchAnswer, FetchService, PendingFetch, ReplicaFetch
 
 
 class Fetching:
@@ -19,7 +19,7 @@ class Fetching:
         self._timer: TimerHandle | None = None
         self._is_notified = False
 
-    async def answer(self, request: Fetch) -> FetchAnswer:
+    async def answer(self, request: ReplicaFetch) -> FetchAnswer:
         """The answer, after news or the time that the request may wait."""
         answer = self._service.answer(request, now_ms())
         if isinstance(answer, FetchAnswer):

@@ -24,7 +24,7 @@ from kframe_kraft.apis.raft_requests import (
     only,
     whole_response,
 )
-from kframe_kraft.quorum import Leadership, Quorum, ReadableLog, Role
+from kframe_kraft.quorum import Leadership, ReadableLog, Role, SoleVoter
 
 FETCH: Final = 1
 FETCH_SNAPSHOT: Final = 59
@@ -45,7 +45,7 @@ class NodeFacts:
 class QuorumApis:
     """Answers for one node."""
 
-    def __init__(self, quorum: Quorum, log: ReadableLog, fetching: Fetching, node: NodeFacts) -> None:
+    def __init__(self, quorum: SoleVoter, log: ReadableLog, fetching: Fetching, node: NodeFacts) -> None:
         self._quorum = quorum
         self._log = log
         self._fetching = fetching

@@ -13,7 +13,7 @@ from kframe_kafka_wire.protocol.metadata_log import TOPIC, TOPIC_ID
 
 from kframe.plugin import ErrorCode
 from kframe.plugin.kraft import control, directory_ids
-from kframe_kraft.quorum import Fetch, FetchAnswer, Leadership, Quorum, ReplicaKey
+from kframe_kraft.quorum import FetchAnswer, Leadership, ReplicaFetch, ReplicaKey, SoleVoter
 
 #: The first version of Fetch that names topics by id, and the first that has the replica in a struct.
 _TOPIC_IDS, _REPLICA_STATE = 13, 15
@@ -50,12 +50,12 @@ def only(topics: Sequence[Fields], topic: Mapping[str, Any], index: str) -> Fiel
     return partitions[0]
 
 
-def fetch_of(version: int, body: Fields) -> Fetch:
+def fetch_of(version: int, body: Fields) -> ReplicaFetch:
     """The Fetch request. Raises Refused if it is not for the metadata log, or contradicts itself."""
     by_id = version >= _TOPIC_IDS
     partition = only(body["topics"], {"topic_id": TOPIC_ID} if by_id else {"topic": TOPIC}, "partition")
     node_id = (body["replica_state"] if version >= _REPLICA_STATE else body)["replica_id"]
-    request = Fetch(
+    request = ReplicaFetch(
         ReplicaKey(node_id, directory_id_of(partition)),
         partition["current_leader_epoch"],
         partition["fetch_offset"],
@@ -101,7 +101,7 @@ def whole_response(version: int, error: ErrorCode) -> Fields:
 
 
 def describe_response(
-    quorum: Quorum, leadership: Leadership, leader: LeaderName, log_end: int, times: tuple[int, int]
+    quorum: SoleVoter, leadership: Leadership, leader: LeaderName, log_end: int, times: tuple[int, int]
 ) -> Fields:
     """The response to DescribeQuorum of the leader.
 

@@ -7,16 +7,16 @@ metadata as it was. Many decisions share an fsync: what was appended while one r
 from __future__ import annotations
 
 from kframe_kraft.controller.decider import Decided, Decider, Event, WritableLog
-from kframe_kraft.controller.loop import ControllerLoop, NotController
-from kframe_kraft.controller.timers import Timer, Timers
+from kframe_kraft.controller.loop import DecisionLoop, NotController
+from kframe_kraft.controller.tasks import PeriodicTask, TaskSchedule
 
 __all__ = [
-    "ControllerLoop",
     "Decided",
     "Decider",
+    "DecisionLoop",
     "Event",
     "NotController",
-    "Timer",
-    "Timers",
+    "PeriodicTask",
+    "TaskSchedule",
     "WritableLog",
 ]

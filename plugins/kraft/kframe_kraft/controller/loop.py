@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 from kframe.plugin import KframeError
 from kframe.plugin.kraft_controller import RequestRefused
 from kframe_kraft.controller.decider import Decider, Event, WritableLog
-from kframe_kraft.controller.timers import Timer, Timers
+from kframe_kraft.controller.tasks import PeriodicTask, TaskSchedule
 from kframe_kraft.errors import LogWriteError
 from kframe_kraft.quorum import Leadership
 
@@ -30,7 +30,7 @@ class NotController(KframeError):
     """The node is not the active controller any more."""
 
 
-class ControllerLoop:
+class DecisionLoop:
     """Decides until ``stop``, or until the log cannot be written: then ``failure`` says why, and it leads no more."""
 
     def __init__(
@@ -59,9 +59,9 @@ class ControllerLoop:
         self._threads: list[threading.Thread] = []
         self.failure: str | None = None
 
-    def start(self, timers: Iterable[Timer] = ()) -> None:
-        """Start the threads. The periods of ``timers`` begin now."""
-        schedule = Timers(timers, self._now_ms())
+    def start(self, tasks: Iterable[PeriodicTask] = ()) -> None:
+        """Start the threads. The periods of ``tasks`` begin now."""
+        schedule = TaskSchedule(tasks, self._now_ms())
         for name, run in (("kframe-decide", lambda: self._decide_all(schedule)), ("kframe-sync", self._sync_all)):
             thread = threading.Thread(target=run, name=name, daemon=True)
             self._threads.append(thread)
@@ -89,9 +89,9 @@ class ControllerLoop:
 
     # -- The thread that decides.
 
-    def _decide_all(self, timers: Timers) -> None:
+    def _decide_all(self, tasks: TaskSchedule) -> None:
         while not self._stopping:
-            deadline = timers.deadline
+            deadline = tasks.deadline
             wait_s = None if deadline is None else max(deadline - self._now_ms(), 0) / 1000
             try:
                 submitted = self._queue.get(timeout=wait_s)
@@ -99,7 +99,7 @@ class ControllerLoop:
                 submitted = None
             if submitted is not None:
                 self._decide(*submitted)
-            self._run_due(timers)
+            self._run_due(tasks)
         self._refuse_queued()
 
     def _decide(self, event: Event[Any], future: Future[Any]) -> None:
@@ -119,20 +119,20 @@ class ControllerLoop:
             future.set_exception(NotController(failure))
         self._end_with(failure)
 
-    def _run_due(self, timers: Timers) -> None:
+    def _run_due(self, tasks: TaskSchedule) -> None:
         """Run the tasks that are due. A task that cannot decide is tried again later, and the controller leads on."""
-        for timer in timers.due(self._now_ms()):
+        for task in tasks.due(self._now_ms()):
             if self._stopping:
                 return
             try:
-                has_more = self._enter(timer.event, Future())
+                has_more = self._enter(task.event, Future())
             except LogWriteError as error:
                 self._end_with(str(error))
             except Exception:
-                _log.exception("task %s failed; it runs again later", timer.name)
-                timers.failed(timer, self._now_ms())
+                _log.exception("task %s failed; it runs again later", task.name)
+                tasks.failed(task, self._now_ms())
             else:
-                timers.ran(timer, self._now_ms(), has_more=has_more)
+                tasks.ran(task, self._now_ms(), has_more=has_more)
 
     def _enter(self, event: Event[T], future: Future[T]) -> T:
         """Decide an event, and let its response wait for the high watermark."""

@@ -16,7 +16,7 @@ _VERSION: Final = "0"
 _OFFSET_MAX: Final = 2**63 - 1
 
 
-class EpochEnd(NamedTuple):
+class LogEpochEnd(NamedTuple):
     """A leader epoch and the offset after its last record."""
 
     epoch: int
@@ -51,7 +51,7 @@ class EpochStarts:
         self._starts.append(start)
         return True
 
-    def end_of(self, epoch: int, log_end: int) -> EpochEnd | None:
+    def end_of(self, epoch: int, log_end: int) -> LogEpochEnd | None:
         """The end of the largest epoch up to ``epoch``. None if the log has no epoch up to it, or none from it on.
 
         An epoch before the first one ends where the first one begins.
@@ -59,9 +59,9 @@ class EpochStarts:
         if not self._epochs or epoch > self._epochs[-1]:
             return None
         if epoch == self._epochs[-1]:
-            return EpochEnd(epoch, log_end)
+            return LogEpochEnd(epoch, log_end)
         later = bisect_right(self._epochs, epoch)
-        return EpochEnd(self._epochs[later - 1] if later else epoch, self._starts[later])
+        return LogEpochEnd(self._epochs[later - 1] if later else epoch, self._starts[later])
 
     def epoch_at(self, offset: int) -> int:
         """The epoch of the record at ``offset``. -1 if it is before the first epoch."""

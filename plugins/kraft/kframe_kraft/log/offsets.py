@@ -11,7 +11,7 @@ from kframe_kraft.batches.header import read_header
 from kframe_kraft.disk import SnapshotId
 from kframe_kraft.disk.names import BOOTSTRAP_ID
 from kframe_kraft.errors import LogError
-from kframe_kraft.log.epochs import EpochEnd, EpochStarts
+from kframe_kraft.log.epochs import EpochStarts, LogEpochEnd
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Serveable:
 class Diverged:
     """The follower has other records: it truncates its log to ``end``, and asks again."""
 
-    end: EpochEnd
+    end: LogEpochEnd
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def check_position(offset: int, epoch: int, log: LogBounds, epochs: EpochStarts)
         offset < log.start or (offset == log.start and epoch != earliest.epoch) or epoch < earliest.epoch
     ):
         return NeedsSnapshot(newest)
-    end = epochs.end_of(epoch, log.end) or EpochEnd(log.last_epoch, log.end)
-    if earliest is not None and end == EpochEnd(epoch, earliest.offset):
-        end = EpochEnd(earliest.epoch, earliest.offset)
+    end = epochs.end_of(epoch, log.end) or LogEpochEnd(log.last_epoch, log.end)
+    if earliest is not None and end == LogEpochEnd(epoch, earliest.offset):
+        end = LogEpochEnd(earliest.epoch, earliest.offset)
     return Serveable() if end.epoch == epoch and end.offset >= offset else Diverged(end)

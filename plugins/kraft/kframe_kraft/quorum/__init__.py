@@ -13,21 +13,21 @@ Rules of a quorum of one voter (Kafka 4.4 ``KafkaRaftClient``, KIP-595, KIP-853,
 
 from __future__ import annotations
 
-from kframe_kraft.quorum.fetches import Fetch, FetchAnswer, FetchService, PendingFetch, ReadableLog
+from kframe_kraft.quorum.fetches import FetchAnswer, FetchService, PendingFetch, ReadableLog, ReplicaFetch
 from kframe_kraft.quorum.leadership import Leadership, ReplicaProgress
-from kframe_kraft.quorum.quorum import Quorum, Role
+from kframe_kraft.quorum.quorum import Role, SoleVoter
 from kframe_kraft.quorum.voters import ReplicaKey, Voters
 
 __all__ = [
-    "Fetch",
     "FetchAnswer",
     "FetchService",
     "Leadership",
     "PendingFetch",
-    "Quorum",
     "ReadableLog",
+    "ReplicaFetch",
     "ReplicaKey",
     "ReplicaProgress",
     "Role",
+    "SoleVoter",
     "Voters",
 ]

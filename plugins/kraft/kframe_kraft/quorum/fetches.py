@@ -11,8 +11,8 @@ from typing import Final, Protocol
 from kframe.plugin import ErrorCode
 from kframe_kraft.disk import SnapshotId
 from kframe_kraft.log import Diverged, FetchPosition, NeedsSnapshot
-from kframe_kraft.log.epochs import EpochEnd
-from kframe_kraft.quorum.quorum import Quorum
+from kframe_kraft.log.epochs import LogEpochEnd
+from kframe_kraft.quorum.quorum import SoleVoter
 from kframe_kraft.quorum.voters import ReplicaKey
 
 #: A replica gives a request up after 2 s, so that no answer waits longer than this.
@@ -38,7 +38,7 @@ class ReadableLog(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Fetch:
+class ReplicaFetch:
     """A request of ``replica`` for the records from ``offset`` on.
 
     ``epoch`` is the leader epoch that it knows, ``last_epoch`` that of its last record. ``high_watermark`` is what it
@@ -62,7 +62,7 @@ class FetchAnswer:
     high_watermark: int = -1
     log_start: int = -1
     records: bytes = b""
-    diverged: EpochEnd | None = None
+    diverged: LogEpochEnd | None = None
     snapshot_id: SnapshotId | None = None
 
 
@@ -70,7 +70,7 @@ class FetchAnswer:
 class PendingFetch:
     """A request that waits until ``deadline``, in milliseconds. ``error`` is the answer of one that was refused."""
 
-    request: Fetch
+    request: ReplicaFetch
     deadline: int
     error: ErrorCode = ErrorCode.NONE
 
@@ -78,7 +78,7 @@ class PendingFetch:
 class FetchService:
     """Serves the replicas of a quorum."""
 
-    def __init__(self, quorum: Quorum, log: ReadableLog) -> None:
+    def __init__(self, quorum: SoleVoter, log: ReadableLog) -> None:
         self._quorum = quorum
         self._log = log
         self._pending: dict[PendingFetch, None] = {}
@@ -92,7 +92,7 @@ class FetchService:
         """When the next request must be answered, in milliseconds. None if none waits."""
         return min((pending.deadline for pending in self._pending), default=None)
 
-    def answer(self, request: Fetch, now: int) -> FetchAnswer | PendingFetch:
+    def answer(self, request: ReplicaFetch, now: int) -> FetchAnswer | PendingFetch:
         """Answer a request now, or keep it until ``news`` returns it.
 
         A request that is refused again within ``WAIT_MS_MAX`` waits, because brokers repeat it without a pause.
@@ -133,7 +133,7 @@ class FetchService:
         """Drop a request whose connection has ended."""
         self._pending.pop(pending, None)
 
-    def _refuse(self, request: Fetch, error: ErrorCode, now: int) -> FetchAnswer | PendingFetch:
+    def _refuse(self, request: ReplicaFetch, error: ErrorCode, now: int) -> FetchAnswer | PendingFetch:
         before = self._refused_ms.get(request.replica)
         self._refused_ms[request.replica] = now
         if before is None or now - before >= WAIT_MS_MAX:
@@ -144,7 +144,7 @@ class FetchService:
         self._pending[pending] = None
         return pending
 
-    def _has_news(self, request: Fetch) -> bool:
+    def _has_news(self, request: ReplicaFetch) -> bool:
         """Whether there are records for the replica, or a high watermark that it does not know."""
         if self._log.end > request.offset:
             return True
@@ -153,14 +153,14 @@ class FetchService:
             return False  # Replicas without an id cannot be told apart.
         return self._high_watermark() > (self._told.get(request.replica, -1) if known is None else known)
 
-    def _read(self, request: Fetch) -> FetchAnswer:
+    def _read(self, request: ReplicaFetch) -> FetchAnswer:
         return self._told_answer(request, self._log.read(request.offset, request.max_bytes))
 
     def _told_answer(
         self,
-        request: Fetch,
+        request: ReplicaFetch,
         records: bytes = b"",
-        diverged: EpochEnd | None = None,
+        diverged: LogEpochEnd | None = None,
         snapshot_id: SnapshotId | None = None,
     ) -> FetchAnswer:
         high_watermark = self._high_watermark()

@@ -22,7 +22,7 @@ class Role(Enum):
     """It led the epoch, and serves nobody any more."""
 
 
-class Quorum:
+class SoleVoter:
     """A node that is the only voter: ``stand``, store the result, ``lead``, append the result."""
 
     def __init__(self, node: ReplicaKey, voters: Voters, stored: QuorumState | None, last_epoch: int) -> None:

@@ -24,11 +24,11 @@ from kframe.plugin.kraft_controller import (
     registration,
 )
 from kframe_kraft.batches import BatchPosition, encode_control_batch
-from kframe_kraft.controller import ControllerLoop, Decider, Timer
+from kframe_kraft.controller import Decider, DecisionLoop, PeriodicTask
 from kframe_kraft.disk import Checkpoint, MetaProperties, read_checkpoint, read_properties, write_quorum_state
 from kframe_kraft.disk.names import BOOTSTRAP_ID, BOOTSTRAP_NAME
 from kframe_kraft.log import DirectoryLock, LogSettings, open_log
-from kframe_kraft.quorum import Quorum, ReplicaKey, Voters
+from kframe_kraft.quorum import ReplicaKey, SoleVoter, Voters
 from kframe_kraft.replay.image import Timeline
 from kframe_kraft.sources.detection import LOG_DIRECTORY
 
@@ -65,7 +65,7 @@ class NodeSettings:
     """Kafka's ``SecurityProtocol`` id of the controller listener."""
 
 
-class ControllerNode:
+class VoterNode:
     """A node with an open directory. ``lead`` makes it the active controller, ``stop`` closes all."""
 
     def __init__(self, directory: Path, settings: NodeSettings, kraft: KraftSettings | None = None) -> None:
@@ -83,11 +83,11 @@ class ControllerNode:
         self._bootstrap = [record for checkpoint in formatted for record in checkpoint.records()]
         voters, self._log_has_voters = _voters(timeline, formatted, self.key, settings)
         state = opened.history.quorum_state
-        self.quorum = Quorum(self.key, voters, state, max(self.log.last_epoch, timeline.epoch))
+        self.quorum = SoleVoter(self.key, voters, state, max(self.log.last_epoch, timeline.epoch))
         self._kraft = kraft or KraftSettings(
             self.properties.cluster_id, self.key.node_id, voters.ids, ends_sessions_at_shutdown=True
         )
-        self.loop: ControllerLoop | None = None
+        self.loop: DecisionLoop | None = None
         self._finalized: tuple[dict[str, int], int] = {}, -1
 
     @property
@@ -118,10 +118,10 @@ class ControllerNode:
             "finalized_features_epoch": self._finalized[1],
         }
 
-    def lead(self, on_progress: Callable[[], None]) -> ControllerLoop:
+    def lead(self, on_progress: Callable[[], None]) -> DecisionLoop:
         """Become the leader and the active controller. Returns before anything is committed.
 
-        ``on_progress`` as in ControllerLoop. Raises LogWriteError.
+        ``on_progress`` as in DecisionLoop. Raises LogWriteError.
         """
         write_quorum_state(self._log_directory, self.quorum.stand())
         content = self.quorum.lead(self.log.end, log_has_voters=self._log_has_voters)
@@ -133,8 +133,8 @@ class ControllerNode:
         context = KraftContext(self.metadata, heartbeats, self._kraft, SystemRandom())
         assert self.quorum.leadership is not None
         decider = Decider(context, self.log, self.quorum.epoch)
-        self.loop = ControllerLoop(decider, self.log, self.quorum.leadership, on_progress)
-        self.loop.start(_timers(self._settings))
+        self.loop = DecisionLoop(decider, self.log, self.quorum.leadership, on_progress)
+        self.loop.start(_tasks(self._settings))
         bootstrap, in_transaction = self._bootstrap, self._in_transaction
         self.loop.submit(lambda context: activate(context, bootstrap, in_transaction=in_transaction))
         self.loop.submit(self._registration)
@@ -171,21 +171,21 @@ class ControllerNode:
         self._lock.release()
 
 
-def _timers(settings: NodeSettings) -> list[Timer]:
+def _tasks(settings: NodeSettings) -> list[PeriodicTask]:
     """The periodic tasks of an active controller (Kafka ``QuorumController``)."""
-    timers = [
-        Timer(
+    tasks = [
+        PeriodicTask(
             "fence brokers without a session",
             settings.session_timeout_ns // 8_000_000,
             broker_events.fence_stale_broker,
         ),
-        Timer("elect unclean leaders", settings.unclean_ms, elections.elect_unclean_leaders),
+        PeriodicTask("elect unclean leaders", settings.unclean_ms, elections.elect_unclean_leaders),
     ]
     if settings.balance_ms:
-        timers.append(Timer("elect preferred leaders", settings.balance_ms, elections.balance_leaders))
+        tasks.append(PeriodicTask("elect preferred leaders", settings.balance_ms, elections.balance_leaders))
     if settings.no_op_ms:
-        timers.append(Timer("write a NoOp record", settings.no_op_ms, _no_op))
-    return timers
+        tasks.append(PeriodicTask("write a NoOp record", settings.no_op_ms, _no_op))
+    return tasks
 
 
 def _no_op(context: KraftContext) -> ControllerResult[bool]:

@@ -21,21 +21,19 @@ from kframe_kraft.apis.quorum_apis import NodeFacts, QuorumApis
 from kframe_kraft.apis.topic_apis import TopicApis
 from kframe_kraft.quorum import FetchService
 from kframe_kraft.server.application import ControllerApis, KraftApplication
-from kframe_kraft.server.node import ControllerNode
+from kframe_kraft.server.node import VoterNode
 
 
 class ServedController:
     """A controller that leads and serves from ``start`` to ``stop``."""
 
-    def __init__(
-        self, node: Callable[[], ControllerNode], config: Mapping[str, str], bound: Sequence[Endpoint]
-    ) -> None:
+    def __init__(self, node: Callable[[], VoterNode], config: Mapping[str, str], bound: Sequence[Endpoint]) -> None:
         """``node`` opens the directory. ``config`` has Kafka's keys of the listeners ``bound``. Raises ConfigError."""
         self._open = node
         self._sockets = SocketServer(config, bound)
         self._listener = bound[0].listener
         self._thread = LoopThread("kframe-kraft-server")
-        self.node: ControllerNode | None = None
+        self.node: VoterNode | None = None
 
     @property
     def addresses(self) -> Mapping[str, str]:

@@ -15,7 +15,7 @@ FAILED_MS: Final = 300_000
 
 
 @dataclass(frozen=True, slots=True)
-class Timer:
+class PeriodicTask:
     """A task with its period. The response of ``event`` is whether there is more to do."""
 
     name: str
@@ -23,25 +23,25 @@ class Timer:
     event: Event[bool]
 
 
-class Timers:
+class TaskSchedule:
     """When each task is due, on a clock in milliseconds. The first run is one period after the beginning."""
 
-    def __init__(self, timers: Iterable[Timer], now: int) -> None:
-        self._due = {timer: now + timer.period_ms for timer in timers}
+    def __init__(self, tasks: Iterable[PeriodicTask], now: int) -> None:
+        self._due = {task: now + task.period_ms for task in tasks}
 
     @property
     def deadline(self) -> int | None:
         """When the next task is due. None without tasks."""
         return min(self._due.values(), default=None)
 
-    def due(self, now: int) -> Iterator[Timer]:
+    def due(self, now: int) -> Iterator[PeriodicTask]:
         """The tasks that are due, the earliest first. The caller reports each of them."""
-        yield from sorted((timer for timer, due in self._due.items() if due <= now), key=self._due.__getitem__)
+        yield from sorted((task for task, due in self._due.items() if due <= now), key=self._due.__getitem__)
 
-    def ran(self, timer: Timer, now: int, *, has_more: bool) -> None:
+    def ran(self, task: PeriodicTask, now: int, *, has_more: bool) -> None:
         """A task has run."""
-        self._due[timer] = now + (AGAIN_MS if has_more else timer.period_ms)
+        self._due[task] = now + (AGAIN_MS if has_more else task.period_ms)
 
-    def failed(self, timer: Timer, now: int) -> None:
+    def failed(self, task: PeriodicTask, now: int) -> None:
         """A task has failed."""
-        self._due[timer] = now + FAILED_MS
+        self._due[task] = now + FAILED_MS
