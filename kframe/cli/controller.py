@@ -98,11 +98,15 @@ def run(
 ) -> None:
     """Run a controller, active or standby, until SIGTERM or SIGINT.
 
+    With process.roles=controller in --config it leads a KRaft quorum as its only voter, in the directory that kframe
+    kraft format or kafka-storage has formatted.
+
     An id that a live instance or a registered broker has is refused, with exit code 2.
 
     The transport recording keeps requests to brokers in memory and sends none; counting only counts them.
     """
     from kframe.cli import run as running
+    from kframe.cli import run_quorum
     from kframe.cli.logs import start_logs
     from kframe.cli.selectors import configured_selectors
     from kframe.runtime.memory import preallocate
@@ -115,7 +119,11 @@ def run(
         running.CREATE_CHROOT: ("true" if create_chroot else None, "--create-chroot"),
     }
     settings = gather(config, {key: (value, name) for key, (value, name) in options.items() if value is not None})
-    own_id, cluster, registry = running.own_id(settings), cluster_of(settings, plugins), plugins.registry()
+    registry = plugins.registry()
+    if run_quorum.ROLES in settings:
+        run_quorum.run(settings, registry, log_dir, log_level)
+        return
+    own_id, cluster = running.own_id(settings), cluster_of(settings, plugins)
     network = running.network_settings(registry, transport, servers, metrics_listen)
     chosen = configured_selectors(settings, registry, selectors)
     preallocate()

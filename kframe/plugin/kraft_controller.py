@@ -16,8 +16,10 @@ from kframe.core.kraft.replication import directories as directory_assignments
 from kframe.core.kraft.replication import elections, reassignment
 from kframe.core.kraft.topics import topic_requests
 from kframe.model.kraft.ids import KraftElection, MetadataLevel
+from kframe.model.kraft.levels import PRODUCTION_LEVEL, default_levels, level_name, parse_level
 
 __all__ = [
+    "PRODUCTION_LEVEL",
     "Heartbeats",
     "KraftContext",
     "KraftElection",
@@ -30,10 +32,13 @@ __all__ = [
     "broker_events",
     "configs",
     "controller_apis",
+    "default_levels",
     "directory_assignments",
     "elections",
     "feature_updates",
     "isr_proposals",
+    "level_name",
+    "parse_level",
     "producer_ids",
     "reassignment",
     "registration",

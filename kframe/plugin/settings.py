@@ -7,6 +7,7 @@ from kframe.model.kafka_keys import KAFKA_KEYS
 from kframe.model.texts import short_repr
 from kframe.model.whole_numbers import INT32_MAX, INT64_MAX, parse_whole
 from kframe.settings.jaas import LoginModule, parse_login_modules, read_login_modules
+from kframe.settings.properties import read_properties
 from kframe.settings.tls import tls_refusal
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "parse_login_modules",
     "parse_whole",
     "read_login_modules",
+    "read_properties",
     "short_repr",
     "text",
     "tls_refusal",

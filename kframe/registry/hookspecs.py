@@ -17,6 +17,7 @@ from kframe.registry.specs import (
     BrokerModelSpec,
     CheckSpec,
     ClusterSpec,
+    ControllerSpec,
     CostTermSpec,
     DocumentSpec,
     GoalSpec,
@@ -185,6 +186,21 @@ class KframeHooks:
             @hookimpl
             def kframe_servers():
                 return [ServerSpec(scheme="rest", factory="kframe_rest:make_server", doc="JSON over HTTP.")]
+        """
+
+    @hookspec
+    def kframe_controllers(self) -> Iterable[ControllerSpec]:  # type: ignore[empty-body]
+        """Offer controllers that lead the quorum of their cluster: ``kframe controller run`` with ``process.roles``.
+
+        ``factory(url, config)`` makes a ``kframe.ports.quorum_controller.QuorumController``. Two for the same scheme
+        stop the start-up. A complete plugin::
+
+            from kframe.plugin import ControllerSpec, hookimpl
+
+
+            @hookimpl
+            def kframe_controllers():
+                return [ControllerSpec(scheme="raft", factory="kframe_raft:make_node", doc="A quorum of its own.")]
         """
 
     @hookspec

@@ -45,6 +45,7 @@ OFFERS: Final[Mapping[str, type[Spec]]] = {
     "kframe_clusters": specs.ClusterSpec,
     "kframe_admins": specs.AdminSpec,
     "kframe_servers": specs.ServerSpec,
+    "kframe_controllers": specs.ControllerSpec,
     "kframe_observers": specs.ObserverSpec,
     "kframe_plugin_checks": specs.CheckSpec,
     "kframe_broker_models": specs.BrokerModelSpec,

@@ -17,6 +17,7 @@ from kframe.model.elections import LeaderSelector
 from kframe.model.ids import ElectionKind
 from kframe.ports.administration import Administration
 from kframe.ports.live_cluster import LiveCluster
+from kframe.ports.quorum_controller import QuorumController
 from kframe.ports.server import Server
 from kframe.ports.store import Store
 from kframe.ports.transport import Transport
@@ -93,6 +94,7 @@ class Registry:
         self.clusters: Final = _by_key(plugins, specs.ClusterSpec, "live cluster for the URL scheme")
         self.admins: Final = _by_key(plugins, specs.AdminSpec, "admin API for the URL scheme")
         self.servers: Final = _by_key(plugins, specs.ServerSpec, "server for the URL scheme")
+        self.controllers: Final = _by_key(plugins, specs.ControllerSpec, "controller for the URL scheme")
         self.observers: Final = _by_key(plugins, specs.ObserverSpec, "observer")
         self.checks: Final = _by_key(plugins, specs.CheckSpec, "check")
         self.broker_models: Final = _by_key(plugins, specs.BrokerModelSpec, "broker model")
@@ -159,6 +161,12 @@ class Registry:
         spec = self._find(self.servers, url.partition(":")[0], "server for the URL scheme")
         server: Server[Any] = spec.make(url, dict(config or {}))
         return server
+
+    def open_controller(self, url: str, config: Mapping[str, str] | None = None) -> QuorumController:
+        """Make the controller for a URL, not started. Arguments and errors as above."""
+        spec = self._find(self.controllers, url.partition(":")[0], "controller for the URL scheme")
+        controller: QuorumController = spec.make(url, dict(config or {}))
+        return controller
 
     def open_cluster(self, url: str, config: Mapping[str, str] | None = None) -> LiveCluster:
         """Make the live cluster for a URL, not connected yet.

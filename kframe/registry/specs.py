@@ -172,6 +172,10 @@ class ServerSpec(PortSpec):
     """A Server (``kframe.ports.server``). ``broker.id`` in ``config`` is the controller's own id."""
 
 
+class ControllerSpec(PortSpec):
+    """A QuorumController (``kframe.ports.quorum_controller``). ``config`` has Kafka's keys of the node."""
+
+
 class Observer(Protocol):
     """Receives every step of a controller. It changes nothing. Its exceptions are logged."""
 

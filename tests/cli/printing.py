@@ -53,6 +53,7 @@ TABLES: Final[dict[str, tuple[str, ...]]] = {
         "DESCRIBED __consumer_offsets-1",
     ),
     "kraft compare": ("LOG COPY",),
+    "kraft format": ("-t 4L6g3nShT-eMCtK--X86sw -c CONTROLLER --standalone",),
     "kraft recover": ("LOG --node-id 3000",),
     "log at": ("LOG", "LOG --offset 700 --list brokers"),
     "log diff": (
@@ -142,7 +143,12 @@ def make_files(folder: Path) -> dict[str, str]:
         "COPY": shutil.copytree(LOG, folder / "copy"),
         "MOVE": folder / "MOVE.json",
         "ORDERS": folder / "ORDERS.json",
+        "CONTROLLER": folder / "controller.properties",
     }
+    (folder / "controller.properties").write_text(
+        f"process.roles=controller\nnode.id=9\ncontroller.listener.names=CONTROLLER\n"
+        f"listeners=CONTROLLER://localhost:9093\nlog.dirs={folder}/new\n"
+    )
     for name, topic, replicas in (("MOVE", "t", [3, 4]), ("ORDERS", "orders", [1, 3, 2])):
         plan = {"version": 1, "partitions": [{"topic": topic, "partition": 0, "replicas": replicas}]}
         (folder / f"{name}.json").write_text(json.dumps(plan))

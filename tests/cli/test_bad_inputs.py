@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -126,6 +127,7 @@ def test_standard_output_on_a_full_disk(line: str, files: dict[str, str], monkey
             cli(words(line, files), prog_name="kframe")
         monkeypatch.undo()
         output.detach()
+    shutil.rmtree(files["NEW"], ignore_errors=True)
     text = errors.getvalue()
     assert ended.value.code == 1, text
     assert text.endswith("error: standard output: No space left on device\n")

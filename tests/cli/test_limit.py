@@ -17,6 +17,7 @@ RECORDS: Final = {
     "controller shadow",
     "controller status",
     "explain",
+    "kraft format",
     "kraft recover",
     "log at",
     "log why",

@@ -59,6 +59,7 @@ NOT_RUN: Final[dict[str, dict[str, str]]] = {
     "docs/howto/fleet.md": {"": SPARK},
     "docs/howto/kraft-log.md": {"": CLUSTER},
     "docs/howto/kraft-recovery.md": {"": CLUSTER},
+    "docs/howto/lead-kraft.md": {"": CLUSTER},
     "docs/howto/kraft.md": {"kframe whatif fail-directories": "names a log directory of the reader's cluster"},
     "docs/howto/live.md": {"": CLUSTER},
     "docs/howto/one-rack.md": PLANS,

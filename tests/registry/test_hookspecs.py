@@ -25,6 +25,7 @@ SCHEMES = {
     "kframe_clusters": ("etcd", "kframe_etcd.live:open_cluster", "Clusters in etcd."),
     "kframe_admins": ("rest", "kframe_rest:open_admin", "Kafka's REST proxy."),
     "kframe_servers": ("rest", "kframe_rest:make_server", "JSON over HTTP."),
+    "kframe_controllers": ("raft", "kframe_raft:make_node", "A quorum of its own."),
 }
 
 

@@ -109,6 +109,7 @@ def test_json_list_has_all_columns_of_table(folder: Path) -> None:
         "clusters": [],
         "admins": [],
         "servers": [],
+        "controllers": [],
         "observers": [],
         "broker_models": [],
         "checks": [],

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
-from typing import Self
+from typing import Final, Self
 
-from kframe_kraft.disk import read_properties
-from kframe_kraft.quorum import Voters
-from kframe_kraft.server.node import NodeSettings, VoterNode
-from kframe_kraft.server.serving import ServedController
+from kframe_kraft.server.serving import ServedController, make_controller
 
-from kframe.plugin.cluster import Endpoint
-from kframe.plugin.kraft import control
+from kframe.plugin.settings import read_properties
 from verification.kraft.kafka_nodes import KraftCluster, KraftNode, KraftOptions
-from verification.kraft.served_controller import CONFIG
+
+#: Keys of the brokers that kframe refuses: it has no authorizer.
+_BROKERS_ALONE: Final = ("authorizer.class.name", "super.users")
+
+
+def keys_of(node: KraftNode) -> dict[str, str]:
+    """The keys of a node's server.properties that kframe accepts."""
+    properties = read_properties(node.config_path)
+    return {entry.key: entry.value for entry in properties if entry.key not in _BROKERS_ALONE}
 
 
 class LedCluster:
@@ -33,16 +36,8 @@ class LedCluster:
         return [*self.kafka.brokers.values()]
 
     def lead(self) -> ServedController:
-        """Start kframe on the controller's directory."""
-        node = self.kafkas_controller
-        directory, port = node.log_dirs[0], node.controller_port
-        endpoint = control.VoterEndpoint(name="CONTROLLER", host="127.0.0.1", port=port)
-        directory_id = read_properties(directory).directory_id
-        assert directory_id is not None
-        voter = control.Voter(voter_id=node.id, voter_directory_id=directory_id, endpoints=(endpoint,))
-        settings = NodeSettings((endpoint,), Voters((voter,)))
-        bound = Endpoint("CONTROLLER", "127.0.0.1", port, "PLAINTEXT")
-        self.controller = ServedController(partial(VoterNode, directory, settings), CONFIG, [bound])
+        """Start kframe on the controller's directory, by the controller's own server.properties."""
+        self.controller = make_controller("kraft:", keys_of(self.kafkas_controller))
         self.controller.start()
         return self.controller
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -13,17 +12,19 @@ from kframe_kafka_wire.connections.node import NodeConnection
 from kframe_kraft.disk import CheckpointWriter, MetaProperties, write_properties
 from kframe_kraft.disk.names import BOOTSTRAP_ID
 from kframe_kraft.quorum import Voters
-from kframe_kraft.server.node import NodeSettings, VoterNode
+from kframe_kraft.server.node import NodeSettings
+from kframe_kraft.server.node_config import NodeConfig
 from kframe_kraft.server.serving import ServedController
 from kframe_kraft.sources.detection import LOG_DIRECTORY
 
 from kframe.plugin.cluster import Endpoint
 from kframe.plugin.kraft import RecordAndVersion, control, records
+from kframe.plugin.kraft_controller import KraftSettings
 from verification.kraft.scripted_quorum import connect
 
 LISTENER = Endpoint("CONTROLLER", "127.0.0.1", 0, "PLAINTEXT")
 CONFIG = {"listener.security.protocol.map": "CONTROLLER:PLAINTEXT"}
-ENDPOINT = control.VoterEndpoint(name="CONTROLLER", host="localhost", port=9093)
+ENDPOINT = control.VoterEndpoint(name="CONTROLLER", host="127.0.0.1", port=0)
 VOTER = control.Voter(voter_id=9, voter_directory_id=UUID(int=509), endpoints=(ENDPOINT,))
 LEVEL = RecordAndVersion(records.FeatureLevelRecord(name="metadata.version", feature_level=25), 0)
 
@@ -42,10 +43,11 @@ def formatted(directory: Path, *, dynamic: bool = False) -> Path:
 
 
 @contextmanager
-def served(directory: Path) -> Iterator[ServedController]:
-    """The controller of a directory, until the end of the block."""
-    settings = NodeSettings((ENDPOINT,), Voters((VOTER,)))
-    controller = ServedController(partial(VoterNode, directory, settings), CONFIG, [LISTENER])
+def served(directory: Path, **settings: Any) -> Iterator[ServedController]:
+    """The controller of a directory, until the end of the block. ``settings`` are those of NodeSettings."""
+    node_settings = NodeSettings((ENDPOINT,), Voters((VOTER,)), **settings)
+    config = NodeConfig(9, directory, (directory,), (LISTENER,), node_settings, KraftSettings(), CONFIG)
+    controller = ServedController(config)
     controller.start()
     try:
         yield controller

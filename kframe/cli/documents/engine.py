@@ -47,6 +47,7 @@ class PluginRecord(Struct):
     clusters: list[OfferRecord]
     admins: list[OfferRecord]
     servers: list[OfferRecord]
+    controllers: list[OfferRecord]
     observers: list[OfferRecord]
     checks: list[OfferRecord]
     broker_models: list[OfferRecord]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
+from kframe.model.kraft.ids import METADATA_VERSION
 from kframe.model.whole_numbers import parse_whole
 
 #: The largest level of a feature.
@@ -27,6 +30,17 @@ _RELEASES: Final = (
     ("4.3", (0,)),
     ("4.4", (0, 1, 2)),
 )
+#: The levels of ``metadata.version`` from which a feature has its levels 1, 2, ... by default
+#: (Kafka ``Feature.defaultLevel``).
+_DEFAULT_SINCE: Final = {
+    "eligible.leader.replicas.version": (26,),
+    "group.version": (22,),
+    "share.version": (28, 31),
+    "streams.version": (29,),
+    "transaction.version": (24, 24),
+}
+#: The level of ``metadata.version`` with which Kafka 4.4.0 formats by default.
+PRODUCTION_LEVEL: Final = 30
 #: The name of each level, from level 1 on.
 LEVEL_NAMES: Final = tuple(f"{release}-IV{number}" for release, numbers in _RELEASES for number in numbers)
 
@@ -42,3 +56,10 @@ def parse_level(text: str) -> int | None:
         return level
     names = [name for name in LEVEL_NAMES if name == text or name.startswith(f"{text}-IV")]
     return LEVEL_NAMES.index(names[-1]) + 1 if names else None
+
+
+def default_levels(metadata_version: int, named: Mapping[str, int] = MappingProxyType({})) -> dict[str, int]:
+    """The levels of a new log's features above 0, by name: ``named``, else those at a level of ``metadata.version``."""
+    defaults = {name: sum(metadata_version >= since for since in each) for name, each in _DEFAULT_SINCE.items()}
+    levels = {METADATA_VERSION: metadata_version, **dict(sorted({**defaults, **named}.items()))}
+    return {name: level for name, level in levels.items() if level}

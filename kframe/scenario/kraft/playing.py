@@ -10,14 +10,14 @@ from kframe.core.kraft.controller_result import ControllerResult, RequestRefused
 from kframe.core.kraft.replication.leader_selection import LeaderSelection
 from kframe.errors import ConfigError, ErrorCode, ScenarioError
 from kframe.model.kraft.ids import METADATA_VERSION
-from kframe.model.kraft.levels import parse_level
+from kframe.model.kraft.levels import default_levels, parse_level
 from kframe.model.kraft.releases import LATEST_RELEASE, stated_release, supported_features
 from kframe.model.whole_numbers import parse_whole
 from kframe.scenario.format import config_text
 from kframe.scenario.kraft.brokers import ScenarioBrokers
 from kframe.scenario.kraft.format import KraftScenario
 from kframe.scenario.kraft.names import SymbolicNames
-from kframe.scenario.kraft.quorum import NODE_ID, SECOND, Quorum, TimerIntervals, default_levels
+from kframe.scenario.kraft.quorum import NODE_ID, SECOND, Quorum, TimerIntervals
 
 CLUSTER_ID: Final = "scenario-kraft"
 #: Time between two checks of timers and sessions, and between two rounds of heartbeats.

@@ -43,14 +43,6 @@ NODE_ID: Final = 3000
 SECOND: Final = 1_000_000_000
 #: The first ``metadata.version`` whose log may have transactions.
 TRANSACTIONS: Final = 13
-#: The level of each feature of a new log, from a level of ``metadata.version`` on (Kafka ``Feature.defaultLevel``).
-DEFAULT_LEVELS: Final[Mapping[str, tuple[tuple[int, int], ...]]] = {
-    "eligible.leader.replicas.version": ((26, 1),),
-    "group.version": ((22, 1),),
-    "share.version": ((28, 1), (31, 2)),
-    "streams.version": ((29, 1),),
-    "transaction.version": ((24, 2),),
-}
 
 _Response = TypeVar("_Response")
 
@@ -82,16 +74,6 @@ class TimerIntervals:
     session_ns: int
     balance_ns: int | None
     unclean_ns: int
-
-
-def default_levels(metadata_version: int, named: Mapping[str, int]) -> dict[str, int]:
-    """The levels of a new log's features above 0, by name, with ``metadata.version`` first."""
-    levels = {METADATA_VERSION: metadata_version}
-    for name, thresholds in DEFAULT_LEVELS.items():
-        level = max((level for threshold, level in thresholds if metadata_version >= threshold), default=0)
-        levels[name] = named.get(name, level)
-    levels |= {name: level for name, level in sorted(named.items()) if name not in levels}
-    return {name: level for name, level in levels.items() if level}
 
 
 class Quorum:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kframe.plugin import ClusterSpec, DocumentSpec, SnapshotFormatSpec, hookimpl
+from kframe.plugin import ClusterSpec, ControllerSpec, DocumentSpec, SnapshotFormatSpec, hookimpl
 
 if TYPE_CHECKING:
     import click
@@ -32,6 +32,12 @@ def kframe_clusters() -> list[ClusterSpec]:
 
 
 @hookimpl
+def kframe_controllers() -> list[ControllerSpec]:
+    """A controller that is the only voter of its quorum."""
+    return [ControllerSpec("kraft", "kframe_kraft.server.serving:make_controller", "The only voter of a KRaft quorum.")]
+
+
+@hookimpl
 def kframe_register_commands(cli: click.Group) -> None:
     """Add ``kframe log`` and ``kframe kraft``."""
     from kframe_kraft.commands import kraft, log
@@ -47,6 +53,7 @@ def kframe_documents() -> list[DocumentSpec]:
     by = "Differences by {}: `kframe log diff --by {}`."
     return [
         DocumentSpec("kframe.kraft-compare/v1", f"{types}:ReplicaRow", "Logs: `kframe kraft compare`.", rows=True),
+        DocumentSpec("kframe.kraft-format/v1", f"{types}:FormatDocument", "Directories: `kframe kraft format`."),
         DocumentSpec("kframe.kraft-recovery/v1", f"{types}:RecoveryDocument", "The recovery: `kframe kraft recover`."),
         DocumentSpec("kframe.log-brokers/v1", broker, "A broker: `kframe log at --list brokers`.", rows=True),
         DocumentSpec("kframe.log-cluster/v1", f"{types}:LogClusterDocument", "The cluster: `kframe log at`."),

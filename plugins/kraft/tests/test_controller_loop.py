@@ -33,6 +33,7 @@ from kframe.errors import ErrorCode, KframeError
 from kframe.model.kraft import control, records
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.kraft.record_versions import RecordAndVersion
+from kframe.testing.waiting import wait_until
 
 WAIT_S = 20
 SECOND_NS = 10**9
@@ -76,6 +77,7 @@ class Node:
         content = quorum.lead(log.end, log_has_voters=False)
         log.append(encode_control_batch(content, BatchPosition(log.end, self.epoch, 0)))
         assert quorum.leadership is not None
+        self.leadership = quorum.leadership
         self.context = KraftContext(
             ClusterMetadata(), Heartbeats(SECOND_NS), KraftSettings(cluster_id="c"), JavaRandom(0)
         )
@@ -216,6 +218,38 @@ def test_decisions_share_a_sync(nodes: Callable[..., Node]) -> None:
     for future in others:
         future.result(WAIT_S)
     assert len(node.log.syncs) - before <= 2
+
+
+class RacingLog(GatedLog):
+    """A log in which ``append`` returns only when a sync that was under way has made the batch durable."""
+
+    races = False
+    node: Node
+
+    def append(self, batch: bytes) -> int:
+        end = super().append(batch)
+        if self.races:
+            self.gate.set()
+            wait_until(lambda: self.node.leadership.high_watermark == end)
+        return end
+
+    def sync(self) -> int:
+        self.waiting.release()
+        assert self.gate.wait(WAIT_S)
+        return self.end
+
+
+def test_response_of_a_decision_that_a_running_sync_covers(nodes: Callable[..., Node]) -> None:
+    log = RacingLog()
+    log.node = node = nodes(log)
+    node.begin()
+    while log.waiting.acquire(blocking=False):
+        pass
+    log.gate.clear()
+    node.create("a")
+    assert log.waiting.acquire(timeout=WAIT_S)
+    log.races = True
+    assert node.create("b").result(WAIT_S)[0].error is ErrorCode.NONE
 
 
 def test_refused_request_writes_nothing(nodes: Callable[..., Node]) -> None:

@@ -16,16 +16,19 @@ from kframe_kraft.disk import (
     CheckpointWriter,
     MetaProperties,
     SnapshotId,
+    read_checkpoint,
     read_quorum_state,
     write_properties,
 )
 from kframe_kraft.errors import LogError
 from kframe_kraft.live import QuorumObserver
 from kframe_kraft.live.calls import describe_quorum
+from kframe_kraft.log import LogSettings, RetentionSettings
 from kframe_kraft.quorum import Voters
 from kframe_kraft.replay.image import image_of
 from kframe_kraft.server.node import NodeSettings, VoterNode
 from kframe_kraft.server.serving import ServedController
+from kframe_kraft.server.snapshotting import SnapshotSettings, SnapshotThread
 from kframe_kraft.sources.detection import LOG_DIRECTORY
 
 from kframe.core.kraft import controller_apis
@@ -34,6 +37,7 @@ from kframe.core.kraft.topics.topic_requests import CreatableTopic
 from kframe.model.kraft import control, records
 from kframe.model.kraft.record_versions import RecordAndVersion
 from kframe.plugin import ErrorCode
+from kframe.testing.waiting import wait_until
 from verification.kraft.scripted_quorum import connect
 from verification.kraft.served_controller import (
     ENDPOINT,
@@ -47,13 +51,13 @@ from verification.kraft.served_controller import (
 )
 
 WAIT_S = 20
-Serve = Callable[[Path], ServedController]
+Serve = Callable[..., ServedController]
 
 
 @pytest.fixture
 def serve() -> Iterator[Serve]:
     with ExitStack() as stack:
-        yield lambda directory: stack.enter_context(served(directory))
+        yield lambda directory, **settings: stack.enter_context(served(directory, **settings))
 
 
 def observer(*controllers: ServedController) -> QuorumObserver:
@@ -143,7 +147,7 @@ def test_quorum_is_described(tmp_path: Path, serve: Serve) -> None:
     with closing(connected(controller)) as client:
         leader = describe_quorum(client)
     assert (leader.leader_id, leader.leader_epoch, leader.voters) == (9, 1, (9,))
-    assert leader.addresses == {9: ("localhost", 9093)}
+    assert leader.addresses == {9: ("127.0.0.1", 0)}
 
 
 FETCH_PARTITION = {
@@ -285,6 +289,71 @@ def test_there_is_no_other_leader(tmp_path: Path, serve: Serve, api_key: int) ->
     assert (answered["error_code"], answered["leader_id"], answered["leader_epoch"]) == (94, 9, 1)
     assert not answered.get("vote_granted")
     write(controller, "2")
+
+
+# -- snapshots written by the controller
+
+
+def snapshots(controller: ServedController) -> SnapshotThread:
+    assert controller.node is not None
+    assert controller.node.snapshots is not None
+    return controller.node.snapshots
+
+
+def state(follower: QuorumObserver) -> tuple[Any, ...]:
+    metadata = image_of(follower.history()).metadata
+    return metadata.features, metadata.configs, sorted(metadata.controllers)
+
+
+@pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
+def test_new_observer_begins_with_the_snapshot(tmp_path: Path, serve: Serve, dynamic: bool) -> None:
+    controller = serve(formatted(tmp_path, dynamic=dynamic), no_op_ms=0)
+    with closing(observer(controller)) as first, closing(observer(controller)) as second:
+        write(controller, "2")
+        caught_up(first, controller)
+        snapshot_id = snapshots(controller).write()
+        assert controller.node is not None
+        assert snapshot_id == SnapshotId(controller.node.log.end, 1)
+        checkpoint = read_checkpoint(tmp_path / LOG_DIRECTORY / snapshot_id.file_name)
+        assert checkpoint.kraft_version == int(dynamic)
+        write(controller, "3")
+        for follower in (first, second):
+            caught_up(follower, controller)
+        assert (first.generation, second.generation) == (0, 1)
+        assert state(first) == state(second)
+
+
+def test_snapshots_follow_the_size_of_the_log(tmp_path: Path, serve: Serve) -> None:
+    controller = serve(formatted(tmp_path), no_op_ms=0, snapshots=SnapshotSettings(bytes_max=1))
+    assert controller.node is not None
+    log = controller.node.log
+    for value in ("2", "3"):
+        write(controller, value)
+        wait_until(lambda: log.snapshots[-1:] == (SnapshotId(log.end, 1),))
+
+
+def test_snapshots_follow_the_time(tmp_path: Path, serve: Serve) -> None:
+    controller = serve(formatted(tmp_path), no_op_ms=0, snapshots=SnapshotSettings(interval_ms=1))
+    assert controller.node is not None
+    log = controller.node.log
+    wait_until(lambda: log.snapshots[-1:] == (SnapshotId(log.end, 1),))
+
+
+def test_retention_begins_the_log_at_a_snapshot(tmp_path: Path, serve: Serve) -> None:
+    settings = {"log": LogSettings(segment_bytes=300), "retention": RetentionSettings(0, -1), "no_op_ms": 0}
+    controller = serve(formatted(tmp_path), **settings)
+    for value in range(20):
+        write(controller, str(value))
+        if value % 5 == 0:
+            last = snapshots(controller).write()
+    assert controller.node is not None
+    assert controller.node.log.snapshots == (last,)
+    assert controller.node.log.start == last.offset
+    controller.stop()
+    controller = serve(tmp_path, **settings)
+    with closing(observer(controller)) as follower:
+        caught_up(follower, controller)
+        assert state(follower)[1] == {(4, ""): {"min.insync.replicas": "19"}}
 
 
 # -- brokers

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from kframe_kraft.disk import read_checkpoint
+from kframe_kraft.disk.names import BOOTSTRAP_ID
+from kframe_kraft.server.formatting import format_node
+from kframe_kraft.server.node_config import node_config
+from kframe_kraft.sources.detection import LOG_DIRECTORY
 
+from kframe.plugin.kraft_controller import default_levels, parse_level
 from kframe.testing.waiting import wait_until
-from verification.kraft.kafka_nodes import KraftOptions
+from verification.kraft.kafka_nodes import CLUSTER_ID, KraftCluster, KraftOptions
 from verification.kraft.kafka_tools import KafkaTools
-from verification.kraft.led_cluster import LedCluster
+from verification.kraft.led_cluster import LedCluster, keys_of
 
 pytestmark = [pytest.mark.real, pytest.mark.extended]
 
@@ -42,6 +49,11 @@ def until_all(cluster: LedCluster, tools: KafkaTools, holds: Callable[[int, set[
     wait_until(is_reached)
 
 
+def until_listed(cluster: LedCluster, tools: KafkaTools, *topics: str) -> None:
+    """Return when the brokers, which follow the log, list these topics."""
+    wait_until(lambda: sorted(cluster.kafka.admin(tools, "kafka-topics", "--list").split()) == [*topics])
+
+
 @pytest.mark.parametrize("dynamic", [False, True], ids=["static quorum", "dynamic quorum"])
 def test_brokers_fail_over_and_return(tmp_path: Path, dynamic: bool) -> None:
     options = KraftOptions(brokers=2, controllers=1, combined=False, dynamic_quorum=dynamic)
@@ -55,7 +67,7 @@ def test_brokers_fail_over_and_return(tmp_path: Path, dynamic: bool) -> None:
         first.await_started()
         until_all(cluster, tools, lambda leader, isr: leader == 2 and isr == {1, 2})
         cluster.kafka.admin(tools, "kafka-topics", "--delete", "--topic", "t")
-        assert cluster.kafka.admin(tools, "kafka-topics", "--list").split() == []
+        until_listed(cluster, tools)
 
 
 def test_kafkas_controller_takes_over_and_hands_back(tmp_path: Path) -> None:
@@ -73,7 +85,17 @@ def test_kafkas_controller_takes_over_and_hands_back(tmp_path: Path) -> None:
         assert controller.node is not None
         assert controller.node.quorum.epoch >= 3
         assert set(controller.node.metadata.topics.index_by_name) == {"t", "from-kafka", "from-kframe"}
-        topics = cluster.kafka.admin(tools, "kafka-topics", "--list").split()
-        assert sorted(topics) == ["from-kafka", "from-kframe", "t"]
+        until_listed(cluster, tools, "from-kafka", "from-kframe", "t")
         assert controller.node.loop is not None
         assert controller.node.loop.failure is None
+
+
+@pytest.mark.parametrize("level", ["3.9-IV0", "4.0-IV3", "4.1-IV1", "4.3-IV0", "4.4-IV2"])
+def test_directories_are_formatted_as_kafka_formats_them(tmp_path: Path, level: str) -> None:
+    cluster = KraftCluster(tmp_path / "nodes", KraftOptions(controllers=1, combined=False, release=level))
+    (node,) = cluster.controllers.values()
+    kafkas = read_checkpoint(node.metadata_log / BOOTSTRAP_ID.file_name).records()
+    config = node_config(keys_of(node))
+    own = replace(config, directory=tmp_path / "own", directories=(tmp_path / "own",))
+    format_node(own, CLUSTER_ID, default_levels(parse_level(level) or 0), standalone=False, now=0)
+    assert read_checkpoint(tmp_path / "own" / LOG_DIRECTORY / BOOTSTRAP_ID.file_name).records() == kafkas

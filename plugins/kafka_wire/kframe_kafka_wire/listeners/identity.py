@@ -49,9 +49,9 @@ class ControllerNode:
 
 def node_of(config: Mapping[str, str]) -> ControllerNode:
     """The node by Kafka's keys. Raises ConfigError, also if a listener that brokers use is missing."""
-    bound = tuple(_endpoints(config, LISTENERS))
-    advertised = tuple(_endpoints(config, ADVERTISED)) if config.get(ADVERTISED, "").strip() else bound
-    endpoints = tuple(_reachable(endpoint) for endpoint in advertised)
+    bound = tuple(endpoints_of(config, LISTENERS))
+    advertised = tuple(endpoints_of(config, ADVERTISED)) if config.get(ADVERTISED, "").strip() else bound
+    endpoints = tuple(reachable(endpoint) for endpoint in advertised)
     for listener in {inter_broker_listener(config), control_listener(config)}:
         if listener not in (endpoint.listener for endpoint in endpoints):
             names = ", ".join(endpoint.listener for endpoint in endpoints)
@@ -96,7 +96,8 @@ def security_protocol(config: Mapping[str, str], listener: str) -> str:
     return protocols[listener]
 
 
-def _endpoints(config: Mapping[str, str], key: str) -> Iterator[Endpoint]:
+def endpoints_of(config: Mapping[str, str], key: str) -> Iterator[Endpoint]:
+    """The endpoints in ``listeners`` or ``advertised.listeners``. Raises ConfigError."""
     where, seen = f"config key {key}", set()
     for entry in _split(config.get(key, _DEFAULTS.get(key, ""))):
         match = _LISTENER.fullmatch(entry)
@@ -109,7 +110,7 @@ def _endpoints(config: Mapping[str, str], key: str) -> Iterator[Endpoint]:
         yield Endpoint(listener, match[2] or match[3] or "", int(match[4]), security_protocol(config, listener))
 
 
-def _reachable(endpoint: Endpoint) -> Endpoint:
+def reachable(endpoint: Endpoint) -> Endpoint:
     """The endpoint with this machine's name in place of an empty host. Raises ConfigError for a wildcard address."""
     if endpoint.host in ("0.0.0.0", "::"):
         raise ConfigError(f"config key {ADVERTISED}", repr(endpoint.host), "an address that others can connect to")

@@ -116,6 +116,17 @@ class ReplicaRow(Struct):
     detail: str | None
 
 
+class FormatDocument(Struct):
+    """The directories that were formatted now, and those that were formatted before."""
+
+    cluster_id: str
+    node_id: int
+    quorum: Literal["static", "dynamic"]
+    features: dict[str, int]
+    formatted: list[str]
+    left: list[str]
+
+
 class RecoveryDocument(Struct):
     """The recovery of a lost quorum from the directory of a node. ``written`` is the copy, null if none.
 

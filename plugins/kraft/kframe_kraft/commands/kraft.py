@@ -1,4 +1,4 @@
-"""``kframe kraft``: comparison of controllers' logs, and recovery of a lost quorum."""
+"""``kframe kraft``: format of a controller's directories, comparison of logs, and recovery of a lost quorum."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _WIDE: Final = frozenset({"cluster_id", "quorum_epoch", "leader_id", "voted_id",
 
 @click.group("kraft", cls=ReportingGroup)
 def group() -> None:
-    """Compare the metadata logs of controllers, and recover a lost quorum."""
+    """Format the directories of a controller, compare metadata logs, and recover a lost quorum."""
 
 
 @group.command()
@@ -134,6 +134,89 @@ def _damaged_row(replica: DamagedReplica, committed: int | None) -> dict[str, An
         "committed_at_least": committed,
         "detail": replica.damage,
     }
+
+
+@group.command("format")
+@click.option(
+    "-t", "--cluster-id", required=True, metavar="ID", help="Id of the cluster, as kafka-storage random-uuid."
+)
+@click.option(
+    "-c",
+    "--config",
+    "config_path",
+    required=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="server.properties of the controller.",
+)
+@click.option("--standalone", is_flag=True, help="Begin a dynamic quorum with this node as the only voter.")
+@click.option(
+    "-r", "--release-version", metavar="LEVEL", help="metadata.version and the features of that time.  [default: 4.3]"
+)
+@click.option("-f", "--feature", "features", multiple=True, metavar="NAME=LEVEL", help="A feature; may be repeated.")
+@click.option("-g", "--ignore-formatted", is_flag=True, help="Leave directories that are formatted as they are.")
+@output_option
+def format_(
+    cluster_id: str,
+    config_path: Path,
+    standalone: bool,
+    release_version: str | None,
+    features: tuple[str, ...],
+    ignore_formatted: bool,
+    output: str,
+) -> None:
+    """Format the directories of a controller, as kafka-storage does.
+
+    Kafka's own controllers start on them, too. Brokers with controller.quorum.bootstrap.servers need a dynamic quorum:
+    --standalone.
+    """
+    from kframe.plugin.settings import read_properties
+    from kframe_kraft.server.formatting import format_node
+    from kframe_kraft.server.node_config import QUORUM_VOTERS, node_config
+
+    given = {entry.key: entry.value for entry in read_properties(config_path)}
+    config = node_config(given)
+    if standalone and given.get(QUORUM_VOTERS, "").strip():
+        raise click.UsageError(f"--standalone: found {QUORUM_VOTERS}, which is for static quorums")
+    if not standalone and not config.settings.static_voters.members:
+        raise click.UsageError(f"found no {QUORUM_VOTERS} in {config_path}, expected it, or --standalone")
+    levels = _levels(release_version, features)
+    formatted = format_node(
+        config,
+        cluster_id,
+        levels,
+        standalone=standalone,
+        ignore_formatted=ignore_formatted,
+        now=time.time_ns() // 1_000_000,
+    )
+    record = {
+        "cluster_id": cluster_id,
+        "node_id": config.node_id,
+        "quorum": "dynamic" if standalone else "static",
+        "features": levels,
+        "formatted": [str(each.path) for each in formatted if each.is_new],
+        "left": [str(each.path) for each in formatted if not each.is_new],
+    }
+    emit_record("kframe.kraft-format/v1", record, output)
+
+
+def _levels(release_version: str | None, features: tuple[str, ...]) -> dict[str, int]:
+    """The levels of all features. Raises UsageError for unknown ones."""
+    from kframe.plugin.kraft_controller import PRODUCTION_LEVEL, KraftSettings, default_levels, parse_level
+
+    level = PRODUCTION_LEVEL if release_version is None else parse_level(release_version)
+    if level is None:
+        raise click.UsageError(f"--release-version: found {release_version!r}, expected a level such as 4.3-IV0")
+    named, supported = dict[str, int](), KraftSettings().supported_features
+    for feature in features:
+        name, _, text = feature.partition("=")
+        value = parse_level(text)
+        if value is None or name not in supported:
+            raise click.UsageError(f"--feature: found {feature!r}, expected NAME=LEVEL of {', '.join(supported)}")
+        low, high = supported[name]
+        if not low <= value <= high:
+            raise click.UsageError(f"--feature: found {name} {value}, expected {low} to {high}")
+        named[name] = value
+    return default_levels(named.pop("metadata.version", level), named)
 
 
 @group.command()

@@ -149,8 +149,7 @@ class DecisionLoop:
             self._appended.notify()
         if has_grown:
             self._on_progress()
-        else:
-            self._respond()
+        self._respond()  # A sync that was under way may have covered it.
         return decided.response
 
     def _now_ms(self) -> int:

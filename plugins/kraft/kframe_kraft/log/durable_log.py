@@ -42,10 +42,12 @@ class DurableLog:
         """``segments`` are in the order of their offsets, at least one, and durable."""
         self.start = start
         self.synced_end = segments[-1].end
+        #: Bytes of all batches since the log was opened.
+        self.appended_bytes = 0
         self._files = files
         self._segments = list(segments)
-        self._bases = [segment.base for segment in segments]
-        self._snapshots = sorted(snapshots_in(files.directory))
+        self.snapshots = tuple(sorted(snapshots_in(files.directory)))
+        """The complete snapshots, ascending."""
         self._epochs = epochs
         self._settings = settings
         self._acknowledged: LogFile | None = None
@@ -71,12 +73,7 @@ class DurableLog:
         """The epoch of the last record, or that of the snapshot that the log begins with; 0 without either."""
         if self._epochs.last >= 0:
             return self._epochs.last
-        return self._snapshots[-1].epoch if self._snapshots else 0
-
-    @property
-    def snapshots(self) -> tuple[SnapshotId, ...]:
-        """The complete snapshots, ascending."""
-        return tuple(self._snapshots)
+        return self.snapshots[-1].epoch if self.snapshots else 0
 
     def append(self, batch: bytes) -> int:
         """Append a batch with the next offset, in the last epoch or a later one. Returns the new end.
@@ -91,6 +88,7 @@ class DurableLog:
             if self._epochs.note(header.leader_epoch, header.base_offset):
                 self._files.replace(EPOCHS_NAME, self._epochs.to_bytes())
             self._segments[-1].append(batch, header)
+            self.appended_bytes += header.size
         except OSError as error:
             self._epochs.truncate(self.end)
             raise self._error(error) from error
@@ -98,8 +96,7 @@ class DurableLog:
 
     def add_snapshot(self, snapshot_id: SnapshotId) -> None:
         """Note a snapshot that has just been written into the directory."""
-        self._snapshots.append(snapshot_id)
-        self._snapshots.sort()
+        self.snapshots = tuple(sorted((*self.snapshots, snapshot_id)))
 
     def sync(self) -> int:
         """Make durable what was appended before this call. Returns the end of what is durable.
@@ -128,7 +125,7 @@ class DurableLog:
 
     def check_position(self, offset: int, epoch: int) -> FetchPosition:
         """Whether a log that ends at ``offset`` with a record of ``epoch`` is a beginning of this one."""
-        bounds = LogBounds(self.start, self.end, self.last_epoch, self._snapshots)
+        bounds = LogBounds(self.start, self.end, self.last_epoch, self.snapshots)
         return check_position(offset, epoch, bounds, self._epochs)
 
     def truncate(self, offset: int) -> None:
@@ -137,7 +134,6 @@ class DurableLog:
         try:
             while self._segments[-1].base > max(offset, self.start):
                 segment = self._segments.pop()
-                self._bases.pop()
                 self._files.remove(segment.file.path.name)
             segment = self._segments[-1]
             segment.truncate(offset)
@@ -156,16 +152,19 @@ class DurableLog:
             self.start = max(self.start, snapshot_id.offset)
             while len(self._segments) > 1 and self._segments[1].base <= self.start:
                 self._files.remove(self._segments[0].file.path.name)
-                del self._segments[0], self._bases[0]
-            while self._snapshots and self._snapshots[0] < snapshot_id:
-                self._files.remove(self._snapshots.pop(0).file_name)
+                self._segments = self._segments[1:]
+            older = [each for each in self.snapshots if each < snapshot_id]
+            self.snapshots = self.snapshots[len(older) :]
+            for each in older:
+                self._files.remove(each.file_name)
             self._epochs.delete_before(self.start)
             self._files.replace(EPOCHS_NAME, self._epochs.to_bytes())
         except OSError as error:
             raise self._error(error) from error
 
     def _segment_of(self, offset: int) -> Segment:
-        return self._segments[bisect_right(self._bases, offset) - 1]
+        segments = self._segments  # Another thread may remove segments meanwhile.
+        return segments[bisect_right(segments, offset, key=_base_of) - 1]
 
     def _is_full(self, size: int, timestamp: int) -> bool:
         segment = self._segments[-1]
@@ -180,7 +179,6 @@ class DurableLog:
         before = self._segments[-1]
         self._sync(before)
         file = self._files.create(segment_name(before.end))
-        self._bases.append(before.end)
         self._segments.append(Segment(before.end, file))
 
     def _sync(self, segment: Segment) -> None:
@@ -203,3 +201,7 @@ class DurableLog:
 
     def _error(self, error: OSError) -> LogWriteError:
         return LogWriteError(f"{self.directory}: {error.strerror or error}")
+
+
+def _base_of(segment: Segment) -> int:
+    return segment.base

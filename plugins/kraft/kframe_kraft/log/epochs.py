@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -24,31 +24,28 @@ class LogEpochEnd(NamedTuple):
 
 
 class EpochStarts:
-    """The epochs of a log, ascending, each with the offset of its first record."""
+    """The epochs of a log, ascending, each with the offset of its first record. One thread changes it; others read."""
 
-    def __init__(self, starts: Iterable[tuple[int, int]] = ()) -> None:
-        self._epochs: list[int] = []
-        self._starts: list[int] = []
-        for epoch, start in starts:
-            self.note(epoch, start)
+    def __init__(self) -> None:
+        self._lists: tuple[list[int], list[int]] = [], []
+        """Epochs and starts. A change replaces both at once."""
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
-        return zip(self._epochs, self._starts, strict=True)
+        return zip(*self._lists, strict=True)
 
     @property
     def last(self) -> int:
         """The last epoch. -1 if there is none."""
-        return self._epochs[-1] if self._epochs else -1
+        epochs, _ = self._lists
+        return epochs[-1] if epochs else -1
 
     def note(self, epoch: int, start: int) -> bool:
         """Note the epoch of a batch at ``start``. Returns whether it is a later one than those before."""
         if epoch <= self.last:
             return False
-        while self._starts and self._starts[-1] >= start:
-            self._epochs.pop()
-            self._starts.pop()
-        self._epochs.append(epoch)
-        self._starts.append(start)
+        epochs, starts = self._lists
+        count = bisect_left(starts, start)
+        self._lists = [*epochs[:count], epoch], [*starts[:count], start]
         return True
 
     def end_of(self, epoch: int, log_end: int) -> LogEpochEnd | None:
@@ -56,33 +53,29 @@ class EpochStarts:
 
         An epoch before the first one ends where the first one begins.
         """
-        if not self._epochs or epoch > self._epochs[-1]:
+        epochs, starts = self._lists
+        if not epochs or epoch > epochs[-1]:
             return None
-        if epoch == self._epochs[-1]:
+        if epoch == epochs[-1]:
             return LogEpochEnd(epoch, log_end)
-        later = bisect_right(self._epochs, epoch)
-        return LogEpochEnd(self._epochs[later - 1] if later else epoch, self._starts[later])
-
-    def epoch_at(self, offset: int) -> int:
-        """The epoch of the record at ``offset``. -1 if it is before the first epoch."""
-        number = bisect_right(self._starts, offset)
-        return self._epochs[number - 1] if number else -1
+        later = bisect_right(epochs, epoch)
+        return LogEpochEnd(epochs[later - 1] if later else epoch, starts[later])
 
     def truncate(self, end: int) -> None:
         """Drop the epochs that begin at ``end`` or later."""
-        count = bisect_left(self._starts, end)
-        del self._epochs[count:], self._starts[count:]
+        epochs, starts = self._lists
+        count = bisect_left(starts, end)
+        self._lists = epochs[:count], starts[:count]
 
     def delete_before(self, start: int) -> None:
         """Drop the epochs that end at ``start`` or before; the first one that remains begins there."""
-        count = max(bisect_right(self._starts, start) - 1, 0)
-        del self._epochs[:count], self._starts[:count]
-        if self._starts:
-            self._starts[0] = max(self._starts[0], start)
+        epochs, starts = self._lists
+        count = max(bisect_right(starts, start) - 1, 0)
+        self._lists = epochs[count:], [max(each, start) for each in starts[count:]]
 
     def to_bytes(self) -> bytes:
         """The content of the file."""
-        lines = [_VERSION, str(len(self._epochs)), *(f"{epoch} {start}" for epoch, start in self)]
+        lines = [_VERSION, str(len(self._lists[0])), *(f"{epoch} {start}" for epoch, start in self)]
         return "".join(f"{line}\n" for line in lines).encode()
 
 
@@ -98,4 +91,7 @@ def read_epochs(directory: Path) -> EpochStarts | None:
     ascending = all(a[0] < b[0] and a[1] < b[1] for a, b in pairwise(pairs))
     if lines[:1] != [_VERSION] or lines[1:2] != [str(len(numbers))] or len(pairs) != len(numbers) or not ascending:
         raise LogError(str(path), repr("\n".join(lines))[:100], "version 0, a count, and ascending epochs and offsets")
-    return EpochStarts((epoch, start) for epoch, start in pairs)
+    stored = EpochStarts()
+    for epoch, start in pairs:
+        stored.note(epoch, start)
+    return stored

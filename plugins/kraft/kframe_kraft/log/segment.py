@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from kframe_kraft.batches import BatchHeader
 from kframe_kraft.batches.header import HEADER_BYTES, PREFIX
+from kframe_kraft.errors import LogError
 from kframe_kraft.log.files import LogFile
 
 #: Bytes between two entries of the index.
@@ -53,8 +54,9 @@ class Segment:
     def add(self, batch: BatchPlace) -> None:
         """Note a batch that the file has after the others."""
         if not self._positions or batch.position - self._positions[-1] >= _INDEX_BYTES:
-            self._offsets.append(batch.base_offset)
+            # Readers look for an offset first.
             self._positions.append(batch.position)
+            self._offsets.append(batch.base_offset)
         if self.first_timestamp is None:
             self.first_timestamp = batch.timestamp
         self.size, self.end = batch.end, batch.next_offset
@@ -68,8 +70,10 @@ class Segment:
     def read(self, offset: int, max_bytes: int) -> bytes:
         """Whole batches from the one that has ``offset`` on, of at most ``max_bytes`` unless the first one is larger.
 
-        Empty at the end of the segment.
+        Empty at the end of the segment. Raises LogError for an offset before it.
         """
+        if offset < self.base:
+            raise LogError(self.file.path.name, f"offset {offset}", f"{self.base} or later")
         first = self._batch_at(offset)
         if first is None:
             return b""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from uuid import UUID, uuid4
 
 from kframe.plugin import counted
-from kframe.plugin.kraft import control, uuid_text
+from kframe.plugin.kraft import control
 from kframe_kraft.disk import LogHistory, MetaProperties, read_properties
+from kframe_kraft.disk.properties import new_directory_id
 from kframe_kraft.errors import LogError
 from kframe_kraft.replay.image import MetadataImage, image_of
 from kframe_kraft.replay.transactions import TransactionFilter
@@ -63,7 +63,7 @@ def plan_recovery(path: Path, node_id: int | None = None) -> RecoveryPlan:
         )
     properties = source
     if node_id is not None and node_id != source.node_id:
-        properties = replace(source, node_id=node_id, directory_id=_new_directory_id())
+        properties = replace(source, node_id=node_id, directory_id=new_directory_id())
     image = image_of(history)
     state = history.quorum_state
     last_epoch = max(image.epoch, 0)
@@ -88,13 +88,6 @@ def plan_recovery(path: Path, node_id: int | None = None) -> RecoveryPlan:
             *_risks(history, source.node_id, image.offset, last_epoch),
         ),
     )
-
-
-def _new_directory_id() -> UUID:
-    """A random id. As Kafka's, its text does not begin with a dash, which command lines take for an option."""
-    while uuid_text(directory_id := uuid4()).startswith("-"):
-        pass
-    return directory_id
 
 
 def _role_risks(history: LogHistory, image: MetadataImage, node_id: int) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 from uuid import uuid4
@@ -27,9 +27,10 @@ from kframe_kraft.batches import BatchPosition, encode_control_batch
 from kframe_kraft.controller import Decider, DecisionLoop, PeriodicTask
 from kframe_kraft.disk import Checkpoint, MetaProperties, read_checkpoint, read_properties, write_quorum_state
 from kframe_kraft.disk.names import BOOTSTRAP_ID, BOOTSTRAP_NAME
-from kframe_kraft.log import DirectoryLock, LogSettings, open_log
+from kframe_kraft.log import DirectoryLock, LogSettings, RetentionSettings, open_log
 from kframe_kraft.quorum import ReplicaKey, SoleVoter, Voters
 from kframe_kraft.replay.image import Timeline
+from kframe_kraft.server.snapshotting import SnapshotSettings, SnapshotThread
 from kframe_kraft.sources.detection import LOG_DIRECTORY
 
 _SESSION_NS: Final = 9 * 10**9
@@ -54,6 +55,8 @@ class NodeSettings:
     endpoints: tuple[control.VoterEndpoint, ...]
     static_voters: Voters = field(default_factory=lambda: Voters(()))
     log: LogSettings = field(default_factory=LogSettings)
+    snapshots: SnapshotSettings = field(default_factory=SnapshotSettings)
+    retention: RetentionSettings = field(default_factory=RetentionSettings)
     session_timeout_ns: int = _SESSION_NS
     no_op_ms: int = 500
     """``metadata.max.idle.interval.ms``; 0: no NoOp records."""
@@ -70,12 +73,24 @@ class VoterNode:
 
     def __init__(self, directory: Path, settings: NodeSettings, kraft: KraftSettings | None = None) -> None:
         """``directory`` is ``metadata.log.dir``, formatted. Raises LogError, and OSError if it cannot be written."""
-        self._lock = DirectoryLock(directory)
         self._settings = settings
         self.properties: MetaProperties = read_properties(directory)
         self._log_directory = directory / LOG_DIRECTORY
+        self._lock = DirectoryLock(directory)
+        try:
+            self._open(directory, kraft)
+        except BaseException:
+            self._lock.release()
+            raise
+        self.loop: DecisionLoop | None = None
+        self.snapshots: SnapshotThread | None = None
+        self._finalized: tuple[dict[str, int], int] = {}, -1
+
+    def _open(self, directory: Path, kraft: KraftSettings | None) -> None:
+        settings = self._settings
         opened = open_log(self._log_directory, settings.log)
         self.log = opened.log
+        self._unsaved_bytes = sum(header.size for header in opened.history.log.batches.headers())
         timeline = Timeline(opened.history)
         self.metadata: ClusterMetadata = timeline.advance()
         self._in_transaction = timeline.in_transaction
@@ -84,11 +99,13 @@ class VoterNode:
         voters, self._log_has_voters = _voters(timeline, formatted, self.key, settings)
         state = opened.history.quorum_state
         self.quorum = SoleVoter(self.key, voters, state, max(self.log.last_epoch, timeline.epoch))
-        self._kraft = kraft or KraftSettings(
-            self.properties.cluster_id, self.key.node_id, voters.ids, ends_sessions_at_shutdown=True
+        self._kraft = replace(
+            kraft or KraftSettings(),
+            cluster_id=self.properties.cluster_id,
+            node_id=self.key.node_id,
+            quorum_ids=voters.ids,
+            ends_sessions_at_shutdown=True,
         )
-        self.loop: DecisionLoop | None = None
-        self._finalized: tuple[dict[str, int], int] = {}, -1
 
     @property
     def key(self) -> ReplicaKey:
@@ -138,6 +155,15 @@ class VoterNode:
         bootstrap, in_transaction = self._bootstrap, self._in_transaction
         self.loop.submit(lambda context: activate(context, bootstrap, in_transaction=in_transaction))
         self.loop.submit(self._registration)
+        self.snapshots = SnapshotThread(
+            self.loop,
+            self.log,
+            self.quorum.voters,
+            self._settings.snapshots,
+            self._settings.retention,
+            self._unsaved_bytes,
+        )
+        self.snapshots.start()
         return self.loop
 
     def _registration(self, context: KraftContext) -> ControllerResult[None]:
@@ -168,6 +194,8 @@ class VoterNode:
         self.quorum.resign()
         if self.loop is not None:
             self.loop.stop()
+        if self.snapshots is not None:
+            self.snapshots.stop()
         self._lock.release()
 
 

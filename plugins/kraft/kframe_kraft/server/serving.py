@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 from kframe_kafka_wire.records.credentials import no_tokens, scram_lookup
@@ -11,7 +11,6 @@ from kframe_kafka_wire.records.store import NoRecords
 from kframe_kafka_wire.server.loop_thread import LoopThread
 from kframe_kafka_wire.server.sockets import SocketServer
 
-from kframe.plugin.cluster import Endpoint
 from kframe_kraft.apis.active import ActiveController
 from kframe_kraft.apis.broker_apis import BrokerApis
 from kframe_kraft.apis.config_apis import ConfigApis
@@ -19,21 +18,49 @@ from kframe_kraft.apis.fetching import Fetching
 from kframe_kraft.apis.partition_apis import PartitionApis
 from kframe_kraft.apis.quorum_apis import NodeFacts, QuorumApis
 from kframe_kraft.apis.topic_apis import TopicApis
+from kframe_kraft.errors import LogError
 from kframe_kraft.quorum import FetchService
 from kframe_kraft.server.application import ControllerApis, KraftApplication
 from kframe_kraft.server.node import VoterNode
+from kframe_kraft.server.node_config import NodeConfig, node_config
+
+
+def make_controller(url: str, config: Mapping[str, str]) -> ServedController:
+    """The controller for ``kraft:``, configured by Kafka's keys in ``config``. Raises ConfigError."""
+    return ServedController(node_config(config))
 
 
 class ServedController:
-    """A controller that leads and serves from ``start`` to ``stop``."""
+    """Implements ``kframe.ports.quorum_controller.QuorumController``."""
 
-    def __init__(self, node: Callable[[], VoterNode], config: Mapping[str, str], bound: Sequence[Endpoint]) -> None:
-        """``node`` opens the directory. ``config`` has Kafka's keys of the listeners ``bound``. Raises ConfigError."""
-        self._open = node
-        self._sockets = SocketServer(config, bound)
-        self._listener = bound[0].listener
+    def __init__(self, config: NodeConfig) -> None:
+        """``start`` opens the directory. Raises ConfigError."""
+        self._config = config
+        self._sockets = SocketServer(config.config, config.bound)
         self._thread = LoopThread("kframe-kraft-server")
         self.node: VoterNode | None = None
+
+    @property
+    def node_id(self) -> int:
+        """See ``QuorumController``."""
+        return self._config.node_id
+
+    @property
+    def failure(self) -> str | None:
+        """See ``QuorumController``."""
+        return None if self.node is None or self.node.loop is None else self.node.loop.failure
+
+    def summary(self) -> str:
+        """See ``QuorumController``."""
+        node = self.node
+        if node is None:
+            return f"node {self.node_id} has not started"
+        listeners = ", ".join(f"{name}://{address}" for name, address in self.addresses.items())
+        kind = "dynamic" if node.quorum.voters.kraft_version else "static"
+        return (
+            f"node {self.node_id} leads cluster {node.properties.cluster_id} in epoch {node.quorum.epoch}"
+            f" as the only voter of a {kind} quorum, on {listeners}"
+        )
 
     @property
     def addresses(self) -> Mapping[str, str]:
@@ -50,7 +77,7 @@ class ServedController:
 
     @asynccontextmanager
     async def _serving(self) -> AsyncIterator[None]:
-        node = self.node = await asyncio.to_thread(self._open)
+        node = self.node = await asyncio.to_thread(self._opened)
         try:
             loop = asyncio.get_running_loop()
             fetching = Fetching(FetchService(node.quorum, node.log), loop)
@@ -72,6 +99,16 @@ class ServedController:
             await asyncio.to_thread(node.stop)
             await self._sockets.close()
 
+    def _opened(self) -> VoterNode:
+        config = self._config
+        node = VoterNode(config.directory, config.settings, config.kraft)
+        if node.properties.node_id != config.node_id:
+            node.stop()
+            where = f"{config.directory}, meta.properties"
+            raise LogError(where, f"node.id {node.properties.node_id}", f"{config.node_id}, that of the configuration")
+        return node
+
     def _endpoint(self) -> tuple[str, int]:
-        host, _, port = self.addresses[self._listener].rpartition(":")
-        return host, int(port)
+        """Host and port as brokers are to reach them: those advertised, with the port that was bound."""
+        advertised = self._config.settings.endpoints[0]
+        return advertised.host, advertised.port or int(self.addresses[advertised.name].rpartition(":")[2])

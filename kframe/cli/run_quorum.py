@@ -1,0 +1,53 @@
+"""``kframe controller run`` of a node with ``process.roles``: lead a quorum until a signal, or until it cannot lead."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Final
+
+import click
+from click.core import ParameterSource
+
+from kframe.cli.logs import start_logs
+from kframe.cli.stop_signal import StopSignal
+from kframe.errors import StoreError
+from kframe.registry.registry import Registry
+from kframe.settings.settings import Settings
+
+_log = logging.getLogger("kframe.controller")
+
+ROLES: Final = "process.roles"
+_SCHEME: Final = "kraft:"
+#: Seconds between two looks at whether the controller still leads.
+_CHECK_S: Final = 0.5
+#: Options of the command that this mode has too.
+_OPTIONS: Final = {"config", "log_dir", "log_level", "plugins_dir", "no_plugin", "trace_plugins"}
+
+
+def run(settings: Settings, registry: Registry, log_dir: Path | None, log_level: str) -> None:
+    """Lead until SIGTERM or SIGINT.
+
+    Raises UsageError for an option that is for ZooKeeper mode, ConfigError, and StoreError when the controller gives
+    its role up.
+    """
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        given = context.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE
+        if given and parameter.name not in _OPTIONS:
+            raise click.UsageError(f"{parameter.opts[0]} is for ZooKeeper mode: the configuration has {ROLES}")
+    with settings.located():
+        controller = registry.open_controller(_SCHEME, settings.values)
+    start_logs(controller.node_id, log_dir, log_level)
+    with StopSignal() as stop_signal:
+        with settings.located():
+            controller.start()
+        _log.info("%s", controller.summary())
+        try:
+            while not stop_signal.wait(_CHECK_S):
+                if controller.failure is not None:
+                    raise StoreError(f"node {controller.node_id} leads no more: {controller.failure}")
+            _log.info("received a signal to stop")
+        finally:
+            controller.stop()
+        _log.info("stopped")

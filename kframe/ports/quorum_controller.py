@@ -1,0 +1,32 @@
+"""A controller of a cluster whose metadata is in the log of a quorum. A plugin offers it by ``kframe_controllers``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol, runtime_checkable
+
+
+@runtime_checkable
+class QuorumController(Protocol):
+    """Leads its quorum from ``start`` to ``stop``, and serves brokers and clients itself."""
+
+    @property
+    def node_id(self) -> int:
+        """The id of the node."""
+
+    @property
+    def addresses(self) -> Mapping[str, str]:
+        """HOST:PORT by listener name while it serves."""
+
+    @property
+    def failure(self) -> str | None:
+        """Why it has given its role up; None while it leads."""
+
+    def start(self) -> None:
+        """Open the log, lead, and serve. Raises ConfigError, InputError for a log that cannot be used, StoreError."""
+
+    def stop(self) -> None:
+        """Resign, and close all connections. May be called again."""
+
+    def summary(self) -> str:
+        """What it leads, in a sentence for the log."""

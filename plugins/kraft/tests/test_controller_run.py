@@ -1,0 +1,138 @@
+"""``kframe controller run`` of a KRaft controller, as an operator starts it."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+from kframe_kafka_wire.connections.node import CONNECTION_ERRORS
+from kframe_kraft.disk import read_quorum_state
+from kframe_kraft.live.calls import describe_quorum
+from kframe_kraft.sources.detection import LOG_DIRECTORY
+
+from kframe.testing.waiting import wait_until
+from tests.cli.running import kframe
+from verification.kraft.scripted_quorum import connect
+from verification.zookeeper.servers import free_ports
+
+HOST, CLUSTER_ID = "127.0.0.1", "4L6g3nShT-eMCtK--X86sw"
+WAIT_S = 60
+
+
+@pytest.fixture
+def port() -> int:
+    """A free port."""
+    (found,) = free_ports(1)
+    return found
+
+
+@pytest.fixture
+def config(tmp_path: Path, port: int) -> Path:
+    """The configuration of node 9, whose directory is formatted for a dynamic quorum."""
+    path = tmp_path / "server.properties"
+    path.write_text(
+        "process.roles=controller\nnode.id=9\ncontroller.listener.names=CONTROLLER\n"
+        f"listeners=CONTROLLER://{HOST}:{port}\nlog.dirs={tmp_path / 'logs'}\n"
+    )
+    result = kframe("kraft", "format", "--standalone", "-t", CLUSTER_ID, "-c", path)
+    assert result.exit_code == 0, result.output
+    return path
+
+
+@contextmanager
+def running(config: Path, file_bytes: int = -1) -> Iterator[subprocess.Popen[str]]:
+    """The command in a process, stopped at the end of the block. ``file_bytes``: its files cannot be larger."""
+    limit = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({file_bytes}, {file_bytes}))"
+    program = f"{limit}; from kframe.cli.app import main; main()"
+    command = [sys.executable, "-c", program, "controller", "run", "--config", str(config)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def leader(port: int) -> tuple[int, int] | None:
+    """Leader and epoch of the quorum; None while there is none."""
+    try:
+        with closing(connect((HOST, port), reply_bytes_max=2**20)) as client:
+            found = describe_quorum(client)
+    except CONNECTION_ERRORS:
+        return None
+    return found.leader_id, found.leader_epoch
+
+
+def stopped(process: subprocess.Popen[str], number: int = signal.SIGTERM) -> str:
+    """The log of a process that a signal ends with exit code 0."""
+    process.send_signal(number)
+    _, log = process.communicate(timeout=WAIT_S)
+    assert process.returncode == 0, log
+    return log
+
+
+def test_it_leads_until_a_signal_and_again_in_a_higher_epoch(config: Path, port: int) -> None:
+    for epoch, number in ((1, signal.SIGTERM), (2, signal.SIGINT)):
+        with running(config) as process:
+            wait_until(lambda: leader(port) is not None or process.poll() is not None)
+            assert leader(port) == (9, epoch)
+            log = stopped(process, number)
+        assert f"leads cluster {CLUSTER_ID} in epoch {epoch} as the only voter of a dynamic quorum" in log
+        assert log.rstrip().endswith("[Controller id=9] stopped (kframe.controller)")
+    state = read_quorum_state(config.parent / "logs" / LOG_DIRECTORY)
+    assert state is not None
+    assert state.leader_epoch == 2
+
+
+def test_second_process_on_the_directory_is_refused(config: Path, port: int) -> None:
+    with running(config) as first:
+        wait_until(lambda: leader(port) is not None or first.poll() is not None)
+        (other,) = free_ports(1)
+        second_config = config.with_name("second.properties")
+        second_config.write_text(config.read_text().replace(str(port), str(other)))
+        with running(second_config) as second:
+            _, log = second.communicate(timeout=WAIT_S)
+        assert second.returncode == 2
+        assert str(config.parent / "logs") in log
+        assert "Traceback" not in log
+        stopped(first)
+
+
+def test_it_ends_when_the_log_cannot_be_written(config: Path) -> None:
+    config.write_text(f"{config.read_text()}metadata.max.idle.interval.ms=10\n")
+    with running(config, 4096) as process:
+        _, log = process.communicate(timeout=WAIT_S)
+    assert process.returncode not in (0, -signal.SIGXFSZ)
+    assert "as the only voter" in log
+    assert "node 9 leads no more" in log
+    assert "Traceback" not in log
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "problem"),
+    [
+        ("process.roles=controller", "process.roles=broker,controller", "kframe is no broker"),
+        ("node.id=9", "node.id=8", "node.id 9, expected 8"),
+        ("/logs", "/other", "meta.properties"),
+    ],
+)
+def test_start_is_refused(config: Path, before: str, after: str, problem: str) -> None:
+    config.write_text(config.read_text().replace(before, after))
+    with running(config) as process:
+        _, log = process.communicate(timeout=WAIT_S)
+    assert process.returncode == 2
+    assert problem in log
+    assert "Traceback" not in log
+
+
+@pytest.mark.parametrize("option", [("--zookeeper", "a:1"), ("--id", "5"), ("--takeover",), ("--no-insist",)])
+def test_options_of_zookeeper_mode_are_refused(config: Path, option: tuple[str, ...]) -> None:
+    result = kframe("controller", "run", "--config", config, *option)
+    assert result.exit_code == 2
+    assert f"{option[0]}" in result.stderr.replace("--insist", "--no-insist")
+    assert "is for ZooKeeper mode" in result.stderr
