@@ -54,12 +54,23 @@ def decode(
         return decoder.decode(raw)
     except msgspec.ValidationError as problem:
         raise error(*_invalid(raw, where, str(problem))) from problem
-    except msgspec.DecodeError as problem:
-        raise error(where, f"malformed JSON ({problem})", "a whole JSON document") from problem
-    except UnicodeDecodeError as problem:
-        raise error(where, f"broken UTF-8 (byte {problem.object[problem.start]:#04x})", "UTF-8") from problem
+    except (msgspec.DecodeError, UnicodeDecodeError) as problem:
+        raise error(where, *_malformed(raw, problem)) from problem
     except RecursionError as problem:
         raise error(where, "JSON nested too deep", "a few levels") from problem
+
+
+def _malformed(raw: bytes | str, problem: msgspec.DecodeError | UnicodeDecodeError) -> tuple[str, str]:
+    """What was found in a document that is no JSON, and what is expected.
+
+    Broken UTF-8 is a UnicodeDecodeError of msgspec 0.22, and since 0.23 a DecodeError that does not say where.
+    """
+    if isinstance(raw, bytes) and "utf-8" in str(problem).lower():
+        try:
+            raw.decode()
+        except UnicodeDecodeError as broken:
+            return f"broken UTF-8 (byte {raw[broken.start]:#04x})", "UTF-8"
+    return f"malformed JSON ({problem})", "a whole JSON document"
 
 
 def topic_of(raw: bytes) -> str | None:
