@@ -18,13 +18,13 @@ from kframe_kraft.errors import RecordError
 from kframe_kraft.server.serving import ServedController
 
 from kframe.errors import ErrorCode
-from verification.kraft.served_controller import FakeBroker, connected, formatted, served
+from verification.kraft.served_controller import FakeBroker, address, connected, formatted, served
 
 NONE, UNKNOWN_TOPIC = ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 #: DefaultPrincipalData 0 of User:alice.
 ALICE = b"\x00\x00" + b"\x05User" + b"\x06alice" + b"\x00\x00"
 #: The newest version of each API in these tests.
-VERSIONS = {19: 7, 20: 6, 33: 2, 37: 3, 43: 2, 44: 1, 45: 0, 46: 0, 55: 2, 64: 0}
+VERSIONS = {19: 7, 20: 6, 33: 2, 37: 3, 43: 2, 44: 1, 45: 0, 46: 0, 55: 2, 57: 1, 64: 0}
 
 Ask = Callable[[int, dict[str, Any]], dict[str, Any]]
 
@@ -134,6 +134,56 @@ def test_configurations_are_changed(ask: Ask, controller: ServedController) -> N
     assert alter(44, "zz", entry) == UNKNOWN_TOPIC
     assert alter(33, "a", {"name": "segment.ms", "value": "5"}) == NONE
     assert stored() == {"segment.ms": "5"}
+
+
+def test_cluster_is_described(controller: ServedController) -> None:
+    body = {"include_cluster_authorized_operations": True, "endpoint_type": 2, "include_fenced_brokers": False}
+    with closing(connected(controller)) as client:
+        response = client.ask(60, body)
+        unasked = client.ask(60, {**body, "include_cluster_authorized_operations": False})
+        errors = [client.ask(60, {**body, "endpoint_type": kind})["error_code"] for kind in (1, 3)]
+    (node,) = response["brokers"]
+    assert (response["error_code"], response["cluster_id"], response["controller_id"]) == (NONE, "cluster", 9)
+    assert (node["broker_id"], (node["host"], node["port"])) == (9, address(controller))
+    assert response["cluster_authorized_operations"] == sum(1 << bit for bit in (5, 7, 8, 9, 10, 11, 12))
+    assert unasked["cluster_authorized_operations"] == -(2**31)
+    assert errors == [ErrorCode.MISMATCHED_ENDPOINT_TYPE, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE]
+
+
+def test_other_controllers_are_described(controller: ServedController) -> None:
+    listener = {"name": "CONTROLLER", "host": "c2", "port": 9094, "security_protocol": 0}
+    registration = {"controller_id": 10, "incarnation_id": bytes(16), "zk_migration_ready": False, "features": []}
+    body = {"include_cluster_authorized_operations": False, "endpoint_type": 2, "include_fenced_brokers": False}
+    with closing(connected(controller)) as client:
+        assert client.ask(70, {**registration, "listeners": [listener]})["error_code"] == NONE
+        nodes = {each["broker_id"]: (each["host"], each["port"]) for each in client.ask(60, body)["brokers"]}
+    assert nodes == {9: address(controller), 10: ("c2", 9094)}
+
+
+@pytest.mark.parametrize(
+    ("feature", "level", "direction", "error"),
+    [
+        ("metadata.version", 26, 1, NONE),
+        ("metadata.version", 25, 1, NONE),
+        ("metadata.version", 24, 2, NONE),
+        ("metadata.version", 22, 2, ErrorCode.INVALID_UPDATE_VERSION),
+        ("metadata.version", 24, 1, ErrorCode.INVALID_UPDATE_VERSION),
+        ("metadata.version", 30, 1, ErrorCode.INVALID_UPDATE_VERSION),
+        ("metadata.version", 26, 9, ErrorCode.INVALID_UPDATE_VERSION),
+        ("nosuch.version", 1, 1, ErrorCode.INVALID_UPDATE_VERSION),
+        ("kraft.version", 1, 1, ErrorCode.INVALID_UPDATE_VERSION),
+        ("kraft.version", 0, 1, NONE),
+    ],
+)
+def test_features_are_updated(
+    ask: Ask, controller: ServedController, feature: str, level: int, direction: int, error: ErrorCode
+) -> None:
+    update = {"feature": feature, "max_version_level": level, "upgrade_type": direction}
+    body = {"timeout": 1000, "feature_updates": [update], "validate_only": True}
+    assert controller.node is not None
+    for validate_only, stored in ((True, 25), (False, level if error == NONE and feature[0] == "m" else 25)):
+        assert ask(57, {**body, "validate_only": validate_only})["error_code"] == error
+        assert controller.node.metadata.metadata_version == stored
 
 
 def test_leaders_are_elected(ask: Ask) -> None:

@@ -16,7 +16,7 @@ from kframe_kraft.sources.detection import LOG_DIRECTORY
 from kframe.plugin.kraft_controller import default_levels, parse_level
 from kframe.testing.waiting import wait_until
 from verification.kraft.kafka_nodes import CLUSTER_ID, KraftCluster, KraftOptions
-from verification.kraft.kafka_tools import KafkaTools
+from verification.kraft.kafka_tools import KafkaTools, ToolError
 from verification.kraft.led_cluster import LedCluster, keys_of
 
 pytestmark = [pytest.mark.real, pytest.mark.extended]
@@ -88,6 +88,28 @@ def test_kafkas_controller_takes_over_and_hands_back(tmp_path: Path) -> None:
         until_listed(cluster, tools, "from-kafka", "from-kframe", "t")
         assert controller.node.loop is not None
         assert controller.node.loop.failure is None
+
+
+def test_tools_reach_the_controller_and_brokers_forward_to_it(tmp_path: Path) -> None:
+    """Kafka's tools ask kframe itself (``--bootstrap-controller``), and through a broker (``--bootstrap-server``)."""
+    options = KraftOptions(brokers=1, controllers=1, combined=False, release="4.0-IV3")
+    with LedCluster(tmp_path / "nodes", options) as cluster, KafkaTools(tmp_path / "tools") as tools:
+        assert cluster.controller is not None
+        assert cluster.controller.node is not None
+        (address,) = cluster.controller.addresses.values()
+        controller_id = cluster.controller.node_id
+        status = tools.run("kafka-metadata-quorum", "--bootstrap-controller", address, "describe", "--status")
+        assert f"LeaderId: {controller_id}" in " ".join(status.split())
+        features = tools.run("kafka-features", "--bootstrap-controller", address, "describe")
+        assert "metadata.version" in features
+        assert "4.0-IV3" in features
+        upgrade = ("upgrade", "--feature", "metadata.version=26")
+        assert "metadata.version was upgraded to 26" in cluster.kafka.admin(tools, "kafka-features", *upgrade)
+        assert cluster.controller.node.metadata.metadata_version == 26
+        downgrade = ("downgrade", "--feature", "metadata.version=22")
+        with pytest.raises(ToolError, match="22"):
+            tools.run("kafka-features", "--bootstrap-controller", address, *downgrade)
+        assert cluster.controller.node.metadata.metadata_version == 26
 
 
 @pytest.mark.parametrize("level", ["3.9-IV0", "4.0-IV3", "4.1-IV1", "4.3-IV0", "4.4-IV2"])

@@ -14,6 +14,7 @@ from kframe_kafka_wire.protocol.codec import Fields, Header
 from kframe.plugin import ErrorCode
 from kframe.plugin.kraft_controller import RequestRefused
 from kframe_kraft.apis.broker_apis import BrokerApis
+from kframe_kraft.apis.cluster_apis import ClusterApis
 from kframe_kraft.apis.config_apis import ConfigApis
 from kframe_kraft.apis.envelopes import ENVELOPE, Envelopes
 from kframe_kraft.apis.partition_apis import PartitionApis
@@ -46,6 +47,7 @@ class ControllerApis:
     topics: TopicApis
     partitions: PartitionApis
     configs: ConfigApis
+    cluster: ClusterApis
     features: Callable[[], Fields]
 
     def table(self) -> Mapping[int, OfferedApi]:
@@ -67,7 +69,9 @@ class ControllerApis:
             54: OfferedApi(0, 1, quorum.begin_or_end_epoch),
             55: OfferedApi(0, 2, quorum.describe_quorum),
             56: OfferedApi(2, 3, brokers.alter_partition),
+            57: OfferedApi(0, 1, self.cluster.update_features, refusals.fields(results=())),
             FETCH_SNAPSHOT: OfferedApi(0, 1, quorum.fetch_snapshot),
+            60: OfferedApi(0, 2, self.cluster.describe_cluster, refusals.fields(cluster_id="", brokers=())),
             62: OfferedApi(0, 4, brokers.register),
             63: OfferedApi(0, 2, brokers.heartbeat),
             64: OfferedApi(0, 0, brokers.unregister),

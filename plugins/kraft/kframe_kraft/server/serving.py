@@ -13,6 +13,7 @@ from kframe_kafka_wire.server.sockets import SocketServer
 
 from kframe_kraft.apis.active import ActiveController
 from kframe_kraft.apis.broker_apis import BrokerApis
+from kframe_kraft.apis.cluster_apis import ClusterApis
 from kframe_kraft.apis.config_apis import ConfigApis
 from kframe_kraft.apis.fetching import Fetching
 from kframe_kraft.apis.partition_apis import PartitionApis
@@ -83,13 +84,14 @@ class ServedController:
             fetching = Fetching(FetchService(node.quorum, node.log), loop)
             # The port is known when the listener is bound.
             facts = NodeFacts(node.properties.cluster_id, self._endpoint, node.log.directory)
-            active = ActiveController()
+            active, kraft_version = ActiveController(), node.quorum.voters.kraft_version
             apis = ControllerApis(
                 QuorumApis(node.quorum, node.log, fetching, facts),
-                BrokerApis(active, node.log, node.quorum.voters.kraft_version),
+                BrokerApis(active, node.log, kraft_version),
                 TopicApis(active),
                 PartitionApis(active),
                 ConfigApis(active),
+                ClusterApis(active, self.node_id, facts, kraft_version),
                 node.features,
             )
             await self._sockets.listen(KraftApplication(apis), scram_lookup(NoRecords()), no_tokens)

@@ -1,0 +1,107 @@
+"""Requests about the cluster as a whole: DescribeCluster and UpdateFeatures.
+
+Handlers raise RequestRefused and NotController.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kframe_kafka_wire.protocol.codec import Fields, Header
+from kframe_kafka_wire.records.acls import SUPPORTED, AclResourceType
+
+from kframe.plugin import ErrorCode
+from kframe.plugin.kraft import ControllerResult
+from kframe.plugin.kraft_controller import KraftContext, RequestRefused, feature_updates
+from kframe_kraft.apis.active import ActiveController
+from kframe_kraft.apis.quorum_apis import NodeFacts
+
+_BROKERS, _CONTROLLERS = 1, 2
+_KRAFT_VERSION: Final = "kraft.version"
+#: Without an authorizer everybody may do everything.
+_ALL_OPERATIONS: Final = sum(1 << operation for operation in SUPPORTED[AclResourceType.CLUSTER])
+_NOT_REQUESTED: Final = -(2**31)
+#: By the number in a request (Kafka ``FeatureUpdate.UpgradeType``).
+_DIRECTIONS: Final = dict(enumerate(feature_updates.UpgradeType, 1))
+
+
+class ClusterApis:
+    """Answers for the active controller, which is ``node_id``. ``kraft_version`` is the level of its quorum."""
+
+    def __init__(self, controller: ActiveController, node_id: int, node: NodeFacts, kraft_version: int) -> None:
+        self._controller = controller
+        self._node_id = node_id
+        self._node = node
+        self._kraft_version = kraft_version
+
+    async def describe_cluster(self, header: Header, body: Fields) -> Fields:
+        """DescribeCluster, for clients of controllers (KIP-919): the registered controllers, and the leader."""
+        kind = body.get("endpoint_type", _BROKERS)
+        if kind != _CONTROLLERS:
+            error = ErrorCode.MISMATCHED_ENDPOINT_TYPE if kind == _BROKERS else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
+            error = error if header.api_version else ErrorCode.INVALID_REQUEST
+            message = f"this listener serves clients of controllers (endpoint type {_CONTROLLERS}), not type {kind}"
+            raise RequestRefused(error, message)
+        others = await self._controller.ask(self._other_controllers)
+        is_requested = body["include_cluster_authorized_operations"]
+        return {
+            "throttle_time": 0,
+            "error_code": ErrorCode.NONE,
+            "error_message": None,
+            "endpoint_type": kind,
+            "cluster_id": self._node.cluster_id,
+            "controller_id": self._node_id,
+            "brokers": [_controller(self._node_id, *self._node.endpoint()), *others],
+            "cluster_authorized_operations": _ALL_OPERATIONS if is_requested else _NOT_REQUESTED,
+        }
+
+    def _other_controllers(self, context: KraftContext) -> ControllerResult[list[Fields]]:
+        registered = context.metadata.controllers.items()
+        return ControllerResult(
+            (),
+            [
+                _controller(controller_id, each.end_points[0].host, each.end_points[0].port)
+                for controller_id, each in registered
+                if controller_id != self._node_id and each.end_points
+            ],
+        )
+
+    async def update_features(self, header: Header, body: Fields) -> Fields:
+        """UpdateFeatures, all or none. The level of ``kraft.version`` cannot change."""
+        updates = {each["feature"]: (each["max_version_level"], _direction(each)) for each in body["feature_updates"]}
+        if updates.get(_KRAFT_VERSION, (self._kraft_version,))[0] != self._kraft_version:
+            message = f"kframe does not change {_KRAFT_VERSION}, which is {self._kraft_version}"
+            raise RequestRefused(ErrorCode.INVALID_UPDATE_VERSION, message)
+        refused = await self._controller.ask(
+            lambda context: feature_updates.update_features(
+                context,
+                updates,
+                validate_only=body.get("validate_only", False),
+                kraft_version=self._kraft_version,
+            )
+        )
+        results = [
+            {
+                "feature": name,
+                "error_code": ErrorCode.INVALID_UPDATE_VERSION if name in refused else ErrorCode.NONE,
+                "error_message": refused.get(name),
+            }
+            for name in updates
+        ]
+        return {"throttle_time": 0, "error_code": ErrorCode.NONE, "error_message": None, "results": results}
+
+
+def _controller(controller_id: int, host: str, port: int) -> Fields:
+    return {"broker_id": controller_id, "host": host, "port": port, "rack": None, "is_fenced": False}
+
+
+def _direction(update: Fields) -> feature_updates.UpgradeType:
+    """The direction of an update. Version 0 only says whether the level may go down."""
+    if "upgrade_type" not in update:
+        downgrade, upgrade = feature_updates.UpgradeType.SAFE_DOWNGRADE, feature_updates.UpgradeType.UPGRADE
+        return downgrade if update["allow_downgrade"] else upgrade
+    direction = _DIRECTIONS.get(update["upgrade_type"])
+    if direction is None:
+        message = f"{update['feature']}: found upgrade type {update['upgrade_type']}, expected 1, 2 or 3"
+        raise RequestRefused(ErrorCode.INVALID_UPDATE_VERSION, message)
+    return direction
