@@ -11,13 +11,12 @@ from kframe_kafka_wire.protocol.codec import Fields, Header
 from kframe_kafka_wire.records.acls import SUPPORTED, AclResourceType
 
 from kframe.plugin import ErrorCode
-from kframe.plugin.kraft import ControllerResult
+from kframe.plugin.kraft import KRAFT_VERSION, ControllerResult
 from kframe.plugin.kraft_controller import KraftContext, RequestRefused, feature_updates
 from kframe_kraft.apis.active import ActiveController
 from kframe_kraft.apis.quorum_apis import NodeFacts
 
 _BROKERS, _CONTROLLERS = 1, 2
-_KRAFT_VERSION: Final = "kraft.version"
 #: Without an authorizer everybody may do everything.
 _ALL_OPERATIONS: Final = sum(1 << operation for operation in SUPPORTED[AclResourceType.CLUSTER])
 _NOT_REQUESTED: Final = -(2**31)
@@ -69,8 +68,8 @@ class ClusterApis:
     async def update_features(self, header: Header, body: Fields) -> Fields:
         """UpdateFeatures, all or none. The level of ``kraft.version`` cannot change."""
         updates = {each["feature"]: (each["max_version_level"], _direction(each)) for each in body["feature_updates"]}
-        if updates.get(_KRAFT_VERSION, (self._kraft_version,))[0] != self._kraft_version:
-            message = f"kframe does not change {_KRAFT_VERSION}, which is {self._kraft_version}"
+        if updates.get(KRAFT_VERSION, (self._kraft_version,))[0] != self._kraft_version:
+            message = f"kframe does not change {KRAFT_VERSION}, which is {self._kraft_version}"
             raise RequestRefused(ErrorCode.INVALID_UPDATE_VERSION, message)
         refused = await self._controller.ask(
             lambda context: feature_updates.update_features(

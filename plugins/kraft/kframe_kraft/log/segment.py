@@ -21,7 +21,7 @@ _SEARCH_BYTES: Final = 1 << 16
 _HEAD: Final = struct.Struct(">qiibIhiqq")
 
 
-class BatchPlace(NamedTuple):
+class BatchLocation(NamedTuple):
     """The first ``base_offset`` and the ``next_offset`` of a batch, and its bytes from ``position`` to ``end``."""
 
     base_offset: int
@@ -51,7 +51,7 @@ class Segment:
         self._offsets = array("q")
         self._positions = array("q")
 
-    def add(self, batch: BatchPlace) -> None:
+    def add(self, batch: BatchLocation) -> None:
         """Note a batch that the file has after the others."""
         if not self._positions or batch.position - self._positions[-1] >= _INDEX_BYTES:
             # Readers look for an offset first.
@@ -64,8 +64,8 @@ class Segment:
     def append(self, batch: bytes, header: BatchHeader) -> None:
         """Append a batch, all or nothing. Raises OSError."""
         self.file.append(batch)
-        place = (header.base_offset, header.next_offset, self.size, self.size + header.size)
-        self.add(BatchPlace(*place, header.leader_epoch, header.max_timestamp))
+        location = (header.base_offset, header.next_offset, self.size, self.size + header.size)
+        self.add(BatchLocation(*location, header.leader_epoch, header.max_timestamp))
 
     def read(self, offset: int, max_bytes: int) -> bytes:
         """Whole batches from the one that has ``offset`` on, of at most ``max_bytes`` unless the first one is larger.
@@ -94,7 +94,7 @@ class Segment:
         if not count:
             self.first_timestamp = None
 
-    def _batch_at(self, offset: int) -> BatchPlace | None:
+    def _batch_at(self, offset: int) -> BatchLocation | None:
         """The batch that has ``offset``. None at the end."""
         if offset >= self.end:
             return None
@@ -102,27 +102,27 @@ class Segment:
         return next(batch for batch in batches_in(self.file, position, self.size) if batch.next_offset > offset)
 
 
-def batches_in(file: LogFile, position: int, size: int) -> Iterator[BatchPlace]:
+def batches_in(file: LogFile, position: int, size: int) -> Iterator[BatchLocation]:
     """The batches from byte ``position`` to ``size``, up to the first one that is not there completely.
 
     Only their lengths are checked.
     """
     while size - position >= HEADER_BYTES:
         data = file.read(position, min(_SEARCH_BYTES, size - position))
-        start, place = position, _place(data, 0, position)
-        while place.position < place.end <= size:
-            yield place
-            position = place.end
+        start, location = position, _location(data, 0, position)
+        while location.position < location.end <= size:
+            yield location
+            position = location.end
             if position - start + HEADER_BYTES > len(data):
                 break
-            place = _place(data, position - start, position)
+            location = _location(data, position - start, position)
         else:
             return
 
 
-def _place(data: bytes, index: int, position: int) -> BatchPlace:
+def _location(data: bytes, index: int, position: int) -> BatchLocation:
     base, length, epoch, _, _, _, last_delta, _, timestamp = _HEAD.unpack_from(data, index)
-    return BatchPlace(base, base + last_delta + 1, position, position + PREFIX.size + length, epoch, timestamp)
+    return BatchLocation(base, base + last_delta + 1, position, position + PREFIX.size + length, epoch, timestamp)
 
 
 def _whole_bytes(data: bytes) -> int:

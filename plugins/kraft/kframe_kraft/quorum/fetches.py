@@ -82,8 +82,8 @@ class FetchService:
         self._quorum = quorum
         self._log = log
         self._pending: dict[PendingFetch, None] = {}
-        #: The high watermark that each replica was told last: it knows that one, whatever version it speaks.
-        self._told: dict[ReplicaKey, int] = {}
+        #: The high watermark that was sent to each replica last, for requests that do not say it.
+        self._sent: dict[ReplicaKey, int] = {}
         #: When a replica was refused last.
         self._refused_ms: dict[ReplicaKey, int] = {}
 
@@ -105,9 +105,9 @@ class FetchService:
         position = self._log.check_position(request.offset, request.last_epoch)
         match position:
             case Diverged(end):
-                return self._told_answer(request, diverged=end)
+                return self._successful_answer(request, diverged=end)
             case NeedsSnapshot(snapshot_id):
-                return self._told_answer(request, snapshot_id=snapshot_id)
+                return self._successful_answer(request, snapshot_id=snapshot_id)
         leadership.note_fetch(request.replica, request.offset, self._log.end, now)
         if self._has_news(request):
             return self._read(request)
@@ -150,13 +150,13 @@ class FetchService:
             return True
         known = request.high_watermark
         if known is None and request.replica.node_id < 0:
-            return False  # Replicas without an id cannot be told apart.
-        return self._high_watermark() > (self._told.get(request.replica, -1) if known is None else known)
+            return False  # Replicas without an id cannot be distinguished.
+        return self._high_watermark() > (self._sent.get(request.replica, -1) if known is None else known)
 
     def _read(self, request: ReplicaFetch) -> FetchAnswer:
-        return self._told_answer(request, self._log.read(request.offset, request.max_bytes))
+        return self._successful_answer(request, self._log.read(request.offset, request.max_bytes))
 
-    def _told_answer(
+    def _successful_answer(
         self,
         request: ReplicaFetch,
         records: bytes = b"",
@@ -165,7 +165,7 @@ class FetchService:
     ) -> FetchAnswer:
         high_watermark = self._high_watermark()
         if request.replica.node_id >= 0:
-            self._told[request.replica] = high_watermark
+            self._sent[request.replica] = high_watermark
         return FetchAnswer(ErrorCode.NONE, high_watermark, self._log.start, records, diverged, snapshot_id)
 
     def _high_watermark(self) -> int:

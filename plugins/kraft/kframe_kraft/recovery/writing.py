@@ -14,6 +14,7 @@ from kframe_kraft.disk.names import BOOTSTRAP_NAME, segments_in, snapshots_in
 from kframe_kraft.errors import BatchError, LogError
 from kframe_kraft.log.epochs import FILE_NAME as EPOCHS_NAME
 from kframe_kraft.log.epochs import EpochStarts, read_epochs
+from kframe_kraft.log.segment import segment_name
 from kframe_kraft.recovery.plan import RecoveryPlan
 from kframe_kraft.sources.detection import LOG_DIRECTORY
 
@@ -90,7 +91,7 @@ def _copy_log(plan: RecoveryPlan, log: Path, last_batch: bytes) -> None:
     last = max(contents, default=end)
     contents[last] = contents.get(last, b"") + last_batch
     for base, content in contents.items():
-        replace_file(log / f"{base:020}.log", content)
+        replace_file(log / segment_name(base), content)
 
 
 def _complete_batches(data: bytes, end: int) -> bytes:
