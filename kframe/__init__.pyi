@@ -17,7 +17,7 @@ from kframe.registry.registry import build_registry as build_registry
 from kframe.runtime.builder import ControllerBuilder as ControllerBuilder
 from kframe.runtime.controller import Controller as Controller
 from kframe.runtime.controller import IsrProposal as IsrProposal
-from kframe.runtime.metrics import exposition as exposition
+from kframe.runtime.exposition import exposition as exposition
 from kframe.runtime.status import Status as Status
 from kframe.snapshot import Snapshot as Snapshot
 from kframe.snapshot import read_snapshot as read_snapshot

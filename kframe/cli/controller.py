@@ -17,6 +17,7 @@ from kframe.cli.live import (
     ZOOKEEPER_OPTION,
     awaited,
     cluster_of,
+    cluster_of_brokers,
     connect_url,
     gather,
     live_options,
@@ -121,7 +122,7 @@ def run(
     settings = gather(config, {key: (value, name) for key, (value, name) in options.items() if value is not None})
     registry = plugins.registry()
     if run_quorum.ROLES in settings:
-        run_quorum.run(settings, registry, log_dir, log_level)
+        run_quorum.run(settings, registry, metrics_listen, log_dir, log_level)
         return
     own_id, cluster = running.own_id(settings), cluster_of(settings, plugins)
     network = running.network_settings(registry, transport, servers, metrics_listen)
@@ -205,21 +206,43 @@ def shadow(
 
 
 @group.command()
+@click.argument("url", required=False)
 @live_options
+@COMMAND_CONFIG
 @click.option("--quick", is_flag=True, help="Do not read topics: neither count partitions nor look for broken ones.")
 @plugin_options
 @output_option
-def status(settings: Settings, quick: bool, plugins: PluginSettings, output: str) -> None:
+def status(
+    url: str | None,
+    settings: Settings,
+    command_config: Path | None,
+    quick: bool,
+    plugins: PluginSettings,
+    output: str,
+) -> None:
     """Report the controller, its standbys, the health of partitions, unreadable znodes, and znodes open to all clients.
 
     Reads the whole tree, which is the only way to find unreadable znodes, and writes nothing. With --quick it reads a
     handful of znodes, however large the cluster is. Request queues come from the HTTP pages of the active kframe.
+
+    URL is kraft://HOST:PORT[,HOST:PORT]..., the listener of controllers, or zookeeper://HOST:PORT[/CHROOT]. Of a KRaft
+    cluster the metadata log is read.
     """
     from kframe.cli import status as reporting
 
     config = settings.controller_config()
-    with progress("reading", awaited=awaited(connect_url(settings))) as tick, settings.located():
-        report = cluster_of(settings, plugins).status(tick, quick=quick)
+    if url is not None and url.startswith(f"{KAFKA}:"):
+        raise click.UsageError(f"found {url}, expected kraft://HOST:PORT, the listener of controllers")
+    if url is not None and url.startswith(f"{KRAFT}:"):
+        if quick or settings.origin(CONNECT) == "option --zookeeper":
+            raise click.UsageError("--quick and --zookeeper are for ZooKeeper mode, not for a kraft:// URL")
+        cluster = cluster_of_brokers(url, command_config, plugins)
+    else:
+        if command_config is not None:
+            raise click.UsageError("--command-config is for kraft:// URLs")
+        cluster = cluster_of(settings, plugins, url)
+    with progress("reading", awaited=awaited(url or connect_url(settings))) as tick, settings.located():
+        report = cluster.status(tick, quick=quick)
     reporting.show(reporting.report(report, reporting.fetch_page(report), config), output)
 
 

@@ -23,8 +23,8 @@ from kframe.cli.output import plain
 from kframe.errors import ConfigError
 from kframe.model.whole_numbers import parse_whole
 from kframe.runtime.controller import Controller
+from kframe.runtime.exposition import exposition
 from kframe.runtime.health import HealthStatus, alive, ready
-from kframe.runtime.metrics import exposition
 
 _log = logging.getLogger("kframe.monitor")
 
@@ -105,7 +105,7 @@ class Monitor:
             "quarantined": controller.store.quarantined(),
             "selectors": self._selectors,
         }
-        return HTTPStatus.OK, "application/json", json.dumps(document) + "\n"
+        return json_page(document)
 
     def stop(self) -> None:
         """Close the listener. Running requests are still answered."""
@@ -194,9 +194,13 @@ class _PageHandler(BaseHTTPRequestHandler):
         """Do not log requests."""
 
 
+def json_page(document: Mapping[str, Any], status: HTTPStatus = HTTPStatus.OK) -> Page:
+    """A page of JSON."""
+    return status, "application/json", json.dumps(document) + "\n"
+
+
 def _health(health: HealthStatus) -> Page:
-    status = HTTPStatus.OK if health.good else HTTPStatus.SERVICE_UNAVAILABLE
-    return status, "application/json", json.dumps(health.document()) + "\n"
+    return json_page(health.document(), HTTPStatus.OK if health.good else HTTPStatus.SERVICE_UNAVAILABLE)
 
 
 def _process_metrics() -> str:

@@ -10,9 +10,13 @@ import click
 from click.core import ParameterSource
 
 from kframe.cli.logs import start_logs
+from kframe.cli.monitor import LISTENER as METRICS
+from kframe.cli.monitor import STATUS, Monitor, json_page
 from kframe.cli.stop_signal import StopSignal
 from kframe.errors import StoreError
+from kframe.ports.quorum_controller import QuorumController
 from kframe.registry.registry import Registry
+from kframe.runtime.health import HealthStatus
 from kframe.settings.settings import Settings
 
 _log = logging.getLogger("kframe.controller")
@@ -22,10 +26,12 @@ _SCHEME: Final = "kraft:"
 #: Seconds between two looks at whether the controller still leads.
 _CHECK_S: Final = 0.5
 #: Options of the command that this mode has too.
-_OPTIONS: Final = {"config", "log_dir", "log_level", "plugins_dir", "no_plugin", "trace_plugins"}
+_OPTIONS: Final = {"config", "log_dir", "log_level", "metrics_listen", "plugins_dir", "no_plugin", "trace_plugins"}
 
 
-def run(settings: Settings, registry: Registry, log_dir: Path | None, log_level: str) -> None:
+def run(
+    settings: Settings, registry: Registry, metrics_listen: str | None, log_dir: Path | None, log_level: str
+) -> None:
     """Lead until SIGTERM or SIGINT.
 
     Raises UsageError for an option that is for ZooKeeper mode, ConfigError, and StoreError when the controller gives
@@ -39,15 +45,34 @@ def run(settings: Settings, registry: Registry, log_dir: Path | None, log_level:
     with settings.located():
         controller = registry.open_controller(_SCHEME, settings.values)
     start_logs(controller.node_id, log_dir, log_level)
+    monitor = None if metrics_listen is None else Monitor(metrics_listen)
     with StopSignal() as stop_signal:
-        with settings.located():
-            controller.start()
-        _log.info("%s", controller.summary())
         try:
+            with settings.located():
+                controller.start()
+            if monitor is not None:
+                _serve_pages(monitor, controller)
+            _log.info("%s", controller.summary())
             while not stop_signal.wait(_CHECK_S):
                 if controller.failure is not None:
                     raise StoreError(f"node {controller.node_id} leads no more: {controller.failure}")
             _log.info("received a signal to stop")
         finally:
+            if monitor is not None:
+                monitor.stop()
             controller.stop()
         _log.info("stopped")
+
+
+def _serve_pages(monitor: Monitor, controller: QuorumController) -> None:
+    """Serve metrics, health and status. Raises ConfigError."""
+
+    def alive() -> HealthStatus:
+        failure = controller.failure
+        return HealthStatus(() if failure is None else (failure,), dict(controller.details()))
+
+    def ready() -> HealthStatus:
+        return HealthStatus(tuple(controller.problems()), dict(controller.details()))
+
+    monitor.serve(controller.metrics, alive, ready, {STATUS: lambda: json_page(dict(controller.details()))})
+    _log.info("metrics on %s", monitor.addresses[METRICS])

@@ -25,7 +25,9 @@ from kframe.model.config import ControllerConfig
 from kframe.model.ids import ReplicaFlag
 from kframe.model.texts import counted
 from kframe.ports.live_cluster import ClusterStatus, ControllerKind, LiveCounts
+from kframe.snapshot import Snapshot
 from kframe.snapshot.instances import Instance, utc_text
+from kframe.whatif import WhatIf
 from kframe.whatif.engines.settings import DYNAMIC_KEYS
 from kframe.whatif.engines.zookeeper.health import health_of
 
@@ -127,11 +129,11 @@ def report(status: ClusterStatus, page: Page, config: ControllerConfig) -> Statu
         brokers=list(status.broker_ids),
         topics=status.topics,
         partitions=status.partitions,
-        **_partition_counts(status.counts, config),
+        **(_partition_counts(status.counts, config) if status.snapshot is None else _captured_counts(status.snapshot)),
         queues=None if page.queues is None else dict(page.queues),
         queues_unknown=page.problem,
         selectors=page.selectors,
-        quick=status.counts is None,
+        quick=status.counts is None and status.snapshot is None,
         quarantined_by="storage" if page.quarantined is None else "controller",
         quarantined=_reasons(quarantined),
         unreadable=_reasons({path: reason for path, reason in unreadable.items() if path not in quarantined}),
@@ -158,7 +160,7 @@ def show(document: StatusDocument, output: str) -> None:
         "queues": queues,
         "leader_selectors": "unknown" if document.selectors is None else selectors_text(document.selectors),
         **{key: len(entries) for key, entries in paths.items() if key == "quarantined" or entries},
-        "security": _security_line(document.warnings),
+        "security": "not audited" if document.controller_kind == "kraft" else _security_line(document.warnings),
     }
     emit_record(SCHEMA, lines, output)
     for key, entries in paths.items():
@@ -193,6 +195,17 @@ def _partition_counts(counts: LiveCounts | None, config: ControllerConfig) -> di
         counts.deletions,
         _reassigning(counts),
     )
+    return dict(zip(_COUNTS, values, strict=True))
+
+
+def _captured_counts(snapshot: Snapshot) -> dict[str, int | None]:
+    """A KRaft cluster deletes a topic at once, and stores reassignments in the partitions alone."""
+    health = WhatIf(snapshot).health().counts()
+    adding, removing = snapshot.partitions.adding_replicas, snapshot.partitions.removing_replicas
+    reassigning = None
+    if adding is not None and removing is not None:
+        reassigning = int(np.count_nonzero((adding.counts > 0) | (removing.counts > 0)))
+    values = (health["offline"], health["under_replicated"], health["under_min_isr"], 0, reassigning)
     return dict(zip(_COUNTS, values, strict=True))
 
 

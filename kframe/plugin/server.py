@@ -1,4 +1,4 @@
-"""What a server implements (``Server``), the calls of the controller that it serves, filters of ACLs, and quotas."""
+"""What a server implements (``Server``), the calls of the controller that it serves, ACL filters, quotas, metrics."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from kframe.model.acls import AclFilter, PatternType
 from kframe.model.admin import ConfigChange, ConfigOperation, FeatureUpdate, NewPartitions, NewTopic
 from kframe.ports.server import Server
 from kframe.runtime.controller import Controller, IsrProposal
+from kframe.runtime.exposition import labelled, summary
 
 __all__ = [
     "MUTATION_RATE",
@@ -32,4 +33,6 @@ __all__ = [
     "QuotaEntity",
     "Server",
     "entities_of",
+    "labelled",
+    "summary",
 ]

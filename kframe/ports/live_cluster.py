@@ -58,7 +58,9 @@ class ClusterStatus:
     standbys: tuple[Instance, ...] = ()
     """The other live instances of kframe."""
     counts: LiveCounts | None = None
-    """None if topics were not read."""
+    """None if topics were not read, and for a cluster that was captured."""
+    snapshot: Snapshot | None = None
+    """The cluster as it was captured."""
 
     @classmethod
     def of(cls, snapshot: Snapshot, controller_epoch: int | None, kind: ControllerKind | None) -> ClusterStatus:
@@ -72,6 +74,7 @@ class ClusterStatus:
             len(snapshot.topics),
             len(snapshot),
             kind=kind,
+            snapshot=snapshot,
         )
 
 

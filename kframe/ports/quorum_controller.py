@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Protocol, runtime_checkable
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
 
 
 @runtime_checkable
@@ -21,6 +21,15 @@ class QuorumController(Protocol):
     @property
     def failure(self) -> str | None:
         """Why it has given its role up; None while it leads."""
+
+    def problems(self) -> Sequence[str]:
+        """Why it does not serve brokers and clients; nothing while it does. Thread-safe."""
+
+    def details(self) -> Mapping[str, Any]:
+        """Its identity, role and position in the log, as JSON data. Thread-safe."""
+
+    def metrics(self) -> Mapping[str, float]:
+        """Values by exported name, as ``MeasuredServer.metrics``. Thread-safe."""
 
     def start(self) -> None:
         """Open the log, lead, and serve. Raises ConfigError, InputError for a log that cannot be used, StoreError."""

@@ -1,23 +1,19 @@
 """The metrics of a controller under the names of Kafka's dashboards.
 
-The Prometheus JMX exporter makes the same names of Kafka's MBeans: lower case, ``_total`` for counters, ``_count`` and
-a ``quantile`` label for timers and histograms. The text is written here, because prometheus-client is optional, and its
-registry would hold a second copy of values that the engine already counts.
+The Prometheus JMX exporter makes the same names of Kafka's MBeans.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from kframe.model.events import ControllerState
-from kframe.ports.transport import BrokerQueue, WaitingTimes
+from kframe.ports.transport import BrokerQueue
+from kframe.runtime.exposition import labelled, summary
 from kframe.runtime.samples import Samples
 from kframe.runtime.status import Status
 
-#: The quantiles of Kafka's timers and histograms.
-QUANTILES: Final = (0.5, 0.75, 0.95, 0.98, 0.99, 0.999)
-_LABELS: Final = ("0.50", "0.75", "0.95", "0.98", "0.99", "0.999")
 #: ZkMigrationState of a controller that keeps its state in ZooKeeper.
 ZK_MIGRATION_STATE: Final = 4
 
@@ -67,13 +63,13 @@ def measure(
     metrics[f"{_STATS}uncleanleaderelections_total"] = unclean
     metrics[f"{_STATS}uncleanleaderelectionspersec_total"] = unclean
     for state, name in TIMERS.items():
-        metrics |= _summary(f"{_STATS}{name.lower()}", timers.samples[state])
+        metrics |= summary(f"{_STATS}{name.lower()}", timers.samples[state])
     metrics[f"{_EVENTS}eventqueuesize"] = status.events_waiting
-    metrics |= _summary(f"{_EVENTS}eventqueuetimems", queue_times)
+    metrics |= summary(f"{_EVENTS}eventqueuetimems", queue_times)
     metrics |= _channel_metrics(channels)
     metrics["kframe_store_quarantined"] = quarantined
-    metrics |= {_labelled("kframe_selector_faults_total", selector=k): n for k, n in status.selector_faults.items()}
-    metrics |= {_labelled("kframe_observer_failures_total", observer=k): n for k, n in status.observer_failures.items()}
+    metrics |= {labelled("kframe_selector_faults_total", selector=k): n for k, n in status.selector_faults.items()}
+    metrics |= {labelled("kframe_observer_failures_total", observer=k): n for k, n in status.observer_failures.items()}
     return metrics
 
 
@@ -82,48 +78,7 @@ def _channel_metrics(channels: Mapping[int, BrokerQueue]) -> dict[str, float]:
     ordered = sorted(channels.items())
     metrics: dict[str, float] = {f"{_CHANNELS}totalqueuesize": sum(queue.waiting for _, queue in ordered)}
     for broker_id, queue in ordered:
-        metrics[_labelled(f"{_CHANNELS}queuesize", broker_id=str(broker_id))] = queue.waiting
+        metrics[labelled(f"{_CHANNELS}queuesize", broker_id=str(broker_id))] = queue.waiting
     for broker_id, queue in ordered:
-        metrics |= _summary(f"{_CHANNELS}requestrateandqueuetimems", queue.times, broker_id=str(broker_id))
+        metrics |= summary(f"{_CHANNELS}requestrateandqueuetimems", queue.times, broker_id=str(broker_id))
     return metrics
-
-
-def exposition(metrics: Mapping[str, float]) -> str:
-    """``metrics`` in Prometheus' text format, version 0.0.4."""
-    return "".join(f"{line}\n" for line in _lines(metrics))
-
-
-def _lines(metrics: Mapping[str, float]) -> Iterator[str]:
-    families: set[str] = set()
-    for name, value in metrics.items():
-        family, kind = _family(name)
-        if family not in families:
-            families.add(family)
-            yield f"# TYPE {family} {kind}"
-        yield f"{name} {value:.15g}"
-
-
-def _family(name: str) -> tuple[str, str]:
-    bare = name.partition("{")[0]
-    if bare.endswith("_total"):
-        return bare, "counter"
-    if bare.endswith("_count"):
-        return bare.removesuffix("_count"), "summary"
-    return bare, "summary" if 'quantile="' in name else "gauge"
-
-
-def _summary(name: str, times: WaitingTimes, **labels: str) -> dict[str, float]:
-    metrics = {
-        _labelled(name, **labels, quantile=label): value
-        for label, value in zip(_LABELS, times.quantiles(QUANTILES), strict=True)
-    }
-    return {**metrics, _labelled(f"{name}_count", **labels): times.count}
-
-
-def _labelled(name: str, **labels: str) -> str:
-    pairs = ",".join(f'{label}="{_escaped(value)}"' for label, value in labels.items())
-    return f"{name}{{{pairs}}}" if pairs else name
-
-
-def _escaped(value: str) -> str:
-    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

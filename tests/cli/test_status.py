@@ -18,6 +18,7 @@ from kframe.embedded import MemoryEnsemble, RecordingTransport
 from kframe.model.config import ControllerConfig
 from kframe.ports.live_cluster import ClusterStatus, LiveCounts
 from kframe.runtime.builder import ControllerBuilder
+from kframe.snapshot import generate
 from kframe.snapshot.instances import Instance
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
 
@@ -125,6 +126,13 @@ def test_partitions_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
         "queues": "broker 1: 0, broker 2: 3",
         "quarantined": "0",
     }
+
+
+def test_partitions_of_a_captured_cluster_are_counted() -> None:
+    snapshot = generate(6, 3, 2, seed=1)
+    document = report(ClusterStatus.of(snapshot, 5, "kraft"), Page(), ControllerConfig())
+    assert (document.partitions, document.offline_partitions, document.reassigning_partitions) == (6, 0, 0)
+    assert not document.quick
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,9 @@ from kframe.model.events import (
 )
 from kframe.ports.store_requests import Reply, StoreRequest, WriteStates
 from kframe.ports.transport import Transport
+from kframe.runtime.exposition import exposition
 from kframe.runtime.loop import ControllerLoop
-from kframe.runtime.metrics import TIMERS, exposition
+from kframe.runtime.metrics import TIMERS
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
 
 GAUGES = [

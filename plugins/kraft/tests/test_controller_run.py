@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
@@ -45,11 +47,11 @@ def config(tmp_path: Path, port: int) -> Path:
 
 
 @contextmanager
-def running(config: Path, file_bytes: int = -1) -> Iterator[subprocess.Popen[str]]:
+def running(config: Path, *options: str, file_bytes: int = -1) -> Iterator[subprocess.Popen[str]]:
     """The command in a process, stopped at the end of the block. ``file_bytes``: its files cannot be larger."""
     limit = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({file_bytes}, {file_bytes}))"
     program = f"{limit}; from kframe.cli.app import main; main()"
-    command = [sys.executable, "-c", program, "controller", "run", "--config", str(config)]
+    command = [sys.executable, "-c", program, "controller", "run", "--config", str(config), *options]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
         yield process
@@ -89,6 +91,69 @@ def test_it_leads_until_a_signal_and_again_in_a_higher_epoch(config: Path, port:
     assert state.leader_epoch == 2
 
 
+def test_status_shows_the_quorum_and_the_cluster(config: Path, port: int) -> None:
+    with running(config) as process:
+        wait_until(lambda: leader(port) is not None or process.poll() is not None)
+        result = kframe("controller", "status", f"kraft://{HOST}:{port}", "-o", "json")
+        assert result.exit_code == 0, result.output
+        document = json.loads(result.stdout)
+        assert (document["controller_id"], document["controller_kind"], document["controller_epoch"]) == (9, "kraft", 1)
+        assert (document["cluster_id"], document["topics"], document["offline_partitions"]) == (CLUSTER_ID, 0, 0)
+        table = kframe("controller", "status", f"kraft://{HOST}:{port}")
+        assert "KRaft controller 9, epoch 1" in table.stdout
+        assert "not audited" in table.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (("kafka://h:1",), "expected kraft://HOST:PORT"),
+        (("kraft://h:1", "--quick"), "--quick and --zookeeper are for ZooKeeper mode"),
+        (("--zookeeper", "h:1", "--command-config", "f"), "--command-config is for kraft:// URLs"),
+    ],
+)
+def test_status_refuses_options_of_the_other_mode(words: tuple[str, ...], problem: str) -> None:
+    result = kframe("controller", "status", *words)
+    assert result.exit_code == 2
+    assert problem in " ".join(result.stderr.split())
+
+
+def page(port: int, path: str) -> tuple[int, str] | None:
+    """Status and text of a page; None while nobody serves it."""
+    connection = HTTPConnection(HOST, port)
+    try:
+        connection.request("GET", path)
+        response = connection.getresponse()
+        return response.status, response.read().decode()
+    except OSError:
+        return None
+    finally:
+        connection.close()
+
+
+def test_pages_show_metrics_health_and_status(config: Path) -> None:
+    (pages,) = free_ports(1)
+    with running(config, "--metrics-listen", str(pages)) as process:
+        wait_until(lambda: (page(pages, "/readyz") or (0,))[0] == 200 or process.poll() is not None)
+        for path in ("/healthz", "/readyz", "/status"):
+            response = page(pages, path)
+            assert response is not None
+            status, document = response[0], json.loads(response[1])
+            assert (status, document["controller_id"], document["controller_epoch"]) == (200, 9, 1)
+        response = page(pages, "/metrics")
+        assert response is not None
+        assert "kafka_controller_kafkacontroller_activecontrollercount 1\n" in response[1]
+        assert f"metrics on {HOST}:{pages}" in stopped(process)
+
+
+def test_address_of_pages_that_is_in_use_is_refused(config: Path, port: int) -> None:
+    with running(config, "--metrics-listen", str(port)) as process:
+        _, log = process.communicate(timeout=WAIT_S)
+    assert process.returncode == 2
+    assert f"--metrics-listen: found {HOST}:{port}" in log
+    assert "Traceback" not in log
+
+
 def test_second_process_on_the_directory_is_refused(config: Path, port: int) -> None:
     with running(config) as first:
         wait_until(lambda: leader(port) is not None or first.poll() is not None)
@@ -105,7 +170,7 @@ def test_second_process_on_the_directory_is_refused(config: Path, port: int) -> 
 
 def test_it_ends_when_the_log_cannot_be_written(config: Path) -> None:
     config.write_text(f"{config.read_text()}metadata.max.idle.interval.ms=10\n")
-    with running(config, 4096) as process:
+    with running(config, file_bytes=4096) as process:
         _, log = process.communicate(timeout=WAIT_S)
     assert process.returncode not in (0, -signal.SIGXFSZ)
     assert "as the only voter" in log

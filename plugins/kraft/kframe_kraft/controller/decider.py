@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
 from kframe.plugin.kraft import ControllerResult
-from kframe.plugin.kraft_controller import KraftContext
+from kframe.plugin.kraft_controller import ElectionCounts, KraftContext
 from kframe_kraft.batches import BatchPosition
 from kframe_kraft.encoding.decision import encode_decision
 
@@ -43,6 +43,7 @@ class Decider:
 
     def __init__(self, context: KraftContext, log: WritableLog, epoch: int) -> None:
         self.context = context
+        self.elections = ElectionCounts()
         self._log = log
         self._epoch = epoch
 
@@ -58,5 +59,6 @@ class Decider:
             self._log.append(batch)
         offset = first
         for part in result.parts:
+            self.elections.add(self.context.metadata, part)
             offset += self.context.apply(part, offset)
         return Decided(self._log.end, result.response)

@@ -9,11 +9,13 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
+from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from typing import Any, Final, TypeAlias, TypeVar
 
 from kframe.plugin import KframeError
-from kframe.plugin.kraft_controller import RequestRefused
+from kframe.plugin.kraft_controller import ElectionCounts, RequestRefused
+from kframe.plugin.transport import Samples
 from kframe_kraft.controller.decider import Decider, Event, WritableLog
 from kframe_kraft.controller.tasks import PeriodicTask, TaskSchedule
 from kframe_kraft.errors import LogWriteError
@@ -22,8 +24,17 @@ from kframe_kraft.quorum import Leadership
 _log = logging.getLogger("kframe.kraft")
 
 T = TypeVar("T")
-_Submitted: TypeAlias = tuple[Event[Any], "Future[Any]"]
+#: An event, its future, and when it was submitted.
+_Submitted: TypeAlias = tuple[Event[Any], "Future[Any]", int]
 _STOP: Final = None
+
+
+@dataclass(frozen=True, slots=True)
+class EventTimes:
+    """Milliseconds that events have waited in the queue, and that their decisions have taken."""
+
+    waiting: Samples = field(default_factory=Samples)
+    deciding: Samples = field(default_factory=Samples)
 
 
 class NotController(KframeError):
@@ -58,6 +69,17 @@ class DecisionLoop:
         self._stopping = False
         self._threads: list[threading.Thread] = []
         self.failure: str | None = None
+        self.times = EventTimes()
+
+    @property
+    def waiting_events(self) -> int:
+        """Events that wait for their decision."""
+        return self._queue.qsize()
+
+    @property
+    def elections(self) -> ElectionCounts:
+        """Unclean elections and others outside the ISR, since the start."""
+        return self._decider.elections
 
     def start(self, tasks: Iterable[PeriodicTask] = ()) -> None:
         """Start the threads. The periods of ``tasks`` begin now."""
@@ -78,7 +100,7 @@ class DecisionLoop:
     def submit(self, event: Event[T]) -> Future[T]:
         """Decide an event. The future has the response once its records are committed, or the refusal."""
         future: Future[T] = Future()
-        self._queue.put((event, future))
+        self._queue.put((event, future, self._clock()))
         if self._stopping:
             self._refuse_queued()
         return future
@@ -102,7 +124,9 @@ class DecisionLoop:
             self._run_due(tasks)
         self._refuse_queued()
 
-    def _decide(self, event: Event[Any], future: Future[Any]) -> None:
+    def _decide(self, event: Event[Any], future: Future[Any], submitted_ns: int) -> None:
+        started_ns = self._clock()
+        self.times.waiting.add((started_ns - submitted_ns) / 1e6)
         try:
             self._enter(event, future)
         except RequestRefused as refusal:
@@ -113,6 +137,7 @@ class DecisionLoop:
         except Exception as error:
             _log.exception("a decision failed; this node gives the role up")
             self._give_up(future, f"a decision failed: {error!r}")
+        self.times.deciding.add((self._clock() - started_ns) / 1e6)
 
     def _give_up(self, future: Future[Any], failure: str) -> None:
         with suppress(InvalidStateError):

@@ -56,6 +56,10 @@ class Leadership:
         if replica.node_id >= 0:
             self._observers.setdefault(replica, ReplicaProgress()).note(offset, leader_end, now)
 
+    def observer_count(self, now: int) -> int:
+        """How many replicas have fetched lately. Thread-safe."""
+        return sum(now - each.fetched_ms < OBSERVER_TIMEOUT_MS for each in tuple(self._observers.values()))
+
     def observers(self, now: int) -> dict[ReplicaKey, ReplicaProgress]:
         """The replicas that have fetched lately; the others are forgotten."""
         self._observers = {

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from typing import Any
 
 from kframe_kafka_wire.records.credentials import no_tokens, scram_lookup
 from kframe_kafka_wire.records.store import NoRecords
@@ -22,6 +23,7 @@ from kframe_kraft.apis.topic_apis import TopicApis
 from kframe_kraft.errors import LogError
 from kframe_kraft.quorum import FetchService
 from kframe_kraft.server.application import ControllerApis, KraftApplication
+from kframe_kraft.server.metrics import measure
 from kframe_kraft.server.node import VoterNode
 from kframe_kraft.server.node_config import NodeConfig, node_config
 
@@ -62,6 +64,33 @@ class ServedController:
             f"node {self.node_id} leads cluster {node.properties.cluster_id} in epoch {node.quorum.epoch}"
             f" as the only voter of a {kind} quorum, on {listeners}"
         )
+
+    def problems(self) -> Sequence[str]:
+        """See ``QuorumController``."""
+        leadership = None if self.node is None else self.node.quorum.leadership
+        if self.failure is not None:
+            return (self.failure,)
+        if leadership is None:
+            return ("this node does not lead",)
+        return () if leadership.high_watermark is not None else ("no record of this epoch is committed yet",)
+
+    def details(self) -> Mapping[str, Any]:
+        """See ``QuorumController``."""
+        node = self.node
+        loop = None if node is None else node.loop
+        is_active = loop is not None and self.failure is None
+        return {
+            "controller_id": self.node_id,
+            "active": is_active,
+            "active_controller": self.node_id if is_active else -1,
+            "controller_epoch": -1 if node is None else node.quorum.epoch,
+            "events_waiting": 0 if loop is None else loop.waiting_events,
+            "log_end_offset": -1 if node is None else node.log.end,
+        }
+
+    def metrics(self) -> Mapping[str, float]:
+        """See ``QuorumController``."""
+        return {**({} if self.node is None else measure(self.node)), **self._sockets.metrics()}
 
     @property
     def addresses(self) -> Mapping[str, str]:
