@@ -122,7 +122,7 @@ def run(
     settings = gather(config, {key: (value, name) for key, (value, name) in options.items() if value is not None})
     registry = plugins.registry()
     if run_quorum.ROLES in settings:
-        run_quorum.run(settings, registry, metrics_listen, log_dir, log_level)
+        run_quorum.run(settings, registry, selectors, metrics_listen, log_dir, log_level)
         return
     own_id, cluster = running.own_id(settings), cluster_of(settings, plugins)
     network = running.network_settings(registry, transport, servers, metrics_listen)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -11,7 +12,9 @@ from click.core import ParameterSource
 
 from kframe.cli.logs import start_logs
 from kframe.cli.monitor import LISTENER as METRICS
-from kframe.cli.monitor import STATUS, Monitor, json_page
+from kframe.cli.monitor import STATUS, Monitor, Page, json_page
+from kframe.cli.output import plain
+from kframe.cli.selectors import ChosenSelectors, configured_selectors, selectors_text
 from kframe.cli.stop_signal import StopSignal
 from kframe.errors import StoreError
 from kframe.ports.quorum_controller import QuorumController
@@ -26,11 +29,25 @@ _SCHEME: Final = "kraft:"
 #: Seconds between two looks at whether the controller still leads.
 _CHECK_S: Final = 0.5
 #: Options of the command that this mode has too.
-_OPTIONS: Final = {"config", "log_dir", "log_level", "metrics_listen", "plugins_dir", "no_plugin", "trace_plugins"}
+_OPTIONS: Final = {
+    "config",
+    "log_dir",
+    "log_level",
+    "metrics_listen",
+    "plugins_dir",
+    "no_plugin",
+    "selectors",
+    "trace_plugins",
+}
 
 
 def run(
-    settings: Settings, registry: Registry, metrics_listen: str | None, log_dir: Path | None, log_level: str
+    settings: Settings,
+    registry: Registry,
+    selectors: Sequence[str],
+    metrics_listen: str | None,
+    log_dir: Path | None,
+    log_level: str,
 ) -> None:
     """Lead until SIGTERM or SIGINT.
 
@@ -42,6 +59,7 @@ def run(
         given = context.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE
         if given and parameter.name not in _OPTIONS:
             raise click.UsageError(f"{parameter.opts[0]} is for ZooKeeper mode: the configuration has {ROLES}")
+    chosen = configured_selectors(settings, registry, selectors)
     with settings.located():
         controller = registry.open_controller(_SCHEME, settings.values)
     start_logs(controller.node_id, log_dir, log_level)
@@ -49,10 +67,10 @@ def run(
     with StopSignal() as stop_signal:
         try:
             with settings.located():
-                controller.start()
+                controller.start(chosen.by_kind)
             if monitor is not None:
-                _serve_pages(monitor, controller)
-            _log.info("%s", controller.summary())
+                _serve_pages(monitor, controller, chosen)
+            _log.info("%s; leader selectors: %s", controller.summary(), selectors_text(chosen.records))
             while not stop_signal.wait(_CHECK_S):
                 if controller.failure is not None:
                     raise StoreError(f"node {controller.node_id} leads no more: {controller.failure}")
@@ -64,7 +82,7 @@ def run(
         _log.info("stopped")
 
 
-def _serve_pages(monitor: Monitor, controller: QuorumController) -> None:
+def _serve_pages(monitor: Monitor, controller: QuorumController, selectors: ChosenSelectors) -> None:
     """Serve metrics, health and status. Raises ConfigError."""
 
     def alive() -> HealthStatus:
@@ -74,5 +92,8 @@ def _serve_pages(monitor: Monitor, controller: QuorumController) -> None:
     def ready() -> HealthStatus:
         return HealthStatus(tuple(controller.problems()), dict(controller.details()))
 
-    monitor.serve(controller.metrics, alive, ready, {STATUS: lambda: json_page(dict(controller.details()))})
+    def status() -> Page:
+        return json_page({**controller.details(), "selectors": list(map(plain, selectors.records))})
+
+    monitor.serve(controller.metrics, alive, ready, {STATUS: status})
     _log.info("metrics on %s", monitor.addresses[METRICS])

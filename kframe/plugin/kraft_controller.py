@@ -15,6 +15,7 @@ from kframe.core.kraft.replication import alter_partition as isr_proposals
 from kframe.core.kraft.replication import directories as directory_assignments
 from kframe.core.kraft.replication import elections, reassignment
 from kframe.core.kraft.replication.election_counts import ElectionCounts
+from kframe.core.kraft.replication.selectors import SelectorSelection
 from kframe.core.kraft.topics import topic_requests
 from kframe.model.kraft.ids import KraftElection, MetadataLevel
 from kframe.model.kraft.levels import PRODUCTION_LEVEL, default_levels, level_name, parse_level
@@ -30,6 +31,7 @@ __all__ = [
     "PartitionResult",
     "RandomSource",
     "RequestRefused",
+    "SelectorSelection",
     "activate",
     "broker_events",
     "configs",

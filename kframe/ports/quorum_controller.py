@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
+from kframe.model.elections import LeaderSelector
+from kframe.model.ids import ElectionKind
+
 
 @runtime_checkable
 class QuorumController(Protocol):
@@ -31,8 +34,11 @@ class QuorumController(Protocol):
     def metrics(self) -> Mapping[str, float]:
         """Values by exported name, as ``MeasuredServer.metrics``. Thread-safe."""
 
-    def start(self) -> None:
-        """Open the log, lead, and serve. Raises ConfigError, InputError for a log that cannot be used, StoreError."""
+    def start(self, selectors: Mapping[ElectionKind, LeaderSelector] = {}) -> None:
+        """Open the log, lead, and serve. Raises ConfigError, InputError for a log that cannot be used, StoreError.
+
+        Elections without a selector follow Kafka's rule.
+        """
 
     def stop(self) -> None:
         """Resign, and close all connections. May be called again."""

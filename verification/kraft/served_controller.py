@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from kframe_kraft.server.node_config import NodeConfig
 from kframe_kraft.server.serving import ServedController
 from kframe_kraft.sources.detection import LOG_DIRECTORY
 
+from kframe.plugin import ElectionKind, LeaderSelector
 from kframe.plugin.cluster import Endpoint
 from kframe.plugin.kraft import RecordAndVersion, control, records
 from kframe.plugin.kraft_controller import KraftSettings
@@ -43,12 +44,14 @@ def formatted(directory: Path, *, dynamic: bool = False) -> Path:
 
 
 @contextmanager
-def served(directory: Path, **settings: Any) -> Iterator[ServedController]:
+def served(
+    directory: Path, selectors: Mapping[ElectionKind, LeaderSelector] = {}, **settings: Any
+) -> Iterator[ServedController]:
     """The controller of a directory, until the end of the block. ``settings`` are those of NodeSettings."""
     node_settings = NodeSettings((ENDPOINT,), Voters((VOTER,)), **settings)
     config = NodeConfig(9, directory, (directory,), (LISTENER,), node_settings, KraftSettings(), CONFIG)
     controller = ServedController(config)
-    controller.start()
+    controller.start(selectors)
     try:
         yield controller
     finally:

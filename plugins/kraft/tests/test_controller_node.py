@@ -97,7 +97,7 @@ def test_observer_follows_a_new_cluster(tmp_path: Path, serve: Serve, dynamic: b
         assert image.voters_record == control.VotersRecord(voters=(VOTER,))
 
 
-def test_observer_waits_for_news(tmp_path: Path, serve: Serve) -> None:
+def test_observer_receives_each_new_record(tmp_path: Path, serve: Serve) -> None:
     controller = serve(formatted(tmp_path))
     with closing(observer(controller)) as follower:
         for value in ("2", "3", "4"):
@@ -160,7 +160,6 @@ FETCH_PARTITION = {
 }
 FETCH = {
     "replica_id": -1,
-    "replica_state": {"replica_id": -1, "replica_epoch": -1},
     "max_wait": 0,
     "min_bytes": 1,
     "max_bytes": 10**6,

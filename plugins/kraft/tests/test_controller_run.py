@@ -146,6 +146,28 @@ def test_pages_show_metrics_health_and_status(config: Path) -> None:
         assert f"metrics on {HOST}:{pages}" in stopped(process)
 
 
+def test_selectors_of_the_configuration_are_in_force(config: Path) -> None:
+    config.write_text(
+        f"{config.read_text()}kframe.leader.selectors=avoid-brokers\nkframe.leader.selectors.avoid-brokers.brokers=1\n"
+    )
+    (pages,) = free_ports(1)
+    with running(config, "--metrics-listen", str(pages)) as process:
+        wait_until(lambda: (page(pages, "/readyz") or (0,))[0] == 200 or process.poll() is not None)
+        response = page(pages, "/status")
+        assert response is not None
+        (selector,) = json.loads(response[1])["selectors"]
+        assert (selector["name"], selector["options"]) == ("avoid-brokers", {"brokers": "1"})
+        assert "leader selectors: avoid-brokers (brokers=1)" in stopped(process)
+
+
+def test_unknown_selector_is_refused(config: Path) -> None:
+    with running(config, "--selector", "no-such") as process:
+        _, log = process.communicate(timeout=WAIT_S)
+    assert process.returncode == 2
+    assert "--selector: " in log
+    assert "no-such" in log
+
+
 def test_address_of_pages_that_is_in_use_is_refused(config: Path, port: int) -> None:
     with running(config, "--metrics-listen", str(port)) as process:
         _, log = process.communicate(timeout=WAIT_S)

@@ -188,13 +188,13 @@ def test_replica_with_another_history(position: FetchPosition, fields: dict[str,
 
 
 @pytest.mark.parametrize(("wait_ms", "deadline"), [(500, 500), (100, 100), (0, 0), (-1, 0), (10_000, 500)])
-def test_request_without_news_waits(wait_ms: int, deadline: int) -> None:
+def test_request_without_new_records_is_delayed(wait_ms: int, deadline: int) -> None:
     _, _, service = leader()
     pending = service.answer(fetch(wait_ms=wait_ms), 0)
     assert isinstance(pending, PendingFetch)
     assert service.deadline == deadline
-    assert service.news(deadline - 1) == []
-    assert service.news(deadline) == [(pending, FetchAnswer(high_watermark=21, log_start=0))]
+    assert service.complete(deadline - 1) == []
+    assert service.complete(deadline) == [(pending, FetchAnswer(high_watermark=21, log_start=0))]
     assert service.deadline is None
 
 
@@ -202,7 +202,7 @@ def test_waiting_request_is_answered_when_the_log_grows() -> None:
     _, log, service = leader()
     pending = service.answer(fetch(), 0)
     log.end = 24
-    assert service.news(1) == [(pending, FetchAnswer(high_watermark=21, log_start=0, records=bytes(3)))]
+    assert service.complete(1) == [(pending, FetchAnswer(high_watermark=21, log_start=0, records=bytes(3)))]
 
 
 @pytest.mark.parametrize("known", [21, None], ids=["version 18", "version 17"])
@@ -214,21 +214,21 @@ def test_waiting_request_is_answered_when_the_high_watermark_rises(known: int | 
     pending = service.answer(fetch(high_watermark=known), 0)
     assert isinstance(pending, PendingFetch)
     log.end = 24
-    fetched = service.news(1)
+    fetched = service.complete(1)
     assert len(fetched) == 1
     pending = service.answer(fetch(offset=24, high_watermark=known), 2)
     assert quorum.leadership is not None
     quorum.leadership.note_synced(24)
-    assert service.news(3) == [(pending, FetchAnswer(high_watermark=24, log_start=0))]
+    assert service.complete(3) == [(pending, FetchAnswer(high_watermark=24, log_start=0))]
 
 
 def test_no_high_watermark_before_the_first_batch_is_durable() -> None:
     quorum, _, service = leader(None)
     pending = service.answer(fetch(high_watermark=-1), 0)
-    assert service.news(10) == []
+    assert service.complete(10) == []
     assert quorum.leadership is not None
     quorum.leadership.note_synced(21)
-    assert service.news(11) == [(pending, FetchAnswer(high_watermark=21, log_start=0))]
+    assert service.complete(11) == [(pending, FetchAnswer(high_watermark=21, log_start=0))]
 
 
 def test_repeated_refusals_wait() -> None:
@@ -238,8 +238,8 @@ def test_repeated_refusals_wait() -> None:
     assert service.answer(fetch(epoch=0), 0) == refused
     pending = service.answer(fetch(epoch=0), 10)
     assert isinstance(pending, PendingFetch)
-    assert service.news(509) == []
-    assert service.news(510) == [(pending, refused)]
+    assert service.complete(509) == []
+    assert service.complete(510) == [(pending, refused)]
     assert isinstance(service.answer(fetch(epoch=5), 511), PendingFetch)
     assert service.answer(fetch(epoch=0), 1010) == refused
 
@@ -248,7 +248,7 @@ def test_resignation_answers_all() -> None:
     quorum, _, service = leader()
     pending = service.answer(fetch(), 0)
     quorum.resign()
-    assert service.news(1) == [(pending, FetchAnswer(ErrorCode.BROKER_NOT_AVAILABLE))]
+    assert service.complete(1) == [(pending, FetchAnswer(ErrorCode.BROKER_NOT_AVAILABLE))]
     assert service.answer(fetch(), 1000) == FetchAnswer(ErrorCode.BROKER_NOT_AVAILABLE)
     assert service.answer(fetch(epoch=4), 2000) == FetchAnswer(ErrorCode.FENCED_LEADER_EPOCH)
 
@@ -259,7 +259,7 @@ def test_forgotten_requests_are_not_answered() -> None:
     assert isinstance(pending, PendingFetch)
     service.forget(pending)
     log.end = 30
-    assert service.news(1000) == []
+    assert service.complete(1000) == []
 
 
 def test_replicas_without_id_wait_for_records_alone() -> None:
@@ -267,4 +267,4 @@ def test_replicas_without_id_wait_for_records_alone() -> None:
     pending = service.answer(fetch(replica=ReplicaKey(-1), high_watermark=None), 0)
     assert isinstance(pending, PendingFetch)
     log.end = 22
-    assert [answer.records for _, answer in service.news(1)] == [bytes(1)]
+    assert [answer.records for _, answer in service.complete(1)] == [bytes(1)]

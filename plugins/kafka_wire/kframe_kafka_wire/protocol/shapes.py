@@ -14,7 +14,7 @@ import struct
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from functools import cache
-from types import NoneType, UnionType
+from types import MappingProxyType, NoneType, UnionType
 from typing import Any, Final, TypeAlias, get_args, get_origin
 
 from kframe_kafka_wire.protocol.errors import CodecError
@@ -280,11 +280,18 @@ def _shape(field: Field[Any], kind: Any, flexible: bool, nullable: bool = False)
 
 def _default(field: Field[Any], shape: Shape) -> Any:
     """The default of a field in kio, as plain data."""
-    if field.default is MISSING or field.default is None:
-        return shape.blank if field.default is MISSING else None
-    if hasattr(field.default, "total_seconds"):
-        return round(field.default.total_seconds() * 1000)
-    return int(field.default) if shape.code and shape.code != "d" else field.default
+    return shape.blank if field.default is MISSING else _plain(field.default, shape)
+
+
+def _plain(value: Any, shape: Shape) -> Any:
+    """A default of kio as plain data. That of a struct cannot be changed: messages share it."""
+    if value is not None and is_dataclass(value):
+        flexible: bool = type(value).__flexible__  # type: ignore[attr-defined]  # kio's classes have it.
+        content = {each.name: (getattr(value, each.name), _shape(each, each.type, flexible)) for each in fields(value)}
+        return MappingProxyType({name: _plain(*default) for name, default in content.items()})
+    if hasattr(value, "total_seconds"):
+        return round(value.total_seconds() * 1000)
+    return int(value) if value is not None and shape.code and shape.code != "d" else value
 
 
 @cache

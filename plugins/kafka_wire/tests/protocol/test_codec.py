@@ -91,6 +91,15 @@ def test_empty_tagged_array_equals_an_omitted_field() -> None:
     assert bodies[1]["offline_log_dirs"] == ()
 
 
+def test_omitted_tagged_struct_is_its_default_as_plain_data() -> None:
+    """A Fetch of a client that is no replica has no ``ReplicaState`` (tag 1)."""
+    frame = codec.encode_request(1, 17, 7, "someone", {"max_wait": 1, "min_bytes": 1, "topics": []})[4:]
+    body = codec.decode_request(codec.decode_header(frame), frame)
+    assert body["replica_state"] == {"replica_id": -1, "replica_epoch": -1}
+    body["replica_state"] = dict(body["replica_state"])
+    assert codec.encode_request(1, 17, 7, "someone", body)[4:] == frame
+
+
 def test_unknown_tagged_fields_are_skipped() -> None:
     head = struct.pack(">hhih", 3, 12, 7, -1) + b"\x01\x07\x02hi"
     frame = head + b"\x00\x01\x00\x01\x63\x02ab"

@@ -1,4 +1,4 @@
-"""Fetch requests on the event loop: those without news wait there, and cost no thread."""
+"""Fetch requests on the event loop: delayed ones wait there, and cost no thread."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Fetching:
         self._is_notified = False
 
     async def answer(self, request: ReplicaFetch) -> FetchAnswer:
-        """The answer, after news or the time that the request may wait."""
+        """The answer, once there is a result, or after the time that the request may wait."""
         answer = self._service.answer(request, now_ms())
         if isinstance(answer, FetchAnswer):
             return answer
@@ -37,23 +37,23 @@ class Fetching:
         """The log has grown, or the high watermark has risen. May be called in any thread."""
         if not self._is_notified:
             self._is_notified = True
-            self._loop.call_soon_threadsafe(self._send_news)
+            self._loop.call_soon_threadsafe(self._complete)
 
-    def _send_news(self) -> None:
+    def _complete(self) -> None:
         self._is_notified = False
-        for pending, answer in self._service.news(now_ms()):
+        for pending, answer in self._service.complete(now_ms()):
             future = self._answers.get(pending)
             if future is not None and not future.done():
                 future.set_result(answer)
         self._schedule()
 
     def _schedule(self) -> None:
-        """Have ``_send_news`` called when the next request must be answered."""
+        """Have ``_complete`` called when the next request must be answered."""
         if self._timer is not None:
             self._timer.cancel()
         deadline = self._service.deadline
         wait_s = None if deadline is None else max(deadline - now_ms(), 0) / 1000
-        self._timer = None if wait_s is None else self._loop.call_later(wait_s, self._send_news)
+        self._timer = None if wait_s is None else self._loop.call_later(wait_s, self._complete)
 
 
 def now_ms() -> int:

@@ -175,6 +175,6 @@ def _leader(content: Mapping[str, Any], response: Mapping[str, Any]) -> QuorumLe
 
 
 def _tagged(content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """A struct in a tagged field. Empty if the response does not have it."""
-    value = content.get(name)
-    return value if isinstance(value, dict) else {}
+    """A struct in a tagged field. Empty in versions without it."""
+    value: Mapping[str, Any] = content.get(name, {})
+    return value

@@ -8,7 +8,7 @@ Rules of a quorum of one voter (Kafka 4.4 ``KafkaRaftClient``, KIP-595, KIP-853,
 3. The high watermark is the end of what is durable here, once that is above the first batch. It never falls.
 4. A replica that fetches from offset n has everything below n. The leader sends it records that are not committed.
 5. A replica with another history is sent the end of the last epoch that both have, or the newest snapshot.
-6. Answers without news wait, because brokers repeat a request at once.
+6. A Fetch without new records or a new high watermark is delayed, because brokers repeat a request at once.
 """
 
 from __future__ import annotations

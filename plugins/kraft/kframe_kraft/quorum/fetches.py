@@ -1,6 +1,6 @@
-"""Answers Fetch requests of replicas, and keeps those that wait (Kafka ``KafkaRaftClient.handleFetchRequest``).
+"""Answers Fetch requests of replicas, and delays those without a result (Kafka ``KafkaRaftClient.handleFetchRequest``).
 
-``answer`` and ``news`` are called by one thread. The log is only read.
+``answer`` and ``complete`` are called by one thread. The log is only read.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class FetchService:
         return min((pending.deadline for pending in self._pending), default=None)
 
     def answer(self, request: ReplicaFetch, now: int) -> FetchAnswer | PendingFetch:
-        """Answer a request now, or keep it until ``news`` returns it.
+        """Answer a request now, or delay it until ``complete`` returns it.
 
         A request that is refused again within ``WAIT_MS_MAX`` waits, because brokers repeat it without a pause.
         """
@@ -109,11 +109,11 @@ class FetchService:
             case NeedsSnapshot(snapshot_id):
                 return self._successful_answer(request, snapshot_id=snapshot_id)
         leadership.note_fetch(request.replica, request.offset, self._log.end, now)
-        if self._has_news(request):
+        if self._has_result(request):
             return self._read(request)
-        return self._keep(PendingFetch(request, now + min(max(request.wait_ms, 0), WAIT_MS_MAX)))
+        return self._delay(PendingFetch(request, now + min(max(request.wait_ms, 0), WAIT_MS_MAX)))
 
-    def news(self, now: int) -> list[tuple[PendingFetch, FetchAnswer]]:
+    def complete(self, now: int) -> list[tuple[PendingFetch, FetchAnswer]]:
         """The requests that can be answered: the log or the high watermark has moved, or their time is over."""
         answered: list[tuple[PendingFetch, FetchAnswer]] = []
         for pending in list(self._pending):
@@ -121,7 +121,7 @@ class FetchService:
             is_over = pending.deadline <= now
             if error is not ErrorCode.NONE and (is_over or pending.error is ErrorCode.NONE):
                 answer = FetchAnswer(error)
-            elif error is ErrorCode.NONE and (is_over or self._has_news(pending.request)):
+            elif error is ErrorCode.NONE and (is_over or self._has_result(pending.request)):
                 answer = self._read(pending.request)
             else:
                 continue
@@ -138,13 +138,13 @@ class FetchService:
         self._refused_ms[request.replica] = now
         if before is None or now - before >= WAIT_MS_MAX:
             return FetchAnswer(error)
-        return self._keep(PendingFetch(request, now + WAIT_MS_MAX, error))
+        return self._delay(PendingFetch(request, now + WAIT_MS_MAX, error))
 
-    def _keep(self, pending: PendingFetch) -> PendingFetch:
+    def _delay(self, pending: PendingFetch) -> PendingFetch:
         self._pending[pending] = None
         return pending
 
-    def _has_news(self, request: ReplicaFetch) -> bool:
+    def _has_result(self, request: ReplicaFetch) -> bool:
         """Whether there are records for the replica, or a high watermark that it does not know."""
         if self._log.end > request.offset:
             return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from concurrent.futures import TimeoutError as LateError
 from contextlib import suppress
 from typing import Final
@@ -35,6 +36,10 @@ def measure(node: VoterNode) -> dict[str, float]:
     if loop is None:
         return metrics
     metrics |= _event_metrics(loop)
+    faults: Counter[str] = Counter()
+    for (selector, _), count in tuple(node.selection.faults.items()):
+        faults[selector] += count
+    metrics |= {labelled("kframe_selector_faults_total", selector=name): count for name, count in faults.items()}
     with suppress(NotController, LateError):
         # The first event of the queue may read the columns, which other threads must not.
         metrics |= loop.submit(_cluster_metrics).result(_GAUGES_S)

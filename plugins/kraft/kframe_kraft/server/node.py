@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
@@ -12,12 +12,14 @@ from uuid import uuid4
 
 from kframe_kafka_wire.protocol.codec import Fields
 
+from kframe.plugin import ElectionKind, LeaderSelector
 from kframe.plugin.kraft import KRAFT_VERSION, ClusterMetadata, ControllerResult, RecordAndVersion, control, records
 from kframe.plugin.kraft_controller import (
     Heartbeats,
     KraftContext,
     KraftSettings,
     MetadataLevel,
+    SelectorSelection,
     activate,
     broker_events,
     elections,
@@ -83,6 +85,7 @@ class VoterNode:
             self._lock.release()
             raise
         self.loop: DecisionLoop | None = None
+        self.selection = SelectorSelection({})
         self.snapshots: SnapshotThread | None = None
         self._finalized: tuple[dict[str, int], int] = {}, -1
 
@@ -135,11 +138,14 @@ class VoterNode:
             "finalized_features_epoch": self._finalized[1],
         }
 
-    def lead(self, on_progress: Callable[[], None]) -> DecisionLoop:
+    def lead(
+        self, on_progress: Callable[[], None], selectors: Mapping[ElectionKind, LeaderSelector] = {}
+    ) -> DecisionLoop:
         """Become the leader and the active controller. Returns before anything is committed.
 
-        ``on_progress`` as in DecisionLoop. Raises LogWriteError.
+        ``on_progress`` as in DecisionLoop. Elections without a selector follow Kafka's rule. Raises LogWriteError.
         """
+        self.selection = SelectorSelection(selectors)
         write_quorum_state(self._log_directory, self.quorum.stand())
         content = self.quorum.lead(self.log.end, log_has_voters=self._log_has_voters)
         position = BatchPosition(self.log.end, self.quorum.epoch, time.time_ns() // 1_000_000)
@@ -147,7 +153,7 @@ class VoterNode:
         heartbeats = Heartbeats.activated(
             self._settings.session_timeout_ns, self.metadata.brokers.registrations, time.monotonic_ns()
         )
-        context = KraftContext(self.metadata, heartbeats, self._kraft, SystemRandom())
+        context = KraftContext(self.metadata, heartbeats, self._kraft, SystemRandom(), selection=self.selection)
         assert self.quorum.leadership is not None
         decider = Decider(context, self.log, self.quorum.epoch)
         self.loop = DecisionLoop(decider, self.log, self.quorum.leadership, on_progress)

@@ -12,6 +12,7 @@ from kframe_kafka_wire.records.store import NoRecords
 from kframe_kafka_wire.server.loop_thread import LoopThread
 from kframe_kafka_wire.server.sockets import SocketServer
 
+from kframe.plugin import ElectionKind, LeaderSelector
 from kframe_kraft.apis.active import ActiveController
 from kframe_kraft.apis.broker_apis import BrokerApis
 from kframe_kraft.apis.cluster_apis import ClusterApis
@@ -97,16 +98,16 @@ class ServedController:
         """HOST:PORT of each listener while the server runs."""
         return self._sockets.addresses
 
-    def start(self) -> None:
-        """Bind, become the leader, and serve. Raises ConfigError, LogError and LogWriteError."""
-        self._thread.start(self._serving())
+    def start(self, selectors: Mapping[ElectionKind, LeaderSelector] = {}) -> None:
+        """See ``QuorumController``. Raises ConfigError, LogError and LogWriteError."""
+        self._thread.start(self._serving(selectors))
 
     def stop(self) -> None:
         """Resign, and close all connections. May be called again."""
         self._thread.stop()
 
     @asynccontextmanager
-    async def _serving(self) -> AsyncIterator[None]:
+    async def _serving(self, selectors: Mapping[ElectionKind, LeaderSelector]) -> AsyncIterator[None]:
         node = self.node = await asyncio.to_thread(self._opened)
         try:
             loop = asyncio.get_running_loop()
@@ -124,7 +125,7 @@ class ServedController:
                 node.features,
             )
             await self._sockets.listen(KraftApplication(apis), scram_lookup(NoRecords()), no_tokens)
-            active.activate(await asyncio.to_thread(node.lead, fetching.progress))
+            active.activate(await asyncio.to_thread(node.lead, fetching.progress, selectors))
             yield
         finally:
             await asyncio.to_thread(node.stop)
