@@ -50,11 +50,16 @@ def selector_options() -> str:
 
 
 def plugin_keys() -> str:
-    """Return a table of the keys that the plugins ``zookeeper`` and ``kafka_wire`` read, from their sources."""
+    """Return a table of the keys that the plugins ``zookeeper``, ``kafka_wire`` and ``kraft`` read, from their sources."""
     import kframe_kafka_wire
+    import kframe_kraft
     import kframe_zookeeper
 
-    readers = {"kframe-kafka-wire": kframe_kafka_wire, "kframe-zookeeper": kframe_zookeeper}
+    readers = {
+        "kframe-kafka-wire": kframe_kafka_wire,
+        "kframe-kraft": kframe_kraft,
+        "kframe-zookeeper": kframe_zookeeper,
+    }
     keys = {name: set(_keys_in(module)) for name, module in readers.items()}
     rows = [
         [code(key), escape(", ".join(name for name in keys if key in keys[name]))]

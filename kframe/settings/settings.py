@@ -27,13 +27,14 @@ JVM_KEYS: Final = ("java.security.auth.login.config", "zookeeper.sasl.client", "
 #: The leader selectors of the controller, and the start of the keys of their options: ``….NAME.OPTION``.
 SELECTORS: Final = "kframe.leader.selectors"
 SELECTOR_PREFIX: Final = f"{SELECTORS}."
-#: Keys of Kafka's authorizer, and of kframe's server and store.
+#: Keys of Kafka's authorizer, and of kframe's servers and store.
 SERVER_KEYS: Final = (
     "super.users",
     "allow.everyone.if.no.acl.found",
     "kframe.register",
     "kframe.create.chroot",
     "kframe.unauthenticated.connection.rate",
+    "kframe.controlled.shutdown.ends.session",
 )
 KNOWN: Final = frozenset({*KEYS, *KAFKA_KEYS, *JVM_KEYS, *SERVER_KEYS, SELECTORS})
 #: Prefixes of keys with names of listeners or plugins of Kafka.

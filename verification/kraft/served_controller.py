@@ -49,7 +49,9 @@ def served(
 ) -> Iterator[ServedController]:
     """The controller of a directory, until the end of the block. ``settings`` are those of NodeSettings."""
     node_settings = NodeSettings((ENDPOINT,), Voters((VOTER,)), **settings)
-    config = NodeConfig(9, directory, (directory,), (LISTENER,), node_settings, KraftSettings(), CONFIG)
+    config = NodeConfig(
+        9, directory, (directory,), (LISTENER,), node_settings, KraftSettings(ends_sessions_at_shutdown=True), CONFIG
+    )
     controller = ServedController(config)
     controller.start(selectors)
     try:

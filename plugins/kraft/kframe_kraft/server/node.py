@@ -107,7 +107,6 @@ class VoterNode:
             cluster_id=self.properties.cluster_id,
             node_id=self.key.node_id,
             quorum_ids=voters.ids,
-            ends_sessions_at_shutdown=True,
         )
 
     @property

@@ -43,7 +43,13 @@ _NUMBERS: Final = {
     "num.partitions": (1, 2**31 - 1, "1"),
     "unclean.leader.election.interval.ms": (1, INT64_MAX, "300000"),
 }
-_SWITCHES: Final = {"auto.leader.rebalance.enable": "true", "unclean.leader.election.enable": "false"}
+#: kframe's own key; its default departs from Kafka.
+ENDS_SESSIONS: Final = "kframe.controlled.shutdown.ends.session"
+_SWITCHES: Final = {
+    "auto.leader.rebalance.enable": "true",
+    "unclean.leader.election.enable": "false",
+    ENDS_SESSIONS: "true",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +116,7 @@ def node_config(given: Mapping[str, str]) -> NodeConfig:
         unclean_leader_election_enable=switch["unclean.leader.election.enable"],
         default_replication_factor=number["default.replication.factor"],
         num_partitions=number["num.partitions"],
+        ends_sessions_at_shutdown=switch[ENDS_SESSIONS],
     )
     return NodeConfig(number[NODE_ID], directories[0], directories, bound, settings, kraft, config)
 
