@@ -50,7 +50,7 @@ def selector_options() -> str:
 
 
 def plugin_keys() -> str:
-    """Return a table of the keys that the plugins ``zookeeper``, ``kafka_wire`` and ``kraft`` read, from their sources."""
+    """Return a table of the keys that the plugins of controllers read, from their sources."""
     import kframe_kafka_wire
     import kframe_kraft
     import kframe_zookeeper

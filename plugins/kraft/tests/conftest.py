@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 
+import pytest
+from kframe_kraft.server.serving import ServedController
+
+from verification.kraft.served_controller import served
 from verification.support.properties import load_profile
 from verification.zookeeper.java import missing
 
@@ -14,3 +19,10 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip tests with real nodes where Java or Maven is missing."""
     if item.get_closest_marker("real") and (lacking := missing()):
         pytest.skip(lacking)
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[..., ServedController]]:
+    """``served``, until the end of the test."""
+    with ExitStack() as stack:
+        yield lambda directory, **settings: stack.enter_context(served(directory, **settings))
