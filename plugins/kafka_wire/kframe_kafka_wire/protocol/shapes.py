@@ -11,7 +11,7 @@ and ids 16 bytes. A field that a version does not have is neither read nor writt
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from functools import cache
 from types import MappingProxyType, NoneType, UnionType
@@ -285,13 +285,19 @@ def _default(field: Field[Any], shape: Shape) -> Any:
 
 def _plain(value: Any, shape: Shape) -> Any:
     """A default of kio as plain data. That of a struct cannot be changed: messages share it."""
-    if value is not None and is_dataclass(value):
-        flexible: bool = type(value).__flexible__  # type: ignore[attr-defined]  # kio's classes have it.
-        content = {each.name: (getattr(value, each.name), _shape(each, each.type, flexible)) for each in fields(value)}
-        return MappingProxyType({name: _plain(*default) for name, default in content.items()})
+    if value is None:
+        return None
+    if is_dataclass(value):
+        return MappingProxyType({name: _plain(getattr(value, name), inner) for name, inner in _shapes_of(type(value))})
     if hasattr(value, "total_seconds"):
         return round(value.total_seconds() * 1000)
-    return int(value) if value is not None and shape.code and shape.code != "d" else value
+    return int(value) if shape.code and shape.code != "d" else value
+
+
+def _shapes_of(entity: Any) -> Iterator[tuple[str, Shape]]:
+    """The names and shapes of the fields of one of kio's classes."""
+    for each in fields(entity):
+        yield each.name, _shape(each, each.type, entity.__flexible__)
 
 
 @cache
