@@ -1,4 +1,4 @@
-"""What a server implements (``Server``), the calls of the controller that it serves, filters of ACLs, and quotas."""
+"""What a server implements (``Server``), the calls of the controller that it serves, ACLs, and quotas."""
 
 from __future__ import annotations
 
@@ -10,15 +10,22 @@ from kframe.core.operations.mutation_quotas import (
     QuotaEntity,
     entities_of,
 )
-from kframe.model.acls import AclFilter, PatternType
+from kframe.model.acls import CLUSTER, WILDCARD, AclFilter, AclOperation, AclResourceType, PatternType, Permission
 from kframe.model.admin import ConfigChange, ConfigOperation, FeatureUpdate, NewPartitions, NewTopic
+from kframe.model.authorization import WILDCARD_PRINCIPAL, AccessControlEntry, applies, is_allowed, patterns_of
 from kframe.ports.server import Server
 from kframe.runtime.controller import Controller, IsrProposal
 
 __all__ = [
+    "CLUSTER",
     "MUTATION_RATE",
     "UNLIMITED",
+    "WILDCARD",
+    "WILDCARD_PRINCIPAL",
+    "AccessControlEntry",
     "AclFilter",
+    "AclOperation",
+    "AclResourceType",
     "ConfigChange",
     "ConfigOperation",
     "Controller",
@@ -29,7 +36,11 @@ __all__ = [
     "NewPartitions",
     "NewTopic",
     "PatternType",
+    "Permission",
     "QuotaEntity",
     "Server",
+    "applies",
     "entities_of",
+    "is_allowed",
+    "patterns_of",
 ]

@@ -57,6 +57,10 @@ REFUSED_ACLS: Final = [
     entry("other", kind=CLUSTER),
     AclEntry(TOPIC, "t", LITERAL, "User:ann", "*", ANY, ALLOW),
     AclEntry(TOPIC, "t", LITERAL, "User:ann", "*", READ, ANY),
+    AclEntry(TOPIC, "t", LITERAL, "User:ann", "*", 16, ALLOW),
+    AclEntry(TOPIC, "t", LITERAL, "User:ann", "*", READ, 4),
+    AclEntry(8, "t", LITERAL, "User:ann", "*", READ, ALLOW),
+    AclEntry(TOPIC, "t", LITERAL, "User:ann", "", READ, ALLOW),
 ]
 
 
@@ -64,6 +68,24 @@ REFUSED_ACLS: Final = [
 def test_invalid_acl_is_refused(context: KraftContext, acl: AclEntry) -> None:
     assert add(context, acl, entry("t")) == [ErrorCode.INVALID_REQUEST, ErrorCode.NONE]
     assert len(context.metadata.acls) == 1
+
+
+@pytest.mark.parametrize(
+    ("host", "level", "error"),
+    [
+        ("10.0.0.0/8", 31, ErrorCode.UNSUPPORTED_VERSION),
+        ("10.0.0.0/8", 32, ErrorCode.NONE),
+        ("2001:db8::/32", 33, ErrorCode.NONE),
+        ("10.0.0.0/99", 31, ErrorCode.UNSUPPORTED_VERSION),
+        ("10.0.0.0/99", 32, ErrorCode.INVALID_REQUEST),
+        ("10.0.0.0", 7, ErrorCode.NONE),
+        ("any text", 7, ErrorCode.NONE),
+    ],
+)
+def test_ranges_of_addresses_need_their_level(context: KraftContext, host: str, level: int, error: ErrorCode) -> None:
+    context.metadata.features["metadata.version"] = level
+    assert add(context, AclEntry(TOPIC, "t", LITERAL, "User:ann", host, READ, ALLOW)) == [error]
+    assert [acl.host for acl in context.metadata.acls.values()] == ([host] if error is ErrorCode.NONE else [])
 
 
 def test_equal_acl_is_written_once(context: KraftContext) -> None:

@@ -8,11 +8,12 @@ from __future__ import annotations
 from typing import Final
 
 from kframe_kafka_wire.protocol.codec import Fields, Header
-from kframe_kafka_wire.records.acls import SUPPORTED, AclResourceType
+from kframe_kafka_wire.records.acls import SUPPORTED
 
 from kframe.plugin import ErrorCode
 from kframe.plugin.kraft import KRAFT_VERSION, ControllerResult
 from kframe.plugin.kraft_controller import KraftContext, RequestRefused, feature_updates
+from kframe.plugin.server import AclResourceType
 from kframe_kraft.apis.active import ActiveController
 from kframe_kraft.apis.quorum_apis import NodeFacts
 
