@@ -14,8 +14,9 @@ from kframe.core.kraft.random_source import RandomSource
 from kframe.core.kraft.replication import alter_partition as isr_proposals
 from kframe.core.kraft.replication import directories as directory_assignments
 from kframe.core.kraft.replication import elections, reassignment
+from kframe.core.kraft.security import acls, scram
 from kframe.core.kraft.topics import topic_requests
-from kframe.model.kraft.ids import KraftElection, MetadataLevel
+from kframe.model.kraft.ids import KraftElection, MetadataLevel, ResourceType
 from kframe.model.kraft.levels import PRODUCTION_LEVEL, default_levels, level_name, parse_level
 
 __all__ = [
@@ -28,6 +29,8 @@ __all__ = [
     "PartitionResult",
     "RandomSource",
     "RequestRefused",
+    "ResourceType",
+    "acls",
     "activate",
     "broker_events",
     "configs",
@@ -42,5 +45,6 @@ __all__ = [
     "producer_ids",
     "reassignment",
     "registration",
+    "scram",
     "topic_requests",
 ]

@@ -28,7 +28,9 @@ READ, ALLOW = 3, 3
 
 @pytest.fixture
 def context() -> KraftContext:
-    return KraftContext(ClusterMetadata(), Heartbeats(1), KraftSettings(node_id=1), JavaRandom(0))
+    metadata = ClusterMetadata()
+    metadata.features["metadata.version"] = 25
+    return KraftContext(metadata, Heartbeats(1), KraftSettings(node_id=1), JavaRandom(0))
 
 
 def commit(context: KraftContext, result: ControllerResult[Any]) -> Any:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
 from kframe_kafka_wire.connections.node import NodeConnection
+from kframe_kafka_wire.listeners.identity import security_protocol
 from kframe_kraft.disk import CheckpointWriter, MetaProperties, write_properties
 from kframe_kraft.disk.names import BOOTSTRAP_ID
 from kframe_kraft.quorum import Voters
@@ -43,11 +46,15 @@ def formatted(directory: Path, *, dynamic: bool = False) -> Path:
 
 
 @contextmanager
-def served(directory: Path, **settings: Any) -> Iterator[ServedController]:
-    """The controller of a directory, until the end of the block. ``settings`` are those of NodeSettings."""
+def served(
+    directory: Path, *, config: Mapping[str, str] = MappingProxyType(CONFIG), **settings: Any
+) -> Iterator[ServedController]:
+    """The controller of a directory, until the end of the block. ``settings`` are those of NodeSettings, and ``config``
+    has the keys of its listener."""
     node_settings = NodeSettings((ENDPOINT,), Voters((VOTER,)), **settings)
-    config = NodeConfig(9, directory, (directory,), (LISTENER,), node_settings, KraftSettings(), CONFIG)
-    controller = ServedController(config)
+    listener = replace(LISTENER, security_protocol=security_protocol(config, LISTENER.listener))
+    node = NodeConfig(9, directory, (directory,), (listener,), node_settings, KraftSettings(), config)
+    controller = ServedController(node)
     controller.start()
     try:
         yield controller
@@ -69,9 +76,9 @@ def connected(controller: ServedController) -> NodeConnection:
 class FakeBroker:
     """A broker that sends what a test says."""
 
-    def __init__(self, controller: ServedController, broker_id: int) -> None:
-        """Connects."""
-        self.client, self.broker_id, self.epoch = connected(controller), broker_id, -1
+    def __init__(self, controller: ServedController, broker_id: int, client: NodeConnection | None = None) -> None:
+        """Connects, unless there is a connection."""
+        self.client, self.broker_id, self.epoch = client or connected(controller), broker_id, -1
         self.incarnation = UUID(int=100 * broker_id)
         self.directory = UUID(int=1000 + broker_id)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
 import pytest
 from kframe_kraft.disk import read_checkpoint, read_properties
@@ -13,6 +14,7 @@ from kframe_kraft.errors import LogError
 from kframe_kraft.log import LogSettings, RetentionSettings
 from kframe_kraft.server.formatting import format_node
 from kframe_kraft.server.node_config import NodeConfig, node_config
+from kframe_kraft.server.serving import make_controller
 from kframe_kraft.server.snapshotting import SnapshotSettings
 from kframe_kraft.sources.detection import LOG_DIRECTORY
 
@@ -88,8 +90,6 @@ def test_keys_of_a_controller(tmp_path: Path) -> None:
         ({"controller.listener.names": "OTHER"}, "an entry for listener CONTROLLER"),
         ({"listeners": "CONTROLLER://:9093,PLAINTEXT://:9092"}, "listeners of controller.listener.names alone"),
         ({"listeners": "CONTROLLER://localhost:0"}, "CONTROLLER on port 0"),
-        ({"authorizer.class.name": "StandardAuthorizer"}, "no authorizer"),
-        ({"listener.security.protocol.map": "CONTROLLER:SASL_SSL"}, "PLAINTEXT or SSL"),
         ({"listeners": "CONTROLLER"}, "listeners"),
         ({"controller.quorum.voters": "9@localhost"}, "ID@HOST:PORT"),
         ({"controller.quorum.voters": "9@localhost:99999"}, "ID@HOST:PORT"),
@@ -102,6 +102,36 @@ def test_keys_of_a_controller(tmp_path: Path) -> None:
 def test_bad_keys_are_refused(keys: Mapping[str, str], problem: str) -> None:
     with pytest.raises(ConfigError, match=problem):
         node_config({**KEYS, **keys})
+
+
+SASL: Final = {
+    "listener.security.protocol.map": "CONTROLLER:SASL_PLAINTEXT",
+    "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
+    "listener.name.controller.plain.sasl.jaas.config": "x.PlainLoginModule required user_a=b;",
+}
+
+
+def test_keys_of_logins() -> None:
+    for mechanism in ("", "PLAIN", "SCRAM-SHA-256"):
+        make_controller("kraft:", {**KEYS, **SASL, "sasl.mechanism.controller.protocol": mechanism})
+    # A listener without logins does not need the keys of SASL.
+    make_controller("kraft:", {**KEYS, "sasl.mechanism.controller.protocol": "GSSAPI"})
+
+
+@pytest.mark.parametrize(
+    ("keys", "problem"),
+    [
+        ({"authorizer.class.name": "StandardAuthorizer"}, "org.apache.kafka.metadata.authorizer.StandardAuthorizer"),
+        ({"listener.security.protocol.map": "CONTROLLER:SASL_PLAINTEXT"}, "sasl.enabled.mechanisms: found GSSAPI"),
+        ({**SASL, "sasl.enabled.mechanisms": "OAUTHBEARER"}, "sasl.enabled.mechanisms: found OAUTHBEARER"),
+        ({**SASL, "listener.name.controller.plain.sasl.jaas.config": ""}, "plain.sasl.jaas.config"),
+        ({**SASL, "sasl.mechanism.controller.protocol": "GSSAPI"}, "found GSSAPI, expected one of PLAIN, SCRAM"),
+        ({**SASL, "listener.security.protocol.map": "CONTROLLER:SASL_SSL"}, "ssl.keystore.location"),
+    ],
+)
+def test_bad_keys_of_security_are_refused(keys: Mapping[str, str], problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem):
+        make_controller("kraft:", {**KEYS, **keys})
 
 
 @pytest.mark.parametrize("standalone", [False, True], ids=["static", "dynamic"])

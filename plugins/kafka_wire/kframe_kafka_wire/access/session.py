@@ -23,8 +23,8 @@ class ClientSession:
     principal: Principal = ANONYMOUS
     protocol: str = "PLAINTEXT"
     """The security protocol of the listener."""
-    forwarded: bool = False
-    """Whether a broker has forwarded the request of the client."""
+    is_forwarded: bool = False
+    """Whether a broker forwards the requests of the client."""
 
     @property
     def may_request_tokens(self) -> bool:
@@ -33,4 +33,4 @@ class ClientSession:
         The client must be authenticated, but not by a token. A broker has authenticated a forwarded client.
         """
         is_anonymous = self.protocol == "PLAINTEXT" or (self.protocol == "SSL" and self.principal == ANONYMOUS)
-        return not self.principal.by_token and (self.forwarded or not is_anonymous)
+        return not self.principal.by_token and (self.is_forwarded or not is_anonymous)

@@ -22,7 +22,6 @@ from kframe_kraft.server.snapshotting import SnapshotSettings
 
 ROLES: Final = "process.roles"
 NODE_ID: Final = "node.id"
-AUTHORIZER: Final = "authorizer.class.name"
 QUORUM_VOTERS: Final = "controller.quorum.voters"
 CONTROLLER_LISTENERS: Final = "controller.listener.names"
 _VOTER: Final = re.compile(r"(?P<id>[0-9]{1,10})@(?P<host>\[[^\]]+\]|[^:@\s]+):(?P<port>[0-9]{1,5})")
@@ -77,19 +76,11 @@ def node_config(given: Mapping[str, str]) -> NodeConfig:
         for key, (least, greatest, default) in _NUMBERS.items()
     }
     switch = {key: boolean(f"config key {key}", given.get(key, default)) for key, default in _SWITCHES.items()}
-    if given.get(AUTHORIZER, "").strip():
-        raise ConfigError(
-            f"config key {AUTHORIZER}", given[AUTHORIZER], "no authorizer: every client may do everything"
-        )
     directories = _directories(given)
     bound = tuple(endpoints_of(config, LISTENERS))
     if not bound or any(endpoint.listener not in listeners for endpoint in bound):
         where = f"config key {LISTENERS}"
         raise ConfigError(where, given.get(LISTENERS, "nothing"), f"listeners of {CONTROLLER_LISTENERS} alone")
-    for endpoint in bound:
-        if endpoint.security_protocol.startswith("SASL"):
-            where = f"config key {PROTOCOL_MAP}"
-            raise ConfigError(where, f"{endpoint.listener}:{endpoint.security_protocol}", "PLAINTEXT or SSL: no logins")
     settings = NodeSettings(
         _advertised(config, bound),
         _static_voters(given, listeners[0]),

@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
-from kframe_kafka_wire.records.credentials import no_tokens, scram_lookup
-from kframe_kafka_wire.records.store import NoRecords
+from kframe_kafka_wire.records.credentials import no_tokens
 from kframe_kafka_wire.server.loop_thread import LoopThread
 from kframe_kafka_wire.server.sockets import SocketServer
 
+from kframe_kraft.apis.acl_apis import AclApis
 from kframe_kraft.apis.active import ActiveController
 from kframe_kraft.apis.broker_apis import BrokerApis
 from kframe_kraft.apis.cluster_apis import ClusterApis
@@ -19,9 +19,12 @@ from kframe_kraft.apis.fetching import Fetching
 from kframe_kraft.apis.partition_apis import PartitionApis
 from kframe_kraft.apis.quorum_apis import NodeFacts, QuorumApis
 from kframe_kraft.apis.topic_apis import TopicApis
+from kframe_kraft.apis.user_apis import UserApis
 from kframe_kraft.errors import LogError
 from kframe_kraft.quorum import FetchService
 from kframe_kraft.server.application import ControllerApis, KraftApplication
+from kframe_kraft.server.authorizer import authorizer_of, authorizer_settings
+from kframe_kraft.server.logins import check_controller_mechanism, scram_credentials
 from kframe_kraft.server.node import VoterNode
 from kframe_kraft.server.node_config import NodeConfig, node_config
 
@@ -38,6 +41,8 @@ class ServedController:
         """``start`` opens the directory. Raises ConfigError."""
         self._config = config
         self._sockets = SocketServer(config.config, config.bound)
+        self._authorizer = authorizer_settings(config.config)
+        check_controller_mechanism(config.config, config.bound)
         self._thread = LoopThread("kframe-kraft-server")
         self.node: VoterNode | None = None
 
@@ -85,16 +90,19 @@ class ServedController:
             # The port is known when the listener is bound.
             facts = NodeFacts(node.properties.cluster_id, self._endpoint, node.log.directory)
             active, kraft_version = ActiveController(), node.quorum.voters.kraft_version
+            authorizer = authorizer_of(self._authorizer, node.metadata)
             apis = ControllerApis(
                 QuorumApis(node.quorum, node.log, fetching, facts),
                 BrokerApis(active, node.log, kraft_version),
-                TopicApis(active),
+                TopicApis(active, authorizer),
                 PartitionApis(active),
-                ConfigApis(active),
-                ClusterApis(active, self.node_id, facts, kraft_version),
+                ConfigApis(active, authorizer),
+                ClusterApis(active, self.node_id, facts, kraft_version, authorizer),
                 node.features,
+                AclApis(active, has_authorizer=self._authorizer is not None),
+                UserApis(active),
             )
-            await self._sockets.listen(KraftApplication(apis), scram_lookup(NoRecords()), no_tokens)
+            await self._sockets.listen(KraftApplication(apis, authorizer), scram_credentials(node.metadata), no_tokens)
             active.activate(await asyncio.to_thread(node.lead, fetching.progress))
             yield
         finally:
