@@ -14,7 +14,7 @@ from kframe.core.kraft.random_source import RandomSource
 from kframe.core.kraft.replication import alter_partition as isr_proposals
 from kframe.core.kraft.replication import directories as directory_assignments
 from kframe.core.kraft.replication import elections, reassignment
-from kframe.core.kraft.security import acls, scram
+from kframe.core.kraft.security import acls, scram, tokens
 from kframe.core.kraft.topics import topic_requests
 from kframe.model.kraft.ids import KraftElection, MetadataLevel, ResourceType
 from kframe.model.kraft.levels import PRODUCTION_LEVEL, default_levels, level_name, parse_level
@@ -46,5 +46,6 @@ __all__ = [
     "reassignment",
     "registration",
     "scram",
+    "tokens",
     "topic_requests",
 ]

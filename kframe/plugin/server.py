@@ -13,6 +13,7 @@ from kframe.core.operations.mutation_quotas import (
 from kframe.model.acls import CLUSTER, WILDCARD, AclFilter, AclOperation, AclResourceType, PatternType, Permission
 from kframe.model.admin import ConfigChange, ConfigOperation, FeatureUpdate, NewPartitions, NewTopic
 from kframe.model.authorization import WILDCARD_PRINCIPAL, AccessControlEntry, applies, is_allowed, patterns_of
+from kframe.model.delegation_tokens import token_hmac
 from kframe.ports.server import Server
 from kframe.runtime.controller import Controller, IsrProposal
 
@@ -43,4 +44,5 @@ __all__ = [
     "entities_of",
     "is_allowed",
     "patterns_of",
+    "token_hmac",
 ]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import hmac
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -11,10 +13,15 @@ from typing import Any, Final
 import pytest
 from kframe_kafka_wire.connections.node import CONNECTION_ERRORS
 from kframe_kafka_wire.listeners.security import Credentials
+from kframe_kafka_wire.protocol.codec import decode_response, encode_request
 from kframe_kafka_wire.protocol.errors import PermanentFailure
+from kframe_kafka_wire.records.credentials import make_credential
+from kframe_kafka_wire.records.principals import Principal
+from kframe_kraft.server.logins import token_credentials, token_settings
 
-from kframe.errors import ErrorCode
+from kframe.errors import ConfigError, ErrorCode
 from kframe.plugin.server import AclOperation, AclResourceType, PatternType, Permission
+from kframe.testing.waiting import wait_until
 from verification.kraft.secured_controller import (
     EVERY_ACL,
     AclLine,
@@ -23,7 +30,7 @@ from verification.kraft.secured_controller import (
     secured,
     secured_config,
 )
-from verification.kraft.served_controller import connected, served
+from verification.kraft.served_controller import CONFIG, connected, formatted, served
 
 NONE, INVALID = ErrorCode.NONE, ErrorCode.INVALID_REQUEST
 READ, WRITE = AclOperation.READ, AclOperation.WRITE
@@ -235,3 +242,116 @@ def test_other_mechanisms_are_refused(tmp_path: Path) -> None:
         users.client("ann")
         with pytest.raises(PermanentFailure, match="does not offer SCRAM-SHA-256"):
             users.login(Credentials("SCRAM-SHA-256", "ann", "pass"))
+
+
+# -- delegation tokens
+
+MASTER: Final = "master"
+TOKENS: Final = {**secured_config("ann", "bob"), "delegation.token.secret.key": MASTER}
+
+
+#: The body of a request for a token of the client itself.
+TOKEN: Final[dict[str, Any]] = {
+    "owner_principal_type": None,
+    "owner_principal_name": None,
+    "renewers": [],
+    "max_lifetime": -1,
+}
+
+
+def create_token(users: SecuredController, user: str, **fields: Any) -> dict[str, Any]:
+    return users.client(user).ask(38, {**TOKEN, **fields})
+
+
+def test_tokens_are_created_renewed_and_expired(tmp_path: Path) -> None:
+    with secured(tmp_path, TOKENS) as users:
+        token = create_token(users, "ann", renewers=[{"principal_type": "User", "principal_name": "bob"}])
+        assert token["error_code"] == NONE
+        names = [token[f"{prefix}principal_name"] for prefix in ("", "token_requester_")]
+        assert names == ["ann", "ann"]
+        assert token["hmac"] == hmac.digest(MASTER.encode(), token["token_id"].encode(), "sha512")
+        assert token["expiry_timestamp"] - token["issue_timestamp"] == 24 * 3_600_000
+        assert token["max_timestamp"] - token["issue_timestamp"] == 7 * 24 * 3_600_000
+        secret = token["hmac"]
+        renewed = users.client("bob").ask(39, {"hmac": secret, "renew_period": 1})
+        assert renewed["error_code"] == NONE
+        assert renewed["expiry_timestamp"] < token["expiry_timestamp"]
+        mismatch = users.client("admin").ask(40, {"hmac": secret, "expiry_time_period": -1})
+        assert mismatch["error_code"] == ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH
+        assert users.client("ann").ask(40, {"hmac": secret, "expiry_time_period": -1})["error_code"] == NONE
+        missing = users.client("ann").ask(39, {"hmac": secret, "renew_period": 1})
+        expected = {"error_code": ErrorCode.DELEGATION_TOKEN_NOT_FOUND, "expiry_timestamp": -1}
+        assert {name: missing[name] for name in expected} == expected
+
+
+def test_tokens_for_others_need_a_permission(tmp_path: Path) -> None:
+    bobs = {"owner_principal_type": "User", "owner_principal_name": "bob"}
+    with secured(tmp_path, TOKENS) as users:
+        refused = create_token(users, "ann", **bobs)
+        assert refused["error_code"] == ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED
+        assert (refused["principal_name"], refused["token_requester_principal_name"]) == ("bob", "ann")
+        assert (refused["issue_timestamp"], refused["hmac"]) == (-1, b"")
+        users.add_acls(AclLine(AclOperation.CREATE_TOKENS, "User:bob", AclResourceType.USER))
+        token = create_token(users, "ann", **bobs)
+        assert (token["error_code"], token["principal_name"]) == (NONE, "bob")
+        own = create_token(users, "bob", owner_principal_type="User", owner_principal_name="bob")
+        assert own["error_code"] == NONE
+        types = [{"principal_type": "Group", "principal_name": "g"}]
+        assert create_token(users, "ann", renewers=types)["error_code"] == ErrorCode.INVALID_PRINCIPAL_TYPE
+
+
+@pytest.mark.parametrize(
+    ("principal", "error"), [(b"\x04ann\x00", NONE), (b"\x04ann\x01", ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)]
+)
+def test_forwarded_clients_that_logged_in_by_token_get_no_token(
+    tmp_path: Path, principal: bytes, error: ErrorCode
+) -> None:
+    frame = encode_request(38, 3, 1, "c", TOKEN)[4:]
+    sender = b"\x00\x00" + b"\x05User" + principal + b"\x00"
+    envelope = {"request_data": frame, "request_principal": sender, "client_host_address": bytes(4)}
+    with secured(tmp_path, TOKENS) as users:
+        _, token = decode_response(38, 3, users.client().ask(58, envelope)["response_data"])
+    assert (token["error_code"], token["principal_name"]) == (error, "ann")
+
+
+def test_tokens_are_disabled_without_a_key_or_a_login(tmp_path: Path, users: SecuredController) -> None:
+    assert create_token(users, "ann")["error_code"] == ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED
+    with (
+        served(formatted(tmp_path / "plain"), config={**CONFIG, "delegation.token.secret.key": MASTER}) as controller,
+        closing(connected(controller)) as client,
+    ):
+        not_allowed = ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+        assert client.ask(38, TOKEN)["error_code"] == not_allowed
+        assert client.ask(39, {"hmac": b"", "renew_period": 1})["error_code"] == not_allowed
+        assert client.ask(40, {"hmac": b"", "expiry_time_period": 1})["error_code"] == not_allowed
+
+
+def test_expired_tokens_are_removed_by_the_controller(tmp_path: Path) -> None:
+    times = {"delegation.token.max.lifetime.ms": "1", "delegation.token.expiry.check.interval.ms": "5"}
+    with secured(tmp_path, {**TOKENS, **times}) as users:
+        token = create_token(users, "ann")
+        assert token["max_timestamp"] - token["issue_timestamp"] == 1
+        assert users.controller.node is not None
+        tokens = users.controller.node.metadata.tokens
+        wait_until(lambda: not tokens)
+
+
+def test_clients_log_in_by_token(tmp_path: Path) -> None:
+    with secured(tmp_path, TOKENS) as users:
+        token = create_token(users, "ann")
+        assert users.controller.node is not None
+        find = token_credentials(users.controller.node.metadata, token_settings(TOKENS))
+        owner, credential = find("SCRAM-SHA-256", token["token_id"])
+        assert (owner, owner.by_token) == (Principal("ann"), True)
+        assert credential is not None
+        password = base64.b64encode(token["hmac"]).decode()
+        assert credential == make_credential("SCRAM-SHA-256", password, credential.salt)
+        assert find("SCRAM-SHA-256", "another") == (Principal(""), None)
+        users.client("ann").ask(40, {"hmac": token["hmac"], "expiry_time_period": -1})
+        assert find("SCRAM-SHA-256", token["token_id"]) == (Principal(""), None)
+
+
+@pytest.mark.parametrize("key", ["max.lifetime.ms", "expiry.time.ms", "expiry.check.interval.ms"])
+def test_bad_keys_of_tokens_are_refused(key: str) -> None:
+    with pytest.raises(ConfigError, match=f"delegation.token.{key}"):
+        token_settings({f"delegation.token.{key}": "0"})

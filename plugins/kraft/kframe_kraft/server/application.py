@@ -23,6 +23,7 @@ from kframe_kraft.apis.config_apis import ConfigApis
 from kframe_kraft.apis.envelopes import ENVELOPE, Envelopes
 from kframe_kraft.apis.partition_apis import PartitionApis
 from kframe_kraft.apis.quorum_apis import FETCH, FETCH_SNAPSHOT, QuorumApis
+from kframe_kraft.apis.token_apis import TokenApis
 from kframe_kraft.apis.topic_apis import TopicApis
 from kframe_kraft.apis.user_apis import UserApis
 from kframe_kraft.controller import NotController
@@ -63,6 +64,7 @@ class ControllerApis:
     features: Callable[[], Fields]
     acls: AclApis
     users: UserApis
+    tokens: TokenApis
 
     def table(self) -> Mapping[int, OfferedApi]:
         """Every API by its key, but for those before a login, and Envelope."""
@@ -77,6 +79,9 @@ class ControllerApis:
             31: OfferedApi(1, 3, self.acls.delete_acls, refusals.each_entry("filters", "filter_results")),
             33: OfferedApi(0, 2, self.configs.alter_configs, configs),
             37: OfferedApi(0, 3, topics.create_partitions, refusals.each_entry("topics", "results", "name")),
+            38: OfferedApi(1, 3, self.tokens.create_token),
+            39: OfferedApi(1, 2, self.tokens.renew_token, refusals.fields(expiry_timestamp=-1)),
+            40: OfferedApi(1, 2, self.tokens.expire_token, refusals.fields(expiry_timestamp=-1)),
             43: OfferedApi(0, 2, partitions.elect_leaders, _ELECTIONS),
             44: OfferedApi(0, 1, self.configs.incremental_alter_configs, configs),
             45: OfferedApi(0, 0, partitions.alter_reassignments, refusals.each_partition("topics", "responses")),

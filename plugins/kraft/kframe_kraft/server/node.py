@@ -135,10 +135,10 @@ class VoterNode:
             "finalized_features_epoch": self._finalized[1],
         }
 
-    def lead(self, on_progress: Callable[[], None]) -> DecisionLoop:
+    def lead(self, on_progress: Callable[[], None], tasks: Sequence[PeriodicTask] = ()) -> DecisionLoop:
         """Become the leader and the active controller. Returns before anything is committed.
 
-        ``on_progress`` as in DecisionLoop. Raises LogWriteError.
+        ``on_progress`` as in DecisionLoop; ``tasks`` run beside those of every controller. Raises LogWriteError.
         """
         write_quorum_state(self._log_directory, self.quorum.stand())
         content = self.quorum.lead(self.log.end, log_has_voters=self._log_has_voters)
@@ -151,7 +151,7 @@ class VoterNode:
         assert self.quorum.leadership is not None
         decider = Decider(context, self.log, self.quorum.epoch)
         self.loop = DecisionLoop(decider, self.log, self.quorum.leadership, on_progress)
-        self.loop.start(_tasks(self._settings))
+        self.loop.start([*_tasks(self._settings), *tasks])
         bootstrap, in_transaction = self._bootstrap, self._in_transaction
         self.loop.submit(lambda context: activate(context, bootstrap, in_transaction=in_transaction))
         self.loop.submit(self._registration)

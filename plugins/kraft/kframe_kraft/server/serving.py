@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
-from kframe_kafka_wire.records.credentials import no_tokens
 from kframe_kafka_wire.server.loop_thread import LoopThread
 from kframe_kafka_wire.server.sockets import SocketServer
 
@@ -18,13 +17,20 @@ from kframe_kraft.apis.config_apis import ConfigApis
 from kframe_kraft.apis.fetching import Fetching
 from kframe_kraft.apis.partition_apis import PartitionApis
 from kframe_kraft.apis.quorum_apis import NodeFacts, QuorumApis
+from kframe_kraft.apis.token_apis import TokenApis
 from kframe_kraft.apis.topic_apis import TopicApis
 from kframe_kraft.apis.user_apis import UserApis
 from kframe_kraft.errors import LogError
 from kframe_kraft.quorum import FetchService
 from kframe_kraft.server.application import ControllerApis, KraftApplication
 from kframe_kraft.server.authorizer import authorizer_of, authorizer_settings
-from kframe_kraft.server.logins import check_controller_mechanism, scram_credentials
+from kframe_kraft.server.logins import (
+    check_controller_mechanism,
+    scram_credentials,
+    token_credentials,
+    token_settings,
+    token_tasks,
+)
 from kframe_kraft.server.node import VoterNode
 from kframe_kraft.server.node_config import NodeConfig, node_config
 
@@ -42,6 +48,7 @@ class ServedController:
         self._config = config
         self._sockets = SocketServer(config.config, config.bound)
         self._authorizer = authorizer_settings(config.config)
+        self._tokens = token_settings(config.config)
         check_controller_mechanism(config.config, config.bound)
         self._thread = LoopThread("kframe-kraft-server")
         self.node: VoterNode | None = None
@@ -101,9 +108,11 @@ class ServedController:
                 node.features,
                 AclApis(active, has_authorizer=self._authorizer is not None),
                 UserApis(active),
+                TokenApis(active, authorizer, self._tokens),
             )
-            await self._sockets.listen(KraftApplication(apis, authorizer), scram_credentials(node.metadata), no_tokens)
-            active.activate(await asyncio.to_thread(node.lead, fetching.progress))
+            logins = scram_credentials(node.metadata), token_credentials(node.metadata, self._tokens)
+            await self._sockets.listen(KraftApplication(apis, authorizer), *logins)
+            active.activate(await asyncio.to_thread(node.lead, fetching.progress, token_tasks(self._tokens)))
             yield
         finally:
             await asyncio.to_thread(node.stop)
