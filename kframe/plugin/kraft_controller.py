@@ -14,6 +14,7 @@ from kframe.core.kraft.random_source import RandomSource
 from kframe.core.kraft.replication import alter_partition as isr_proposals
 from kframe.core.kraft.replication import directories as directory_assignments
 from kframe.core.kraft.replication import elections, reassignment
+from kframe.core.kraft.security import mutation_quotas
 from kframe.core.kraft.topics import topic_requests
 from kframe.model.kraft.ids import KraftElection, MetadataLevel
 from kframe.model.kraft.levels import PRODUCTION_LEVEL, default_levels, level_name, parse_level
@@ -38,6 +39,7 @@ __all__ = [
     "feature_updates",
     "isr_proposals",
     "level_name",
+    "mutation_quotas",
     "parse_level",
     "producer_ids",
     "reassignment",

@@ -43,10 +43,10 @@ def formatted(directory: Path, *, dynamic: bool = False) -> Path:
 
 
 @contextmanager
-def served(directory: Path, **settings: Any) -> Iterator[ServedController]:
+def served(directory: Path, kraft: KraftSettings | None = None, **settings: Any) -> Iterator[ServedController]:
     """The controller of a directory, until the end of the block. ``settings`` are those of NodeSettings."""
     node_settings = NodeSettings((ENDPOINT,), Voters((VOTER,)), **settings)
-    config = NodeConfig(9, directory, (directory,), (LISTENER,), node_settings, KraftSettings(), CONFIG)
+    config = NodeConfig(9, directory, (directory,), (LISTENER,), node_settings, kraft or KraftSettings(), CONFIG)
     controller = ServedController(config)
     controller.start()
     try:

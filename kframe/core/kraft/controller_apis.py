@@ -6,17 +6,19 @@ Repeated, unknown and forbidden names are answered here. The rules of the other 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 from uuid import UUID
 
 from kframe.core.kraft.configuration import configs
 from kframe.core.kraft.configuration.configs import ConfigResult, KraftConfigChange
+from kframe.core.kraft.configuration.topic_configs import effective_topic_configs
 from kframe.core.kraft.context import KraftContext
 from kframe.core.kraft.controller_result import ControllerResult
 from kframe.core.kraft.topics import topic_requests
 from kframe.core.kraft.topics.topic_requests import CreatableTopic, CreatableTopicResult, CreatePartitionsTopic
+from kframe.core.mutation_quotas import UNLIMITED, MutationQuota
 from kframe.errors import ErrorCode
 
 #: The topic of the metadata log, which no request creates.
@@ -29,10 +31,13 @@ def create_topics(
     new_id: Callable[[str], UUID],
     *,
     validate_only: bool = False,
+    with_configs: bool = False,
+    quota: MutationQuota = UNLIMITED,
 ) -> ControllerResult[list[CreatableTopicResult]]:
     """Create topics; the response is a list of CreatableTopicResult, one for each name.
 
     See ``topic_requests.create_topics``. A name that occurs twice is refused, and so is METADATA_TOPIC.
+    ``with_configs``: the results of new topics have their settings.
     Raises RequestRefused for too many partitions or records.
     """
     refused = _duplicate_topics(topic.name for topic in requested)
@@ -40,24 +45,38 @@ def create_topics(
         message = f"Creation of internal topic {METADATA_TOPIC} is prohibited."
         refused[METADATA_TOPIC] = CreatableTopicResult(METADATA_TOPIC, ErrorCode.INVALID_REQUEST, message)
     valid = [topic for topic in requested if topic.name not in refused]
-    result = topic_requests.create_topics(context, valid, new_id, validate_only=validate_only)
-    return replace(result, response=[*result.response, *refused.values()])
+    result = topic_requests.create_topics(context, valid, new_id, validate_only=validate_only, quota=quota)
+    results = result.response
+    if with_configs:
+        values = {topic.name: topic.configs for topic in valid}
+        results = [_with_configs(context, each, values[each.topic]) for each in results]
+    return replace(result, response=[*results, *refused.values()])
 
 
 def create_partitions(
-    context: KraftContext, requested: Sequence[CreatePartitionsTopic]
+    context: KraftContext,
+    requested: Sequence[CreatePartitionsTopic],
+    *,
+    validate_only: bool = False,
+    quota: MutationQuota = UNLIMITED,
 ) -> ControllerResult[list[CreatableTopicResult]]:
     """Add partitions to topics; the response is a list of CreatableTopicResult, one for each name.
 
     A name that occurs twice is refused. Raises RequestRefused for too many partitions.
     """
     refused = _duplicate_topics(topic.topic for topic in requested)
-    result = topic_requests.create_partitions(context, [topic for topic in requested if topic.topic not in refused])
-    return replace(result, response=[*result.response, *refused.values()])
+    valid = [topic for topic in requested if topic.topic not in refused]
+    result = topic_requests.create_partitions(context, valid, quota=quota)
+    parts = () if validate_only else result.parts
+    return replace(result, parts=parts, response=[*result.response, *refused.values()])
 
 
 def delete_topics(
-    context: KraftContext, names: Sequence[str], topic_ids: Sequence[UUID] = ()
+    context: KraftContext,
+    names: Sequence[str],
+    topic_ids: Sequence[UUID] = (),
+    *,
+    quota: MutationQuota = UNLIMITED,
 ) -> ControllerResult[list[CreatableTopicResult]]:
     """Delete topics by name and by id; the response is a list of CreatableTopicResult.
 
@@ -88,7 +107,7 @@ def delete_topics(
             results.append(CreatableTopicResult(name, ErrorCode.INVALID_REQUEST, message, topic_id=known.ids[index]))
         else:
             deleting.append(known.ids[index])
-    result = topic_requests.delete_topics(context, deleting)
+    result = topic_requests.delete_topics(context, deleting, quota=quota)
     return replace(result, response=[*result.response, *results])
 
 
@@ -109,6 +128,16 @@ def alter_configs(
     ]
     response = [*result.response, *refused]
     return ControllerResult((), response) if validate_only else replace(result, response=response)
+
+
+def _with_configs(
+    context: KraftContext, result: CreatableTopicResult, values: Mapping[str, str | None]
+) -> CreatableTopicResult:
+    """The result with the settings of a topic, if it is created."""
+    if result.error is not ErrorCode.NONE:
+        return result
+    own = {name: value for name, value in values.items() if value is not None}
+    return replace(result, configs=tuple(effective_topic_configs(context, own)))
 
 
 def _duplicate_topics(names: Iterable[str]) -> dict[str, CreatableTopicResult]:

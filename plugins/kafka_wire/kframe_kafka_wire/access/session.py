@@ -23,3 +23,5 @@ class ClientSession:
     principal: Principal = ANONYMOUS
     protocol: str = "PLAINTEXT"
     """The security protocol of the listener."""
+    is_forwarded: bool = False
+    """Whether a broker forwards the requests of the client."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from kframe_kafka_wire.access.session import ClientSession
 from kframe_kafka_wire.protocol.codec import Fields, Header
 from kframe_kafka_wire.records.acls import SUPPORTED, AclResourceType
 
@@ -33,7 +34,7 @@ class ClusterApis:
         self._node = node
         self._kraft_version = kraft_version
 
-    async def describe_cluster(self, header: Header, body: Fields) -> Fields:
+    async def describe_cluster(self, header: Header, body: Fields, session: ClientSession) -> Fields:
         """DescribeCluster, for clients of controllers (KIP-919): the registered controllers, and the leader."""
         kind = body.get("endpoint_type", _BROKERS)
         if kind != _CONTROLLERS:
@@ -65,7 +66,7 @@ class ClusterApis:
             ],
         )
 
-    async def update_features(self, header: Header, body: Fields) -> Fields:
+    async def update_features(self, header: Header, body: Fields, session: ClientSession) -> Fields:
         """UpdateFeatures, all or none. The level of ``kraft.version`` cannot change."""
         updates = {each["feature"]: (each["max_version_level"], _direction(each)) for each in body["feature_updates"]}
         if updates.get(KRAFT_VERSION, (self._kraft_version,))[0] != self._kraft_version:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from kframe_kafka_wire.access.session import ClientSession
 from kframe_kafka_wire.protocol.codec import Fields, Header
 
 from kframe.plugin import ErrorCode
@@ -23,7 +24,7 @@ class ConfigApis:
     def __init__(self, controller: ActiveController) -> None:
         self._controller = controller
 
-    async def incremental_alter_configs(self, header: Header, body: Fields) -> Fields:
+    async def incremental_alter_configs(self, header: Header, body: Fields, session: ClientSession) -> Fields:
         """IncrementalAlterConfigs."""
         changes = [
             configs.KraftConfigChange(
@@ -34,7 +35,7 @@ class ConfigApis:
         ]
         return await self._alter(changes, validate_only=body["validate_only"])
 
-    async def alter_configs(self, header: Header, body: Fields) -> Fields:
+    async def alter_configs(self, header: Header, body: Fields, session: ClientSession) -> Fields:
         """AlterConfigs, which deletes what it does not name."""
         changes = [
             configs.KraftConfigChange(

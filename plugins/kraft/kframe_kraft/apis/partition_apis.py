@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from itertools import groupby
 from typing import Final, TypeVar
 
+from kframe_kafka_wire.access.session import ClientSession
 from kframe_kafka_wire.protocol.codec import Fields, Header
 
 from kframe.plugin import ErrorCode
@@ -27,7 +28,7 @@ class PartitionApis:
     def __init__(self, controller: ActiveController) -> None:
         self._controller = controller
 
-    async def elect_leaders(self, header: Header, body: Fields) -> Fields:
+    async def elect_leaders(self, header: Header, body: Fields, session: ClientSession) -> Fields:
         """ElectLeaders."""
         number = body.get("election_type", 0)
         kind = _ELECTIONS.get(number)
@@ -50,7 +51,7 @@ class PartitionApis:
         ]
         return {**_DONE, "replica_election_results": topics}
 
-    async def alter_reassignments(self, header: Header, body: Fields) -> Fields:
+    async def alter_reassignments(self, header: Header, body: Fields, session: ClientSession) -> Fields:
         """AlterPartitionReassignments."""
         requested = [
             reassignment.RequestedReassignment(
@@ -74,7 +75,7 @@ class PartitionApis:
         ]
         return {**_DONE, "responses": responses}
 
-    async def list_reassignments(self, header: Header, body: Fields) -> Fields:
+    async def list_reassignments(self, header: Header, body: Fields, session: ClientSession) -> Fields:
         """ListPartitionReassignments."""
         requested = body["topics"]
         named = None if requested is None else [(each["name"], each["partition_indexes"]) for each in requested]

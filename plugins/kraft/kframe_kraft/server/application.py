@@ -22,7 +22,7 @@ from kframe_kraft.apis.quorum_apis import FETCH, FETCH_SNAPSHOT, QuorumApis
 from kframe_kraft.apis.topic_apis import TopicApis
 from kframe_kraft.controller import NotController
 
-Handler: TypeAlias = Callable[[Header, Fields], Awaitable[Fields]]
+Handler: TypeAlias = Callable[[Header, Fields, ClientSession], Awaitable[Fields]]
 #: Responses with more bytes of records are encoded outside the event loop.
 _LARGE_BYTES: Final = 1 << 18
 _RESOURCE: Final = "resource_type", "resource_name"
@@ -124,7 +124,7 @@ class KraftApplication:
     async def _answer(self, header: Header, body: Fields, session: ClientSession) -> Fields:
         """The response of the active controller. Raises NotController."""
         try:
-            return await self._apis[header.api_key].handler(header, body)
+            return await self._apis[header.api_key].handler(header, body, session)
         except RequestRefused as refusal:
             return self._refused(header, body, refusal.error, refusal.message)
 
@@ -132,5 +132,5 @@ class KraftApplication:
         fields = {"error_code": error, "error_message": message}
         return self._apis[header.api_key].refusal(header.api_version, body, fields)
 
-    async def _api_versions(self, header: Header, body: Fields) -> Fields:
+    async def _api_versions(self, header: Header, body: Fields, session: ClientSession) -> Fields:
         return {"error_code": 0, "api_keys": self.versions_on_offer(), "throttle_time": 0, **self._features()}

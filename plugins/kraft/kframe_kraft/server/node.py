@@ -23,6 +23,7 @@ from kframe.plugin.kraft_controller import (
     elections,
     registration,
 )
+from kframe.plugin.server import MutationQuotas
 from kframe_kraft.batches import BatchPosition, encode_control_batch
 from kframe_kraft.controller import Decider, DecisionLoop, PeriodicTask
 from kframe_kraft.disk import Checkpoint, MetaProperties, read_checkpoint, read_properties, write_quorum_state
@@ -66,6 +67,8 @@ class NodeSettings:
     """``unclean.leader.election.interval.ms``."""
     security_protocol: int = 0
     """Kafka's ``SecurityProtocol`` id of the controller listener."""
+    mutation_window_s: int = 11
+    """``controller.quota.window.num`` times ``controller.quota.window.size.seconds``."""
 
 
 class VoterNode:
@@ -104,6 +107,7 @@ class VoterNode:
             cluster_id=self.properties.cluster_id,
             node_id=self.key.node_id,
             quorum_ids=voters.ids,
+            validates_configs=True,
             ends_sessions_at_shutdown=True,
         )
 
@@ -147,7 +151,13 @@ class VoterNode:
         heartbeats = Heartbeats.activated(
             self._settings.session_timeout_ns, self.metadata.brokers.registrations, time.monotonic_ns()
         )
-        context = KraftContext(self.metadata, heartbeats, self._kraft, SystemRandom())
+        context = KraftContext(
+            self.metadata,
+            heartbeats,
+            self._kraft,
+            SystemRandom(),
+            mutation_quotas=MutationQuotas(self._settings.mutation_window_s),
+        )
         assert self.quorum.leadership is not None
         decider = Decider(context, self.log, self.quorum.epoch)
         self.loop = DecisionLoop(decider, self.log, self.quorum.leadership, on_progress)

@@ -30,6 +30,8 @@ _VOTER: Final = re.compile(r"(?P<id>[0-9]{1,10})@(?P<host>\[[^\]]+\]|[^:@\s]+):(
 _NUMBERS: Final = {
     NODE_ID: (0, 2**31 - 1, ""),
     "broker.session.timeout.ms": (1, 2**31 - 1, "9000"),
+    "controller.quota.window.num": (1, 2**31 - 1, "11"),
+    "controller.quota.window.size.seconds": (1, 2**31 - 1, "1"),
     "default.replication.factor": (1, 2**15 - 1, "1"),
     "leader.imbalance.check.interval.seconds": (1, INT64_MAX, "300"),
     "metadata.log.max.record.bytes.between.snapshots": (1, INT64_MAX, str(20 * 2**20)),
@@ -103,6 +105,7 @@ def node_config(given: Mapping[str, str]) -> NodeConfig:
         number["leader.imbalance.check.interval.seconds"] * 1000 if switch["auto.leader.rebalance.enable"] else 0,
         number["unclean.leader.election.interval.ms"],
         PROTOCOLS.index(bound[0].security_protocol),
+        number["controller.quota.window.num"] * number["controller.quota.window.size.seconds"],
     )
     kraft = KraftSettings(
         node_id=number[NODE_ID],
@@ -110,6 +113,7 @@ def node_config(given: Mapping[str, str]) -> NodeConfig:
         unclean_leader_election_enable=switch["unclean.leader.election.enable"],
         default_replication_factor=number["default.replication.factor"],
         num_partitions=number["num.partitions"],
+        static_configs=given,
     )
     return NodeConfig(number[NODE_ID], directories[0], directories, bound, settings, kraft, config)
 
