@@ -15,6 +15,7 @@ from kframe.core.kraft.replication import alter_partition as isr_proposals
 from kframe.core.kraft.replication import directories as directory_assignments
 from kframe.core.kraft.replication import elections, reassignment
 from kframe.core.kraft.security import mutation_quotas
+from kframe.core.kraft.security import quotas as client_quotas
 from kframe.core.kraft.topics import topic_requests
 from kframe.model.kraft.ids import KraftElection, MetadataLevel
 from kframe.model.kraft.levels import PRODUCTION_LEVEL, default_levels, level_name, parse_level
@@ -31,6 +32,7 @@ __all__ = [
     "RequestRefused",
     "activate",
     "broker_events",
+    "client_quotas",
     "configs",
     "controller_apis",
     "default_levels",

@@ -16,10 +16,12 @@ from kframe.plugin.kraft import KRAFT_VERSION, ControllerResult
 from kframe.plugin.kraft_controller import KraftContext, RequestRefused, feature_updates
 from kframe_kraft.apis.active import ActiveController
 from kframe_kraft.apis.quorum_apis import NodeFacts
+from kframe_kraft.controller import Event
 
 _BROKERS, _CONTROLLERS = 1, 2
 #: Without an authorizer everybody may do everything.
 _ALL_OPERATIONS: Final = sum(1 << operation for operation in SUPPORTED[AclResourceType.CLUSTER])
+_FAILED_TOGETHER: Final = "The update failed for all features since the following feature had an error"
 _NOT_REQUESTED: Final = -(2**31)
 #: By the number in a request (Kafka ``FeatureUpdate.UpgradeType``).
 _DIRECTIONS: Final = dict(enumerate(feature_updates.UpgradeType, 1))
@@ -28,8 +30,17 @@ _DIRECTIONS: Final = dict(enumerate(feature_updates.UpgradeType, 1))
 class ClusterApis:
     """Answers for the active controller, which is ``node_id``. ``kraft_version`` is the level of its quorum."""
 
-    def __init__(self, controller: ActiveController, node_id: int, node: NodeFacts, kraft_version: int) -> None:
+    def __init__(
+        self,
+        controller: ActiveController,
+        node_id: int,
+        node: NodeFacts,
+        kraft_version: int,
+        register: Event[None],
+    ) -> None:
+        """``register`` registers this controller, if the level allows it and it has not."""
         self._controller = controller
+        self._register = register
         self._node_id = node_id
         self._node = node
         self._kraft_version = kraft_version
@@ -67,19 +78,24 @@ class ClusterApis:
         )
 
     async def update_features(self, header: Header, body: Fields, session: ClientSession) -> Fields:
-        """UpdateFeatures, all or none. The level of ``kraft.version`` cannot change."""
+        """UpdateFeatures, all or none. The level of ``kraft.version`` cannot change.
+
+        From version 2 on, which Kafka has since 4.0, the response names no features.
+        """
         updates = {each["feature"]: (each["max_version_level"], _direction(each)) for each in body["feature_updates"]}
         if updates.get(KRAFT_VERSION, (self._kraft_version,))[0] != self._kraft_version:
             message = f"kframe does not change {KRAFT_VERSION}, which is {self._kraft_version}"
             raise RequestRefused(ErrorCode.INVALID_UPDATE_VERSION, message)
-        refused = await self._controller.ask(
-            lambda context: feature_updates.update_features(
-                context,
-                updates,
-                validate_only=body.get("validate_only", False),
-                kraft_version=self._kraft_version,
+        validate_only = body.get("validate_only", False)
+        try:
+            refused = await self._controller.ask(
+                lambda context: feature_updates.update_features(
+                    context, updates, validate_only=validate_only, kraft_version=self._kraft_version
+                )
             )
-        )
+        except RequestRefused as refusal:
+            raise RequestRefused(refusal.error, f"{_FAILED_TOGETHER}: {refusal.message}") from refusal
+        self._controller.submit(self._register)
         results = [
             {
                 "feature": name,

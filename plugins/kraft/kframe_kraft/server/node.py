@@ -85,6 +85,7 @@ class VoterNode:
         except BaseException:
             self._lock.release()
             raise
+        self._incarnation = uuid4()
         self.loop: DecisionLoop | None = None
         self.snapshots: SnapshotThread | None = None
         self._finalized: tuple[dict[str, int], int] = {}, -1
@@ -164,7 +165,7 @@ class VoterNode:
         self.loop.start(_tasks(self._settings))
         bootstrap, in_transaction = self._bootstrap, self._in_transaction
         self.loop.submit(lambda context: activate(context, bootstrap, in_transaction=in_transaction))
-        self.loop.submit(self._registration)
+        self.loop.submit(self.register_itself)
         self.snapshots = SnapshotThread(
             self.loop,
             self.log,
@@ -176,14 +177,17 @@ class VoterNode:
         self.snapshots.start()
         return self.loop
 
-    def _registration(self, context: KraftContext) -> ControllerResult[None]:
-        """The registration of this controller, where the level has such records. Kafka's sends it over a socket."""
-        if context.level < MetadataLevel.CONTROLLER_REGISTRATION:
+    def register_itself(self, context: KraftContext) -> ControllerResult[None]:
+        """The registration of this controller, once, and where the level has such records. Kafka's sends it over a
+        socket."""
+        registered = context.metadata.controllers.get(self.key.node_id)
+        is_registered = registered is not None and registered.incarnation_id == self._incarnation
+        if is_registered or context.level < MetadataLevel.CONTROLLER_REGISTRATION:
             return ControllerResult((), None)
         protocol = self._settings.security_protocol
         record = records.RegisterControllerRecord(
             controller_id=self.key.node_id,
-            incarnation_id=uuid4(),
+            incarnation_id=self._incarnation,
             zk_migration_ready=False,
             end_points=tuple(
                 records.ControllerEndpoint(name=each.name, host=each.host, port=each.port, security_protocol=protocol)

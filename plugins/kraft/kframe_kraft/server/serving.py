@@ -18,6 +18,7 @@ from kframe_kraft.apis.config_apis import ConfigApis
 from kframe_kraft.apis.fetching import Fetching
 from kframe_kraft.apis.partition_apis import PartitionApis
 from kframe_kraft.apis.quorum_apis import NodeFacts, QuorumApis
+from kframe_kraft.apis.quota_apis import QuotaApis
 from kframe_kraft.apis.topic_apis import TopicApis
 from kframe_kraft.errors import LogError
 from kframe_kraft.quorum import FetchService
@@ -91,7 +92,8 @@ class ServedController:
                 TopicApis(active),
                 PartitionApis(active),
                 ConfigApis(active),
-                ClusterApis(active, self.node_id, facts, kraft_version),
+                QuotaApis(active),
+                ClusterApis(active, self.node_id, facts, kraft_version, node.register_itself),
                 node.features,
             )
             await self._sockets.listen(KraftApplication(apis), scram_lookup(NoRecords()), no_tokens)
