@@ -6,6 +6,8 @@ from kframe.core.kraft import controller_apis
 from kframe.core.kraft.brokers import broker_events, producer_ids, registration
 from kframe.core.kraft.brokers.heartbeats import Heartbeats
 from kframe.core.kraft.configuration import configs
+from kframe.core.kraft.configuration.broker_keys import BROKER_CONFIG_KEYS, type_problem
+from kframe.core.kraft.configuration.descriptions import BROKER_LOGGER, DescribedConfig, describe_configs
 from kframe.core.kraft.context import KraftContext, KraftSettings
 from kframe.core.kraft.controller_result import PartitionResult, RequestRefused
 from kframe.core.kraft.features import feature_updates
@@ -21,7 +23,10 @@ from kframe.model.kraft.ids import KraftElection, MetadataLevel
 from kframe.model.kraft.levels import PRODUCTION_LEVEL, default_levels, level_name, parse_level
 
 __all__ = [
+    "BROKER_CONFIG_KEYS",
+    "BROKER_LOGGER",
     "PRODUCTION_LEVEL",
+    "DescribedConfig",
     "Heartbeats",
     "KraftContext",
     "KraftElection",
@@ -36,6 +41,7 @@ __all__ = [
     "configs",
     "controller_apis",
     "default_levels",
+    "describe_configs",
     "directory_assignments",
     "elections",
     "feature_updates",
@@ -47,4 +53,5 @@ __all__ = [
     "reassignment",
     "registration",
     "topic_requests",
+    "type_problem",
 ]

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from kframe.core.kraft.configuration import configs
 from kframe.core.kraft.configuration.configs import ConfigResult, KraftConfigChange
+from kframe.core.kraft.configuration.descriptions import BROKER_LOGGER
 from kframe.core.kraft.configuration.topic_configs import effective_topic_configs
 from kframe.core.kraft.context import KraftContext
 from kframe.core.kraft.controller_result import ControllerResult
@@ -20,9 +21,12 @@ from kframe.core.kraft.topics import topic_requests
 from kframe.core.kraft.topics.topic_requests import CreatableTopic, CreatableTopicResult, CreatePartitionsTopic
 from kframe.core.mutation_quotas import UNLIMITED, MutationQuota
 from kframe.errors import ErrorCode
+from kframe.model.kraft.ids import ResourceType
 
 #: The topic of the metadata log, which no request creates.
 METADATA_TOPIC: Final = "__cluster_metadata"
+#: The types of resources that Kafka knows. Those of loggers have no settings here.
+_RESOURCE_TYPES: Final = (*ResourceType, BROKER_LOGGER)
 
 
 def create_topics(
@@ -112,7 +116,11 @@ def delete_topics(
 
 
 def alter_configs(
-    context: KraftContext, changes: Sequence[KraftConfigChange], *, validate_only: bool = False
+    context: KraftContext,
+    changes: Sequence[KraftConfigChange],
+    *,
+    validate_only: bool = False,
+    forwarded: bool = True,
 ) -> ControllerResult[list[ConfigResult]]:
     """Change configurations; the response is a list of ConfigResult, one for each resource. See
     ``configs.alter_configs``.
@@ -120,11 +128,16 @@ def alter_configs(
     A resource that occurs twice is refused. Raises RequestRefused for too many records.
     """
     times = Counter(change.resource for change in changes)
-    result = configs.alter_configs(context, [change for change in changes if times[change.resource] == 1])
+    single = [change for change in changes if times[change.resource] == 1 and change.resource[0] in _RESOURCE_TYPES]
+    result = configs.alter_configs(context, single, forwarded=forwarded)
     refused = [
         ConfigResult(resource, ErrorCode.INVALID_REQUEST, "Duplicate resource.")
         for resource, count in times.items()
         if count > 1
+    ] + [
+        ConfigResult(resource, ErrorCode.UNSUPPORTED_VERSION, f"Unknown resource type {resource[0]}.")
+        for resource, count in times.items()
+        if count == 1 and resource[0] not in _RESOURCE_TYPES
     ]
     response = [*result.response, *refused]
     return ControllerResult((), response) if validate_only else replace(result, response=response)

@@ -67,7 +67,7 @@ def test_api_versions(tmp_path: Path, stack: ExitStack, version: int, fields: di
     versions = {each["api_key"]: (each["min_version"], each["max_version"]) for each in response["api_keys"]}
     assert (response["error_code"], bool(versions)) == (error, error == NONE)
     if error == NONE:
-        offered = {18: (0, 5), 45: (0, 1), 49: (0, 1), 57: (0, 2), 94: (0, 0)}
+        offered = {18: (0, 5), 32: (1, 4), 45: (0, 1), 49: (0, 1), 57: (0, 2), 94: (0, 0)}
         assert {key: versions[key] for key in offered} == offered
 
 
@@ -151,6 +151,65 @@ def test_replication_factor_can_be_kept(tmp_path: Path, stack: ExitStack) -> Non
     assert reassign(1, [0, 2], allow_replication_factor_change=False) == (False, NONE)
     assert reassign(1, [0, 1, 2]) == (True, NONE)
     assert reassign(0, [0]) == (None, NONE)
+
+
+# -- configurations
+
+
+def describe(cluster: Cluster, version: int, *resources: tuple[int, str], **fields: Any) -> list[dict[str, Any]]:
+    requested = [
+        {"resource_type": kind, "resource_name": name, "configuration_keys": fields.get("keys")}
+        for kind, name in resources
+    ]
+    response = cluster.client.ask(32, version, resources=requested, include_synonyms=fields.get("synonyms", False))
+    results: list[dict[str, Any]] = response["results"]
+    assert [(each["resource_type"], each["resource_name"]) for each in results] == list(resources)
+    return results
+
+
+@pytest.mark.parametrize("version", [1, 2, 3, 4])
+def test_configurations_are_described(tmp_path: Path, stack: ExitStack, version: int) -> None:
+    cluster = Cluster(tmp_path, stack)
+    entry = {"name": "log.cleaner.threads", "value": "3", "config_operation": 0}
+    resource = {"resource_type": 4, "resource_name": "9", "configs": [entry]}
+    (altered,) = cluster.client.ask(44, 1, resources=[resource])["responses"]
+    assert altered["error_code"] == NONE
+    node, unknown, other = describe(cluster, version, (4, "9"), (2, "x"), (4, "8"), synonyms=True)
+    assert [each["error_code"] for each in (node, unknown, other)] == [
+        NONE,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.INVALID_REQUEST,
+    ]
+    assert len(node["configs"]) > 300
+    (threads,) = (config for config in node["configs"] if config["name"] == "log.cleaner.threads")
+    synonyms = [
+        {"name": "log.cleaner.threads", "value": "3", "source": 2},
+        {"name": "log.cleaner.threads", "value": "1", "source": 5},
+    ]
+    expected = {"name": "log.cleaner.threads", "value": "3", "read_only": False, "config_source": 2}
+    typed = {"config_type": 3, "documentation": None} if version >= 3 else {}
+    assert threads == {**expected, "is_sensitive": False, "synonyms": synonyms, **typed}
+
+
+def test_some_settings_are_described_without_synonyms(tmp_path: Path, stack: ExitStack) -> None:
+    cluster = Cluster(tmp_path, stack)
+    (node,) = describe(cluster, 4, (4, "9"), keys=["num.partitions", "x"])
+    assert [(config["name"], config["synonyms"]) for config in node["configs"]] == [("num.partitions", [])]
+
+
+def test_unknown_resources_are_refused_with_the_others(tmp_path: Path, stack: ExitStack) -> None:
+    results = describe(Cluster(tmp_path, stack), 4, (4, "9"), (3, "x"))
+    assert [(each["error_code"], each["configs"]) for each in results] == [(ErrorCode.INVALID_REQUEST, [])] * 2
+    assert results[0]["error_message"] == "Unexpected resource type 3 for resource x"
+
+
+def test_values_are_checked(tmp_path: Path, stack: ExitStack) -> None:
+    entry = {"name": "interval.ms", "value": "5", "config_operation": 0}
+    resource = {"resource_type": 16, "resource_name": "m", "configs": [entry]}
+    for api_key in (33, 44):
+        (result,) = Cluster(tmp_path / f"{api_key}", stack).client.ask(api_key, 1, resources=[resource])["responses"]
+        assert result["error_code"] == ErrorCode.INVALID_REQUEST
+        assert "interval must be between 100 and 3600000" in result["error_message"]
 
 
 # -- client quotas

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import Final, NamedTuple
 
+from kframe.core.kraft.configuration.broker_keys import ConfigType
 from kframe.core.kraft.context import KraftContext
 from kframe.model.kraft.ids import ResourceType
 from kframe.model.whole_numbers import parse_whole
@@ -13,21 +14,6 @@ from kframe.model.whole_numbers import parse_whole
 _LONG_MAX: Final = str(2**63 - 1)
 _INT32_MAX: Final = 2**31 - 1
 _MINUTE_MS, _HOUR_MS = 60_000, 3_600_000
-
-
-class ConfigType(IntEnum):
-    """Types of values (``DescribeConfigsResponse.ConfigType``)."""
-
-    UNKNOWN = 0
-    BOOLEAN = 1
-    STRING = 2
-    INT = 3
-    SHORT = 4
-    LONG = 5
-    DOUBLE = 6
-    LIST = 7
-    CLASS = 8
-    PASSWORD = 9
 
 
 class ConfigSource(IntEnum):
@@ -127,6 +113,16 @@ def effective_topic_configs(context: KraftContext, values: Mapping[str, str]) ->
             value, source = _broker_value(key, sources) or (key.default, ConfigSource.DEFAULT)
             effective.append(EffectiveConfig(name, value, source))
     return effective
+
+
+def static_topic_values(static: Mapping[str, str]) -> dict[str, str]:
+    """The values of a topic without settings of its own, by the static settings of a node alone."""
+    source = [(ConfigSource.STATIC_BROKER, static)]
+    return {
+        name: (_broker_value(key, source) or (key.default,))[0]
+        for name, key in TOPIC_CONFIG_KEYS.items()
+        if key.default is not None
+    }
 
 
 def broker_configs(context: KraftContext) -> Sequence[tuple[ConfigSource, Mapping[str, str]]]:

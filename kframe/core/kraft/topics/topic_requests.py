@@ -126,8 +126,10 @@ def _new_topic(
     if collision is not None:
         message = f"Topic '{topic.name}' collides with existing topic: {collision}"
         raise RequestRefused(ErrorCode.INVALID_TOPIC_EXCEPTION, message)
-    if None in topic.configs.values():
-        raise RequestRefused(ErrorCode.INVALID_CONFIG, "Null value not supported for topic configs.")
+    nulls = [name for name, value in topic.configs.items() if value is None]
+    if nulls:
+        message = f"Null value not supported for topic configs: {','.join(nulls)}"
+        raise RequestRefused(ErrorCode.INVALID_CONFIG, message)
     configs = configure_new_topic(context, topic.name, topic.configs) if topic.configs else []
     return _assignments(context, topic), configs
 

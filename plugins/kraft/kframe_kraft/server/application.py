@@ -64,6 +64,9 @@ class ControllerApis:
             FETCH: OfferedApi(4, 18, quorum.fetch),
             19: OfferedApi(2, 7, topics.create_topics, refusals.each_entry("topics", "topics", "name", configs=())),
             20: OfferedApi(1, 6, topics.delete_topics, refusals.delete_topics),
+            32: OfferedApi(
+                1, 4, self.configs.describe_configs, refusals.each_entry("resources", "results", *_RESOURCE, configs=())
+            ),
             33: OfferedApi(0, 2, self.configs.alter_configs, configs),
             37: OfferedApi(0, 3, topics.create_partitions, refusals.each_entry("topics", "results", "name")),
             43: OfferedApi(0, 2, partitions.elect_leaders),

@@ -13,7 +13,7 @@ from kframe_kafka_wire.listeners.identity import ADVERTISED, LISTENERS, PROTOCOL
 from kframe.plugin import ConfigError
 from kframe.plugin.cluster import Endpoint
 from kframe.plugin.kraft import control, directory_ids
-from kframe.plugin.kraft_controller import KraftSettings
+from kframe.plugin.kraft_controller import BROKER_CONFIG_KEYS, KraftSettings, type_problem
 from kframe.plugin.settings import INT64_MAX, boolean, text, whole
 from kframe_kraft.log import LogSettings, RetentionSettings
 from kframe_kraft.quorum import Voters
@@ -79,6 +79,9 @@ def node_config(given: Mapping[str, str]) -> NodeConfig:
         for key, (least, greatest, default) in _NUMBERS.items()
     }
     switch = {key: boolean(f"config key {key}", given.get(key, default)) for key, default in _SWITCHES.items()}
+    for key, value in given.items():
+        if key in BROKER_CONFIG_KEYS and type_problem(BROKER_CONFIG_KEYS[key].type, key, value) is not None:
+            raise ConfigError(f"config key {key}", repr(value), f"a value of type {BROKER_CONFIG_KEYS[key].type.name}")
     if given.get(AUTHORIZER, "").strip():
         raise ConfigError(
             f"config key {AUTHORIZER}", given[AUTHORIZER], "no authorizer: every client may do everything"
