@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kframe.core.operations.mutation_quotas import (
+from kframe.core.mutation_quotas import (
     MUTATION_RATE,
     UNLIMITED,
     MutationQuota,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import math
 from typing import Any, Final
 from uuid import UUID
 
@@ -174,6 +175,14 @@ QUOTAS: Final = [
     (QuotaChange((("ip", "not an ip"),), {"connection_creation_rate": 5}), ErrorCode.INVALID_REQUEST),
     (QuotaChange(USER, {"connection_creation_rate": 5}), ErrorCode.INVALID_REQUEST),
     (QuotaChange(USER, {"consumer_byte_rate": 0.5}), ErrorCode.INVALID_REQUEST),
+    (QuotaChange(USER, {"consumer_byte_rate": 4.9999999}), ErrorCode.INVALID_REQUEST),
+    (QuotaChange(USER, {"consumer_byte_rate": 5.0000001}), ErrorCode.NONE),
+    (QuotaChange(USER, {"consumer_byte_rate": 2.0**64}), ErrorCode.INVALID_REQUEST),
+    (QuotaChange((("ip", None),), {"connection_creation_rate": 2**31}), ErrorCode.INVALID_REQUEST),
+    (QuotaChange(USER, {"controller_mutation_rate": 0.0}), ErrorCode.INVALID_REQUEST),
+    (QuotaChange(USER, {"controller_mutation_rate": -1.0}), ErrorCode.INVALID_REQUEST),
+    (QuotaChange(USER, {"controller_mutation_rate": math.nan}), ErrorCode.INVALID_REQUEST),
+    (QuotaChange(USER, {"controller_mutation_rate": math.inf}), ErrorCode.INVALID_REQUEST),
     (QuotaChange(USER, {"nonsense": 5}), ErrorCode.INVALID_REQUEST),
 ]
 
@@ -183,6 +192,11 @@ def test_quotas(context: KraftContext, change: QuotaChange, error: ErrorCode) ->
     (result,) = commit(context, alter_client_quotas(context, [change]))
     assert result.error is error
     assert bool(context.metadata.quotas) == (error is ErrorCode.NONE)
+
+
+def test_unknown_quota_is_removed_in_vain(context: KraftContext) -> None:
+    (result,) = commit(context, alter_client_quotas(context, [QuotaChange(USER, {"nonsense": None})]))
+    assert result.error is ErrorCode.NONE
 
 
 def test_unchanged_quota_writes_no_record(context: KraftContext) -> None:

@@ -29,10 +29,17 @@ LISTENER = Endpoint("CONTROLLER", "127.0.0.1", 0, "PLAINTEXT")
 CONFIG = {"listener.security.protocol.map": "CONTROLLER:PLAINTEXT"}
 ENDPOINT = control.VoterEndpoint(name="CONTROLLER", host="127.0.0.1", port=0)
 VOTER = control.Voter(voter_id=9, voter_directory_id=UUID(int=509), endpoints=(ENDPOINT,))
-LEVEL = RecordAndVersion(records.FeatureLevelRecord(name="metadata.version", feature_level=25), 0)
 
 
-def formatted(directory: Path, *, dynamic: bool = False) -> Path:
+def level_record(level: int) -> RecordAndVersion:
+    """The level of metadata.version."""
+    return RecordAndVersion(records.FeatureLevelRecord(name="metadata.version", feature_level=level), 0)
+
+
+LEVEL = level_record(25)
+
+
+def formatted(directory: Path, *, dynamic: bool = False, level: int = 25) -> Path:
     """Format as ``kafka-storage`` of Kafka 4.4 does."""
     log = directory / LOG_DIRECTORY
     log.mkdir(parents=True)
@@ -40,20 +47,24 @@ def formatted(directory: Path, *, dynamic: bool = False) -> Path:
     voters = control.VotersRecord(voters=(VOTER,)) if dynamic else None
     path = log / BOOTSTRAP_ID.file_name
     with CheckpointWriter(path, BOOTSTRAP_ID, timestamp=0, now=0, kraft_version=int(dynamic), voters=voters) as writer:
-        writer.add_records([LEVEL])
+        writer.add_records([level_record(level)])
         writer.finish()
     return directory
 
 
 @contextmanager
 def served(
-    directory: Path, *, config: Mapping[str, str] = MappingProxyType(CONFIG), **settings: Any
+    directory: Path,
+    kraft: KraftSettings | None = None,
+    *,
+    config: Mapping[str, str] = MappingProxyType(CONFIG),
+    **settings: Any,
 ) -> Iterator[ServedController]:
     """The controller of a directory, until the end of the block. ``settings`` are those of NodeSettings, and ``config``
     has the keys of its listener."""
     node_settings = NodeSettings((ENDPOINT,), Voters((VOTER,)), **settings)
     listener = replace(LISTENER, security_protocol=security_protocol(config, LISTENER.listener))
-    node = NodeConfig(9, directory, (directory,), (listener,), node_settings, KraftSettings(), config)
+    node = NodeConfig(9, directory, (directory,), (listener,), node_settings, kraft or KraftSettings(), config)
     controller = ServedController(node)
     controller.start()
     try:

@@ -14,15 +14,21 @@ from uuid import UUID
 
 from kframe.core.kraft.configuration import configs
 from kframe.core.kraft.configuration.configs import ConfigResult, KraftConfigChange
+from kframe.core.kraft.configuration.descriptions import BROKER_LOGGER
+from kframe.core.kraft.configuration.topic_configs import effective_topic_configs
 from kframe.core.kraft.context import KraftContext
 from kframe.core.kraft.controller_result import ControllerResult
 from kframe.core.kraft.topics import topic_requests
 from kframe.core.kraft.topics.topic_requests import CreatableTopic, CreatableTopicResult, CreatePartitionsTopic
+from kframe.core.mutation_quotas import UNLIMITED, MutationQuota
 from kframe.errors import ErrorCode
+from kframe.model.kraft.ids import ResourceType
 from kframe.model.kraft.metadata import Resource
 
 #: The topic of the metadata log, which no request creates.
 METADATA_TOPIC: Final = "__cluster_metadata"
+#: The types of resources that Kafka knows. Those of loggers have no settings here.
+_RESOURCE_TYPES: Final = (*ResourceType, BROKER_LOGGER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +56,14 @@ def create_topics(
     new_id: Callable[[str], UUID],
     *,
     validate_only: bool = False,
+    with_configs: bool = False,
     unauthorized: Collection[str] = (),
+    quota: MutationQuota = UNLIMITED,
 ) -> ControllerResult[list[CreatableTopicResult]]:
     """Create topics; the response is a list of CreatableTopicResult, one for each name.
 
     See ``topic_requests.create_topics``. A name that occurs twice is refused, and so are METADATA_TOPIC and the names
-    that the client may not create.
+    that the client may not create. ``with_configs``: the results of new topics have their settings.
     Raises RequestRefused for too many partitions or records.
     """
     refused = _duplicate_topics(topic.name for topic in requested)
@@ -67,12 +75,21 @@ def create_topics(
             failure = CreatableTopicResult(topic.name, ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
             refused[topic.name] = failure
     valid = [topic for topic in requested if topic.name not in refused]
-    result = topic_requests.create_topics(context, valid, new_id, validate_only=validate_only)
-    return replace(result, response=[*result.response, *refused.values()])
+    result = topic_requests.create_topics(context, valid, new_id, validate_only=validate_only, quota=quota)
+    results = result.response
+    if with_configs:
+        values = {topic.name: topic.configs for topic in valid}
+        results = [_with_configs(context, each, values[each.topic]) for each in results]
+    return replace(result, response=[*results, *refused.values()])
 
 
 def create_partitions(
-    context: KraftContext, requested: Sequence[CreatePartitionsTopic], *, unauthorized: Collection[str] = ()
+    context: KraftContext,
+    requested: Sequence[CreatePartitionsTopic],
+    *,
+    validate_only: bool = False,
+    unauthorized: Collection[str] = (),
+    quota: MutationQuota = UNLIMITED,
 ) -> ControllerResult[list[CreatableTopicResult]]:
     """Add partitions to topics; the response is a list of CreatableTopicResult, one for each name.
 
@@ -83,8 +100,10 @@ def create_partitions(
     for topic in requested:
         if topic.topic in unauthorized and topic.topic not in refused:
             refused[topic.topic] = CreatableTopicResult(topic.topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-    result = topic_requests.create_partitions(context, [topic for topic in requested if topic.topic not in refused])
-    return replace(result, response=[*result.response, *refused.values()])
+    valid = [topic for topic in requested if topic.topic not in refused]
+    result = topic_requests.create_partitions(context, valid, quota=quota)
+    parts = () if validate_only else result.parts
+    return replace(result, parts=parts, response=[*result.response, *refused.values()])
 
 
 def delete_topics(
@@ -93,6 +112,7 @@ def delete_topics(
     topic_ids: Sequence[UUID] = (),
     *,
     access: TopicAccess = EVERY_TOPIC,
+    quota: MutationQuota = UNLIMITED,
 ) -> ControllerResult[list[CreatableTopicResult]]:
     """Delete topics by name and by id; the response is a list of CreatableTopicResult.
 
@@ -129,7 +149,7 @@ def delete_topics(
             results.append(CreatableTopicResult(name, ErrorCode.INVALID_REQUEST, message, topic_id=known.ids[index]))
         else:
             deleting.append(known.ids[index])
-    result = topic_requests.delete_topics(context, deleting)
+    result = topic_requests.delete_topics(context, deleting, quota=quota)
     return replace(result, response=[*result.response, *results])
 
 
@@ -138,6 +158,7 @@ def alter_configs(
     changes: Sequence[KraftConfigChange],
     *,
     validate_only: bool = False,
+    forwarded: bool = True,
     refusals: Mapping[Resource, ConfigResult] = MappingProxyType({}),
 ) -> ControllerResult[list[ConfigResult]]:
     """Change configurations; the response is a list of ConfigResult, one for each resource. See
@@ -152,8 +173,14 @@ def alter_configs(
         for resource, count in times.items()
         if count > 1
     }
-    refused = {**refusals, **duplicates}
-    result = configs.alter_configs(context, [change for change in changes if change.resource not in refused])
+    unknown = {
+        resource: ConfigResult(resource, ErrorCode.UNSUPPORTED_VERSION, f"Unknown resource type {resource[0]}.")
+        for resource in times
+        if resource[0] not in _RESOURCE_TYPES
+    }
+    refused = {**refusals, **unknown, **duplicates}
+    valid = [change for change in changes if change.resource not in refused]
+    result = configs.alter_configs(context, valid, forwarded=forwarded)
     response = [*result.response, *refused.values()]
     return ControllerResult((), response) if validate_only else replace(result, response=response)
 
@@ -162,6 +189,16 @@ def _unauthorized(name: str, topic_id: UUID | None = None) -> CreatableTopicResu
     """The response for a topic that the client may not delete."""
     error, message = ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed."
     return CreatableTopicResult(name, error, message, topic_id=topic_id)
+
+
+def _with_configs(
+    context: KraftContext, result: CreatableTopicResult, values: Mapping[str, str | None]
+) -> CreatableTopicResult:
+    """The result with the settings of a topic, if it is created."""
+    if result.error is not ErrorCode.NONE:
+        return result
+    own = {name: value for name, value in values.items() if value is not None}
+    return replace(result, configs=tuple(effective_topic_configs(context, own)))
 
 
 def _duplicate_topics(names: Iterable[str]) -> dict[str, CreatableTopicResult]:

@@ -139,6 +139,7 @@ BODIES: Final[dict[int, dict[str, Any]]] = {
     43: {"election_type": 0, "timeout": 1, "topic_partitions": [{"topic": "t", "partitions": [0]}]},
     45: {"timeout": 1, "topics": [{"name": "t", "partitions": [{"partition_index": 0, "replicas": None}]}]},
     46: {"timeout": 1, "topics": None},
+    49: {"entries": [{"entity": [{"entity_type": "user", "entity_name": "u"}], "ops": []}], "validate_only": True},
     51: {"deletions": [{"name": "nobody", "mechanism": 1}], "upsertions": []},
     52: EPOCHS,
     53: EPOCHS,
@@ -192,6 +193,7 @@ BODIES: Final[dict[int, dict[str, Any]]] = {
         "features": [],
     },
     73: {"broker_id": 7, "broker_epoch": 1, "directories": []},
+    94: {"controller_id": 77},
 }
 
 
@@ -219,7 +221,7 @@ def operation_rows(needed: AclOperation) -> list[tuple[str, bool]]:
     ]
 
 
-OPERATION_ROWS: Final = {needed: operation_rows(needed) for needed in (ALTER, DESCRIBE, CLUSTER_ACTION)}
+OPERATION_ROWS: Final = {needed: operation_rows(needed) for needed in (ALTER, ALTER_CONFIGS, CLUSTER_ACTION, DESCRIBE)}
 
 
 @pytest.mark.parametrize("api_key", BODIES)
@@ -412,13 +414,49 @@ def test_alter_configs(users: SecuredController, api_key: int, user: str, expect
     assert {(each["resource_type"], each["resource_name"]): each["error_code"] for each in responses} == expected
 
 
+LOGGER_ROWS: Final = [
+    (granted(on_cluster(ALTER_CONFIGS), on_cluster(ALTER)), True),
+    (granted(on_cluster(CLUSTER_ACTION)), False),
+]
+
+
+@pytest.mark.parametrize(("user", "is_refused"), LOGGER_ROWS)
+def test_alter_levels_of_loggers(users: SecuredController, user: str, is_refused: bool) -> None:
+    entry = {"name": "a", "value": "INFO", "config_operation": 0}
+    resource = {"resource_type": 8, "resource_name": "9", "configs": [entry]}
+    answered = codes(users.client(user).ask(44, {"resources": [resource], "validate_only": True}))
+    assert (answered == {NO_CLUSTER}) == is_refused
+
+
+DESCRIPTION_ROWS: Final = [
+    (granted(), {OF_TOPIC: NO_TOPIC, OF_BROKERS: NO_CLUSTER, OF_METRICS: NO_CLUSTER, OF_GROUP: NO_GROUP}),
+    (
+        granted(AclLine(DESCRIBE, "*"), on_cluster(ALTER), on_cluster(DESCRIBE)),
+        {OF_TOPIC: NO_TOPIC, OF_BROKERS: NO_CLUSTER},
+    ),
+    (granted(AclLine(DESCRIBE_CONFIGS, "grown")), {OF_TOPIC: NONE, OF_BROKERS: NO_CLUSTER, OF_GROUP: NO_GROUP}),
+    (granted(AclLine(ALTER_CONFIGS, "grown")), {OF_TOPIC: NONE, OF_BROKERS: NO_CLUSTER, OF_GROUP: NO_GROUP}),
+    (granted(on_cluster(DESCRIBE_CONFIGS)), {OF_TOPIC: NO_TOPIC, OF_BROKERS: NONE, OF_GROUP: NO_GROUP}),
+    (granted(AclLine(DESCRIBE_CONFIGS, "g", GROUP_KIND)), {OF_TOPIC: NO_TOPIC, OF_GROUP: NONE}),
+]
+
+
+@pytest.mark.parametrize(("user", "expected"), DESCRIPTION_ROWS)
+def test_describe_configs(users: SecuredController, user: str, expected: dict[tuple[int, str], int]) -> None:
+    resources = [{"resource_type": kind, "resource_name": name, "configuration_keys": None} for kind, name in expected]
+    body = {"resources": resources, "include_synonyms": False, "include_documentation": False}
+    results = users.client(user).ask(32, body)["results"]
+    assert {(each["resource_type"], each["resource_name"]): each["error_code"] for each in results} == expected
+    assert all(each["configs"] == [] for each in results if each["error_code"] != NONE)
+
+
 def test_repeated_and_unknown_resources(users: SecuredController) -> None:
     entry = {"name": "retention.ms", "value": "7", "config_operation": 0}
     resources = [{"resource_type": kind, "resource_name": "grown", "configs": [entry]} for kind in (2, 2, 99, 32)]
     responses = users.client(NOBODY).ask(44, {"resources": resources, "validate_only": False})["responses"]
     assert {each["resource_type"]: each["error_code"] for each in responses} == {
         2: ErrorCode.INVALID_REQUEST,
-        99: ErrorCode.INVALID_REQUEST,
+        99: ErrorCode.UNSUPPORTED_VERSION,
         32: NO_GROUP,
     }
 

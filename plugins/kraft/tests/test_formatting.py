@@ -60,6 +60,9 @@ def test_keys_of_a_controller(tmp_path: Path) -> None:
         auto_leader_rebalance_enable="false",
         min_insync_replicas="2",
         num_partitions="4",
+        controller_quota_window_num="5",
+        controller_quota_window_size_seconds="2",
+        log_roll_hours="3",
     )
     assert read.directory == tmp_path / "m"
     assert read.directories == (tmp_path / "m", tmp_path / "a", tmp_path / "b")
@@ -77,6 +80,7 @@ def test_keys_of_a_controller(tmp_path: Path) -> None:
     assert settings.retention == RetentionSettings(-1, 9)
     assert (settings.session_timeout_ns, settings.no_op_ms, settings.balance_ms) == (3 * 10**9, 0, 0)
     assert (read.kraft.min_insync_replicas, read.kraft.num_partitions) == (2, 4)
+    assert (settings.mutation_window_s, read.kraft.static_configs["log.roll.hours"]) == (10, "3")
 
 
 @pytest.mark.parametrize(
@@ -96,6 +100,10 @@ def test_keys_of_a_controller(tmp_path: Path) -> None:
         ({"log.dirs": " , "}, "a directory for the metadata log"),
         ({"metadata.log.segment.bytes": "100"}, "from 8388608"),
         ({"auto.leader.rebalance.enable": "perhaps"}, "true or false"),
+        ({"controller.quota.window.num": "0"}, "controller.quota.window.num"),
+        ({"log.retention.ms": "a week"}, "log.retention.ms: found 'a week', expected a value of type LONG"),
+        ({"log.cleaner.min.cleanable.ratio": "half"}, "a value of type DOUBLE"),
+        ({"log.preallocate": "1"}, "a value of type BOOLEAN"),
         ({"advertised.listeners": "CONTROLLER://0.0.0.0:9093"}, "an address that others can connect to"),
     ],
 )

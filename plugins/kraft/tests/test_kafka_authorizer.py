@@ -113,9 +113,7 @@ def random_acl(random: Random) -> AclLine:
 
 def random_request(random: Random) -> Request:
     operation = random.choice(OPERATIONS)
-    return Request(
-        random.choice(CLIENTS), random.choice(HOSTS), operation, random.choice(KINDS), random.choice(NAMES)
-    )
+    return Request(random.choice(CLIENTS), random.choice(HOSTS), operation, random.choice(KINDS), random.choice(NAMES))
 
 
 def test_random_requests_are_answered_as_by_kafka() -> None:

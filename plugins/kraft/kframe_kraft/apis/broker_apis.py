@@ -98,6 +98,12 @@ class BrokerApis:
         await self._controller.ask(lambda context: registration.register_controller(context, record))
         return {**_DONE, "error_message": None}
 
+    async def unregister_controller(self, header: Header, body: Fields, session: ClientSession) -> Fields:
+        """UnregisterController. The only voter is the active controller, which is refused."""
+        controller_id = body["controller_id"]
+        await self._controller.ask(lambda context: registration.unregister_controller(context, controller_id))
+        return {**_DONE, "error_message": None}
+
     async def allocate_producer_ids(self, header: Header, body: Fields, session: ClientSession) -> Fields:
         """AllocateProducerIds."""
         broker = body["broker_id"], body["broker_epoch"]

@@ -18,8 +18,10 @@ from kframe.plugin.kraft_controller import KraftContext, RequestRefused, feature
 from kframe.plugin.server import CLUSTER, AclOperation, AclResourceType
 from kframe_kraft.apis.active import ActiveController
 from kframe_kraft.apis.quorum_apis import NodeFacts
+from kframe_kraft.controller import Event
 
 _BROKERS, _CONTROLLERS = 1, 2
+_FAILED_TOGETHER: Final = "The update failed for all features since the following feature had an error"
 _NOT_REQUESTED: Final = -(2**31)
 #: By the number in a request (Kafka ``FeatureUpdate.UpgradeType``).
 _DIRECTIONS: Final = dict(enumerate(feature_updates.UpgradeType, 1))
@@ -34,11 +36,14 @@ class ClusterApis:
         node_id: int,
         node: NodeFacts,
         kraft_version: int,
+        register: Event[None],
         authorizer: OperationAuthorizer,
     ) -> None:
-        """Clients may do what ``authorizer`` allows."""
+        """``register`` registers this controller, if the level allows it and it has not. Clients may do what
+        ``authorizer`` allows."""
         self._authorizer = authorizer
         self._controller = controller
+        self._register = register
         self._node_id = node_id
         self._node = node
         self._kraft_version = kraft_version
@@ -80,19 +85,24 @@ class ClusterApis:
         )
 
     async def update_features(self, header: Header, body: Fields, session: ClientSession) -> Fields:
-        """UpdateFeatures, all or none. The level of ``kraft.version`` cannot change."""
+        """UpdateFeatures, all or none. The level of ``kraft.version`` cannot change.
+
+        From version 2 on, which Kafka has since 4.0, the response names no features.
+        """
         updates = {each["feature"]: (each["max_version_level"], _direction(each)) for each in body["feature_updates"]}
         if updates.get(KRAFT_VERSION, (self._kraft_version,))[0] != self._kraft_version:
             message = f"kframe does not change {KRAFT_VERSION}, which is {self._kraft_version}"
             raise RequestRefused(ErrorCode.INVALID_UPDATE_VERSION, message)
-        refused = await self._controller.ask(
-            lambda context: feature_updates.update_features(
-                context,
-                updates,
-                validate_only=body.get("validate_only", False),
-                kraft_version=self._kraft_version,
+        validate_only = body.get("validate_only", False)
+        try:
+            refused = await self._controller.ask(
+                lambda context: feature_updates.update_features(
+                    context, updates, validate_only=validate_only, kraft_version=self._kraft_version
+                )
             )
-        )
+        except RequestRefused as refusal:
+            raise RequestRefused(refusal.error, f"{_FAILED_TOGETHER}: {refusal.message}") from refusal
+        self._controller.submit(self._register)
         results = [
             {
                 "feature": name,

@@ -62,7 +62,12 @@ class PartitionApis:
             for topic in body["topics"]
             for partition in topic["partitions"]
         ]
-        results = await self._controller.ask(lambda context: reassignment.reassign_partitions(context, requested))
+        allow_factor_change = body.get("allow_replication_factor_change", True)
+        results = await self._controller.ask(
+            lambda context: reassignment.reassign_partitions(
+                context, requested, allow_factor_change=allow_factor_change
+            )
+        )
         responses = [
             {
                 "name": topic,
@@ -73,7 +78,7 @@ class PartitionApis:
             }
             for topic, of_topic in _by_topic(results)
         ]
-        return {**_DONE, "responses": responses}
+        return {**_DONE, "allow_replication_factor_change": allow_factor_change, "responses": responses}
 
     async def list_reassignments(self, header: Header, body: Fields, session: ClientSession) -> Fields:
         """ListPartitionReassignments."""

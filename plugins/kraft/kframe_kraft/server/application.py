@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
@@ -23,6 +24,7 @@ from kframe_kraft.apis.config_apis import ConfigApis
 from kframe_kraft.apis.envelopes import ENVELOPE, Envelopes
 from kframe_kraft.apis.partition_apis import PartitionApis
 from kframe_kraft.apis.quorum_apis import FETCH, FETCH_SNAPSHOT, QuorumApis
+from kframe_kraft.apis.quota_apis import QuotaApis
 from kframe_kraft.apis.token_apis import TokenApis
 from kframe_kraft.apis.topic_apis import TopicApis
 from kframe_kraft.apis.user_apis import UserApis
@@ -31,6 +33,9 @@ from kframe_kraft.controller import NotController
 Handler: TypeAlias = Callable[[Header, Fields, ClientSession], Awaitable[Fields]]
 #: Responses with more bytes of records are encoded outside the event loop.
 _LARGE_BYTES: Final = 1 << 18
+#: The first versions of ApiVersions in which clients name their software, read features with level 0, and name a node.
+_SOFTWARE, _LEVEL_ZERO, _NODE = 3, 4, 5
+_SOFTWARE_NAME: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 _RESOURCE: Final = "resource_type", "resource_name"
 _ELECTIONS: Final = refusals.each_partition(
     "topic_partitions",
@@ -60,6 +65,7 @@ class ControllerApis:
     topics: TopicApis
     partitions: PartitionApis
     configs: ConfigApis
+    quotas: QuotaApis
     cluster: ClusterApis
     features: Callable[[], Fields]
     acls: AclApis
@@ -77,6 +83,9 @@ class ControllerApis:
             29: OfferedApi(1, 3, self.acls.describe_acls),
             30: OfferedApi(1, 3, self.acls.create_acls, refusals.each_entry("creations", "results")),
             31: OfferedApi(1, 3, self.acls.delete_acls, refusals.each_entry("filters", "filter_results")),
+            32: OfferedApi(
+                1, 4, self.configs.describe_configs, refusals.each_entry("resources", "results", *_RESOURCE, configs=())
+            ),
             33: OfferedApi(0, 2, self.configs.alter_configs, configs),
             37: OfferedApi(0, 3, topics.create_partitions, refusals.each_entry("topics", "results", "name")),
             38: OfferedApi(1, 3, self.tokens.create_token),
@@ -84,15 +93,16 @@ class ControllerApis:
             40: OfferedApi(1, 2, self.tokens.expire_token, refusals.fields(expiry_timestamp=-1)),
             43: OfferedApi(0, 2, partitions.elect_leaders, _ELECTIONS),
             44: OfferedApi(0, 1, self.configs.incremental_alter_configs, configs),
-            45: OfferedApi(0, 0, partitions.alter_reassignments, refusals.each_partition("topics", "responses")),
+            45: OfferedApi(0, 1, partitions.alter_reassignments, refusals.each_partition("topics", "responses")),
             46: OfferedApi(0, 0, partitions.list_reassignments, refusals.list_reassignments),
+            49: OfferedApi(0, 1, self.quotas.alter_client_quotas, refusals.each_entry("entries", "entries", "entity")),
             51: OfferedApi(0, 0, self.users.alter_credentials, refusals.alter_scram),
             52: OfferedApi(0, 1, quorum.vote),
             53: OfferedApi(0, 1, quorum.begin_or_end_epoch),
             54: OfferedApi(0, 1, quorum.begin_or_end_epoch),
             55: OfferedApi(0, 2, quorum.describe_quorum),
             56: OfferedApi(2, 3, brokers.alter_partition),
-            57: OfferedApi(0, 1, self.cluster.update_features, refusals.fields(results=())),
+            57: OfferedApi(0, 2, self.cluster.update_features, refusals.fields(results=())),
             FETCH_SNAPSHOT: OfferedApi(0, 1, quorum.fetch_snapshot),
             60: OfferedApi(0, 2, self.cluster.describe_cluster, refusals.fields(cluster_id="", brokers=())),
             62: OfferedApi(0, 4, brokers.register),
@@ -101,6 +111,7 @@ class ControllerApis:
             67: OfferedApi(0, 0, brokers.allocate_producer_ids),
             70: OfferedApi(0, 0, brokers.register_controller),
             73: OfferedApi(0, 0, brokers.assign_directories),
+            94: OfferedApi(0, 0, brokers.unregister_controller),
         }
 
 
@@ -112,7 +123,7 @@ class KraftApplication:
         self._features = apis.features
         self._apis = {
             SASL_HANDSHAKE: OfferedApi(0, 1, _no_login),
-            API_VERSIONS: OfferedApi(0, 4, self._api_versions),
+            API_VERSIONS: OfferedApi(0, 5, self._api_versions),
             SASL_AUTHENTICATE: OfferedApi(0, 2, _no_login),
             **apis.table(),
         }
@@ -156,7 +167,8 @@ class KraftApplication:
         """The response of the active controller. Raises NotController."""
         operation = CLUSTER_OPERATIONS.get(header.api_key)
         if operation is not None and not Access(self._authorizer, session).is_authorized(operation):
-            message = f"Request {API_NAMES[header.api_key]} of {session.principal} is not authorized."
+            name = API_NAMES.get(header.api_key, header.api_key)
+            message = f"Request {name} of {session.principal} is not authorized."
             return self._refused(header, body, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, message)
         try:
             return await self._apis[header.api_key].handler(header, body, session)
@@ -168,9 +180,26 @@ class KraftApplication:
         return self._apis[header.api_key].refusal(header.api_version, body, fields)
 
     async def _api_versions(self, header: Header, body: Fields, session: ClientSession) -> Fields:
-        return {"error_code": 0, "api_keys": self.versions_on_offer(), "throttle_time": 0, **self._features()}
+        if not _is_valid(header.api_version, body):
+            return {"error_code": ErrorCode.INVALID_REQUEST, "api_keys": [], "throttle_time": 0}
+        fields = self._features()
+        if header.api_version < _LEVEL_ZERO:
+            supported = [each for each in fields["supported_features"] if each["min_version"]]
+            fields = {**fields, "supported_features": supported}
+        return {"error_code": ErrorCode.NONE, "api_keys": self.versions_on_offer(), "throttle_time": 0, **fields}
 
 
 async def _no_login(header: Header, body: Fields, session: ClientSession) -> Fields:
     """SaslHandshake and SaslAuthenticate on a listener without logins."""
     raise RequestRefused(ErrorCode.ILLEGAL_SASL_STATE, "this listener has no logins")
+
+
+def _is_valid(version: int, body: Fields) -> bool:
+    """Whether a client names its software, and a node only with the cluster (Kafka 4.4 ``ApiVersionsRequest``).
+
+    A controller does not check which node the client means; a broker of Kafka does (KIP-1242).
+    """
+    if version >= _NODE and (body["cluster_id"] is None) != (body["node_id"] == -1):
+        return False
+    names = (body["client_software_name"], body["client_software_version"]) if version >= _SOFTWARE else ()
+    return all(_SOFTWARE_NAME.fullmatch(name) for name in names)

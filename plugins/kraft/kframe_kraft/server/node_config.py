@@ -13,7 +13,7 @@ from kframe_kafka_wire.listeners.identity import ADVERTISED, LISTENERS, PROTOCOL
 from kframe.plugin import ConfigError
 from kframe.plugin.cluster import Endpoint
 from kframe.plugin.kraft import control, directory_ids
-from kframe.plugin.kraft_controller import KraftSettings
+from kframe.plugin.kraft_controller import BROKER_CONFIG_KEYS, KraftSettings, type_problem
 from kframe.plugin.settings import INT64_MAX, boolean, text, whole
 from kframe_kraft.log import LogSettings, RetentionSettings
 from kframe_kraft.quorum import Voters
@@ -29,6 +29,8 @@ _VOTER: Final = re.compile(r"(?P<id>[0-9]{1,10})@(?P<host>\[[^\]]+\]|[^:@\s]+):(
 _NUMBERS: Final = {
     NODE_ID: (0, 2**31 - 1, ""),
     "broker.session.timeout.ms": (1, 2**31 - 1, "9000"),
+    "controller.quota.window.num": (1, 2**31 - 1, "11"),
+    "controller.quota.window.size.seconds": (1, 2**31 - 1, "1"),
     "default.replication.factor": (1, 2**15 - 1, "1"),
     "leader.imbalance.check.interval.seconds": (1, INT64_MAX, "300"),
     "metadata.log.max.record.bytes.between.snapshots": (1, INT64_MAX, str(20 * 2**20)),
@@ -76,6 +78,9 @@ def node_config(given: Mapping[str, str]) -> NodeConfig:
         for key, (least, greatest, default) in _NUMBERS.items()
     }
     switch = {key: boolean(f"config key {key}", given.get(key, default)) for key, default in _SWITCHES.items()}
+    for key, value in given.items():
+        if key in BROKER_CONFIG_KEYS and type_problem(BROKER_CONFIG_KEYS[key].type, key, value) is not None:
+            raise ConfigError(f"config key {key}", repr(value), f"a value of type {BROKER_CONFIG_KEYS[key].type.name}")
     directories = _directories(given)
     bound = tuple(endpoints_of(config, LISTENERS))
     if not bound or any(endpoint.listener not in listeners for endpoint in bound):
@@ -94,6 +99,7 @@ def node_config(given: Mapping[str, str]) -> NodeConfig:
         number["leader.imbalance.check.interval.seconds"] * 1000 if switch["auto.leader.rebalance.enable"] else 0,
         number["unclean.leader.election.interval.ms"],
         PROTOCOLS.index(bound[0].security_protocol),
+        number["controller.quota.window.num"] * number["controller.quota.window.size.seconds"],
     )
     kraft = KraftSettings(
         node_id=number[NODE_ID],
@@ -101,6 +107,7 @@ def node_config(given: Mapping[str, str]) -> NodeConfig:
         unclean_leader_election_enable=switch["unclean.leader.election.enable"],
         default_replication_factor=number["default.replication.factor"],
         num_partitions=number["num.partitions"],
+        static_configs=given,
     )
     return NodeConfig(number[NODE_ID], directories[0], directories, bound, settings, kraft, config)
 

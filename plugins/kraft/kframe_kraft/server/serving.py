@@ -17,6 +17,7 @@ from kframe_kraft.apis.config_apis import ConfigApis
 from kframe_kraft.apis.fetching import Fetching
 from kframe_kraft.apis.partition_apis import PartitionApis
 from kframe_kraft.apis.quorum_apis import NodeFacts, QuorumApis
+from kframe_kraft.apis.quota_apis import QuotaApis
 from kframe_kraft.apis.token_apis import TokenApis
 from kframe_kraft.apis.topic_apis import TopicApis
 from kframe_kraft.apis.user_apis import UserApis
@@ -104,7 +105,8 @@ class ServedController:
                 TopicApis(active, authorizer),
                 PartitionApis(active),
                 ConfigApis(active, authorizer),
-                ClusterApis(active, self.node_id, facts, kraft_version, authorizer),
+                QuotaApis(active),
+                ClusterApis(active, self.node_id, facts, kraft_version, node.register_itself, authorizer),
                 node.features,
                 AclApis(active, has_authorizer=self._authorizer is not None),
                 UserApis(active),
