@@ -1,4 +1,4 @@
-"""Filters of ACLs. Codes are those of Kafka's enums ``ResourceType``, ``AclOperation`` and ``AclPermissionType``."""
+"""ACLs by Kafka's codes, and filters of them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,49 @@ from typing import Final
 ANY: Final = 1
 #: A literal pattern of this name applies to every resource of its type.
 WILDCARD: Final = "*"
+#: The name of the cluster resource.
+CLUSTER: Final = "kafka-cluster"
+
+
+class AclOperation(IntEnum):
+    """Operations on resources (Kafka ``AclOperation``)."""
+
+    ANY = 1
+    ALL = 2
+    READ = 3
+    WRITE = 4
+    CREATE = 5
+    DELETE = 6
+    ALTER = 7
+    DESCRIBE = 8
+    CLUSTER_ACTION = 9
+    DESCRIBE_CONFIGS = 10
+    ALTER_CONFIGS = 11
+    IDEMPOTENT_WRITE = 12
+    CREATE_TOKENS = 13
+    DESCRIBE_TOKENS = 14
+    TWO_PHASE_COMMIT = 15
+    """Since Kafka 4."""
+
+
+class AclResourceType(IntEnum):
+    """Types of resources (Kafka ``ResourceType``)."""
+
+    ANY = 1
+    TOPIC = 2
+    GROUP = 3
+    CLUSTER = 4
+    TRANSACTIONAL_ID = 5
+    DELEGATION_TOKEN = 6
+    USER = 7
+
+
+class Permission(IntEnum):
+    """Whether an entry allows or denies (Kafka ``AclPermissionType``)."""
+
+    ANY = 1
+    DENY = 2
+    ALLOW = 3
 
 
 class PatternType(IntEnum):

@@ -123,9 +123,12 @@ def config_problem(config: Mapping[str, str], remote_storage: bool = False) -> C
     return _contradiction(config, remote_storage)
 
 
-def kraft_config_problem(config: Mapping[str, str], remote_storage: bool = False) -> ConfigProblem | None:
-    """The same for a KRaft cluster (Kafka 4.4 ``ControllerConfigurationValidator``)."""
-    return _value_problem(config, KRAFT_TOPIC_CONFIGS) or _contradiction(config, remote_storage)
+def kraft_value_problem(config: Mapping[str, str]) -> ConfigProblem | None:
+    """The reason why Kafka would reject the name or the value of a setting, in a KRaft cluster. None if there is none.
+
+    Source: Kafka 4.4 ``LogConfig.validateNames`` and ``ConfigDef.parse``.
+    """
+    return _value_problem(config, KRAFT_TOPIC_CONFIGS)
 
 
 def _value_problem(config: Mapping[str, str], known: Mapping[str, Check]) -> ConfigProblem | None:

@@ -87,7 +87,7 @@ def double(min_value: int | None = None, max_value: int | None = None) -> Check:
             value = math.nan
         if not math.isfinite(value):
             return invalid(name, text, "Not a number of type DOUBLE")
-        return _outside(name, value, _java_double(value), min_value, max_value)
+        return _outside(name, value, java_double(value), min_value, max_value)
 
     return check
 
@@ -136,7 +136,7 @@ def _elements(text: str) -> list[str]:
     return re.split(r"\s*,\s*", text.strip()) if text.strip() else []
 
 
-def _java_double(value: float) -> str:
+def java_double(value: float) -> str:
     """Format a number as Java's ``Double.toString`` does."""
     if value == 0 or _PLAIN_MIN <= abs(value) < _PLAIN_MAX:
         return repr(value)

@@ -1,8 +1,8 @@
-"""What a server implements (``Server``), the calls of the controller that it serves, ACL filters, quotas, metrics."""
+"""What a server implements (``Server``), the calls of the controller that it serves, ACLs, quotas, and metrics."""
 
 from __future__ import annotations
 
-from kframe.core.operations.mutation_quotas import (
+from kframe.core.mutation_quotas import (
     MUTATION_RATE,
     UNLIMITED,
     MutationQuota,
@@ -10,16 +10,24 @@ from kframe.core.operations.mutation_quotas import (
     QuotaEntity,
     entities_of,
 )
-from kframe.model.acls import AclFilter, PatternType
+from kframe.model.acls import CLUSTER, WILDCARD, AclFilter, AclOperation, AclResourceType, PatternType, Permission
 from kframe.model.admin import ConfigChange, ConfigOperation, FeatureUpdate, NewPartitions, NewTopic
+from kframe.model.authorization import WILDCARD_PRINCIPAL, AccessControlEntry, applies, is_allowed, patterns_of
+from kframe.model.delegation_tokens import token_hmac
 from kframe.ports.server import Server
 from kframe.runtime.controller import Controller, IsrProposal
 from kframe.runtime.exposition import labelled, summary
 
 __all__ = [
+    "CLUSTER",
     "MUTATION_RATE",
     "UNLIMITED",
+    "WILDCARD",
+    "WILDCARD_PRINCIPAL",
+    "AccessControlEntry",
     "AclFilter",
+    "AclOperation",
+    "AclResourceType",
     "ConfigChange",
     "ConfigOperation",
     "Controller",
@@ -30,9 +38,14 @@ __all__ = [
     "NewPartitions",
     "NewTopic",
     "PatternType",
+    "Permission",
     "QuotaEntity",
     "Server",
+    "applies",
     "entities_of",
+    "is_allowed",
     "labelled",
+    "patterns_of",
     "summary",
+    "token_hmac",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kframe.core.operations.mutation_quotas import DEFAULT_ENTITY, MutationQuotas, QuotaEntity
+from kframe.core.mutation_quotas import DEFAULT_ENTITY, MutationQuotas, QuotaEntity
 
 D = DEFAULT_ENTITY
 #: All levels, the most specific first, with different rates.

@@ -264,3 +264,31 @@ def test_settings_are_set_and_removed() -> None:
         replay(metadata, record, 2)
     for values in (metadata.quotas, metadata.acls, metadata.scram, metadata.tokens, metadata.features):
         assert values == {}
+
+
+def test_acls_are_found_by_pattern() -> None:
+    metadata = ClusterMetadata()
+
+    def acl(number: int, name: str) -> records.AccessControlEntryRecord:
+        return records.AccessControlEntryRecord(
+            id=UUID(int=number),
+            resource_type=2,
+            resource_name=name,
+            pattern_type=3,
+            principal="User:u",
+            host="*",
+            operation=3,
+            permission_type=3,
+        )
+
+    for record in (acl(1, "a"), acl(2, "a"), acl(3, "b"), acl(3, "c")):  # The last one replaces the one with its id.
+        replay(metadata, record, 1)
+    copied = metadata.copy()
+    replay(metadata, records.RemoveAccessControlEntryRecord(id=UUID(int=1)), 2)
+    replay(metadata, records.RemoveAccessControlEntryRecord(id=UUID(int=3)), 3)
+    found = {pattern: set(entries) for pattern, entries in metadata.acls_by_pattern.items()}
+    assert found == {(2, 3, "a"): {UUID(int=2)}}
+    assert {pattern: len(entries) for pattern, entries in copied.acls_by_pattern.items()} == {
+        (2, 3, "a"): 2,
+        (2, 3, "c"): 1,
+    }

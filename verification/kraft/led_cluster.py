@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, Self
+from typing import Self
 
 from kframe_kraft.server.serving import ServedController, make_controller
 
 from kframe.plugin.settings import read_properties
 from verification.kraft.kafka_nodes import KraftCluster, KraftNode, KraftOptions
 
-#: Keys of the brokers that kframe refuses: it has no authorizer.
-_BROKERS_ALONE: Final = ("authorizer.class.name", "super.users")
-
 
 def keys_of(node: KraftNode) -> dict[str, str]:
-    """The keys of a node's server.properties that kframe accepts."""
-    properties = read_properties(node.config_path)
-    return {entry.key: entry.value for entry in properties if entry.key not in _BROKERS_ALONE}
+    """The keys of a node's server.properties."""
+    return {entry.key: entry.value for entry in read_properties(node.config_path)}
 
 
 class LedCluster:

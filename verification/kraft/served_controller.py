@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
 from kframe_kafka_wire.connections.node import NodeConnection
+from kframe_kafka_wire.listeners.identity import security_protocol
 from kframe_kraft.disk import CheckpointWriter, MetaProperties, write_properties
 from kframe_kraft.disk.names import BOOTSTRAP_ID
 from kframe_kraft.quorum import Voters
@@ -27,10 +30,17 @@ LISTENER = Endpoint("CONTROLLER", "127.0.0.1", 0, "PLAINTEXT")
 CONFIG = {"listener.security.protocol.map": "CONTROLLER:PLAINTEXT"}
 ENDPOINT = control.VoterEndpoint(name="CONTROLLER", host="127.0.0.1", port=0)
 VOTER = control.Voter(voter_id=9, voter_directory_id=UUID(int=509), endpoints=(ENDPOINT,))
-LEVEL = RecordAndVersion(records.FeatureLevelRecord(name="metadata.version", feature_level=25), 0)
 
 
-def formatted(directory: Path, *, dynamic: bool = False) -> Path:
+def level_record(level: int) -> RecordAndVersion:
+    """The level of metadata.version."""
+    return RecordAndVersion(records.FeatureLevelRecord(name="metadata.version", feature_level=level), 0)
+
+
+LEVEL = level_record(25)
+
+
+def formatted(directory: Path, *, dynamic: bool = False, level: int = 25) -> Path:
     """Format as ``kafka-storage`` of Kafka 4.4 does."""
     log = directory / LOG_DIRECTORY
     log.mkdir(parents=True)
@@ -38,21 +48,26 @@ def formatted(directory: Path, *, dynamic: bool = False) -> Path:
     voters = control.VotersRecord(voters=(VOTER,)) if dynamic else None
     path = log / BOOTSTRAP_ID.file_name
     with CheckpointWriter(path, BOOTSTRAP_ID, timestamp=0, now=0, kraft_version=int(dynamic), voters=voters) as writer:
-        writer.add_records([LEVEL])
+        writer.add_records([level_record(level)])
         writer.finish()
     return directory
 
 
 @contextmanager
 def served(
-    directory: Path, selectors: Mapping[ElectionKind, LeaderSelector] = {}, **settings: Any
+    directory: Path,
+    kraft: KraftSettings | None = None,
+    *,
+    selectors: Mapping[ElectionKind, LeaderSelector] = {},
+    config: Mapping[str, str] = MappingProxyType(CONFIG),
+    **settings: Any,
 ) -> Iterator[ServedController]:
-    """The controller of a directory, until the end of the block. ``settings`` are those of NodeSettings."""
+    """The controller of a directory, until the end of the block. ``settings`` are those of NodeSettings, and ``config``
+    has the keys of its listener."""
     node_settings = NodeSettings((ENDPOINT,), Voters((VOTER,)), **settings)
-    config = NodeConfig(
-        9, directory, (directory,), (LISTENER,), node_settings, KraftSettings(ends_sessions_at_shutdown=True), CONFIG
-    )
-    controller = ServedController(config)
+    kraft = kraft or KraftSettings(ends_sessions_at_shutdown=True)
+    listener = replace(LISTENER, security_protocol=security_protocol(config, LISTENER.listener))
+    controller = ServedController(NodeConfig(9, directory, (directory,), (listener,), node_settings, kraft, config))
     controller.start(selectors)
     try:
         yield controller
@@ -74,9 +89,9 @@ def connected(controller: ServedController) -> NodeConnection:
 class FakeBroker:
     """A broker that sends what a test says."""
 
-    def __init__(self, controller: ServedController, broker_id: int) -> None:
-        """Connects."""
-        self.client, self.broker_id, self.epoch = connected(controller), broker_id, -1
+    def __init__(self, controller: ServedController, broker_id: int, client: NodeConnection | None = None) -> None:
+        """Connects, unless there is a connection."""
+        self.client, self.broker_id, self.epoch = client or connected(controller), broker_id, -1
         self.incarnation = UUID(int=100 * broker_id)
         self.directory = UUID(int=1000 + broker_id)
 

@@ -16,6 +16,7 @@ from kframe.core.kraft.replay import replay
 from kframe.core.kraft.replication.change_batch import PartitionChangeBatch
 from kframe.core.kraft.replication.leader_selection import BuiltinSelection, LeaderSelection
 from kframe.core.kraft.replication.replay import replay_change_batch
+from kframe.core.mutation_quotas import MutationQuotas
 from kframe.errors import ErrorCode
 from kframe.model.arrays import Int32, UInt8
 from kframe.model.kraft.brokers import BrokerRegistration
@@ -51,6 +52,8 @@ class KraftSettings:
     """Whether the session of a broker ends when it may shut down, so that its next process registers at once. Kafka 4
     makes it wait for the session timeout."""
     supported_features: Mapping[str, tuple[int, int]] = field(default_factory=lambda: SUPPORTED_FEATURES)
+    static_configs: Mapping[str, str] = field(default_factory=dict)
+    """The controller's own file of settings, which gives topics their defaults."""
 
 
 @dataclass(slots=True)
@@ -65,6 +68,8 @@ class KraftContext:
     """The time of a monotonic clock, which the caller sets before each event."""
     selection: LeaderSelection = field(default_factory=BuiltinSelection)
     """Chooses leaders."""
+    mutation_quotas: MutationQuotas = field(default_factory=MutationQuotas)
+    """What clients may still create and delete."""
     consulted: set[ReleaseRule] = field(default_factory=set)
     """The rules by release that decided something: releases without one of them decide otherwise."""
 

@@ -9,12 +9,12 @@ from kframe.model.kraft.ids import ELR_VERSION, KRAFT_VERSION, METADATA_VERSION,
 #: The rule that each level of a feature introduces. Other levels change no decision.
 LEVEL_RULES: Final = {
     METADATA_VERSION: {
-        11: "users can have SCRAM credentials",
+        int(MetadataLevel.SCRAM): "users can have SCRAM credentials",
         int(
             MetadataLevel.NO_EPOCH_BUMP_ON_SHRINK
         ): "the shrink of an ISR no longer raises the leader epoch (KAFKA-15021)",
         13: "the metadata log can have transactions (KIP-868)",
-        14: "users can have delegation tokens",
+        int(MetadataLevel.DELEGATION_TOKENS): "users can have delegation tokens",
         int(
             MetadataLevel.CONTROLLER_REGISTRATION
         ): "controllers register, and must support a new feature level (KIP-919)",
@@ -23,7 +23,7 @@ LEVEL_RULES: Final = {
         ): "a failed log directory takes its replicas out of ISRs and leaderships (KIP-858)",
         int(MetadataLevel.ELR): f"{ELR_VERSION} can be 1 (KIP-966)",
         int(MetadataLevel.CORDONED_DIRECTORIES): "cordoned log directories get no new replicas (KIP-1066)",
-        32: "ACLs can name ranges of addresses",
+        int(MetadataLevel.ADDRESS_RANGES): "ACLs can name ranges of addresses",
         int(MetadataLevel.UNREGISTER_CONTROLLER): "registrations of controllers can be removed (KIP-1312)",
     },
     ELR_VERSION: {

@@ -21,6 +21,8 @@ from kframe.model.kraft.topics import KraftTopics
 Resource: TypeAlias = tuple[int, str]
 #: Types and names of a quota's entity, sorted by type.
 QuotaEntity: TypeAlias = tuple[tuple[str, str | None], ...]
+#: Type of resource, type of pattern and name.
+AclPattern: TypeAlias = tuple[int, int, str]
 
 
 class ClusterMetadata:
@@ -37,6 +39,7 @@ class ClusterMetadata:
         self.controllers: dict[int, RegisterControllerRecord] = {}
         self.quotas: dict[QuotaEntity, dict[str, float]] = {}
         self.acls: dict[UUID, AccessControlEntryRecord] = {}
+        self.acls_by_pattern: dict[AclPattern, dict[UUID, AccessControlEntryRecord]] = {}
         self.scram: dict[tuple[str, int], UserScramCredentialRecord] = {}
         self.tokens: dict[str, DelegationTokenRecord] = {}
         self.next_producer_id = 0
@@ -71,5 +74,6 @@ class ClusterMetadata:
         clone.configs = {resource: dict(values) for resource, values in self.configs.items()}
         clone.quotas = {entity: dict(values) for entity, values in self.quotas.items()}
         clone.acls, clone.scram, clone.tokens = dict(self.acls), dict(self.scram), dict(self.tokens)
+        clone.acls_by_pattern = {pattern: dict(entries) for pattern, entries in self.acls_by_pattern.items()}
         clone.next_producer_id, clone.zk_migration_state = self.next_producer_id, self.zk_migration_state
         return clone

@@ -18,6 +18,8 @@ from kframe_kraft.errors import RecordError
 from kframe_kraft.server.serving import ServedController
 
 from kframe.errors import ErrorCode
+from kframe.plugin.kraft import ControllerResult, RecordAndVersion, records
+from kframe.plugin.kraft_controller import KraftSettings
 from verification.kraft.served_controller import FakeBroker, address, connected, formatted, served
 
 NONE, UNKNOWN_TOPIC = ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -29,21 +31,22 @@ VERSIONS = {19: 7, 20: 6, 33: 2, 37: 3, 43: 2, 44: 1, 45: 0, 46: 0, 55: 2, 57: 1
 Ask = Callable[[int, dict[str, Any]], dict[str, Any]]
 
 
-def enveloped(client: NodeConnection, api_key: int, body: dict[str, Any]) -> dict[str, Any]:
+def enveloped(client: NodeConnection, api_key: int, body: dict[str, Any], version: int | None = None) -> dict[str, Any]:
     """The response to a request that a broker forwards for alice."""
-    request = encode_request(api_key, VERSIONS[api_key], 77, "a-client", body)[4:]
+    version = VERSIONS[api_key] if version is None else version
+    request = encode_request(api_key, version, 77, "a-client", body)[4:]
     response = client.ask(
         58, {"request_data": request, "request_principal": ALICE, "client_host_address": bytes((127, 0, 0, 1))}
     )
     assert response["error_code"] == NONE
-    correlation_id, fields = decode_response(api_key, VERSIONS[api_key], response["response_data"])
+    correlation_id, fields = decode_response(api_key, version, response["response_data"])
     assert correlation_id == 77
     return fields
 
 
 @pytest.fixture
 def controller(tmp_path: Path) -> Iterator[ServedController]:
-    with served(formatted(tmp_path)) as started:
+    with served(formatted(tmp_path), KraftSettings(node_id=9, static_configs={"log.roll.hours": "2"})) as started:
         for broker_id in range(3):
             fake = FakeBroker(started, broker_id)
             with closing(fake.client):
@@ -107,6 +110,36 @@ def test_validation_writes_nothing(ask: Ask, controller: ServedController) -> No
     assert create(ask, topic("a"), validate_only=True) == [("a", NONE)]
     assert controller.node is not None
     assert list(controller.node.metadata.topics.index_by_name) == []
+
+
+@pytest.mark.parametrize("validate_only", [False, True])
+def test_created_topics_are_described(ask: Ask, validate_only: bool) -> None:
+    assignments = [{"partition_index": number, "broker_ids": [number, 2]} for number in range(2)]
+    named = topic("a", configs=[{"name": "cleanup.policy", "value": "compact"}])
+    assigned = topic("b", -1, -1, assignments=assignments)
+    body = {"topics": [named, assigned, topic("c", factor=9)], "timeout": 1000, "validate_only": validate_only}
+    first, second, refused = ask(19, body)["topics"]
+    assert [(each["num_partitions"], each["replication_factor"]) for each in (first, second)] == [(2, 3), (2, 2)]
+    assert (refused["num_partitions"], refused["replication_factor"], refused["configs"]) == (-1, -1, [])
+    configs = {each["name"]: each for each in first["configs"]}
+    assert len(configs) == len(second["configs"]) == 37
+    for name, value, source in (
+        ("cleanup.policy", "compact", 1),
+        ("segment.ms", "7200000", 4),
+        ("min.insync.replicas", "1", 5),
+    ):
+        expected = {"name": name, "value": value, "read_only": False, "config_source": source, "is_sensitive": False}
+        assert configs[name] == expected
+    assert first["topic_config_error_code"] == NONE
+
+
+def test_validated_partitions_are_not_created(ask: Ask, controller: ServedController) -> None:
+    create(ask, topic("a", 2))
+    grown = [{"name": "a", "count": 5, "assignments": None}]
+    (result,) = ask(37, {"topics": grown, "timeout": 1000, "validate_only": True})["results"]
+    assert result["error_code"] == NONE
+    assert controller.node is not None
+    assert len(controller.node.metadata.partitions) == 2
 
 
 def test_partitions_of_a_request_are_limited(ask: Ask) -> None:
@@ -221,6 +254,61 @@ def test_reassignments_are_started_listed_and_cancelled(ask: Ask) -> None:
     assert alter("a", None) == NONE
     assert alter("a", None) == ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
     assert listed(None) == []
+
+
+# -- quotas
+
+
+@pytest.mark.parametrize(
+    ("api_key", "first", "strict"), [(19, 2, 6), (37, 0, 3), (20, 1, 5)], ids=["create", "grow", "delete"]
+)
+def test_mutation_quota_of_a_forwarded_client(
+    controller: ServedController, api_key: int, first: int, strict: int
+) -> None:
+    """Older versions are delayed, newer ones refused. The quota of a client leaves others alone."""
+    with closing(connected(controller)) as broker:
+        create(broker.ask, topic("old"))
+        write(controller, quota(("user", "alice"), 0.001))
+        bodies = {
+            19: {"topics": [topic("a")], "timeout": 1000, "validate_only": True},
+            37: {"topics": [{"name": "old", "count": 9, "assignments": None}], "timeout": 1, "validate_only": True},
+            20: {"topics": [{"name": "old", "topic_id": bytes(16)}], "topic_names": ["old"], "timeout": 1000},
+        }
+        results = {19: "topics", 37: "results", 20: "responses"}
+        assert enveloped(broker, 19, {**bodies[19], "topics": [topic("b", 5)]})["throttle_time"] == 0
+        response = enveloped(broker, api_key, bodies[api_key], strict)
+        assert response["throttle_time"] > 4_000_000
+        assert [each["error_code"] for each in response[results[api_key]]] == [ErrorCode.THROTTLING_QUOTA_EXCEEDED]
+        response = enveloped(broker, api_key, bodies[api_key], first)
+        assert [each["error_code"] for each in response[results[api_key]]] == [NONE]
+        assert response.get("throttle_time", 4_000_001) > 4_000_000
+        assert create(broker.ask, topic("c")) == [("c", NONE)]
+
+
+def test_mutation_quota_of_a_direct_client(controller: ServedController) -> None:
+    """The client is anonymous. It is not read any more until the throttle time is over."""
+    write(controller, quota(("user", None), 0.001))
+    with closing(connected(controller)) as client:
+        assert create(client.ask, topic("a", 5)) == [("a", NONE)]
+        body = {"topics": [topic("b")], "timeout": 1000, "validate_only": False}
+        response = client.ask(19, body)
+    (result,) = response["topics"]
+    assert result["error_code"] == ErrorCode.THROTTLING_QUOTA_EXCEEDED
+    assert result["error_message"] == "The throttling quota has been exceeded."
+    assert response["throttle_time"] > 4_000_000
+    assert controller.node is not None
+    assert list(controller.node.metadata.topics.index_by_name) == ["a"]
+
+
+def quota(entity: tuple[str, str | None], rate: float) -> records.ClientQuotaRecord:
+    parts = (records.EntityData(entity_type=entity[0], entity_name=entity[1]),)
+    return records.ClientQuotaRecord(entity=parts, key="controller_mutation_rate", value=rate, remove=False)
+
+
+def write(controller: ServedController, record: records.ClientQuotaRecord) -> None:
+    assert controller.node is not None
+    assert controller.node.loop is not None
+    controller.node.loop.submit(lambda _: ControllerResult([RecordAndVersion(record, 0)], None)).result(20)
 
 
 # -- envelopes

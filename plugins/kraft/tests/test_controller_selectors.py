@@ -70,7 +70,7 @@ def test_selector_decides_where_it_obeys_the_rules(
     tmp_path: Path, selector: LastReplica | None, leader: int, faults: int
 ) -> None:
     selectors = {} if selector is None else {ElectionKind.OFFLINE: selector}
-    with served(formatted(tmp_path), selectors) as controller:
+    with served(formatted(tmp_path), selectors=selectors) as controller:
         assert leader_after_fencing(controller, 3, 0) == leader
         metrics = controller.metrics()
     assert metrics.get('kframe_selector_faults_total{selector="last-replica"}', 0) == faults

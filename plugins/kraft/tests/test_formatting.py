@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
 import pytest
 from kframe_kraft.disk import read_checkpoint, read_properties
@@ -13,6 +14,7 @@ from kframe_kraft.errors import LogError
 from kframe_kraft.log import LogSettings, RetentionSettings
 from kframe_kraft.server.formatting import format_node
 from kframe_kraft.server.node_config import NodeConfig, node_config
+from kframe_kraft.server.serving import make_controller
 from kframe_kraft.server.snapshotting import SnapshotSettings
 from kframe_kraft.sources.detection import LOG_DIRECTORY
 
@@ -58,6 +60,9 @@ def test_keys_of_a_controller(tmp_path: Path) -> None:
         auto_leader_rebalance_enable="false",
         min_insync_replicas="2",
         num_partitions="4",
+        controller_quota_window_num="5",
+        controller_quota_window_size_seconds="2",
+        log_roll_hours="3",
     )
     assert read.directory == tmp_path / "m"
     assert read.directories == (tmp_path / "m", tmp_path / "a", tmp_path / "b")
@@ -75,6 +80,7 @@ def test_keys_of_a_controller(tmp_path: Path) -> None:
     assert settings.retention == RetentionSettings(-1, 9)
     assert (settings.session_timeout_ns, settings.no_op_ms, settings.balance_ms) == (3 * 10**9, 0, 0)
     assert (read.kraft.min_insync_replicas, read.kraft.num_partitions) == (2, 4)
+    assert (settings.mutation_window_s, read.kraft.static_configs["log.roll.hours"]) == (10, "3")
 
 
 @pytest.mark.parametrize(
@@ -88,20 +94,52 @@ def test_keys_of_a_controller(tmp_path: Path) -> None:
         ({"controller.listener.names": "OTHER"}, "an entry for listener CONTROLLER"),
         ({"listeners": "CONTROLLER://:9093,PLAINTEXT://:9092"}, "listeners of controller.listener.names alone"),
         ({"listeners": "CONTROLLER://localhost:0"}, "CONTROLLER on port 0"),
-        ({"authorizer.class.name": "StandardAuthorizer"}, "no authorizer"),
-        ({"listener.security.protocol.map": "CONTROLLER:SASL_SSL"}, "PLAINTEXT or SSL"),
         ({"listeners": "CONTROLLER"}, "listeners"),
         ({"controller.quorum.voters": "9@localhost"}, "ID@HOST:PORT"),
         ({"controller.quorum.voters": "9@localhost:99999"}, "ID@HOST:PORT"),
         ({"log.dirs": " , "}, "a directory for the metadata log"),
         ({"metadata.log.segment.bytes": "100"}, "from 8388608"),
         ({"auto.leader.rebalance.enable": "perhaps"}, "true or false"),
+        ({"controller.quota.window.num": "0"}, "controller.quota.window.num"),
+        ({"log.retention.ms": "a week"}, "log.retention.ms: found 'a week', expected a value of type LONG"),
+        ({"log.cleaner.min.cleanable.ratio": "half"}, "a value of type DOUBLE"),
+        ({"log.preallocate": "1"}, "a value of type BOOLEAN"),
         ({"advertised.listeners": "CONTROLLER://0.0.0.0:9093"}, "an address that others can connect to"),
     ],
 )
 def test_bad_keys_are_refused(keys: Mapping[str, str], problem: str) -> None:
     with pytest.raises(ConfigError, match=problem):
         node_config({**KEYS, **keys})
+
+
+SASL: Final = {
+    "listener.security.protocol.map": "CONTROLLER:SASL_PLAINTEXT",
+    "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
+    "listener.name.controller.plain.sasl.jaas.config": "x.PlainLoginModule required user_a=b;",
+}
+
+
+def test_keys_of_logins() -> None:
+    for mechanism in ("", "PLAIN", "SCRAM-SHA-256"):
+        make_controller("kraft:", {**KEYS, **SASL, "sasl.mechanism.controller.protocol": mechanism})
+    # A listener without logins does not need the keys of SASL.
+    make_controller("kraft:", {**KEYS, "sasl.mechanism.controller.protocol": "GSSAPI"})
+
+
+@pytest.mark.parametrize(
+    ("keys", "problem"),
+    [
+        ({"authorizer.class.name": "StandardAuthorizer"}, "org.apache.kafka.metadata.authorizer.StandardAuthorizer"),
+        ({"listener.security.protocol.map": "CONTROLLER:SASL_PLAINTEXT"}, "sasl.enabled.mechanisms: found GSSAPI"),
+        ({**SASL, "sasl.enabled.mechanisms": "OAUTHBEARER"}, "sasl.enabled.mechanisms: found OAUTHBEARER"),
+        ({**SASL, "listener.name.controller.plain.sasl.jaas.config": ""}, "plain.sasl.jaas.config"),
+        ({**SASL, "sasl.mechanism.controller.protocol": "GSSAPI"}, "found GSSAPI, expected one of PLAIN, SCRAM"),
+        ({**SASL, "listener.security.protocol.map": "CONTROLLER:SASL_SSL"}, "ssl.keystore.location"),
+    ],
+)
+def test_bad_keys_of_security_are_refused(keys: Mapping[str, str], problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem):
+        make_controller("kraft:", {**KEYS, **keys})
 
 
 @pytest.mark.parametrize("standalone", [False, True], ids=["static", "dynamic"])

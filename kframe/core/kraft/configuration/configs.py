@@ -156,7 +156,8 @@ def _new_value(
 def _check_records(
     context: KraftContext, resource: Resource, records: Sequence[RecordAndVersion], *, forwarded: bool
 ) -> None:
-    values = dict(context.metadata.configs.get(resource, {}))
+    stored = context.metadata.configs.get(resource, {})
+    values = dict(stored)
     for record in records:
         config = record.record
         assert isinstance(config, ConfigRecord)
@@ -168,7 +169,7 @@ def _check_records(
         else:
             values[config.name] = config.value
     if context.settings.validates_configs:
-        check_values(resource, values)
+        check_values(context, resource, values, stored)
 
 
 def _problem(context: KraftContext, config: ConfigRecord, forwarded: bool) -> str | None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ipaddress
+import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -17,22 +19,23 @@ from kframe.model.kraft.records import ClientQuotaRecord, EntityData
 
 
 class QuotaValue(Enum):
-    """The types of quotas."""
+    """The types of quotas, with the greatest value of each. The values of DOUBLE may be fractions."""
 
-    FRACTION = "a number"
-    WHOLE = "a whole number"
+    DOUBLE = math.inf
+    INT = 2**31 - 1
+    LONG = 2**63 - 1
 
 
 #: Quotas of users and clients, and of IP addresses, with the type of each (Kafka ``QuotaConfig``).
 USER_QUOTAS: Final = {
-    "producer_byte_rate": QuotaValue.WHOLE,
-    "consumer_byte_rate": QuotaValue.WHOLE,
-    "request_percentage": QuotaValue.FRACTION,
-    "controller_mutation_rate": QuotaValue.FRACTION,
+    "producer_byte_rate": QuotaValue.LONG,
+    "consumer_byte_rate": QuotaValue.LONG,
+    "request_percentage": QuotaValue.DOUBLE,
+    "controller_mutation_rate": QuotaValue.DOUBLE,
 }
-IP_QUOTAS: Final = {"connection_creation_rate": QuotaValue.WHOLE}
+IP_QUOTAS: Final = {"connection_creation_rate": QuotaValue.INT}
 ENTITY_TYPES: Final = ("client-id", "ip", "user")
-#: Rounding error up to which a number counts as whole.
+#: Largest fraction that is dropped where whole numbers are expected.
 _WHOLE_TOLERANCE: Final = 1e-6
 
 
@@ -42,6 +45,8 @@ class QuotaChange:
 
     entity: tuple[tuple[str, str | None], ...]
     values: Mapping[str, float | None]
+    repeated_key: str | None = None
+    """A key that the request has twice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +61,17 @@ class QuotaResult:
 def alter_client_quotas(
     context: KraftContext, changes: Sequence[QuotaChange], *, validate_only: bool = False
 ) -> ControllerResult[list[QuotaResult]]:
-    """Change quotas; the response is a list of QuotaResult. Equal values and absent removals write nothing."""
+    """Change quotas; the response is a list of QuotaResult, one for each entity.
+
+    Equal values and absent removals write nothing. An entity that occurs twice is refused.
+    """
     results, records = [], list[RecordAndVersion]()
-    for change in changes:
-        entity = tuple(sorted(change.entity, key=lambda part: part[0]))
+    by_entity = {tuple(sorted(change.entity, key=lambda part: part[0])): change for change in changes}
+    times = Counter(tuple(sorted(change.entity, key=lambda part: part[0])) for change in changes)
+    for entity, change in by_entity.items():
         problem = _entity_problem(change.entity) or _values_problem(change)
+        if times[entity] > 1:
+            problem = "Ignoring duplicate entity"
         if problem is not None:
             results.append(QuotaResult(entity, ErrorCode.INVALID_REQUEST, problem))
             continue
@@ -99,12 +110,29 @@ def _values_problem(change: QuotaChange) -> str | None:
     kinds = dict(change.entity)
     if kinds.get("ip") is not None and not _is_address(str(kinds["ip"])):
         return f"{kinds['ip']} is not a valid IP or resolvable host."
+    if change.repeated_key is not None:
+        return f"Duplicate quota key {change.repeated_key} not updating quota for this entity"
     known = IP_QUOTAS if "ip" in kinds else USER_QUOTAS
     for key, value in change.values.items():
-        if key not in known:
-            return f"Invalid configuration key {key}"
-        if value is not None and known[key] is QuotaValue.WHOLE and abs(value - round(value)) > _WHOLE_TOLERANCE:
-            return f"{key} cannot be a fractional value."
+        problem = None if value is None else _value_problem(known, key, value)
+        if problem is not None:
+            return problem
+    return None
+
+
+def _value_problem(known: Mapping[str, QuotaValue], key: str, value: float) -> str | None:
+    """The reason why a quota cannot be set. Kafka accepts what is no number, and infinity for fractions."""
+    kind = known.get(key)
+    if kind is None:
+        return f"Invalid configuration key {key}"
+    if value <= 0:
+        return f"Quota {key} must be greater than 0"
+    if value > kind.value:
+        return f"Proposed value for {key} is too large for a {kind.name}."
+    if not math.isfinite(value):
+        return f"Proposed value for {key} is {value}, expected a finite number"
+    if kind is not QuotaValue.DOUBLE and value % 1 > _WHOLE_TOLERANCE:
+        return f"{key} cannot be a fractional value."
     return None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kframe.errors import InputError
-from kframe.model.kraft.metadata import ClusterMetadata
+from kframe.model.kraft.metadata import AclPattern, ClusterMetadata
 from kframe.model.kraft.records import (
     AccessControlEntryRecord,
     ClientQuotaRecord,
@@ -16,14 +16,31 @@ from kframe.model.kraft.records import (
 
 
 def replay_acl(metadata: ClusterMetadata, record: AccessControlEntryRecord, offset: int) -> None:
-    """Add an ACL."""
+    """Add an ACL, or replace the one with its id."""
+    replaced = metadata.acls.get(record.id)
+    if replaced is not None:
+        _remove_from_pattern(metadata, replaced)
     metadata.acls[record.id] = record
+    metadata.acls_by_pattern.setdefault(_pattern(record), {})[record.id] = record
 
 
 def replay_remove_acl(metadata: ClusterMetadata, record: RemoveAccessControlEntryRecord, offset: int) -> None:
     """Remove an ACL."""
-    if metadata.acls.pop(record.id, None) is None:
+    removed = metadata.acls.pop(record.id, None)
+    if removed is None:
         raise InputError("RemoveAccessControlEntryRecord.id", str(record.id), "an ACL that exists")
+    _remove_from_pattern(metadata, removed)
+
+
+def _remove_from_pattern(metadata: ClusterMetadata, record: AccessControlEntryRecord) -> None:
+    entries = metadata.acls_by_pattern[_pattern(record)]
+    del entries[record.id]
+    if not entries:
+        del metadata.acls_by_pattern[_pattern(record)]
+
+
+def _pattern(record: AccessControlEntryRecord) -> AclPattern:
+    return record.resource_type, record.pattern_type, record.resource_name
 
 
 def replay_scram(metadata: ClusterMetadata, record: UserScramCredentialRecord, offset: int) -> None:

@@ -12,6 +12,7 @@ from typing import Final
 from kframe.core.kraft.context import KraftContext
 from kframe.core.kraft.controller_result import ControllerResult
 from kframe.errors import ErrorCode
+from kframe.model.kraft.ids import MetadataLevel
 from kframe.model.kraft.record_versions import RecordAndVersion
 from kframe.model.kraft.records import RemoveUserScramCredentialRecord, UserScramCredentialRecord
 
@@ -74,6 +75,9 @@ def _result(context: KraftContext, change: ScramDeletion | ScramUpsertion, is_re
     if is_repeated:
         message = "A user credential cannot be altered twice in the same request"
         return ScramResult(change.user, ErrorCode.DUPLICATE_RESOURCE, message)
+    if context.level < MetadataLevel.SCRAM:
+        message = "The current metadata.version does not support SCRAM"
+        return ScramResult(change.user, ErrorCode.UNSUPPORTED_VERSION, message)
     if not change.user:
         return ScramResult(change.user, ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")
     if change.mechanism not in MECHANISMS:

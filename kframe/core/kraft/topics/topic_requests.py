@@ -8,11 +8,14 @@ from typing import Final
 from uuid import UUID
 
 from kframe.core.kraft.configuration.configs import configure_new_topic
+from kframe.core.kraft.configuration.topic_configs import EffectiveConfig
 from kframe.core.kraft.context import KraftContext
 from kframe.core.kraft.controller_result import RECORDS_MAX, ControllerResult, RequestRefused, check_record_count
+from kframe.core.kraft.security.mutation_quotas import charge
 from kframe.core.kraft.topics.assignments import active_replicas, check_assignment, new_partition
 from kframe.core.kraft.topics.hash_order import first_partition
 from kframe.core.kraft.topics.placement import distribute_replicas
+from kframe.core.mutation_quotas import UNLIMITED, MutationQuota
 from kframe.errors import ErrorCode
 from kframe.model.kraft.record_versions import RecordAndVersion
 from kframe.model.kraft.records import RemoveTopicRecord, TopicRecord
@@ -55,6 +58,11 @@ class CreatableTopicResult:
     error: ErrorCode = ErrorCode.NONE
     message: str | None = None
     topic_id: UUID | None = None
+    partitions: int = DEFAULT
+    """The number of partitions of a new topic; -1 otherwise."""
+    replication_factor: int = DEFAULT
+    configs: tuple[EffectiveConfig, ...] = ()
+    """The settings of a new topic, if the request asks for them."""
 
 
 def create_topics(
@@ -63,16 +71,19 @@ def create_topics(
     new_id: Callable[[str], UUID],
     *,
     validate_only: bool = False,
+    quota: MutationQuota = UNLIMITED,
 ) -> ControllerResult[list[CreatableTopicResult]]:
     """Create topics; the response is a list of CreatableTopicResult. ``new_id`` draws the id of a topic by name.
 
-    All records are atomic. Raises RequestRefused for too many partitions or records.
+    All records are atomic. Each valid topic is charged to ``quota``, also if ``validate_only``. Raises RequestRefused
+    for too many partitions or records.
     """
     _check_partition_count(context, topics)
     results, records = [], list[RecordAndVersion]()
     for topic in topics:
         try:
             assignments, configs = _new_topic(context, topic)
+            charge(context, quota, len(assignments))
         except RequestRefused as refusal:
             results.append(CreatableTopicResult(topic.name, refusal.error, refusal.message))
             continue
@@ -83,7 +94,10 @@ def create_topics(
             new_partition(context, topic_id, partition, replicas) for partition, replicas in sorted(assignments.items())
         ]
         check_record_count(records)
-        results.append(CreatableTopicResult(topic.name, topic_id=topic_id))
+        factor = len(assignments[0])
+        results.append(
+            CreatableTopicResult(topic.name, topic_id=topic_id, partitions=len(assignments), replication_factor=factor)
+        )
     return ControllerResult([] if validate_only else records, results, atomic=True)
 
 
@@ -112,8 +126,10 @@ def _new_topic(
     if collision is not None:
         message = f"Topic '{topic.name}' collides with existing topic: {collision}"
         raise RequestRefused(ErrorCode.INVALID_TOPIC_EXCEPTION, message)
-    if None in topic.configs.values():
-        raise RequestRefused(ErrorCode.INVALID_CONFIG, "Null value not supported for topic configs.")
+    nulls = [name for name, value in topic.configs.items() if value is None]
+    if nulls:
+        message = f"Null value not supported for topic configs: {','.join(nulls)}"
+        raise RequestRefused(ErrorCode.INVALID_CONFIG, message)
     configs = configure_new_topic(context, topic.name, topic.configs) if topic.configs else []
     return _assignments(context, topic), configs
 
@@ -163,11 +179,12 @@ def _require_active(context: KraftContext, assignments: Sequence[tuple[int, ...]
 
 
 def create_partitions(
-    context: KraftContext, requests: Sequence[CreatePartitionsTopic]
+    context: KraftContext, requests: Sequence[CreatePartitionsTopic], *, quota: MutationQuota = UNLIMITED
 ) -> ControllerResult[list[CreatableTopicResult]]:
     """Add partitions to topics; the response is a list of CreatableTopicResult. All records are atomic.
 
-    Raises RequestRefused for too many partitions. Releases without NEW_PARTITIONS_LIMITED add as many as fit.
+    Each topic is charged to ``quota`` before its assignments are checked. Raises
+    RequestRefused for too many partitions. Releases without NEW_PARTITIONS_LIMITED add as many as fit.
     """
     total = sum(_additional(context, request) for request in requests)
     if total > PARTITIONS_MAX and context.follows(ReleaseRule.NEW_PARTITIONS_LIMITED):
@@ -176,7 +193,7 @@ def create_partitions(
     results, records = [], list[RecordAndVersion]()
     for request in requests:
         try:
-            records += _new_partitions(context, request)
+            records += _new_partitions(context, request, quota)
             result = CreatableTopicResult(request.topic)
             if len(records) > RECORDS_MAX:  # Kafka before 4.4 fails while it adds records, and keeps the others.
                 del records[RECORDS_MAX:]
@@ -208,7 +225,9 @@ def _additional(context: KraftContext, request: CreatePartitionsTopic) -> int:
     return 0 if topic is None else max(request.count - len(topics.rows_of(topic)), 0)
 
 
-def _new_partitions(context: KraftContext, request: CreatePartitionsTopic) -> list[RecordAndVersion]:
+def _new_partitions(
+    context: KraftContext, request: CreatePartitionsTopic, quota: MutationQuota
+) -> list[RecordAndVersion]:
     metadata = context.metadata
     topic = metadata.topics.index_by_name.get(request.topic)
     if topic is None:
@@ -219,14 +238,15 @@ def _new_partitions(context: KraftContext, request: CreatePartitionsTopic) -> li
     if additional <= 0:
         message = f"The topic {request.topic} currently has {first} partition(s)."
         raise RequestRefused(ErrorCode.INVALID_PARTITIONS, message)
+    if request.assignments is not None and len(request.assignments) != additional:
+        message = f"{additional} new partition(s) have {len(request.assignments)} assignment(s)."
+        raise RequestRefused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
+    charge(context, quota, additional)
     factor = possible_factors(context, topic)[0] if request.factor is None else request.factor
     if request.assignments is None:
         replica_lists = distribute_replicas(context, additional, factor)
         _require_active(context, replica_lists, ErrorCode.INVALID_REPLICATION_FACTOR)
     else:
-        if len(request.assignments) != additional:
-            message = f"{additional} new partition(s) have {len(request.assignments)} assignment(s)."
-            raise RequestRefused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
         replica_lists = list(request.assignments)
         for replicas in replica_lists:
             check_assignment(context, replicas, factor)
@@ -235,8 +255,13 @@ def _new_partitions(context: KraftContext, request: CreatePartitionsTopic) -> li
     return [new_partition(context, topic_id, first + index, replicas) for index, replicas in enumerate(replica_lists)]
 
 
-def delete_topics(context: KraftContext, topic_ids: Sequence[UUID]) -> ControllerResult[list[CreatableTopicResult]]:
-    """Delete topics by id; the response is a list of CreatableTopicResult. All records are atomic."""
+def delete_topics(
+    context: KraftContext, topic_ids: Sequence[UUID], *, quota: MutationQuota = UNLIMITED
+) -> ControllerResult[list[CreatableTopicResult]]:
+    """Delete topics by id; the response is a list of CreatableTopicResult. All records are atomic.
+
+    Each topic that exists is charged to ``quota``.
+    """
     topics = context.metadata.topics
     results, records = [], list[RecordAndVersion]()
     for topic_id in topic_ids:
@@ -246,6 +271,12 @@ def delete_topics(context: KraftContext, topic_ids: Sequence[UUID]) -> Controlle
         elif len(records) == RECORDS_MAX:
             results.append(CreatableTopicResult(topics.names[index], ErrorCode.UNKNOWN_SERVER_ERROR, topic_id=topic_id))
         else:
+            try:
+                charge(context, quota, len(topics.rows_of(index)))
+            except RequestRefused as refusal:
+                name = topics.names[index]
+                results.append(CreatableTopicResult(name, refusal.error, refusal.message, topic_id))
+                continue
             records.append(RecordAndVersion(RemoveTopicRecord(topic_id=topic_id), 0))
             results.append(CreatableTopicResult(topics.names[index], topic_id=topic_id))
     return ControllerResult(records, results, atomic=True)

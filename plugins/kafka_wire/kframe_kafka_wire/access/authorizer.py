@@ -13,16 +13,8 @@ from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
 from kframe.plugin import KframeError
-from kframe.plugin.server import PatternType
-from kframe_kafka_wire.records.acls import (
-    WILDCARD,
-    AclOperation,
-    AclResourceType,
-    AclTable,
-    ResourcePattern,
-    read_acl_changes,
-    read_acls,
-)
+from kframe.plugin.server import WILDCARD, AclOperation, AclResourceType, PatternType, applies, is_allowed
+from kframe_kafka_wire.records.acls import AclTable, ResourcePattern, read_acl_changes, read_acls
 from kframe_kafka_wire.records.principals import Principal
 from kframe_kafka_wire.records.store import Records
 
@@ -34,20 +26,19 @@ POLL_S: Final = 0.2
 REFRESH_S: Final = 30.0
 #: Seconds between two attempts of the first load: the store may be opened after the server.
 _INITIAL_POLL_S: Final = 0.05
-#: Operations that an allowed operation implies. A denied operation implies none.
-_IMPLIED: Final = {
-    AclOperation.DESCRIBE: {AclOperation.READ, AclOperation.WRITE, AclOperation.DELETE, AclOperation.ALTER},
-    AclOperation.DESCRIBE_CONFIGS: {AclOperation.ALTER_CONFIGS},
-}
 
 
-class Authorizer(Protocol):
+class OperationAuthorizer(Protocol):
     """Decides whether a principal may do an operation."""
 
     def allows(
         self, principal: Principal, host: str, operation: AclOperation, kind: AclResourceType, name: str
     ) -> bool:
         """Whether ``principal`` on ``host`` may do the operation on the resource. Callable from any thread."""
+
+
+class Authorizer(OperationAuthorizer, Protocol):
+    """Decides also about all resources of a type."""
 
     def allows_any(self, principal: Principal, host: str, operation: AclOperation, kind: AclResourceType) -> bool:
         """Whether ``principal`` may do the operation on any resource of this type. Callable from any thread.
@@ -144,11 +135,7 @@ class AclAuthorizer:
         if table is None:
             return False
         entries = table.entries_of(kind, name)
-        if not entries:
-            return self._allow_everyone
-        denied = any(acl.applies_to(principal, host, {operation}) for acl in entries if not acl.allow)
-        sufficient = {operation} | _IMPLIED.get(operation, set())
-        return not denied and any(acl.applies_to(principal, host, sufficient) for acl in entries if acl.allow)
+        return is_allowed(entries, str(principal), host, operation, default=self._allow_everyone)
 
     def allows_any(self, principal: Principal, host: str, operation: AclOperation, kind: AclResourceType) -> bool:
         """Whether an entry allows the operation, and no denying entry covers all of it (Kafka 3.9
@@ -163,7 +150,7 @@ class AclAuthorizer:
             for pattern, acls in table.items()
             if pattern.kind is kind
             for acl in acls
-            if acl.applies_to(principal, host, {operation})
+            if applies(acl, str(principal), host, {operation})
         ]
         denied = {pattern for pattern, allow in applying if not allow}
         if any(pattern.pattern_type is PatternType.LITERAL and pattern.name == WILDCARD for pattern in denied):

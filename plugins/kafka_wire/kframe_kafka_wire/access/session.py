@@ -23,3 +23,14 @@ class ClientSession:
     principal: Principal = ANONYMOUS
     protocol: str = "PLAINTEXT"
     """The security protocol of the listener."""
+    is_forwarded: bool = False
+    """Whether a broker forwards the requests of the client."""
+
+    @property
+    def may_request_tokens(self) -> bool:
+        """Whether requests for delegation tokens are allowed (``KafkaApis.allowTokenRequests``).
+
+        The client must be authenticated, but not by a token. A broker has authenticated a forwarded client.
+        """
+        is_anonymous = self.protocol == "PLAINTEXT" or (self.protocol == "SSL" and self.principal == ANONYMOUS)
+        return not self.principal.by_token and (self.is_forwarded or not is_anonymous)

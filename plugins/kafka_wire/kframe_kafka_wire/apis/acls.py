@@ -7,22 +7,11 @@ from functools import partial
 from typing import Final
 
 from kframe.plugin import ErrorCode, KframeError
-from kframe.plugin.server import AclFilter, PatternType
+from kframe.plugin.server import CLUSTER, AclFilter, AclOperation, AclResourceType, PatternType, Permission
 from kframe_kafka_wire.access.authorizer import AclAuthorizer, FixedAuthorizer
 from kframe_kafka_wire.apis.calls import Call, RequestError
 from kframe_kafka_wire.protocol.codec import Fields
-from kframe_kafka_wire.records.acls import (
-    CLUSTER,
-    SUPPORTED,
-    Acl,
-    AclOperation,
-    AclResourceType,
-    Permission,
-    ResourcePattern,
-    exact_patterns,
-    read_acls,
-    update_acls,
-)
+from kframe_kafka_wire.records.acls import SUPPORTED, Acl, ResourcePattern, exact_patterns, read_acls, update_acls
 from kframe_kafka_wire.records.principals import parse_principal
 from kframe_kafka_wire.records.store import RecordWriter
 
@@ -157,7 +146,7 @@ def _binding(fields: Fields) -> tuple[ResourcePattern, Acl]:
     return ResourcePattern(AclResourceType(kind), PatternType(pattern_type), name), acl
 
 
-_OPERATIONS: Final = frozenset(AclOperation) - {AclOperation.ANY}
+_OPERATIONS: Final = frozenset(AclOperation) - {AclOperation.ANY, AclOperation.TWO_PHASE_COMMIT}
 
 
 def _pattern_fields(pattern: ResourcePattern) -> Fields:
@@ -169,5 +158,5 @@ def _acl_fields(acl: Acl) -> Fields:
         "principal": acl.principal,
         "host": acl.host,
         "operation": acl.operation,
-        "permission_type": acl.permission,
+        "permission_type": acl.permission_type,
     }

@@ -6,10 +6,9 @@ from typing import Final
 
 from kframe.plugin import ErrorCode
 from kframe.plugin.cluster import NO_BROKER_EPOCH
-from kframe.plugin.server import FeatureUpdate
+from kframe.plugin.server import AclOperation, AclResourceType, FeatureUpdate
 from kframe_kafka_wire.apis.calls import Call, RequestError
 from kframe_kafka_wire.protocol.codec import Fields
-from kframe_kafka_wire.records.acls import AclOperation, AclResourceType
 
 #: Types of feature updates (``UpgradeType``): safe downgrade and unsafe downgrade.
 _DOWNGRADES: Final = (2, 3)

@@ -11,13 +11,13 @@ from typing import Final, TypeVar
 
 from kframe.plugin import ErrorCode, KframeError
 from kframe.plugin.cluster import ClusterState, Endpoint, Registration
-from kframe.plugin.server import Controller, MutationQuotas
+from kframe.plugin.server import CLUSTER, AclOperation, AclResourceType, Controller, MutationQuotas
 from kframe.plugin.wire import LATEST, InterBrokerProtocol
+from kframe_kafka_wire.access.access import Access
 from kframe_kafka_wire.access.authorizer import Authorizer, FixedAuthorizer
 from kframe_kafka_wire.access.session import ClientSession
 from kframe_kafka_wire.connections.broker_settings import BrokerSettings
 from kframe_kafka_wire.protocol.codec import API_NAMES, Fields, Header
-from kframe_kafka_wire.records.acls import CLUSTER, SUPPORTED, AclOperation, AclResourceType
 from kframe_kafka_wire.records.store import NoRecords, Records, RecordWriter, cluster_id, registered_brokers
 from kframe_kafka_wire.records.tokens import Tokens
 
@@ -158,17 +158,16 @@ class Call:
         """The timeout of the request."""
         return int(self.body.get("timeout", 0))
 
+    @property
+    def access(self) -> Access:
+        """What the client may do."""
+        return Access(self.context.authorizer, self.session)
+
     def is_authorized(
         self, operation: AclOperation, kind: AclResourceType = AclResourceType.CLUSTER, name: str = CLUSTER
     ) -> bool:
         """Whether the client is authorized."""
-        session = self.session
-        allowed = self.context.authorizer.allows(session.principal, session.host, operation, kind, name)
-        if not allowed:
-            _log.info(
-                "%s from %s is denied %s of %s %s", session.principal, session.host, operation.name, kind.name, name
-            )
-        return allowed
+        return self.access.is_authorized(operation, kind, name)
 
     def require(self, operation: AclOperation) -> None:
         """Raises RequestError unless the client may do the operation on the cluster (Kafka 3.9 ``AuthHelper``)."""
@@ -184,7 +183,7 @@ class Call:
 
     def operations(self, kind: AclResourceType, name: str) -> int:
         """The authorized operations on a resource as a bit mask."""
-        return sum(1 << operation for operation in SUPPORTED[kind] if self.is_authorized(operation, kind, name))
+        return self.access.operations(kind, name)
 
     def endpoint(self, registration: Registration) -> Endpoint | None:
         """The endpoint of a broker on the listener of this connection."""

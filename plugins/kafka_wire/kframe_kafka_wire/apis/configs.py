@@ -10,12 +10,11 @@ from typing import Any, Final
 
 from kframe.plugin import ErrorCode, KframeError
 from kframe.plugin.cluster import ClusterState, topic_name_problem
-from kframe.plugin.server import ConfigChange, ConfigOperation
+from kframe.plugin.server import AclOperation, AclResourceType, ConfigChange, ConfigOperation
 from kframe.plugin.store import ReadConfigs
 from kframe_kafka_wire.apis.calls import Call, reason
 from kframe_kafka_wire.apis.topic_settings import BROKER_KEYS, TOPIC_SETTINGS, Type, broker_synonyms, broker_value
 from kframe_kafka_wire.protocol.codec import Fields
-from kframe_kafka_wire.records.acls import AclOperation, AclResourceType
 from kframe_kafka_wire.records.store import NoRecords, Records, settings_at
 
 #: An error code, the settings of a topic, and the defaults of all brokers.

@@ -11,11 +11,10 @@ from typing import Final
 
 from kframe.plugin import ErrorCode
 from kframe.plugin.cluster import NO_STATE, ClusterState, Endpoint
-from kframe.plugin.server import NewTopic
+from kframe.plugin.server import AclOperation, AclResourceType, NewTopic
 from kframe_kafka_wire.apis.calls import Call
 from kframe_kafka_wire.apis.mutations import create_automatically
 from kframe_kafka_wire.protocol.codec import Fields
-from kframe_kafka_wire.records.acls import AclOperation, AclResourceType
 
 OFFSETS: Final = "__consumer_offsets"
 TRANSACTIONS: Final = "__transaction_state"

@@ -12,14 +12,13 @@ import numpy as np
 from kframe.plugin import ErrorCode
 from kframe.plugin.cluster import NO_LEADER, NO_STATE, ClusterState, Registration, ReplicaFlag, topic_name_problem
 from kframe.plugin.columns import Int32, Ragged
-from kframe.plugin.server import NewTopic
+from kframe.plugin.server import CLUSTER, AclOperation, AclResourceType, NewTopic
 from kframe_kafka_wire.apis.calls import OPERATIONS_NOT_REQUESTED, Call
 from kframe_kafka_wire.apis.internal import INTERNAL, internal_topic
 from kframe_kafka_wire.apis.mutations import create_automatically
 from kframe_kafka_wire.protocol.codec import Fields
 from kframe_kafka_wire.protocol.errors import Refused
 from kframe_kafka_wire.protocol.shapes import ZERO_ID
-from kframe_kafka_wire.records.acls import CLUSTER, AclOperation, AclResourceType
 
 #: Versions from which on topics have ids, and LISTENER_NOT_FOUND is known.
 _IDS_SINCE: Final = 12

@@ -7,10 +7,9 @@ from typing import Any, Final
 
 from kframe.plugin import ErrorCode
 from kframe.plugin.cluster import NO_BROKER_EPOCH, ElectionType, RecoveryState, TopicPartition
-from kframe.plugin.server import IsrProposal
+from kframe.plugin.server import AclOperation, IsrProposal
 from kframe_kafka_wire.apis.calls import Call, reason
 from kframe_kafka_wire.protocol.codec import Fields
-from kframe_kafka_wire.records.acls import AclOperation
 
 _DENIED: Final = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 

@@ -10,9 +10,9 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from kframe.plugin import ErrorCode, KframeError
+from kframe.plugin.server import AclOperation
 from kframe_kafka_wire.apis.calls import Call, RequestError
 from kframe_kafka_wire.protocol.codec import Fields
-from kframe_kafka_wire.records.acls import AclOperation
 from kframe_kafka_wire.records.store import (
     DEFAULT_ENTITY,
     Records,

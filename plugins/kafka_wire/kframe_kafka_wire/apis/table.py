@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from kframe.plugin import ErrorCode
+from kframe.plugin.server import AclOperation
 from kframe_kafka_wire.access.session import API_VERSIONS, SASL_AUTHENTICATE, SASL_HANDSHAKE
 from kframe_kafka_wire.apis import acls, brokers, configs, internal, metadata, partitions, quotas, tokens, topics, users
 from kframe_kafka_wire.apis import non_controller_apis as others
 from kframe_kafka_wire.apis import refusals as errors
 from kframe_kafka_wire.apis.calls import Call
 from kframe_kafka_wire.protocol.codec import Fields
-from kframe_kafka_wire.records.acls import AclOperation
 
 PRODUCE: Final = 0
 METADATA: Final = 3

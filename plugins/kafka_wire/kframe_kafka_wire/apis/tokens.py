@@ -7,10 +7,10 @@ import logging
 from typing import Final
 
 from kframe.plugin import ErrorCode, KframeError
+from kframe.plugin.server import AclOperation, AclResourceType
 from kframe_kafka_wire.apis.calls import Call, RequestError, ServerContext
 from kframe_kafka_wire.protocol.codec import Fields
-from kframe_kafka_wire.records.acls import AclOperation, AclResourceType
-from kframe_kafka_wire.records.principals import ANONYMOUS, Principal
+from kframe_kafka_wire.records.principals import Principal
 from kframe_kafka_wire.records.store import RecordWriter
 from kframe_kafka_wire.records.tokens import Token, Tokens
 
@@ -28,7 +28,7 @@ async def create_token(call: Call) -> Fields:
     renewers = tuple(Principal(each["principal_name"], each["principal_type"]) for each in body["renewers"])
     involved = _principals(owner, requester)
     tokens = call.context.tokens
-    if not _is_allowed(call):
+    if not call.session.may_request_tokens:
         return _refused(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, involved)
     if owner != requester and not call.is_authorized(AclOperation.CREATE_TOKENS, AclResourceType.USER, str(owner)):
         return _refused(ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED, involved)
@@ -113,19 +113,9 @@ def _is_visible(call: Call, token: Token) -> bool:
     )
 
 
-def _is_allowed(call: Call) -> bool:
-    """Whether this connection may send token requests (``KafkaApis.allowTokenRequests``).
-
-    It must be authenticated, but not by a token.
-    """
-    session = call.session
-    anonymous = session.protocol == "PLAINTEXT" or (session.protocol == "SSL" and session.principal == ANONYMOUS)
-    return not (anonymous or session.principal.by_token)
-
-
 def _allowed_tokens(call: Call) -> Tokens:
     """The tokens, for a request that is allowed. Raises RequestError."""
-    if not _is_allowed(call):
+    if not call.session.may_request_tokens:
         raise RequestError(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
     if call.context.tokens is None:
         raise RequestError(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)

@@ -8,13 +8,12 @@ from typing import Final
 
 from kframe.plugin import ErrorCode
 from kframe.plugin.cluster import ClusterState
-from kframe.plugin.server import UNLIMITED, NewPartitions, NewTopic
+from kframe.plugin.server import UNLIMITED, AclOperation, AclResourceType, NewPartitions, NewTopic
 from kframe_kafka_wire.apis.calls import Call, reason
 from kframe_kafka_wire.apis.configs import configs_of
 from kframe_kafka_wire.apis.mutations import TopicSummaries, delete, execute, now_ms, partition_count, quota_of
 from kframe_kafka_wire.protocol.codec import Fields
 from kframe_kafka_wire.protocol.shapes import ZERO_ID
-from kframe_kafka_wire.records.acls import AclOperation, AclResourceType
 
 #: Replicas that one request may create, far more than the record of a topic in ZooKeeper can hold.
 REPLICAS_MAX: Final = 1_000_000

@@ -6,9 +6,9 @@ from collections import Counter
 from typing import Final
 
 from kframe.plugin import ErrorCode, KframeError, counted
+from kframe.plugin.server import AclOperation
 from kframe_kafka_wire.apis.calls import Call, RequestError, reason
 from kframe_kafka_wire.protocol.codec import Fields
-from kframe_kafka_wire.records.acls import AclOperation
 from kframe_kafka_wire.records.credentials import (
     ITERATIONS_MAX,
     ITERATIONS_MIN,

@@ -2,8 +2,10 @@
 
 DescribeCluster 2 is as in ``DescribeClusterRequest.json`` and ``DescribeClusterResponse.json`` of Kafka 4.4, and the
 response to DescribeLogDirs 5 as in its ``DescribeLogDirsResponse.json``; the request is that of version 4. Fetch 18 and
-BrokerHeartbeat 2 are as in ``FetchRequest.json`` and ``BrokerHeartbeatRequest.json``. Responses to ApiVersions have one
-more tagged field, which marks instances of kframe. Clients skip tagged fields that they do not know.
+BrokerHeartbeat 2 are as in ``FetchRequest.json`` and ``BrokerHeartbeatRequest.json``. ApiVersions 5,
+AlterPartitionReassignments 1, UpdateFeatures 2 and UnregisterController 0 are as in the files of the same names.
+Responses to ApiVersions have one more tagged field, which marks instances of kframe. Clients skip tagged fields that
+they do not know.
 """
 
 # Annotations must be evaluated, because ``shapes`` reads the types of fields. So there is no ``annotations`` import.
@@ -13,6 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 from uuid import UUID
 
+from kio.schema.alter_partition_reassignments.v0.request import ReassignableTopic
+from kio.schema.alter_partition_reassignments.v0.response import ReassignableTopicResponse
 from kio.schema.api_versions.v3.request import ApiVersionsRequest as ApiVersionsRequest3
 from kio.schema.api_versions.v3.response import ApiVersionsResponse as ApiVersionsResponse3
 from kio.schema.api_versions.v4.request import ApiVersionsRequest as ApiVersionsRequest4
@@ -25,6 +29,7 @@ from kio.schema.fetch.v17.request import FetchPartition, FetchRequest, FetchTopi
 from kio.schema.fetch.v17.response import FetchResponse
 from kio.schema.request_header.v2.header import RequestHeader
 from kio.schema.response_header.v1.header import ResponseHeader
+from kio.schema.update_features.v1.request import UpdateFeaturesRequest
 
 #: The tag of the field that marks a controller without a broker. Kafka numbers its own tags from 0.
 CONTROLLER_TAG: Final = 20_260
@@ -102,6 +107,58 @@ class MarkedApiVersionsResponse4(ApiVersionsResponse4):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ApiVersionsRequest5(ApiVersionsRequest4):
+    """ApiVersions 5, with the cluster and the node that the client means, if it knows both (KIP-1242)."""
+
+    cluster_id: str | None = _of("string", default=None)
+    node_id: int = _of("int32", default=-1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlterPartitionReassignmentsRequest1:
+    """AlterPartitionReassignments 1, which can keep replication factors as they are."""
+
+    __flexible__: ClassVar[bool] = True
+    __header_schema__: ClassVar[type[RequestHeader]] = RequestHeader
+    timeout: int = _of("timedelta_i32", default=60_000)
+    allow_replication_factor_change: bool = _of("bool", default=True)
+    topics: tuple[ReassignableTopic, ...] = field()
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlterPartitionReassignmentsResponse1:
+    """The response to AlterPartitionReassignments 1."""
+
+    __flexible__: ClassVar[bool] = True
+    __header_schema__: ClassVar[type[ResponseHeader]] = ResponseHeader
+    throttle_time: int = _of("timedelta_i32")
+    allow_replication_factor_change: bool = _of("bool", default=True)
+    error_code: int = _of("error_code")
+    error_message: str | None = _of("string", default=None)
+    responses: tuple[ReassignableTopicResponse, ...] = field()
+
+
+@dataclass(frozen=True, kw_only=True)
+class UpdateFeaturesResponse2:
+    """The response to UpdateFeatures 2, which has no results of single features."""
+
+    __flexible__: ClassVar[bool] = True
+    __header_schema__: ClassVar[type[ResponseHeader]] = ResponseHeader
+    throttle_time: int = _of("timedelta_i32")
+    error_code: int = _of("error_code")
+    error_message: str | None = _of("string", default=None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnregisterControllerRequest0:
+    """UnregisterController."""
+
+    __flexible__: ClassVar[bool] = True
+    __header_schema__: ClassVar[type[RequestHeader]] = RequestHeader
+    controller_id: int = _of("int32")
+
+
+@dataclass(frozen=True, kw_only=True)
 class FetchPartition18(FetchPartition):
     """A partition in Fetch 18. A follower that does not tell its high watermark waits for records alone."""
 
@@ -134,7 +191,11 @@ NEWER: Final[Mapping[tuple[int, int], tuple[Any, Any]]] = {
     (1, 18): (FetchRequest18, FetchResponse),
     (18, 3): (ApiVersionsRequest3, MarkedApiVersionsResponse3),
     (18, 4): (ApiVersionsRequest4, MarkedApiVersionsResponse4),
+    (18, 5): (ApiVersionsRequest5, MarkedApiVersionsResponse4),
     (35, 5): (DescribeLogDirsRequest, DescribeLogDirsResponse5),
+    (45, 1): (AlterPartitionReassignmentsRequest1, AlterPartitionReassignmentsResponse1),
+    (57, 2): (UpdateFeaturesRequest, UpdateFeaturesResponse2),
     (60, 2): (DescribeClusterRequest2, DescribeClusterResponse2),
     (63, 2): (BrokerHeartbeatRequest2, BrokerHeartbeatResponse),
+    (94, 0): (UnregisterControllerRequest0, UpdateFeaturesResponse2),
 }

@@ -8,59 +8,23 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from enum import IntEnum
 from typing import Any, Final, NamedTuple
 
 from kframe.plugin import StoreError
-from kframe.plugin.server import AclFilter, PatternType
-from kframe_kafka_wire.records.principals import Principal, parse_principal
+from kframe.plugin.server import (
+    WILDCARD,
+    WILDCARD_PRINCIPAL,
+    AclFilter,
+    AclOperation,
+    AclResourceType,
+    PatternType,
+    Permission,
+    patterns_of,
+)
+from kframe_kafka_wire.records.principals import parse_principal
 from kframe_kafka_wire.records.store import Records, RecordWriter, attempts, decode_record
 
-#: The name of the cluster resource.
-CLUSTER: Final = "kafka-cluster"
-#: Matches every resource of a type, every principal, or every host.
-WILDCARD: Final = "*"
-WILDCARD_PRINCIPAL: Final = "User:*"
 _ACL_VERSION: Final = 1
-
-
-class AclOperation(IntEnum):
-    """Operations on resources (``AclOperation``)."""
-
-    ANY = 1
-    ALL = 2
-    READ = 3
-    WRITE = 4
-    CREATE = 5
-    DELETE = 6
-    ALTER = 7
-    DESCRIBE = 8
-    CLUSTER_ACTION = 9
-    DESCRIBE_CONFIGS = 10
-    ALTER_CONFIGS = 11
-    IDEMPOTENT_WRITE = 12
-    CREATE_TOKENS = 13
-    DESCRIBE_TOKENS = 14
-
-
-class AclResourceType(IntEnum):
-    """Types of resources (``ResourceType``)."""
-
-    ANY = 1
-    TOPIC = 2
-    GROUP = 3
-    CLUSTER = 4
-    TRANSACTIONAL_ID = 5
-    DELEGATION_TOKEN = 6
-    USER = 7
-
-
-class Permission(IntEnum):
-    """Whether an entry allows or denies (``AclPermissionType``)."""
-
-    ANY = 1
-    DENY = 2
-    ALLOW = 3
 
 
 #: The operations of each resource type (``AclEntry.supportedOperations``).
@@ -97,7 +61,9 @@ def _camel(name: str) -> str:
 
 #: Names in ZooKeeper (``SecurityUtils.operationName`` and ``resourceTypeName``).
 _OPERATION_NAMES: Final[Mapping[AclOperation, str]] = {
-    operation: _camel(operation.name) for operation in AclOperation if operation is not AclOperation.ANY
+    operation: _camel(operation.name)
+    for operation in AclOperation
+    if operation not in (AclOperation.ANY, AclOperation.TWO_PHASE_COMMIT)
 }
 _OPERATIONS: Final = {name: operation for operation, name in _OPERATION_NAMES.items()}
 _KIND_NAMES: Final = {kind: _camel(kind.name) for kind in SUPPORTED}
@@ -117,21 +83,13 @@ class Acl:
     host: str
 
     @property
-    def permission(self) -> Permission:
+    def permission_type(self) -> Permission:
         """Whether it allows or denies, as a code."""
         return Permission.ALLOW if self.allow else Permission.DENY
 
     def is_selected_by(self, acl_filter: AclFilter) -> bool:
         """Whether a filter selects the entry, of any resource pattern."""
-        return acl_filter.matches_entry(self.principal, self.host, self.operation, self.permission)
-
-    def applies_to(self, principal: Principal, host: str, operations: set[AclOperation]) -> bool:
-        """Whether the entry applies to this principal and host, and to one of these operations."""
-        return (
-            self.principal in (str(principal), WILDCARD_PRINCIPAL)
-            and self.host in (host, WILDCARD)
-            and (self.operation is AclOperation.ALL or self.operation in operations)
-        )
+        return acl_filter.matches_entry(self.principal, self.host, self.operation, self.permission_type)
 
 
 class ResourcePattern(NamedTuple):
@@ -172,10 +130,8 @@ class AclTable:
 
     def entries_of(self, kind: AclResourceType, name: str) -> list[Acl]:
         """The entries that apply to a resource: its own, those of ``*``, and those of prefixes of its name."""
-        entries = [*self.literal.get((kind, name), ()), *self.literal.get((kind, WILDCARD), ())]
-        for length in range(1, len(name) + 1):
-            entries += self.prefixed.get((kind, name[:length]), ())
-        return entries
+        tables = {PatternType.LITERAL: self.literal, PatternType.PREFIXED: self.prefixed}
+        return [acl for pattern_type, text in patterns_of(name) for acl in tables[pattern_type].get((kind, text), ())]
 
     def items(self) -> Iterator[tuple[ResourcePattern, tuple[Acl, ...]]]:
         """Every resource pattern with its entries, in order of type, pattern type and name."""

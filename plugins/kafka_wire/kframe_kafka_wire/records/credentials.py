@@ -66,6 +66,11 @@ def make_credential(mechanism: str, password: str, salt: bytes, iterations: int 
     return credential_of(mechanism, salted, salt, iterations)
 
 
+def token_credential(mechanism: str, secret: bytes, salt: bytes) -> ScramCredential:
+    """The credential of a delegation token: its password is its HMAC in base64."""
+    return make_credential(mechanism, base64.b64encode(secret).decode(), salt)
+
+
 def credential_of(mechanism: str, salted_password: bytes, salt: bytes, iterations: int) -> ScramCredential:
     """The credential of a salted password."""
     name = HASHES[mechanism]

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from kframe.plugin.server import token_hmac
 from kframe_kafka_wire.records.credentials import (
-    ITERATIONS_MIN,
     ScramCredential,
     TokenLookup,
-    make_credential,
     no_tokens,
+    token_credential,
 )
 from kframe_kafka_wire.records.principals import Principal, parse_principal
 from kframe_kafka_wire.records.store import (
@@ -71,7 +71,7 @@ class Tokens:
 
     def hmac_of(self, token_id: str) -> bytes:
         """The secret of a token."""
-        return hmac.digest(self._secret, token_id.encode(), "sha512")
+        return token_hmac(self._secret, token_id)
 
     def read_all(self, records: Records) -> Iterator[Token]:
         """All readable tokens, sorted by id."""
@@ -136,9 +136,8 @@ class Tokens:
         return len(expired)
 
     def credential(self, mechanism: str, token_id: str) -> ScramCredential:
-        """The SCRAM credential of a token. The password is the token's HMAC in base64."""
-        password = base64.b64encode(self.hmac_of(token_id)).decode()
-        return make_credential(mechanism, password, self._salt, ITERATIONS_MIN)
+        """The SCRAM credential of a token."""
+        return token_credential(mechanism, self.hmac_of(token_id), self._salt)
 
 
 def token_lookup(tokens: Tokens | None, records: Records) -> TokenLookup:

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import pytest
 from kframe_kafka_wire.access.authorizer import ACL_AUTHORIZER, AclAuthorizer, authorizer_of
-from kframe_kafka_wire.records.acls import CLUSTER, AclOperation, AclResourceType
 from kframe_kafka_wire.records.principals import Principal, distinguished_name, name_mapper
 
 from kframe.plugin import StoreError
+from kframe.plugin.server import CLUSTER, AclOperation, AclResourceType
 from kframe.testing.clusters import healthy
 from verification.kafka_wire.served import FakeRecords, Served, acl_record
 

@@ -9,20 +9,13 @@ from typing import Any
 
 import pytest
 from kframe_kafka_wire.access.authorizer import ACL_AUTHORIZER, AclAuthorizer, authorizer_of
-from kframe_kafka_wire.records.acls import (
-    Acl,
-    AclOperation,
-    AclResourceType,
-    ResourcePattern,
-    exact_patterns,
-    read_acls,
-)
+from kframe_kafka_wire.records.acls import Acl, ResourcePattern, exact_patterns, read_acls
 from kframe_kafka_wire.records.acls import decode_acls as decoded
 from kframe_kafka_wire.records.principals import Principal
 from kframe_kafka_wire.records.store import settings_of_user
 from kframe_kafka_wire.records.tokens import Tokens
 
-from kframe.plugin.server import AclFilter, PatternType
+from kframe.plugin.server import AclFilter, AclOperation, AclResourceType, PatternType
 from kframe.testing.clusters import healthy
 from verification.kafka_wire.client import Client
 from verification.kafka_wire.served import FakeRecords, Served, acl_record

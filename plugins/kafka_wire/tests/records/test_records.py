@@ -5,15 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 
 import pytest
-from kframe_kafka_wire.records.acls import (
-    Acl,
-    AclOperation,
-    AclResourceType,
-    ResourcePattern,
-    encode_acls,
-    read_acls,
-    update_acls,
-)
+from kframe_kafka_wire.records.acls import Acl, ResourcePattern, encode_acls, read_acls, update_acls
 from kframe_kafka_wire.records.credentials import make_credential, scram_lookup
 from kframe_kafka_wire.records.store import (
     Records,
@@ -26,7 +18,7 @@ from kframe_kafka_wire.records.store import (
 from kframe_zookeeper.store.store import open_store
 
 from kframe.embedded import MemoryEnsemble
-from kframe.plugin.server import PatternType
+from kframe.plugin.server import AclOperation, AclResourceType, PatternType
 from kframe.testing.clusters import cluster_of, healthy
 from verification.kafka_wire.served import user_record
 from verification.zookeeper.servers import ServerHandle

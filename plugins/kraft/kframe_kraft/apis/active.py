@@ -34,6 +34,11 @@ class ActiveController:
             raise NotController("this node is not the controller")
         return await asyncio.wrap_future(loop.submit(event))
 
+    def submit(self, event: Event[None]) -> None:
+        """Decide an event after those that were asked before, without waiting for it."""
+        if self._loop is not None:
+            self._loop.submit(event)
+
     def note_contact(self, broker_id: int, broker_epoch: int) -> None:
         """Note a heartbeat when it arrives."""
         if self._loop is not None:

@@ -10,6 +10,7 @@ from itertools import groupby
 from typing import Final
 from uuid import UUID
 
+from kframe_kafka_wire.access.session import ClientSession
 from kframe_kafka_wire.protocol.codec import Fields, Header
 
 from kframe.plugin import ErrorCode
@@ -37,7 +38,7 @@ class BrokerApis:
         self._log = log
         self._kraft_version = kraft_version
 
-    async def register(self, header: Header, body: Fields) -> Fields:
+    async def register(self, header: Header, body: Fields, session: ClientSession) -> Fields:
         """BrokerRegistration. The broker epoch is the offset of its first record."""
         request = registration.BrokerRegistrationRequest(
             body["broker_id"],
@@ -56,7 +57,7 @@ class BrokerApis:
         )
         return {**_DONE, "broker_epoch": epoch}
 
-    async def heartbeat(self, header: Header, body: Fields) -> Fields:
+    async def heartbeat(self, header: Header, body: Fields, session: ClientSession) -> Fields:
         """BrokerHeartbeat. The contact counts from its arrival."""
         self._controller.note_contact(body["broker_id"], body["broker_epoch"])
         cordoned = body.get("cordoned_log_dirs")
@@ -79,13 +80,13 @@ class BrokerApis:
             "should_shut_down": reply.should_shut_down,
         }
 
-    async def unregister(self, header: Header, body: Fields) -> Fields:
+    async def unregister(self, header: Header, body: Fields, session: ClientSession) -> Fields:
         """UnregisterBroker."""
         broker_id = body["broker_id"]
         await self._controller.ask(lambda context: registration.unregister_broker(context, broker_id))
         return {**_DONE, "error_message": None}
 
-    async def register_controller(self, header: Header, body: Fields) -> Fields:
+    async def register_controller(self, header: Header, body: Fields, session: ClientSession) -> Fields:
         """ControllerRegistration."""
         record = records.RegisterControllerRecord(
             controller_id=body["controller_id"],
@@ -97,7 +98,13 @@ class BrokerApis:
         await self._controller.ask(lambda context: registration.register_controller(context, record))
         return {**_DONE, "error_message": None}
 
-    async def allocate_producer_ids(self, header: Header, body: Fields) -> Fields:
+    async def unregister_controller(self, header: Header, body: Fields, session: ClientSession) -> Fields:
+        """UnregisterController. The only voter is the active controller, which is refused."""
+        controller_id = body["controller_id"]
+        await self._controller.ask(lambda context: registration.unregister_controller(context, controller_id))
+        return {**_DONE, "error_message": None}
+
+    async def allocate_producer_ids(self, header: Header, body: Fields, session: ClientSession) -> Fields:
         """AllocateProducerIds."""
         broker = body["broker_id"], body["broker_epoch"]
         block = await self._controller.ask(lambda context: producer_ids.allocate_producer_ids(context, *broker))
@@ -107,7 +114,7 @@ class BrokerApis:
             "producer_id_len": block.length,
         }
 
-    async def alter_partition(self, header: Header, body: Fields) -> Fields:
+    async def alter_partition(self, header: Header, body: Fields, session: ClientSession) -> Fields:
         """AlterPartition."""
         broker = body["broker_id"], body["broker_epoch"]
         proposals = [
@@ -127,7 +134,7 @@ class BrokerApis:
         )
         return {**_DONE, "topics": _isr_topics(results)}
 
-    async def assign_directories(self, header: Header, body: Fields) -> Fields:
+    async def assign_directories(self, header: Header, body: Fields, session: ClientSession) -> Fields:
         """AssignReplicasToDirs."""
         broker = body["broker_id"], body["broker_epoch"]
         assignments = [

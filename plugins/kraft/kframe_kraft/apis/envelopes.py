@@ -37,7 +37,10 @@ class Envelopes:
         try:
             inner = decode_header(frame)
             client = ClientSession(
-                session.listener, str(ip_address(body["client_host_address"])), principal_of(body["request_principal"])
+                session.listener,
+                str(ip_address(body["client_host_address"])),
+                principal_of(body["request_principal"]),
+                is_forwarded=True,
             )
         except (RecordError, ValueError):
             return {"error_code": ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE}

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from itertools import groupby
 from typing import Final, TypeVar
 
+from kframe_kafka_wire.access.session import ClientSession
 from kframe_kafka_wire.protocol.codec import Fields, Header
 
 from kframe.plugin import ErrorCode
@@ -27,7 +28,7 @@ class PartitionApis:
     def __init__(self, controller: ActiveController) -> None:
         self._controller = controller
 
-    async def elect_leaders(self, header: Header, body: Fields) -> Fields:
+    async def elect_leaders(self, header: Header, body: Fields, session: ClientSession) -> Fields:
         """ElectLeaders."""
         number = body.get("election_type", 0)
         kind = _ELECTIONS.get(number)
@@ -50,7 +51,7 @@ class PartitionApis:
         ]
         return {**_DONE, "replica_election_results": topics}
 
-    async def alter_reassignments(self, header: Header, body: Fields) -> Fields:
+    async def alter_reassignments(self, header: Header, body: Fields, session: ClientSession) -> Fields:
         """AlterPartitionReassignments."""
         requested = [
             reassignment.RequestedReassignment(
@@ -61,7 +62,12 @@ class PartitionApis:
             for topic in body["topics"]
             for partition in topic["partitions"]
         ]
-        results = await self._controller.ask(lambda context: reassignment.reassign_partitions(context, requested))
+        allow_factor_change = body.get("allow_replication_factor_change", True)
+        results = await self._controller.ask(
+            lambda context: reassignment.reassign_partitions(
+                context, requested, allow_factor_change=allow_factor_change
+            )
+        )
         responses = [
             {
                 "name": topic,
@@ -72,9 +78,9 @@ class PartitionApis:
             }
             for topic, of_topic in _by_topic(results)
         ]
-        return {**_DONE, "responses": responses}
+        return {**_DONE, "allow_replication_factor_change": allow_factor_change, "responses": responses}
 
-    async def list_reassignments(self, header: Header, body: Fields) -> Fields:
+    async def list_reassignments(self, header: Header, body: Fields, session: ClientSession) -> Fields:
         """ListPartitionReassignments."""
         requested = body["topics"]
         named = None if requested is None else [(each["name"], each["partition_indexes"]) for each in requested]

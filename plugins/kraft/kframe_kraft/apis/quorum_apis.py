@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from kframe_kafka_wire.access.session import ClientSession
 from kframe_kafka_wire.protocol.codec import Fields, Header
 from kframe_kafka_wire.protocol.metadata_log import TOPIC
 
@@ -51,7 +52,7 @@ class QuorumApis:
         self._fetching = fetching
         self._node = node
 
-    async def fetch(self, header: Header, body: Fields) -> Fields:
+    async def fetch(self, header: Header, body: Fields, session: ClientSession) -> Fields:
         """Fetch. Raises Refused for a request that no replica of the metadata log sends."""
         cluster_id = body.get("cluster_id")
         if cluster_id is not None and cluster_id != self._node.cluster_id:
@@ -61,7 +62,7 @@ class QuorumApis:
         answer = await self._fetching.answer(fetch_of(header.api_version, body))
         return fetch_response(header.api_version, answer, self._leader())
 
-    async def fetch_snapshot(self, header: Header, body: Fields) -> Fields:
+    async def fetch_snapshot(self, header: Header, body: Fields, session: ClientSession) -> Fields:
         """FetchSnapshot."""
         if body.get("cluster_id") not in (None, self._node.cluster_id):
             return {"error_code": ErrorCode.INCONSISTENT_CLUSTER_ID, "topics": []}
@@ -70,7 +71,7 @@ class QuorumApis:
         directory = self._node.directory
         return await asyncio.to_thread(snapshots.fetch_snapshot, body, directory, self._leader(), refusal)
 
-    async def describe_quorum(self, header: Header, body: Fields) -> Fields:
+    async def describe_quorum(self, header: Header, body: Fields, session: ClientSession) -> Fields:
         """DescribeQuorum."""
         only(body["topics"], {"topic_name": TOPIC}, "partition_index")
         leadership, leader = self._quorum.leadership, self._leader()
@@ -78,14 +79,14 @@ class QuorumApis:
             return epoch_response(ErrorCode.NOT_LEADER_OR_FOLLOWER, leader, current_voters=[], observers=[])
         return describe_response(self._quorum, leadership, leader, self._log.end, (now_ms(), _wall_ms()))
 
-    async def vote(self, header: Header, body: Fields) -> Fields:
+    async def vote(self, header: Header, body: Fields, session: ClientSession) -> Fields:
         """Vote: the only voter grants none. A candidate of a later epoch cannot be a voter."""
         partition = only(body["topics"], {"topic_name": TOPIC}, "partition_index")
         is_older = partition["candidate_epoch"] < self._quorum.epoch
         error = ErrorCode.FENCED_LEADER_EPOCH if is_older else ErrorCode.INCONSISTENT_VOTER_SET
         return epoch_response(error, self._leader(), vote_granted=False)
 
-    async def begin_or_end_epoch(self, header: Header, body: Fields) -> Fields:
+    async def begin_or_end_epoch(self, header: Header, body: Fields, session: ClientSession) -> Fields:
         """BeginQuorumEpoch and EndQuorumEpoch: there is no other leader."""
         partition = only(body["topics"], {"topic_name": TOPIC}, "partition_index")
         is_older = partition["leader_epoch"] < self._quorum.epoch

@@ -25,6 +25,7 @@ from kframe.plugin.kraft_controller import (
     elections,
     registration,
 )
+from kframe.plugin.server import MutationQuotas
 from kframe_kraft.batches import BatchPosition, encode_control_batch
 from kframe_kraft.controller import Decider, DecisionLoop, PeriodicTask
 from kframe_kraft.disk import Checkpoint, MetaProperties, read_checkpoint, read_properties, write_quorum_state
@@ -68,6 +69,8 @@ class NodeSettings:
     """``unclean.leader.election.interval.ms``."""
     security_protocol: int = 0
     """Kafka's ``SecurityProtocol`` id of the controller listener."""
+    mutation_window_s: int = 11
+    """``controller.quota.window.num`` times ``controller.quota.window.size.seconds``."""
 
 
 class VoterNode:
@@ -84,6 +87,7 @@ class VoterNode:
         except BaseException:
             self._lock.release()
             raise
+        self._incarnation = uuid4()
         self.loop: DecisionLoop | None = None
         self.selection = SelectorSelection({})
         self.snapshots: SnapshotThread | None = None
@@ -107,6 +111,7 @@ class VoterNode:
             cluster_id=self.properties.cluster_id,
             node_id=self.key.node_id,
             quorum_ids=voters.ids,
+            validates_configs=True,
         )
 
     @property
@@ -138,11 +143,15 @@ class VoterNode:
         }
 
     def lead(
-        self, on_progress: Callable[[], None], selectors: Mapping[ElectionKind, LeaderSelector] = {}
+        self,
+        on_progress: Callable[[], None],
+        selectors: Mapping[ElectionKind, LeaderSelector] = {},
+        tasks: Sequence[PeriodicTask] = (),
     ) -> DecisionLoop:
         """Become the leader and the active controller. Returns before anything is committed.
 
-        ``on_progress`` as in DecisionLoop. Elections without a selector follow Kafka's rule. Raises LogWriteError.
+        ``on_progress`` as in DecisionLoop. Elections without a selector follow Kafka's rule. ``tasks`` run beside those
+        of every controller. Raises LogWriteError.
         """
         self.selection = SelectorSelection(selectors)
         write_quorum_state(self._log_directory, self.quorum.stand())
@@ -152,14 +161,21 @@ class VoterNode:
         heartbeats = Heartbeats.activated(
             self._settings.session_timeout_ns, self.metadata.brokers.registrations, time.monotonic_ns()
         )
-        context = KraftContext(self.metadata, heartbeats, self._kraft, SystemRandom(), selection=self.selection)
+        context = KraftContext(
+            self.metadata,
+            heartbeats,
+            self._kraft,
+            SystemRandom(),
+            selection=self.selection,
+            mutation_quotas=MutationQuotas(self._settings.mutation_window_s),
+        )
         assert self.quorum.leadership is not None
         decider = Decider(context, self.log, self.quorum.epoch)
         self.loop = DecisionLoop(decider, self.log, self.quorum.leadership, on_progress)
-        self.loop.start(_tasks(self._settings))
+        self.loop.start([*_tasks(self._settings), *tasks])
         bootstrap, in_transaction = self._bootstrap, self._in_transaction
         self.loop.submit(lambda context: activate(context, bootstrap, in_transaction=in_transaction))
-        self.loop.submit(self._registration)
+        self.loop.submit(self.register_itself)
         self.snapshots = SnapshotThread(
             self.loop,
             self.log,
@@ -171,14 +187,17 @@ class VoterNode:
         self.snapshots.start()
         return self.loop
 
-    def _registration(self, context: KraftContext) -> ControllerResult[None]:
-        """The registration of this controller, where the level has such records. Kafka's sends it over a socket."""
-        if context.level < MetadataLevel.CONTROLLER_REGISTRATION:
+    def register_itself(self, context: KraftContext) -> ControllerResult[None]:
+        """The registration of this controller, once, and where the level has such records. Kafka's sends it over a
+        socket."""
+        registered = context.metadata.controllers.get(self.key.node_id)
+        is_registered = registered is not None and registered.incarnation_id == self._incarnation
+        if is_registered or context.level < MetadataLevel.CONTROLLER_REGISTRATION:
             return ControllerResult((), None)
         protocol = self._settings.security_protocol
         record = records.RegisterControllerRecord(
             controller_id=self.key.node_id,
-            incarnation_id=uuid4(),
+            incarnation_id=self._incarnation,
             zk_migration_ready=False,
             end_points=tuple(
                 records.ControllerEndpoint(name=each.name, host=each.host, port=each.port, security_protocol=protocol)

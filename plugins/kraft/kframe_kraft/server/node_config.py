@@ -13,7 +13,7 @@ from kframe_kafka_wire.listeners.identity import ADVERTISED, LISTENERS, PROTOCOL
 from kframe.plugin import ConfigError
 from kframe.plugin.cluster import Endpoint
 from kframe.plugin.kraft import control, directory_ids
-from kframe.plugin.kraft_controller import KraftSettings
+from kframe.plugin.kraft_controller import BROKER_CONFIG_KEYS, KraftSettings, type_problem
 from kframe.plugin.settings import INT64_MAX, boolean, text, whole
 from kframe_kraft.log import LogSettings, RetentionSettings
 from kframe_kraft.quorum import Voters
@@ -22,7 +22,6 @@ from kframe_kraft.server.snapshotting import SnapshotSettings
 
 ROLES: Final = "process.roles"
 NODE_ID: Final = "node.id"
-AUTHORIZER: Final = "authorizer.class.name"
 QUORUM_VOTERS: Final = "controller.quorum.voters"
 CONTROLLER_LISTENERS: Final = "controller.listener.names"
 _VOTER: Final = re.compile(r"(?P<id>[0-9]{1,10})@(?P<host>\[[^\]]+\]|[^:@\s]+):(?P<port>[0-9]{1,5})")
@@ -30,6 +29,8 @@ _VOTER: Final = re.compile(r"(?P<id>[0-9]{1,10})@(?P<host>\[[^\]]+\]|[^:@\s]+):(
 _NUMBERS: Final = {
     NODE_ID: (0, 2**31 - 1, ""),
     "broker.session.timeout.ms": (1, 2**31 - 1, "9000"),
+    "controller.quota.window.num": (1, 2**31 - 1, "11"),
+    "controller.quota.window.size.seconds": (1, 2**31 - 1, "1"),
     "default.replication.factor": (1, 2**15 - 1, "1"),
     "leader.imbalance.check.interval.seconds": (1, INT64_MAX, "300"),
     "metadata.log.max.record.bytes.between.snapshots": (1, INT64_MAX, str(20 * 2**20)),
@@ -83,19 +84,14 @@ def node_config(given: Mapping[str, str]) -> NodeConfig:
         for key, (least, greatest, default) in _NUMBERS.items()
     }
     switch = {key: boolean(f"config key {key}", given.get(key, default)) for key, default in _SWITCHES.items()}
-    if given.get(AUTHORIZER, "").strip():
-        raise ConfigError(
-            f"config key {AUTHORIZER}", given[AUTHORIZER], "no authorizer: every client may do everything"
-        )
+    for key, value in given.items():
+        if key in BROKER_CONFIG_KEYS and type_problem(BROKER_CONFIG_KEYS[key].type, key, value) is not None:
+            raise ConfigError(f"config key {key}", repr(value), f"a value of type {BROKER_CONFIG_KEYS[key].type.name}")
     directories = _directories(given)
     bound = tuple(endpoints_of(config, LISTENERS))
     if not bound or any(endpoint.listener not in listeners for endpoint in bound):
         where = f"config key {LISTENERS}"
         raise ConfigError(where, given.get(LISTENERS, "nothing"), f"listeners of {CONTROLLER_LISTENERS} alone")
-    for endpoint in bound:
-        if endpoint.security_protocol.startswith("SASL"):
-            where = f"config key {PROTOCOL_MAP}"
-            raise ConfigError(where, f"{endpoint.listener}:{endpoint.security_protocol}", "PLAINTEXT or SSL: no logins")
     settings = NodeSettings(
         _advertised(config, bound),
         _static_voters(given, listeners[0]),
@@ -109,6 +105,7 @@ def node_config(given: Mapping[str, str]) -> NodeConfig:
         number["leader.imbalance.check.interval.seconds"] * 1000 if switch["auto.leader.rebalance.enable"] else 0,
         number["unclean.leader.election.interval.ms"],
         PROTOCOLS.index(bound[0].security_protocol),
+        number["controller.quota.window.num"] * number["controller.quota.window.size.seconds"],
     )
     kraft = KraftSettings(
         node_id=number[NODE_ID],
@@ -117,6 +114,7 @@ def node_config(given: Mapping[str, str]) -> NodeConfig:
         default_replication_factor=number["default.replication.factor"],
         num_partitions=number["num.partitions"],
         ends_sessions_at_shutdown=switch[ENDS_SESSIONS],
+        static_configs=given,
     )
     return NodeConfig(number[NODE_ID], directories[0], directories, bound, settings, kraft, config)
 

@@ -7,12 +7,11 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from kframe_kafka_wire.records.credentials import no_tokens, scram_lookup
-from kframe_kafka_wire.records.store import NoRecords
 from kframe_kafka_wire.server.loop_thread import LoopThread
 from kframe_kafka_wire.server.sockets import SocketServer
 
 from kframe.plugin import ElectionKind, LeaderSelector
+from kframe_kraft.apis.acl_apis import AclApis
 from kframe_kraft.apis.active import ActiveController
 from kframe_kraft.apis.broker_apis import BrokerApis
 from kframe_kraft.apis.cluster_apis import ClusterApis
@@ -20,10 +19,21 @@ from kframe_kraft.apis.config_apis import ConfigApis
 from kframe_kraft.apis.fetching import Fetching
 from kframe_kraft.apis.partition_apis import PartitionApis
 from kframe_kraft.apis.quorum_apis import NodeFacts, QuorumApis
+from kframe_kraft.apis.quota_apis import QuotaApis
+from kframe_kraft.apis.token_apis import TokenApis
 from kframe_kraft.apis.topic_apis import TopicApis
+from kframe_kraft.apis.user_apis import UserApis
 from kframe_kraft.errors import LogError
 from kframe_kraft.quorum import FetchService
 from kframe_kraft.server.application import ControllerApis, KraftApplication
+from kframe_kraft.server.authorizer import authorizer_of, authorizer_settings
+from kframe_kraft.server.logins import (
+    check_controller_mechanism,
+    scram_credentials,
+    token_credentials,
+    token_settings,
+    token_tasks,
+)
 from kframe_kraft.server.metrics import measure
 from kframe_kraft.server.node import VoterNode
 from kframe_kraft.server.node_config import NodeConfig, node_config
@@ -41,6 +51,9 @@ class ServedController:
         """``start`` opens the directory. Raises ConfigError."""
         self._config = config
         self._sockets = SocketServer(config.config, config.bound)
+        self._authorizer = authorizer_settings(config.config)
+        self._tokens = token_settings(config.config)
+        check_controller_mechanism(config.config, config.bound)
         self._thread = LoopThread("kframe-kraft-server")
         self.node: VoterNode | None = None
 
@@ -115,17 +128,24 @@ class ServedController:
             # The port is known when the listener is bound.
             facts = NodeFacts(node.properties.cluster_id, self._endpoint, node.log.directory)
             active, kraft_version = ActiveController(), node.quorum.voters.kraft_version
+            authorizer = authorizer_of(self._authorizer, node.metadata)
             apis = ControllerApis(
                 QuorumApis(node.quorum, node.log, fetching, facts),
                 BrokerApis(active, node.log, kraft_version),
-                TopicApis(active),
+                TopicApis(active, authorizer),
                 PartitionApis(active),
-                ConfigApis(active),
-                ClusterApis(active, self.node_id, facts, kraft_version),
+                ConfigApis(active, authorizer),
+                QuotaApis(active),
+                ClusterApis(active, self.node_id, facts, kraft_version, node.register_itself, authorizer),
                 node.features,
+                AclApis(active, has_authorizer=self._authorizer is not None),
+                UserApis(active),
+                TokenApis(active, authorizer, self._tokens),
             )
-            await self._sockets.listen(KraftApplication(apis), scram_lookup(NoRecords()), no_tokens)
-            active.activate(await asyncio.to_thread(node.lead, fetching.progress, selectors))
+            logins = scram_credentials(node.metadata), token_credentials(node.metadata, self._tokens)
+            await self._sockets.listen(KraftApplication(apis, authorizer), *logins)
+            tasks = token_tasks(self._tokens)
+            active.activate(await asyncio.to_thread(node.lead, fetching.progress, selectors, tasks))
             yield
         finally:
             await asyncio.to_thread(node.stop)
