@@ -22,6 +22,7 @@ from kframe_kraft.server.snapshotting import SnapshotSettings
 
 ROLES: Final = "process.roles"
 NODE_ID: Final = "node.id"
+BROKER_ID: Final = "broker.id"
 AUTHORIZER: Final = "authorizer.class.name"
 QUORUM_VOTERS: Final = "controller.quorum.voters"
 CONTROLLER_LISTENERS: Final = "controller.listener.names"
@@ -116,7 +117,7 @@ def node_config(given: Mapping[str, str]) -> NodeConfig:
         unclean_leader_election_enable=switch["unclean.leader.election.enable"],
         default_replication_factor=number["default.replication.factor"],
         num_partitions=number["num.partitions"],
-        static_configs=given,
+        static_configs={BROKER_ID: given[NODE_ID], **given},  # As Kafka's AbstractKafkaConfig.populateSynonyms.
     )
     return NodeConfig(number[NODE_ID], directories[0], directories, bound, settings, kraft, config)
 
