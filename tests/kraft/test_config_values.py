@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kframe.core.kraft import controller_apis
+from kframe.core.kraft.configuration.broker_keys import BROKER_CONFIG_KEYS
 from kframe.core.kraft.configuration.configs import KraftConfigChange, KraftConfigOperation
+from kframe.core.kraft.configuration.descriptions import describe_configs
 from kframe.core.kraft.configuration.group_configs import GROUP_CONFIG_KEYS
 from kframe.core.kraft.context import KraftContext
+from kframe.core.kraft.controller_result import RequestRefused
+from kframe.model.kraft.ids import ResourceType
+from kframe.model.topic_configs import KRAFT_TOPIC_CONFIGS
 from tests.whatif.kraft_samples import new_engine, partition
 
 TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
@@ -187,6 +195,38 @@ def test_limits_of_groups_are_those_of_the_controller() -> None:
 def test_defaults_of_groups_are_valid(name: str) -> None:
     default = GROUP_CONFIG_KEYS[name].default
     assert alter(context(), GROUP, "g", {name: default}) == (NONE, "")
+
+
+@pytest.mark.parametrize("kind", [TOPIC, METRICS, GROUP])
+def test_settings_of_earlier_releases_are_left_out(kind: int) -> None:
+    """The log may have settings that Kafka has removed since. They do not stop changes of others."""
+    values = {TOPIC: "retention.ms", METRICS: "interval.ms", GROUP: "consumer.session.timeout.ms"}
+    cluster = context()
+    cluster.metadata.configs[kind, "t"] = {"message.format.version": "3.0"}
+    assert alter(cluster, kind, "t", {values[kind]: "50000"}) == (NONE, "")
+    assert alter(cluster, kind, "t", {"message.format.version": "3.1"})[0] != NONE
+
+
+#: Names and values that are nearly right.
+TEXTS: Final = st.one_of(
+    st.sampled_from(
+        ["", "-1", "+-5", "9" * 5_000, "1e400", "0x1", "٣", "null", "*", "=", ",", "by_duration:P1D", "1_0"]
+    ),
+    st.text(max_size=8),
+)
+KEYS: Final = st.sampled_from([*KRAFT_TOPIC_CONFIGS, *GROUP_CONFIG_KEYS, *BROKER_CONFIG_KEYS, "match", "interval.ms"])
+
+
+@given(kind=st.sampled_from([*ResourceType, LOGGER, 0]), name=TEXTS | st.just("t"), values=st.dictionaries(KEYS, TEXTS))
+def test_any_request_is_answered(kind: int, name: str, values: dict[str, str]) -> None:
+    """An exception in a decision would end the role of the controller."""
+    cluster = context()
+    for operation in KraftConfigOperation:
+        change = KraftConfigChange((kind, name), {key: (operation, value) for key, value in values.items()})
+        assert len(controller_apis.alter_configs(cluster, [change]).response) == 1
+    cluster.metadata.configs[kind, name] = values
+    with suppress(RequestRefused):
+        describe_configs(cluster, (kind, name))
 
 
 def test_cordoned_directories_need_a_broker() -> None:

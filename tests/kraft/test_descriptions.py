@@ -97,7 +97,6 @@ SYNONYMS: Final[dict[str, SynonymCase]] = {
         "4",
         [("num.io.threads", "4", STATIC), ("num.io.threads", "8", DEFAULT)],
     ),
-    "another name of the id": ((BROKER, "9"), {}, {"node.id": "9"}, "broker.id", "9", [("broker.id", "-1", DEFAULT)]),
     "a setting without default": ((BROKER, "9"), {}, {}, "log.retention.ms", None, []),
     "a secret": (
         (BROKER, "9"),

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from kframe.model.arrays import Int8, Int32, UInt8
 from kframe.model.topics import metric_name
+from kframe.model.whole_numbers import INT32_MAX
 
 #: The topic has no setting of its own.
 UNSET: Final = -1
@@ -22,11 +23,12 @@ UNCLEAN_ELECTION: Final = "unclean.leader.election.enable"
 
 
 def parse_min_isr(value: str | None) -> int:
-    """The number of replicas, or UNSET."""
+    """The number of replicas, or UNSET. Brokers have settings that no controller checks."""
     try:
-        return UNSET if value is None else int(value)
+        number = UNSET if value is None else int(value)
     except ValueError:
         return UNSET
+    return number if abs(number) <= INT32_MAX else UNSET
 
 
 def parse_unclean(value: str) -> bool:

@@ -80,7 +80,8 @@ def test_keys_of_a_controller(tmp_path: Path) -> None:
     assert settings.retention == RetentionSettings(-1, 9)
     assert (settings.session_timeout_ns, settings.no_op_ms, settings.balance_ms) == (3 * 10**9, 0, 0)
     assert (read.kraft.min_insync_replicas, read.kraft.num_partitions) == (2, 4)
-    assert (settings.mutation_window_s, read.kraft.static_configs["log.roll.hours"]) == (10, "3")
+    static = read.kraft.static_configs
+    assert (settings.mutation_window_s, static["log.roll.hours"], static["broker.id"]) == (10, "3", "9")
 
 
 @pytest.mark.parametrize(

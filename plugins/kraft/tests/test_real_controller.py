@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,9 @@ from kframe.testing.waiting import wait_until
 from verification.kraft.kafka_nodes import CLUSTER_ID, KraftCluster, KraftOptions
 from verification.kraft.kafka_tools import KafkaTools, ToolError
 from verification.kraft.led_cluster import LedCluster, keys_of
+
+#: Settings of Kafka's controller that kframe refuses, so that its file does not have them.
+ONLY_OF_KAFKA = ("authorizer.class.name", "super.users")
 
 pytestmark = [pytest.mark.real, pytest.mark.extended]
 
@@ -121,3 +125,51 @@ def test_directories_are_formatted_as_kafka_formats_them(tmp_path: Path, level: 
     own = replace(config, directory=tmp_path / "own", directories=(tmp_path / "own",))
     format_node(own, CLUSTER_ID, default_levels(parse_level(level) or 0), standalone=False, now=0)
     assert read_checkpoint(tmp_path / "own" / LOG_DIRECTORY / BOOTSTRAP_ID.file_name).records() == kafkas
+
+
+def configs_at(tools: KafkaTools, address: str, kind: str, name: str) -> dict[str, str]:
+    """The settings that ``kafka-configs`` gets from a controller, with their synonyms, by name."""
+    entity = ("--entity-type", kind, "--entity-name", name)
+    output = tools.run("kafka-configs", "--bootstrap-controller", address, "--describe", *entity, "--all")
+    entries = (line.strip().partition("=") for line in output.splitlines() if line.startswith("  "))
+    return {name: rest for name, _, rest in entries if name not in ONLY_OF_KAFKA}
+
+
+def test_configurations_are_described_as_kafka_describes_them(tmp_path: Path) -> None:
+    """kframe and Kafka's controller say the same about the same file and directory."""
+    options = KraftOptions(brokers=1, controllers=1, combined=False)
+    with LedCluster(tmp_path / "nodes", options) as cluster, KafkaTools(tmp_path / "tools") as tools:
+        kafka = cluster.kafka
+        topic = ("--create", "--topic", "t", "--partitions", 1, "--replication-factor", 1)
+        kafka.admin(tools, "kafka-topics", *topic, "--config", "cleanup.policy=compact")
+        alter = partial(kafka.admin, tools, "kafka-configs", "--alter", "--entity-type", "brokers")
+        alter("--entity-default", "--add-config", "log.retention.ms=7")
+        alter("--entity-name", "1", "--add-config", "log.cleaner.threads=2")
+        described = [("brokers", str(cluster.kafkas_controller.id)), ("topics", "t"), ("groups", "g")]
+        address = cluster.kafkas_controller.controller_address
+        own = {entity: configs_at(tools, address, *entity) for entity in described}
+        cluster.resign()
+        cluster.kafkas_controller.start()
+        cluster.kafkas_controller.await_started()
+        for entity in described:
+            kafkas = configs_at(tools, address, *entity)
+            assert len(kafkas) > 15
+            names = own[entity].keys() | kafkas.keys()
+            assert {name: own[entity].get(name) for name in names if own[entity].get(name) != kafkas.get(name)} == {}
+            assert own[entity] == kafkas
+
+
+def test_client_quotas_limit_creations(tmp_path: Path) -> None:
+    options = KraftOptions(brokers=1, controllers=1, combined=False)
+    with LedCluster(tmp_path / "nodes", options) as cluster, KafkaTools(tmp_path / "tools") as tools:
+        kafka = cluster.kafka
+        user = ("--entity-type", "users", "--entity-name", "ANONYMOUS")
+        kafka.admin(tools, "kafka-configs", "--alter", *user, "--add-config", "controller_mutation_rate=0.001")
+        wait_until(lambda: "controller_mutation_rate=0.001" in kafka.admin(tools, "kafka-configs", "--describe", *user))
+        create_with = partial(kafka.admin, tools, "kafka-topics", "--create", "--partitions", 4, "--topic")
+        create_with("first")
+        with pytest.raises(ToolError, match="throttling quota has been exceeded"):
+            create_with("second")
+        kafka.admin(tools, "kafka-configs", "--alter", *user, "--delete-config", "controller_mutation_rate")
+        create_with("third")
+        until_listed(cluster, tools, "first", "third")

@@ -6,10 +6,10 @@ The settings of brokers are not checked: the broker that forwards a change has c
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Final
 
-from kframe.core.kraft.configuration.group_configs import group_config_problem
+from kframe.core.kraft.configuration.group_configs import GROUP_CONFIG_KEYS, group_config_problem
 from kframe.core.kraft.configuration.topic_configs import static_topic_values
 from kframe.core.kraft.configuration.topic_contradictions import contradiction
 from kframe.core.kraft.context import KraftContext
@@ -17,7 +17,7 @@ from kframe.core.kraft.controller_result import RequestRefused
 from kframe.errors import ErrorCode
 from kframe.model.kraft.ids import ResourceType
 from kframe.model.kraft.metadata import Resource
-from kframe.model.topic_configs import kraft_value_problem
+from kframe.model.topic_configs import KRAFT_TOPIC_CONFIGS, kraft_value_problem
 from kframe.model.topics import topic_name_problem
 from kframe.model.value_checks import int_from
 
@@ -34,15 +34,27 @@ _MATCHED: Final = (
     "client_source_address",
     "client_source_port",
 )
+#: The settings of each type of resource. Brokers may have any.
+_SUPPORTED: Final[Mapping[int, Container[str]]] = {
+    ResourceType.TOPIC: KRAFT_TOPIC_CONFIGS,
+    ResourceType.CLIENT_METRICS: CLIENT_METRICS,
+    ResourceType.GROUP: GROUP_CONFIG_KEYS,
+}
 _SEPARATOR: Final = re.compile(r"\s*,\s*")
-_BROKER_ID: Final = re.compile(r"[+-]?\d+", re.ASCII)
+_BROKER_ID: Final = re.compile(r"[+-]?\d{1,19}", re.ASCII)
 
 
 def check_values(
     context: KraftContext, resource: Resource, values: Mapping[str, str], stored: Mapping[str, str]
 ) -> None:
-    """Check all ``values`` of a resource together; it had ``stored``. Raises RequestRefused with Kafka's error."""
+    """Check all ``values`` of a resource together; it had ``stored``. Raises RequestRefused with Kafka's error.
+
+    Settings of earlier releases, which the log may still have, are left out (``DefaultSupportedConfigChecker``).
+    """
     kind, name = resource
+    values = {
+        key: value for key, value in values.items() if stored.get(key) != value or key in _SUPPORTED.get(kind, values)
+    }
     if kind == ResourceType.TOPIC:
         check_topic_name(name)
         _check_topic(context, values, stored)

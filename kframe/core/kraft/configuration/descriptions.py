@@ -22,6 +22,7 @@ from kframe.errors import ErrorCode
 from kframe.model.kraft.ids import ResourceType
 from kframe.model.kraft.metadata import Resource
 
+_NODE_ID: Final = re.compile(r"[+-]?\d{1,19}", re.ASCII)
 #: The loggers of a broker, which are a resource without settings here.
 BROKER_LOGGER: Final = 8
 #: A setting of one listener; the base name follows (Kafka ``DynamicBrokerConfig``).
@@ -120,7 +121,7 @@ def _node(context: KraftContext, name: str, *, is_logger: bool) -> list[Describe
     if not name:
         defaults = context.metadata.configs.get((ResourceType.BROKER, ""), {})
         return [_broker_config(context, key, value, of_node=False) for key, value in defaults.items()]
-    if not name.lstrip("+-").isdecimal():
+    if not _NODE_ID.fullmatch(name):
         message = f"Broker id must be an integer, but it is: {name}"
         raise RequestRefused(ErrorCode.INVALID_REQUEST, message)
     if int(name) != own_id:
@@ -135,9 +136,6 @@ def _broker_values(context: KraftContext) -> Iterator[tuple[str, str | None]]:
     effective: dict[str, str] = {}
     for _, configs in reversed(broker_configs(context)):
         effective |= configs
-    for name, other in (("broker.id", "node.id"), ("node.id", "broker.id")):
-        if name not in effective and other in effective:
-            effective[name] = effective[other]
     for name, key in BROKER_CONFIG_KEYS.items():
         if name in effective or not key.is_internal:
             yield name, effective.pop(name, key.default)

@@ -13,6 +13,15 @@ _ASSIGNOR: Final = "streams.assignor.name"
 _ASSIGNORS: Final = "group.streams.assignors"
 _DEAD_LETTERS: Final = "errors.deadletterqueue.topic.name"
 _TAGS: Final = "streams.rack.aware.assignment.tags"
+#: Settings that are described only where they are set.
+_INTERNAL: Final = (
+    "consumer.assignor.offload.enable",
+    "share.assignor.offload.enable",
+    "streams.acceptable.recovery.lag",
+    "streams.assignor.offload.enable",
+    "streams.num.warmup.replicas",
+    "streams.task.offset.interval.ms",
+)
 #: A duration in ISO 8601 that is not negative, as Java's ``Duration`` reads it.
 _DURATION: Final = re.compile(
     r"by_duration:P(?=\d|T\d)(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+([.,]\d{0,9})?S)?)?", re.ASCII | re.IGNORECASE
@@ -42,14 +51,6 @@ def _key(name: str, kind: ConfigType, default: str | None, check: Check) -> Grou
     return GroupConfigKey(kind, default, check, known, name in _INTERNAL)
 
 
-_INTERNAL: Final = (
-    "consumer.assignor.offload.enable",
-    "share.assignor.offload.enable",
-    "streams.acceptable.recovery.lag",
-    "streams.assignor.offload.enable",
-    "streams.num.warmup.replicas",
-    "streams.task.offset.interval.ms",
-)
 _INT, _BOOLEAN, _STRING = ConfigType.INT, ConfigType.BOOLEAN, ConfigType.STRING
 #: Every setting by name.
 GROUP_CONFIG_KEYS: Final[Mapping[str, GroupConfigKey]] = {
@@ -105,20 +106,18 @@ def group_config_problem(values: Mapping[str, str], static: Mapping[str, str]) -
 
 def _limit_problem(values: Mapping[str, str], static: Mapping[str, str]) -> str | None:
     """The reason why a number is outside of the limits that brokers set."""
-    for name in GROUP_CONFIG_KEYS:
+    for name in (name for name in GROUP_CONFIG_KEYS if name in values):
         kind, _, rest = name.partition(".")
-        limits = [
-            _number(f"group.{kind}.{limit}.{rest.removeprefix('num.')}", static) if name in values else None
-            for limit in ("min", "max")
-        ]
-        lowest, highest = limits
-        number = int(values[name]) if lowest is not None or highest is not None else 0
-        if lowest is not None and highest is not None:
-            if not lowest <= number <= highest:
-                return f"{name} must be in the range {lowest} to {highest} inclusive."
-        elif lowest is not None and number < lowest:
+        lowest, highest = (
+            _number(f"group.{kind}.{limit}.{rest.removeprefix('num.')}", static) for limit in ("min", "max")
+        )
+        is_low = lowest is not None and int(values[name]) < lowest
+        is_high = highest is not None and int(values[name]) > highest
+        if lowest is not None and highest is not None and (is_low or is_high):
+            return f"{name} must be in the range {lowest} to {highest} inclusive."
+        if is_low:
             return f"{name} must be greater than or equal to {lowest}"
-        elif highest is not None and number > highest:
+        if is_high:
             return f"{name} must be less than or equal to {highest}"
     return None
 

@@ -22,6 +22,7 @@ from kframe_kraft.server.snapshotting import SnapshotSettings
 
 ROLES: Final = "process.roles"
 NODE_ID: Final = "node.id"
+BROKER_ID: Final = "broker.id"
 QUORUM_VOTERS: Final = "controller.quorum.voters"
 CONTROLLER_LISTENERS: Final = "controller.listener.names"
 _VOTER: Final = re.compile(r"(?P<id>[0-9]{1,10})@(?P<host>\[[^\]]+\]|[^:@\s]+):(?P<port>[0-9]{1,5})")
@@ -114,7 +115,7 @@ def node_config(given: Mapping[str, str]) -> NodeConfig:
         default_replication_factor=number["default.replication.factor"],
         num_partitions=number["num.partitions"],
         ends_sessions_at_shutdown=switch[ENDS_SESSIONS],
-        static_configs=given,
+        static_configs={BROKER_ID: given[NODE_ID], **given},  # As Kafka's AbstractKafkaConfig.populateSynonyms.
     )
     return NodeConfig(number[NODE_ID], directories[0], directories, bound, settings, kraft, config)
 
