@@ -11,6 +11,7 @@ import pytest
 from kframe_kraft.server.serving import ServedController
 
 from kframe.errors import ErrorCode
+from kframe.testing.waiting import wait_until
 from verification.kafka_wire.client import Client
 from verification.kraft.served_controller import FakeBroker, address, formatted, served
 
@@ -75,7 +76,9 @@ def test_api_versions(tmp_path: Path, stack: ExitStack, version: int, fields: di
 def test_features_from_level_0_are_omitted_for_old_clients(
     tmp_path: Path, stack: ExitStack, version: int, names_level_0: bool
 ) -> None:
-    response = Cluster(tmp_path, stack).client.ask(18, version, **SOFTWARE)
+    cluster = Cluster(tmp_path, stack)
+    wait_until(lambda: "metadata.version" in cluster.metadata.features)
+    response = cluster.client.ask(18, version, **SOFTWARE)
     supported = {each["name"]: each["min_version"] for each in response["supported_features"]}
     assert supported["metadata.version"] == 7
     assert ("kraft.version" in supported) == names_level_0
