@@ -58,6 +58,15 @@ def test_broker_reregistered_without_controller_leaves_isr(
     assert (stored.leader, stored.isr) == (leader, isr)
 
 
+def test_members_leave_in_one_write() -> None:
+    """Found by the simulator, seed 265204826: a controller failed after it had removed one of two members. The state
+    was newer than the registration of the other, and the next controller let it lead with an empty disk."""
+    driver = standby({"t": [NEW]}, (1, 2, 3), **CHECKED)
+    failed_over(driver, 1, 2)
+    removal, election = 1, 1
+    assert driver.stored("t-0").partition_epoch == removal + election
+
+
 @pytest.mark.parametrize(
     ("config", "bounced", "dead", "raised"),
     [

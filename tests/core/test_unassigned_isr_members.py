@@ -27,7 +27,7 @@ BROKERS = [registration(broker_id, broker_epoch=100 + broker_id) for broker_id i
         pytest.param((1, 3), 2, (2, 1), (1, (1,), 7), id="leader with a live successor"),
         pytest.param((DEAD, 3), 2, (2, DEAD), (2, (2,), 6), id="leader without a live successor"),
         pytest.param((1, 3), 2, (2,), (2, (2,), 5), id="only member"),
-        pytest.param((1, 3), 1, (1, 2, 4), (1, (1,), 7), id="two members"),
+        pytest.param((1, 3), 1, (1, 2, 4), (1, (1,), 6), id="two members"),
         pytest.param((2, 1), 1, (1, 2), (1, (1, 2), 5), id="all members are assigned"),
     ],
 )

@@ -43,14 +43,15 @@ def marks(out: Path) -> dict[Path, int]:
 
 
 def descendants(process: int) -> Iterator[int]:
-    for children in Path(f"/proc/{process}/task").glob("*/children"):
-        try:
-            child_pids = children.read_text().split()
-        except OSError:
-            continue
-        for child in map(int, child_pids):
-            yield child
-            yield from descendants(child)
+    """Yield the processes below one. Those that end meanwhile are left out."""
+    child_pids: list[str] = []
+    with suppress(OSError):
+        for children in Path(f"/proc/{process}/task").glob("*/children"):
+            with suppress(OSError):
+                child_pids += children.read_text().split()
+    for child in map(int, child_pids):
+        yield child
+        yield from descendants(child)
 
 
 def python_workers(process: int) -> list[int]:

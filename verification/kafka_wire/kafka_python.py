@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
@@ -18,7 +19,9 @@ class KafkaPython:
     reassigns = True
 
     def __init__(self, folder: Path, address: str) -> None:
-        self._lib: Any = import_module("kafka")
+        with warnings.catch_warnings():  # It reads its message files by a deprecated function of Python.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            self._lib: Any = import_module("kafka")
         self._names: Any = import_module("kafka.admin")
         self._errors: Any = import_module("kafka.errors")
         self._offset_class: Any = import_module("kafka.structs").OffsetAndMetadata

@@ -10,15 +10,16 @@ from __future__ import annotations
 import numpy as np
 
 from kframe import kernels
-from kframe.core.context import Context, Operation
+from kframe.core.context import ATTEMPTS_MAX, Context, Operation, stale
 from kframe.core.operations import alter_partition
 from kframe.core.reassignment import partition_reassignment
-from kframe.core.state_machines import replica_state_machine
 from kframe.core.topics import topic_metadata
 from kframe.core.topics.replica_assignment import current, set_assignments, with_removing
 from kframe.model.arrays import Bool, Int32, Ragged
+from kframe.model.changes import StateChange
 from kframe.model.config import STRICT_REASSIGNMENT
 from kframe.model.events import AlterPartitionRequested
+from kframe.model.ids import NO_LEADER
 from kframe.model.lists import distinct_values, members
 
 
@@ -106,7 +107,47 @@ def remove_members(context: Context, rows: Int32, isr: Ragged, valid: Bool, reas
     can_lead = isr.any(valid & (live[isr.values] != 0))
     unchanged = ~isr.any(valid) | (invalid_leads & ~can_lead)
     context.log_refused("Partition", rows[unchanged], f"keeps ISR members that {reason}: no other member can lead")
-    leaving = ~valid & ~unchanged[isr.owners]
-    for broker in distinct_values(isr.values[leaving]).tolist():
-        removed = leaving & (isr.values == broker)
-        yield from replica_state_machine.remove_from_isrs(context, isr.values[removed], rows[isr.owners[removed]])
+    leaving = isr.keep(~valid & ~unchanged[isr.owners])
+    leaves = leaving.counts > 0
+    yield from _write_isrs_without(context, rows[leaves], leaving.select(leaves))
+
+
+def _write_isrs_without(context: Context, rows: Int32, leaving: Ragged) -> Operation[None]:
+    """Remove all ``leaving`` brokers of each row (unique, ascending) in one write. The last member of an ISR stays.
+
+    A controller that fails between two writes would leave a state that is newer than the registrations of the members
+    that are still to be removed, so that the next one would not see that they registered again. Where leaders write
+    ISRs, rows are read first: a broker may have joined one since.
+    """
+    remaining = rows
+    if not context.config.protocol.alter_partition:
+        remaining, _ = yield from context.refresh(rows)
+    for _ in range(ATTEMPTS_MAX):
+        change = _removals(context, remaining, leaving.take(np.searchsorted(rows, remaining)))
+        result = yield from context.write(change)
+        if result.accepted.all():
+            return
+        lost = change.rows[~result.accepted & ~stale(result)]
+        lost = lost[~context.cluster.is_deleting(lost)]
+        context.log_refused("Partition", lost, "keeps ISR members: storage has no state of it")
+        remaining, _ = yield from context.refresh(change.rows[stale(result)])
+    context.log_refused("Partition", remaining, "keeps ISR members: its state keeps changing")
+
+
+def _removals(context: Context, rows: Int32, leaving: Ragged) -> StateChange:
+    """The changed states of the rows that brokers leave. A partition whose leader leaves has none."""
+    p = context.cluster.partitions
+    isr = p.lists("isr", rows)
+    stays = ~members(isr, leaving)
+    changed = isr.any(stays) & isr.any(~stays)
+    leader = p.leaders_of(rows)
+    leader_leaves = leaving.any(leaving.values == leader[leaving.owners])
+    return StateChange(
+        rows[changed],
+        np.where(leader_leaves, NO_LEADER, leader).astype(np.int32)[changed],
+        (p.leader_epoch[rows] + np.int32(1))[changed],
+        p.recovery[rows][changed],
+        isr.keep(stays).select(changed),
+        p.partition_epoch[rows][changed],
+        context.controller_epoch,
+    )
