@@ -79,7 +79,7 @@ def new_topic_id(_name: str) -> UUID:
 def _results(results: Iterable[topic_requests.CreatableTopicResult], **fields: object) -> list[Fields]:
     return [
         {
-            "name": result.topic or None,
+            "name": result.topic if result.topic or result.topic_id is None else None,
             "topic_id": None if result.topic_id is None else result.topic_id.bytes,
             "error_code": result.error,
             "error_message": result.message,
