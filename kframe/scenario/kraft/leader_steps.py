@@ -26,18 +26,9 @@ def by_partition(responses: dict[str, Any]) -> dict[str, Any]:
 
 def assign(run: QuorumRun, argument: DirectoryAssignments) -> dict[str, Any]:
     """AssignReplicasToDirs. Assignments to one directory are together in the request."""
-    broker = run.brokers.get(argument.broker)
-    by_directory: dict[UUID, list[DirectoryAssignment]] = {}
-    for name, symbol in argument.partitions.items():
-        topic, partition = split_partition(name)
-        directory = RESERVED.get(symbol) or run.names.directory(f"{broker.broker_id}.{symbol}")
-        assignment = DirectoryAssignment(directory, topic_id_of(run, topic), partition)
-        by_directory.setdefault(directory, []).append(assignment)
-    assignments = [assignment for group in by_directory.values() for assignment in group]
-    epoch = broker.epoch if argument.epoch is None else argument.epoch
-    error, results = run.submit(
-        "error", lambda context: assign_directories(context, broker.broker_id, epoch, assignments)
-    )
+    broker_id, epoch = argument.broker, assigning_epoch(run, argument)
+    assignments = [each for group in assignments_by_directory(run, argument).values() for each in group]
+    error, results = run.submit("error", lambda context: assign_directories(context, broker_id, epoch, assignments))
     if results is None:
         return {"error": error}
     return by_partition(
@@ -46,6 +37,22 @@ def assign(run: QuorumRun, argument: DirectoryAssignments) -> dict[str, Any]:
             for result in results
         }
     )
+
+
+def assigning_epoch(run: KraftRun, argument: DirectoryAssignments) -> int:
+    """The broker epoch in the request."""
+    return run.brokers.get(argument.broker).epoch if argument.epoch is None else argument.epoch
+
+
+def assignments_by_directory(run: KraftRun, argument: DirectoryAssignments) -> dict[UUID, list[DirectoryAssignment]]:
+    """The assignments to each directory, in the order in which directories are first named."""
+    groups: dict[UUID, list[DirectoryAssignment]] = {}
+    for name, symbol in argument.partitions.items():
+        topic, partition = split_partition(name)
+        directory = RESERVED.get(symbol) or run.names.directory(f"{argument.broker}.{symbol}")
+        assignment = DirectoryAssignment(directory, topic_id_of(run, topic), partition)
+        groups.setdefault(directory, []).append(assignment)
+    return groups
 
 
 def topic_id_of(run: KraftRun, name: str) -> UUID:
@@ -57,15 +64,25 @@ def topic_id_of(run: KraftRun, name: str) -> UUID:
 
 def alter_partition(run: QuorumRun, argument: dict[str, IsrChange]) -> dict[str, Any]:
     """One AlterPartition request for each sender, in the order in which the senders are first named."""
+    responses: dict[str, Any] = {}
+    for sender, epoch, proposals in proposals_by_sender(run, argument):
+        responses |= _alter(run, sender, epoch, proposals)
+    return {name: responses.get(name) for name in argument}
+
+
+def proposals_by_sender(
+    run: KraftRun, argument: dict[str, IsrChange]
+) -> list[tuple[int, int, dict[str, KraftIsrProposal]]]:
+    """Sender, broker epoch and proposals of each request, in the order in which the senders are first named."""
     requests: dict[tuple[int, int | None], dict[str, KraftIsrProposal]] = {}
     for name, change in argument.items():
         sender, proposal = _proposal(run, name, change)
         requests.setdefault((sender, change.sender_epoch), {})[name] = proposal
-    responses: dict[str, Any] = {}
-    for (sender, named_epoch), proposals in requests.items():
-        known_epoch = run.brokers.by_id[sender].epoch if sender in run.brokers.by_id else 0
-        responses |= _alter(run, sender, known_epoch if named_epoch is None else named_epoch, proposals)
-    return {name: responses.get(name) for name in argument}
+    epochs = {broker_id: broker.epoch for broker_id, broker in run.brokers.by_id.items()}
+    return [
+        (sender, epochs.get(sender, 0) if named_epoch is None else named_epoch, proposals)
+        for (sender, named_epoch), proposals in requests.items()
+    ]
 
 
 def _alter(run: QuorumRun, sender: int, epoch: int, proposals: dict[str, KraftIsrProposal]) -> dict[str, Any]:
@@ -75,10 +92,11 @@ def _alter(run: QuorumRun, sender: int, epoch: int, proposals: dict[str, KraftIs
         )
     except RequestRefused as refusal:
         return {name: {"error": refusal.error.name} for name in proposals}
-    return {name: _altered(result) for name, result in zip(proposals, results, strict=True)}
+    return {name: altered(result) for name, result in zip(proposals, results, strict=True)}
 
 
-def _altered(result: IsrResult) -> dict[str, Any]:
+def altered(result: IsrResult) -> dict[str, Any]:
+    """The result of a proposal in the form of a trace."""
     if result.error is not ErrorCode.NONE:
         return {"error": result.error.name}
     return {
@@ -91,10 +109,10 @@ def _altered(result: IsrResult) -> dict[str, Any]:
     }
 
 
-def _proposal(run: QuorumRun, name: str, change: IsrChange) -> tuple[int, KraftIsrProposal]:
+def _proposal(run: KraftRun, name: str, change: IsrChange) -> tuple[int, KraftIsrProposal]:
     topic, partition = split_partition(name)
-    row = run.quorum.metadata.row(topic, partition)
-    stored = None if row is None else partition_record(run.quorum.metadata, row)
+    row = run.metadata.row(topic, partition)
+    stored = None if row is None else partition_record(run.metadata, row)
     leader, leader_epoch, partition_epoch, recovery = (
         (-1, 0, 0, 0)
         if stored is None
