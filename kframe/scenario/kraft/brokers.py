@@ -161,6 +161,12 @@ class ScenarioBrokers:
             return refusal.error.name
         return "NONE"
 
+    def renew_contacts(self, now_ns: int) -> None:
+        """A controller that has just become active gives every session its full length."""
+        for broker in self.by_id.values():
+            if broker.contact_ns is not None:
+                broker.contact_ns = now_ns
+
     def send_round(self) -> None:
         """Send one heartbeat of each broker that runs, by id."""
         for broker_id in sorted(self.by_id):

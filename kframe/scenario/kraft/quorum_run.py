@@ -70,6 +70,7 @@ class QuorumRun(KraftRun):
     def start(self) -> None:
         """See ``KraftRun``."""
         self.quorum.start()
+        self.brokers.renew_contacts(self.now_ns)
 
     def stop(self) -> None:
         """See ``KraftRun``. Every decision is committed at once, so nothing is to do."""

@@ -182,9 +182,6 @@ class KraftScenarioTracer:
             run.lose(argument.lose_batches)
             self._traced_batches = len(run.log)
         run.start()
-        for broker in run.brokers.by_id.values():
-            if broker.contact_ns is not None:
-                broker.contact_ns = run.now_ns
         run.send_round()
 
     def _take_snapshot(self, argument: Empty) -> None:

@@ -9,6 +9,7 @@ from kframe_kraft.batches import RecordBatch, read_batches
 from kframe_kraft.disk import SnapshotId
 from kframe_kraft.disk.names import BOOTSTRAP_ID
 from kframe_kraft.live.calls import Address
+from kframe_kraft.log.acknowledged import FILE_NAME
 from kframe_kraft.server.formatting import format_node
 from kframe_kraft.server.node_config import ENDS_SESSIONS, node_config
 from kframe_kraft.server.serving import ServedController
@@ -91,8 +92,10 @@ class ScenarioController:
         return list(read_batches(path.read_bytes(), where=path.name))
 
     def cut_log(self, offset: int) -> None:
-        """Remove the batches from ``offset`` on from the disk, as a crash before they were written would have."""
+        """Remove the batches from ``offset`` on from the disk, and the mark that they were acknowledged, as a power
+        failure may. With the mark the controller refuses to start."""
         (segment,) = self._log_directory.glob("*.log")
         size = sum(batch.header.size for batch in self.batches() if batch.header.base_offset < offset)
         with segment.open("r+b") as file:
             file.truncate(size)
+        (self._log_directory / FILE_NAME).unlink()

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
-from contextlib import closing
+from contextlib import closing, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from kframe.scenario.format import Step
 from kframe.scenario.kraft.broker_steps import PROCESS_ACTIONS
 from kframe.scenario.kraft.format import KraftScenario
 from kframe.scenario.kraft.tracing import KraftActions, KraftScenarioTracer
 from verification.kraft.wire_scenarios import admin_requests, leader_requests, raw_requests
+from verification.kraft.wire_scenarios.controller import SESSION_TIMEOUT, SETTINGS
 from verification.kraft.wire_scenarios.stalls import MachineStalled, check_sessions
 from verification.kraft.wire_scenarios.wire_run import WireRun
 
-ATTEMPTS: Final = 3
+#: The factor of sessions and pauses in each attempt.
+SLOWNESS: Final = (1, 2, 4)
 WIRE_ACTIONS: Final[KraftActions] = {
     **PROCESS_ACTIONS,
     "assign_directories": leader_requests.assign,
@@ -40,16 +44,29 @@ WIRE_ACTIONS: Final[KraftActions] = {
 def play(scenario: KraftScenario, directory: Path) -> dict[str, Any]:
     """The trace of a scenario, played in new directories below ``directory``.
 
-    Raises ScenarioError for a step that cannot be played, and MachineStalled after ATTEMPTS attempts.
+    A further attempt has longer sessions, so that a busy machine does not decide the result. Raises ScenarioError for a
+    step that cannot be played, and MachineStalled after the last attempt.
     """
-    for attempt in range(1, ATTEMPTS + 1):
-        try:
-            with closing(WireRun(scenario, directory / str(attempt))) as run:
-                trace: dict[str, Any] = json.loads(json.dumps(KraftScenarioTracer(run, WIRE_ACTIONS).play()))
-            check_sessions(trace)
-        except MachineStalled:
-            if attempt == ATTEMPTS:
-                raise
-        else:
-            return trace
-    raise AssertionError("unreachable")
+    *factors, last = SLOWNESS
+    for factor in factors:
+        with suppress(MachineStalled):
+            return _play(slowed(scenario, factor), directory / str(factor))
+    return _play(slowed(scenario, last), directory / str(last))
+
+
+def slowed(scenario: KraftScenario, factor: int) -> KraftScenario:
+    """A scenario with longer sessions and pauses, whose trace is the same."""
+    session_ms = scenario.config.get(SESSION_TIMEOUT) or SETTINGS[SESSION_TIMEOUT]
+    config = {**scenario.config, SESSION_TIMEOUT: factor * int(session_ms)}
+    return replace(scenario, config=config, steps=tuple(_slowed(step, factor) for step in scenario.steps))
+
+
+def _slowed(step: Step, factor: int) -> Step:
+    return replace(step, content=factor * step.content) if step.kind == "advance" else step
+
+
+def _play(scenario: KraftScenario, directory: Path) -> dict[str, Any]:
+    with closing(WireRun(scenario, directory)) as run:
+        trace: dict[str, Any] = json.loads(json.dumps(KraftScenarioTracer(run, WIRE_ACTIONS).play()))
+    check_sessions(trace)
+    return trace

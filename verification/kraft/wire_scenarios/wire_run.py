@@ -84,6 +84,7 @@ class WireRun(KraftRun):
         """See ``KraftRun``."""
         registrations = self._registrations
         self.controller.start()
+        self.brokers.renew_contacts(self.now_ns)
         self._wait(lambda: METADATA_VERSION in self._metadata.features, "no metadata.version")
         if self._metadata.metadata_version >= MetadataLevel.CONTROLLER_REGISTRATION:
             self._wait(lambda: self._registrations > registrations, "no registration of the controller")
