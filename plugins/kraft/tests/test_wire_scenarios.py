@@ -44,7 +44,7 @@ def parameters() -> list[Any]:
             id=path.stem,
             marks=[
                 pytest.mark.smoke if path.stem in SMOKE else pytest.mark.extended,
-                *([pytest.mark.xfail(reason=f"no {MISSING[path.stem]}")] if path.stem in MISSING else []),
+                *([pytest.mark.xfail(reason=f"missing: {MISSING[path.stem]}")] if path.stem in MISSING else []),
             ],
         )
         for path in SCENARIOS
