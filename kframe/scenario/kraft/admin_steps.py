@@ -10,16 +10,16 @@ from uuid import UUID
 from kframe.core.kraft import controller_apis
 from kframe.core.kraft.brokers import registration
 from kframe.core.kraft.configuration import configs
-from kframe.core.kraft.configuration.configs import KraftConfigOperation
 from kframe.core.kraft.context import KraftContext
 from kframe.core.kraft.controller_result import ControllerResult
 from kframe.core.kraft.features import feature_updates
 from kframe.core.kraft.replication import elections, reassignment
 from kframe.core.kraft.topics import topic_requests
-from kframe.errors import ErrorCode, ScenarioError
-from kframe.model.kraft.ids import KRAFT_VERSION, KraftElection, ResourceType
+from kframe.errors import ErrorCode
+from kframe.model.kraft.ids import KRAFT_VERSION, KraftElection
 from kframe.scenario.fields import Empty, split_partition
 from kframe.scenario.format import config_text
+from kframe.scenario.kraft.admin_entries import assignments_of, operations_of, resource_name, resource_of
 from kframe.scenario.kraft.arguments import (
     ConfigChanges,
     CreatedTopicEntry,
@@ -28,16 +28,14 @@ from kframe.scenario.kraft.arguments import (
     FeatureLevel,
     LeaderElection,
     ResourceConfigs,
-    Scalar,
 )
-from kframe.scenario.kraft.broker_steps import by_partition, topic_id_of
-from kframe.scenario.kraft.image import RESOURCES
-from kframe.scenario.kraft.playing import KraftRun
+from kframe.scenario.kraft.leader_steps import by_partition, topic_id_of
+from kframe.scenario.kraft.quorum_run import QuorumRun
 
 # --- topics
 
 
-def create_topics(run: KraftRun, argument: list[CreatedTopicEntry] | CreateTopicsEntry) -> dict[str, str]:
+def create_topics(run: QuorumRun, argument: list[CreatedTopicEntry] | CreateTopicsEntry) -> dict[str, str]:
     """CreateTopics."""
     entries = argument.topics if isinstance(argument, CreateTopicsEntry) else argument
     validate_only = isinstance(argument, CreateTopicsEntry) and argument.validate_only
@@ -52,7 +50,7 @@ def create_topics(run: KraftRun, argument: list[CreatedTopicEntry] | CreateTopic
 
 
 def _submit_topics(
-    run: KraftRun,
+    run: QuorumRun,
     decide: Callable[[KraftContext], ControllerResult[Any]],
     names: Sequence[str],
     symbols: Mapping[UUID, str] | None = None,
@@ -73,19 +71,11 @@ def _submit_topics(
 def _creatable(topic: CreatedTopicEntry) -> topic_requests.CreatableTopic:
     values = {key: None if value is None else config_text(value) for key, value in topic.config.items()}
     return topic_requests.CreatableTopic(
-        topic.name, topic.partitions, topic.replication_factor, _assignments(topic), values
+        topic.name, topic.partitions, topic.replication_factor, assignments_of(topic), values
     )
 
 
-def _assignments(topic: CreatedTopicEntry) -> tuple[tuple[int, tuple[int, ...]], ...]:
-    if isinstance(topic.assignments, dict):
-        return tuple((partition, tuple(replicas)) for partition, replicas in topic.assignments.items())
-    listed = topic.assignments
-    count = len(listed) if topic.repeat is None or not listed else topic.repeat
-    return tuple((index, tuple(listed[index % len(listed)])) for index in range(count))
-
-
-def create_partitions(run: KraftRun, argument: CreatePartitionsEntry | list[CreatePartitionsEntry]) -> dict[str, str]:
+def create_partitions(run: QuorumRun, argument: CreatePartitionsEntry | list[CreatePartitionsEntry]) -> dict[str, str]:
     """CreatePartitions."""
     requested = [
         topic_requests.CreatePartitionsTopic(
@@ -100,7 +90,7 @@ def create_partitions(run: KraftRun, argument: CreatePartitionsEntry | list[Crea
     )
 
 
-def delete_topics(run: KraftRun, argument: list[str]) -> dict[str, str]:
+def delete_topics(run: QuorumRun, argument: list[str]) -> dict[str, str]:
     """DeleteTopics by name, or by id (``id:t``)."""
     names = [name for name in argument if not name.startswith("id:")]
     ids = [topic_id_of(run, name.removeprefix("id:")) for name in argument if name.startswith("id:")]
@@ -116,14 +106,14 @@ def delete_topics(run: KraftRun, argument: list[str]) -> dict[str, str]:
 # --- partitions
 
 
-def elect_leaders(run: KraftRun, argument: LeaderElection) -> dict[str, str]:
+def elect_leaders(run: QuorumRun, argument: LeaderElection) -> dict[str, str]:
     """ElectLeaders."""
     kind = KraftElection[argument.type.upper()]
     partitions = None if argument.partitions is None else list(map(split_partition, argument.partitions))
     return _submit_partitions(run, lambda context: elections.elect_leaders(context, kind, partitions))
 
 
-def reassign(run: KraftRun, argument: dict[str, list[int] | bool | None]) -> dict[str, str]:
+def reassign(run: QuorumRun, argument: dict[str, list[int] | bool | None]) -> dict[str, str]:
     """AlterPartitionReassignments; null cancels."""
     named = dict(argument)
     allowed = named.pop("allow_replication_factor_change", True) is not False
@@ -138,12 +128,12 @@ def reassign(run: KraftRun, argument: dict[str, list[int] | bool | None]) -> dic
     )
 
 
-def cancel(run: KraftRun, argument: list[str]) -> dict[str, str]:
+def cancel(run: QuorumRun, argument: list[str]) -> dict[str, str]:
     """Cancel reassignments."""
     return reassign(run, dict.fromkeys(argument))
 
 
-def _submit_partitions(run: KraftRun, decide: Any) -> dict[str, str]:
+def _submit_partitions(run: QuorumRun, decide: Any) -> dict[str, str]:
     error, results = run.submit("error", decide)
     if results is None:
         return {"error": error}
@@ -154,7 +144,7 @@ def _submit_partitions(run: KraftRun, decide: Any) -> dict[str, str]:
     return by_partition(errors)
 
 
-def list_reassignments(run: KraftRun, argument: Empty) -> dict[str, Any]:
+def list_reassignments(run: QuorumRun, argument: Empty) -> dict[str, Any]:
     """ListPartitionReassignments of all partitions."""
     ongoing = reassignment.list_reassignments(run.quorum.context, None)
     return by_partition(
@@ -172,66 +162,37 @@ def list_reassignments(run: KraftRun, argument: Empty) -> dict[str, Any]:
 # --- configurations and features
 
 
-def set_config(run: KraftRun, argument: list[ResourceConfigs] | ConfigChanges) -> dict[str, str]:
+def set_config(run: QuorumRun, argument: list[ResourceConfigs] | ConfigChanges) -> dict[str, str]:
     """IncrementalAlterConfigs."""
     if isinstance(argument, ConfigChanges):
         return _alter_configs(run, argument.resources, validate_only=argument.validate_only)
     return _alter_configs(run, argument)
 
 
-def replace_config(run: KraftRun, argument: list[ResourceConfigs]) -> dict[str, str]:
+def replace_config(run: QuorumRun, argument: list[ResourceConfigs]) -> dict[str, str]:
     """AlterConfigs: configurations that are not named are deleted."""
     return _alter_configs(run, argument, replaces_all=True)
 
 
 def _alter_configs(
-    run: KraftRun, resources: list[ResourceConfigs], *, replaces_all: bool = False, validate_only: bool = False
+    run: QuorumRun, resources: list[ResourceConfigs], *, replaces_all: bool = False, validate_only: bool = False
 ) -> dict[str, str]:
-    changes = [configs.KraftConfigChange(_resource(run, item), _operations(item), replaces_all) for item in resources]
+    changes = [
+        configs.KraftConfigChange(resource_of(run.scenario, item), operations_of(item), replaces_all)
+        for item in resources
+    ]
     error, results = run.submit(
         "error", lambda context: controller_apis.alter_configs(context, changes, validate_only=validate_only)
     )
     if results is None:
         return {"error": error}
     return {
-        _resource_name(result.resource): run.outcome(_resource_name(result.resource), result.error, result.message)
+        resource_name(result.resource): run.outcome(resource_name(result.resource), result.error, result.message)
         for result in sorted(results, key=lambda result: result.resource)
     }
 
 
-def _resource(run: KraftRun, item: ResourceConfigs) -> tuple[int, str]:
-    named = {
-        ResourceType.TOPIC: item.topic,
-        ResourceType.BROKER: item.broker,
-        ResourceType.GROUP: item.group,
-        ResourceType.CLIENT_METRICS: item.client_metrics,
-    }
-    selected = [(int(kind), str(name)) for kind, name in named.items() if name is not None]
-    if len(selected) != 1:
-        expected = "one of topic, broker, group, client-metrics"
-        raise ScenarioError(f"{run.scenario.source}: set_config", f"{len(selected)} resources in an entry", expected)
-    return selected[0]
-
-
-def _resource_name(resource: tuple[int, str]) -> str:
-    return f"{RESOURCES[ResourceType(resource[0])]}:{resource[1]}"
-
-
-def _operations(item: ResourceConfigs) -> dict[str, tuple[KraftConfigOperation, str | None]]:
-    named: dict[KraftConfigOperation, dict[str, Scalar]] = {
-        KraftConfigOperation.SET: item.set,
-        KraftConfigOperation.DELETE: dict.fromkeys(item.delete),
-        KraftConfigOperation.APPEND: item.append,
-        KraftConfigOperation.SUBTRACT: item.subtract,
-    }
-    return {
-        key: (operation, None if value is None else config_text(value))
-        for operation, values in named.items()
-        for key, value in values.items()
-    }
-
-
-def update_features(run: KraftRun, argument: dict[str, int | bool | FeatureLevel]) -> dict[str, str]:
+def update_features(run: QuorumRun, argument: dict[str, int | bool | FeatureLevel]) -> dict[str, str]:
     """UpdateFeatures. An upgrade of ``kraft.version`` writes the voters."""
     named = dict(argument)
     validate_only = named.pop("validate_only", False) is True
@@ -255,7 +216,7 @@ def update_features(run: KraftRun, argument: dict[str, int | bool | FeatureLevel
 # --- nodes
 
 
-def unregister(run: KraftRun, argument: list[int]) -> dict[str, str]:
+def unregister(run: QuorumRun, argument: list[int]) -> dict[str, str]:
     """UnregisterBroker, one request each."""
     errors = {}
     for broker_id in argument:
@@ -264,6 +225,6 @@ def unregister(run: KraftRun, argument: list[int]) -> dict[str, str]:
     return errors
 
 
-def unregister_controller(run: KraftRun, argument: int) -> dict[str, str]:
+def unregister_controller(run: QuorumRun, argument: int) -> dict[str, str]:
     """UnregisterController."""
     return {"error": run.submit("error", lambda context: registration.unregister_controller(context, argument))[0]}

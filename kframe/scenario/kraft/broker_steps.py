@@ -1,37 +1,19 @@
-"""The steps of brokers: processes, heartbeats, directories and requests of partition leaders."""
+"""The steps of broker processes: registrations, heartbeats, shutdowns and states of directories."""
 
 from __future__ import annotations
 
-from typing import Any
-from uuid import UUID
+from collections.abc import Callable
+from typing import Any, Final
 
-from kframe.core.kraft.brokers.producer_ids import allocate_producer_ids
-from kframe.core.kraft.controller_result import RequestRefused
-from kframe.core.kraft.replication.alter_partition import IsrResult, KraftIsrProposal, alter_partitions
-from kframe.core.kraft.replication.directories import DirectoryAssignment, assign_directories
 from kframe.errors import ErrorCode
-from kframe.model.kraft.views import partition_record
-from kframe.scenario.fields import Empty, split_partition
-from kframe.scenario.kraft.arguments import (
-    BrokerDirectories,
-    DirectoryAssignments,
-    Heartbeat,
-    IsrChange,
-    RegistrationOptions,
-    ShutdownOptions,
-)
+from kframe.scenario.kraft.arguments import BrokerDirectories, Heartbeat, RegistrationOptions, ShutdownOptions
 from kframe.scenario.kraft.brokers import HeartbeatingBroker, ProcessState
 from kframe.scenario.kraft.names import RESERVED
-from kframe.scenario.kraft.playing import TICK_NS, KraftRun
+from kframe.scenario.kraft.playing import KraftRun
 from kframe.scenario.kraft.quorum import SECOND
 
 #: Between two attempts of a process to register while the session of its predecessor lasts.
 RETRY_NS = SECOND // 10
-
-
-def by_partition(responses: dict[str, Any]) -> dict[str, Any]:
-    """Responses in the order of topics and partitions."""
-    return dict(sorted(responses.items(), key=lambda item: split_partition(item[0])))
 
 
 # --- processes
@@ -71,8 +53,8 @@ def start(run: KraftRun, argument: list[int | RegistrationOptions]) -> dict[str,
     for item in argument:
         options = RegistrationOptions(id=item) if isinstance(item, int) else item
         broker, error = _register(run, options)
-        deadline = run.quorum.now_ns + 2 * run.quorum.timers.session_ns + 5 * SECOND
-        while error == ErrorCode.DUPLICATE_BROKER_REGISTRATION.name and run.quorum.now_ns < deadline:
+        deadline = run.now_ns + 2 * run.session_ns + 5 * SECOND
+        while error == ErrorCode.DUPLICATE_BROKER_REGISTRATION.name and run.now_ns < deadline:
             run.pass_time(RETRY_NS)
             error = run.brokers.register(broker)
         responses[str(broker.broker_id)] = error
@@ -89,17 +71,9 @@ def restart(run: KraftRun, argument: list[int]) -> dict[str, str]:
         broker = run.brokers.get(broker_id)
         if broker.state is not ProcessState.STOPPED:
             run.brokers.heartbeat(broker)
-        session = broker_id, broker.epoch
         broker.stop(wait=False)
         run.brokers.start_process(broker)
-        heartbeats, quorum = run.quorum.context.heartbeats, run.quorum
-        while heartbeats.has_valid_session(*session, quorum.now_ns):
-            end = heartbeats.contact_ns[session] + heartbeats.session_timeout_ns
-            if end >= quorum.now_ns + TICK_NS:
-                run.tick()
-            else:
-                quorum.now_ns = end + 1
-        responses[str(broker_id)] = run.brokers.register(broker)
+        responses[str(broker_id)] = run.register_at_expiry(broker)
         broker.state = ProcessState.STARTING
     return responses
 
@@ -129,7 +103,7 @@ def stop_heartbeats(run: KraftRun, argument: list[int]) -> None:
         run.brokers.heartbeat(broker)
         broker.stop()
         if len(argument) > 1:
-            run.pass_time(run.quorum.timers.session_ns // 4)
+            run.pass_time(run.session_ns // 4)
 
 
 def stop_uncleanly(run: KraftRun, argument: list[int]) -> None:
@@ -161,7 +135,7 @@ def heartbeat(run: KraftRun, argument: Heartbeat) -> dict[str, Any]:
 def lag(run: KraftRun, argument: list[int]) -> None:
     """These brokers stop applying records."""
     for broker_id in argument:
-        run.brokers.get(broker_id).applied_offset = run.quorum.end_offset - 1
+        run.brokers.get(broker_id).applied_offset = run.brokers.end_offset - 1
 
 
 def catch_up_metadata(run: KraftRun, argument: list[int]) -> None:
@@ -187,114 +161,21 @@ def cordon(run: KraftRun, argument: BrokerDirectories) -> dict[str, Any]:
     return run.brokers.heartbeat(broker)
 
 
-def assign(run: KraftRun, argument: DirectoryAssignments) -> dict[str, Any]:
-    """AssignReplicasToDirs. Assignments to one directory are together in the request."""
-    broker = run.brokers.get(argument.broker)
-    by_directory: dict[UUID, list[DirectoryAssignment]] = {}
-    for name, symbol in argument.partitions.items():
-        topic, partition = split_partition(name)
-        directory = RESERVED.get(symbol) or run.names.directory(f"{broker.broker_id}.{symbol}")
-        assignment = DirectoryAssignment(directory, topic_id_of(run, topic), partition)
-        by_directory.setdefault(directory, []).append(assignment)
-    assignments = [assignment for group in by_directory.values() for assignment in group]
-    epoch = broker.epoch if argument.epoch is None else argument.epoch
-    error, results = run.submit(
-        "error", lambda context: assign_directories(context, broker.broker_id, epoch, assignments)
-    )
-    if results is None:
-        return {"error": error}
-    return by_partition(
-        {
-            f"{run.names.topic(result.assignment.topic_id)}-{result.assignment.partition}": result.error.name
-            for result in results
-        }
-    )
-
-
-def topic_id_of(run: KraftRun, name: str) -> UUID:
-    """The id of a topic by name; a new id for an unknown topic."""
-    topics = run.quorum.metadata.topics
-    index = topics.index_by_name.get(name)
-    return run.names.topic_id(name) if index is None else topics.ids[index]
-
-
-# --- partition leaders
-
-
-def alter_partition(run: KraftRun, argument: dict[str, IsrChange]) -> dict[str, Any]:
-    """One AlterPartition request for each sender, in the order in which the senders are first named."""
-    requests: dict[tuple[int, int | None], dict[str, KraftIsrProposal]] = {}
-    for name, change in argument.items():
-        sender, proposal = _proposal(run, name, change)
-        requests.setdefault((sender, change.sender_epoch), {})[name] = proposal
-    responses: dict[str, Any] = {}
-    for (sender, named_epoch), proposals in requests.items():
-        known_epoch = run.brokers.by_id[sender].epoch if sender in run.brokers.by_id else 0
-        responses |= _alter(run, sender, known_epoch if named_epoch is None else named_epoch, proposals)
-    return {name: responses.get(name) for name in argument}
-
-
-def _alter(run: KraftRun, sender: int, epoch: int, proposals: dict[str, KraftIsrProposal]) -> dict[str, Any]:
-    try:
-        results: list[IsrResult] = run.quorum.submit(
-            lambda context: alter_partitions(context, sender, epoch, list(proposals.values()))
-        )
-    except RequestRefused as refusal:
-        return {name: {"error": refusal.error.name} for name in proposals}
-    return {name: _altered(result) for name, result in zip(proposals, results, strict=True)}
-
-
-def _altered(result: IsrResult) -> dict[str, Any]:
-    if result.error is not ErrorCode.NONE:
-        return {"error": result.error.name}
-    return {
-        "error": "NONE",
-        "leader": result.leader,
-        "leader_epoch": result.leader_epoch,
-        "isr": list(result.isr),
-        "leader_recovery_state": int(result.recovery),
-        "partition_epoch": result.partition_epoch,
-    }
-
-
-def _proposal(run: KraftRun, name: str, change: IsrChange) -> tuple[int, KraftIsrProposal]:
-    topic, partition = split_partition(name)
-    row = run.quorum.metadata.row(topic, partition)
-    stored = None if row is None else partition_record(run.quorum.metadata, row)
-    leader, leader_epoch, partition_epoch, recovery = (
-        (-1, 0, 0, 0)
-        if stored is None
-        else (stored.leader, stored.leader_epoch, stored.partition_epoch, stored.leader_recovery_state)
-    )
-    epochs = {broker_id: broker.epoch for broker_id, broker in run.brokers.by_id.items()} | change.broker_epochs
-    return leader if change.sender is None else change.sender, KraftIsrProposal(
-        topic_id=topic_id_of(run, topic),
-        partition=partition,
-        isr=tuple((member, epochs.get(member, -1)) for member in change.isr),
-        leader_epoch=leader_epoch if change.leader_epoch is None else change.leader_epoch,
-        partition_epoch=partition_epoch if change.partition_epoch is None else change.partition_epoch,
-        recovery=recovery if change.leader_recovery_state is None else change.leader_recovery_state,
-    )
-
-
-def catch_up(run: KraftRun, argument: list[str] | Empty) -> dict[str, int]:
-    """Each leader proposes its ISR with all replicas that are active. Returns the number of partitions by error."""
-    metadata = run.quorum.metadata
-    proposals = {}
-    for name, index in sorted(metadata.topics.index_by_name.items()):
-        if isinstance(argument, list) and argument and name not in argument:
-            continue
-        for row in sorted(metadata.topics.rows_of(index).tolist()):
-            record = partition_record(metadata, row)
-            joining = [id for id in record.replicas if id not in record.isr and metadata.brokers.is_active(id)]
-            if record.leader >= 0 and joining:
-                proposals[f"{name}-{record.partition_id}"] = IsrChange([*record.isr, *joining])
-    errors = [response["error"] for response in alter_partition(run, proposals).values()]
-    return {error: errors.count(error) for error in sorted(set(errors))}
-
-
-def allocate_ids(run: KraftRun, argument: int) -> dict[str, Any]:
-    """AllocateProducerIds of a broker."""
-    epoch = run.brokers.get(argument).epoch
-    error, block = run.submit("error", lambda context: allocate_producer_ids(context, argument, epoch))
-    return {"error": error} if block is None else {"error": error, "start": block.start, "length": block.length}
+#: The function of each step of broker processes. It gets the argument in its type.
+PROCESS_ACTIONS: Final[dict[str, Callable[[KraftRun, Any], Any]]] = {
+    "register": register,
+    "start": start,
+    "restart": restart,
+    "unfence": unfence,
+    "heartbeat_resume": unfence,
+    "heartbeat_stop": stop_heartbeats,
+    "unclean_stop": stop_uncleanly,
+    "fence": fence,
+    "controlled_shutdown": begin_shutdown,
+    "clean_stop": begin_shutdown,
+    "heartbeat": heartbeat,
+    "metadata_lag": lag,
+    "metadata_catch_up": catch_up_metadata,
+    "offline_directory": report_offline_directories,
+    "cordon": cordon,
+}

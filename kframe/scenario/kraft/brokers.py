@@ -5,20 +5,33 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any, Final
+from typing import Any, Protocol
 from uuid import UUID
 
-from kframe.core.kraft.brokers.broker_events import BrokerHeartbeat, BrokerHeartbeatReply, handle_heartbeat
-from kframe.core.kraft.brokers.registration import BrokerRegistrationRequest, register_broker
+from kframe.core.kraft.brokers.broker_events import BrokerHeartbeat, BrokerHeartbeatReply
+from kframe.core.kraft.brokers.registration import BrokerRegistrationRequest
 from kframe.core.kraft.context import SUPPORTED_FEATURES
 from kframe.core.kraft.controller_result import RequestRefused
 from kframe.model.kraft.records import BrokerEndpoint, BrokerFeature
 from kframe.scenario.kraft.arguments import BrokerProperties, Heartbeat
 from kframe.scenario.kraft.names import FIRST_PORT, HOST, LISTENER, SymbolicNames
-from kframe.scenario.kraft.quorum import Quorum
 
-#: Duration of a request, so that sessions expire in the order of the last heartbeats.
-REQUEST_NS: Final = 1_000
+
+class BrokerRequests(Protocol):
+    """The controller, as the brokers of a scenario see it. Requests raise RequestRefused."""
+
+    @property
+    def end_offset(self) -> int:
+        """The end of the log that brokers have applied."""
+
+    def contact_time_ns(self) -> int:
+        """The time at which the next heartbeat is sent."""
+
+    def register(self, request: BrokerRegistrationRequest, /) -> int:
+        """Send a BrokerRegistration. Returns the broker epoch."""
+
+    def heartbeat(self, request: BrokerHeartbeat, /) -> BrokerHeartbeatReply:
+        """Send a BrokerHeartbeat."""
 
 
 class ProcessState(Enum):
@@ -83,11 +96,16 @@ def endpoints(broker_id: int) -> tuple[BrokerEndpoint, ...]:
 class ScenarioBrokers:
     """All brokers of a scenario."""
 
-    def __init__(self, quorum: Quorum, names: SymbolicNames, cluster_id: str) -> None:
+    def __init__(self, requests: BrokerRequests, names: SymbolicNames, cluster_id: str) -> None:
         self.by_id: dict[int, HeartbeatingBroker] = {}
         self.rounds = 0
         """Rounds of heartbeats so far."""
-        self._quorum, self._names, self._cluster_id = quorum, names, cluster_id
+        self._requests, self._names, self._cluster_id = requests, names, cluster_id
+
+    @property
+    def end_offset(self) -> int:
+        """The end of the log that brokers have applied."""
+        return self._requests.end_offset
 
     def get(self, broker_id: int) -> HeartbeatingBroker:
         """A broker; a new one if the id is unknown."""
@@ -137,14 +155,17 @@ class ScenarioBrokers:
             ),
             previous_broker_epoch=broker.clean_epoch if previous_epoch is None else previous_epoch,
         )
-        end_offset, kraft_version = self._quorum.end_offset, self._quorum.kraft_version
         try:
-            broker.epoch = self._quorum.submit(
-                lambda context: register_broker(context, request, end_offset, kraft_version)
-            )
+            broker.epoch = self._requests.register(request)
         except RequestRefused as refusal:
             return refusal.error.name
         return "NONE"
+
+    def renew_contacts(self, now_ns: int) -> None:
+        """A controller that has just become active gives every session its full length."""
+        for broker in self.by_id.values():
+            if broker.contact_ns is not None:
+                broker.contact_ns = now_ns
 
     def send_round(self) -> None:
         """Send one heartbeat of each broker that runs, by id."""
@@ -181,7 +202,7 @@ class ScenarioBrokers:
         return BrokerHeartbeat(
             broker_id=broker.broker_id,
             broker_epoch=broker.epoch,
-            metadata_offset=self._quorum.end_offset - 1 if applied is None else applied,
+            metadata_offset=self._requests.end_offset - 1 if applied is None else applied,
             want_fence=broker.state is ProcessState.STARTING,
             want_shut_down=broker.state is ProcessState.STOPPING,
             offline_directories=self._directories(broker, broker.offline) or (),
@@ -189,17 +210,13 @@ class ScenarioBrokers:
         )
 
     def _send(self, broker: HeartbeatingBroker, request: BrokerHeartbeat) -> dict[str, Any]:
-        self._quorum.now_ns += REQUEST_NS
-        broker.contact_ns = self._quorum.now_ns
+        broker.contact_ns = self._requests.contact_time_ns()
         try:
-            reply: BrokerHeartbeatReply = self._quorum.submit(lambda context: handle_heartbeat(context, request))
+            reply = self._requests.heartbeat(request)
         except RequestRefused as refusal:
             response: dict[str, Any] = {"error": refusal.error.name}
         else:
             response = {"caught_up": reply.is_caught_up, "fenced": reply.is_fenced, "shut_down": reply.should_shut_down}
-            if reply.in_controlled_shutdown:
-                heartbeats = self._quorum.context.heartbeats
-                heartbeats.begin_controlled_shutdown(broker.broker_id, self._quorum.end_offset - 1)
         if not broker.responses or broker.responses[-1] != response:
             broker.responses.append(response)
         if response.get("shut_down") and broker.state is ProcessState.STOPPING:

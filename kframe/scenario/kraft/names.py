@@ -7,7 +7,7 @@ from itertools import count
 from typing import Any, Final
 from uuid import NAMESPACE_OID, UUID, uuid5
 
-from kframe.model.kafka_uuids import uuid_text
+from kframe.model.kafka_uuids import uuid_of_text, uuid_text
 from kframe.model.kraft import directory_ids
 from kframe.model.kraft.record_json import to_json
 from kframe.model.kraft.record_versions import RecordAndVersion
@@ -42,11 +42,9 @@ class SymbolicNames:
         """A unique id; the same in every run."""
         return uuid5(NAMESPACE_OID, str(next(self._counter)))
 
-    def new_topic_id(self, name: str) -> UUID:
+    def new_topic_id(self, _name: str) -> UUID:
         """The id of a new topic; its symbol follows with its record."""
-        topic_id = self.new_id()
-        self._ids[uuid_text(topic_id)] = topic_id
-        return topic_id
+        return self.new_id()
 
     def directory(self, symbol: str) -> UUID:
         """The id of a directory by its symbol, such as ``1.a``."""
@@ -63,10 +61,9 @@ class SymbolicNames:
         """The id of a topic by its symbol, such as ``t`` or ``t#2``; a new id for an unknown one."""
         for text, name in self.topics.items():
             if name == symbol:
-                return self._ids[text]
+                return uuid_of_text(text)
         topic_id = self.new_id()
         self.topics[uuid_text(topic_id)] = symbol
-        self._ids[uuid_text(topic_id)] = topic_id
         return topic_id
 
     def topic(self, topic_id: UUID) -> str:

@@ -12,10 +12,10 @@ from kframe.core.kraft.security.acls import AclEntry, AclResult
 from kframe.errors import ErrorCode, ScenarioError
 from kframe.model.acls import AclFilter, PatternType
 from kframe.scenario.kraft.arguments import RawRequest
-from kframe.scenario.kraft.playing import KraftRun
+from kframe.scenario.kraft.quorum_run import QuorumRun
 
 
-def send_request(run: KraftRun, argument: RawRequest) -> Any:
+def send_request(run: QuorumRun, argument: RawRequest) -> Any:
     """Answer a request. Raises ScenarioError for an API or a body that is not supported."""
     where = f"{run.scenario.source}: request"
     handler = _HANDLERS.get(argument.api)
@@ -39,7 +39,7 @@ def sort_structs(value: Any) -> Any:
     return value
 
 
-def _create_acls(run: KraftRun, body: dict[str, Any]) -> dict[str, Any]:
+def _create_acls(run: QuorumRun, body: dict[str, Any]) -> dict[str, Any]:
     entries = [
         AclEntry(
             item["resourceType"],
@@ -58,7 +58,7 @@ def _create_acls(run: KraftRun, body: dict[str, Any]) -> dict[str, Any]:
     return {"results": [_error(result.error, result.message or "") for result in results]}
 
 
-def _delete_acls(run: KraftRun, body: dict[str, Any]) -> dict[str, Any]:
+def _delete_acls(run: QuorumRun, body: dict[str, Any]) -> dict[str, Any]:
     filters = [
         AclFilter(
             item["resourceTypeFilter"],
@@ -98,7 +98,7 @@ def _deleted(result: AclResult) -> list[dict[str, Any]]:
     ]
 
 
-def _alter_quotas(run: KraftRun, body: dict[str, Any]) -> dict[str, Any]:
+def _alter_quotas(run: QuorumRun, body: dict[str, Any]) -> dict[str, Any]:
     changes = [
         quotas.QuotaChange(
             tuple((part["entityType"], part["entityName"]) for part in entry["entity"]),
@@ -121,7 +121,7 @@ def _alter_quotas(run: KraftRun, body: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _alter_credentials(run: KraftRun, body: dict[str, Any]) -> dict[str, Any]:
+def _alter_credentials(run: QuorumRun, body: dict[str, Any]) -> dict[str, Any]:
     deletions = [scram.ScramDeletion(item["name"], item["mechanism"]) for item in body.get("deletions", [])]
     upsertions = [
         scram.ScramUpsertion(
@@ -141,7 +141,7 @@ def _error(error: ErrorCode, message: str | None) -> dict[str, Any]:
     return {"errorCode": int(error), "errorMessage": message}
 
 
-_HANDLERS: Final[dict[str, Callable[[KraftRun, dict[str, Any]], dict[str, Any]]]] = {
+_HANDLERS: Final[dict[str, Callable[[QuorumRun, dict[str, Any]], dict[str, Any]]]] = {
     "AlterClientQuotas": _alter_quotas,
     "AlterUserScramCredentials": _alter_credentials,
     "CreateAcls": _create_acls,

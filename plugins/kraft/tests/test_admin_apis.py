@@ -82,6 +82,7 @@ def test_topics_are_created_grown_and_deleted(ask: Ask) -> None:
         ("a", ErrorCode.TOPIC_ALREADY_EXISTS),
         ("x", ErrorCode.INVALID_REPLICATION_FACTOR),
     ]
+    assert create(ask, topic("")) == [("", ErrorCode.INVALID_TOPIC_EXCEPTION)]
     assert create(ask, topic("__cluster_metadata")) == [("__cluster_metadata", ErrorCode.INVALID_REQUEST)]
     grown = [{"name": name, "count": count, "assignments": None} for name, count in (("a", 5), ("a2", 5), ("b", 1))]
     results = ask(37, {"topics": grown, "timeout": 1000, "validate_only": False})["results"]

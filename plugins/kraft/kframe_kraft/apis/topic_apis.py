@@ -162,7 +162,7 @@ def _names_of(context: KraftContext, topic_ids: Collection[UUID]) -> list[str]:
 def _results(results: Iterable[topic_requests.CreatableTopicResult]) -> list[Fields]:
     return [
         {
-            "name": result.topic or None,
+            "name": result.topic if result.topic or result.topic_id is None else None,
             "topic_id": None if result.topic_id is None else result.topic_id.bytes,
             "error_code": result.error,
             "error_message": result.message,
