@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 
@@ -80,8 +81,8 @@ def test_broker_logs_in_and_clients_need_acls(tmp_path: Path) -> None:
         assert cluster.controller is not None
         assert cluster.controller.node is not None
         (address,) = cluster.controller.addresses.values()
-        with pytest.raises(CONNECTION_ERRORS):
-            connected(cluster.controller).ask(46, {"timeout": 1, "topics": None})
+        with closing(connected(cluster.controller)) as client, pytest.raises(CONNECTION_ERRORS):
+            client.ask(46, {"timeout": 1, "topics": None})
         with pytest.raises(ToolError, match="Authorization failed"):
             cluster.kafka.admin(tools, *create, "orders")
         direct = ("kafka-acls", "--bootstrap-controller", address, "--command-config", login)
