@@ -16,18 +16,6 @@ from verification.kraft.wire_scenarios.stalls import MachineStalled, check_sessi
 
 #: The scenarios that ``make test`` plays, too, of three seconds at most.
 SMOKE: Final = ("alter-partition", "boot-elr", "fence-by-request-elr")
-#: What the controller lacks for a scenario.
-MISSING: Final = {
-    "acls": "an authorizer",
-    "configs": "checks of configuration names and values",
-    "configs-elr": "checks of configuration names and values",
-    "create-topics-refused": "checks of configuration names and values",
-    "reassign-factor": "AlterPartitionReassignments 1",
-    "reassign-factor-elr": "AlterPartitionReassignments 1",
-    "snapshot-restart": "AlterClientQuotas",
-    "unregister-controller": "UnregisterController",
-    "users": "AlterClientQuotas and AlterUserScramCredentials",
-}
 #: The steps, from 1 on, at which kframe departs from Kafka on purpose (``docs/reference/departures-from-kafka.md``).
 DEPARTURES: Final = {
     # UpdateFeatures does not raise kraft.version.
@@ -42,10 +30,7 @@ def parameters() -> list[Any]:
         pytest.param(
             path,
             id=path.stem,
-            marks=[
-                pytest.mark.smoke if path.stem in SMOKE else pytest.mark.extended,
-                *([pytest.mark.xfail(reason=f"missing: {MISSING[path.stem]}")] if path.stem in MISSING else []),
-            ],
+            marks=pytest.mark.smoke if path.stem in SMOKE else pytest.mark.extended,
         )
         for path in SCENARIOS
     ]

@@ -76,7 +76,10 @@ def create_topics(run: WireRun, argument: list[CreatedTopicEntry] | CreateTopics
 
 def _by_topic(run: WireRun, results: Iterable[dict[str, Any]]) -> dict[str, str]:
     """The error of each topic, by name, or ``id:`` and the symbol where the response has only the id."""
-    named = {result["name"] or f"id:{run.names.topic(UUID(bytes=result['topic_id']))}": result for result in results}
+    named = {
+        f"id:{run.names.topic(UUID(bytes=result['topic_id']))}" if result["name"] is None else result["name"]: result
+        for result in results
+    }
     return {name: _outcome(run, name, result) for name, result in sorted(named.items())}
 
 

@@ -57,7 +57,11 @@ class AclApis:
             for each in body["creations"]
         ]
         results = await self._controller.ask(lambda context: acls.create_acls(context, entries, _new_acl_id))
-        return {"throttle_time": 0, "results": [_error(result) for result in results]}
+        # As in Kafka, the message of a created ACL is empty, not null.
+        return {
+            "throttle_time": 0,
+            "results": [{**_error(each), "error_message": each.message or ""} for each in results],
+        }
 
     async def delete_acls(self, header: Header, body: Fields, session: ClientSession) -> Fields:
         """DeleteAcls."""
