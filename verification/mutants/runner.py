@@ -46,9 +46,10 @@ class Runner:
     def run(self, mutants: Iterable[Mutant], until: float) -> None:
         """Run the mutants, unless the monotonic clock passes ``until``."""
         waiting = iter(mutants)
+        is_stopped = threading.Event()
 
         def work(tree: Tree) -> None:
-            while time.monotonic() < until:
+            while time.monotonic() < until and not is_stopped.is_set():
                 with self._lock:
                     mutant = next(waiting, None)
                 if mutant is None:
@@ -60,7 +61,10 @@ class Runner:
                         self._noticed[mutant.file][result.test] += 1
 
         with ThreadPoolExecutor(len(self._trees)) as pool:
-            list(pool.map(work, self._trees))
+            try:
+                list(pool.map(work, self._trees))
+            finally:
+                is_stopped.set()
 
     def _result(self, mutant: Mutant, tree: Tree) -> Result:
         while True:
@@ -91,8 +95,9 @@ class Runner:
         shares = {file: count / self._measurement.tests_by_file[file] for file, count in number.items()}
         noticed_by_file = Counter(map(_file, noticed.elements()))
         files = sorted(number, key=lambda file: (-noticed_by_file[file], -shares[file], file))
-        ordered = [test for file in files for test in tests if _file(test) == file]
-        first = _within([test for test in ordered if _file(test) in files[:FIRST_FILES]], seconds, FIRST_S)
+        rank = {file: index for index, file in enumerate(files)}
+        ordered = sorted(tests, key=lambda test: rank[_file(test)])
+        first = _within([test for test in ordered if rank[_file(test)] < FIRST_FILES], seconds, FIRST_S)
         rest = set(tests).difference(first)
         batches = [first, [test for test in ordered if test in rest]]
         return [batch for batch in batches if batch], len(quickest) - len(tests)
