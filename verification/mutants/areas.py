@@ -1,4 +1,4 @@
-"""The mutated packages, each with the tests that must notice its mutants."""
+"""The mutated packages, and the folders whose tests may notice a mutant."""
 
 from __future__ import annotations
 
@@ -8,23 +8,17 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Area:
-    """A package and its tests, as paths below the root of the tree."""
+    """A package, as a path below the root of the tree."""
 
     name: str
     package: str
-    tests: tuple[str, ...]
 
 
-AREAS: Final = (
-    Area("core", "kframe/core", ("tests/defects", "tests/core", "tests/scenario/test_golden.py", "tests/kraft")),
-    Area(
-        "kernels",
-        "verification/reference",
-        (
-            "tests/core/test_truth_table.py",
-            "tests/kernels",
-            "tests/wire/test_kernels.py",
-            "tests/wire/test_reference_kernels.py",
-        ),
-    ),
-)
+AREAS: Final = (Area("core", "kframe/core"), Area("kernels", "verification/reference"))
+
+#: Folders with tests. Only those that start no server are measured.
+TESTS: Final = ("tests", "simulator", "plugins", "benchmarks/suite")
+#: Folders whose tests check files of the tree and run no code of an area.
+NOT_MEASURED_TESTS: Final = ("tests/architecture", "tests/deploy", "tests/docs", "tests/packaging")
+#: Folders with the modules that may use an area, so that the tests of an importer are known.
+MEASURED: Final = ("kframe", "verification", "simulator/kframe_simulator", "plugins/*/kframe_*")

@@ -7,38 +7,35 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from verification.mutants.session import Dumped, Session
+from verification.mutants.mutant import Mutant, Result
+from verification.mutants.session import Session
 
 EQUIVALENT: Final = Path(__file__).with_name("equivalent.toml")
-_FAILED: Final = re.compile(r"^(?:FAILED|ERROR) ([^ \n]+)", re.MULTILINE)
+_FIELDS: Final = ("file", "line", "function", "operator", "before", "after")
 
 
-@dataclass(frozen=True, slots=True)
-class Mutant:
-    """A drawn mutant: the changed line, from 1, of a file, its function, and the outcome of the tests.
-
-    ``outcome`` is ``killed``, ``timeout``, ``survived``, ``equivalent``, ``incompetent`` or ``not run``. ``reason`` is
-    the test that failed, or why the mutant is equivalent.
-    """
-
-    file: str
-    line: int
-    function: str
-    operator: str
-    before: str
-    after: str
-    outcome: str
-    reason: str
-
-
-def mutants(dumped: Iterable[Dumped]) -> list[Mutant]:
-    """Return the drawn mutants by file and line."""
+def record(session: Session, results: Mapping[Any, Sequence[tuple[Mutant, Result]]], command: str) -> dict[str, Any]:
+    """Return the document of ``docs/evidence/mutants.json``."""
     reasons = equivalents()
-    return sorted((_mutant(*pair, reasons) for pair in dumped), key=lambda mutant: (mutant.file, mutant.line))
+    return {
+        "command": command,
+        "commit": session.commit,
+        "limit_s": session.limit_s,
+        "python": platform.python_version(),
+        "machine": _machine(),
+        "areas": [
+            {
+                "area": area.name,
+                "package": area.package,
+                "seed": session.seed(area),
+                "mutants": sorted((_row(*pair, reasons) for pair in pairs), key=lambda row: (row["file"], row["line"])),
+            }
+            for area, pairs in results.items()
+        ],
+    }
 
 
 def equivalents() -> dict[tuple[str, str, str], str]:
@@ -47,71 +44,13 @@ def equivalents() -> dict[tuple[str, str, str], str]:
     return {(row["file"], row["before"], row["after"]): row["reason"] for row in rows}
 
 
-def _mutant(item: dict[str, Any], result: dict[str, Any] | None, reasons: Mapping[tuple[str, str, str], str]) -> Mutant:
-    (mutation,) = item["mutations"]
-    output = (result or {}).get("output") or ""
-    lines = ((result or {}).get("diff") or "").splitlines()
-    before, after = (
-        " / ".join(line[1:].strip() for line in lines if line[0:1] == sign and line[0:3] not in ("---", "+++"))
-        for sign in "-+"
-    )
-    outcome, reason = "not run", ""
-    if result is not None:
-        outcome = result["test_outcome"] or result["worker_outcome"]
-        failed = _FAILED.search(output)
-        reason = failed[1] if failed else ""
-    if outcome == "killed" and output == "timeout":
-        outcome = "timeout"
-    if outcome == "survived" and (mutation["module_path"], before, after) in reasons:
-        outcome, reason = "equivalent", reasons[mutation["module_path"], before, after]
-    return Mutant(
-        mutation["module_path"],
-        mutation["start_pos"][0],
-        mutation["definition_name"] or "",
-        mutation["operator_name"].removeprefix("core/"),
-        before,
-        after,
-        outcome,
-        reason,
-    )
-
-
-def counts(sampled: Sequence[Mutant]) -> dict[str, int]:
-    """Return the number of mutants of each outcome."""
-    return dict(sorted(Counter(mutant.outcome for mutant in sampled).items()))
-
-
-def rate(sampled: Sequence[Mutant]) -> float | None:
-    """Return the share of noticed mutants among those that are not equivalent, None before all have run."""
-    number = counts(sampled)
-    if "not run" in number:
-        return None
-    noticed = number.get("killed", 0) + number.get("timeout", 0)
-    missed = number.get("survived", 0)
-    return round(noticed / (noticed + missed), 4) if noticed + missed else None
-
-
-def record(results: Sequence[tuple[Session, Sequence[Mutant]]], command: str) -> dict[str, Any]:
-    """Return the document of ``docs/evidence/mutants.json``."""
-    return {
-        "command": command,
-        "python": platform.python_version(),
-        "machine": _machine(),
-        "areas": [
-            {
-                "area": session.area.name,
-                "package": session.area.package,
-                "tests": session.area.tests,
-                "commit": session.commit,
-                "seed": session.seed,
-                "drawn": len(sampled),
-                "outcomes": counts(sampled),
-                "rate": rate(sampled),
-                "mutants": [{name: getattr(mutant, name) for name in Mutant.__slots__} for mutant in sampled],
-            }
-            for session, sampled in results
-        ],
-    }
+def _row(mutant: Mutant, result: Result, reasons: Mapping[tuple[str, str, str], str]) -> dict[str, Any]:
+    """Return a mutant with its outcome. The reason is the test that noticed it, or why it is equivalent."""
+    outcome, reason = result.outcome, result.test
+    if outcome == "survived" and (mutant.file, mutant.before, mutant.after) in reasons:
+        outcome, reason = "equivalent", reasons[mutant.file, mutant.before, mutant.after]
+    changed = {name: getattr(mutant, name) for name in _FIELDS}
+    return {**changed, "outcome": outcome, "reason": reason, "tests": result.tests, "left_out": result.left_out}
 
 
 def _machine() -> str:
@@ -123,43 +62,80 @@ def _read(path: str) -> str:
     return Path(path).read_text(encoding="utf-8") if Path(path).exists() else ""
 
 
+def rate(number: Mapping[str, int]) -> float | None:
+    """Return the share of noticed mutants among those that ran and are not equivalent, None if there are none."""
+    noticed = number["killed"] + number["timeout"]
+    missed = number["survived"] + number["killed since"]
+    return noticed / (noticed + missed) if noticed + missed else None
+
+
 def page(document: Mapping[str, Any]) -> str:
     """Return ``docs/evidence/mutants.md`` for a record."""
+    rows = [row for area in document["areas"] for row in area["mutants"]]
     lines = [
         "# Mutants that no test notices",
         "",
-        f"Made by `{document['command']}`: Python {document['python']}, {document['machine']}. cosmic-ray changes one",
-        "operator, number or statement at a time in a copy of the tree; a test of the area must fail. The seed is the",
-        "commit and the area. Mutants of annotations are not drawn. A mutant whose tests do not end is noticed.",
-        "[mutants.json](mutants.json) has each mutant, and the test that failed.",
+        f"Made by `{document['command']}` at {document['commit'][:8]}:",
+        f"Python {document['python']}, {document['machine']}.",
+        "cosmic-ray changes one operator, number or statement at a time in a copy of the tree; a test must fail. The",
+        "commit and the area are the seed. [Run mutants](../howto/campaigns.md#run-mutants) describes which tests run.",
+        "A mutant whose tests do not end is noticed. [mutants.json](mutants.json) has each mutant, and the test that",
+        "failed.",
         "",
-        "| area | commit | drawn | noticed | of these without end | equivalent | not run | missed | rate |",
+        "| area | drawn | noticed | of these without end | equivalent | missed | noticed since | not run | rate |",
         "|---|---|---|---|---|---|---|---|---|",
+        *map(_area, document["areas"]),
+        "",
+        "The rate is the share of the noticed among those that ran and are not equivalent. *Noticed since* counts",
+        "mutants that the tests missed, and that a newer test notices.",
+        "",
+        *_limited(rows, document["limit_s"]),
     ]
-    for area in document["areas"]:
-        number = Counter(area["outcomes"])
-        cells = (
-            f"`{area['package']}`",
-            area["commit"][:8],
-            area["drawn"],
-            number["killed"] + number["timeout"],
-            number["timeout"],
-            number["equivalent"],
-            number["not run"] + number["incompetent"],
-            number["survived"],
-            "–" if area["rate"] is None else f"{100 * area['rate']:.1f} %",
-        )
-        lines.append(f"| {' | '.join(map(str, cells))} |")
-    lines += ["", "The rate is the share of the noticed among those that are not equivalent, once all have run.", ""]
-    for outcome, title in (("survived", "Missed"), ("equivalent", "Equivalent")):
-        rows = [row for area in document["areas"] for row in area["mutants"] if row["outcome"] == outcome]
-        if rows:
-            lines += [f"## {title}", ""] + [line for row in rows for line in _entry(row)]
+    for outcome, title in (("survived", "Missed"), ("killed since", "Noticed since"), ("equivalent", "Equivalent")):
+        entries = [line for row in rows if row["outcome"] == outcome for line in _entry(row)]
+        lines += [f"## {title}", "", *entries] if entries else []
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _area(area: Mapping[str, Any]) -> str:
+    number = Counter(row["outcome"] for row in area["mutants"])
+    share = rate(number)
+    cells = (
+        f"`{area['package']}`",
+        number.total(),
+        number["killed"] + number["timeout"],
+        number["timeout"],
+        number["equivalent"],
+        number["survived"],
+        number["killed since"],
+        number["not run"],
+        "–" if share is None else f"{100 * share:.1f} %",
+    )
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+def _limited(rows: Iterable[Mapping[str, Any]], limit_s: float) -> list[str]:
+    """Return the sentences on missed mutants whose tests did not all run."""
+    missed = [row for row in rows if row["outcome"] in ("survived", "killed since")]
+    limited = [row["left_out"] for row in missed if row["left_out"]]
+    not_executed = sum(1 for row in missed if not row["tests"])
+    return [
+        f"The tests of a mutant run up to {limit_s:.0f} seconds, quickest first. Of the {len(missed)} missed mutants,",
+        f"{len(limited)} have further tests: {sum(limited)} in sum, at most {max(limited, default=0)} for a mutant.",
+        f"No test executes the line of {not_executed} of them.",
+        "",
+    ]
 
 
 def _entry(row: Mapping[str, Any]) -> list[str]:
     where = f"- `{row['file']}:{row['line']}`" + (f", `{row['function']}`" if row["function"] else "")
-    reason = f"  {row['reason']}" if row["reason"] else ""
+    reason = f"{row['reason']}" if row["reason"] else _tests(row)
     changed = ["  ```diff", f"  - {row['before']}", f"  + {row['after']}", "  ```"]
-    return [f"{where}:{reason}", "", *changed, ""]
+    return [f"{where}: {reason}", "", *changed, ""]
+
+
+def _tests(row: Mapping[str, Any]) -> str:
+    if not row["tests"]:
+        return "no test executes it"
+    left_out = f", {row['left_out']} more did not run" if row["left_out"] else ""
+    return f"{row['tests']} tests pass{left_out}"

@@ -1,140 +1,142 @@
-"""Draws the mutants of an area and runs its tests on them, in a copy of the committed tree. A session continues."""
+"""The mutants that are drawn of a commit, what its tests execute, and the results. A session continues."""
 
 from __future__ import annotations
 
 import json
-import os
-import shlex
-import shutil
 import subprocess
-import sys
-import tarfile
-import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from io import BytesIO
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from itertools import chain, zip_longest
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from queue import SimpleQueue
+from typing import Final
 
 from tests.architecture.source import ROOT
 from tests.tools import group_bin
 from verification.mutants.areas import Area
+from verification.mutants.measurement import Measurement, measure_part, test_parts
+from verification.mutants.mutant import Mutant, Result, ResultLog
+from verification.mutants.runner import Runner, run_tests
+from verification.mutants.tree import Tree
 
 FOLDER: Final = ROOT / "build" / "mutants"
-#: cosmic-ray's item and result, as ``cosmic-ray dump`` prints them. A mutant that did not run has no result.
-Dumped: TypeAlias = tuple[dict[str, Any], dict[str, Any] | None]
-#: A mutant that does not end counts as noticed. The limit is a multiple of the seconds without a mutant.
-TIMEOUT_FACTOR: Final = 4
+#: One for each core of a small machine.
+WORKERS: Final = 2
+#: Seconds of CPU for the tests that run again.
+RECHECK_S: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """The mutants of an area that ``seed`` draws at ``commit``. Files are kept below ``build/mutants``."""
+    """``count`` mutants of each area at a commit. Files are kept below ``build/mutants``."""
 
-    area: Area
+    areas: Sequence[Area]
     commit: str
     count: int
+    #: The tests of a mutant run quickest first, up to these seconds of CPU, as measured with coverage.py.
+    limit_s: float
 
-    @property
-    def seed(self) -> str:
-        """The seed of the draw."""
-        return f"{self.commit} {self.area.name}"
+    def seed(self, area: Area) -> str:
+        """Return the seed of the draw of an area."""
+        return f"{self.commit} {area.name}"
 
     @property
     def folder(self) -> Path:
-        """The folder of the session."""
-        return FOLDER / self.commit[:12] / f"{self.area.name}-{self.count}"
+        """The folder of all sessions of the commit."""
+        return FOLDER / self.commit[:12]
 
-    def run(self) -> list[Dumped]:
-        """Run what has not run yet and return all mutants. Raises ``CalledProcessError`` if tests fail without one."""
-        tree = self.folder / "tree"
-        copy_tree(self.commit, tree)  # Again, since a killed run leaves a mutant.
-        session, config = self.folder / "session.sqlite", self.folder / "cosmic-ray.toml"
-        if not config.exists():
-            seconds = _baseline(tree, self._tests())
-            unfinished = self.folder / "unfinished.sqlite"
-            unfinished.unlink(missing_ok=True)
-            text = _configuration(self.area.package, self._tests(), TIMEOUT_FACTOR * seconds)
-            (self.folder / "unfinished.toml").write_text(text, encoding="utf-8")
-            _cosmic_ray(tree, "init", self.folder / "unfinished.toml", unfinished)
+    @property
+    def _trees(self) -> list[Tree]:
+        return [Tree(self.folder / f"tree-{index}") for index in range(WORKERS)]
+
+    def run(self, until: float) -> dict[Area, list[tuple[Mutant, Result]]]:
+        """Run what has not run yet, unless the monotonic clock passes ``until``, and return all mutants.
+
+        Raises ``ToolMissing`` without cosmic-ray, ``CalledProcessError`` if it fails, and ``RuntimeError`` if the tests
+        do not run.
+        """
+        trees = self._trees
+        for tree in trees:
+            tree.write(self.commit)
+        drawn = {area: self._draw(area) for area in self.areas}
+        log = ResultLog(self.folder / "results.jsonl")
+        # Areas take turns, so that an early end leaves a draw of each.
+        turns = [mutant for mutant in chain.from_iterable(zip_longest(*drawn.values())) if mutant]
+        results = log.read()
+        waiting = [mutant for mutant in turns if self._is_waiting(results.get(mutant.key))]
+        if waiting:
+            Runner(trees, _measure(trees, self.folder), log, self.limit_s).run(waiting, until)
+        results = log.read()
+        return {
+            area: [(mutant, results.get(mutant.key, Result("not run"))) for mutant in mutants]
+            for area, mutants in drawn.items()
+        }
+
+    def _is_waiting(self, result: Result | None) -> bool:
+        """Whether a mutant has not run, or was missed by its quickest tests within a lower limit."""
+        if result is None:
+            return True
+        return result.outcome == "survived" and result.left_out > 0 and result.limit_s < self.limit_s
+
+    def recheck(self, files: Sequence[str]) -> None:
+        """Run test files of the last commit on each missed mutant.
+
+        Raises ``RuntimeError`` if an area has changed since the commit of the session, or tests fail without a mutant.
+        """
+        packages = [area.package for area in self.areas]
+        diff = ["git", "diff", "--quiet", self.commit, "HEAD", "--", *packages]
+        if subprocess.run(diff, cwd=ROOT, check=False).returncode:
+            raise RuntimeError(f"found changes of {' or '.join(packages)} since {self.commit[:8]}, expected none")
+        log = ResultLog(self.folder / "results.jsonl")
+        results = log.read()
+        tree = Tree(self.folder / "tree-head")
+        tree.write("HEAD")
+        if run_tests(tree, files, RECHECK_S)[0] != "passed":
+            raise RuntimeError(f"found tests of {' or '.join(files)} that fail without a mutant, expected none")
+        for mutant in chain.from_iterable(map(self._draw, self.areas)):
+            result = results.get(mutant.key)
+            if result is None or result.outcome != "survived":
+                continue
+            with tree.mutated(mutant):
+                outcome, test = run_tests(tree, files, RECHECK_S)
+            if outcome == "killed":
+                log.append(mutant, replace(result, outcome="killed since", test=test))
+
+    def _draw(self, area: Area) -> list[Mutant]:
+        path = self.folder / f"{area.name}-{self.count}.jsonl"
+        if not path.exists():
             script = Path(__file__).with_name("draw.py")
-            _run([_bin() / "python", script, unfinished, self.seed, self.count], tree)
-            unfinished.rename(session)
-            (self.folder / "unfinished.toml").rename(config)
-        _cosmic_ray(tree, "exec", config, session)
-        return list(_dump(tree, session))
-
-    def _tests(self) -> list[str]:
-        return [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-c",
-            "pyproject.toml",
-            "-p",
-            "no:cacheprovider",
-            "-q",
-            "-x",
-            "--benchmark-disable",
-            "-m",
-            "not real and not extended",
-            *self.area.tests,
-        ]
+            command = [
+                str(group_bin("mutants") / "python"),
+                str(script),
+                area.package,
+                self.seed(area),
+                str(self.count),
+            ]
+            drawn = subprocess.run(
+                command, cwd=self._trees[0].folder, check=True, stdout=subprocess.PIPE, text=True
+            ).stdout
+            path.write_text(drawn, encoding="utf-8")
+        return [Mutant(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def copy_tree(commit: str, folder: Path) -> None:
-    """Copy the files of a commit and the compiled kernels of the working tree, over those of an earlier copy."""
-    archive = subprocess.run(["git", "archive", commit], cwd=ROOT, check=True, capture_output=True).stdout
-    with tarfile.open(fileobj=BytesIO(archive)) as files:
-        files.extractall(folder, filter="data")
-    for pattern in ("kframe/**/*.so", "plugins/*/*/**/*.so"):
-        for kernel in ROOT.glob(pattern):
-            shutil.copy2(kernel, folder / kernel.relative_to(ROOT))
+def _measure(trees: Sequence[Tree], folder: Path) -> Measurement:
+    coverage = next((group_bin("mutants").parent / "lib").glob("python*/site-packages"))
+    parts = test_parts(trees[0])
+    paths = [folder / "measured" / f"{index}.json" for index in range(len(parts))]
+    paths[0].parent.mkdir(exist_ok=True)
+    idle: SimpleQueue[Tree] = SimpleQueue()
+    for tree in trees:
+        idle.put(tree)
 
+    def measure(files: list[str], path: Path) -> None:
+        tree = idle.get()
+        try:
+            measure_part(tree, files, path, coverage)
+        finally:
+            idle.put(tree)
 
-def _bin() -> Path:
-    return group_bin("mutants")
-
-
-def _configuration(package: str, tests: Sequence[str], timeout_s: float) -> str:
-    return "\n".join(
-        (
-            "[cosmic-ray]",
-            f"module-path = {json.dumps(package)}",
-            f"timeout = {timeout_s:.1f}",
-            f"test-command = {json.dumps(shlex.join(tests))}",
-            "[cosmic-ray.distributor]",
-            'name = "local"',
-            "",
-        )
-    )
-
-
-def _baseline(tree: Path, tests: Sequence[str]) -> float:
-    """Run the tests without a mutant, so that a failure shows a mutant. Return the seconds."""
-    started = time.monotonic()
-    _run(tests, tree)
-    return time.monotonic() - started
-
-
-def _dump(tree: Path, session: Path) -> Iterator[Dumped]:
-    dumped = subprocess.run(
-        [_bin() / "cosmic-ray", "dump", session], cwd=tree, check=True, capture_output=True, text=True
-    ).stdout
-    for line in dumped.splitlines():
-        item, result = json.loads(line)
-        yield item, result
-
-
-def _cosmic_ray(tree: Path, *arguments: str | Path) -> None:
-    _run([_bin() / "cosmic-ray", *arguments], tree)
-
-
-def _run(command: Sequence[object], tree: Path) -> None:
-    """Run a command in the copy, whose packages precede those that are installed."""
-    packages = [tree, tree / "simulator", *sorted(path.parent for path in tree.glob("plugins/*/pyproject.toml"))]
-    environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join(map(str, packages)),
-        "HYPOTHESIS_PROFILE": "brief",
-    }
-    subprocess.run([str(word) for word in command], cwd=tree, env=environment, check=True)
+    with ThreadPoolExecutor(len(trees)) as pool:
+        list(pool.map(measure, parts, paths))
+    return Measurement.read(trees[0], paths)

@@ -1,14 +1,14 @@
 """Profiles of property tests, which the tests of kframe and of its plugins share. Needs Hypothesis.
 
-The variable HYPOTHESIS_PROFILE chooses one: ``steady`` and ``brief`` draw the same examples in every run, ``explore``
-draws new ones, and many.
+The variable HYPOTHESIS_PROFILE chooses one: ``steady`` and ``brief`` draw the same examples in every run, ``unshrunk``
+those of ``steady``, of which it reports the first that fails, and ``explore`` draws new ones, and many.
 """
 
 from __future__ import annotations
 
 import os
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 __all__ = ["examples", "load_profile"]
 
@@ -20,6 +20,9 @@ def load_profile() -> None:
     untimed = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
     settings.register_profile("steady", untimed, max_examples=20, derandomize=True)
     settings.register_profile("brief", untimed, max_examples=12, derandomize=True)
+    phases = (Phase.explicit, Phase.generate)
+    first = settings(untimed, phases=phases, report_multiple_bugs=False)
+    settings.register_profile("unshrunk", first, max_examples=20, derandomize=True)
     settings.register_profile("explore", untimed, max_examples=2_000, print_blob=True)
     settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
