@@ -1,4 +1,4 @@
-"""Draw mutants of each area, run their tests, and write ``docs/evidence/mutants.json`` and ``mutants.md``.
+"""Draw mutants of each area, run their tests, and write ``docs/evidence/mutants.md`` and, beside it, ``mutants.json``.
 
 The draw depends on the commit alone. A run that was interrupted continues with the mutants that have not run.
 """

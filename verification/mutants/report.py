@@ -18,7 +18,7 @@ _FIELDS: Final = ("file", "line", "function", "operator", "before", "after")
 
 
 def record(session: Session, results: Mapping[Any, Sequence[tuple[Mutant, Result]]], command: str) -> dict[str, Any]:
-    """Return the document of ``docs/evidence/mutants.json``."""
+    """Return the document of ``mutants.json``, the record."""
     reasons = equivalents()
     return {
         "command": command,
