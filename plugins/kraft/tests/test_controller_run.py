@@ -29,8 +29,8 @@ WAIT_S = 60
 @pytest.fixture
 def port() -> int:
     """A free port."""
-    (found,) = free_ports(1)
-    return found
+    (number,) = free_ports(1)
+    return number
 
 
 @pytest.fixture
@@ -64,10 +64,10 @@ def leader(port: int) -> tuple[int, int] | None:
     """Leader and epoch of the quorum; None while there is none."""
     try:
         with closing(connect((HOST, port), reply_bytes_max=2**20)) as client:
-            found = describe_quorum(client)
+            quorum = describe_quorum(client)
     except CONNECTION_ERRORS:
         return None
-    return found.leader_id, found.leader_epoch
+    return quorum.leader_id, quorum.leader_epoch
 
 
 def stopped(process: subprocess.Popen[str], number: int = signal.SIGTERM) -> str:

@@ -139,9 +139,9 @@ def test_crash_at_any_operation_keeps_what_was_acknowledged(tmp_path: Path, seed
             faults.crash()
     opened = open_log(tmp_path, SMALL)
     assert opened.log.end >= synced[0]
-    kept = list(appended_until(opened.log.end, written))
-    ends = [next(read_batches(item)).header for item in kept]
-    expected = [item for item, header in zip(kept, ends, strict=True) if header.next_offset > opened.log.start]
+    retained = list(appended_until(opened.log.end, written))
+    ends = [next(read_batches(item)).header for item in retained]
+    expected = [item for item, header in zip(retained, ends, strict=True) if header.next_offset > opened.log.start]
     assert everything(opened.log) == b"".join(expected)
     assert read_history(tmp_path).log.end == opened.log.end
 

@@ -207,7 +207,7 @@ def test_waiting_request_is_answered_when_the_log_grows() -> None:
 
 @pytest.mark.parametrize("known", [21, None], ids=["version 18", "version 17"])
 def test_waiting_request_is_answered_when_the_high_watermark_rises(known: int | None) -> None:
-    """A replica that does not say what it knows is answered once, and then knows what it was told."""
+    """A replica that does not say what it knows is answered once, and knows the response from then on."""
     quorum, log, service = leader()
     if known is None:
         assert service.answer(fetch(high_watermark=None), 0) == FetchAnswer(high_watermark=21, log_start=0)

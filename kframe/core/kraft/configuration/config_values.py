@@ -9,6 +9,7 @@ import re
 from collections.abc import Container, Mapping
 from typing import Final
 
+from kframe.core.kraft.configuration.broker_keys import ConfigType
 from kframe.core.kraft.configuration.group_configs import GROUP_CONFIG_KEYS, group_config_problem
 from kframe.core.kraft.configuration.topic_configs import static_topic_values
 from kframe.core.kraft.configuration.topic_contradictions import contradiction
@@ -22,8 +23,12 @@ from kframe.model.topics import topic_name_problem
 from kframe.model.value_checks import int_from
 
 _INT32_MAX: Final = 2**31 - 1
-#: Settings of a subscription to client metrics; milliseconds of ``interval.ms``.
-CLIENT_METRICS: Final = ("metrics", "interval.ms", "match")
+#: Settings of a subscription to client metrics, with type and default; milliseconds of ``interval.ms``.
+CLIENT_METRICS: Final = {
+    "interval.ms": (ConfigType.INT, "300000"),
+    "match": (ConfigType.LIST, ""),
+    "metrics": (ConfigType.LIST, ""),
+}
 INTERVAL_MS: Final = range(100, 3_600_001)
 #: What a client can be matched by (Kafka ``ClientMetricsConfigs``).
 _MATCHED: Final = (
@@ -41,7 +46,8 @@ _SUPPORTED: Final[Mapping[int, Container[str]]] = {
     ResourceType.GROUP: GROUP_CONFIG_KEYS,
 }
 _SEPARATOR: Final = re.compile(r"\s*,\s*")
-_BROKER_ID: Final = re.compile(r"[+-]?\d{1,19}", re.ASCII)
+#: The text of a broker id, as Java parses it. It may be too large.
+BROKER_ID: Final = re.compile(r"[+-]?\d{1,19}", re.ASCII)
 
 
 def check_values(
@@ -93,7 +99,7 @@ def _check_topic(context: KraftContext, values: Mapping[str, str], stored: Mappi
 
 
 def _check_broker_name(name: str) -> None:
-    if name and (not _BROKER_ID.fullmatch(name) or abs(int(name)) > _INT32_MAX):
+    if name and (not BROKER_ID.fullmatch(name) or abs(int(name)) > _INT32_MAX):
         raise RequestRefused(ErrorCode.INVALID_REQUEST, "Unable to parse broker name as a base 10 number.")
     if name and int(name) < 0:
         raise RequestRefused(ErrorCode.INVALID_REQUEST, "Invalid negative broker ID.")

@@ -8,7 +8,7 @@ from itertools import dropwhile
 from typing import Final, NamedTuple
 
 from kframe.core.kraft.configuration.broker_keys import BROKER_CONFIG_KEYS, BrokerConfigKey, ConfigType, printed
-from kframe.core.kraft.configuration.config_values import check_topic_name
+from kframe.core.kraft.configuration.config_values import BROKER_ID, CLIENT_METRICS, check_topic_name
 from kframe.core.kraft.configuration.group_configs import GROUP_CONFIG_KEYS
 from kframe.core.kraft.configuration.topic_configs import (
     TOPIC_CONFIG_KEYS,
@@ -22,7 +22,6 @@ from kframe.errors import ErrorCode
 from kframe.model.kraft.ids import ResourceType
 from kframe.model.kraft.metadata import Resource
 
-_NODE_ID: Final = re.compile(r"[+-]?\d{1,19}", re.ASCII)
 #: The loggers of a broker, which are a resource without settings here.
 BROKER_LOGGER: Final = 8
 #: A setting of one listener; the base name follows (Kafka ``DynamicBrokerConfig``).
@@ -47,12 +46,6 @@ _DEFAULTS: Final = (
 )
 #: The types whose values are not shown.
 _HIDDEN: Final = (ConfigType.PASSWORD, ConfigType.UNKNOWN)
-#: The settings of a subscription to client metrics, with the type and the default of each.
-_CLIENT_METRICS: Final = {
-    "interval.ms": (ConfigType.INT, "300000"),
-    "match": (ConfigType.LIST, ""),
-    "metrics": (ConfigType.LIST, ""),
-}
 
 
 class ConfigSynonym(NamedTuple):
@@ -121,7 +114,7 @@ def _node(context: KraftContext, name: str, *, is_logger: bool) -> list[Describe
     if not name:
         defaults = context.metadata.configs.get((ResourceType.BROKER, ""), {})
         return [_broker_config(context, key, value, of_node=False) for key, value in defaults.items()]
-    if not _NODE_ID.fullmatch(name):
+    if not BROKER_ID.fullmatch(name):
         message = f"Broker id must be an integer, but it is: {name}"
         raise RequestRefused(ErrorCode.INVALID_REQUEST, message)
     if int(name) != own_id:
@@ -165,7 +158,7 @@ def _client_metrics(context: KraftContext, name: str) -> list[DescribedConfig]:
             kind,
             (ConfigSynonym(key, printed(kind, own[key]), ConfigSource.CLIENT_METRICS),) if key in own else (),
         )
-        for key, (kind, default) in _CLIENT_METRICS.items()
+        for key, (kind, default) in CLIENT_METRICS.items()
     ]
 
 

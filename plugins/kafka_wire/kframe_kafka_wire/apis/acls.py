@@ -22,7 +22,7 @@ _FAILED: Final = "Failed to create ACL"
 async def describe_acls(call: Call) -> Fields:
     """The entries that the filter matches, by resource pattern."""
     _authorizer(call, "No Authorizer is configured on the broker")
-    acl_filter = _filter(call.body)
+    acl_filter = acl_filter_of(call.body)
     table = await call.context.read(read_acls)
     resources = []
     for pattern, acls in table.items():
@@ -57,7 +57,7 @@ async def create_acls(call: Call) -> Fields:
 async def delete_acls(call: Call) -> Fields:
     """Delete the entries that any filter matches. Each is reported for the first filter that matches it."""
     authorizer = _authorizer(call, _NO_AUTHORIZER)
-    filters = [_filter(each) for each in call.body["filters"]]
+    filters = [acl_filter_of(each) for each in call.body["filters"]]
     table = await call.context.read(read_acls)
     patterns = dict.fromkeys([pattern for pattern, _ in table.items()])
     patterns |= dict.fromkeys(pattern for each in filters for pattern in exact_patterns(each))
@@ -112,7 +112,8 @@ def _authorizer(call: Call, message: str) -> AclAuthorizer:
     return authorizer
 
 
-def _filter(fields: Fields) -> AclFilter:
+def acl_filter_of(fields: Fields) -> AclFilter:
+    """The filter in a DescribeAcls request, or in an element of a DeleteAcls request."""
     return AclFilter(
         fields["resource_type_filter"],
         fields["resource_name_filter"],

@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import groupby
 from typing import Final
-from uuid import UUID, uuid4
 
 from kframe_kafka_wire.access.session import ClientSession
+from kframe_kafka_wire.apis.acls import acl_filter_of
 from kframe_kafka_wire.protocol.codec import Fields, Header
 
 from kframe.plugin import ErrorCode
-from kframe.plugin.kraft import ControllerResult, directory_ids
+from kframe.plugin.kraft import ControllerResult
 from kframe.plugin.kraft_controller import RequestRefused, acls
-from kframe.plugin.server import AclFilter, PatternType
 from kframe_kraft.apis.active import ActiveController
+from kframe_kraft.uuids import random_uuid
 
 _PATTERN: Final = "resource_type", "resource_name", "pattern_type"
 
@@ -32,7 +32,7 @@ class AclApis:
     async def describe_acls(self, header: Header, body: Fields, session: ClientSession) -> Fields:
         """DescribeAcls."""
         self._require_authorizer("No Authorizer is configured on the broker")
-        acl_filter = _filter(body)
+        acl_filter = acl_filter_of(body)
         problem = acls.filter_problem(acl_filter)
         if problem is not None:
             raise RequestRefused(ErrorCode.INVALID_REQUEST, problem)
@@ -56,7 +56,7 @@ class AclApis:
             )
             for each in body["creations"]
         ]
-        results = await self._controller.ask(lambda context: acls.create_acls(context, entries, _new_acl_id))
+        results = await self._controller.ask(lambda context: acls.create_acls(context, entries, random_uuid))
         # As in Kafka, the message of a created ACL is empty, not null.
         return {
             "throttle_time": 0,
@@ -66,7 +66,7 @@ class AclApis:
     async def delete_acls(self, header: Header, body: Fields, session: ClientSession) -> Fields:
         """DeleteAcls."""
         self._require_authorizer(acls.NO_AUTHORIZER)
-        filters = [_filter(each) for each in body["filters"]]
+        filters = [acl_filter_of(each) for each in body["filters"]]
         results = await self._controller.ask(lambda context: acls.delete_acls(context, filters))
         deleted = [{**_error(result), "matching_acls": [_binding(acl) for acl in result.deleted]} for result in results]
         return {"throttle_time": 0, "filter_results": deleted}
@@ -74,25 +74,6 @@ class AclApis:
     def _require_authorizer(self, message: str) -> None:
         if not self._has_authorizer:
             raise RequestRefused(ErrorCode.SECURITY_DISABLED, message)
-
-
-def _new_acl_id() -> UUID:
-    """A random id, none of Kafka's reserved ones."""
-    while directory_ids.is_reserved(acl_id := uuid4()):
-        pass
-    return acl_id
-
-
-def _filter(fields: Fields) -> AclFilter:
-    return AclFilter(
-        fields["resource_type_filter"],
-        fields["resource_name_filter"],
-        fields.get("pattern_type_filter", PatternType.LITERAL),
-        fields["principal_filter"],
-        fields["host_filter"],
-        fields["operation"],
-        fields["permission_type"],
-    )
 
 
 def _resources(selected: Iterable[acls.AclEntry]) -> list[Fields]:

@@ -6,7 +6,6 @@ Handlers raise RequestRefused and NotController.
 from __future__ import annotations
 
 import time
-from uuid import uuid4
 
 from kframe_kafka_wire.access.access import Access
 from kframe_kafka_wire.access.authorizer import OperationAuthorizer
@@ -15,10 +14,11 @@ from kframe_kafka_wire.protocol.codec import Fields, Header
 from kframe_kafka_wire.records.principals import Principal
 
 from kframe.plugin import ErrorCode
-from kframe.plugin.kraft import directory_ids, uuid_text
+from kframe.plugin.kraft import uuid_text
 from kframe.plugin.kraft_controller import RequestRefused, tokens
 from kframe.plugin.server import AclOperation, AclResourceType, token_hmac
 from kframe_kraft.apis.active import ActiveController
+from kframe_kraft.uuids import random_uuid
 
 
 class TokenApis:
@@ -41,7 +41,9 @@ class TokenApis:
         try:
             self._check_creation(owner, session)
             token = await self._controller.ask(
-                lambda context: tokens.create_token(context, self._settings, requested, _new_token_id(), now_ms())
+                lambda context: tokens.create_token(
+                    context, self._settings, requested, uuid_text(random_uuid()), now_ms()
+                )
             )
         except RequestRefused as refusal:
             timestamps = {"issue_timestamp": -1, "expiry_timestamp": -1, "max_timestamp": -1}
@@ -94,13 +96,6 @@ def _check_session(session: ClientSession) -> None:
         message = "Delegation Token requests are not allowed on PLAINTEXT/1-way SSL channels and on delegation token"
         message += " authenticated channels."
         raise RequestRefused(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, message)
-
-
-def _new_token_id() -> str:
-    """A random id, none of Kafka's reserved ones."""
-    while directory_ids.is_reserved(token_id := uuid4()):
-        pass
-    return uuid_text(token_id)
 
 
 def _principals(owner: Principal, requester: Principal) -> Fields:

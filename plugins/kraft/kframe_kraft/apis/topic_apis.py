@@ -8,14 +8,14 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final, TypeAlias
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from kframe_kafka_wire.access.access import Access
 from kframe_kafka_wire.access.authorizer import OperationAuthorizer
 from kframe_kafka_wire.access.session import ClientSession
 from kframe_kafka_wire.protocol.codec import Fields, Header
 
-from kframe.plugin.kraft import ControllerResult, directory_ids
+from kframe.plugin.kraft import ControllerResult
 from kframe.plugin.kraft_controller import (
     KraftContext,
     controller_apis,
@@ -25,6 +25,7 @@ from kframe.plugin.kraft_controller import (
 from kframe.plugin.server import AclOperation, MutationQuota
 from kframe_kraft.apis.active import ActiveController
 from kframe_kraft.apis.topic_access import deletion_access, forbidden_topics, hidden_configs, without_configs
+from kframe_kraft.uuids import random_uuid
 
 _random: Final = random.SystemRandom()
 #: The first version of DeleteTopics that names topics also by id.
@@ -66,7 +67,7 @@ class TopicApis:
             lambda context, quota: controller_apis.create_topics(
                 context,
                 topics,
-                new_topic_id,
+                lambda _name: random_uuid(),
                 validate_only=validate_only,
                 with_configs=with_configs,
                 unauthorized=unauthorized,
@@ -144,13 +145,6 @@ class TopicApis:
             return ControllerResult(result.parts, (result.response, throttle_ms), result.atomic)
 
         return await self._controller.ask(event)
-
-
-def new_topic_id(_name: str) -> UUID:
-    """A random id, none of Kafka's reserved ones."""
-    while directory_ids.is_reserved(topic_id := uuid4()):
-        pass
-    return topic_id
 
 
 def _names_of(context: KraftContext, topic_ids: Collection[UUID]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from kframe.plugin.kraft import directory_ids, uuid_of_text, uuid_text
 from kframe.plugin.settings import parse_whole
@@ -22,14 +22,6 @@ class MetaProperties:
     cluster_id: str
     node_id: int
     directory_id: UUID | None = None
-
-
-def new_directory_id() -> UUID:
-    """A random id. As Kafka's it is no reserved one, and its text does not begin with a dash, which command lines take
-    for an option."""
-    while directory_ids.is_reserved(directory_id := uuid4()) or uuid_text(directory_id).startswith("-"):
-        pass
-    return directory_id
 
 
 def read_properties(directory: Path) -> MetaProperties:

@@ -8,11 +8,11 @@ from pathlib import Path
 from kframe.plugin import counted
 from kframe.plugin.kraft import control
 from kframe_kraft.disk import LogHistory, MetaProperties, read_properties
-from kframe_kraft.disk.properties import new_directory_id
 from kframe_kraft.errors import LogError
 from kframe_kraft.replay.image import MetadataImage, image_of
 from kframe_kraft.replay.transactions import TransactionFilter
 from kframe_kraft.sources.paths import find_log_directory, read_node
+from kframe_kraft.uuids import random_uuid
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ def plan_recovery(path: Path, node_id: int | None = None) -> RecoveryPlan:
         )
     properties = source
     if node_id is not None and node_id != source.node_id:
-        properties = replace(source, node_id=node_id, directory_id=new_directory_id())
+        properties = replace(source, node_id=node_id, directory_id=random_uuid())
     image = image_of(history)
     state = history.quorum_state
     last_epoch = max(image.epoch, 0)

@@ -13,9 +13,10 @@ from kframe.plugin.kraft import LogError, RecordAndVersion, control, records
 from kframe_kraft.disk import CheckpointWriter, MetaProperties, write_properties
 from kframe_kraft.disk.atomic import sync_directory
 from kframe_kraft.disk.names import BOOTSTRAP_ID, BOOTSTRAP_NAME
-from kframe_kraft.disk.properties import FILE_NAME, new_directory_id
+from kframe_kraft.disk.properties import FILE_NAME
 from kframe_kraft.server.node_config import NodeConfig
 from kframe_kraft.sources.detection import LOG_DIRECTORY
+from kframe_kraft.uuids import random_uuid
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ def _format(
 ) -> None:
     """Format one directory. ``meta.properties`` comes last: without it the directory is not formatted."""
     path.mkdir(parents=True, exist_ok=True)
-    directory_id = new_directory_id()
+    directory_id = random_uuid()
     if path == config.directory:
         log = path / LOG_DIRECTORY
         log.mkdir(exist_ok=True)

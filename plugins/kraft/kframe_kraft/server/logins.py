@@ -25,13 +25,14 @@ from kframe.plugin.server import token_hmac
 from kframe.plugin.settings import INT64_MAX, whole
 from kframe_kraft.apis.token_apis import now_ms
 from kframe_kraft.controller import PeriodicTask
+from kframe_kraft.server.key_values import value_of
 
 TOKEN_SECRET: Final = "delegation.token.secret.key"
-_TOKEN_NUMBERS: Final = {
-    "delegation.token.max.lifetime.ms": str(7 * 24 * 3_600_000),
-    "delegation.token.expiry.time.ms": str(24 * 3_600_000),
-    "delegation.token.expiry.check.interval.ms": "3600000",
-}
+_TOKEN_NUMBERS: Final = (
+    "delegation.token.max.lifetime.ms",
+    "delegation.token.expiry.time.ms",
+    "delegation.token.expiry.check.interval.ms",
+)
 _SALT_BYTES: Final = 16
 CONTROLLER_MECHANISM: Final = "sasl.mechanism.controller.protocol"
 #: The codes in records (Kafka ``ScramMechanism``).
@@ -67,7 +68,7 @@ def token_credentials(metadata: ClusterMetadata, settings: tokens.TokenSettings)
 def token_settings(config: Mapping[str, str]) -> tokens.TokenSettings:
     """The settings of delegation tokens by Kafka's keys. Raises ConfigError."""
     lifetime, expiry, check = (
-        whole(1, INT64_MAX)(f"config key {key}", config.get(key, default)) for key, default in _TOKEN_NUMBERS.items()
+        whole(1, INT64_MAX)(f"config key {key}", value_of(config, key)) for key in _TOKEN_NUMBERS
     )
     return tokens.TokenSettings(config.get(TOKEN_SECRET, "").encode(), lifetime, expiry, check)
 

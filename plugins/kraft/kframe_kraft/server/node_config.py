@@ -17,6 +17,7 @@ from kframe.plugin.kraft_controller import BROKER_CONFIG_KEYS, KraftSettings, ty
 from kframe.plugin.settings import INT64_MAX, boolean, text, whole
 from kframe_kraft.log import LogSettings, RetentionSettings
 from kframe_kraft.quorum import Voters
+from kframe_kraft.server.key_values import value_of
 from kframe_kraft.server.node import NodeSettings
 from kframe_kraft.server.snapshotting import SnapshotSettings
 
@@ -26,32 +27,28 @@ BROKER_ID: Final = "broker.id"
 QUORUM_VOTERS: Final = "controller.quorum.voters"
 CONTROLLER_LISTENERS: Final = "controller.listener.names"
 _VOTER: Final = re.compile(r"(?P<id>[0-9]{1,10})@(?P<host>\[[^\]]+\]|[^:@\s]+):(?P<port>[0-9]{1,5})")
-#: Whole numbers with their least value, greatest value and default (Kafka 4.4 ``KRaftConfigs`` and others).
+#: Whole numbers with their least and greatest value (Kafka 4.4 ``KRaftConfigs`` and others).
 _NUMBERS: Final = {
-    NODE_ID: (0, 2**31 - 1, ""),
-    "broker.session.timeout.ms": (1, 2**31 - 1, "9000"),
-    "controller.quota.window.num": (1, 2**31 - 1, "11"),
-    "controller.quota.window.size.seconds": (1, 2**31 - 1, "1"),
-    "default.replication.factor": (1, 2**15 - 1, "1"),
-    "leader.imbalance.check.interval.seconds": (1, INT64_MAX, "300"),
-    "metadata.log.max.record.bytes.between.snapshots": (1, INT64_MAX, str(20 * 2**20)),
-    "metadata.log.max.snapshot.interval.ms": (0, INT64_MAX, "3600000"),
-    "metadata.log.segment.bytes": (8 * 2**20, 2**31 - 1, str(2**30)),
-    "metadata.log.segment.ms": (0, INT64_MAX, str(7 * 24 * 3_600_000)),
-    "metadata.max.idle.interval.ms": (0, 2**31 - 1, "500"),
-    "metadata.max.retention.bytes": (-1, INT64_MAX, str(100 * 2**20)),
-    "metadata.max.retention.ms": (-1, INT64_MAX, str(7 * 24 * 3_600_000)),
-    "min.insync.replicas": (1, 2**31 - 1, "1"),
-    "num.partitions": (1, 2**31 - 1, "1"),
-    "unclean.leader.election.interval.ms": (1, INT64_MAX, "300000"),
+    NODE_ID: (0, 2**31 - 1),
+    "broker.session.timeout.ms": (1, 2**31 - 1),
+    "controller.quota.window.num": (1, 2**31 - 1),
+    "controller.quota.window.size.seconds": (1, 2**31 - 1),
+    "default.replication.factor": (1, 2**15 - 1),
+    "leader.imbalance.check.interval.seconds": (1, INT64_MAX),
+    "metadata.log.max.record.bytes.between.snapshots": (1, INT64_MAX),
+    "metadata.log.max.snapshot.interval.ms": (0, INT64_MAX),
+    "metadata.log.segment.bytes": (8 * 2**20, 2**31 - 1),
+    "metadata.log.segment.ms": (0, INT64_MAX),
+    "metadata.max.idle.interval.ms": (0, 2**31 - 1),
+    "metadata.max.retention.bytes": (-1, INT64_MAX),
+    "metadata.max.retention.ms": (-1, INT64_MAX),
+    "min.insync.replicas": (1, 2**31 - 1),
+    "num.partitions": (1, 2**31 - 1),
+    "unclean.leader.election.interval.ms": (1, INT64_MAX),
 }
 #: kframe's own key; its default departs from Kafka.
 ENDS_SESSIONS: Final = "kframe.controlled.shutdown.ends.session"
-_SWITCHES: Final = {
-    "auto.leader.rebalance.enable": "true",
-    "unclean.leader.election.enable": "false",
-    ENDS_SESSIONS: "true",
-}
+_SWITCHES: Final = ("auto.leader.rebalance.enable", "unclean.leader.election.enable")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +78,11 @@ def node_config(given: Mapping[str, str]) -> NodeConfig:
     default_map = ",".join(f"{name}:{name if name in PROTOCOLS else PROTOCOLS[0]}" for name in protocols)
     config = {PROTOCOL_MAP: default_map, **given}
     number = {
-        key: whole(least, greatest)(f"config key {key}", given.get(key, default))
-        for key, (least, greatest, default) in _NUMBERS.items()
+        key: whole(least, greatest)(f"config key {key}", value_of(given, key))
+        for key, (least, greatest) in _NUMBERS.items()
     }
-    switch = {key: boolean(f"config key {key}", given.get(key, default)) for key, default in _SWITCHES.items()}
+    switch = {key: boolean(f"config key {key}", value_of(given, key)) for key in _SWITCHES}
+    ends_sessions = boolean(f"config key {ENDS_SESSIONS}", given.get(ENDS_SESSIONS, "true"))
     for key, value in given.items():
         if key in BROKER_CONFIG_KEYS and type_problem(BROKER_CONFIG_KEYS[key].type, key, value) is not None:
             raise ConfigError(f"config key {key}", repr(value), f"a value of type {BROKER_CONFIG_KEYS[key].type.name}")
@@ -114,7 +112,7 @@ def node_config(given: Mapping[str, str]) -> NodeConfig:
         unclean_leader_election_enable=switch["unclean.leader.election.enable"],
         default_replication_factor=number["default.replication.factor"],
         num_partitions=number["num.partitions"],
-        ends_sessions_at_shutdown=switch[ENDS_SESSIONS],
+        ends_sessions_at_shutdown=ends_sessions,
         static_configs={BROKER_ID: given[NODE_ID], **given},  # As Kafka's AbstractKafkaConfig.populateSynonyms.
     )
     return NodeConfig(number[NODE_ID], directories[0], directories, bound, settings, kraft, config)
