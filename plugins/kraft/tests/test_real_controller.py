@@ -23,7 +23,7 @@ from verification.kraft.led_cluster import LedCluster, keys_of
 #: Settings of Kafka's controller that kframe refuses, so that its file does not have them.
 ONLY_OF_KAFKA = ("authorizer.class.name", "super.users")
 
-pytestmark = [pytest.mark.real, pytest.mark.extended]
+pytestmark = pytest.mark.real
 
 
 def described(cluster: LedCluster, tools: KafkaTools) -> dict[int, tuple[int, set[int]]]:
@@ -58,7 +58,13 @@ def until_listed(cluster: LedCluster, tools: KafkaTools, *topics: str) -> None:
     wait_until(lambda: sorted(cluster.kafka.admin(tools, "kafka-topics", "--list").split()) == [*topics])
 
 
-@pytest.mark.parametrize("dynamic", [False, True], ids=["static quorum", "dynamic quorum"])
+@pytest.mark.parametrize(
+    "dynamic",
+    [
+        pytest.param(False, id="static quorum", marks=pytest.mark.smoke),
+        pytest.param(True, id="dynamic quorum", marks=pytest.mark.extended),
+    ],
+)
 def test_brokers_fail_over_and_return(tmp_path: Path, dynamic: bool) -> None:
     options = KraftOptions(brokers=2, controllers=1, combined=False, dynamic_quorum=dynamic)
     with LedCluster(tmp_path / "nodes", options) as cluster, KafkaTools(tmp_path / "tools") as tools:
@@ -74,6 +80,7 @@ def test_brokers_fail_over_and_return(tmp_path: Path, dynamic: bool) -> None:
         until_listed(cluster, tools)
 
 
+@pytest.mark.extended
 def test_kafkas_controller_takes_over_and_hands_back(tmp_path: Path) -> None:
     """Each continues on the directory of the other, while the brokers run on."""
     options = KraftOptions(brokers=2, controllers=1, combined=False)
@@ -94,6 +101,7 @@ def test_kafkas_controller_takes_over_and_hands_back(tmp_path: Path) -> None:
         assert controller.node.loop.failure is None
 
 
+@pytest.mark.extended
 def test_tools_reach_the_controller_and_brokers_forward_to_it(tmp_path: Path) -> None:
     """Kafka's tools ask kframe itself (``--bootstrap-controller``), and through a broker (``--bootstrap-server``)."""
     options = KraftOptions(brokers=1, controllers=1, combined=False, release="4.0-IV3")
@@ -116,6 +124,7 @@ def test_tools_reach_the_controller_and_brokers_forward_to_it(tmp_path: Path) ->
         assert cluster.controller.node.metadata.metadata_version == 26
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("level", ["3.9-IV0", "4.0-IV3", "4.1-IV1", "4.3-IV0", "4.4-IV2"])
 def test_directories_are_formatted_as_kafka_formats_them(tmp_path: Path, level: str) -> None:
     cluster = KraftCluster(tmp_path / "nodes", KraftOptions(controllers=1, combined=False, release=level))
@@ -135,6 +144,7 @@ def configs_at(tools: KafkaTools, address: str, kind: str, name: str) -> dict[st
     return {name: rest for name, _, rest in entries if name not in ONLY_OF_KAFKA}
 
 
+@pytest.mark.extended
 def test_configurations_are_described_as_kafka_describes_them(tmp_path: Path) -> None:
     """kframe and Kafka's controller say the same about the same file and directory."""
     options = KraftOptions(brokers=1, controllers=1, combined=False)
@@ -159,6 +169,7 @@ def test_configurations_are_described_as_kafka_describes_them(tmp_path: Path) ->
             assert own[entity] == kafkas
 
 
+@pytest.mark.extended
 def test_client_quotas_limit_creations(tmp_path: Path) -> None:
     options = KraftOptions(brokers=1, controllers=1, combined=False)
     with LedCluster(tmp_path / "nodes", options) as cluster, KafkaTools(tmp_path / "tools") as tools:

@@ -130,10 +130,8 @@ def shadowed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ShadowedClust
         yield ShadowedCluster(cluster, tools)
 
 
-@pytest.mark.smoke
-@pytest.mark.parametrize(
-    "elr", [pytest.param(False, marks=pytest.mark.extended, id="no elr"), pytest.param(True, id="elr")]
-)
+@pytest.mark.extended
+@pytest.mark.parametrize("elr", [False, True], ids=["no elr", "elr"])
 def test_shadow_predicts_records_of_faults_and_requests(shadowed: ShadowedCluster, elr: bool, tmp_path: Path) -> None:
     shadow = LogShadowing(shadowed.url, tmp_path / "shadow")
     try:
