@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,7 @@ WAIT_S = 20
 SECOND_NS = 10**9
 LEVEL = records.FeatureLevelRecord(name="metadata.version", feature_level=25)
 BOOTSTRAP = [RecordAndVersion(LEVEL, 0)]
+STEADY = BrokerHeartbeatReply(is_caught_up=True, is_fenced=False, in_controlled_shutdown=False, should_shut_down=False)
 VOTERS = Voters((control.Voter(voter_id=9, voter_directory_id=UUID(int=9)),))
 
 
@@ -96,13 +98,28 @@ class Node:
             self.ask(partial(registered, broker_id=broker_id, log=self.log))
             assert not self.heartbeat(broker_id).is_fenced
 
+    def await_decided(self) -> None:
+        """Return when the events that were submitted before are decided; their records may wait for a sync."""
+        decided = threading.Event()
+
+        def last(context: KraftContext) -> ControllerResult[None]:
+            decided.set()
+            return ControllerResult((), None)
+
+        self.loop.submit(last)
+        assert decided.wait(WAIT_S)
+
     def epoch_of(self, broker_id: int) -> int:
         return self.context.metadata.brokers.registrations[broker_id].broker_epoch
 
     def heartbeat(self, broker_id: int) -> BrokerHeartbeatReply:
-        beat = BrokerHeartbeat(broker_id, self.epoch_of(broker_id), self.log.end)
-        reply: BrokerHeartbeatReply = self.ask(lambda context: broker_events.handle_heartbeat(context, beat))
-        return reply
+        return self.submit_heartbeat(self.steady(broker_id)).result(WAIT_S)
+
+    def submit_heartbeat(self, heartbeat: BrokerHeartbeat) -> Future[BrokerHeartbeatReply]:
+        return self.loop.submit(lambda context: broker_events.handle_heartbeat(context, heartbeat))
+
+    def steady(self, broker_id: int) -> BrokerHeartbeat:
+        return BrokerHeartbeat(broker_id, self.epoch_of(broker_id), self.log.end)
 
     def create(self, *names: str) -> Future[Any]:
         topics = [CreatableTopic(name, 2, 3) for name in names]
@@ -204,15 +221,8 @@ def test_decisions_share_a_sync(nodes: Callable[..., Node]) -> None:
     node = nodes(GatedLog())
     node.begin()
     node.log.gate.clear()
-    decided = threading.Event()
-
-    def last(context: KraftContext) -> ControllerResult[None]:
-        decided.set()
-        return ControllerResult((), None)
-
     others = [node.create(f"t{number}") for number in range(20)]
-    node.loop.submit(last)
-    assert decided.wait(WAIT_S)
+    node.await_decided()
     before = len(node.log.syncs)
     node.log.gate.set()
     for future in others:
@@ -332,12 +342,29 @@ def test_contact_that_waits_in_the_queue_keeps_the_session(nodes: Callable[..., 
     assert stalled.wait(WAIT_S)
     node.now_ns = 2 * SECOND_NS
     for broker_id in (1, 2):
-        node.loop.note_contact(broker_id, node.epoch_of(broker_id))
+        assert node.loop.heartbeat(node.steady(broker_id)) == STEADY
     fenced = [node.loop.submit(broker_events.fence_stale_broker) for _ in range(2)]
     go_on.set()
     assert [future.result(WAIT_S) for future in fenced] == [True, False]
     registrations = node.context.metadata.brokers.registrations
     assert [registrations[broker_id].fenced for broker_id in range(3)] == [True, False, False]
+
+
+def test_heartbeat_waits_for_the_records_of_its_registration(nodes: Callable[..., Node]) -> None:
+    """What is not committed may never be: no reply says that a broker is not fenced before."""
+    node = nodes(GatedLog())
+    node.begin()
+    assert node.loop.heartbeat(node.steady(1)) == STEADY
+    node.log.gate.clear()
+    node.submit_heartbeat(replace(node.steady(1), want_fence=True))
+    unfenced = node.submit_heartbeat(node.steady(1))
+    node.await_decided()
+    assert node.loop.heartbeat(node.steady(1)) is None
+    node.log.gate.set()
+    assert unfenced.result(WAIT_S) == STEADY
+    assert node.loop.heartbeat(node.steady(1)) == STEADY
+    node.loop.stop()
+    assert node.loop.heartbeat(node.steady(1)) is None
 
 
 def test_timers_run_after_their_period_and_again_while_there_is_more() -> None:

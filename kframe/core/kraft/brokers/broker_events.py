@@ -147,6 +147,41 @@ def handle_heartbeat(
     return ControllerResult(parts, reply)
 
 
+def steady_reply(
+    registration: BrokerRegistration | None, heartbeat: BrokerHeartbeat, level: int
+) -> BrokerHeartbeatReply | None:
+    """The reply to a heartbeat that changes no record; None if it may change one, or is refused.
+
+    ``handle_heartbeat`` replies the same. It reads nothing but its arguments, so any thread may call it; ``level`` is
+    that of ``metadata.version``.
+    """
+    if registration is None or registration.broker_epoch != heartbeat.broker_epoch or not registration.is_active:
+        return None
+    if heartbeat.want_fence or heartbeat.want_shut_down:
+        return None
+    if level >= MetadataLevel.DIRECTORIES and set(registration.directories) & set(heartbeat.offline_directories):
+        return None
+    named = None if level < MetadataLevel.CORDONED_DIRECTORIES else heartbeat.cordoned_directories
+    if named is not None and cordon_directories(registration, named).parts:
+        return None
+    return BrokerHeartbeatReply(heartbeat.metadata_offset >= registration.offset, False, False, False)
+
+
+def note_contact(context: KraftContext, heartbeat: BrokerHeartbeat, contact_ns: int, *, is_steady: bool) -> None:
+    """Note that a heartbeat arrived at ``contact_ns``, if its broker epoch still has a session.
+
+    A steady one (``steady_reply``) is not handled otherwise, so the offset that it reports is noted, too.
+    """
+    broker_id, session = heartbeat.broker_id, (heartbeat.broker_id, heartbeat.broker_epoch)
+    sessions = context.heartbeats.contact_ns
+    if session not in sessions:
+        return
+    sessions[session] = max(contact_ns, sessions[session])
+    registration = context.metadata.brokers.registrations.get(broker_id)
+    if is_steady and registration is not None and registration.broker_epoch == heartbeat.broker_epoch:
+        context.heartbeats.brokers[broker_id].metadata_offset = heartbeat.metadata_offset
+
+
 def fence_stale_broker(context: KraftContext) -> ControllerResult[bool]:
     """Fence a broker whose session has expired; the response is whether there may be another."""
     expired = context.heartbeats.expired_sessions(context.now_ns)

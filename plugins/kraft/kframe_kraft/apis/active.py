@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TypeVar
 
+from kframe.plugin.kraft_controller import broker_events
 from kframe_kraft.controller import DecisionLoop, Event, NotController
 
 T = TypeVar("T")
@@ -39,7 +40,6 @@ class ActiveController:
         if self._loop is not None:
             self._loop.submit(event)
 
-    def note_contact(self, broker_id: int, broker_epoch: int) -> None:
-        """Note a heartbeat when it arrives."""
-        if self._loop is not None:
-            self._loop.note_contact(broker_id, broker_epoch)
+    def heartbeat(self, heartbeat: broker_events.BrokerHeartbeat) -> broker_events.BrokerHeartbeatReply | None:
+        """Note a heartbeat when it arrives. Returns the reply if it changes nothing; see ``DecisionLoop``."""
+        return None if self._loop is None else self._loop.heartbeat(heartbeat)

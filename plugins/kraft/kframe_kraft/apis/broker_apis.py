@@ -58,8 +58,7 @@ class BrokerApis:
         return {**_DONE, "broker_epoch": epoch}
 
     async def heartbeat(self, header: Header, body: Fields, session: ClientSession) -> Fields:
-        """BrokerHeartbeat. The contact counts from its arrival."""
-        self._controller.note_contact(body["broker_id"], body["broker_epoch"])
+        """BrokerHeartbeat. One that changes nothing is answered beside the queue of events."""
         cordoned = body.get("cordoned_log_dirs")
         heartbeat = broker_events.BrokerHeartbeat(
             body["broker_id"],
@@ -70,9 +69,11 @@ class BrokerApis:
             tuple(UUID(bytes=each) for each in body.get("offline_log_dirs", ())),
             None if cordoned is None else tuple(UUID(bytes=each) for each in cordoned),
         )
-        reply = await self._controller.ask(
-            lambda context: broker_events.handle_heartbeat(context, heartbeat, self._log.end)
-        )
+        reply = self._controller.heartbeat(heartbeat)
+        if reply is None:
+            reply = await self._controller.ask(
+                lambda context: broker_events.handle_heartbeat(context, heartbeat, self._log.end)
+            )
         return {
             **_DONE,
             "is_caught_up": reply.is_caught_up,

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeAlias, TypeVar
+from typing import Final, Generic, Protocol, TypeAlias, TypeVar
 
-from kframe.plugin.kraft import ControllerResult
+from kframe.plugin.kraft import ControllerResult, RecordAndVersion, records
 from kframe.plugin.kraft_controller import ElectionCounts, KraftContext
 from kframe_kraft.batches import BatchPosition
 from kframe_kraft.encoding.decision import encode_decision
 
 T = TypeVar("T")
+#: Records that change the registration of a broker.
+_REGISTRATIONS: Final = (
+    records.RegisterBrokerRecord,
+    records.UnregisterBrokerRecord,
+    records.BrokerRegistrationChangeRecord,
+    records.FenceBrokerRecord,
+    records.UnfenceBrokerRecord,
+)
 #: A rule of the core with its request: it returns the decision in the present state. Raises RequestRefused.
 Event: TypeAlias = Callable[[KraftContext], ControllerResult[T]]
 
@@ -44,6 +52,8 @@ class Decider:
     def __init__(self, context: KraftContext, log: WritableLog, epoch: int) -> None:
         self.context = context
         self.elections = ElectionCounts()
+        self.registrations_end = log.end
+        """The offset after the last decision on the registration of a broker, or after all that precede this leader."""
         self._log = log
         self._epoch = epoch
 
@@ -57,6 +67,8 @@ class Decider:
         result = event(self.context)
         for batch in encode_decision(result, BatchPosition(first, self._epoch, now_ms)):
             self._log.append(batch)
+        if any(isinstance(part, RecordAndVersion) and isinstance(part.record, _REGISTRATIONS) for part in result.parts):
+            self.registrations_end = self._log.end
         offset = first
         for part in result.parts:
             self.elections.add(self.context.metadata, part)

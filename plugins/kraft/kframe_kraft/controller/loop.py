@@ -14,7 +14,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, Final, TypeAlias, TypeVar
 
 from kframe.plugin import KframeError
-from kframe.plugin.kraft_controller import ElectionCounts, RequestRefused
+from kframe.plugin.kraft_controller import ElectionCounts, RequestRefused, broker_events
 from kframe.plugin.transport import Samples
 from kframe_kraft.controller.decider import Decider, Event, WritableLog
 from kframe_kraft.controller.tasks import PeriodicTask, TaskSchedule
@@ -60,8 +60,8 @@ class DecisionLoop:
         self._on_progress = on_progress
         self._clock = clock
         self._queue: SimpleQueue[_Submitted | None] = SimpleQueue()
-        #: Contacts of brokers since the last event: a full queue must not end a session.
-        self._contacts: dict[tuple[int, int], int] = {}
+        #: The last heartbeat of each session since the last event, when it arrived, and whether it was answered.
+        self._contacts: dict[tuple[int, int], tuple[broker_events.BrokerHeartbeat, int, bool]] = {}
         self._waiting: deque[tuple[int, Future[Any], Any]] = deque()
         self._appended = threading.Condition()
         self._end = log.end
@@ -105,9 +105,21 @@ class DecisionLoop:
             self._refuse_queued()
         return future
 
-    def note_contact(self, broker_id: int, broker_epoch: int) -> None:
-        """Note a heartbeat when it arrives, before it is decided."""
-        self._contacts[broker_id, broker_epoch] = self._clock()
+    def heartbeat(self, heartbeat: broker_events.BrokerHeartbeat) -> broker_events.BrokerHeartbeatReply | None:
+        """Note that a heartbeat has arrived, so that no session ends while events wait.
+
+        Returns the reply if it changes nothing and the registration is committed; otherwise the heartbeat is an event.
+        """
+        metadata = self._decider.context.metadata
+        registration = metadata.brokers.registrations.get(heartbeat.broker_id)
+        reply = broker_events.steady_reply(registration, heartbeat, metadata.metadata_version)
+        high_watermark = self._leadership.high_watermark
+        # The end is read after the registration, and written before it: a registration in this state is at least there.
+        is_committed = high_watermark is not None and self._decider.registrations_end <= high_watermark
+        if self._stopping or not is_committed:
+            reply = None
+        self._contacts[heartbeat.broker_id, heartbeat.broker_epoch] = heartbeat, self._clock(), reply is not None
+        return reply
 
     # -- The thread that decides.
 
@@ -164,9 +176,8 @@ class DecisionLoop:
         context = self._decider.context
         context.now_ns = self._clock()
         while self._contacts:
-            key, contact_ns = self._contacts.popitem()
-            if key in context.heartbeats.contact_ns:
-                context.heartbeats.contact_ns[key] = max(contact_ns, context.heartbeats.contact_ns[key])
+            _, (heartbeat, contact_ns, is_steady) = self._contacts.popitem()
+            broker_events.note_contact(context, heartbeat, contact_ns, is_steady=is_steady)
         decided = self._decider.decide(event, time.time_ns() // 1_000_000)
         with self._appended:
             has_grown, self._end = decided.end > self._end, decided.end
