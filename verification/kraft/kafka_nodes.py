@@ -28,7 +28,7 @@ from verification.zookeeper.servers import HOST, free_ports
 __all__ = ["CLUSTER_ID", "RELEASES", "KraftCluster", "KraftNode", "KraftOptions", "missing"]
 
 #: The releases that tests run.
-RELEASES: Final = ("3.9.1", "4.0.2", "4.1.2", "4.3.1", "4.4.0")
+RELEASES: Final = ("3.9.1", "4.0.2", "4.1.2", "4.2.2", "4.3.1", "4.4.0")
 CLUSTER_ID: Final = "a2ZyYW1lLWtyYWZ0LXRlc3"
 #: The node id of the first controller in a process of its own.
 CONTROLLER_ID: Final = 3000

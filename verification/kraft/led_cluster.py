@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
 from kframe_kraft.server.serving import ServedController, make_controller
 
+from kframe.plugin.kraft import ClusterMetadata
 from kframe.plugin.settings import read_properties
+from kframe.testing.waiting import wait_until
 from verification.kraft.kafka_nodes import KraftCluster, KraftNode, KraftOptions
+from verification.kraft.kafka_tools import KafkaTools
 
 
 def keys_of(node: KraftNode) -> dict[str, str]:
@@ -42,6 +46,37 @@ class LedCluster:
         controller, self.controller = self.controller, None
         if controller is not None:
             controller.stop()
+
+    @property
+    def metadata(self) -> ClusterMetadata:
+        """The metadata in kframe's memory, which its thread changes."""
+        assert self.controller is not None
+        assert self.controller.node is not None
+        return self.controller.node.metadata
+
+    def described(self, tools: KafkaTools, topic: str) -> dict[int, tuple[int, set[int]]]:
+        """Leader and ISR of each partition of a topic, as ``kafka-topics`` prints them."""
+        states = {}
+        for line in self.kafka.admin(tools, "kafka-topics", "--describe", "--topic", topic).splitlines():
+            fields = dict(part.split(": ", 1) for part in line.strip().split("\t") if ": " in part)
+            if "Partition" in fields:
+                isr = {int(member) for member in fields["Isr"].split(",") if member}
+                leader = int(fields["Leader"]) if fields["Leader"] != "none" else -1
+                states[int(fields["Partition"])] = leader, isr
+        return states
+
+    def until_all(self, tools: KafkaTools, topic: str, count: int, holds: Callable[[int, set[int]], bool]) -> None:
+        """Return when it holds for the leader and the ISR of all ``count`` partitions of a topic."""
+
+        def is_reached() -> bool:
+            states = self.described(tools, topic)
+            return len(states) == count and all(holds(leader, isr) for leader, isr in states.values())
+
+        wait_until(is_reached, lambda: str(self.described(tools, topic)))
+
+    def until_listed(self, tools: KafkaTools, *topics: str) -> None:
+        """Return when the brokers, which follow the log, list these topics in this order."""
+        wait_until(lambda: sorted(self.kafka.admin(tools, "kafka-topics", "--list").split()) == [*topics])
 
     def __enter__(self) -> Self:
         try:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 import pytest
+from click import UsageError
+from kframe_kraft.commands.scram_users import scram_users
 from kframe_kraft.disk import read_checkpoint, read_properties
 from kframe_kraft.disk.names import BOOTSTRAP_ID, BOOTSTRAP_NAME
 from kframe_kraft.errors import LogError
@@ -223,6 +227,75 @@ def write_properties(folder: Path, **keys: str) -> Path:
     path = folder / "server.properties"
     path.write_text("".join(f"{key}={value}\n" for key, value in given.items()))
     return path
+
+
+#: The example of RFC 7677, and its keys.
+PENCIL: Final = "name=user,password=pencil,salt=W22ZaJ0SNY7soEsUEjb6gQ=="
+PENCIL_KEYS: Final = (
+    "WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=",
+    "wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU=",
+)
+
+
+def salted(password: str) -> str:
+    """The salted password of the example, in base64."""
+    salt = base64.b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
+    return base64.b64encode(hashlib.pbkdf2_hmac("sha256", password.encode(), salt, 4096)).decode()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        PENCIL,
+        'name="user", password="pencil" ,salt=W22ZaJ0SNY7soEsUEjb6gQ==,iterations=4096',
+        f"name=user,saltedpassword={salted('pencil')},salt=W22ZaJ0SNY7soEsUEjb6gQ==",
+    ],
+)
+def test_scram_users_have_the_keys_of_the_rfc(content: str) -> None:
+    (user,) = scram_users([f"SCRAM-SHA-256=[{content}]"], 30)
+    keys = tuple(base64.b64encode(key).decode() for key in (user.stored_key, user.server_key))
+    assert (user.name, user.mechanism, user.iterations, keys) == ("user", 1, 4096, PENCIL_KEYS)
+
+
+@pytest.mark.parametrize(
+    ("texts", "problem"),
+    [
+        (["MD5=[name=a,password=b]"], "another mechanism"),
+        (["SCRAM-SHA-256"], "no brackets"),
+        (["SCRAM-SHA-256=name=a,password=b"], "no brackets"),
+        (["SCRAM-SHA-256=[password=b]"], "expected name"),
+        (["SCRAM-SHA-256=[name=a]"], "either password or saltedpassword"),
+        (["SCRAM-SHA-256=[name=a,password=b,saltedpassword=Yg==]"], "either password or saltedpassword"),
+        (["SCRAM-SHA-256=[name=a,saltedpassword=Yg==]"], "without salt"),
+        (["SCRAM-SHA-256=[name=a,password=b,password=c]"], "at most once"),
+        (["SCRAM-SHA-256=[name=a,password=b,hash=c]"], "expected KEY=VALUE"),
+        (["SCRAM-SHA-256=[name=a,password=b,iterations=4095]"], "expected 4096 to 16384"),
+        (["SCRAM-SHA-256=[name=a,password=b,iterations=many]"], "expected 4096 to 16384"),
+        (["SCRAM-SHA-256=[name=a,password=b,salt=%]"], "salt: found no base64"),
+        (["SCRAM-SHA-512=[name=a,password=b]"] * 2, "each mechanism of a user once"),
+    ],
+)
+def test_bad_scram_users_are_refused_without_their_passwords(texts: list[str], problem: str) -> None:
+    with pytest.raises(UsageError, match=problem) as refusal:
+        scram_users(texts, 30)
+    assert "=b" not in str(refusal.value)
+
+
+def test_scram_users_need_their_level() -> None:
+    with pytest.raises(UsageError, match=r"metadata\.version 10, expected 11"):
+        scram_users([f"SCRAM-SHA-256=[{PENCIL}]"], 10)
+
+
+def test_command_formats_scram_users(tmp_path: Path) -> None:
+    path = write_properties(tmp_path)
+    users = ("--add-scram", "SCRAM-SHA-256=[name=ann,password=a]", "-S", "SCRAM-SHA-512=[name=ann,password=a]")
+    result = kframe("kraft", "format", "-t", CLUSTER_ID, "-c", path, "-r", "4.0", *users, "-o", "json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["scram_users"] == ["ann"]
+    written = [each.record for each in read_checkpoint(tmp_path / "a" / BOOTSTRAP_NAME).records()]
+    first, second = (each for each in written if isinstance(each, records.UserScramCredentialRecord))
+    assert (first.mechanism, second.mechanism) == (1, 2)
+    assert first.salt != second.salt
 
 
 def test_command_formats(tmp_path: Path) -> None:

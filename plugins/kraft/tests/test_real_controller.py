@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
+from kframe_kraft.commands.scram_users import scram_users
 from kframe_kraft.disk import read_checkpoint
 from kframe_kraft.disk.names import BOOTSTRAP_ID
 from kframe_kraft.server.formatting import format_node
 from kframe_kraft.server.node_config import node_config
 from kframe_kraft.sources.detection import LOG_DIRECTORY
 
+from kframe.plugin.kraft import records
 from kframe.plugin.kraft_controller import default_levels, parse_level
 from kframe.testing.waiting import wait_until
 from verification.kraft.kafka_nodes import CLUSTER_ID, KraftCluster, KraftOptions
@@ -26,36 +27,10 @@ ONLY_OF_KAFKA = ("authorizer.class.name", "super.users")
 pytestmark = pytest.mark.real
 
 
-def described(cluster: LedCluster, tools: KafkaTools) -> dict[int, tuple[int, set[int]]]:
-    """Leader and ISR of each partition of topic t, as a broker reports them."""
-    states = {}
-    for line in cluster.kafka.admin(tools, "kafka-topics", "--describe", "--topic", "t").splitlines():
-        fields = dict(part.split(": ", 1) for part in line.strip().split("\t") if ": " in part)
-        if "Partition" in fields:
-            isr = {int(member) for member in fields["Isr"].split(",") if member}
-            states[int(fields["Partition"])] = int(fields["Leader"]) if fields["Leader"] != "none" else -1, isr
-    return states
-
-
 def create(cluster: LedCluster, tools: KafkaTools, topic: str) -> None:
     cluster.kafka.admin(
         tools, "kafka-topics", "--create", "--topic", topic, "--partitions", 4, "--replication-factor", 2
     )
-
-
-def until_all(cluster: LedCluster, tools: KafkaTools, holds: Callable[[int, set[int]], bool]) -> None:
-    """Return when it holds for the leader and the ISR of all four partitions."""
-
-    def is_reached() -> bool:
-        states = described(cluster, tools)
-        return len(states) == 4 and all(holds(leader, isr) for leader, isr in states.values())
-
-    wait_until(is_reached)
-
-
-def until_listed(cluster: LedCluster, tools: KafkaTools, *topics: str) -> None:
-    """Return when the brokers, which follow the log, list these topics."""
-    wait_until(lambda: sorted(cluster.kafka.admin(tools, "kafka-topics", "--list").split()) == [*topics])
 
 
 @pytest.mark.parametrize(
@@ -69,15 +44,15 @@ def test_brokers_fail_over_and_return(tmp_path: Path, dynamic: bool) -> None:
     options = KraftOptions(brokers=2, controllers=1, combined=False, dynamic_quorum=dynamic)
     with LedCluster(tmp_path / "nodes", options) as cluster, KafkaTools(tmp_path / "tools") as tools:
         create(cluster, tools, "t")
-        until_all(cluster, tools, lambda leader, isr: leader in (1, 2) and isr == {1, 2})
+        cluster.until_all(tools, "t", 4, lambda leader, isr: leader in (1, 2) and isr == {1, 2})
         first, _ = cluster.brokers
         first.kill()
-        until_all(cluster, tools, lambda leader, isr: leader == 2 and isr == {2})
+        cluster.until_all(tools, "t", 4, lambda leader, isr: leader == 2 and isr == {2})
         first.start()
         first.await_started()
-        until_all(cluster, tools, lambda leader, isr: leader == 2 and isr == {1, 2})
+        cluster.until_all(tools, "t", 4, lambda leader, isr: leader == 2 and isr == {1, 2})
         cluster.kafka.admin(tools, "kafka-topics", "--delete", "--topic", "t")
-        until_listed(cluster, tools)
+        cluster.until_listed(tools)
 
 
 @pytest.mark.extended
@@ -89,14 +64,14 @@ def test_kafkas_controller_takes_over_and_hands_back(tmp_path: Path) -> None:
         cluster.resign()
         cluster.kafkas_controller.start()
         create(cluster, tools, "from-kafka")
-        until_all(cluster, tools, lambda leader, isr: leader in (1, 2) and isr == {1, 2})
+        cluster.until_all(tools, "t", 4, lambda leader, isr: leader in (1, 2) and isr == {1, 2})
         cluster.kafkas_controller.stop()
         controller = cluster.lead()
         create(cluster, tools, "from-kframe")
         assert controller.node is not None
         assert controller.node.quorum.epoch >= 3
         assert set(controller.node.metadata.topics.index_by_name) == {"t", "from-kafka", "from-kframe"}
-        until_listed(cluster, tools, "from-kafka", "from-kframe", "t")
+        cluster.until_listed(tools, "from-kafka", "from-kframe", "t")
         assert controller.node.loop is not None
         assert controller.node.loop.failure is None
 
@@ -133,6 +108,23 @@ def test_directories_are_formatted_as_kafka_formats_them(tmp_path: Path, level: 
     config = node_config(keys_of(node))
     own = replace(config, directory=tmp_path / "own", directories=(tmp_path / "own",))
     format_node(own, CLUSTER_ID, default_levels(parse_level(level) or 0), standalone=False, now=0)
+    assert read_checkpoint(tmp_path / "own" / LOG_DIRECTORY / BOOTSTRAP_ID.file_name).records() == kafkas
+
+
+@pytest.mark.extended
+def test_scram_users_are_formatted_as_kafka_formats_them(tmp_path: Path) -> None:
+    user = 'SCRAM-SHA-512=[name=ann,password="a b",salt=W22ZaJ0SNY7soEsUEjb6gQ==,iterations=8192]'
+    options = KraftOptions(controllers=1, combined=False, format_arguments=("--add-scram", user))
+    cluster = KraftCluster(tmp_path / "nodes", options)
+    (node,) = cluster.controllers.values()
+    kafkas = read_checkpoint(node.metadata_log / BOOTSTRAP_ID.file_name).records()
+    config = node_config(keys_of(node))
+    own = replace(config, directory=tmp_path / "own", directories=(tmp_path / "own",))
+    level = kafkas[0].record
+    assert isinstance(level, records.FeatureLevelRecord)
+    levels = default_levels(level.feature_level)
+    users = scram_users([user], level.feature_level)
+    format_node(own, CLUSTER_ID, levels, users, standalone=False, now=0)
     assert read_checkpoint(tmp_path / "own" / LOG_DIRECTORY / BOOTSTRAP_ID.file_name).records() == kafkas
 
 
@@ -183,4 +175,4 @@ def test_client_quotas_limit_creations(tmp_path: Path) -> None:
             create_with("second")
         kafka.admin(tools, "kafka-configs", "--alter", *user, "--delete-config", "controller_mutation_rate")
         create_with("third")
-        until_listed(cluster, tools, "first", "third")
+        cluster.until_listed(tools, "first", "third")

@@ -67,7 +67,7 @@ def alter_credentials(
         for deletion in deletions
         if deletion.user in valid
     ]
-    records += [RecordAndVersion(_credential(upsertion), 0) for upsertion in upsertions if upsertion.user in valid]
+    records += [RecordAndVersion(credential(upsertion), 0) for upsertion in upsertions if upsertion.user in valid]
     return ControllerResult(records, list(problems.values()))
 
 
@@ -93,7 +93,7 @@ def _result(context: KraftContext, change: ScramDeletion | ScramUpsertion, is_re
     return ScramResult(change.user)
 
 
-def _credential(upsertion: ScramUpsertion) -> UserScramCredentialRecord:
+def credential(upsertion: ScramUpsertion) -> UserScramCredentialRecord:
     """The credential of a salted password (RFC 5802, section 3)."""
     algorithm = MECHANISMS[upsertion.mechanism]
     client_key = hmac.digest(upsertion.salted_password, b"Client Key", algorithm)

@@ -123,6 +123,7 @@ class FormatDocument(Struct):
     node_id: int
     quorum: Literal["static", "dynamic"]
     features: dict[str, int]
+    scram_users: list[str]
     formatted: list[str]
     left: list[str]
 

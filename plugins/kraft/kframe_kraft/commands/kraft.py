@@ -153,6 +153,14 @@ def _damaged_row(replica: DamagedReplica, committed: int | None) -> dict[str, An
     "-r", "--release-version", metavar="LEVEL", help="metadata.version and the features of that time.  [default: 4.3]"
 )
 @click.option("-f", "--feature", "features", multiple=True, metavar="NAME=LEVEL", help="A feature; may be repeated.")
+@click.option(
+    "-S",
+    "--add-scram",
+    "users",
+    multiple=True,
+    metavar="MECHANISM=[name=USER,password=TEXT]",
+    help="A SCRAM user, also with iterations, salt and saltedpassword; may be repeated.",
+)
 @click.option("-g", "--ignore-formatted", is_flag=True, help="Leave directories that are formatted as they are.")
 @output_option
 def format_(
@@ -161,6 +169,7 @@ def format_(
     standalone: bool,
     release_version: str | None,
     features: tuple[str, ...],
+    users: tuple[str, ...],
     ignore_formatted: bool,
     output: str,
 ) -> None:
@@ -170,6 +179,7 @@ def format_(
     --standalone.
     """
     from kframe.plugin.settings import read_properties
+    from kframe_kraft.commands.scram_users import scram_users
     from kframe_kraft.server.formatting import format_node
     from kframe_kraft.server.node_config import QUORUM_VOTERS, node_config
 
@@ -180,10 +190,12 @@ def format_(
     if not standalone and not config.settings.static_voters.members:
         raise click.UsageError(f"found no {QUORUM_VOTERS} in {config_path}, expected it, or --standalone")
     levels = _levels(release_version, features)
+    credentials = scram_users(users, levels["metadata.version"])
     formatted = format_node(
         config,
         cluster_id,
         levels,
+        credentials,
         standalone=standalone,
         ignore_formatted=ignore_formatted,
         now=time.time_ns() // 1_000_000,
@@ -193,6 +205,7 @@ def format_(
         "node_id": config.node_id,
         "quorum": "dynamic" if standalone else "static",
         "features": levels,
+        "scram_users": sorted({user.name for user in credentials}),
         "formatted": [str(each.path) for each in formatted if each.is_new],
         "left": [str(each.path) for each in formatted if not each.is_new],
     }

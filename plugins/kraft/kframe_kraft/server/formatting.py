@@ -31,6 +31,7 @@ def format_node(
     config: NodeConfig,
     cluster_id: str,
     levels: Mapping[str, int],
+    users: Sequence[records.UserScramCredentialRecord] = (),
     *,
     standalone: bool,
     ignore_formatted: bool = False,
@@ -38,18 +39,20 @@ def format_node(
 ) -> list[FormattedDirectory]:
     """Write the identity of the node into its directories, and the first records of the cluster.
 
-    ``levels`` are those of the features, ``metadata.version`` among them. ``standalone``: the log gets this node as the
-    only voter of a dynamic quorum. ``now`` is in milliseconds since the epoch. Raises LogError for a directory that is
-    formatted already, unless ``ignore_formatted``, and for one of another node or cluster.
+    ``levels`` are those of the features, ``metadata.version`` among them. ``users`` may log in from the start.
+    ``standalone``: the log gets this node as the only voter of a dynamic quorum. ``now`` is in milliseconds since the
+    epoch. Raises LogError for a directory that is formatted already, unless ``ignore_formatted``, and for one of
+    another node or cluster.
     """
     check_cluster_id(cluster_id)
     formatted = [path for path in config.directories if (path / FILE_NAME).exists()]
     if formatted and not ignore_formatted:
         raise LogError(str(formatted[0]), "a formatted directory", "one without meta.properties (--ignore-formatted)")
+    first = [*bootstrap_records(levels), *(RecordAndVersion(user, 0) for user in users)]
     results = [FormattedDirectory(path, path not in formatted) for path in config.directories]
     for result in results:
         if result.is_new:
-            _format(result.path, config, cluster_id, levels, standalone=standalone, now=now)
+            _format(result.path, config, cluster_id, first, standalone=standalone, now=now)
     return results
 
 
@@ -64,15 +67,23 @@ def check_cluster_id(text: str) -> None:
 
 
 def _format(
-    path: Path, config: NodeConfig, cluster_id: str, levels: Mapping[str, int], *, standalone: bool, now: int
+    path: Path,
+    config: NodeConfig,
+    cluster_id: str,
+    first: Sequence[RecordAndVersion],
+    *,
+    standalone: bool,
+    now: int,
 ) -> None:
-    """Format one directory. ``meta.properties`` comes last: without it the directory is not formatted."""
+    """Format one directory. ``first`` are the first records.
+
+    ``meta.properties`` comes last: without it the directory is not formatted.
+    """
     path.mkdir(parents=True, exist_ok=True)
     directory_id = random_uuid()
     if path == config.directory:
         log = path / LOG_DIRECTORY
         log.mkdir(exist_ok=True)
-        first = list(bootstrap_records(levels))
         voters = _only_voter(config, directory_id) if standalone else None
         _write(log / BOOTSTRAP_ID.file_name, first, voters, now)
         _write(path / BOOTSTRAP_NAME, first, None, now)
