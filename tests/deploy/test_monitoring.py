@@ -6,6 +6,8 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import pytest
@@ -15,8 +17,10 @@ from prometheus_client import REGISTRY
 
 from kframe.runtime import metrics
 from kframe.runtime.samples import Samples
+from kframe.testing.waiting import wait_until
 from tests.architecture.source import ROOT
 from tests.runtime.test_metrics import SilentHarness
+from verification.kraft.served_controller import formatted, served
 
 DEPLOY: Final = ROOT / "deploy"
 RULES: Final = yaml.safe_load((DEPLOY / "prometheus" / "kframe.rules.yml").read_text())["groups"]
@@ -38,7 +42,10 @@ def exported() -> dict[str, dict[str, set[str]]]:
     status = replace(loop.status(), selector_faults={"rack-spread": 1}, observer_failures={"audit": 1})
     timers = metrics.Timers()
     measured = metrics.measure(status, timers, Samples(), {}, 0)
-    lines = [*loop.metrics(), *measured, *DroppedConnections().metrics()]
+    with TemporaryDirectory() as folder, served(formatted(Path(folder))) as controller:
+        wait_until(lambda: not controller.problems())
+        quorum = controller.metrics()
+    lines = [*loop.metrics(), *measured, *DroppedConnections().metrics(), *quorum]
     process = [sample for family in REGISTRY.collect() for sample in family.samples]
     lines += [f"{sample.name}{{{','.join(f'{k}={v!r}' for k, v in sample.labels.items())}}}" for sample in process]
     names: dict[str, dict[str, set[str]]] = {TARGET_METRIC: {}}

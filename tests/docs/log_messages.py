@@ -17,6 +17,9 @@ SOURCES: Final = (
     "kframe/cli/run.py",
     "kframe/core/selectors/leader_selection.py",
     "kframe/registry/loading.py",
+    "kframe/cli/run_quorum.py",
+    "plugins/kraft/kframe_kraft/controller",
+    "plugins/kraft/kframe_kraft/server",
     "plugins/zookeeper/kframe_zookeeper",
     "plugins/kafka_wire/kframe_kafka_wire",
 )
