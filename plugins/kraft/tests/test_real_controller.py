@@ -136,6 +136,15 @@ def configs_at(tools: KafkaTools, address: str, kind: str, name: str) -> dict[st
     return {name: rest for name, _, rest in entries if name not in ONLY_OF_KAFKA}
 
 
+def answers(tools: KafkaTools, address: str) -> bool:
+    """Whether a controller answers the tools."""
+    try:
+        tools.run("kafka-features", "--bootstrap-controller", address, "describe")
+    except ToolError:
+        return False
+    return True
+
+
 @pytest.mark.extended
 def test_configurations_are_described_as_kafka_describes_them(tmp_path: Path) -> None:
     """kframe and Kafka's controller say the same about the same file and directory."""
@@ -152,7 +161,8 @@ def test_configurations_are_described_as_kafka_describes_them(tmp_path: Path) ->
         own = {entity: configs_at(tools, address, *entity) for entity in described}
         cluster.resign()
         cluster.kafkas_controller.start()
-        cluster.kafkas_controller.await_started()
+        # It has started before it has read the level of its log, which tools ask for.
+        wait_until(lambda: answers(tools, address))
         for entity in described:
             kafkas = configs_at(tools, address, *entity)
             assert len(kafkas) > 15
