@@ -18,6 +18,8 @@ from kframe.runtime.builder import ControllerBuilder as ControllerBuilder
 from kframe.runtime.controller import Controller as Controller
 from kframe.runtime.controller import IsrProposal as IsrProposal
 from kframe.runtime.exposition import exposition as exposition
+from kframe.runtime.kraft_controller import KraftController as KraftController
+from kframe.runtime.kraft_controller import KraftControllerBuilder as KraftControllerBuilder
 from kframe.runtime.status import Status as Status
 from kframe.snapshot import Snapshot as Snapshot
 from kframe.snapshot import read_snapshot as read_snapshot

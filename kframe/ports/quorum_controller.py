@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from typing import Any, Protocol, runtime_checkable
 
 from kframe.model.elections import LeaderSelector
@@ -42,6 +43,16 @@ class QuorumController(Protocol):
 
     def stop(self) -> None:
         """Resign, and close all connections. May be called again."""
+
+    @property
+    def log_end(self) -> int:
+        """The offset of the next record; -1 before ``start``."""
+
+    def submit(self, event: Callable[[Any], Any]) -> Future[Any]:
+        """Decide an event: a function of a KraftContext that returns a ControllerResult. Thread-safe.
+
+        The future has the response once the records are committed, or the refusal. Raises StoreError unless it runs.
+        """
 
     def summary(self) -> str:
         """What it leads, in a sentence for the log."""

@@ -7,10 +7,7 @@ from dataclasses import dataclass, field
 
 from kframe.core import controller as core
 from kframe.core.selectors.leader_selection import Selection
-from kframe.errors import PluginError
 from kframe.model.config import ControllerConfig
-from kframe.model.elections import LeaderSelector
-from kframe.model.ids import ElectionKind
 from kframe.ports.clock import Clock
 from kframe.ports.server import Server
 from kframe.ports.store import Store
@@ -20,6 +17,7 @@ from kframe.registry.specs import Observer
 from kframe.runtime.clock import SystemClock
 from kframe.runtime.controller import Controller
 from kframe.runtime.loop import ControllerLoop
+from kframe.runtime.selectors import GivenSelectors, selectors_by_kind
 
 
 @dataclass(slots=True)
@@ -42,7 +40,7 @@ class ControllerBuilder:
     ``broker.id`` is always the id of the controller."""
     servers: Iterable[Server[Controller] | str] = ()
     """Servers that expose the controller: objects or URLs."""
-    selectors: Mapping[ElectionKind, LeaderSelector | str] | Iterable[str] = ()
+    selectors: GivenSelectors = ()
     """Leader selectors by kind of election, or names of selectors, each for all its kinds. Kafka's own rule applies to
     the other kinds."""
     selector_options: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
@@ -64,7 +62,7 @@ class ControllerBuilder:
         builder only if store and transport are URLs.
         """
         config = self.config if isinstance(self.config, ControllerConfig) else ControllerConfig(self.config)
-        selection = Selection(self._selectors())
+        selection = Selection(selectors_by_kind(self.selectors, self.selector_options, self._plugins))
         store = self._plugins().open_store(self.store) if isinstance(self.store, str) else self.store
         settings = {**self.settings, **config.originals, "broker.id": str(self.controller_id)}
         transport = (
@@ -87,20 +85,6 @@ class ControllerBuilder:
         if self.registry is None:
             self.registry = build_registry()
         return self.registry
-
-    def _selectors(self) -> Mapping[ElectionKind, LeaderSelector]:
-        if not isinstance(self.selectors, Mapping):
-            names = tuple(self.selectors)
-            return self._plugins().selectors_for(names, self.selector_options) if names else {}
-        return {kind: self._selector(kind, selector) for kind, selector in self.selectors.items()}
-
-    def _selector(self, kind: ElectionKind, selector: LeaderSelector | str) -> LeaderSelector:
-        if not isinstance(selector, str):
-            return selector
-        leader_selector = self._plugins().selector(selector, self.selector_options.get(selector))
-        if kind not in self._plugins().selectors[selector].kinds:
-            raise PluginError(f"selector {selector!r} is not for {kind.name} elections")
-        return leader_selector
 
     def _observer(self, observer: Observer | str) -> tuple[str, Observer]:
         if isinstance(observer, str):

@@ -33,8 +33,12 @@ def kframe_clusters() -> list[ClusterSpec]:
 
 @hookimpl
 def kframe_controllers() -> list[ControllerSpec]:
-    """A controller that is the only voter of its quorum."""
-    return [ControllerSpec("kraft", "kframe_kraft.server.serving:make_controller", "The only voter of a KRaft quorum.")]
+    """Controllers that are the only voter of their quorum."""
+    memory = "kframe_kraft.server.memory:make_memory_controller"
+    return [
+        ControllerSpec("kraft", "kframe_kraft.server.serving:make_controller", "The only voter of a KRaft quorum."),
+        ControllerSpec("kraft-memory", memory, "A KRaft controller without a directory and listeners, to embed."),
+    ]
 
 
 @hookimpl

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from kframe.plugin.kraft import ControllerResult
-from kframe.plugin.kraft_controller import KraftContext
+from kframe.plugin.kraft_controller import KraftContext, SelectorSelection
 from kframe.plugin.server import labelled, summary
 from kframe_kraft.controller import DecisionLoop, NotController
 from kframe_kraft.server.node import VoterNode
@@ -29,15 +29,19 @@ _FENCED, _CONTROLLED_SHUTDOWN, _ACTIVE = 10, 20, 30
 
 def measure(node: VoterNode) -> dict[str, float]:
     """All metrics by exported name. Thread-safe. A controller that leads no more has no gauges of the cluster."""
-    metrics = {**_raft_metrics(node), **_snapshot_metrics(node)}
-    loop = node.loop
-    is_active = loop is not None and loop.failure is None and node.quorum.leadership is not None
-    metrics[f"{_CONTROLLER}activecontrollercount"] = int(is_active)
+    is_leader = node.quorum.leadership is not None
+    return {**_raft_metrics(node), **_snapshot_metrics(node), **loop_metrics(node.loop, node.selection, is_leader)}
+
+
+def loop_metrics(loop: DecisionLoop | None, selection: SelectorSelection, is_leader: bool) -> dict[str, float]:
+    """The metrics of a controller that has started its loop, and of its cluster. Thread-safe."""
+    is_active = is_leader and loop is not None and loop.failure is None
+    metrics: dict[str, float] = {f"{_CONTROLLER}activecontrollercount": int(is_active)}
     if loop is None:
         return metrics
     metrics |= _event_metrics(loop)
     faults: Counter[str] = Counter()
-    for (selector, _), count in tuple(node.selection.faults.items()):
+    for (selector, _), count in tuple(selection.faults.items()):
         faults[selector] += count
     metrics |= {labelled("kframe_selector_faults_total", selector=name): count for name, count in faults.items()}
     with suppress(NotController, LateError):

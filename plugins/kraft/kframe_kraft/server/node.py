@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -26,28 +25,17 @@ from kframe.plugin.kraft_controller import (
     registration,
 )
 from kframe.plugin.server import MutationQuotas
-from kframe_kraft.batches import BatchPosition, encode_control_batch
-from kframe_kraft.controller import Decider, DecisionLoop, PeriodicTask
+from kframe_kraft.controller import DecisionLoop, PeriodicTask
 from kframe_kraft.disk import Checkpoint, MetaProperties, read_checkpoint, read_properties, write_quorum_state
 from kframe_kraft.disk.names import BOOTSTRAP_ID, BOOTSTRAP_NAME
 from kframe_kraft.log import DirectoryLock, LogSettings, RetentionSettings, open_log
 from kframe_kraft.quorum import ReplicaKey, SoleVoter, Voters
 from kframe_kraft.replay.image import Timeline
+from kframe_kraft.server.leading import SystemRandom, lead
 from kframe_kraft.server.snapshotting import SnapshotSettings, SnapshotThread
 from kframe_kraft.sources.detection import LOG_DIRECTORY
 
 _SESSION_NS: Final = 9 * 10**9
-
-
-class SystemRandom:
-    """Draws the first replicas of automatic assignments."""
-
-    def __init__(self) -> None:
-        self._random = random.SystemRandom()
-
-    def next_int(self, bound: int) -> int:
-        """A number from 0 to ``bound - 1``."""
-        return self._random.randrange(bound)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,9 +143,6 @@ class VoterNode:
         """
         self.selection = SelectorSelection(selectors)
         write_quorum_state(self._log_directory, self.quorum.stand())
-        content = self.quorum.lead(self.log.end, log_has_voters=self._log_has_voters)
-        position = BatchPosition(self.log.end, self.quorum.epoch, time.time_ns() // 1_000_000)
-        self.log.append(encode_control_batch(content, position))
         heartbeats = Heartbeats.activated(
             self._settings.session_timeout_ns, self.metadata.brokers.registrations, time.monotonic_ns()
         )
@@ -169,9 +154,7 @@ class VoterNode:
             selection=self.selection,
             mutation_quotas=MutationQuotas(self._settings.mutation_window_s),
         )
-        assert self.quorum.leadership is not None
-        decider = Decider(context, self.log, self.quorum.epoch)
-        self.loop = DecisionLoop(decider, self.log, self.quorum.leadership, on_progress)
+        self.loop = lead(self.quorum, self.log, context, on_progress, log_has_voters=self._log_has_voters)
         self.loop.start([*_tasks(self._settings), *tasks])
         bootstrap, in_transaction = self._bootstrap, self._in_transaction
         self.loop.submit(lambda context: activate(context, bootstrap, in_transaction=in_transaction))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from kframe_kafka_wire.server.loop_thread import LoopThread
 from kframe_kafka_wire.server.sockets import SocketServer
 
-from kframe.plugin import ElectionKind, LeaderSelector
+from kframe.plugin import ElectionKind, LeaderSelector, StoreError
 from kframe_kraft.apis.acl_apis import AclApis
 from kframe_kraft.apis.active import ActiveController
 from kframe_kraft.apis.broker_apis import BrokerApis
@@ -23,6 +24,7 @@ from kframe_kraft.apis.quota_apis import QuotaApis
 from kframe_kraft.apis.token_apis import TokenApis
 from kframe_kraft.apis.topic_apis import TopicApis
 from kframe_kraft.apis.user_apis import UserApis
+from kframe_kraft.controller import Event
 from kframe_kraft.errors import LogError
 from kframe_kraft.quorum import FetchService
 from kframe_kraft.server.application import ControllerApis, KraftApplication
@@ -37,6 +39,8 @@ from kframe_kraft.server.logins import (
 from kframe_kraft.server.metrics import measure
 from kframe_kraft.server.node import VoterNode
 from kframe_kraft.server.node_config import NodeConfig, node_config
+
+T = TypeVar("T")
 
 
 def make_controller(url: str, config: Mapping[str, str]) -> ServedController:
@@ -66,6 +70,18 @@ class ServedController:
     def failure(self) -> str | None:
         """See ``QuorumController``."""
         return None if self.node is None or self.node.loop is None else self.node.loop.failure
+
+    @property
+    def log_end(self) -> int:
+        """See ``QuorumController``."""
+        return -1 if self.node is None else self.node.log.end
+
+    def submit(self, event: Event[T]) -> Future[T]:
+        """See ``QuorumController``."""
+        loop = None if self.node is None else self.node.loop
+        if loop is None:
+            raise StoreError(f"node {self.node_id} does not lead")
+        return loop.submit(event)
 
     def summary(self) -> str:
         """See ``QuorumController``."""
@@ -99,7 +115,7 @@ class ServedController:
             "active_controller": self.node_id if is_active else -1,
             "controller_epoch": -1 if node is None else node.quorum.epoch,
             "events_waiting": 0 if loop is None else loop.waiting_events,
-            "log_end_offset": -1 if node is None else node.log.end,
+            "log_end_offset": self.log_end,
         }
 
     def metrics(self) -> Mapping[str, float]:
