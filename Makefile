@@ -23,8 +23,7 @@ PYTEST := $(PY) -m pytest -c pyproject.toml -p no:cacheprovider --benchmark-disa
 # ARGS may select no test of a target: pytest then exits with 5.
 ALLOW_NO_TESTS = $(if $(ARGS),|| [ $$? = 5 ])
 SERVERLESS := not real and not extended
-# The folders of tests without servers in parts of similar duration. Each part is one process of pytest: workers of
-# pytest-xdist would import all test files each, and report each test to a third process.
+# Tests without servers in parts of similar duration, each one process: each worker of pytest-xdist would import all files.
 PARTS := others commands decisions metadata
 FOLDERS.commands := tests/architecture tests/cli tests/docs
 FOLDERS.decisions := tests/core tests/plans tests/whatif
@@ -38,7 +37,7 @@ DEBUG_LIB := $(CURDIR)/build/debug/lib
 DEBUG_ENV := KFRAME_DEBUG=1 PYTHONSAFEPATH=1 PYTHONPATH=$(DEBUG_LIB) HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-brief}
 
 .DELETE_ON_ERROR:
-.PHONY: setup demo test test-all test-serverless test-servers test-debug $(TEST_PARTS) debug-kernels check \
+.PHONY: setup demo demo-kraft test test-all test-serverless test-servers test-debug $(TEST_PARTS) debug-kernels check \
 	check-types check-style bench bench-compare docs reference dist clean
 # Variables of the caller's shell must not change the release build, nor let each process compile all modules again.
 unexport KFRAME_DEBUG KFRAME_SANITIZE PYTHONDONTWRITEBYTECODE
@@ -49,6 +48,8 @@ setup: $(VENV)/.installed
 
 demo: setup
 	$(VENV)/bin/kframe demo $(ARGS)
+demo-kraft: setup
+	$(PY) -m verification.kraft.demo
 
 # Four targets at a time on two cores, the longest first; each prints its output when it is done. Servers depend on
 # timeouts and mostly wait, so their tests have a higher priority than what computes.

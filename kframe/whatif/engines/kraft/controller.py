@@ -55,7 +55,7 @@ _SESSION_NS: Final = 1
 _KINDS: Final = {ElectionType.PREFERRED: KraftElection.PREFERRED, ElectionType.UNCLEAN: KraftElection.UNCLEAN}
 
 
-class KraftController:
+class WhatIfController:
     """The active controller of a KRaft cluster, which commits each decision at once. Brokers that are up are those that
     are not fenced."""
 

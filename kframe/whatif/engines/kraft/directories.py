@@ -11,12 +11,12 @@ from kframe.errors import InputError, ParameterError
 from kframe.model.kafka_uuids import uuid_text
 from kframe.model.kraft.ids import MetadataLevel
 from kframe.model.kraft.levels import level_name
-from kframe.whatif.engines.kraft.controller import KraftController
+from kframe.whatif.engines.kraft.controller import WhatIfController
 from kframe.whatif.engines.script import Script, Step
 from kframe.whatif.results.outcome import Operation, Verb
 
 
-def directory_failure(controller: KraftController, broker_id: int, failed: Sequence[UUID]) -> Script:
+def directory_failure(controller: WhatIfController, broker_id: int, failed: Sequence[UUID]) -> Script:
     """A broker reports log directories as failed. A broker without any directory left stops.
 
     Raises InputError for a directory that the broker does not list, and a metadata.version without directories.
@@ -38,5 +38,5 @@ def directory_failure(controller: KraftController, broker_id: int, failed: Seque
     return Script(Operation(Verb.DIRECTORY, (broker_id,), directories=tuple(map(uuid_text, failed))), [step])
 
 
-def _report(controller: KraftController, broker_id: int, failed: Sequence[UUID]) -> None:
+def _report(controller: WhatIfController, broker_id: int, failed: Sequence[UUID]) -> None:
     controller.commit(handle_directories_offline(controller.context, controller.registration(broker_id), failed))

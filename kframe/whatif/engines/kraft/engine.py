@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from kframe.model.tables import Targets
-from kframe.whatif.engines.kraft.controller import KraftController
+from kframe.whatif.engines.kraft.controller import WhatIfController
 from kframe.whatif.engines.script import Assignments, Script
 
 if TYPE_CHECKING:
     from kframe.whatif.engines.kraft.explain import KraftElectionExplainer
 
 
-class KraftEngine(KraftController):
+class KraftEngine(WhatIfController):
     """Implements ``Engine``, the failure of log directories, and updates of features and registrations."""
 
     def restart(self, ids: tuple[int, ...], together: bool, clean: bool | None, repair_directories: bool) -> Script:

@@ -20,7 +20,7 @@ from kframe.model.kraft.ids import KraftElection
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.kraft.records import PartitionRecord
 from kframe.model.kraft.views import partition_record
-from kframe.whatif.engines.kraft.controller import KraftController
+from kframe.whatif.engines.kraft.controller import WhatIfController
 from kframe.whatif.engines.settings import selector_name
 from kframe.whatif.results.explanation import CandidateReplica, Decision
 
@@ -83,7 +83,7 @@ class _ObservedSelection:
 class KraftElectionExplainer:
     """Explains elections of one partition by the rules."""
 
-    def __init__(self, controller: KraftController, row: int) -> None:
+    def __init__(self, controller: WhatIfController, row: int) -> None:
         self._selectors = controller.selectors
         self._context = controller.context
         self._row = row

@@ -23,7 +23,7 @@ from kframe.model.kraft.level_rules import rules_between
 from kframe.model.kraft.levels import level_name
 from kframe.model.kraft.record_versions import changed_versions
 from kframe.model.kraft.records import record_name
-from kframe.whatif.engines.kraft.controller import KraftController
+from kframe.whatif.engines.kraft.controller import WhatIfController
 from kframe.whatif.engines.kraft.responses import accepted, refused
 from kframe.whatif.engines.script import Script, Step
 from kframe.whatif.results.feature_update import (
@@ -36,13 +36,13 @@ from kframe.whatif.results.feature_update import (
 from kframe.whatif.results.outcome import ControllerResponse, Operation, Outcome, Verb
 
 
-def request_levels(controller: KraftController, levels: Mapping[str, int], unsafe: bool) -> ControllerResponse:
+def request_levels(controller: WhatIfController, levels: Mapping[str, int], unsafe: bool) -> ControllerResponse:
     """An administrator updates feature levels; ``unsafe`` permits downgrades that lose metadata."""
     updates, kraft_version = _updates(controller, levels, unsafe), controller.cluster.features.get(KRAFT_VERSION, 0)
     return _respond(controller, partial(update_features, controller.context, updates, kraft_version=kraft_version))
 
 
-def _updates(controller: KraftController, levels: Mapping[str, int], unsafe: bool) -> FeatureUpdates:
+def _updates(controller: WhatIfController, levels: Mapping[str, int], unsafe: bool) -> FeatureUpdates:
     downgrade, current = UpgradeType.UNSAFE_DOWNGRADE if unsafe else UpgradeType.SAFE_DOWNGRADE, _levels(controller)
     return {
         name: (level, UpgradeType.UPGRADE if level >= current.get(name, 0) else downgrade)
@@ -50,12 +50,12 @@ def _updates(controller: KraftController, levels: Mapping[str, int], unsafe: boo
     }
 
 
-def _levels(controller: KraftController) -> dict[str, int]:
+def _levels(controller: WhatIfController) -> dict[str, int]:
     """The present level of each feature."""
     return {**controller.cluster.features, METADATA_VERSION: controller.context.level}
 
 
-def _respond(controller: KraftController, request: Callable[[], ControllerResult[Any]]) -> ControllerResponse:
+def _respond(controller: WhatIfController, request: Callable[[], ControllerResult[Any]]) -> ControllerResponse:
     try:
         reasons = controller.decide(request)
     except RequestRefused as refusal:
@@ -66,10 +66,10 @@ def _respond(controller: KraftController, request: Callable[[], ControllerResult
 
 
 class KraftFeatures(Script):
-    """An administrator updates feature levels. ``voters``: see ``KraftController.voters``."""
+    """An administrator updates feature levels. ``voters``: see ``WhatIfController.voters``."""
 
     def __init__(
-        self, controller: KraftController, levels: Mapping[str, int], unsafe: bool, voters: Collection[int]
+        self, controller: WhatIfController, levels: Mapping[str, int], unsafe: bool, voters: Collection[int]
     ) -> None:
         voters = controller.voters(voters)
         step: Step = "feature levels change", partial(request_levels, controller, levels, unsafe)
@@ -96,7 +96,7 @@ class KraftFeatures(Script):
 
 
 def _blocker(
-    controller: KraftController, node: UnsupportingNode, feature: str, level: int, voters: Collection[int]
+    controller: WhatIfController, node: UnsupportingNode, feature: str, level: int, voters: Collection[int]
 ) -> FeatureBlocker:
     node_id: int | None = node.node_id
     state: NodeState = "registered"
@@ -133,7 +133,7 @@ def _removals(blockers: Iterable[FeatureBlocker], level: int) -> Iterator[str]:
     yield f"{removal}; that needs {needed}, and the cluster has {level_name(level)}: until then, {anew}"
 
 
-def unregistration(controller: KraftController, brokers: tuple[int, ...], controllers: tuple[int, ...]) -> Script:
+def unregistration(controller: WhatIfController, brokers: tuple[int, ...], controllers: tuple[int, ...]) -> Script:
     """The removal of registrations, one after another."""
     steps: list[Step] = [
         (

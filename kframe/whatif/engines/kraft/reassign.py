@@ -19,7 +19,7 @@ from kframe.model.arrays import Ragged
 from kframe.model.ids import NO_LEADER
 from kframe.model.lists import members
 from kframe.model.tables import Targets
-from kframe.whatif.engines.kraft.controller import KraftController
+from kframe.whatif.engines.kraft.controller import WhatIfController
 from kframe.whatif.engines.kraft.responses import partition_response
 from kframe.whatif.engines.reassignment import ReassignmentScript
 from kframe.whatif.results.outcome import ControllerResponse, Outcome
@@ -28,7 +28,7 @@ from kframe.whatif.results.outcome import ControllerResponse, Outcome
 class KraftReassignment(ReassignmentScript):
     """A reassignment that is played, with its results so far."""
 
-    def __init__(self, controller: KraftController, targets: Targets) -> None:
+    def __init__(self, controller: WhatIfController, targets: Targets) -> None:
         metadata = controller.context.metadata
         p, brokers = metadata.partitions, metadata.brokers
         named = zip(targets.topic.tolist(), targets.partition.tolist(), strict=True)

@@ -16,7 +16,7 @@ from kframe.model.kafka_uuids import uuid_text
 from kframe.model.kraft.directories import LOST
 from kframe.model.kraft.directory_ids import is_reserved
 from kframe.model.kraft.metadata import ClusterMetadata
-from kframe.whatif.engines.kraft.controller import KraftController
+from kframe.whatif.engines.kraft.controller import WhatIfController
 from kframe.whatif.engines.kraft.responses import accepted, refused
 from kframe.whatif.engines.script import Script, broker_steps
 from kframe.whatif.results.outcome import ControllerResponse, Operation, Outcome, Verb
@@ -33,7 +33,7 @@ class KraftRestart(Script):
 
     def __init__(
         self,
-        controller: KraftController,
+        controller: WhatIfController,
         ids: tuple[int, ...],
         together: bool,
         clean: bool | None,
@@ -83,7 +83,7 @@ class KraftRestart(Script):
 
 
 def _registration_request(
-    controller: KraftController, broker_id: int, clean: bool, directories: tuple[UUID, ...]
+    controller: WhatIfController, broker_id: int, clean: bool, directories: tuple[UUID, ...]
 ) -> BrokerRegistrationRequest:
     """The registration of a new process of a broker. The session of the former process has expired."""
     registration = controller.registration(broker_id)

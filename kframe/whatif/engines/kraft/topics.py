@@ -20,7 +20,7 @@ from kframe.core.kraft.topics.topic_requests import (
 )
 from kframe.errors import ErrorCode
 from kframe.model.kraft.metadata import ClusterMetadata
-from kframe.whatif.engines.kraft.controller import KraftController
+from kframe.whatif.engines.kraft.controller import WhatIfController
 from kframe.whatif.engines.kraft.responses import refused, topics_response
 from kframe.whatif.engines.script import Assignments, Script
 from kframe.whatif.results.outcome import ControllerResponse, Operation, Verb
@@ -32,7 +32,7 @@ class KraftCreation(Script):
 
     def __init__(
         self,
-        controller: KraftController,
+        controller: WhatIfController,
         operation: Operation,
         step: str,
         seed: int,
@@ -60,7 +60,7 @@ class KraftCreation(Script):
 
 
 def topic_creation(
-    controller: KraftController,
+    controller: WhatIfController,
     name: str,
     partitions: int,
     replication_factor: int,
@@ -82,7 +82,7 @@ def topic_creation(
 
 
 def partitions_creation(
-    controller: KraftController, name: str, count: int, assignments: Assignments, seed: int
+    controller: WhatIfController, name: str, count: int, assignments: Assignments, seed: int
 ) -> Script:
     """New partitions of a topic."""
     topic = CreatePartitionsTopic(name, count, None if assignments is None else tuple(map(tuple, assignments)))
@@ -103,7 +103,7 @@ class KraftDeletion(Script):
     The controller removes the metadata at once; brokers delete the logs later.
     """
 
-    def __init__(self, controller: KraftController, names: tuple[str, ...]) -> None:
+    def __init__(self, controller: WhatIfController, names: tuple[str, ...]) -> None:
         super().__init__(Operation(Verb.DELETE, topics=names), [("the topics are deleted", self._delete)])
         self._controller = controller
 
@@ -123,7 +123,7 @@ def _topic_result(name: str, result: CreatableTopicResult, size: tuple[int, int]
     return TopicResult(name, TopicStatus.REFUSED, result.error, 0, 0, reason=result.message)
 
 
-def _factor_notes(controller: KraftController, name: str) -> Iterator[str]:
+def _factor_notes(controller: WhatIfController, name: str) -> Iterator[str]:
     """Which replication factor the new partitions get if those of the topic differ."""
     metadata = controller.context.metadata
     topic = metadata.topics.index_by_name.get(name)
@@ -139,7 +139,7 @@ def _factor_notes(controller: KraftController, name: str) -> Iterator[str]:
         yield text
 
 
-def _new_id(controller: KraftController) -> Callable[[str], UUID]:
+def _new_id(controller: WhatIfController) -> Callable[[str], UUID]:
     """The id of a topic by its name: equal what-ifs draw equal ids."""
     return lambda name: uuid5(
         NAMESPACE_OID, f"{controller.snapshot.source.name}/{name}/{len(controller.cluster.topics)}"
