@@ -33,7 +33,7 @@ KNOWN_PLUGINS: Final = (
         "kframe-kraft",
         "kraft",
         commands=("kraft", "log"),
-        schemes=("kraft",),
+        schemes=("kraft", "kraft-memory"),
         directory="metadata.log.dir of a KRaft node",
         directory_entries=("__cluster_metadata-0", "meta.properties"),
     ),
