@@ -21,7 +21,7 @@ _ACL_TYPES: Final = {2: "TOPIC", 3: "GROUP", 4: "CLUSTER"}
 _PATTERNS: Final = {3: "LITERAL", 4: "PREFIXED"}
 _OPERATIONS: Final = {2: "ALL", 3: "READ", 4: "WRITE", 7: "ALTER"}
 _PERMISSIONS: Final = {2: "DENY", 3: "ALLOW"}
-_LEVELS: Final = {21: "3.9-IV0", 25: "4.0-IV3", 27: "4.1-IV1", 30: "4.3-IV0"}
+_LEVELS: Final = {21: "3.9-IV0", 25: "4.0-IV3", 27: "4.1-IV1", 29: "4.2-IV1", 30: "4.3-IV0"}
 #: What is not metadata of the cluster: the shell's release, and where its image ends.
 _NOT_METADATA: Final = ("commitId", "version", "provenance")
 
