@@ -20,7 +20,6 @@ from kframe.plugin.kraft_controller import (
     MetadataLevel,
     SelectorSelection,
     activate,
-    broker_events,
     elections,
     registration,
 )
@@ -33,6 +32,7 @@ from kframe_kraft.quorum import ReplicaKey, SoleVoter, Voters
 from kframe_kraft.replay.image import Timeline
 from kframe_kraft.server.leading import SystemRandom, lead
 from kframe_kraft.server.snapshotting import SnapshotSettings, SnapshotThread
+from kframe_kraft.server.stale_brokers import StaleBrokerCheck
 from kframe_kraft.sources.detection import LOG_DIRECTORY
 
 _SESSION_NS: Final = 9 * 10**9
@@ -208,12 +208,9 @@ class VoterNode:
 
 def _tasks(settings: NodeSettings) -> list[PeriodicTask]:
     """The periodic tasks of an active controller (Kafka ``QuorumController``)."""
+    stale = StaleBrokerCheck(settings.session_timeout_ns)
     tasks = [
-        PeriodicTask(
-            "fence brokers without a session",
-            settings.session_timeout_ns // 8_000_000,
-            broker_events.fence_stale_broker,
-        ),
+        PeriodicTask("fence brokers without a session", stale.period_ms, stale.check),
         PeriodicTask("elect unclean leaders", settings.unclean_ms, elections.elect_unclean_leaders),
     ]
     if settings.balance_ms:
