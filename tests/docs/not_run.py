@@ -78,6 +78,7 @@ NOT_RUN: Final[dict[str, dict[str, str]]] = {
     "docs/howto/shadow.md": {"": CLUSTER},
     "docs/howto/zookeeper.md": {"": CLUSTER},
     "docs/tutorial/from-describe-to-plugin.md": {"pip install": SETUP},
+    "docs/tutorial/kafka-4-led-by-kframe.md": {"": CLUSTER},
     "docs/tutorial/live-controller.md": {"": CLUSTER},
 }
 
