@@ -63,7 +63,7 @@ class UserTable:
         """A controller with two brokers, these topics and all ACLs, until the end of the block."""
         with secured(directory, secured_config(*self._users)) as started:
             for broker_id in (0, 1):
-                fake = FakeBroker(started.controller, broker_id, started.client())
+                fake = FakeBroker(started.client(), broker_id)
                 fake.register()
                 fake.heartbeat(fake.epoch)
             body = {"topics": [topic(name) for name in topics], "timeout": 1000, "validate_only": False}

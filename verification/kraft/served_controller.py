@@ -89,9 +89,9 @@ def connected(controller: ServedController) -> NodeConnection:
 class FakeBroker:
     """A broker that sends what a test says."""
 
-    def __init__(self, controller: ServedController, broker_id: int, client: NodeConnection | None = None) -> None:
-        """Connects, unless there is a connection."""
-        self.client, self.broker_id, self.epoch = client or connected(controller), broker_id, -1
+    def __init__(self, client: NodeConnection, broker_id: int) -> None:
+        """``client`` is its connection to the controller."""
+        self.client, self.broker_id, self.epoch = client, broker_id, -1
         self.incarnation = UUID(int=100 * broker_id)
         self.directory = UUID(int=1000 + broker_id)
 

@@ -48,7 +48,7 @@ def enveloped(client: NodeConnection, api_key: int, body: dict[str, Any], versio
 def controller(tmp_path: Path) -> Iterator[ServedController]:
     with served(formatted(tmp_path), KraftSettings(node_id=9, static_configs={"log.roll.hours": "2"})) as started:
         for broker_id in range(3):
-            fake = FakeBroker(started, broker_id)
+            fake = FakeBroker(connected(started), broker_id)
             with closing(fake.client):
                 fake.register()
                 fake.heartbeat(fake.epoch)

@@ -13,7 +13,7 @@ from kframe_kraft.server.serving import ServedController
 from kframe.errors import ErrorCode
 from kframe.testing.waiting import wait_until
 from verification.kafka_wire.client import Client
-from verification.kraft.served_controller import FakeBroker, address, formatted, served
+from verification.kraft.served_controller import FakeBroker, address, connected, formatted, served
 
 NONE = ErrorCode.NONE
 SOFTWARE = {"client_software_name": "a-test", "client_software_version": "1.0"}
@@ -25,7 +25,7 @@ class Cluster:
     def __init__(self, directory: Path, stack: ExitStack, level: int = 25, brokers: int = 0) -> None:
         self.controller: ServedController = stack.enter_context(served(formatted(directory, level=level)))
         for broker_id in range(brokers):
-            fake = FakeBroker(self.controller, broker_id)
+            fake = FakeBroker(connected(self.controller), broker_id)
             stack.callback(fake.client.close)
             assert fake.register() == NONE
             fake.heartbeat(fake.epoch)

@@ -17,7 +17,7 @@ from kframe.core.kraft import controller_apis
 from kframe.core.kraft.topics.topic_requests import CreatableTopic
 from kframe.plugin import ErrorCode
 from verification.kraft.observed_controller import caught_up, observer
-from verification.kraft.served_controller import FakeBroker, formatted
+from verification.kraft.served_controller import FakeBroker, connected, formatted
 
 WAIT_S = 20
 Serve = Callable[..., ServedController]
@@ -26,7 +26,7 @@ Serve = Callable[..., ServedController]
 @pytest.fixture
 def brokers(tmp_path: Path, serve: Serve) -> Iterator[tuple[ServedController, list[FakeBroker]]]:
     controller = serve(formatted(tmp_path))
-    fakes = [FakeBroker(controller, broker_id) for broker_id in range(3)]
+    fakes = [FakeBroker(connected(controller), broker_id) for broker_id in range(3)]
     for fake in fakes:
         assert fake.register() == 0
         assert fake.heartbeat(fake.epoch) == (0, 1, 0, 0)
@@ -38,7 +38,7 @@ def brokers(tmp_path: Path, serve: Serve) -> Iterator[tuple[ServedController, li
 def test_broker_boots(tmp_path: Path, serve: Serve) -> None:
     """Registered and fenced, then caught up, then unfenced (apis.md, How a broker boots)."""
     controller = serve(formatted(tmp_path))
-    fake = FakeBroker(controller, 1)
+    fake = FakeBroker(connected(controller), 1)
     with closing(fake.client):
         assert fake.register(cluster_id="another") == ErrorCode.INCONSISTENT_CLUSTER_ID
         assert fake.heartbeat(0) == (ErrorCode.STALE_BROKER_EPOCH, 0, 1, 0)
@@ -55,7 +55,7 @@ def test_broker_boots(tmp_path: Path, serve: Serve) -> None:
 
 
 def test_another_process_waits_for_the_session_unless_the_broker_stopped(tmp_path: Path, serve: Serve) -> None:
-    fake = FakeBroker(serve(formatted(tmp_path)), 1)
+    fake = FakeBroker(connected(serve(formatted(tmp_path))), 1)
     with closing(fake.client):
         fake.register()
         fake.heartbeat(fake.epoch)

@@ -37,7 +37,7 @@ def gauges(controller: ServedController) -> dict[str, float]:
 
 
 def test_gauges_follow_the_cluster(controller: ServedController) -> None:
-    brokers = [FakeBroker(controller, broker_id) for broker_id in range(3)]
+    brokers = [FakeBroker(connected(controller), broker_id) for broker_id in range(3)]
     for broker in brokers:
         with closing(broker.client):
             broker.register()
@@ -48,7 +48,7 @@ def test_gauges_follow_the_cluster(controller: ServedController) -> None:
     assert (before["globaltopiccount"], before["globalpartitioncount"]) == (1, 3)
     assert (before["offlinepartitionscount"], before["preferredreplicaimbalancecount"]) == (0, 0)
     for broker in brokers[1:]:
-        again = FakeBroker(controller, broker.broker_id)
+        again = FakeBroker(connected(controller), broker.broker_id)
         again.epoch = broker.epoch
         with closing(again.client):
             again.heartbeat(broker.epoch, want_fence=True)
@@ -60,7 +60,7 @@ def test_gauges_follow_the_cluster(controller: ServedController) -> None:
 
 
 def test_offsets_and_the_role_are_those_of_the_quorum(controller: ServedController) -> None:
-    broker = FakeBroker(controller, 0)
+    broker = FakeBroker(connected(controller), 0)
     with closing(broker.client):
         broker.register()
     metrics = controller.metrics()

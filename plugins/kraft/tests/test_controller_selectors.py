@@ -35,7 +35,7 @@ class LastReplica:
 
 def leader_after_fencing(controller: ServedController, *fenced: int) -> int:
     """The leader of a partition on brokers 0, 1, 2 and 3 after some have been fenced, in this order."""
-    brokers = [FakeBroker(controller, broker_id) for broker_id in range(4)]
+    brokers = [FakeBroker(connected(controller), broker_id) for broker_id in range(4)]
     for broker in brokers:
         broker.register()
         broker.heartbeat(broker.epoch)

@@ -7,17 +7,23 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 from kframe_kafka_wire.connections.node import CONNECTION_ERRORS, NodeConnection
 
+from kframe.core.kraft.context import SUPPORTED_FEATURES
+from kframe.plugin.kraft import KRAFT_VERSION
 from kframe.testing.waiting import wait_until
 from verification.kraft.scripted_quorum import connect
+from verification.kraft.served_controller import FakeBroker
 
 BROKER_ID: Final = 0
 _CLIENTS: Final = 3
 _REPLY_BYTES_MAX: Final = 1 << 22
+_FEATURE: Final = ("name", "min_supported_version", "max_supported_version")
+#: Its broker has applied every record.
+_APPLIED: Final = 1 << 60
 
 
 @dataclass(slots=True)
@@ -130,43 +136,11 @@ class Broker:
     def contact(self, address: tuple[str, int]) -> None:
         """Register if it has not, and send heartbeats until it is unfenced. Raises CONNECTION_ERRORS."""
         with closing(connect(address, reply_bytes_max=_REPLY_BYTES_MAX)) as client:
+            broker = FakeBroker(client, BROKER_ID)
+            broker.epoch = self._epoch
             if self._epoch < 0:
-                self._epoch = self._register(client)
-            wait_until(lambda: not self._heartbeat(client)["is_fenced"])
-
-    def _register(self, client: NodeConnection) -> int:
-        body: dict[str, Any] = {
-            "broker_id": BROKER_ID,
-            "cluster_id": self._cluster_id,
-            "incarnation_id": UUID(int=700).bytes,
-            "listeners": [{"name": "PLAINTEXT", "host": "h", "port": 9092, "security_protocol": 0}],
-            "features": [
-                {"name": name, "min_supported_version": 0, "max_supported_version": 33}
-                for name in (
-                    "metadata.version",
-                    "group.version",
-                    "transaction.version",
-                    "share.version",
-                    "streams.version",
-                    "eligible.leader.replicas.version",
-                    "kraft.version",
-                )
-            ],
-            "rack": None,
-            "log_dirs": [UUID(int=900).bytes],
-            "previous_broker_epoch": -1,
-        }
-        response = client.ask(62, body)
-        assert response["error_code"] == 0, response
-        return int(response["broker_epoch"])
-
-    def _heartbeat(self, client: NodeConnection) -> dict[str, Any]:
-        body = {
-            "broker_id": BROKER_ID,
-            "broker_epoch": self._epoch,
-            "current_metadata_offset": 2**60,
-            "want_fence": False,
-            "want_shut_down": False,
-        }
-        response: dict[str, Any] = dict(client.ask(63, body))
-        return response
+                levels = [(name, *levels) for name, levels in SUPPORTED_FEATURES.items()]
+                features = [dict(zip(_FEATURE, level, strict=True)) for level in [*levels, (KRAFT_VERSION, 0, 1)]]
+                assert broker.register(cluster_id=self._cluster_id, features=features) == 0
+                self._epoch = broker.epoch
+            wait_until(lambda: broker.heartbeat(_APPLIED)[2] == 0)
