@@ -18,7 +18,7 @@ from kframe.plugin.memory import MemoryEnsemble
 from kframe.ports.transport import BrokerQueue
 from kframe.runtime.metrics import TIMERS, Timers, measure
 from kframe.runtime.samples import Samples
-from verification.kraft.served_controller import FakeBroker, formatted, served
+from verification.kraft.served_controller import FakeBroker, connected, formatted, served
 
 _CONTROLLER: Final = "kafka_controller_kafkacontroller_"
 _STATS: Final = "kafka_controller_controllerstats_"
@@ -106,7 +106,7 @@ def zookeeper_metrics() -> dict[str, float]:
 def kraft_metrics() -> dict[str, float]:
     """Return the metrics of a controller with one broker and a snapshot."""
     with TemporaryDirectory() as name, served(formatted(Path(name))) as controller:
-        broker = FakeBroker(controller, 0)
+        broker = FakeBroker(connected(controller), 0)
         with closing(broker.client):
             broker.register()
         node = controller.node

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from kframe.testing.waiting import wait_until
 from verification.kraft.kafka_nodes import RELEASES, KraftOptions
 from verification.kraft.kafka_tools import KafkaTools
 from verification.kraft.led_cluster import LedCluster
@@ -55,7 +56,8 @@ def change_topic(cluster: LedCluster, tools: KafkaTools) -> None:
     cluster.kafka.reassign(tools, "orders", [3, 1], "--execute")
     cluster.until_all(tools, "orders", PARTITIONS, lambda leader, isr: isr in (ALL, {1, 3}))
     cluster.kafka.admin(tools, "kafka-leader-election", "--election-type", "preferred", "--all-topic-partitions")
-    assert cluster.described(tools, "orders")[0] == (3, {1, 3})
+    # The broker that is asked may not have read the records yet.
+    wait_until(lambda: cluster.described(tools, "orders")[0] == (3, {1, 3}))
     topic = ("--alter", "--entity-type", "topics", "--entity-name", "orders")
     cluster.kafka.admin(tools, "kafka-configs", *topic, "--add-config", "retention.ms=123456")
     assert cluster.metadata.configs[2, "orders"]["retention.ms"] == "123456"
