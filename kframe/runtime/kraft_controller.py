@@ -221,9 +221,7 @@ def _fence(context: KraftContext, broker_id: int) -> ControllerResult[None]:
     registered = context.metadata.brokers.registrations.get(broker_id)
     if registered is None or registered.fenced:
         return ControllerResult((), None)
-    context.heartbeats.contact_ns.pop((broker_id, registered.broker_epoch), None)
-    context.heartbeats.fence(broker_id)
-    return broker_events.fence_broker(context, registered)
+    return broker_events.end_session(context, registered)
 
 
 def _unfence(context: KraftContext, broker_id: int) -> ControllerResult[int]:

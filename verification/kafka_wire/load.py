@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -45,6 +46,11 @@ class LoadReport:
     """Consumed after a later record of the same partition."""
     unexpected: int
     """Consumed, but neither acknowledged nor failed."""
+
+    def record(self, record_property: Callable[[str, int], None], failed: int) -> None:
+        """Write the counts of records, and of those that ``failed``, to the report of a test run."""
+        for name, count in {**asdict(self), "failed": failed}.items():
+            record_property(name, count)
 
     @property
     def good(self) -> bool:

@@ -119,7 +119,7 @@ def test_status_refuses_options_of_the_other_mode(words: tuple[str, ...], proble
 
 
 def page(port: int, path: str) -> tuple[int, str] | None:
-    """Status and text of a page; None while nobody serves it."""
+    """Status and text of a page; None while it is not served."""
     connection = HTTPConnection(HOST, port)
     try:
         connection.request("GET", path)

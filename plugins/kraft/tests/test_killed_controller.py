@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import closing
 from pathlib import Path
 from uuid import UUID
@@ -14,6 +15,8 @@ from verification.kraft.kills.campaign import Campaign
 from verification.kraft.kills.load import Acknowledged
 from verification.kraft.kills.log_check import complete_batches, contradictions, prefixes, rewritten
 from verification.kraft.served_controller import formatted, served
+
+EVIDENCE = Path(__file__).parents[3] / "docs" / "evidence"
 
 
 @pytest.mark.extended
@@ -60,3 +63,9 @@ def test_page_has_the_counts_and_violations() -> None:
     assert "- Acknowledged requests: 1,234. Without a response: 5." in text
     assert "| at a time | 3 |" in text
     assert "- kill 2, after 0.1 s: topic a is missing" in text
+
+
+@pytest.mark.skipif(not EVIDENCE.exists(), reason="no clone of kframe")
+def test_page_matches_the_record() -> None:
+    record = json.loads((EVIDENCE / "kraft-kills.json").read_text())
+    assert (EVIDENCE / "kraft-kills.md").read_text() == page(record)

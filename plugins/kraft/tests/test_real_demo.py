@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from verification.kraft.demo.__main__ import PAGE, main
-from verification.kraft.demo.story import Span, leaders_at, spans, took_over
+from verification.kraft.demo.timeline import Span, leaders_at, spans, took_over
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

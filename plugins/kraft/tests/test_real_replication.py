@@ -151,9 +151,7 @@ def test_no_acknowledged_record_is_lost(
                 cluster.start_broker(broker)
         cluster.await_all_in_sync()
         report = cluster.load.report()
-    for key in ("acknowledged", "lost", "misplaced", "duplicated", "out_of_order", "unexpected"):
-        record_property(key, getattr(report, key))
-    record_property("failed", count.failed)
+    report.record(record_property, count.failed)
     assert report.good, report
     assert report.acknowledged == count.acknowledged >= records
     assert count.failed == 0

@@ -75,19 +75,19 @@ def test_create_topics(
     assert len(results) == 2
 
 
-NOBODY: Final = granted()
+WITHOUT_ACLS: Final = granted()
 
 
 def test_unauthorized_topic_is_not_created(users: SecuredController) -> None:
     assert users.controller.node is not None
     body = {"topics": [topic("w")], "timeout": 1000, "validate_only": False}
-    assert codes(users.client(NOBODY).ask(19, body)) == {NO_TOPIC}
+    assert codes(users.client(WITHOUT_ACLS).ask(19, body)) == {NO_TOPIC}
     assert "w" not in users.controller.node.metadata.topics.index_by_name
 
 
 def test_repeated_and_internal_topics_are_refused_before_authorization(users: SecuredController) -> None:
     body = {"topics": [topic("x"), topic("x"), topic(TOPIC), topic("y")], "timeout": 1000, "validate_only": False}
-    results = users.client(NOBODY).ask(19, body)["topics"]
+    results = users.client(WITHOUT_ACLS).ask(19, body)["topics"]
     invalid = ErrorCode.INVALID_REQUEST
     errors = {each["name"]: each["error_code"] for each in results}
     assert errors == {"x": invalid, TOPIC: invalid, "y": NO_TOPIC}
@@ -266,7 +266,7 @@ def test_describe_configs(users: SecuredController, user: str, expected: dict[tu
 def test_repeated_and_unknown_resources(users: SecuredController) -> None:
     entry = {"name": "retention.ms", "value": "7", "config_operation": 0}
     resources = [{"resource_type": kind, "resource_name": "grown", "configs": [entry]} for kind in (2, 2, 99, 32)]
-    responses = users.client(NOBODY).ask(44, {"resources": resources, "validate_only": False})["responses"]
+    responses = users.client(WITHOUT_ACLS).ask(44, {"resources": resources, "validate_only": False})["responses"]
     assert {each["resource_type"]: each["error_code"] for each in responses} == {
         2: ErrorCode.INVALID_REQUEST,
         99: ErrorCode.UNSUPPORTED_VERSION,

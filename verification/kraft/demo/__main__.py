@@ -14,7 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from kframe.testing.waiting import wait_until
 from verification.kafka_wire.broker_metadata import metadata_of
-from verification.kraft.demo.story import Span, Step, leaders_at, log_records, seconds, spans, took_over
+from verification.kraft.demo.timeline import Span, Step, leaders_at, log_records, seconds, spans, took_over
 from verification.kraft.kafka_nodes import CLUSTER_ID, KraftCluster, KraftNode, KraftOptions
 from verification.kraft.kafka_tools import KafkaTools
 from verification.zookeeper.commands import RunningCommand, invoke

@@ -195,5 +195,11 @@ def fence_stale_broker(context: KraftContext) -> ControllerResult[bool]:
         return ControllerResult((), True)
     if registration.broker_epoch != broker_epoch:
         return ControllerResult((), True)
-    context.heartbeats.fence(broker_id)
-    return ControllerResult(fence_broker(context, registration).parts, True)
+    return ControllerResult(end_session(context, registration).parts, True)
+
+
+def end_session(context: KraftContext, registration: BrokerRegistration) -> ControllerResult[None]:
+    """End the session of a broker that is not fenced, and fence it."""
+    context.heartbeats.contact_ns.pop((registration.broker_id, registration.broker_epoch), None)
+    context.heartbeats.fence(registration.broker_id)
+    return fence_broker(context, registration)

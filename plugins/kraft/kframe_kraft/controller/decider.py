@@ -67,10 +67,10 @@ class Decider:
         result = event(self.context)
         for batch in encode_decision(result, BatchPosition(first, self._epoch, now_ms)):
             self._log.append(batch)
-        if any(isinstance(part, RecordAndVersion) and isinstance(part.record, _REGISTRATIONS) for part in result.parts):
-            self.registrations_end = self._log.end
         offset = first
         for part in result.parts:
+            if isinstance(part, RecordAndVersion) and isinstance(part.record, _REGISTRATIONS):
+                self.registrations_end = self._log.end  # Before the registration: another thread reads it first.
             self.elections.add(self.context.metadata, part)
             offset += self.context.apply(part, offset)
         return Decided(self._log.end, result.response)

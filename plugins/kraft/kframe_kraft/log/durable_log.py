@@ -1,7 +1,7 @@
 """The log of this node. ``append`` writes, ``sync`` makes durable; only then may a record be acknowledged.
 
 One thread appends, truncates and deletes; ``sync`` and ``read`` may run in others. An append that fails leaves the log
-as it was. After a sync that failed, nobody knows what is on the disk: the log then refuses everything but reading.
+as it was. After a sync that failed, the content of the disk is unknown: the log then refuses everything but reading.
 """
 
 from __future__ import annotations

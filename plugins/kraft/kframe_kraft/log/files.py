@@ -44,7 +44,7 @@ class LogFile:
         self.size = size
 
     def sync(self) -> None:
-        """Make the content durable. After an OSError nobody knows what is on the disk."""
+        """Make the content durable. After an OSError the content of the disk is unknown."""
         os.fdatasync(self._descriptor)
 
     def overwrite(self, data: bytes) -> None:

@@ -35,7 +35,7 @@ class OpenedLog:
 
 
 def open_log(directory: Path, settings: LogSettings | None = None, files: LogFiles | None = None) -> OpenedLog:
-    """Open the log in ``directory``, the ``__cluster_metadata-0`` of a node, which nobody else writes.
+    """Open the log in ``directory``, the ``__cluster_metadata-0`` of a node, which no other process writes.
 
     Every batch from the newest snapshot on is checked. Raises LogError if the log is damaged, or shorter than what this
     node has acknowledged; OSError if the files cannot be written. Nothing is changed before these checks.

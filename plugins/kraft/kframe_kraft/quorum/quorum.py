@@ -19,7 +19,7 @@ class Role(Enum):
     """It knows no leader."""
     LEADER = "leader"
     RESIGNED = "resigned"
-    """It led the epoch, and serves nobody any more."""
+    """It led the epoch, and refuses all requests."""
 
 
 class SoleVoter:
@@ -72,5 +72,5 @@ class SoleVoter:
         return ErrorCode.NONE if self.role is Role.LEADER else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     def resign(self) -> None:
-        """Serve nobody any more in this epoch."""
+        """Refuse all requests of this epoch from now on."""
         self.role, self.leadership = Role.RESIGNED, None

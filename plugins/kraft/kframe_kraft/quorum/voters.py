@@ -10,7 +10,7 @@ from kframe.plugin.kraft import control, directory_ids
 
 
 class ReplicaKey(NamedTuple):
-    """A node and the directory of its log, which is the zero id if nobody knows it."""
+    """A node and the directory of its log, which is the zero id if it is unknown."""
 
     node_id: int
     directory_id: UUID = directory_ids.ZERO_UUID

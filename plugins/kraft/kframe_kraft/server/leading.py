@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
+from typing import Any
 
 from kframe.plugin.kraft_controller import KraftContext
 from kframe_kraft.batches import BatchPosition, encode_control_batch
@@ -21,6 +22,20 @@ class SystemRandom:
     def next_int(self, bound: int) -> int:
         """A number from 0 to ``bound - 1``."""
         return self._random.randrange(bound)
+
+
+def role_details(
+    node_id: int, epoch: int, loop: DecisionLoop | None, log_end: int, *, is_active: bool
+) -> dict[str, Any]:
+    """Identity, role and position in the log, as ``QuorumController.details``."""
+    return {
+        "controller_id": node_id,
+        "active": is_active,
+        "active_controller": node_id if is_active else -1,
+        "controller_epoch": epoch,
+        "events_waiting": 0 if loop is None else loop.waiting_events,
+        "log_end_offset": log_end,
+    }
 
 
 def lead(

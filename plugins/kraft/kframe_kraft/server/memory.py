@@ -22,7 +22,7 @@ from kframe_kraft.controller import DecisionLoop, Event
 from kframe_kraft.log import MemoryLog
 from kframe_kraft.quorum import ReplicaKey, SoleVoter
 from kframe_kraft.server.formatting import bootstrap_records
-from kframe_kraft.server.leading import SystemRandom, lead
+from kframe_kraft.server.leading import SystemRandom, lead, role_details
 from kframe_kraft.server.metrics import loop_metrics
 from kframe_kraft.server.node_config import NodeConfig, node_config
 
@@ -85,14 +85,7 @@ class MemoryController:
     def details(self) -> Mapping[str, Any]:
         """See ``QuorumController``."""
         is_active = not self.problems()
-        return {
-            "controller_id": self.node_id,
-            "active": is_active,
-            "active_controller": self.node_id if is_active else -1,
-            "controller_epoch": self._quorum.epoch,
-            "events_waiting": 0 if self._loop is None else self._loop.waiting_events,
-            "log_end_offset": self.log_end,
-        }
+        return role_details(self.node_id, self._quorum.epoch, self._loop, self.log_end, is_active=is_active)
 
     def metrics(self) -> Mapping[str, float]:
         """See ``QuorumController``."""

@@ -29,6 +29,7 @@ from kframe_kraft.errors import LogError
 from kframe_kraft.quorum import FetchService
 from kframe_kraft.server.application import ControllerApis, KraftApplication
 from kframe_kraft.server.authorizer import authorizer_of, authorizer_settings
+from kframe_kraft.server.leading import role_details
 from kframe_kraft.server.logins import (
     check_controller_mechanism,
     scram_credentials,
@@ -109,14 +110,8 @@ class ServedController:
         node = self.node
         loop = None if node is None else node.loop
         is_active = loop is not None and self.failure is None
-        return {
-            "controller_id": self.node_id,
-            "active": is_active,
-            "active_controller": self.node_id if is_active else -1,
-            "controller_epoch": -1 if node is None else node.quorum.epoch,
-            "events_waiting": 0 if loop is None else loop.waiting_events,
-            "log_end_offset": self.log_end,
-        }
+        epoch = -1 if node is None else node.quorum.epoch
+        return role_details(self.node_id, epoch, loop, self.log_end, is_active=is_active)
 
     def metrics(self) -> Mapping[str, float]:
         """See ``QuorumController``."""
