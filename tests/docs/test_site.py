@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,22 @@ from tests.architecture.source import ROOT, tracked_files
 DOCS: Final = ROOT / "docs"
 
 
+#: The list of pages, which is also the contents of the site.
+LIST: Final = DOCS / "README.md"
+
+
+def _pages() -> list[Path]:
+    return [path.relative_to(DOCS) for path in tracked_files(".md") if path.is_relative_to(DOCS)]
+
+
+def test_list_has_every_page() -> None:
+    listed = set(re.findall(r"\]\(([^)#]+)", LIST.read_text()))
+    # The README of a folder gets the pages beside it.
+    folders = {page.parent for page in _pages() if page.name == "README.md"}
+    others = [page for page in _pages() if page.as_posix() not in listed and page.parent not in folders]
+    assert not others
+
+
 @pytest.mark.extended
 def test_every_page_is_built(tmp_path: Path) -> None:
     # A page's contents have its headings only. With each Python name they take a third of the time.
@@ -21,7 +38,6 @@ def test_every_page_is_built(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "sphinx", *options, "docs", str(tmp_path)]
     completed = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, timeout=300)
     assert completed.returncode == 0, completed.stderr
-    pages = [path.relative_to(DOCS) for path in tracked_files(".md") if path.is_relative_to(DOCS)]
-    missing = [page for page in pages if not (tmp_path / page.with_suffix(".html")).is_file()]
+    missing = [page for page in _pages() if not (tmp_path / page.with_suffix(".html")).is_file()]
     assert missing == [Path("README.md")], "docs/index.md takes its part"
     assert (tmp_path / "index.html").is_file()
