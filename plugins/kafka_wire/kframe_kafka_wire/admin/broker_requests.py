@@ -66,6 +66,11 @@ class BrokerConnections:
         self._nodes.clear()
 
 
+def addresses_of(response: Mapping[str, Any]) -> dict[int, tuple[str, int]]:
+    """Hosts and ports of the live brokers in a response to Metadata, by id."""
+    return {broker["node_id"]: (broker["host"], broker["port"]) for broker in response["brokers"]}
+
+
 def describe_request(resources: Mapping[ConfigResource, Sequence[str]]) -> dict[str, Any]:
     """The fields of DescribeConfigs."""
     return {

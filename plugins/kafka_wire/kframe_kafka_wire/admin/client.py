@@ -29,6 +29,7 @@ from kframe_kafka_wire.admin.broker_requests import (
     DESCRIBE_LOG_DIRS,
     BrokerConnections,
     BrokerUnreachable,
+    addresses_of,
     alter_request,
     codes_of,
     configs_of,
@@ -144,7 +145,7 @@ class AdminClient:
         brokers = {
             broker["node_id"]: (broker["host"], broker["port"], broker["rack"]) for broker in response["brokers"]
         }
-        self._brokers.addresses = {broker_id: (host, port) for broker_id, (host, port, _) in brokers.items()}
+        self._brokers.addresses = addresses_of(response)
         partitions = tuple(
             described_partition(topic["name"], each) for topic in response["topics"] for each in topic["partitions"]
         )
@@ -185,7 +186,7 @@ class AdminClient:
         listed: dict[int, tuple[LogDirectory, ...]] = {}
         for broker_id in broker_ids:
             try:
-                listed[broker_id] = directories_of(self._brokers.ask(broker_id, DESCRIBE_LOG_DIRS, {"topics": None}))
+                listed[broker_id] = directories_of(self._ask_broker(broker_id, DESCRIBE_LOG_DIRS, {"topics": None}))
             except StoreError:
                 continue
         return listed
@@ -197,7 +198,7 @@ class AdminClient:
         codes: dict[int, dict[TopicPartition, ErrorCode]] = {}
         for broker_id, by_partition in paths.items():
             try:
-                response = self._brokers.ask(broker_id, ALTER_LOG_DIRS, move_request(by_partition))
+                response = self._ask_broker(broker_id, ALTER_LOG_DIRS, move_request(by_partition))
                 codes[broker_id] = move_codes(response)
             except BrokerUnreachable:
                 codes[broker_id] = dict.fromkeys(by_partition, ErrorCode.BROKER_NOT_AVAILABLE)
@@ -214,7 +215,14 @@ class AdminClient:
             if broker_id is None:
                 yield lambda api_key, fields: self.ask(api_key, **fields), part
             else:
-                yield partial(self._brokers.ask, broker_id), part
+                yield partial(self._ask_broker, broker_id), part
+
+    def _ask_broker(self, broker_id: int, api_key: int, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """The response of a broker. The address of one that is not known yet is looked up first."""
+        if broker_id not in self._brokers.addresses:
+            response = self.ask(METADATA, topics=[], allow_auto_topic_creation=False)
+            self._brokers.addresses = addresses_of(response)
+        return self._brokers.ask(broker_id, api_key, fields)
 
     def ask(self, api_key: int, **fields: Any) -> dict[str, Any]:
         """The controller's response to a request in the newest version that both know. Raises as ``connected``."""
