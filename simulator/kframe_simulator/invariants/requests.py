@@ -224,12 +224,14 @@ def isr_changes_are_sent_alone(watch: Watch, queued: RequestQueued) -> str | Non
 
 
 def original_replicas_wait_for_target(watch: Watch, queued: RequestQueued) -> str | None:
-    """I22: a reassignment stops no original replica before all target replicas were in sync."""
-    cluster = queued.process.loop.controller.cluster
+    """I22: a reassignment stops no original replica before all target replicas were in sync. A deposed controller
+    may complete a reassignment of its own term. Brokers that know its successor refuse the request (Kafka 3.9
+    ``ReplicaManager.stopReplicas``)."""
+    cluster, epoch = queued.process.loop.controller.cluster, queued.request.message.controller_epoch
     for key, stop in _stops(queued):
         row = cluster.row(*key)
         saved = row is not None and not cluster.topics.deleting[cluster.partitions.topic[row]]
-        if saved and stop.delete and not watch.reassignments.may_stop(key, queued.request.broker_id):
+        if saved and stop.delete and not watch.reassignments.may_stop(key, queued.request.broker_id, epoch):
             return f"{key}: original replica {queued.request.broker_id} is stopped before the target was in sync"
     return None
 

@@ -4,23 +4,43 @@ election has considered, and removed replicas of brokers that were not registere
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
+from dataclasses import dataclass
 
 from kframe.model.events import Event, TopicPartition
 from kframe_simulator.replication.control_requests import Row
 from kframe_simulator.simulation.observations import StateWritten, TopicWritten
 
 
+@dataclass(slots=True)
+class ObservedReassignment:
+    """A reassignment of one partition to one target, in progress or complete."""
+
+    origin: frozenset[int]
+    """The replicas before the reassignment, and before those that it overrides."""
+    target: frozenset[int]
+    in_sync: bool = False
+    """Whether the whole target has been in sync."""
+
+    def state_read(self, row: Row) -> None:
+        """Compare the target with a stored ISR."""
+        self.in_sync |= self.target <= frozenset(row.isr)
+
+
 class LastReassignments:
     """The last reassignment of each partition, in progress or complete."""
 
     def __init__(self) -> None:
-        self.origin: dict[TopicPartition, frozenset[int]] = {}
-        """The replicas before the reassignment."""
-        self._target: dict[TopicPartition, frozenset[int]] = {}
-        self._in_sync: set[TopicPartition] = set()
+        self._last: dict[TopicPartition, ObservedReassignment] = {}
+        self._at_end_of_term: dict[int, dict[TopicPartition, ObservedReassignment]] = {}
+        """The last reassignments, by controller epoch, when the next controller claimed the role."""
         self._awaiting: dict[tuple[TopicPartition, int], Event | None] = {}
         """Replicas (partition, broker) that were added to a partition without a leader since the last event that elects
         leaders of all partitions without one, and the event that added them."""
+
+    def role_claimed(self, controller_epoch: int) -> None:
+        """A controller has claimed the role. From now on, controllers of earlier terms cannot store a reassignment, and
+        do not read those of this term."""
+        self._at_end_of_term[controller_epoch - 1] = self._last.copy()
 
     def topic_written(self, written: TopicWritten) -> None:
         """A topic was stored: reassignments begin, get another target, or end."""
@@ -30,21 +50,25 @@ class LastReassignments:
                 for replica in set(after.adding).difference(before.replicas):
                     self._awaiting[key, replica] = written.process.event
             if before is not None and before[7:10] != after[7:10] and (after.adding or after.removing):
-                if not (before.adding or before.removing):
-                    self.origin[key] = frozenset(before.replicas)
-                target = frozenset(after.target)
-                if self._target.get(key) != target:
-                    self._target[key] = target
-                    self._in_sync.discard(key)
-                self._look(key, after)
+                self._reassigned(before, after)
         for number in written.before.keys() - written.after.keys():
-            self.origin.pop((written.name, number), None)
+            self._last.pop((written.name, number), None)
         if not written.after:
             self._awaiting = {key: event for key, event in self._awaiting.items() if key[0][0] != written.name}
 
+    def _reassigned(self, before: Row, after: Row) -> None:
+        """A reassignment was stored. It begins, or continues, perhaps to another target."""
+        target, last = frozenset(after.target), self._last.get(after.key)
+        if last is None or not (before.adding or before.removing):
+            self._last[after.key] = ObservedReassignment(frozenset(before.origin), target)
+        elif last.target != target:
+            self._last[after.key] = ObservedReassignment(last.origin, target)
+        self._last[after.key].state_read(after)
+
     def state_written(self, written: StateWritten) -> None:
         """A state was stored."""
-        self._look(written.key, written.after)
+        if written.key in self._last:
+            self._last[written.key].state_read(written.after)
 
     def leaders_elected(self, event: Event) -> None:
         """An event has elected leaders of partitions without one, before it stored assignments."""
@@ -54,14 +78,11 @@ class LastReassignments:
         """Replicas that no election of this partition has considered."""
         return {replica for partition, replica in self._awaiting if partition == key}
 
-    def may_stop(self, key: TopicPartition, broker_id: int) -> bool:
-        """Whether a replica may be stopped: it was no original replica, or the whole target has been in sync."""
-        return broker_id not in self.origin.get(key, ()) or key in self._in_sync
-
-    def _look(self, key: TopicPartition, row: Row) -> None:
-        target = self._target.get(key)
-        if target is not None and target <= frozenset(row.isr):
-            self._in_sync.add(key)
+    def may_stop(self, key: TopicPartition, broker_id: int, controller_epoch: int) -> bool:
+        """Whether a controller may stop a replica: it was no original replica, or the whole target has been in sync.
+        This concerns the last reassignment of the controller's own term."""
+        last = self._at_end_of_term.get(controller_epoch, self._last).get(key)
+        return last is None or broker_id not in last.origin or last.in_sync
 
 
 class SentReplicas:

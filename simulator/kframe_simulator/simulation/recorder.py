@@ -176,9 +176,9 @@ class Recorder:
         self.counts["writes"] += 1
         if isinstance(request, Claim):
             if isinstance(reply, int):
-                if self.counts["claims"]:
-                    self.record_step("elect", {})
+                self.record_step("elect", {})
                 self.counts["claims"] += 1
+                self.watch.reassignments.role_claimed(reply)
                 self.watch.check(RoleClaimed(process, reply))
             return
         self._note(request.name.encode(), b"%d" % process.controller_id)

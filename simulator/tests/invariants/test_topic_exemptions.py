@@ -6,6 +6,7 @@ from collections.abc import Collection
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from kframe.errors import ErrorCode
 from kframe.model.events import (
@@ -15,7 +16,7 @@ from kframe.model.events import (
 )
 from kframe.model.ids import EPOCH_DURING_DELETE, NO_STATE
 from kframe.model.tables import RequestedPartitions
-from kframe.ports.store_requests import DeleteTopics, Load, WriteReassignments
+from kframe.ports.store_requests import Claim, DeleteTopics, Load, WriteReassignments
 from kframe_simulator import Simulation
 from kframe_simulator.broker.messages import ControlResponse, LeaderAndIsr, LeaderState, PartitionMetadata
 from kframe_simulator.invariants import events, members, proposals, requests, rest, topics
@@ -318,6 +319,59 @@ def test_deposed_controller_may_stop_replicas_of_an_earlier_topic(
     simulation.watch.observed.state_written(state(simulation, leader_epoch=7))
     sent = queued(simulation, stop(simulation, leader_epoch))
     assert (requests.stop_replica_has_leader_epoch(simulation.watch, sent) is None) is exempt
+
+
+@pytest.mark.parametrize(
+    ("in_sync", "later", "controller_epoch", "exempt"),
+    [
+        ("before-the-claim", "overridden", 1, True),
+        ("after-the-claim", "overridden", 1, True),
+        ("after-the-override", "overridden", 1, False),
+        ("never", "overridden", 1, False),
+        ("never", "topic-deleted", 1, False),
+        ("before-the-claim", "overridden", 2, False),
+        ("after-the-claim", "overridden", 2, False),
+    ],
+)
+def test_deposed_controller_may_complete_the_reassignment_of_its_term(
+    simulation: Simulation, in_sync: str, later: str, controller_epoch: int, exempt: bool
+) -> None:
+    """Seed 191718977: a controller was paused at the end of a reassignment. Its successor began another one. Then the
+    first controller stopped the removed replica, as in Kafka."""
+    reassignments, assigned = simulation.watch.reassignments, simulation.ensemble.topic_partitions("t")
+    started = assigned | {0: assigned[0]._replace(isr=(1, 2), removing=(1,))}
+    overridden = assigned | {0: started[0]._replace(replicas=(4, 2, 3, 1), adding=(4,))}
+    joined = state(simulation, isr=(1, 2, 3))
+    reassignments.topic_written(topic(simulation, assigned, started))
+    if in_sync == "before-the-claim":
+        reassignments.state_written(joined)
+    simulation.written(1001, Claim(1001), 2)
+    if in_sync == "after-the-claim":
+        reassignments.state_written(joined)
+    reassignments.topic_written(topic(simulation, started, overridden if later == "overridden" else {}))
+    if in_sync == "after-the-override":
+        reassignments.state_written(joined)
+    sent = queued(simulation, replace(stop(simulation), controller_epoch=controller_epoch))
+    assert (requests.original_replicas_wait_for_target(simulation.watch, sent) is None) is exempt
+
+
+@pytest.mark.parametrize("ended_by", ["cancellation", "topic-deletion"])
+@pytest.mark.parametrize("in_sync_again", [False, True])
+def test_target_of_an_earlier_reassignment_has_to_be_in_sync_again(
+    simulation: Simulation, ended_by: str, in_sync_again: bool
+) -> None:
+    """The neighbour of seed 191718977: a second reassignment has the target of the first."""
+    reassignments, assigned = simulation.watch.reassignments, simulation.ensemble.topic_partitions("t")
+    started = assigned | {0: assigned[0]._replace(replicas=(4, 1, 2, 3), adding=(4,), removing=(1, 2, 3))}
+    joined = state(simulation, isr=(1, 2, 3, 4))
+    reassignments.topic_written(topic(simulation, assigned, started))
+    reassignments.state_written(joined)
+    reassignments.topic_written(topic(simulation, started, assigned if ended_by == "cancellation" else {}))
+    reassignments.topic_written(topic(simulation, assigned, started))
+    if in_sync_again:
+        reassignments.state_written(joined)
+    sent = queued(simulation, stop(simulation))
+    assert (requests.original_replicas_wait_for_target(simulation.watch, sent) is None) is in_sync_again
 
 
 @pytest.mark.parametrize(
