@@ -22,6 +22,7 @@ from kframe_kraft.log import (
     open_log,
 )
 from kframe_kraft.log.epochs import read_epochs
+from kframe_kraft.replay.image import image_of
 
 from verification.kraft.faulty_files import Faults, FaultyFiles, Stopped
 from verification.kraft.log_samples import NOW, SMALL, batch, everything, snapshot, write
@@ -53,6 +54,7 @@ def test_incomplete_records_that_were_not_acknowledged_are_cut(tmp_path: Path, c
     change(tmp_path / f"{0:020}.log")
     opened = open_log(tmp_path)
     assert everything(opened.log) == b"".join(written[:end])
+    assert image_of(opened.history).offset == end
     assert opened.cut_bytes > 0
     assert "byte" in opened.cut_reason
     write(opened.log, 2, 1)
@@ -143,7 +145,7 @@ def test_crash_at_any_operation_keeps_what_was_acknowledged(tmp_path: Path, seed
     ends = [next(read_batches(item)).header for item in retained]
     expected = [item for item, header in zip(retained, ends, strict=True) if header.next_offset > opened.log.start]
     assert everything(opened.log) == b"".join(expected)
-    assert read_history(tmp_path).log.end == opened.log.end
+    assert image_of(opened.history).offset == read_history(tmp_path).log.end == opened.log.end
 
 
 def test_disk_that_ignores_syncs_is_noticed(tmp_path: Path) -> None:

@@ -57,6 +57,8 @@ def open_log(directory: Path, settings: LogSettings | None = None, files: LogFil
     files.replace(EPOCHS_NAME, epochs.to_bytes())
     damage = history.log.damage
     reason = history.log.torn_reason if damage is None else str(damage.error)
+    if cut_bytes:
+        history = read_history(directory)  # The one before reads its files up to their former size.
     log = DurableLog(files, segments, epochs, settings, segments[0].base)
     return OpenedLog(log, history, cut_bytes, reason)
 
