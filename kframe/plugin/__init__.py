@@ -24,6 +24,7 @@ from kframe.model.elections import ElectionBatch, LeaderSelector
 from kframe.model.ids import NO_LEADER, ElectionKind
 from kframe.model.placements import FORBIDDEN, GoalTotals, PlacementBatch
 from kframe.model.texts import counted
+from kframe.ports.quorum_controller import CommitObserver, CommittedDecision
 from kframe.registry.hookspecs import KframeHooks, hookimpl, hookspec
 from kframe.registry.native import SIGNATURE, NativeFunction, NativeSelector, include_dir
 from kframe.registry.placements import PLACEMENT_SIGNATURE, PartitionPlacement
@@ -57,6 +58,8 @@ __all__ = [
     "BrokerModelSpec",
     "CheckSpec",
     "ClusterSpec",
+    "CommitObserver",
+    "CommittedDecision",
     "ConfigError",
     "ControllerFenced",
     "ControllerSpec",

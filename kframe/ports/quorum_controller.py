@@ -8,6 +8,23 @@ from typing import Any, Protocol, runtime_checkable
 
 from kframe.model.elections import LeaderSelector
 from kframe.model.ids import ElectionKind
+from kframe.model.kraft.record_versions import RecordAndVersion
+
+
+class CommittedDecision(Protocol):
+    """A decision whose records are committed."""
+
+    @property
+    def records(self) -> list[RecordAndVersion]:
+        """The records in the order of the log. They are made when they are asked for."""
+
+
+@runtime_checkable
+class CommitObserver(Protocol):
+    """Receives the decisions of a KRaft controller in the order of the log. It changes nothing."""
+
+    def committed(self, offset: int, decision: CommittedDecision) -> None:
+        """A decision that has records is committed; the first one has this offset. A client may wait for the return."""
 
 
 @runtime_checkable
@@ -35,10 +52,12 @@ class QuorumController(Protocol):
     def metrics(self) -> Mapping[str, float]:
         """Values by exported name, as ``MeasuredServer.metrics``. Thread-safe."""
 
-    def start(self, selectors: Mapping[ElectionKind, LeaderSelector] = {}) -> None:
+    def start(
+        self, selectors: Mapping[ElectionKind, LeaderSelector] = {}, observer: CommitObserver | None = None
+    ) -> None:
         """Open the log, lead, and serve. Raises ConfigError, InputError for a log that cannot be used, StoreError.
 
-        Elections without a selector follow Kafka's rule.
+        Elections without a selector follow Kafka's rule. ``observer`` raises nothing.
         """
 
     def stop(self) -> None:

@@ -224,8 +224,8 @@ class KframeHooks:
 
     @hookspec
     def kframe_observers(self) -> Iterable[ObserverSpec]:  # type: ignore[empty-body]
-        """Offer observers. They receive each step of a controller: the event or the result of an effect, and the
-        effects that follow.
+        """Offer observers. They receive each step of a ZooKeeper controller (``stepped``): the event or the result of
+        an effect, and the effects that follow; or each committed decision of a KRaft controller (``committed``).
 
         A complete plugin::
 
@@ -237,6 +237,9 @@ class KframeHooks:
                     self.steps = 0
 
                 def stepped(self, cause, effects):
+                    self.steps += 1
+
+                def committed(self, offset, decision):
                     self.steps += 1
 
 

@@ -7,12 +7,13 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, runtime_checkable
 
 from kframe.errors import ConfigError, PluginError
 from kframe.model.effects import Effect
 from kframe.model.events import EffectResult, Event
 from kframe.model.ids import ElectionKind
+from kframe.ports.quorum_controller import CommitObserver
 
 #: Names of plugins, selectors and observers.
 NAME: Final = re.compile(r"[a-z][a-z0-9]*(?:[-.][a-z0-9]+)*")
@@ -176,8 +177,9 @@ class ControllerSpec(PortSpec):
     """A QuorumController (``kframe.ports.quorum_controller``). ``config`` has Kafka's keys of the node."""
 
 
+@runtime_checkable
 class Observer(Protocol):
-    """Receives every step of a controller. It changes nothing. Its exceptions are logged."""
+    """Receives every step of a ZooKeeper controller. It changes nothing. Its exceptions are logged."""
 
     def stepped(self, cause: Event | EffectResult, effects: Sequence[Effect]) -> None:
         """The controller has handled ``cause``. ``effects`` are to be performed in this order."""
@@ -185,10 +187,13 @@ class Observer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ObserverSpec:
-    """An observer; ``factory()`` makes a new one for each controller."""
+    """An observer; ``factory()`` makes a new one for each controller.
+
+    A ZooKeeper controller takes an Observer, a KRaft controller a CommitObserver. An object may be both.
+    """
 
     name: str
-    factory: Callable[[], Observer]
+    factory: Callable[[], Observer | CommitObserver]
     doc: str
 
     def __post_init__(self) -> None:

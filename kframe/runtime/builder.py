@@ -17,6 +17,7 @@ from kframe.registry.specs import Observer
 from kframe.runtime.clock import SystemClock
 from kframe.runtime.controller import Controller
 from kframe.runtime.loop import ControllerLoop
+from kframe.runtime.observers import is_observer, named_observers
 from kframe.runtime.selectors import GivenSelectors, selectors_by_kind
 
 
@@ -76,7 +77,7 @@ class ControllerBuilder:
             self._plugins().open_server(server, settings) if isinstance(server, str) else server
             for server in self.servers
         ]
-        observers = [self._observer(observer) for observer in self.observers]
+        observers = named_observers(self.observers, is_observer, self._plugins)
         controller = core.ControllerCore(self.controller_id, config, selection)
         loop = ControllerLoop(controller, store, transport, self.clock, observers, instances_first=self.instances_first)
         return Controller(loop, servers)
@@ -85,8 +86,3 @@ class ControllerBuilder:
         if self.registry is None:
             self.registry = build_registry()
         return self.registry
-
-    def _observer(self, observer: Observer | str) -> tuple[str, Observer]:
-        if isinstance(observer, str):
-            return observer, self._plugins().observer(observer)
-        return str(getattr(observer, "name", type(observer).__name__)), observer

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
@@ -26,8 +26,10 @@ from kframe.model.ids import ElectionKind
 from kframe.model.kraft.ids import KraftElection, ResourceType
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.kraft.records import BrokerFeature
-from kframe.ports.quorum_controller import QuorumController
+from kframe.ports.quorum_controller import CommitObserver, QuorumController
 from kframe.registry.registry import Registry, build_registry
+from kframe.runtime.exposition import labelled
+from kframe.runtime.observers import CommitObservers, is_commit_observer, named_observers
 from kframe.runtime.results import Codes
 from kframe.runtime.selectors import GivenSelectors, selectors_by_kind
 
@@ -51,9 +53,15 @@ class KraftController:
     of futures, selectors and ``inspect`` run in the controller's threads, which must not wait for a future.
     """
 
-    def __init__(self, quorum: QuorumController, selectors: Mapping[ElectionKind, LeaderSelector]) -> None:
+    def __init__(
+        self,
+        quorum: QuorumController,
+        selectors: Mapping[ElectionKind, LeaderSelector],
+        observers: Iterable[tuple[str, CommitObserver]] = (),
+    ) -> None:
         self._quorum = quorum
         self._selectors = selectors
+        self._observers = CommitObservers(observers)
 
     @property
     def quorum(self) -> QuorumController:
@@ -62,7 +70,7 @@ class KraftController:
 
     def start(self) -> None:
         """Open the log, and lead. Raises what ``QuorumController.start`` raises."""
-        self._quorum.start(self._selectors)
+        self._quorum.start(self._selectors, self._observers)
 
     def stop(self) -> None:
         """Resign, and close everything. May be called again."""
@@ -79,7 +87,9 @@ class KraftController:
 
     def metrics(self) -> dict[str, float]:
         """Values by the names of Kafka's dashboards. Thread-safe."""
-        return dict(self._quorum.metrics())
+        failures = self._observers.failures.copy()
+        counted = {labelled("kframe_observer_failures_total", observer=name): failures[name] for name in failures}
+        return {**self._quorum.metrics(), **counted}
 
     def inspect(self, read: Callable[[ClusterMetadata], Result]) -> Future[Result]:
         """Call ``read`` with the metadata, between two events. It must be quick, keep no array, and change nothing."""
@@ -246,16 +256,19 @@ class KraftControllerBuilder:
     """Leader selectors, as those of ``ControllerBuilder``."""
     selector_options: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     """Options of selectors given by name."""
+    observers: Iterable[CommitObserver | str] = ()
+    """Observers of what is committed: objects, or names."""
     registry: Registry | None = None
     """The plugins. By default all that are installed."""
 
     def build(self) -> KraftController:
         """Make the controller, not started.
 
-        Raises ConfigError for an invalid key or value, and PluginError for an unknown name or URL scheme, and for a
-        selector that is not for its kind of election.
+        Raises ConfigError for an invalid key or value, and PluginError for an unknown name or URL scheme, for a
+        selector that is not for its kind of election, and for an observer of ZooKeeper mode.
         """
         registry = build_registry() if self.registry is None else self.registry
         selectors = selectors_by_kind(self.selectors, self.selector_options, lambda: registry)
         config = {**self.config, "node.id": str(self.node_id)}
-        return KraftController(registry.open_controller(self.url, config), selectors)
+        observers = named_observers(self.observers, is_commit_observer, lambda: registry)
+        return KraftController(registry.open_controller(self.url, config), selectors, observers)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import kframe
 from kframe.errors import ConfigError, PluginError, StoreError
 from kframe.model.admin import ConfigChange, ConfigOperation
-from kframe.plugin import ElectionBatch, Int32
+from kframe.plugin import CommittedDecision, ElectionBatch, Int32
 from kframe.plugin.kraft import ClusterMetadata, partition_record
 from kframe.plugin.kraft_controller import RequestRefused, registration
 from verification.kraft.served_controller import formatted
@@ -50,6 +51,44 @@ def test_topics_are_created_grown_and_deleted(controller: kframe.KraftController
         "no": kframe.ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     }
     assert controller.inspect(lambda metadata: [*metadata.topics.index_by_name]).result(WAIT_S) == []
+
+
+class Recorder:
+    """An observer that notes what is committed, and fails if it is asked to."""
+
+    name = "recorder"
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[int, list[str]]] = []
+        self.fails = False
+
+    def committed(self, offset: int, decision: CommittedDecision) -> None:
+        if self.fails:
+            raise ValueError("observer")
+        self.seen.append((offset, [type(each.record).__name__ for each in decision.records]))
+
+
+def test_observers_see_committed_decisions_before_their_responses() -> None:
+    recorder = Recorder()
+    builder = kframe.KraftControllerBuilder(7, "kraft-memory:", {"min.insync.replicas": "1"}, observers=[recorder])
+    with builder.build() as controller:
+        controller.register_broker(1).result(WAIT_S)
+        before = len(recorder.seen)
+        controller.create_topics([kframe.NewTopic("a", 1, 1)]).result(WAIT_S)
+        controller.create_topics([kframe.NewTopic("a", 1, 1)]).result(WAIT_S)
+        assert [names for _, names in recorder.seen[before:]] == [["TopicRecord", "PartitionRecord"]]
+        recorder.fails = True
+        assert controller.delete_topics(["a"]).result(WAIT_S) == {"a": NONE}
+        assert controller.metrics()['kframe_observer_failures_total{observer="recorder"}'] == 1
+    offsets = [offset for offset, _ in recorder.seen]
+    assert offsets == sorted(set(offsets))
+
+
+def test_observer_of_zookeeper_mode_is_refused() -> None:
+    observer = SimpleNamespace(name="steps", stepped=lambda cause, effects: None)
+    builder = kframe.KraftControllerBuilder(7, "kraft-memory:", observers=[observer])
+    with pytest.raises(PluginError, match="observer 'steps' is for controllers of the other mode"):
+        builder.build()
 
 
 def test_brokers_fail_and_return(controller: kframe.KraftController) -> None:

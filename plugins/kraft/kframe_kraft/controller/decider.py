@@ -40,10 +40,11 @@ class WritableLog(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Decided(Generic[T]):
-    """A decision in the log. Its ``response`` may be sent when the high watermark is ``end``."""
+    """A decision in the log, from offset ``first`` on. Its response may be sent when the high watermark is ``end``."""
 
+    first: int
     end: int
-    response: T
+    result: ControllerResult[T]
 
 
 class Decider:
@@ -73,4 +74,4 @@ class Decider:
                 self.registrations_end = self._log.end  # Before the registration: another thread reads it first.
             self.elections.add(self.context.metadata, part)
             offset += self.context.apply(part, offset)
-        return Decided(self._log.end, result.response)
+        return Decided(first, self._log.end, result)

@@ -1,4 +1,7 @@
-"""The threads of an active controller: one decides events in their order, one makes the log durable."""
+"""The threads of an active controller: one decides events in their order, one makes the log durable.
+
+A caller without threads takes the same steps one by one: ``schedule``, then ``decide_next`` and ``sync_next``.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,10 @@ from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from typing import Any, Final, TypeAlias, TypeVar
 
-from kframe.plugin import KframeError
+from kframe.plugin import CommitObserver, KframeError
 from kframe.plugin.kraft_controller import ElectionCounts, RequestRefused, broker_events
 from kframe.plugin.transport import Samples
-from kframe_kraft.controller.decider import Decider, Event, WritableLog
+from kframe_kraft.controller.decider import Decided, Decider, Event, WritableLog
 from kframe_kraft.controller.tasks import PeriodicTask, TaskSchedule
 from kframe_kraft.errors import LogWriteError
 from kframe_kraft.quorum import Leadership
@@ -51,18 +54,24 @@ class DecisionLoop:
         leadership: Leadership,
         on_progress: Callable[[], None],
         clock: Callable[[], int] = time.monotonic_ns,
+        wall_clock: Callable[[], int] = time.time_ns,
+        observer: CommitObserver | None = None,
     ) -> None:
         """``on_progress`` is called, in any thread, after the log has grown or the high watermark has risen. ``clock``
-        is monotonic, in nanoseconds."""
+        is monotonic, ``wall_clock`` counts from 1970; both are in nanoseconds."""
         self._decider = decider
         self._log = log
         self._leadership = leadership
         self._on_progress = on_progress
         self._clock = clock
+        self._wall_clock = wall_clock
+        self._observer = observer
+        self._tasks = TaskSchedule((), 0)
         self._queue: SimpleQueue[_Submitted | None] = SimpleQueue()
         #: The last heartbeat of each session since the last event, when it arrived, and whether it was answered.
         self._contacts: dict[tuple[int, int], tuple[broker_events.BrokerHeartbeat, int, bool]] = {}
-        self._waiting: deque[tuple[int, Future[Any], Any]] = deque()
+        self._waiting: deque[tuple[Decided[Any], Future[Any]]] = deque()
+        self._responding = threading.Lock()
         self._appended = threading.Condition()
         self._end = log.end
         self._synced = -1
@@ -83,8 +92,8 @@ class DecisionLoop:
 
     def start(self, tasks: Iterable[PeriodicTask] = ()) -> None:
         """Start the threads. The periods of ``tasks`` begin now."""
-        schedule = TaskSchedule(tasks, self._now_ms())
-        for name, run in (("kframe-decide", lambda: self._decide_all(schedule)), ("kframe-sync", self._sync_all)):
+        self.schedule(tasks)
+        for name, run in (("kframe-decide", self._decide_all), ("kframe-sync", self._sync_all)):
             thread = threading.Thread(target=run, name=name, daemon=True)
             self._threads.append(thread)
             thread.start()
@@ -121,19 +130,44 @@ class DecisionLoop:
         self._contacts[heartbeat.broker_id, heartbeat.broker_epoch] = heartbeat, self._clock(), reply is not None
         return reply
 
+    # -- The steps.
+
+    def schedule(self, tasks: Iterable[PeriodicTask]) -> None:
+        """Run ``tasks`` when they are due. Their periods begin now."""
+        self._tasks = TaskSchedule(tasks, self._now_ms())
+
+    @property
+    def deadline_ms(self) -> int | None:
+        """When the next task is due, in milliseconds of the monotonic clock. None without tasks."""
+        return self._tasks.deadline
+
+    def decide_next(self, wait_s: float | None = 0) -> None:
+        """Decide the next event, which may take ``wait_s`` seconds to arrive (None: any time), and run due tasks."""
+        try:
+            submitted = self._queue.get(timeout=wait_s)
+        except Empty:
+            submitted = None
+        if submitted is not None:
+            self._decide(*submitted)
+        self._run_due()
+
+    def sync_next(self) -> None:
+        """Make durable what was appended, and respond to what is committed then."""
+        try:
+            self._synced = self._log.sync()
+        except LogWriteError as error:
+            self._end_with(str(error))
+            return
+        if self._leadership.note_synced(self._synced):
+            self._respond()
+            self._on_progress()
+
     # -- The thread that decides.
 
-    def _decide_all(self, tasks: TaskSchedule) -> None:
+    def _decide_all(self) -> None:
         while not self._stopping:
-            deadline = tasks.deadline
-            wait_s = None if deadline is None else max(deadline - self._now_ms(), 0) / 1000
-            try:
-                submitted = self._queue.get(timeout=wait_s)
-            except Empty:
-                submitted = None
-            if submitted is not None:
-                self._decide(*submitted)
-            self._run_due(tasks)
+            deadline = self._tasks.deadline
+            self.decide_next(None if deadline is None else max(deadline - self._now_ms(), 0) / 1000)
         self._refuse_queued()
 
     def _decide(self, event: Event[Any], future: Future[Any], submitted_ns: int) -> None:
@@ -156,8 +190,9 @@ class DecisionLoop:
             future.set_exception(NotController(failure))
         self._end_with(failure)
 
-    def _run_due(self, tasks: TaskSchedule) -> None:
+    def _run_due(self) -> None:
         """Run the tasks that are due. A task that cannot decide is tried again later, and the controller leads on."""
+        tasks = self._tasks
         for task in tasks.due(self._now_ms()):
             if self._stopping:
                 return
@@ -178,15 +213,15 @@ class DecisionLoop:
         while self._contacts:
             _, (heartbeat, contact_ns, is_steady) = self._contacts.popitem()
             broker_events.note_contact(context, heartbeat, contact_ns, is_steady=is_steady)
-        decided = self._decider.decide(event, time.time_ns() // 1_000_000)
+        decided = self._decider.decide(event, self._wall_clock() // 1_000_000)
         with self._appended:
             has_grown, self._end = decided.end > self._end, decided.end
-            self._waiting.append((decided.end, future, decided.response))
+            self._waiting.append((decided, future))
             self._appended.notify()
         if has_grown:
             self._on_progress()
         self._respond()  # A sync that was under way may have covered it.
-        return decided.response
+        return decided.result.response
 
     def _now_ms(self) -> int:
         return self._clock() // 1_000_000
@@ -199,25 +234,21 @@ class DecisionLoop:
                 self._appended.wait_for(lambda: self._stopping or self._end > self._synced)
                 if self._stopping:
                     return
-            try:
-                self._synced = self._log.sync()
-            except LogWriteError as error:
-                self._end_with(str(error))
-                return
-            if self._leadership.note_synced(self._synced):
-                self._respond()
-                self._on_progress()
+            self.sync_next()
 
     def _respond(self) -> None:
-        """Complete the futures whose records are committed."""
+        """Complete the futures whose records are committed, in the order of the log."""
         high_watermark = self._leadership.high_watermark
         while True:
-            with self._appended:
-                if not self._waiting or high_watermark is None or self._waiting[0][0] > high_watermark:
-                    return
-                _, future, response = self._waiting.popleft()
+            with self._responding:
+                with self._appended:
+                    if not self._waiting or high_watermark is None or self._waiting[0][0].end > high_watermark:
+                        return
+                    decided, future = self._waiting.popleft()
+                if self._observer is not None and decided.end > decided.first:
+                    self._observer.committed(decided.first, decided.result)
             with suppress(InvalidStateError):  # Its client has gone.
-                future.set_result(response)
+                future.set_result(decided.result.response)
 
     # -- The end.
 
@@ -234,7 +265,7 @@ class DecisionLoop:
         """Refuse the events that wait for a decision, or for the high watermark, and wake the thread that decides."""
         problem = NotController(self.failure or "the controller has stopped")
         with self._appended:
-            refused = [future for _, future, _ in self._waiting]
+            refused = [future for _, future in self._waiting]
             self._waiting.clear()
         with suppress(Empty):
             while True:

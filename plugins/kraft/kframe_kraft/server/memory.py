@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
-from kframe.plugin import ElectionKind, LeaderSelector, StoreError
+from kframe.plugin import CommitObserver, ElectionKind, LeaderSelector, StoreError
 from kframe.plugin.kraft import ClusterMetadata
 from kframe.plugin.kraft_controller import (
     PRODUCTION_LEVEL,
@@ -21,8 +21,9 @@ from kframe.plugin.server import MutationQuotas
 from kframe_kraft.controller import DecisionLoop, Event
 from kframe_kraft.log import MemoryLog
 from kframe_kraft.quorum import ReplicaKey, SoleVoter
+from kframe_kraft.server.environment import Environment
 from kframe_kraft.server.formatting import bootstrap_records
-from kframe_kraft.server.leading import SystemRandom, lead, role_details
+from kframe_kraft.server.leading import lead, role_details
 from kframe_kraft.server.metrics import loop_metrics
 from kframe_kraft.server.node_config import NodeConfig, node_config
 
@@ -91,19 +92,22 @@ class MemoryController:
         """See ``QuorumController``."""
         return loop_metrics(self._loop, self._selection, self._quorum.leadership is not None)
 
-    def start(self, selectors: Mapping[ElectionKind, LeaderSelector] = {}) -> None:
+    def start(
+        self, selectors: Mapping[ElectionKind, LeaderSelector] = {}, observer: CommitObserver | None = None
+    ) -> None:
         """See ``QuorumController``. The cluster has the newest production levels of all features."""
         self._selection = SelectorSelection(selectors)
         self._quorum.stand()
+        environment = Environment()
         context = KraftContext(
             ClusterMetadata(),
             Heartbeats(self._settings.session_timeout_ns),
             self._kraft,
-            SystemRandom(),
+            environment.random,
             selection=self._selection,
             mutation_quotas=MutationQuotas(self._settings.mutation_window_s),
         )
-        self._loop = lead(self._quorum, self._log, context, _ignore, log_has_voters=False)
+        self._loop = lead(self._quorum, self._log, context, _ignore, environment, observer, log_has_voters=False)
         self._loop.start()
         bootstrap = [*bootstrap_records(default_levels(PRODUCTION_LEVEL))]
         self._loop.submit(lambda context: activate(context, bootstrap, in_transaction=False))

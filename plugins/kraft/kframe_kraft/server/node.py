@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
-from uuid import uuid4
 
 from kframe_kafka_wire.protocol.codec import Fields
 
-from kframe.plugin import ElectionKind, LeaderSelector
+from kframe.plugin import CommitObserver, ElectionKind, LeaderSelector
 from kframe.plugin.kraft import KRAFT_VERSION, ClusterMetadata, ControllerResult, RecordAndVersion, control, records
 from kframe.plugin.kraft_controller import (
     Heartbeats,
@@ -30,8 +28,9 @@ from kframe_kraft.disk.names import BOOTSTRAP_ID, BOOTSTRAP_NAME
 from kframe_kraft.log import DirectoryLock, LogSettings, RetentionSettings, open_log
 from kframe_kraft.quorum import ReplicaKey, SoleVoter, Voters
 from kframe_kraft.replay.image import Timeline
-from kframe_kraft.server.leading import SystemRandom, lead
-from kframe_kraft.server.snapshotting import SnapshotSettings, SnapshotThread
+from kframe_kraft.server.environment import Environment
+from kframe_kraft.server.leading import lead
+from kframe_kraft.server.snapshotting import SnapshotSettings, SnapshotThread, SnapshotWriter
 from kframe_kraft.server.stale_brokers import StaleBrokerCheck
 from kframe_kraft.sources.detection import LOG_DIRECTORY
 
@@ -64,9 +63,16 @@ class NodeSettings:
 class VoterNode:
     """A node with an open directory. ``lead`` makes it the active controller, ``stop`` closes all."""
 
-    def __init__(self, directory: Path, settings: NodeSettings, kraft: KraftSettings | None = None) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        settings: NodeSettings,
+        kraft: KraftSettings | None = None,
+        environment: Environment | None = None,
+    ) -> None:
         """``directory`` is ``metadata.log.dir``, formatted. Raises LogError, and OSError if it cannot be written."""
         self._settings = settings
+        self._environment = environment or Environment()
         self.properties: MetaProperties = read_properties(directory)
         self._log_directory = directory / LOG_DIRECTORY
         self._lock = DirectoryLock(directory)
@@ -75,15 +81,19 @@ class VoterNode:
         except BaseException:
             self._lock.release()
             raise
-        self._incarnation = uuid4()
+        self._incarnation = self._environment.new_id()
         self.loop: DecisionLoop | None = None
         self.selection = SelectorSelection({})
+        self.snapshot_writer = SnapshotWriter(
+            self.log, self.quorum.voters, settings.snapshots, settings.retention, self._environment, self._unsaved_bytes
+        )
         self.snapshots: SnapshotThread | None = None
         self._finalized: tuple[dict[str, int], int] = {}, -1
 
     def _open(self, directory: Path, kraft: KraftSettings | None) -> None:
         settings = self._settings
-        opened = open_log(self._log_directory, settings.log)
+        files = self._environment.files(self._log_directory)
+        opened = open_log(self._log_directory, settings.log, files)
         self.log = opened.log
         self._unsaved_bytes = sum(header.size for header in opened.history.log.batches.headers())
         timeline = Timeline(opened.history)
@@ -135,40 +145,66 @@ class VoterNode:
         on_progress: Callable[[], None],
         selectors: Mapping[ElectionKind, LeaderSelector] = {},
         tasks: Sequence[PeriodicTask] = (),
+        observer: CommitObserver | None = None,
     ) -> DecisionLoop:
-        """Become the leader and the active controller. Returns before anything is committed.
+        """Become the leader and the active controller, with its threads. Returns before anything is committed.
 
-        ``on_progress`` as in DecisionLoop. Elections without a selector follow Kafka's rule. ``tasks`` run beside those
-        of every controller. Raises LogWriteError.
+        ``on_progress`` and ``observer`` as in DecisionLoop. Elections without a selector follow Kafka's rule. ``tasks``
+        run beside those of every controller. Raises LogWriteError.
         """
+        loop = self.become_leader(on_progress, selectors, observer)
+        self.snapshots = SnapshotThread(loop, self.snapshot_writer)
+        loop.start([*self.tasks(), *tasks])
+        self.snapshots.start()
+        return loop
+
+    def become_leader(
+        self,
+        on_progress: Callable[[], None],
+        selectors: Mapping[ElectionKind, LeaderSelector] = {},
+        observer: CommitObserver | None = None,
+    ) -> DecisionLoop:
+        """As ``lead``, without threads: the caller takes the steps of the loop."""
         self.selection = SelectorSelection(selectors)
         write_quorum_state(self._log_directory, self.quorum.stand())
         heartbeats = Heartbeats.activated(
-            self._settings.session_timeout_ns, self.metadata.brokers.registrations, time.monotonic_ns()
+            self._settings.session_timeout_ns, self.metadata.brokers.registrations, self._environment.clock()
         )
         context = KraftContext(
             self.metadata,
             heartbeats,
             self._kraft,
-            SystemRandom(),
+            self._environment.random,
             selection=self.selection,
             mutation_quotas=MutationQuotas(self._settings.mutation_window_s),
         )
-        self.loop = lead(self.quorum, self.log, context, on_progress, log_has_voters=self._log_has_voters)
-        self.loop.start([*_tasks(self._settings), *tasks])
+        self.loop = lead(
+            self.quorum,
+            self.log,
+            context,
+            on_progress,
+            self._environment,
+            observer,
+            log_has_voters=self._log_has_voters,
+        )
         bootstrap, in_transaction = self._bootstrap, self._in_transaction
         self.loop.submit(lambda context: activate(context, bootstrap, in_transaction=in_transaction))
         self.loop.submit(self.register_itself)
-        self.snapshots = SnapshotThread(
-            self.loop,
-            self.log,
-            self.quorum.voters,
-            self._settings.snapshots,
-            self._settings.retention,
-            self._unsaved_bytes,
-        )
-        self.snapshots.start()
         return self.loop
+
+    def tasks(self) -> list[PeriodicTask]:
+        """The periodic tasks of an active controller (Kafka ``QuorumController``)."""
+        settings = self._settings
+        stale = StaleBrokerCheck(settings.session_timeout_ns)
+        tasks = [
+            PeriodicTask("fence brokers without a session", stale.period_ms, stale.check),
+            PeriodicTask("elect unclean leaders", settings.unclean_ms, elections.elect_unclean_leaders),
+        ]
+        if settings.balance_ms:
+            tasks.append(PeriodicTask("elect preferred leaders", settings.balance_ms, elections.balance_leaders))
+        if settings.no_op_ms:
+            tasks.append(PeriodicTask("write a NoOp record", settings.no_op_ms, _no_op))
+        return tasks
 
     def register_itself(self, context: KraftContext) -> ControllerResult[None]:
         """The registration of this controller, once, and where the level has such records. Kafka's sends it over a
@@ -204,20 +240,6 @@ class VoterNode:
         if self.snapshots is not None:
             self.snapshots.stop()
         self._lock.release()
-
-
-def _tasks(settings: NodeSettings) -> list[PeriodicTask]:
-    """The periodic tasks of an active controller (Kafka ``QuorumController``)."""
-    stale = StaleBrokerCheck(settings.session_timeout_ns)
-    tasks = [
-        PeriodicTask("fence brokers without a session", stale.period_ms, stale.check),
-        PeriodicTask("elect unclean leaders", settings.unclean_ms, elections.elect_unclean_leaders),
-    ]
-    if settings.balance_ms:
-        tasks.append(PeriodicTask("elect preferred leaders", settings.balance_ms, elections.balance_leaders))
-    if settings.no_op_ms:
-        tasks.append(PeriodicTask("write a NoOp record", settings.no_op_ms, _no_op))
-    return tasks
 
 
 def _no_op(context: KraftContext) -> ControllerResult[bool]:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from kframe_kafka_wire.server.loop_thread import LoopThread
 from kframe_kafka_wire.server.sockets import SocketServer
 
-from kframe.plugin import ElectionKind, LeaderSelector, StoreError
+from kframe.plugin import CommitObserver, ElectionKind, LeaderSelector, StoreError
 from kframe_kraft.apis.acl_apis import AclApis
 from kframe_kraft.apis.active import ActiveController
 from kframe_kraft.apis.broker_apis import BrokerApis
@@ -122,16 +122,20 @@ class ServedController:
         """HOST:PORT of each listener while the server runs."""
         return self._sockets.addresses
 
-    def start(self, selectors: Mapping[ElectionKind, LeaderSelector] = {}) -> None:
+    def start(
+        self, selectors: Mapping[ElectionKind, LeaderSelector] = {}, observer: CommitObserver | None = None
+    ) -> None:
         """See ``QuorumController``. Raises ConfigError, LogError and LogWriteError."""
-        self._thread.start(self._serving(selectors))
+        self._thread.start(self._serving(selectors, observer))
 
     def stop(self) -> None:
         """Resign, and close all connections. May be called again."""
         self._thread.stop()
 
     @asynccontextmanager
-    async def _serving(self, selectors: Mapping[ElectionKind, LeaderSelector]) -> AsyncIterator[None]:
+    async def _serving(
+        self, selectors: Mapping[ElectionKind, LeaderSelector], observer: CommitObserver | None
+    ) -> AsyncIterator[None]:
         node = self.node = await asyncio.to_thread(self._opened)
         try:
             loop = asyncio.get_running_loop()
@@ -156,7 +160,7 @@ class ServedController:
             logins = scram_credentials(node.metadata), token_credentials(node.metadata, self._tokens)
             await self._sockets.listen(KraftApplication(apis, authorizer), *logins)
             tasks = token_tasks(self._tokens)
-            active.activate(await asyncio.to_thread(node.lead, fetching.progress, selectors, tasks))
+            active.activate(await asyncio.to_thread(node.lead, fetching.progress, selectors, tasks, observer))
             yield
         finally:
             await asyncio.to_thread(node.stop)
