@@ -51,6 +51,9 @@ class KraftSettings:
     ends_sessions_at_shutdown: bool = False
     """Whether the session of a broker ends when it may shut down, so that its next process registers at once. Kafka 4
     makes it wait for the session timeout."""
+    strict: bool = False
+    """Whether a replica that leaves a partition leaves its ELR, too. Kafka 4.4 keeps it there, and may elect it once it
+    is added again, although it has no records yet."""
     supported_features: Mapping[str, tuple[int, int]] = field(default_factory=lambda: SUPPORTED_FEATURES)
     static_configs: Mapping[str, str] = field(default_factory=dict)
     """The controller's own file of settings, which gives topics their defaults."""

@@ -67,6 +67,8 @@ def plan_changes(context: KraftContext, targets: TargetReplicas) -> PartitionCha
     elr = stored_elr
     if elr_enabled:
         elr = _update_elrs(context, rows, target.isr, targets.unclean_broker)
+        if context.settings.strict:
+            elr = _common(_common(elr, stored.replicas), target.replicas)
     active = metadata.brokers.active if targets.active is None else targets.active
     last_known_leader = last_known_leaders(stored_last_known, enabled=elr_enabled)
     candidates = Candidates(
@@ -200,6 +202,17 @@ def _update_elrs(context: KraftContext, rows: Int32, isr: Ragged, unclean_broker
         values,
     )
     return Ragged(offsets, values[:count])
+
+
+def _common(lists: Ragged, others: Ragged) -> Ragged:
+    """The values of each list that the other has, too."""
+    rows = np.flatnonzero(lists.counts)
+    if not len(rows):
+        return lists
+    these, those = lists.take(rows), others.take(rows)
+    span = int(max(these.values.max(), those.values.max(initial=0))) + 1
+    pairs, known = (each.owners.astype(np.int64) * span + each.values for each in (these, those))
+    return lists.keep(np.isin(pairs, known))
 
 
 def _with_single_member(lists: Ragged, selected: Bool, members: Int32) -> Ragged:

@@ -113,6 +113,7 @@ def node_config(given: Mapping[str, str]) -> NodeConfig:
         default_replication_factor=number["default.replication.factor"],
         num_partitions=number["num.partitions"],
         ends_sessions_at_shutdown=ends_sessions,
+        strict=True,
         static_configs={BROKER_ID: given[NODE_ID], **given},  # As Kafka's AbstractKafkaConfig.populateSynonyms.
     )
     return NodeConfig(number[NODE_ID], directories[0], directories, bound, settings, kraft, config)

@@ -1,0 +1,223 @@
+"""A process of kframe's controller, step by step, on a disk with faults."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any, Final
+from uuid import UUID
+
+from kframe_kraft.controller import DecisionLoop, NotController
+from kframe_kraft.disk import read_checkpoint
+from kframe_kraft.errors import LogWriteError
+from kframe_kraft.quorum import FetchAnswer, FetchService, PendingFetch, ReplicaFetch
+from kframe_kraft.server.environment import Environment
+from kframe_kraft.server.node import VoterNode
+from kframe_kraft.server.snapshotting import MetadataCopy
+
+from kframe.plugin.kraft_controller import RequestRefused, broker_events
+from kframe_simulator.simulation.scheduler import Callback, Scheduler
+from verification.kraft.faulty_files import Faults, FaultyFiles, Stopped
+from verification.kraft.simulation.options import CONTROLLER, Options
+from verification.kraft.simulation.processes import Process, Respond
+from verification.kraft.simulation.requests import (
+    ControllerRequest,
+    FetchResponse,
+    SnapshotRequest,
+    SnapshotResponse,
+)
+
+#: Wall clock at the start, in milliseconds.
+EPOCH_MS: Final = 1_700_000_000_000
+#: Milliseconds between two looks at the size of the log, for snapshots.
+_CHECK_MS: Final = 1_000.0
+
+
+class ControllerProcess(Process):
+    """Opens the directory and leads. Raises Stopped, LogError and LogWriteError while it starts."""
+
+    def __init__(
+        self, directory: Path, options: Options, faults: Faults, scheduler: Scheduler, on_step: Callable[[], None]
+    ) -> None:
+        """``on_step`` is called after each step that may have changed the log or the high watermark."""
+        super().__init__(CONTROLLER, scheduler)
+        self.faults = faults
+        self._random = faults.random
+        self._on_step = on_step
+        self._pending: dict[PendingFetch, Respond] = {}
+        self._is_deciding = self._is_syncing = self._is_completing = False
+        self._deadline_ms: int | None = None
+        self.slowness = 1.0
+        """How many times slower than usual the disk is."""
+        self._snapshot: Future[MetadataCopy] | None = None
+        self.node = VoterNode(
+            directory,
+            options.node_settings(),
+            options.kraft_settings(),
+            Environment(
+                clock=lambda: int(scheduler.now_ms * 1e6),
+                wall_clock=lambda: int((EPOCH_MS + scheduler.now_ms) * 1e6),
+                random=_Random(faults),
+                new_id=lambda: UUID(int=faults.random.getrandbits(128)),
+                files=lambda path: FaultyFiles(path, faults),
+            ),
+        )
+        self.loop: DecisionLoop | None = None
+        try:
+            self._lead()
+        except (Stopped, LogWriteError):
+            self.release()
+            raise
+
+    def _lead(self) -> None:
+        self.loop = loop = self.node.become_leader(self._progress)
+        self._fetches = FetchService(self.node.quorum, self.node.log)
+        self._writer = self.node.snapshot_writer
+        loop.schedule(self.node.tasks())
+        self._sync_soon()
+        self._decide_soon()
+        self.after(_CHECK_MS, self._check_snapshot)
+
+    @property
+    def failure(self) -> str | None:
+        """Why the controller leads no more."""
+        return None if self.loop is None else self.loop.failure
+
+    def release(self) -> None:
+        """End the process without a word to anybody, and let its directory go."""
+        self.end()
+        self.node.stop()
+
+    # -- Requests.
+
+    def handle(self, request: Any, source_id: int, respond: Respond) -> None:
+        """See ``Process.handle``."""
+        match request:
+            case ReplicaFetch():
+                self._fetch(request, respond)
+            case SnapshotRequest():
+                path = self.node.log.directory / request.snapshot_id.file_name
+                content = [each.record for each in read_checkpoint(path).records()] if path.exists() else None
+                respond(None if content is None else SnapshotResponse(content))
+            case broker_events.BrokerHeartbeat():
+                assert self.loop is not None
+                reply = self.loop.heartbeat(request)
+                if reply is not None:
+                    respond(reply)
+                else:
+                    self._ask(
+                        ControllerRequest(lambda context, end: broker_events.handle_heartbeat(context, request, end)),
+                        respond,
+                    )
+            case ControllerRequest():
+                self._ask(request, respond)
+
+    def _ask(self, request: ControllerRequest, respond: Respond) -> None:
+        assert self.loop is not None
+        log = self.node.log
+        future = self.loop.submit(lambda context: request.rule(context, log.end))
+        future.add_done_callback(lambda done: self._respond(done, respond))
+        self._decide_soon()
+
+    def _respond(self, future: Future[Any], respond: Respond) -> None:
+        """Send the response. A request that finds no controller gets none."""
+        if not self.is_running:
+            return
+        error = future.exception()
+        if error is None:
+            respond(future.result())
+        elif isinstance(error, RequestRefused):
+            respond(error)
+        elif not isinstance(error, NotController):
+            raise error
+
+    def _fetch(self, request: ReplicaFetch, respond: Respond) -> None:
+        answer = self._fetches.answer(request, self._now_ms())
+        if isinstance(answer, FetchAnswer):
+            respond(FetchResponse(answer, self.node.quorum.epoch))
+        else:
+            self._pending[answer] = respond
+            self.after(answer.deadline - self._now_ms() + 1, self._complete)
+
+    def _complete(self) -> None:
+        self._is_completing = False
+        for pending, answer in self._fetches.complete(self._now_ms()):
+            self._pending.pop(pending)(FetchResponse(answer, self.node.quorum.epoch))
+
+    def _now_ms(self) -> int:
+        return int(self.scheduler.now_ms)
+
+    # -- Steps.
+
+    def _progress(self) -> None:
+        """The log has grown, or the high watermark has risen."""
+        if not self._is_completing:
+            self._is_completing = True
+            self.after(0, self._complete)
+        self._sync_soon()
+
+    def _decide_soon(self) -> None:
+        if not self._is_deciding:
+            self._is_deciding = True
+            self.after(self._random.choice((0, 0, 0.1, 1, 5)), self._decide)
+
+    def _decide(self) -> None:
+        self._is_deciding = False
+        loop = self.loop
+        assert loop is not None
+        self._step(loop.decide_next)
+        if self.is_running and loop.waiting_events:
+            self._decide_soon()
+        deadline = loop.deadline_ms
+        if self.is_running and deadline is not None and deadline != self._deadline_ms:
+            self._deadline_ms = deadline
+            self.after(deadline - self.scheduler.now_ms + 0.001, self._decide)
+
+    def _sync_soon(self) -> None:
+        """Sync after the time of the disk: events that are decided meanwhile share it, or the next one."""
+        if not self._is_syncing:
+            self._is_syncing = True
+            self.after(self._random.choice((0.1, 0.5, 2, 10)) * self.slowness, self._sync)
+
+    def _sync(self) -> None:
+        self._is_syncing = False
+        assert self.loop is not None
+        self._step(self.loop.sync_next)
+
+    def _step(self, step: Callback) -> None:
+        """Take a step; the process may end in it."""
+        try:
+            step()
+        except Stopped:
+            self.release()
+        self._on_step()
+
+    # -- Snapshots.
+
+    def _check_snapshot(self) -> None:
+        self.after(_CHECK_MS, self._check_snapshot)
+        if self.loop is not None and self._snapshot is None and self._writer.is_due():
+            self._snapshot = self.loop.submit(self._writer.copy)
+            self._snapshot.add_done_callback(lambda done: self.run(lambda: self._store(done)))
+            self._decide_soon()
+
+    def _store(self, copied: Future[MetadataCopy]) -> None:
+        self._snapshot = None
+        if copied.exception() is not None or self.loop is None:
+            return
+        self._writer.store(copied.result())
+        snapshot_id = copied.result().snapshot_id
+        self.loop.submit(lambda context: self._writer.finish(snapshot_id))
+        self._decide_soon()
+
+
+class _Random:
+    """Draws the first replicas of automatic assignments."""
+
+    def __init__(self, faults: Faults) -> None:
+        self._random = faults.random
+
+    def next_int(self, bound: int) -> int:
+        """See ``RandomSource``."""
+        return self._random.randrange(bound)

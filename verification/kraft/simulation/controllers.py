@@ -1,0 +1,171 @@
+"""The machine of the controller: its directory, its disk, and the processes that lead there one after another."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import Final
+
+from kframe_kraft.disk import CheckpointWriter, MetaProperties, write_properties
+from kframe_kraft.disk.names import BOOTSTRAP_ID
+from kframe_kraft.errors import LogError, LogWriteError
+from kframe_kraft.server.formatting import bootstrap_records
+from kframe_kraft.sources.detection import LOG_DIRECTORY
+
+from kframe.plugin.kraft import control
+from kframe_simulator.simulation.scheduler import Scheduler
+from verification.kraft.faulty_files import Faults, Stopped
+from verification.kraft.simulation.controller import ControllerProcess
+from verification.kraft.simulation.history import History
+from verification.kraft.simulation.options import CLUSTER_ID, CONTROLLER, Options
+from verification.kraft.simulation.processes import Requests
+from verification.kraft.simulation.rules import LogRules
+
+_RESTART_MS: Final = (200.0, 3_000.0, 15_000.0)
+
+
+class Controllers:
+    """Starts a process again after each one that has ended. ``report`` gets what is wrong."""
+
+    def __init__(
+        self,
+        directory: Path,
+        options: Options,
+        scheduler: Scheduler,
+        requests: Requests,
+        random: Random,
+        report: Callable[[str], None],
+    ) -> None:
+        self.history = History()
+        self.rules = LogRules()
+        self.counts: Counter[str] = Counter()
+        self.process: ControllerProcess | None = None
+        self.faults = Faults(random)
+        self._directory = directory
+        self._options = options
+        self._scheduler = scheduler
+        self._requests = requests
+        self._random = random
+        self._report = report
+        self._epoch = 0
+        self._room: int | None = None
+        self._is_starting = False
+        self._format()
+        self.start()
+
+    def _format(self) -> None:
+        """Format the directory, with ids of the seed."""
+        options, log = self._options, self._directory / LOG_DIRECTORY
+        log.mkdir()
+        voters = control.VotersRecord(voters=(options.voter,)) if options.is_dynamic else None
+        with CheckpointWriter(
+            log / BOOTSTRAP_ID.file_name,
+            BOOTSTRAP_ID,
+            timestamp=0,
+            now=0,
+            kraft_version=int(options.is_dynamic),
+            voters=voters,
+        ) as writer:
+            writer.add_records([*bootstrap_records(options.levels())])
+            writer.finish()
+        write_properties(self._directory, MetaProperties(CLUSTER_ID, CONTROLLER, options.directory_id))
+
+    def start(self) -> None:
+        """Start a process, unless one runs."""
+        self._is_starting = False
+        if self.process is not None:
+            return
+        self.counts["controller starts"] += 1
+        self.faults = Faults(self._random, bytes_max=self._room)
+        if self._random.random() < 0.1:
+            self.faults.stop_at = self._random.randint(1, 15)
+            self.faults.loses_unsynced = True
+        try:
+            process = ControllerProcess(self._directory, self._options, self.faults, self._scheduler, self._look)
+        except Stopped:
+            self._ended()
+        except LogWriteError:
+            self._start_later()
+        except LogError as error:
+            self._report(f"K7: the log cannot be opened: {error}")
+        else:
+            self.process = process
+            self._reopened(process)
+            self._requests.serve(process)
+
+    def _reopened(self, process: ControllerProcess) -> None:
+        """Compare the log with what was written before this process."""
+        quorum, log = process.node.quorum, process.node.log
+        if quorum.epoch <= self._epoch:
+            self._report(f"K1: epoch {quorum.epoch} was used before")
+        self._epoch = quorum.epoch
+        # The first batch of the epoch is already there.
+        for problem in self.history.reopened(log, self._epoch):
+            self._report(f"K6: {problem}")
+        self.rules = LogRules(is_unclean_requested=self.rules.is_unclean_requested)
+        for batch in self.history.batches:
+            list(self.rules.check(batch))
+        self._look(process)
+
+    def _look(self, started: ControllerProcess | None = None) -> None:
+        """Check what a step has written, committed and ended."""
+        process = started or self.process
+        if process is None:
+            return
+        for batch in self.history.follow(process.node.log):
+            for problem in self.rules.check(batch):
+                self._report(problem)
+        leadership = process.node.quorum.leadership
+        if leadership is not None and leadership.high_watermark is not None:
+            self.history.committed = max(self.history.committed, leadership.high_watermark)
+        failure = process.failure
+        if failure is not None:
+            if failure.startswith("a decision failed"):
+                self._report(f"K8: {failure}")
+            self.counts["controller resigns"] += 1
+            process.release()
+        if not process.is_running:
+            self._ended()
+
+    def _ended(self) -> None:
+        self.process = None
+        self.faults.crash()
+        self._start_later()
+
+    def _start_later(self) -> None:
+        if not self._is_starting:
+            self._is_starting = True
+            self._scheduler.after(self._random.choice(_RESTART_MS), self.start)
+
+    # -- Faults.
+
+    def crash(self, *, loses_unsynced: bool) -> None:
+        """End the process at once."""
+        if self.process is not None:
+            self.faults.loses_unsynced = loses_unsynced
+            self.process.release()
+            self._ended()
+
+    def stop(self) -> None:
+        """Stop the process in an orderly way."""
+        if self.process is not None:
+            self.faults.loses_unsynced = False
+            self.process.release()
+            self._ended()
+
+    def room(self, bytes_max: int, for_ms: float) -> None:
+        """Leave this much room on the disk for a while."""
+        self._room = self.faults.bytes_max = bytes_max
+        self._scheduler.after(for_ms, self.heal)
+
+    def heal(self) -> None:
+        """End the faults of the disk."""
+        self._room = self.faults.bytes_max = None
+        self.faults.fails_syncs, self.faults.stop_at = False, None
+        if self.process is not None:
+            self.process.slowness = 1.0
+            self.process.resume()
+        else:
+            self._start_later()

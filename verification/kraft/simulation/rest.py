@@ -1,0 +1,136 @@
+"""What must hold once all faults have ended and the cluster has come to rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from kframe_kraft.disk import read_history
+from kframe_kraft.replay.image import image_of
+
+from kframe.plugin.kraft import ClusterMetadata, partition_record
+from verification.kraft.simulation.cluster import Cluster
+from verification.kraft.simulation.image import Image, PartitionKey, PartitionState
+
+
+def problems_at_rest(cluster: Cluster) -> Iterator[str]:
+    """What is wrong with a cluster at rest."""
+    process = cluster.controllers.process
+    if process is None or process.loop is None or process.failure is not None:
+        yield "L2: no controller leads"
+        return
+    image = cluster.rules.image
+    yield from _same_metadata("I24: the controller", process.node.metadata, image)
+    stored = image_of(read_history(process.node.log.directory)).metadata
+    yield from _same_metadata("I24: the log", stored, image)
+    yield from _brokers(cluster, image)
+    for key, state in sorted(image.partitions.items()):
+        yield from _partition(cluster, image, key, state)
+    yield from _topics(cluster, image)
+    yield from _records(cluster, image)
+
+
+def _same_metadata(who: str, metadata: ClusterMetadata, image: Image) -> Iterator[str]:
+    """Compare columns with plain objects."""
+    topics = {name: metadata.topics.ids[index] for name, index in metadata.topics.index_by_name.items()}
+    if topics != image.topics:
+        yield f"{who} has topics {topics}, the records {image.topics}"
+        return
+    for key, state in image.partitions.items():
+        row = metadata.topics.row_by_id(*key)
+        stored = None if row is None else _state(metadata, row)
+        if stored != state:
+            yield f"{who} has {stored} for {key}, the records {state}"
+    epochs = {key: each.broker_epoch for key, each in metadata.brokers.registrations.items()}
+    if epochs != {key: broker.broker_epoch for key, broker in image.brokers.items()}:
+        yield f"{who} has brokers {epochs}"
+
+
+def _state(metadata: ClusterMetadata, row: int) -> PartitionState:
+    record = partition_record(metadata, row)
+    return PartitionState(
+        record.replicas,
+        record.isr,
+        record.leader,
+        record.leader_epoch,
+        record.partition_epoch,
+        record.adding_replicas,
+        record.removing_replicas,
+        record.leader_recovery_state,
+        record.directories,
+        record.eligible_leader_replicas or (),
+        record.last_known_elr or (),
+    )
+
+
+def _brokers(cluster: Cluster, image: Image) -> Iterator[str]:
+    for broker_id, process in cluster.brokers.items():
+        broker = image.brokers.get(broker_id)
+        if not process.is_running or process.is_stopping:
+            yield f"L5: broker {broker_id} has not come back"
+        elif broker is None or not broker.is_active:
+            yield f"L3: broker {broker_id} is {broker}, and asks to be unfenced"
+        known = process.metadata.image
+        if (known.topics, known.partitions) != (image.topics, image.partitions):
+            yield f"I12: broker {broker_id} has other metadata at {process.metadata.applied}"
+
+
+def _partition(cluster: Cluster, image: Image, key: PartitionKey, state: PartitionState) -> Iterator[str]:
+    name = image.names[key[0]], key[1]
+    usable = [
+        member
+        for member in state.replicas
+        if image.brokers[member].is_active
+        and image.brokers[member].has_online(state.directory_of(member))
+        # A replica whose log directory has failed stays offline until its broker restarts, also if it was reassigned.
+        and name not in cluster.brokers[member].host.model.replicas.offline
+    ]
+    if state.leader < 0:
+        if {*state.isr, *state.elr} & set(usable):
+            yield f"L1: {name} has no leader: {state}"
+        return
+    # Kafka may elect a broker whose log directory fails while it is unfenced: nobody can replicate from it.
+    if state.leader in usable and set(state.isr) != set(usable):
+        yield f"L1: {name} has the ISR {state.isr}, although {usable} can replicate"
+    # A replica that is added and removed at once stays so until a cancellation, as under Kafka.
+    if state.adding and not set(state.adding) & set(state.removing) and set(state.replicas) <= set(usable):
+        yield f"I21: the reassignment of {name} does not complete: {state}"
+    for member in usable:
+        yield from _replica(cluster, state, name, member)
+
+
+def _replica(cluster: Cluster, state: PartitionState, name: tuple[str, int], member: int) -> Iterator[str]:
+    """A replica knows its role, and has the records of the leader."""
+    partition = cluster.brokers[member].host.model.partitions.get(name)
+    if partition is None or partition.log is None:
+        yield f"I12: broker {member} has no log of {name}"
+        return
+    if (partition.leader, partition.leader_epoch) != (state.leader, state.leader_epoch):
+        yield f"I12: broker {member} follows {partition.leader} in epoch {partition.leader_epoch} for {name}: {state}"
+    led = cluster.brokers[state.leader].host.model.partitions.get(name)
+    if led is not None and led.log is not None and partition.log.records != led.log.records:
+        yield f"I11: broker {member} has other records of {name} than the leader {state.leader}"
+
+
+def _topics(cluster: Cluster, image: Image) -> Iterator[str]:
+    admin = cluster.admin
+    for name, topic_id in admin.topics.items():
+        if name not in admin.uncertain and image.topics.get(name) != topic_id:
+            yield f"K9: the creation of {name} was acknowledged, and it does not exist"
+    for topic_id in admin.deleted & set(image.topics.values()):
+        yield f"K9: the deletion of {topic_id} was acknowledged, and it exists"
+
+
+def _records(cluster: Cluster, image: Image) -> Iterator[str]:
+    """I10: acknowledged records are in the log of the leader."""
+    for producer in cluster.producers:
+        for topic_id, partition, offset, value in producer.acknowledged:
+            key = topic_id, partition
+            state = image.partitions.get(key)
+            if state is None or state.leader < 0 or key in cluster.rules.unclean:
+                continue
+            name = image.names[topic_id], partition
+            led = cluster.brokers[state.leader].host.model.partitions.get(name)
+            log = None if led is None else led.log
+            content: Sequence[object] = () if log is None else [record.value for record in log.records]
+            if offset >= len(content) or content[offset] != value:
+                yield f"I10: record {value} of {name} was acknowledged at {offset}, and the leader lacks it"

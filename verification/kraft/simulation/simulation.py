@@ -1,0 +1,87 @@
+"""One cluster from one seed: actions at random times, then rest."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from verification.kraft.simulation.actions import ACTIONS, Action
+from verification.kraft.simulation.cluster import Cluster
+from verification.kraft.simulation.options import Options
+from verification.kraft.simulation.rest import problems_at_rest
+
+#: How long a cluster without faults may take to come to rest.
+_REST_MS: Final = 120_000.0
+_LOOK_MS: Final = 3_000.0
+#: The first topics are created when brokers have registered, and actions begin later.
+_CREATIONS_MS: Final = 2_000.0, 2_100.0
+_ACTIONS_MS: Final = 8_000.0
+#: A simulation with more events does not end by itself.
+_EVENTS_MAX: Final = 2_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a seed has shown. ``trace`` is a digest of the log."""
+
+    seed: int
+    violations: tuple[str, ...]
+    events: int
+    simulated_ms: float
+    counts: Counter[str]
+    trace: str
+
+
+def play(options: Options) -> Result:
+    """Play a seed: random actions, the end of the faults, and rest, until nothing is wrong or the time is over."""
+    with Cluster(options) as cluster:
+        for time_ms in _CREATIONS_MS:
+            cluster.scheduler.at(time_ms, lambda: cluster.admin.create_topic(3, min(3, len(cluster.hosts))))
+        plan = sorted(cluster.random.uniform(_ACTIONS_MS, options.duration_ms) for _ in range(options.actions))
+        for time_ms in plan:
+            action = cluster.random.choices(list(ACTIONS), list(ACTIONS.values()))[0]
+            cluster.scheduler.at(time_ms, partial(_act, cluster, action))
+        _run_until(cluster, options.duration_ms)
+        cluster.heal()
+        deadline = cluster.scheduler.now_ms + _REST_MS
+        problems = ["it has not come to rest"]
+        while problems and cluster.scheduler.now_ms < deadline and not cluster.violations:
+            _run_until(cluster, cluster.scheduler.now_ms + _LOOK_MS)
+            problems = list(problems_at_rest(cluster))
+        if not cluster.violations:
+            for problem in problems:
+                cluster.report(problem)
+        return _result(cluster)
+
+
+def _act(cluster: Cluster, action: Action) -> None:
+    cluster.counts[f"action {action.__name__}"] += 1
+    action(cluster, cluster.random)
+
+
+def _run_until(cluster: Cluster, time_ms: float) -> None:
+    scheduler = cluster.scheduler
+    while scheduler.next_ms() <= time_ms and not cluster.violations:
+        scheduler.step()
+        if scheduler.happened > _EVENTS_MAX:
+            cluster.report(f"L2: more than {_EVENTS_MAX:,} events")
+
+
+def _result(cluster: Cluster) -> Result:
+    history, digest = cluster.controllers.history, hashlib.sha256()
+    for batch in history.batches:
+        digest.update(batch.content)
+    counts = cluster.counts + cluster.admin.counts + cluster.controllers.counts
+    counts["records acknowledged"] = sum(len(producer.acknowledged) for producer in cluster.producers)
+    counts["metadata records"] = history.end
+    return Result(
+        cluster.options.seed,
+        tuple(dict.fromkeys(cluster.violations)),
+        cluster.scheduler.happened,
+        cluster.scheduler.now_ms,
+        counts,
+        digest.hexdigest(),
+    )
