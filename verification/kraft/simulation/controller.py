@@ -23,6 +23,7 @@ from verification.kraft.simulation.options import CONTROLLER, Options
 from verification.kraft.simulation.processes import Process, Respond
 from verification.kraft.simulation.requests import (
     ControllerRequest,
+    Done,
     FetchResponse,
     SnapshotRequest,
     SnapshotResponse,
@@ -126,7 +127,8 @@ class ControllerProcess(Process):
             return
         error = future.exception()
         if error is None:
-            respond(future.result())
+            result = future.result()
+            respond(Done() if result is None else result)
         elif isinstance(error, RequestRefused):
             respond(error)
         elif not isinstance(error, NotController):

@@ -25,6 +25,11 @@ class ControllerRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class Done:
+    """The response of a rule that has none."""
+
+
+@dataclass(frozen=True, slots=True)
 class FetchResponse:
     """The response to a Fetch of the metadata log. ``epoch`` is the controller's."""
 
