@@ -1,0 +1,158 @@
+"""Compare Kafka 4.4's controller and kframe as running KRaft controllers: ``python -m benchmarks.live_kraft``.
+
+Each run starts a controller on a copy of the same directory, whose snapshot has the cluster. Compiled brokers fetch its
+log, discard it, and send heartbeats; what they see at which time is all that is measured, but for memory and processor
+time. Runs of both controllers follow on one another. Needs Maven, JDK 17 or newer, and a C compiler.
+
+A broker failure counts from the end of the broker's session. It is held against the same bytes alone: written with one
+fdatasync, then sent to each broker over loopback. Kafka runs with the heap of ``--heaps``; ``--find-heap`` tries larger
+ones until a run passes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks.live_kraft import followers, measurements
+from benchmarks.live_kraft.controllers import KAFKA, KFRAME, Setup, write_directory
+from benchmarks.records import LATEST, IncrementalRecord, command_of, table
+
+#: The smallest heap with which Kafka passes a run, by partitions (``--find-heap``).
+HEAPS: Final[Mapping[int, str]] = {10_000: "128m", 100_000: "384m", 1_000_000: "3g", 2_000_000: "6g"}
+#: The heaps that ``--find-heap`` tries.
+CANDIDATES: Final = (
+    "64m",
+    "96m",
+    "128m",
+    "192m",
+    "256m",
+    "384m",
+    "512m",
+    "768m",
+    "1g",
+    "1536m",
+    "2g",
+    "3g",
+    "4g",
+    "6g",
+)
+_REST_BROKERS: Final = 100
+HEADINGS: Final = ("partitions", "what", "kframe", "Kafka 4.4.0", "ratio")
+
+Row = dict[str, Any]
+
+
+def perform(setup: Setup, kinds: Sequence[str], runs: int) -> Iterator[Row]:
+    """All measurements of one size."""
+    with tempfile.TemporaryDirectory() as scratch:
+        original = Path(scratch) / "original"
+        write_directory(original, setup)
+        for number in range(runs):
+            for kind in kinds:
+                folder = Path(scratch) / f"{number}-{kind}"
+                folder.mkdir()
+                facts = {"controller": kind, "partitions": setup.partitions, "run": number}
+                for row in measurements.run(kind, original, folder, setup):
+                    yield {**facts, **row}
+
+
+def perform_rest(setup: Setup, kinds: Sequence[str], runs: int) -> Iterator[Row]:
+    """The processor time at rest."""
+    with tempfile.TemporaryDirectory() as scratch:
+        original = Path(scratch) / "original"
+        write_directory(original, setup)
+        for number in range(runs):
+            for kind in kinds:
+                folder = Path(scratch) / f"{number}-{kind}"
+                folder.mkdir()
+                row = measurements.at_rest(kind, original, folder, setup)
+                yield {"controller": kind, "partitions": setup.partitions, "run": number, **row}
+
+
+def rows(measured: Sequence[Row]) -> list[Row]:
+    """Medians of each figure by size, and Kafka's by kframe's."""
+    result = []
+    keys = dict.fromkeys(
+        (row["partitions"], row["what"], figure)
+        for row in measured
+        for figure in row
+        if figure not in ("controller", "partitions", "run", "what")
+    )
+    for partitions, what, figure in keys:
+        medians = {
+            kind: statistics.median(values)
+            for kind in (KFRAME, KAFKA)
+            if (values := [row[figure] for row in measured if _is(row, kind, partitions, what) and figure in row])
+        }
+        ratio = medians[KAFKA] / medians[KFRAME] if len(medians) == 2 and medians[KFRAME] else None
+        result.append({"partitions": partitions, "what": what, "figure": figure, "ratio": ratio, **medians})
+    return result
+
+
+def _is(row: Row, kind: str, partitions: int, what: str) -> bool:
+    return (row["controller"], row["partitions"], row["what"]) == (kind, partitions, what)
+
+
+def line(row: Row) -> tuple[str, ...]:
+    """A row as cells under HEADINGS."""
+    return (
+        f"{row['partitions']:,}",
+        f"{row['what']}: {row['figure'].replace('_', ' ')}",
+        *(f"{row[kind]:,.4g}" if kind in row else "-" for kind in (KFRAME, KAFKA)),
+        "-" if row["ratio"] is None else f"{row['ratio']:.1f}",
+    )
+
+
+def find_heap(setup: Setup) -> str:
+    """The first of CANDIDATES with which Kafka passes a run."""
+    for heap in CANDIDATES:
+        try:
+            list(perform(Setup(setup.program, setup.partitions, setup.brokers, heap), [KAFKA], 1))
+        except RuntimeError as error:
+            print(f"{heap}: {error}")
+        else:
+            return heap
+    raise RuntimeError(f"no heap up to {CANDIDATES[-1]} is enough")
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Measure, print, write."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.live_kraft", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--partitions", type=int, nargs="*", default=[10_000, 100_000, 1_000_000])
+    parser.add_argument("--brokers", type=int, default=10)
+    parser.add_argument("--runs", type=int, default=5, help="of each controller at each size")
+    parser.add_argument("--find-heap", action="store_true", help="print the smallest heap of each size, and stop")
+    parser.add_argument("--alone", action="store_true", help="kframe without Kafka")
+    parser.add_argument("--out", type=Path, default=LATEST / "live-kraft.json")
+    chosen = parser.parse_args(words)
+    kinds = [KFRAME] if chosen.alone else [KAFKA, KFRAME]
+    measured: list[Row] = []
+    command = command_of("benchmarks.live_kraft", words)
+    record = IncrementalRecord(chosen.out, command, lambda: {"rows": rows(measured), "measured": measured})
+    with tempfile.TemporaryDirectory() as folder:
+        program = followers.compiled(Path(folder))
+        setups = [Setup(program, size, chosen.brokers, HEAPS.get(size, "6g")) for size in chosen.partitions]
+        if chosen.find_heap:
+            for setup in setups:
+                print(f"{setup.partitions:,}: {find_heap(setup)}")
+            return 0
+        for setup in setups:
+            with record.part(f"{setup.partitions:,} partitions"):
+                for row in perform(setup, kinds, chosen.runs):
+                    measured.append(row)
+        resting = Setup(program, 10_000, _REST_BROKERS, HEAPS[10_000])
+        with record.part(f"rest with {_REST_BROKERS} brokers"):
+            measured += perform_rest(resting, kinds, chosen.runs)
+    table([HEADINGS, *map(line, rows(measured))], f"Medians of {chosen.runs} runs in turn.")
+    return record.end()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,111 @@
+"""What is measured of one controller: start, memory, creations, a broker failure, and a restart."""
+
+from __future__ import annotations
+
+import shutil
+import statistics
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks.live_kraft import creations, floor
+from benchmarks.live_kraft.controllers import SESSION_MS, SNAPSHOT, RunningController, Setup, stopping
+from benchmarks.live_kraft.followers import Followers
+
+_FAILING: Final = 0
+#: An event is over when no broker has received anything for so long.
+_QUIET_S: Final = 4.0
+_SINGLE: Final = 200
+_PER_SECOND: Final = 200
+_RATE_S: Final = 10
+#: Topics and partitions of each, of the large creation.
+_MANY: Final = 10, 1_000
+_REST_S: Final = 20.0
+
+
+def run(kind: str, original: Path, folder: Path, setup: Setup) -> Iterator[dict[str, Any]]:
+    """Measure a controller on a copy of a directory. Yields a row for each measurement."""
+    shutil.copytree(original, folder / "data")
+    controller = RunningController(kind, folder, setup.heap)
+    begun = time.monotonic_ns()
+    controller.start()
+    with stopping(controller), followers_of(controller, folder, setup) as followers:
+        followers.await_quiet(setup.brokers, _QUIET_S)
+        yield {"what": "start", "seconds": (min(followers.seen.beats) - begun) / 1e9}
+        yield {"what": "resident memory", "bytes": controller.resident_bytes()}
+        yield from _creations(controller.port)
+        yield _failure(controller, followers, folder, setup)
+        controller.kill()
+        count = len(followers.seen.beats)
+        begun = time.monotonic_ns()
+        controller.start()
+        while len(followers.seen.beats) == count:
+            if not controller.is_running:
+                raise RuntimeError("the controller does not start again")
+            time.sleep(0.001)
+        yield {"what": "restart", "seconds": (followers.seen.beats[count] - begun) / 1e9}
+
+
+def at_rest(kind: str, original: Path, folder: Path, setup: Setup) -> dict[str, Any]:
+    """The processor time of a controller with many brokers and nothing to do."""
+    shutil.copytree(original, folder / "data")
+    controller = RunningController(kind, folder, setup.heap)
+    controller.start()
+    with stopping(controller), followers_of(controller, folder, setup) as followers:
+        followers.await_quiet(setup.brokers, _QUIET_S)
+        before, begun = controller.cpu_seconds(), time.monotonic()
+        time.sleep(_REST_S)
+        used = controller.cpu_seconds() - before
+        return {"what": "processor at rest", "cpu_seconds_per_minute": 60 * used / (time.monotonic() - begun)}
+
+
+def followers_of(controller: RunningController, folder: Path, setup: Setup) -> Followers:
+    """The brokers of a controller, not entered."""
+    return Followers(setup.program, folder, controller.port, setup.brokers, SNAPSHOT.offset, SNAPSHOT.epoch)
+
+
+def _creations(port: int) -> Iterator[dict[str, Any]]:
+    yield {"what": "creation at rest", **_percentiles([*creations.one_by_one(port, _SINGLE)])}
+    yield {"what": "creation at 200/s", **_percentiles(creations.at_rate(port, _PER_SECOND, _RATE_S))}
+    yield {"what": "creation of 10,000 partitions", "seconds": creations.many(port, *_MANY)}
+
+
+def _percentiles(seconds: Sequence[float]) -> dict[str, float]:
+    cuts = statistics.quantiles(seconds, n=100, method="inclusive")
+    return {"p50_seconds": cuts[49], "p99_seconds": cuts[98]}
+
+
+def _failure(controller: RunningController, followers: Followers, folder: Path, setup: Setup) -> dict[str, Any]:
+    """A broker fails: seconds from the end of its session."""
+    end = followers.await_quiet(setup.brokers, _QUIET_S)
+    cpu, size = controller.cpu_seconds(), controller.log_bytes()
+    over_ns = followers.stop(_FAILING) + SESSION_MS * 1_000_000
+    new_end = _await_end(followers, setup.brokers, end)
+    seen = tuple(followers.seen.fetched)
+    durable = min(each.at_ns for each in seen if each.high_watermark >= new_end)
+    fetched = [
+        min(each.at_ns for each in seen if each.broker == broker and each.offset >= new_end)
+        for broker in range(setup.brokers)
+    ]
+    size = controller.log_bytes() - size
+    least = floor.measure(folder, size, setup.brokers)
+    return {
+        "what": "broker failure",
+        "records": new_end - end,
+        "bytes": size,
+        "seconds_to_durable": (durable - over_ns) / 1e9,
+        "seconds_to_last_fetch": (max(fetched) - over_ns) / 1e9,
+        "floor_to_durable": least.durable,
+        "floor_to_last_fetch": least.durable + least.last_received,
+        "cpu_seconds": controller.cpu_seconds() - cpu,
+    }
+
+
+def _await_end(followers: Followers, brokers: int, end: int) -> int:
+    """The high watermark after the failure: it has moved, and then rests."""
+    while True:
+        high_watermark = followers.await_quiet(brokers, _QUIET_S)
+        if high_watermark > end:
+            return high_watermark
+        time.sleep(0.2)
