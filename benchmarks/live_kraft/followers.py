@@ -51,8 +51,8 @@ class Followers:
         """The brokers have the log below ``offset``, whose last record is of ``epoch``."""
         self.seen = Seen()
         fetch, beat = folder / "fetch.request", folder / "heartbeat.request"
-        _write_template(fetch, _fetch_template())
-        _write_template(beat, _heartbeat_template())
+        _write_template(fetch, fetch_template())
+        _write_template(beat, heartbeat_template())
         words = [program, "127.0.0.1", port, brokers, offset, epoch, 500, fetch, beat]
         self._process = subprocess.Popen(
             list(map(str, words)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -111,7 +111,7 @@ def compiled(folder: Path) -> Path:
     return program
 
 
-def _fetch_template() -> tuple[bytes, Sequence[tuple[int, int]]]:
+def fetch_template() -> tuple[bytes, Sequence[tuple[int, int]]]:
     """A Fetch, and position and size of replica id, leader epoch, offset and last epoch."""
 
     def encoded(replica: int = 7, epoch: int = 7, offset: int = 7, last_epoch: int = 7) -> bytes:
@@ -135,7 +135,8 @@ def _fetch_template() -> tuple[bytes, Sequence[tuple[int, int]]]:
             "forgotten_topics_data": [],
             "rack_id": "",
         }
-        return encode_request(_FETCH, _FETCH_VERSION, 1, "follower", fields)
+        request: bytes = encode_request(_FETCH, _FETCH_VERSION, 1, "follower", fields)
+        return request
 
     return encoded(), _positions(
         encoded(),
@@ -148,7 +149,7 @@ def _fetch_template() -> tuple[bytes, Sequence[tuple[int, int]]]:
     )
 
 
-def _heartbeat_template() -> tuple[bytes, Sequence[tuple[int, int]]]:
+def heartbeat_template() -> tuple[bytes, Sequence[tuple[int, int]]]:
     """A BrokerHeartbeat, and position and size of broker id, broker epoch and applied offset."""
 
     def encoded(broker: int = 7, epoch: int = 7, offset: int = 7) -> bytes:
@@ -160,7 +161,8 @@ def _heartbeat_template() -> tuple[bytes, Sequence[tuple[int, int]]]:
             "want_shut_down": False,
             "offline_log_dirs": [],
         }
-        return encode_request(_HEARTBEAT, _HEARTBEAT_VERSION, 1, "follower", fields)
+        request: bytes = encode_request(_HEARTBEAT, _HEARTBEAT_VERSION, 1, "follower", fields)
+        return request
 
     return encoded(), _positions(
         encoded(), [(encoded(broker=_ANY >> 33), 4), (encoded(epoch=_ANY), 8), (encoded(offset=_ANY), 8)]

@@ -14,6 +14,7 @@ import kafka.server.KafkaConfig;
 import org.apache.kafka.clients.admin.AlterConfigOp.OpType;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.config.ConfigResource;
+import org.apache.kafka.common.message.BrokerHeartbeatRequestData;
 import org.apache.kafka.common.message.CreatePartitionsRequestData.CreatePartitionsTopic;
 import org.apache.kafka.common.message.RequestHeaderData;
 import org.apache.kafka.common.metadata.BrokerRegistrationChangeRecord;
@@ -104,7 +105,7 @@ final class Controllers {
         List<Integer> replicas = IntStream.rangeClosed(1, factor).boxed().toList();
         replication.replay(new PartitionRecord().setTopicId(TOPIC_ID).setPartitionId(partition).setLeader(1)
             .setReplicas(replicas).setIsr(replicas.subList(0, inSync))
-            .setDirectories(replicas.stream().map(id -> new Uuid(3, id)).toList()));
+            .setDirectories(replicas.stream().map(Controllers::directory).toList()));
     }
 
     /** The records of a CreatePartitions request that leaves the assignment to the controller. */
@@ -129,6 +130,32 @@ final class Controllers {
         List<ApiMessageAndVersion> records = new ArrayList<>();
         replication.handleBrokerFenced(broker, records);
         replay(records);
+    }
+
+    /** Registers a broker again, fenced, with two log directories: that of its replicas, and another. */
+    void restart(int broker) {
+        RegisterBrokerRecord registration = new RegisterBrokerRecord()
+            .setBrokerId(broker).setBrokerEpoch(broker).setIncarnationId(new Uuid(5, broker)).setFenced(true)
+            .setLogDirs(List.of(directory(broker), new Uuid(4, broker)));
+        cluster.replay(registration, broker);
+    }
+
+    /** The log directory of all replicas of a broker. */
+    static Uuid directory(int broker) {
+        return new Uuid(3, broker);
+    }
+
+    /** A heartbeat of a broker that has the metadata up to its registration, with directories that have failed. */
+    void heartbeat(int broker, Uuid... failed) {
+        var result = replication.processBrokerHeartbeat(new BrokerHeartbeatRequestData()
+            .setBrokerId(broker).setBrokerEpoch(broker).setCurrentMetadataOffset(broker)
+            .setOfflineLogDirs(List.of(failed)), broker);
+        replay(result.records());
+    }
+
+    /** The log directories in the registration of a broker. */
+    List<Uuid> directories(int broker) {
+        return cluster.registration(broker).directories();
     }
 
     /** Ends the fencing of a broker. */

@@ -79,7 +79,9 @@ class CommitObservers:
             except Exception:
                 self.failures[name] += 1
                 if self.failures[name] == 1:
-                    _log.exception("observer %s failed on %s; further failures are only counted", name, f"offset {offset}")
+                    _log.exception(
+                        "observer %s failed on %s; further failures are only counted", name, f"offset {offset}"
+                    )
 
 
 def _name(cause: Event | EffectResult) -> str:
