@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from kframe.model.elections import LeaderSelector
 from kframe.model.ids import ElectionKind
-from kframe.model.kraft.record_versions import RecordAndVersion
+
+if TYPE_CHECKING:
+    from kframe.model.kraft.record_versions import RecordAndVersion
 
 
 class CommittedDecision(Protocol):

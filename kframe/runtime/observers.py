@@ -5,14 +5,16 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeGuard, TypeVar
+from typing import TYPE_CHECKING, TypeGuard, TypeVar
 
 from kframe.errors import PluginError
 from kframe.model.effects import Effect
 from kframe.model.events import EffectResult, Event
 from kframe.ports.quorum_controller import CommitObserver, CommittedDecision
-from kframe.registry.registry import Registry
 from kframe.registry.specs import Observer
+
+if TYPE_CHECKING:
+    from kframe.registry.registry import Registry
 
 _log = logging.getLogger("kframe.runtime")
 AnyObserver = TypeVar("AnyObserver", Observer, CommitObserver)

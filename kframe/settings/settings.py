@@ -35,6 +35,7 @@ SERVER_KEYS: Final = (
     "kframe.create.chroot",
     "kframe.unauthenticated.connection.rate",
     "kframe.controlled.shutdown.ends.session",
+    "kframe.elr.strict",
 )
 KNOWN: Final = frozenset({*KEYS, *KAFKA_KEYS, *JVM_KEYS, *SERVER_KEYS, SELECTORS})
 #: Prefixes of keys with names of listeners or plugins of Kafka.

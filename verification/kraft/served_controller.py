@@ -65,7 +65,7 @@ def served(
     """The controller of a directory, until the end of the block. ``settings`` are those of NodeSettings, and ``config``
     has the keys of its listener."""
     node_settings = NodeSettings((ENDPOINT,), Voters((VOTER,)), **settings)
-    kraft = kraft or KraftSettings(ends_sessions_at_shutdown=True, strict=True)
+    kraft = kraft or KraftSettings(ends_sessions_at_shutdown=True)
     listener = replace(LISTENER, security_protocol=security_protocol(config, LISTENER.listener))
     controller = ServedController(NodeConfig(9, directory, (directory,), (listener,), node_settings, kraft, config))
     controller.start(selectors)

@@ -47,7 +47,8 @@ class Session:
         return FOLDER / self.commit[:12]
 
     @property
-    def _trees(self) -> list[Tree]:
+    def trees(self) -> list[Tree]:
+        """The trees of the commit, one for each worker."""
         return [Tree(self.folder / f"tree-{index}") for index in range(WORKERS)]
 
     def run(self, until: float) -> dict[Area, list[tuple[Mutant, Result]]]:
@@ -56,10 +57,10 @@ class Session:
         Raises ``ToolMissing`` without cosmic-ray, ``CalledProcessError`` if it fails, and ``RuntimeError`` if the tests
         do not run.
         """
-        trees = self._trees
+        trees = self.trees
         for tree in trees:
             tree.write(self.commit)
-        drawn = {area: self._draw(area) for area in self.areas}
+        drawn = {area: self.draw(area) for area in self.areas}
         log = ResultLog(self.folder / "results.jsonl")
         # Areas take turns, so that an early end leaves a draw of each.
         turns = [mutant for mutant in chain.from_iterable(zip_longest(*drawn.values())) if mutant]
@@ -94,7 +95,7 @@ class Session:
         tree.write("HEAD")
         if run_tests(tree, files, RECHECK_S)[0] != "passed":
             raise RuntimeError(f"found tests of {' or '.join(files)} that fail without a mutant, expected none")
-        for mutant in chain.from_iterable(map(self._draw, self.areas)):
+        for mutant in chain.from_iterable(map(self.draw, self.areas)):
             result = results.get(mutant.key)
             if result is None or result.outcome != "survived":
                 continue
@@ -103,7 +104,8 @@ class Session:
             if outcome == "killed":
                 log.append(mutant, replace(result, outcome="killed since", test=test))
 
-    def _draw(self, area: Area) -> list[Mutant]:
+    def draw(self, area: Area) -> list[Mutant]:
+        """Return the mutants of an area. The trees must be written."""
         path = self.folder / f"{area.name}-{self.count}.jsonl"
         if not path.exists():
             script = Path(__file__).with_name("draw.py")
@@ -115,7 +117,7 @@ class Session:
                 str(self.count),
             ]
             drawn = subprocess.run(
-                command, cwd=self._trees[0].folder, check=True, stdout=subprocess.PIPE, text=True
+                command, cwd=self.trees[0].folder, check=True, stdout=subprocess.PIPE, text=True
             ).stdout
             path.write_text(drawn, encoding="utf-8")
         return [Mutant(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]

@@ -55,9 +55,16 @@ class Tree:
             bytecode.unlink()
 
     def run_tests(self, options: Sequence[object], timeout_s: float | None = None) -> int:
-        """Return the exit code of pytest, negative after a signal. Raises ``TimeoutExpired`` and ends its processes."""
-        command = [sys.executable, "-m", "pytest", "-c", "pyproject.toml", "-p", "verification.mutants.plugin"]
-        command += ["-p", "no:cacheprovider", "-q", "--tb=no", "--benchmark-disable", *map(str, options)]
+        """Return the exit code of pytest. See ``run``."""
+        words = ["pytest", "-c", "pyproject.toml", "-p", "verification.mutants.plugin", "-p", "no:cacheprovider"]
+        return self.run([*words, "-q", "--tb=no", "--benchmark-disable", *options], timeout_s)
+
+    def run(self, words: Sequence[object], timeout_s: float | None = None) -> int:
+        """Return the exit code of ``python -m`` and the words, negative after a signal.
+
+        Raises ``TimeoutExpired`` and ends its processes.
+        """
+        command = [sys.executable, "-m", *map(str, words)]
         packages = [self.folder, self.folder / "simulator"]
         packages += sorted(path.parent for path in self.folder.glob("plugins/*/pyproject.toml"))
         environment = os.environ | {

@@ -42,6 +42,15 @@ def client_file(path: Path, files: Path, login: Mapping[str, str]) -> Path:
     return path
 
 
+def accepted(cluster: LedCluster, tools: KafkaTools, tool: str, *words: object) -> bool:
+    """Whether a tool succeeds."""
+    try:
+        cluster.kafka.admin(tools, tool, *words)
+    except ToolError:
+        return False
+    return True
+
+
 def test_token_is_a_login_at_broker_and_controller(tmp_path: Path) -> None:
     files = certificates(tmp_path)
     options = KraftOptions(brokers=1, controllers=1, combined=False, settings={**LOGINS, **tls(files, "server")})
@@ -59,7 +68,8 @@ def test_token_is_a_login_at_broker_and_controller(tmp_path: Path) -> None:
             tmp_path / "token.properties", files, {"sasl.mechanism": "SCRAM-SHA-256", "sasl.jaas.config": scram}
         )
         create = ("--create", "--topic", "t", "--partitions", 1, "--replication-factor", 1)
-        cluster.kafka.admin(tools, "kafka-topics", "--command-config", login, *create)
+        # The broker learns of the token from the metadata log.
+        wait_until(lambda: accepted(cluster, tools, "kafka-topics", "--command-config", login, *create))
         assert "t" in cluster.metadata.topics.index_by_name
         status = ("kafka-metadata-quorum", "--bootstrap-controller", address, "--command-config", login)
         assert f"LeaderId: {cluster.controller.node_id}" in " ".join(tools.run(*status, "describe", "--status").split())

@@ -33,8 +33,8 @@ _TEXT: Final = """# Simulated KRaft clusters
 - K7, seeds 7, 14 and 19: after a write that a crash had torn, the controller did not start. The next start did, because
   the tail was cut then. The history is read again after the cut (`test_durable_log_crashes`).
 - I10, seed 48: a replica that a reassignment removes stays in the ELR. When it was added again, it was elected with an
-  empty log. Kafka 4.4 decides so. With `KraftSettings.strict`, as an active controller has it, the replica leaves the
-  ELR (`test_strict_rules`).
+  empty log. Kafka 4.4 decides so, and so does kframe by default. With `kframe.elr.strict`, which the simulation sets,
+  the replica leaves the ELR (`test_strict_rules`).
 
 Kafka 4.4 also decides as follows, and so does kframe. The rules allow it:
 
@@ -72,8 +72,9 @@ def _seeds(context: click.Context, parameter: click.Parameter, value: str) -> ra
 @click.command()
 @click.option("--seeds", callback=_seeds, default="1-2000", show_default=True, help="FIRST-LAST")
 @click.option("--jobs", type=click.IntRange(1), default=2, show_default=True)
+@click.option("--first", is_flag=True, help="End at the first violation.")
 @click.option("--record", type=click.Path(dir_okay=False, path_type=Path), help="JSON; the page is beside it.")
-def main(seeds: range, jobs: int, record: Path | None) -> None:
+def main(seeds: range, jobs: int, first: bool, record: Path | None) -> None:
     """Play seeds, and print what they have shown. Exit code 1 after a violation."""
     facts = run_facts(f"python -m verification.kraft.simulation --seeds {seeds[0]}-{seeds[-1]} --jobs {jobs}")
     started, counts = time.monotonic(), Counter[str]()
@@ -86,6 +87,8 @@ def main(seeds: range, jobs: int, record: Path | None) -> None:
             if result.violations:
                 violations[result.seed] = result.violations
                 click.echo(f"seed {result.seed}: {result.violations[0]}", err=True)
+                if first:
+                    raise click.exceptions.Exit(1)
     document = {
         **facts,
         "seeds": [seeds[0], seeds[-1]],

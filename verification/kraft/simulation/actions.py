@@ -38,7 +38,7 @@ def stop_at_operation(cluster: Cluster, random: Random) -> None:
 
 def fill_disk(cluster: Cluster, random: Random) -> None:
     """Leave the controller little room for a while."""
-    cluster.controllers.room(random.randint(50, 2_000), random.uniform(500, 10_000))
+    cluster.controllers.limit_space(random.randint(50, 2_000), random.uniform(500, 10_000))
 
 
 def fail_sync(cluster: Cluster, random: Random) -> None:
@@ -96,8 +96,8 @@ def freeze_broker(cluster: Cluster, random: Random) -> None:
 def fail_directory(cluster: Cluster, random: Random) -> None:
     """Fail a log directory of a broker, which stays broken."""
     broker = cluster.brokers[cluster.random_broker()]
-    alive = [name for name, is_alive in broker.host.model.disks.alive.items() if is_alive]
-    if len(alive) > 1 and broker.is_running and not broker.is_frozen and broker.host.model.running:
+    alive = [name for name, is_alive in broker.machine.model.disks.alive.items() if is_alive]
+    if len(alive) > 1 and broker.is_running and not broker.is_frozen and broker.machine.model.running:
         broker.fail_directory(random.choice(alive))
 
 
@@ -109,8 +109,8 @@ def cut_controller(cluster: Cluster, random: Random) -> None:
 
 def cut_brokers(cluster: Cluster, random: Random) -> None:
     """Cut two brokers from each other, in one direction or both."""
-    one, other = random.sample(sorted(cluster.brokers), 2)
-    _cut(cluster, random, one, other)
+    source, target = random.sample(sorted(cluster.brokers), 2)
+    _cut(cluster, random, source, target)
 
 
 def _cut(cluster: Cluster, random: Random, source: int, target: int) -> None:

@@ -51,7 +51,7 @@ _FEATURES: Final = {
 _AWAIT: Final = (ErrorCode.NEW_LEADER_ELECTED,)
 
 
-class BrokerHost:
+class BrokerMachine:
     """A machine: disks, and the copy of the metadata log. One process runs at a time."""
 
     def __init__(self, broker_id: int, options: Options) -> None:
@@ -70,7 +70,7 @@ class BrokerProcess(Process):
 
     def __init__(
         self,
-        host: BrokerHost,
+        machine: BrokerMachine,
         incarnation_id: UUID,
         requests: Requests,
         options: Options,
@@ -79,9 +79,9 @@ class BrokerProcess(Process):
         scheduler: Scheduler,
     ) -> None:
         """``report`` gets what is wrong, ``on_produced`` the late responses to producers by their correlation."""
-        super().__init__(host.model.broker_id, scheduler)
-        self.host = host
-        self.metadata = host.metadata
+        super().__init__(machine.model.broker_id, scheduler)
+        self.machine = machine
+        self.metadata = machine.metadata
         self.metadata.restart()
         self.broker_epoch = -1
         self.is_ready = self.is_stopping = False
@@ -92,10 +92,10 @@ class BrokerProcess(Process):
         self._on_produced = on_produced
         self._offline: set[UUID] = set()
         self._is_assigning = False
-        self._previous_epoch, host.clean_epoch = host.clean_epoch, -1
+        self._previous_epoch, machine.clean_epoch = machine.clean_epoch, -1
         #: The broker epochs with which followers have fetched, as a leader proposes them.
         self._follower_epochs: dict[tuple[TopicPartition, int], int] = {}
-        self._publisher = Publisher(host.model, host.directories, scheduler)
+        self._publisher = Publisher(machine.model, machine.directories, scheduler)
         self._heartbeats = 0
         requests.serve(self)
         self._fetch_metadata()
@@ -104,7 +104,9 @@ class BrokerProcess(Process):
     # -- Life.
 
     def _register(self) -> None:
-        alive = [self.host.directories[name] for name, is_alive in self.host.model.disks.alive.items() if is_alive]
+        alive = [
+            self.machine.directories[name] for name, is_alive in self.machine.model.disks.alive.items() if is_alive
+        ]
         request = registration.BrokerRegistrationRequest(
             self.node_id,
             CLUSTER_ID,
@@ -127,7 +129,7 @@ class BrokerProcess(Process):
             self.after(_RETRY_MS, self._register)
             return
         self.broker_epoch = response
-        self.host.model.start(response, self.scheduler.now_ms)
+        self.machine.model.start(response, self.scheduler.now_ms)
         self._publish()
         self._heartbeat()
 
@@ -165,28 +167,28 @@ class BrokerProcess(Process):
     def stop(self) -> None:
         """Begin a controlled shutdown."""
         self.is_stopping = True
-        self.host.model.replicas.shutting_down = True
+        self.machine.model.replicas.shutting_down = True
         if self.broker_epoch < 0:
             self.kill()
         else:
             self._heartbeat()
 
     def _stop_cleanly(self) -> None:
-        self.host.model.disks.checkpoint()
-        self.host.clean_epoch = self.broker_epoch
+        self.machine.model.disks.checkpoint()
+        self.machine.clean_epoch = self.broker_epoch
         self.kill()
 
     def kill(self) -> None:
         """End the process as kill -9 does."""
         self.end()
-        if self.host.model.running:
-            self.host.model.crash(self.scheduler.now_ms)
-            self.host.model.tick(self.scheduler.now_ms)
+        if self.machine.model.running:
+            self.machine.model.crash(self.scheduler.now_ms)
+            self.machine.model.tick(self.scheduler.now_ms)
 
     def fail_directory(self, name: str) -> None:
         """Fail a log directory."""
-        self.host.model.fail_log_dir(name, self.scheduler.now_ms)
-        if self.host.model.state is BrokerState.DOWN:
+        self.machine.model.fail_log_dir(name, self.scheduler.now_ms)
+        if self.machine.model.state is BrokerState.DOWN:
             self.kill()
         else:
             self._pump()
@@ -230,7 +232,7 @@ class BrokerProcess(Process):
 
     def _publish(self) -> None:
         """Let the replicas follow the metadata, once the broker has a broker epoch and the metadata of that time."""
-        if self.host.model.running and (self.is_ready or self.metadata.applied > self.broker_epoch):
+        if self.machine.model.running and (self.is_ready or self.metadata.applied > self.broker_epoch):
             self._publisher.publish(self.metadata.image)
             self._assign_directories()
             self._pump()
@@ -264,14 +266,14 @@ class BrokerProcess(Process):
         if isinstance(message, Fetch) and message.replica_id != CONSUMER:
             for key in message.partitions:
                 self._follower_epochs[key, message.replica_id] = request.broker_epoch
-        response = self.host.model.handle(message, self.scheduler.now_ms)
+        response = self.machine.model.handle(message, self.scheduler.now_ms)
         if response is not None:
             respond(response)
         self._pump()
 
     def _pump(self) -> None:
         """Deliver what the replicas have to send, and wake when they have something to do."""
-        model, now = self.host.model, self.scheduler.now_ms
+        model, now = self.machine.model, self.scheduler.now_ms
         for outgoing in model.tick(now):
             self._send(outgoing)
         if model.wakes_at < self._wakes_at or self._wakes_at <= now:
@@ -293,12 +295,12 @@ class BrokerProcess(Process):
                 assert isinstance(message, ProduceResponse)
                 self._on_produced(outgoing.peer_id, message)
             case Peer.STORE if isinstance(message, NotifyLogDirFailure):
-                alive = self.host.model.disks.alive
-                self._offline = {self.host.directories[name] for name, is_alive in alive.items() if not is_alive}
+                alive = self.machine.model.disks.alive
+                self._offline = {self.machine.directories[name] for name, is_alive in alive.items() if not is_alive}
                 self._heartbeat()
 
     def _on_reply(self, number: int, reply: Any) -> None:
-        self.host.model.on_response(number, reply, self.scheduler.now_ms)
+        self.machine.model.on_response(number, reply, self.scheduler.now_ms)
         self._pump()
 
     def _propose(self, number: int, message: AlterPartition) -> None:

@@ -13,7 +13,7 @@ from kframe.plugin.kraft_controller import controller_apis, topic_requests
 from kframe_simulator.broker.messages import Produce, ProduceResponse
 from kframe_simulator.simulation.network import OUTSIDE
 from kframe_simulator.simulation.scheduler import Scheduler
-from verification.kraft.simulation.broker import BrokerHost
+from verification.kraft.simulation.broker import BrokerMachine
 from verification.kraft.simulation.options import CONTROLLER
 from verification.kraft.simulation.processes import Process, Requests
 from verification.kraft.simulation.requests import BrokerRequest, ControllerRequest, Rule
@@ -86,7 +86,7 @@ class Producer(Process):
     """Sends a record to a random partition, again and again, with acks=all."""
 
     def __init__(
-        self, number: int, admin: Administrator, hosts: dict[int, BrokerHost], requests: Requests, random: Random
+        self, number: int, admin: Administrator, machines: dict[int, BrokerMachine], requests: Requests, random: Random
     ) -> None:
         super().__init__(OUTSIDE - 1 - number, admin.scheduler)
         self.acknowledged: list[tuple[UUID, int, int, object]] = []
@@ -95,7 +95,7 @@ class Producer(Process):
         self.is_stopping = False
         """Whether it sends nothing more."""
         self._admin = admin
-        self._hosts = hosts
+        self._machines = machines
         self._requests = requests
         self._random = random
         self._open: dict[int, tuple[UUID, int, object]] = {}
@@ -105,7 +105,7 @@ class Producer(Process):
         if self.is_stopping:
             return
         self.after(self._random.uniform(*_PRODUCE_MS), self._next)
-        known = [host.model for host in self._hosts.values() if host.model.running]
+        known = [machine.model for machine in self._machines.values() if machine.model.running]
         if not known or not self._admin.topics:
             return
         cache = self._random.choice(known).metadata

@@ -13,7 +13,7 @@ from uuid import UUID
 from kframe_simulator.broker.messages import ProduceResponse
 from kframe_simulator.simulation.network import Network
 from kframe_simulator.simulation.scheduler import Scheduler
-from verification.kraft.simulation.broker import BrokerHost, BrokerProcess
+from verification.kraft.simulation.broker import BrokerMachine, BrokerProcess
 from verification.kraft.simulation.clients import Administrator, Producer
 from verification.kraft.simulation.controllers import Controllers
 from verification.kraft.simulation.options import Options
@@ -38,13 +38,13 @@ class Cluster:
         self._requests = Requests(self.scheduler, self.network)
         self._folder = Path(tempfile.mkdtemp(dir=_MEMORY if _MEMORY.is_dir() else None))
         self.controllers = Controllers(self._folder, options, self.scheduler, self._requests, self.random, self.report)
-        self.hosts = {number: BrokerHost(number, options) for number in range(1, options.brokers + 1)}
+        self.machines = {number: BrokerMachine(number, options) for number in range(1, options.brokers + 1)}
         self.brokers: dict[int, BrokerProcess] = {}
-        for broker_id in self.hosts:
+        for broker_id in self.machines:
             self.start_broker(broker_id)
         self.admin = Administrator(self._requests, self.scheduler, self.random)
         self.producers = [
-            Producer(number, self.admin, self.hosts, self._requests, self.random) for number in range(_PRODUCERS)
+            Producer(number, self.admin, self.machines, self._requests, self.random) for number in range(_PRODUCERS)
         ]
 
     def __enter__(self) -> Cluster:
@@ -66,7 +66,7 @@ class Cluster:
 
     def random_broker(self) -> int:
         """A broker."""
-        return self.random.choice(sorted(self.hosts))
+        return self.random.choice(sorted(self.machines))
 
     def start_broker(self, broker_id: int) -> None:
         """Start a process of a broker, unless one runs."""
@@ -74,7 +74,7 @@ class Cluster:
         if running is not None and running.is_running:
             return
         self.brokers[broker_id] = BrokerProcess(
-            self.hosts[broker_id],
+            self.machines[broker_id],
             UUID(int=self.random.getrandbits(128)),
             self._requests,
             self.options,

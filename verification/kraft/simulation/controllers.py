@@ -50,7 +50,7 @@ class Controllers:
         self._random = random
         self._report = report
         self._epoch = 0
-        self._room: int | None = None
+        self._free_bytes: int | None = None
         self._is_starting = False
         self._format()
         self.start()
@@ -78,14 +78,14 @@ class Controllers:
         if self.process is not None:
             return
         self.counts["controller starts"] += 1
-        self.faults = Faults(self._random, bytes_max=self._room)
+        self.faults = Faults(self._random, bytes_max=self._free_bytes)
         if self._random.random() < 0.1:
             self.faults.stop_at = self._random.randint(1, 15)
             self.faults.loses_unsynced = True
         try:
-            process = ControllerProcess(self._directory, self._options, self.faults, self._scheduler, self._look)
+            process = ControllerProcess(self._directory, self._options, self.faults, self._scheduler, self._check_step)
         except Stopped:
-            self._ended()
+            self._on_end()
         except LogWriteError:
             self._start_later()
         except LogError as error:
@@ -107,9 +107,9 @@ class Controllers:
         self.rules = LogRules(is_unclean_requested=self.rules.is_unclean_requested)
         for batch in self.history.batches:
             list(self.rules.check(batch))
-        self._look(process)
+        self._check_step(process)
 
-    def _look(self, started: ControllerProcess | None = None) -> None:
+    def _check_step(self, started: ControllerProcess | None = None) -> None:
         """Check what a step has written, committed and ended."""
         process = started or self.process
         if process is None:
@@ -127,9 +127,9 @@ class Controllers:
             self.counts["controller resigns"] += 1
             process.release()
         if not process.is_running:
-            self._ended()
+            self._on_end()
 
-    def _ended(self) -> None:
+    def _on_end(self) -> None:
         self.process = None
         self.faults.crash()
         self._start_later()
@@ -146,23 +146,23 @@ class Controllers:
         if self.process is not None:
             self.faults.loses_unsynced = loses_unsynced
             self.process.release()
-            self._ended()
+            self._on_end()
 
     def stop(self) -> None:
         """Stop the process in an orderly way."""
         if self.process is not None:
             self.faults.loses_unsynced = False
             self.process.release()
-            self._ended()
+            self._on_end()
 
-    def room(self, bytes_max: int, for_ms: float) -> None:
+    def limit_space(self, bytes_max: int, for_ms: float) -> None:
         """Leave this much room on the disk for a while."""
-        self._room = self.faults.bytes_max = bytes_max
+        self._free_bytes = self.faults.bytes_max = bytes_max
         self._scheduler.after(for_ms, self.heal)
 
     def heal(self) -> None:
         """End the faults of the disk."""
-        self._room = self.faults.bytes_max = None
+        self._free_bytes = self.faults.bytes_max = None
         self.faults.fails_syncs, self.faults.stop_at = False, None
         if self.process is not None:
             self.process.slowness = 1.0

@@ -23,7 +23,7 @@ class Publisher:
         self._model = model
         self._directories = directories
         self._scheduler = scheduler
-        self._hosted: dict[PartitionKey, TopicPartition] = {}
+        self._names: dict[PartitionKey, TopicPartition] = {}
         self._is_first = True
 
     def publish(self, image: Image) -> None:
@@ -37,10 +37,10 @@ class Publisher:
         node.cache.live_brokers = frozenset(key for key, broker in image.brokers.items() if broker.is_active)
         for name, topic_id in image.topics.items():
             node.min_insync[name] = image.configured_min_isr(topic_id)
-        gone = [key for key in changed if not self._hosts(image, key)]
-        for key in sorted(gone):
+        removed = [key for key in changed if not self._has_replica(image, key)]
+        for key in sorted(removed):
             self._remove(image, key)
-        for key in sorted(changed - set(gone)):
+        for key in sorted(changed - set(removed)):
             self._follow(image, key)
         for key in sorted(changed & image.partitions.keys()):
             self._cache(image, key)
@@ -51,13 +51,13 @@ class Publisher:
         own_id, logs = self._model.broker_id, self._model.disks.logs
         return [
             (self._directories[log.log_dir], *key)
-            for key, name in self._hosted.items()
+            for key, name in self._names.items()
             if (log := logs.get(name)) is not None
-            and self._hosts(image, key)
+            and self._has_replica(image, key)
             and image.partitions[key].directory_of(own_id) != self._directories[log.log_dir]
         ]
 
-    def _hosts(self, image: Image, key: PartitionKey) -> bool:
+    def _has_replica(self, image: Image, key: PartitionKey) -> bool:
         state = image.partitions.get(key)
         return state is not None and self._model.broker_id in state.replicas
 
@@ -65,11 +65,11 @@ class Publisher:
         """Delete the logs of topics that were deleted, or moved, while the broker was down."""
         disks = self._model.disks
         for name, log in list(disks.logs.items()):
-            if not self._hosts(image, (UUID(bytes=log.topic_id), name[1])):
+            if not self._has_replica(image, (UUID(bytes=log.topic_id), name[1])):
                 disks.delete(name)
 
     def _remove(self, image: Image, key: PartitionKey) -> None:
-        name = self._hosted.pop(key, None)
+        name = self._names.pop(key, None)
         cache = self._model.replicas.node.cache
         if name is not None:
             stop = StopReplica(CONTROLLER, 0, -1, {name: Stop(EPOCH_DURING_DELETE, delete=True)})
@@ -88,7 +88,7 @@ class Publisher:
         """Lead or follow a partition."""
         replicas, now, state = self._model.replicas, self._scheduler.now_ms, image.partitions[key]
         name = image.names[key[0]], key[1]
-        self._hosted[key] = name
+        self._names[key] = name
         if name in replicas.offline:
             return
         partition = replicas.partitions.get(name)

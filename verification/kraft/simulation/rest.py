@@ -29,20 +29,20 @@ def problems_at_rest(cluster: Cluster) -> Iterator[str]:
     yield from _records(cluster, image)
 
 
-def _same_metadata(who: str, metadata: ClusterMetadata, image: Image) -> Iterator[str]:
+def _same_metadata(subject: str, metadata: ClusterMetadata, image: Image) -> Iterator[str]:
     """Compare columns with plain objects."""
     topics = {name: metadata.topics.ids[index] for name, index in metadata.topics.index_by_name.items()}
     if topics != image.topics:
-        yield f"{who} has topics {topics}, the records {image.topics}"
+        yield f"{subject} has topics {topics}, the records {image.topics}"
         return
     for key, state in image.partitions.items():
         row = metadata.topics.row_by_id(*key)
         stored = None if row is None else _state(metadata, row)
         if stored != state:
-            yield f"{who} has {stored} for {key}, the records {state}"
+            yield f"{subject} has {stored} for {key}, the records {state}"
     epochs = {key: each.broker_epoch for key, each in metadata.brokers.registrations.items()}
     if epochs != {key: broker.broker_epoch for key, broker in image.brokers.items()}:
-        yield f"{who} has brokers {epochs}"
+        yield f"{subject} has brokers {epochs}"
 
 
 def _state(metadata: ClusterMetadata, row: int) -> PartitionState:
@@ -82,13 +82,13 @@ def _partition(cluster: Cluster, image: Image, key: PartitionKey, state: Partiti
         if image.brokers[member].is_active
         and image.brokers[member].has_online(state.directory_of(member))
         # A replica whose log directory has failed stays offline until its broker restarts, also if it was reassigned.
-        and name not in cluster.brokers[member].host.model.replicas.offline
+        and name not in cluster.brokers[member].machine.model.replicas.offline
     ]
     if state.leader < 0:
         if {*state.isr, *state.elr} & set(usable):
             yield f"L1: {name} has no leader: {state}"
         return
-    # Kafka may elect a broker whose log directory fails while it is unfenced: nobody can replicate from it.
+    # Kafka may elect a broker whose log directory fails while it is unfenced: no follower can replicate from it.
     if state.leader in usable and set(state.isr) != set(usable):
         yield f"L1: {name} has the ISR {state.isr}, although {usable} can replicate"
     # A replica that is added and removed at once stays so until a cancellation, as under Kafka.
@@ -100,13 +100,13 @@ def _partition(cluster: Cluster, image: Image, key: PartitionKey, state: Partiti
 
 def _replica(cluster: Cluster, state: PartitionState, name: tuple[str, int], member: int) -> Iterator[str]:
     """A replica knows its role, and has the records of the leader."""
-    partition = cluster.brokers[member].host.model.partitions.get(name)
+    partition = cluster.brokers[member].machine.model.partitions.get(name)
     if partition is None or partition.log is None:
         yield f"I12: broker {member} has no log of {name}"
         return
     if (partition.leader, partition.leader_epoch) != (state.leader, state.leader_epoch):
         yield f"I12: broker {member} follows {partition.leader} in epoch {partition.leader_epoch} for {name}: {state}"
-    led = cluster.brokers[state.leader].host.model.partitions.get(name)
+    led = cluster.brokers[state.leader].machine.model.partitions.get(name)
     if led is not None and led.log is not None and partition.log.records != led.log.records:
         yield f"I11: broker {member} has other records of {name} than the leader {state.leader}"
 
@@ -129,7 +129,7 @@ def _records(cluster: Cluster, image: Image) -> Iterator[str]:
             if state is None or state.leader < 0 or key in cluster.rules.unclean:
                 continue
             name = image.names[topic_id], partition
-            led = cluster.brokers[state.leader].host.model.partitions.get(name)
+            led = cluster.brokers[state.leader].machine.model.partitions.get(name)
             log = None if led is None else led.log
             content: Sequence[object] = () if log is None else [record.value for record in log.records]
             if offset >= len(content) or content[offset] != value:

@@ -215,12 +215,12 @@ class LogRules:
         if record.fenced == records.FencingChange.UNFENCE and not broker.fenced:
             yield "I28: the broker is not fenced"
 
-    def _no_roles(self, broker_id: int, who: str) -> Iterator[str]:
+    def _no_roles(self, broker_id: int, subject: str) -> Iterator[str]:
         for state in self.image.partitions.values():
             if state.leader == broker_id:
-                yield f"I4: {who} leads"
+                yield f"I4: {subject} leads"
             if broker_id in state.isr and (len(state.isr) > 1 or self._elr_enabled):
-                yield f"I5: {who} is in an ISR with others"
+                yield f"I5: {subject} is in an ISR with others"
 
     def _is_active(self, broker_id: int) -> bool:
         broker = self.image.brokers.get(broker_id)

@@ -39,7 +39,7 @@ def play(options: Options) -> Result:
     """Play a seed: random actions, the end of the faults, and rest, until nothing is wrong or the time is over."""
     with Cluster(options) as cluster:
         for time_ms in _CREATIONS_MS:
-            cluster.scheduler.at(time_ms, lambda: cluster.admin.create_topic(3, min(3, len(cluster.hosts))))
+            cluster.scheduler.at(time_ms, lambda: cluster.admin.create_topic(3, min(3, len(cluster.machines))))
         plan = sorted(cluster.random.uniform(_ACTIONS_MS, options.duration_ms) for _ in range(options.actions))
         for time_ms in plan:
             action = cluster.random.choices(list(ACTIONS), list(ACTIONS.values()))[0]

@@ -46,8 +46,9 @@ _NUMBERS: Final = {
     "num.partitions": (1, 2**31 - 1),
     "unclean.leader.election.interval.ms": (1, INT64_MAX),
 }
-#: kframe's own key; its default departs from Kafka.
+#: kframe's own keys; the default of the first departs from Kafka.
 ENDS_SESSIONS: Final = "kframe.controlled.shutdown.ends.session"
+STRICT_ELR: Final = "kframe.elr.strict"
 _SWITCHES: Final = ("auto.leader.rebalance.enable", "unclean.leader.election.enable")
 
 
@@ -83,6 +84,7 @@ def node_config(given: Mapping[str, str]) -> NodeConfig:
     }
     switch = {key: boolean(f"config key {key}", value_of(given, key)) for key in _SWITCHES}
     ends_sessions = boolean(f"config key {ENDS_SESSIONS}", given.get(ENDS_SESSIONS, "true"))
+    strict = boolean(f"config key {STRICT_ELR}", given.get(STRICT_ELR, "false"))
     for key, value in given.items():
         if key in BROKER_CONFIG_KEYS and type_problem(BROKER_CONFIG_KEYS[key].type, key, value) is not None:
             raise ConfigError(f"config key {key}", repr(value), f"a value of type {BROKER_CONFIG_KEYS[key].type.name}")
@@ -113,7 +115,7 @@ def node_config(given: Mapping[str, str]) -> NodeConfig:
         default_replication_factor=number["default.replication.factor"],
         num_partitions=number["num.partitions"],
         ends_sessions_at_shutdown=ends_sessions,
-        strict=True,
+        strict=strict,
         static_configs={BROKER_ID: given[NODE_ID], **given},  # As Kafka's AbstractKafkaConfig.populateSynonyms.
     )
     return NodeConfig(number[NODE_ID], directories[0], directories, bound, settings, kraft, config)
