@@ -14,9 +14,9 @@ from __future__ import annotations
 import argparse
 import statistics
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from benchmarks.live_kraft import followers, measurements
 from benchmarks.live_kraft.controllers import KAFKA, KFRAME, Setup, write_directory
@@ -45,10 +45,12 @@ _REST_BROKERS: Final = 100
 HEADINGS: Final = ("partitions", "what", "kframe", "Kafka 4.4.0", "ratio")
 
 Row = dict[str, Any]
+#: Measures a controller of a kind on a copy of a directory, in a folder.
+Measure: TypeAlias = Callable[[str, Path, Path, Setup], Iterator[Row]]
 
 
-def perform(setup: Setup, kinds: Sequence[str], runs: int) -> Iterator[Row]:
-    """All measurements of one size."""
+def perform(setup: Setup, measure: Measure, kinds: Sequence[str], runs: int) -> Iterator[Row]:
+    """The rows of a measurement of each controller in turn, each on a copy of the same directory."""
     with tempfile.TemporaryDirectory() as scratch:
         original = Path(scratch) / "original"
         write_directory(original, setup)
@@ -57,21 +59,8 @@ def perform(setup: Setup, kinds: Sequence[str], runs: int) -> Iterator[Row]:
                 folder = Path(scratch) / f"{number}-{kind}"
                 folder.mkdir()
                 facts = {"controller": kind, "partitions": setup.partitions, "run": number}
-                for row in measurements.run(kind, original, folder, setup):
+                for row in measure(kind, original, folder, setup):
                     yield {**facts, **row}
-
-
-def perform_rest(setup: Setup, kinds: Sequence[str], runs: int) -> Iterator[Row]:
-    """The processor time at rest."""
-    with tempfile.TemporaryDirectory() as scratch:
-        original = Path(scratch) / "original"
-        write_directory(original, setup)
-        for number in range(runs):
-            for kind in kinds:
-                folder = Path(scratch) / f"{number}-{kind}"
-                folder.mkdir()
-                row = measurements.at_rest(kind, original, folder, setup)
-                yield {"controller": kind, "partitions": setup.partitions, "run": number, **row}
 
 
 def rows(measured: Sequence[Row]) -> list[Row]:
@@ -112,7 +101,7 @@ def find_heap(setup: Setup) -> str:
     """The first of CANDIDATES with which Kafka passes a run."""
     for heap in CANDIDATES:
         try:
-            list(perform(Setup(setup.program, setup.partitions, setup.brokers, heap), [KAFKA], 1))
+            list(perform(Setup(setup.program, setup.partitions, setup.brokers, heap), measurements.run, [KAFKA], 1))
         except RuntimeError as error:
             print(f"{heap}: {error}")
         else:
@@ -145,11 +134,11 @@ def main(words: Sequence[str] | None = None) -> int:
             return 0
         for setup in setups:
             with record.part(f"{setup.partitions:,} partitions"):
-                for row in perform(setup, kinds, chosen.runs):
+                for row in perform(setup, measurements.run, kinds, chosen.runs):
                     measured.append(row)
         resting = Setup(program, 10_000, _REST_BROKERS, HEAPS[10_000])
         with record.part(f"rest with {_REST_BROKERS} brokers"):
-            measured += perform_rest(resting, kinds, chosen.runs)
+            measured += perform(resting, measurements.at_rest, kinds, chosen.runs)
     table([HEADINGS, *map(line, rows(measured))], f"Medians of {chosen.runs} runs in turn.")
     return record.end()
 

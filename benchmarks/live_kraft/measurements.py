@@ -47,7 +47,7 @@ def run(kind: str, original: Path, folder: Path, setup: Setup) -> Iterator[dict[
         yield {"what": "restart", "seconds": (followers.seen.beats[count] - begun) / 1e9}
 
 
-def at_rest(kind: str, original: Path, folder: Path, setup: Setup) -> dict[str, Any]:
+def at_rest(kind: str, original: Path, folder: Path, setup: Setup) -> Iterator[dict[str, Any]]:
     """The processor time of a controller with many brokers and nothing to do."""
     shutil.copytree(original, folder / "data")
     controller = RunningController(kind, folder, setup.heap)
@@ -57,7 +57,7 @@ def at_rest(kind: str, original: Path, folder: Path, setup: Setup) -> dict[str, 
         before, begun = controller.cpu_seconds(), time.monotonic()
         time.sleep(_REST_S)
         used = controller.cpu_seconds() - before
-        return {"what": "processor at rest", "cpu_seconds_per_minute": 60 * used / (time.monotonic() - begun)}
+        yield {"what": "processor at rest", "cpu_seconds_per_minute": 60 * used / (time.monotonic() - begun)}
 
 
 def followers_of(controller: RunningController, folder: Path, setup: Setup) -> Followers:

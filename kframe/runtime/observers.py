@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeGuard, TypeVar
 
 from kframe.errors import PluginError
 from kframe.model.effects import Effect
@@ -46,45 +46,40 @@ def named_observers(
     return observers
 
 
-class Observers:
-    """The observers of a controller. Names need not be unique."""
+class _IsolatedObservers(Generic[AnyObserver]):
+    """Observers whose exceptions affect neither each other nor the controller. Names need not be unique."""
 
-    def __init__(self, observers: Iterable[tuple[str, Observer]]) -> None:
-        self._observers = tuple(observers)
+    def __init__(self, observers: Iterable[tuple[str, AnyObserver]]) -> None:
+        self._observers: tuple[tuple[str, AnyObserver], ...] = tuple(observers)
         self.failures: Counter[str] = Counter()
         """Exceptions of observers by name. Only the first of each is logged."""
 
+    def _count_failure(self, name: str, cause: str) -> None:
+        """Count the exception that is being handled."""
+        self.failures[name] += 1
+        if self.failures[name] == 1:
+            _log.exception("observer %s failed on %s; further failures are only counted", name, cause)
+
+
+class Observers(_IsolatedObservers[Observer]):
+    """The observers of a ZooKeeper controller."""
+
     def stepped(self, cause: Event | EffectResult, effects: Sequence[Effect]) -> None:
-        """Pass a step to all observers. An exception affects neither other observers nor the controller."""
+        """Pass a step to all observers."""
         for name, observer in self._observers:
             try:
                 observer.stepped(cause, tuple(effects))
             except Exception:
-                self.failures[name] += 1
-                if self.failures[name] == 1:
-                    _log.exception("observer %s failed on %s; further failures are only counted", name, _name(cause))
+                self._count_failure(name, type(cause).__name__)
 
 
-class CommitObservers:
-    """The observers of a KRaft controller. Names need not be unique."""
-
-    def __init__(self, observers: Iterable[tuple[str, CommitObserver]]) -> None:
-        self._observers = tuple(observers)
-        self.failures: Counter[str] = Counter()
-        """Exceptions of observers by name. Only the first of each is logged."""
+class CommitObservers(_IsolatedObservers[CommitObserver]):
+    """The observers of a KRaft controller."""
 
     def committed(self, offset: int, decision: CommittedDecision) -> None:
-        """See ``CommitObserver``. An exception affects neither other observers nor the controller."""
+        """See ``CommitObserver``."""
         for name, observer in self._observers:
             try:
                 observer.committed(offset, decision)
             except Exception:
-                self.failures[name] += 1
-                if self.failures[name] == 1:
-                    _log.exception(
-                        "observer %s failed on %s; further failures are only counted", name, f"offset {offset}"
-                    )
-
-
-def _name(cause: Event | EffectResult) -> str:
-    return type(cause).__name__
+                self._count_failure(name, f"offset {offset}")

@@ -106,7 +106,7 @@ class Image:
             case records.RemoveTopicRecord():
                 self._remove_topic(record.topic_id)
             case records.PartitionRecord():
-                self._set(record.topic_id, record.partition_id, _created(record))
+                self._set(record.topic_id, record.partition_id, state_of(record))
             case records.PartitionChangeRecord():
                 key = record.topic_id, record.partition_id
                 self._set(*key, merged(self.partitions[key], record))
@@ -167,7 +167,8 @@ class Image:
         self.configs.pop((TOPIC, name), None)
 
 
-def _created(record: records.PartitionRecord) -> PartitionState:
+def state_of(record: records.PartitionRecord) -> PartitionState:
+    """The state that a record has."""
     return PartitionState(
         record.replicas,
         record.isr,

@@ -9,7 +9,7 @@ from kframe_kraft.replay.image import image_of
 
 from kframe.plugin.kraft import ClusterMetadata, partition_record
 from verification.kraft.simulation.cluster import Cluster
-from verification.kraft.simulation.image import Image, PartitionKey, PartitionState
+from verification.kraft.simulation.image import Image, PartitionKey, PartitionState, state_of
 
 
 def problems_at_rest(cluster: Cluster) -> Iterator[str]:
@@ -37,29 +37,12 @@ def _same_metadata(subject: str, metadata: ClusterMetadata, image: Image) -> Ite
         return
     for key, state in image.partitions.items():
         row = metadata.topics.row_by_id(*key)
-        stored = None if row is None else _state(metadata, row)
+        stored = None if row is None else state_of(partition_record(metadata, row))
         if stored != state:
             yield f"{subject} has {stored} for {key}, the records {state}"
     epochs = {key: each.broker_epoch for key, each in metadata.brokers.registrations.items()}
     if epochs != {key: broker.broker_epoch for key, broker in image.brokers.items()}:
         yield f"{subject} has brokers {epochs}"
-
-
-def _state(metadata: ClusterMetadata, row: int) -> PartitionState:
-    record = partition_record(metadata, row)
-    return PartitionState(
-        record.replicas,
-        record.isr,
-        record.leader,
-        record.leader_epoch,
-        record.partition_epoch,
-        record.adding_replicas,
-        record.removing_replicas,
-        record.leader_recovery_state,
-        record.directories,
-        record.eligible_leader_replicas or (),
-        record.last_known_elr or (),
-    )
 
 
 def _brokers(cluster: Cluster, image: Image) -> Iterator[str]:
