@@ -84,26 +84,31 @@ def interpreters() -> list[Path]:
             shutil.which(f"python3.{minor}"),
             *sorted(versions.glob(f"3.{minor}.*/bin/python3"), reverse=True),
         ]
-        runnable = [
-            Path(candidate) for candidate in candidates if candidate and minor_version(Path(candidate)) == minor
-        ]
-        results += runnable[:1]
+        reports = [report for candidate in candidates if candidate and (report := self_report(Path(candidate)))]
+        results += [executable for reported, executable in reports if reported == minor][:1]
     return results
 
 
 def interpreter(name: str) -> Path:
-    """The path of an interpreter, which may be named as in a shell."""
+    """The executable of an interpreter, which may be named as in a shell."""
     path = shutil.which(name)
-    if path is None:
+    report = self_report(Path(path)) if path else None
+    if report is None:
         raise argparse.ArgumentTypeError(f"found {name}, expected an interpreter on PATH, or its path")
-    return Path(path).absolute()
+    return report[1]
 
 
-def minor_version(python: Path) -> int | None:
-    """The minor version that an interpreter reports, or None for a shim without interpreter."""
-    command = [str(python), "-c", "import sys; print(sys.version_info.minor)"]
+def self_report(python: Path) -> tuple[int, Path] | None:
+    """The minor version and the executable that an interpreter reports, or None for a shim without interpreter.
+
+    A shim of pyenv is a script: it cannot run where the path holds no shell.
+    """
+    command = [str(python), "-c", "import sys; print(sys.version_info.minor, sys.executable)"]
     completed = subprocess.run(command, capture_output=True, text=True, check=False)
-    return int(completed.stdout) if completed.returncode == 0 else None
+    if completed.returncode:
+        return None
+    minor, executable = completed.stdout.rstrip("\n").split(" ", 1)
+    return int(minor), Path(executable)
 
 
 def source_distribution(folder: Path, out: Path) -> Path:
