@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from random import Random
 from typing import Final, TypeAlias
 
@@ -18,6 +19,7 @@ from kframe.plugin.kraft_controller import (
     topic_requests,
 )
 from verification.kraft.simulation.cluster import Cluster
+from verification.kraft.simulation.expected import compare_unregistration
 from verification.kraft.simulation.options import CONTROLLER
 
 Action: TypeAlias = Callable[[Cluster, Random], None]
@@ -195,7 +197,11 @@ def unregister(cluster: Cluster, random: Random) -> None:
     down = sorted(key for key, broker in cluster.brokers.items() if not broker.is_running)
     if down:
         broker_id = random.choice(down)
-        cluster.admin.ask("unregister", lambda context, end: registration.unregister_broker(context, broker_id))
+        cluster.admin.ask(
+            "unregister",
+            lambda context, end: registration.unregister_broker(context, broker_id),
+            partial(compare_unregistration, broker_id),
+        )
 
 
 def _topic(cluster: Cluster, random: Random) -> list[str]:

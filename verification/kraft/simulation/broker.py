@@ -24,6 +24,7 @@ from kframe_simulator.broker.outgoing import (
     Peer,
 )
 from kframe_simulator.simulation.scheduler import Scheduler
+from verification.kraft.simulation.expected import compare_isr_results, compare_registration
 from verification.kraft.simulation.metadata import MetadataReplica
 from verification.kraft.simulation.options import CLUSTER_ID, CONTROLLER, Options
 from verification.kraft.simulation.partitions import Publisher
@@ -121,7 +122,10 @@ class BrokerProcess(Process):
             self._previous_epoch,
         )
         version = int(self._dynamic)
-        rule = ControllerRequest(lambda context, end: registration.register_broker(context, request, end, version))
+        rule = ControllerRequest(
+            lambda context, end: registration.register_broker(context, request, end, version),
+            partial(compare_registration, request),
+        )
         self._requests.ask(self, CONTROLLER, rule, self._on_registered)
 
     def _on_registered(self, response: Any) -> None:
@@ -322,7 +326,10 @@ class BrokerProcess(Process):
             for key, item in message.partitions.items()
         ]
         node = self.node_id, self.broker_epoch
-        rule = ControllerRequest(lambda context, end: isr_proposals.alter_partitions(context, *node, proposals))
+        rule = ControllerRequest(
+            lambda context, end: isr_proposals.alter_partitions(context, *node, proposals),
+            partial(compare_isr_results, node, proposals),
+        )
         keys = list(message.partitions)
         self._requests.ask(self, CONTROLLER, rule, partial(self._on_decided, number, keys))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from random import Random
 from typing import Any, Final
 from uuid import UUID
@@ -14,9 +15,10 @@ from kframe_simulator.broker.messages import Produce, ProduceResponse
 from kframe_simulator.simulation.network import OUTSIDE
 from kframe_simulator.simulation.scheduler import Scheduler
 from verification.kraft.simulation.broker import BrokerMachine
+from verification.kraft.simulation.expected import compare_creation, compare_deletion
 from verification.kraft.simulation.options import CONTROLLER
 from verification.kraft.simulation.processes import Process, Requests
-from verification.kraft.simulation.requests import BrokerRequest, ControllerRequest, Rule
+from verification.kraft.simulation.requests import BrokerRequest, Comparison, ControllerRequest, Rule
 
 _PRODUCE_MS: Final = (50.0, 600.0)
 
@@ -35,7 +37,13 @@ class Administrator(Process):
         self._random = random
         self._number = 0
 
-    def ask(self, name: str, rule: Rule, on_response: Callable[[Any], None] = lambda response: None) -> None:
+    def ask(
+        self,
+        name: str,
+        rule: Rule,
+        comparison: Comparison | None = None,
+        on_response: Callable[[Any], None] = lambda response: None,
+    ) -> None:
         """Ask the controller. A response may be a refusal, or None."""
 
         def finish(response: Any) -> None:
@@ -43,7 +51,7 @@ class Administrator(Process):
             self.counts[f"{name} {outcome}"] += 1
             on_response(response)
 
-        self._requests.ask(self, CONTROLLER, ControllerRequest(rule), finish, 20_000.0)
+        self._requests.ask(self, CONTROLLER, ControllerRequest(rule, comparison), finish, 20_000.0)
 
     def create_topic(self, partitions: int, factor: int) -> None:
         """Create a topic with a new name."""
@@ -56,6 +64,7 @@ class Administrator(Process):
             lambda context, end: controller_apis.create_topics(
                 context, [topic], lambda _: UUID(int=self._random.getrandbits(128) | 1 << 100)
             ),
+            partial(compare_creation, topic),
             lambda response: self._on_created(name, response),
         )
 
@@ -73,6 +82,7 @@ class Administrator(Process):
         self.ask(
             "delete topic",
             lambda context, end: controller_apis.delete_topics(context, [name]),
+            partial(compare_deletion, name),
             lambda response: self._on_deleted(name, topic_id, response),
         )
 

@@ -16,12 +16,14 @@ from kframe_kraft.server.environment import Environment
 from kframe_kraft.server.node import VoterNode
 from kframe_kraft.server.snapshotting import MetadataCopy
 
-from kframe.plugin.kraft_controller import RequestRefused, broker_events
+from kframe.plugin.kraft import ControllerResult
+from kframe.plugin.kraft_controller import KraftContext, RequestRefused, broker_events
 from kframe_simulator.simulation.scheduler import Callback, Scheduler
 from verification.kraft.faulty_files import Faults, FaultyFiles, Stopped
 from verification.kraft.simulation.options import CONTROLLER, Options
 from verification.kraft.simulation.processes import Process, Respond
 from verification.kraft.simulation.requests import (
+    Comparison,
     ControllerRequest,
     Done,
     FetchResponse,
@@ -39,13 +41,21 @@ class ControllerProcess(Process):
     """Opens the directory and leads. Raises Stopped, LogError and LogWriteError while it starts."""
 
     def __init__(
-        self, directory: Path, options: Options, faults: Faults, scheduler: Scheduler, on_step: Callable[[], None]
+        self,
+        directory: Path,
+        options: Options,
+        faults: Faults,
+        scheduler: Scheduler,
+        on_step: Callable[[], None],
+        on_decision: Callable[[Comparison, int, Any], None],
     ) -> None:
-        """``on_step`` is called after each step that may have changed the log or the high watermark."""
+        """``on_step`` is called after each step that may have changed the log or the high watermark. ``on_decision``
+        gets each response with its comparison, before the records are in the log."""
         super().__init__(CONTROLLER, scheduler)
         self.faults = faults
         self._random = faults.random
         self._on_step = on_step
+        self._on_decision = on_decision
         self._pending: dict[PendingFetch, Respond] = {}
         self._is_deciding = self._is_syncing = self._is_completing = False
         self._deadline_ms: int | None = None
@@ -116,10 +126,22 @@ class ControllerProcess(Process):
 
     def _ask(self, request: ControllerRequest, respond: Respond) -> None:
         assert self.loop is not None
-        log = self.node.log
-        future = self.loop.submit(lambda context: request.rule(context, log.end))
+        future = self.loop.submit(lambda context: self._decided(request, context))
         future.add_done_callback(lambda done: self._respond(done, respond))
         self._decide_soon()
+
+    def _decided(self, request: ControllerRequest, context: KraftContext) -> ControllerResult[Any]:
+        """Decide a request, and have its response compared."""
+        end, comparison = self.node.log.end, request.comparison
+        try:
+            result = request.rule(context, end)
+        except RequestRefused as refusal:
+            if comparison is not None:
+                self._on_decision(comparison, end, refusal)
+            raise
+        if comparison is not None:
+            self._on_decision(comparison, end, result.response)
+        return result
 
     def _respond(self, future: Future[Any], respond: Respond) -> None:
         """Send the response. A request that finds no controller gets none."""

@@ -12,9 +12,13 @@ from kframe_kraft.quorum import FetchAnswer
 from kframe.plugin.kraft import ControllerResult, records
 from kframe.plugin.kraft_controller import KraftContext
 from kframe_simulator.broker.messages import Request
+from verification.kraft.simulation.image import Image
 
 #: A rule of the core with its request. It gets the context and the end of the log.
 Rule: TypeAlias = Callable[[KraftContext, int], ControllerResult[Any]]
+#: Compares a response, or a refusal, with the metadata and the end of the log before the decision. It returns what is
+#: wrong.
+Comparison: TypeAlias = Callable[[Image, int, Any], str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +26,7 @@ class ControllerRequest:
     """A request that a rule of the core decides. The response is that of the rule, or RequestRefused."""
 
     rule: Rule
+    comparison: Comparison | None = None
 
 
 @dataclass(frozen=True, slots=True)
