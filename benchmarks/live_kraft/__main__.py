@@ -21,6 +21,7 @@ from typing import Any, Final, TypeAlias
 from benchmarks.live_kraft import followers, measurements
 from benchmarks.live_kraft.controllers import KAFKA, KFRAME, Setup, write_directory
 from benchmarks.records import LATEST, IncrementalRecord, command_of, table
+from kframe.errors import KframeError
 
 #: The smallest heap with which Kafka passes a run, by partitions (``--find-heap``).
 HEAPS: Final[Mapping[int, str]] = {10_000: "128m", 100_000: "384m", 1_000_000: "3g", 2_000_000: "6g"}
@@ -102,8 +103,8 @@ def find_heap(setup: Setup) -> str:
     for heap in CANDIDATES:
         try:
             list(perform(Setup(setup.program, setup.partitions, setup.brokers, heap), measurements.run, [KAFKA], 1))
-        except RuntimeError as error:
-            print(f"{heap}: {error}")
+        except (RuntimeError, OSError, KframeError) as error:
+            print(f"{heap}: {error}", flush=True)
         else:
             return heap
     raise RuntimeError(f"no heap up to {CANDIDATES[-1]} is enough")

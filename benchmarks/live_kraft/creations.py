@@ -87,6 +87,6 @@ def at_rate(port: int, per_second: int, seconds: int) -> list[float]:
 
 
 def many(port: int, topics: int, partitions: int) -> float:
-    """Seconds to create topics with many partitions in one request."""
+    """Seconds to create topics with many partitions, a request each: Kafka refuses more than 10,000 records at once."""
     with closing(connected(port)) as client:
-        return create(client, [f"many-{number}" for number in range(topics)], partitions)
+        return sum(create(client, [f"many-{number}"], partitions) for number in range(topics))

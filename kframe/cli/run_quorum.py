@@ -73,7 +73,7 @@ def run(
             _log.info("%s; leader selectors: %s", controller.summary(), selectors_text(chosen.records))
             while not stop_signal.wait(_CHECK_S):
                 if controller.failure is not None:
-                    raise StoreError(f"node {controller.node_id} leads no more: {controller.failure}")
+                    raise StoreError(f"node {controller.node_id} no longer leads: {controller.failure}")
             _log.info("received a signal to stop")
         finally:
             if monitor is not None:

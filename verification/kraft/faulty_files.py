@@ -49,12 +49,12 @@ class Faults:
 
     def _after_power_failure(self, content: bytes, durable: int) -> bytes:
         """The durable bytes and a random part of the others, which may have a hole of zeros."""
-        kept = bytearray(content[: self.random.randint(min(durable, len(content)), len(content))])
-        if len(kept) > durable and self.random.random() < 0.3:
-            first = self.random.randint(durable, len(kept) - 1)
-            last = self.random.randint(first, len(kept))
-            kept[first:last] = bytes(last - first)
-        return bytes(kept)
+        remaining = bytearray(content[: self.random.randint(min(durable, len(content)), len(content))])
+        if len(remaining) > durable and self.random.random() < 0.3:
+            first = self.random.randint(durable, len(remaining) - 1)
+            last = self.random.randint(first, len(remaining))
+            remaining[first:last] = bytes(last - first)
+        return bytes(remaining)
 
 
 class FaultyFile(LogFile):

@@ -62,10 +62,10 @@ class Session:
             tree.write(self.commit)
         drawn = {area: self.draw(area) for area in self.areas}
         log = ResultLog(self.folder / "results.jsonl")
-        # Areas take turns, so that an early end leaves a draw of each.
-        turns = [mutant for mutant in chain.from_iterable(zip_longest(*drawn.values())) if mutant]
+        # Areas alternate, so that an early end leaves a draw of each.
+        alternating = [mutant for mutant in chain.from_iterable(zip_longest(*drawn.values())) if mutant]
         results = log.read()
-        waiting = [mutant for mutant in turns if self._is_waiting(results.get(mutant.key))]
+        waiting = [mutant for mutant in alternating if self._is_waiting(results.get(mutant.key))]
         if waiting:
             Runner(trees, _measure(trees, self.folder), log, self.limit_s).run(waiting, until)
         results = log.read()

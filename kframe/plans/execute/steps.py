@@ -81,8 +81,10 @@ class Planner:
             if partition.position is Position.AT_END:
                 problems.pop(partition.name, None)
             elif self.tracker.is_foreign(partition):
-                places = ", ".join(log.text for log in partition.logs)
-                problems[partition.name] = f"log directory of {places}" if places else "reassigned by another client"
+                directories = ", ".join(log.text for log in partition.logs)
+                problems[partition.name] = (
+                    f"log directory of {directories}" if directories else "reassigned by another client"
+                )
         return problems
 
     def next_step(self) -> Step:

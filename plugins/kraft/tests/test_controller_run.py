@@ -196,7 +196,7 @@ def test_it_ends_when_the_log_cannot_be_written(config: Path) -> None:
         _, log = process.communicate(timeout=WAIT_S)
     assert process.returncode not in (0, -signal.SIGXFSZ)
     assert "as the only voter" in log
-    assert "node 9 leads no more" in log
+    assert "node 9 no longer leads" in log
     assert "Traceback" not in log
 
 

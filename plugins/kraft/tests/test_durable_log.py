@@ -170,12 +170,14 @@ def test_retention_keeps_the_newest_snapshot(log: DurableLog) -> None:
 @pytest.mark.parametrize("offset", [0, 3, 9, 10, 20, 26, 40])
 def test_truncation_keeps_whole_batches(log: DurableLog, offset: int) -> None:
     written = [item for number in EPOCHS[:4] for item in write(log, number, 3, 3, 4)]
-    kept = [item for item in written if next(read_batches(item)).header.next_offset <= offset]
+    remaining = [item for item in written if next(read_batches(item)).header.next_offset <= offset]
     log.truncate(offset)
-    assert log.end == log.synced_end == next((next(read_batches(item)).header.next_offset for item in kept[::-1]), 0)
-    assert everything(log) == b"".join(kept)
+    assert (
+        log.end == log.synced_end == next((next(read_batches(item)).header.next_offset for item in remaining[::-1]), 0)
+    )
+    assert everything(log) == b"".join(remaining)
     following = write(log, 7, 2)
-    assert everything(open_log(log.directory, SMALL).log) == b"".join(kept + following)
+    assert everything(open_log(log.directory, SMALL).log) == b"".join(remaining + following)
 
 
 def test_snapshot_above_the_end_replaces_the_log(log: DurableLog) -> None:

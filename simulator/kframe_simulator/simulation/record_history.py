@@ -29,10 +29,10 @@ from kframe_simulator.broker.messages import NO_ID, UNDEFINED, Produce, ProduceR
 from kframe_simulator.replication.control_requests import Row
 from kframe_simulator.simulation.cluster import SimulatedCluster
 from kframe_simulator.simulation.controllers import ControllerProcess
-from kframe_simulator.simulation.kept_ends import KeptEnds
 from kframe_simulator.simulation.observations import StateWritten
 from kframe_simulator.simulation.observed import Observed
 from kframe_simulator.simulation.refused_proposals import RefusedProposals
+from kframe_simulator.simulation.retained_ends import RetainedEnds
 
 
 class Value(NamedTuple):
@@ -78,7 +78,7 @@ class RecordHistory:
         """``mismatched_topics`` are the topics that some broker knows by another id."""
         self._simulation, self._mismatched_topics = simulation, mismatched_topics
         self.refused_proposals = RefusedProposals(simulation)
-        self._kept_ends = KeptEnds(simulation)
+        self._retained_ends = RetainedEnds(simulation)
         self.promises: defaultdict[TopicPartition, list[Promise]] = defaultdict(list)
         self.committed: defaultdict[TopicPartition, Committed] = defaultdict(Committed)
         self.reads: defaultdict[TopicPartition, dict[int, Record]] = defaultdict(dict)
@@ -123,7 +123,7 @@ class RecordHistory:
                 self.lossy[key].add(member)
         self._note_undetected_members(written)
         self._note_unknown_members(written)
-        self._kept_ends.state_written(after)
+        self._retained_ends.state_written(after)
         if after.leader in self.overrated[key]:
             self._release(key, after.leader_epoch)
         self.overrated[key].intersection_update(after.isr)
@@ -168,11 +168,11 @@ class RecordHistory:
             self._release(row.key, row.leader_epoch)
 
     def log_changed(self, key: TopicPartition) -> None:
-        """A log of a partition may have changed. A member that has caught up is overrated no more."""
+        """A log of a partition may have changed. A member that has caught up is no longer overrated."""
         row = self._simulation.ensemble.rows.get(key)
         if row is not None:
             known = {member for member in self.overrated[key] if self._is_behind(key, member)}
-            self.overrated[key] = known | self._kept_ends.overrated(row)
+            self.overrated[key] = known | self._retained_ends.overrated(row)
 
     def _is_behind(self, key: TopicPartition, broker_id: int) -> bool:
         """Whether the log of a broker lacks a promise, or a record below the high watermark of an earlier leader."""
@@ -285,7 +285,7 @@ class RecordHistory:
             ):
                 saved.pop(key, None)
         self.refused_proposals.topic_deleted(name)
-        self._kept_ends.topic_deleted(name)
+        self._retained_ends.topic_deleted(name)
         remaining = {
             (broker.broker_id, (name, partition))
             for broker in self._simulation.brokers.values()

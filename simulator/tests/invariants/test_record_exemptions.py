@@ -154,12 +154,12 @@ def test_isr_member_of_which_the_leader_did_not_know_is_checked_after_it_has_cau
 
 
 @pytest.mark.parametrize(
-    ("between", "kept_end", "exempt"),
+    ("between", "retained_end", "exempt"),
     [(2, 1, True), (1, 1, False), (2, 0, False)],
     ids=["deposed", "no other leader", "end unknown"],
 )
 def test_isr_member_is_exempt_if_its_leader_has_kept_an_earlier_end(
-    simulation: Simulation, between: int, kept_end: int, exempt: bool
+    simulation: Simulation, between: int, retained_end: int, exempt: bool
 ) -> None:
     """Seed 799427773: a leader did not learn that another broker had led. Its follower had truncated its log."""
     history = simulation.watch.record_history
@@ -170,7 +170,7 @@ def test_isr_member_is_exempt_if_its_leader_has_kept_an_earlier_end(
         simulation.ensemble.rows[KEY] = written.after
     partition = simulation.brokers[1].model.partitions[KEY]
     partition.leader_epoch = simulation.ensemble.rows[KEY].leader_epoch
-    partition.replicas[3].end = kept_end
+    partition.replicas[3].end = retained_end
     assert partition.leader_log is not None
     partition.leader_log.high_watermark = 1
     promise(simulation)

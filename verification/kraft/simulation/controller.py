@@ -92,7 +92,7 @@ class ControllerProcess(Process):
 
     @property
     def failure(self) -> str | None:
-        """Why the controller leads no more."""
+        """Why the controller no longer leads."""
         return None if self.loop is None else self.loop.failure
 
     def release(self) -> None:

@@ -31,7 +31,7 @@ class Publisher:
         model, changed = self._model, image.changed
         if self._is_first:
             self._is_first, changed = False, set(image.partitions)
-            self._delete_strays(image)
+            self._delete_removed(image)
         node = model.replicas.node
         node.cache.controller_id = CONTROLLER
         node.cache.live_brokers = frozenset(key for key, broker in image.brokers.items() if broker.is_active)
@@ -61,7 +61,7 @@ class Publisher:
         state = image.partitions.get(key)
         return state is not None and self._model.broker_id in state.replicas
 
-    def _delete_strays(self, image: Image) -> None:
+    def _delete_removed(self, image: Image) -> None:
         """Delete the logs of topics that were deleted, or moved, while the broker was down."""
         disks = self._model.disks
         for name, log in list(disks.logs.items()):

@@ -72,7 +72,7 @@ class ScenarioController:
             self._served = None
 
     def failure(self) -> str | None:
-        """Why the controller leads no more; None while it leads."""
+        """Why the controller no longer leads; None while it leads."""
         return None if self._served is None else self._served.failure
 
     def batches(self) -> list[RecordBatch]:

@@ -45,7 +45,7 @@ class NotController(KframeError):
 
 
 class DecisionLoop:
-    """Decides until ``stop``, or until the log cannot be written: then ``failure`` says why, and it leads no more."""
+    """Decides until ``stop``, or until the log cannot be written: then ``failure`` says why, and it no longer leads."""
 
     def __init__(
         self,

@@ -28,7 +28,7 @@ _FENCED, _CONTROLLED_SHUTDOWN, _ACTIVE = 10, 20, 30
 
 
 def measure(node: VoterNode) -> dict[str, float]:
-    """All metrics by exported name. Thread-safe. A controller that leads no more has no gauges of the cluster."""
+    """All metrics by exported name. Thread-safe. A controller that no longer leads has no gauges of the cluster."""
     is_leader = node.quorum.leadership is not None
     return {**_raft_metrics(node), **_snapshot_metrics(node), **loop_metrics(node.loop, node.selection, is_leader)}
 

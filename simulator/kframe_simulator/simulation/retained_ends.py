@@ -14,7 +14,7 @@ from kframe_simulator.replication.control_requests import Row
 from kframe_simulator.simulation.cluster import SimulatedCluster
 
 
-class KeptEnds:
+class RetainedEnds:
     """The ends that leaders keep, of existing topics."""
 
     def __init__(self, simulation: SimulatedCluster) -> None:
