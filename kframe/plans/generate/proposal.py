@@ -45,9 +45,8 @@ class PlanProposal:
     the loads that a request for balance asks for; ``reached`` tells whether all loads are within. ``staying`` are the
     rows that stay as they are, ascending, because no broker can take their replicas. The bound is of plans that
     lack no more than this one. ``exact``: the solver has proven the bound, or that no plan reaches
-    the limits. ``proven_by`` is the source of the bound: ``loads`` of brokers and partitions, ``flow``,
-    ``solver``, or ``required`` by the planned partitions. ``solver_error`` is what failed in a solver
-    that was not requested.
+    the limits. ``proven_by`` is the proof of the bound, a key of ``PROOFS``. ``solver_error`` is what failed in a
+    solver that was not requested.
     """
 
     problem: PlanProblem
@@ -57,7 +56,7 @@ class PlanProposal:
     reached: bool
     staying: Int32
     exact: bool = False
-    proven_by: str = "loads"
+    proven_by: str = "required"
     solver_error: str | None = None
 
     @property
@@ -288,18 +287,20 @@ def _bounded(proposal: PlanProposal) -> PlanProposal:
     problem = proposal.problem
     if problem.request.orders_only:
         return proposal
-    proposal = replace(proposal, bound=max(proposal.lower_bounds().values()))
+    bounds = proposal.lower_bounds()
+    proven_by = max(bounds, key=bounds.__getitem__)
+    bounded = replace(proposal, bound=bounds[proven_by], proven_by=proven_by)
     if problem.one_rack is not None:
-        return proposal
-    if not (proposal.reached and proposal.is_spread) or len(proposal.staying) or proposal.gap <= _SMALL_GAP:
-        return proposal
+        return bounded
+    if not (proposal.reached and proposal.is_spread) or len(proposal.staying) or bounded.gap <= _SMALL_GAP:
+        return bounded
     if proposal.limits is None:
         if problem.weighted or problem.costs is not None or not is_capped(problem):
-            return proposal
+            return bounded
         bound = cheapest_flow(problem.counting, proposal.after, cap_limits(problem.counting))
     else:
         bound = cheapest_flow(problem, proposal.after, proposal.limits)
-    return proposal if bound is None or bound <= proposal.bound else replace(proposal, bound=bound, proven_by="flow")
+    return bounded if bound is None or bound <= bounded.bound else replace(bounded, bound=bound, proven_by="flow")
 
 
 def _solved(proposal: PlanProposal, rounds: int = _LIMIT_ROUNDS) -> PlanProposal:

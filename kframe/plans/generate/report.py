@@ -117,8 +117,7 @@ def proof(proposal: PlanProposal) -> str:
         return "The order of replicas changes; nothing is copied."
     if proposal.exact and not proposal.reached:
         return "The solver HiGHS has proven that no plan meets the targets."
-    bounds = {} if proposal.proven_by in PROOFS else proposal.lower_bounds()
-    text = PROOFS[proposal.proven_by if not bounds else max(bounds, key=bounds.__getitem__)]
+    text = PROOFS[proposal.proven_by]
     return text if proposal.problem.costs is None else f"{text} {TERMS_PROOF}"
 
 

@@ -262,6 +262,21 @@ def test_forgotten_requests_are_not_answered() -> None:
     assert service.complete(1000) == []
 
 
+def test_requests_end_by_their_deadlines() -> None:
+    _, _, service = leader()
+    waits = [300, 100, 400, 200, 100]
+    pending = [
+        service.answer(fetch(replica=ReplicaKey(node_id), wait_ms=wait_ms), node_id)
+        for node_id, wait_ms in enumerate(waits)
+    ]
+    assert isinstance(pending[1], PendingFetch)
+    service.forget(pending[1])
+    ended = []
+    while (deadline := service.deadline) is not None:
+        ended += [(deadline, pending.index(request)) for request, _ in service.complete(deadline)]
+    assert ended == [(104, 4), (203, 3), (300, 0), (402, 2)]
+
+
 def test_replicas_without_id_wait_for_records_alone() -> None:
     _, log, service = leader()
     pending = service.answer(fetch(replica=ReplicaKey(-1), high_watermark=None), 0)

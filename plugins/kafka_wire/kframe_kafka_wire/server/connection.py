@@ -14,13 +14,14 @@ from typing import Final
 from kframe.plugin import ErrorCode, KframeError
 from kframe_kafka_wire.access.sasl import SaslError
 from kframe_kafka_wire.access.session import API_VERSIONS, BEFORE_LOGIN, SASL_HANDSHAKE, ClientSession
-from kframe_kafka_wire.protocol.codec import API_NAMES, Header, decode_header, decode_request, encode_response
+from kframe_kafka_wire.protocol.codec import API_NAMES, Header, decode_request, encode_response
 from kframe_kafka_wire.protocol.errors import CodecError, Refused
 from kframe_kafka_wire.records.principals import NameMapper, Principal, distinguished_name
 from kframe_kafka_wire.server.application import Application
 from kframe_kafka_wire.server.authenticator import Logins, SaslAuthenticator
 from kframe_kafka_wire.server.drops import DroppedConnections, DropReason
 from kframe_kafka_wire.server.frames import Budget, read_frame
+from kframe_kafka_wire.server.repeated import RepeatedMessages
 
 #: Larger frames and responses are processed outside the event loop, so that other connections are served meanwhile.
 _LARGE_FRAME: Final = 1 << 17
@@ -79,6 +80,7 @@ class ClientConnection:
             self._session.principal = Principal(listener.names(distinguished_name(certificate)))
         self._authenticator = None if listener.logins is None else SaslAuthenticator(listener.logins, self._session)
         self._on_login = on_login
+        self._messages = RepeatedMessages()
         self._throttle_ms = 0
         """How long no request is read after the next response."""
 
@@ -153,7 +155,7 @@ class ClientConnection:
         if authenticator is not None and authenticator.expects_token:
             token = await authenticator.process_token(frame)
             return len(token).to_bytes(4, "big") + token
-        header, application = decode_header(frame), self._listener.application
+        header, application = self._messages.header(frame), self._listener.application
         if not application.is_offered(header.api_key, header.api_version):
             if header.api_key == API_VERSIONS and header.api_version > 0:
                 versions = application.versions_on_offer()
@@ -177,7 +179,7 @@ class ClientConnection:
         if len(frame) > _LARGE_FRAME:
             body = await asyncio.to_thread(decode_request, header, frame)
         else:
-            body = decode_request(header, frame)
+            body = self._messages.body(header, frame)
         application = self._listener.application
         if header.api_key not in BEFORE_LOGIN and not application.is_ready():
             raise Refused("ACLs were not read yet: clients try again")
@@ -185,7 +187,7 @@ class ClientConnection:
         if response is None:
             return b""
         self._throttle_ms = response.get("throttle_time", 0)
-        encoded = (header.api_key, header.api_version, header.correlation_id, response)
         if application.is_large(header, response):
-            return await asyncio.to_thread(encode_response, *encoded)
-        return encode_response(*encoded)
+            message = header.api_key, header.api_version, header.correlation_id, response
+            return await asyncio.to_thread(encode_response, *message)
+        return self._messages.response(header, response)

@@ -17,6 +17,7 @@ class Fetching:
         self._loop = loop
         self._answers: dict[PendingFetch, Future[FetchAnswer]] = {}
         self._timer: TimerHandle | None = None
+        self._timer_ms: int | None = None
         self._is_notified = False
 
     async def answer(self, request: ReplicaFetch) -> FetchAnswer:
@@ -37,10 +38,13 @@ class Fetching:
         """The log has grown, or the high watermark has risen. May be called in any thread."""
         if not self._is_notified:
             self._is_notified = True
-            self._loop.call_soon_threadsafe(self._complete)
+            self._loop.call_soon_threadsafe(self._on_progress)
+
+    def _on_progress(self) -> None:
+        self._is_notified = False
+        self._complete()
 
     def _complete(self) -> None:
-        self._is_notified = False
         for pending, answer in self._service.complete(now_ms()):
             future = self._answers.get(pending)
             if future is not None and not future.done():
@@ -49,11 +53,18 @@ class Fetching:
 
     def _schedule(self) -> None:
         """Have ``_complete`` called when the next request must be answered."""
-        if self._timer is not None:
-            self._timer.cancel()
         deadline = self._service.deadline
+        if self._timer is not None:
+            if deadline == self._timer_ms:
+                return
+            self._timer.cancel()
+        self._timer_ms = deadline
         wait_s = None if deadline is None else max(deadline - now_ms(), 0) / 1000
-        self._timer = None if wait_s is None else self._loop.call_later(wait_s, self._complete)
+        self._timer = None if wait_s is None else self._loop.call_later(wait_s, self._on_deadline)
+
+    def _on_deadline(self) -> None:
+        self._timer = None
+        self._complete()
 
 
 def now_ms() -> int:

@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from heapq import heappop, heappush
+from itertools import count
 from typing import Final, Protocol
 
 from kframe.plugin import ErrorCode
@@ -82,6 +84,11 @@ class FetchService:
         self._quorum = quorum
         self._log = log
         self._pending: dict[PendingFetch, None] = {}
+        #: Ascending by deadline, as a heap; with requests that are no longer pending.
+        self._deadlines: list[tuple[int, int, PendingFetch]] = []
+        self._numbers = count()
+        #: What the pending requests were compared with last.
+        self._compared: object = None
         #: The high watermark that was sent to each replica last, for requests that do not say it.
         self._sent: dict[ReplicaKey, int] = {}
         #: When a replica was refused last.
@@ -90,7 +97,9 @@ class FetchService:
     @property
     def deadline(self) -> int | None:
         """When the next request must be answered, in milliseconds. None if none waits."""
-        return min((pending.deadline for pending in self._pending), default=None)
+        while self._deadlines and self._deadlines[0][2] not in self._pending:
+            heappop(self._deadlines)
+        return self._deadlines[0][0] if self._deadlines else None
 
     def answer(self, request: ReplicaFetch, now: int) -> FetchAnswer | PendingFetch:
         """Answer a request now, or delay it until ``complete`` returns it.
@@ -115,13 +124,27 @@ class FetchService:
 
     def complete(self, now: int) -> list[tuple[PendingFetch, FetchAnswer]]:
         """The requests that can be answered: the log or the high watermark has moved, or their time is over."""
-        answered: list[tuple[PendingFetch, FetchAnswer]] = []
-        for pending in list(self._pending):
+        answered = self._with_results()
+        while (deadline := self.deadline) is not None and deadline <= now:
+            pending = heappop(self._deadlines)[2]
             error = pending.error or self._quorum.refusal(pending.request.epoch)
-            is_over = pending.deadline <= now
-            if error is not ErrorCode.NONE and (is_over or pending.error is ErrorCode.NONE):
+            answered.append((pending, self._read(pending.request) if error is ErrorCode.NONE else FetchAnswer(error)))
+            del self._pending[pending]
+        return answered
+
+    def _with_results(self) -> list[tuple[PendingFetch, FetchAnswer]]:
+        """The requests that need not wait any longer. They are compared only after something has moved, since there may
+        be thousands."""
+        state = self._log.end, self._high_watermark(), self._quorum.epoch, self._quorum.role
+        if state == self._compared:
+            return []
+        self._compared = state
+        answered: list[tuple[PendingFetch, FetchAnswer]] = []
+        for pending in [pending for pending in self._pending if pending.error is ErrorCode.NONE]:
+            error = self._quorum.refusal(pending.request.epoch)
+            if error is not ErrorCode.NONE:
                 answer = FetchAnswer(error)
-            elif error is ErrorCode.NONE and (is_over or self._has_result(pending.request)):
+            elif self._has_result(pending.request):
                 answer = self._read(pending.request)
             else:
                 continue
@@ -142,6 +165,7 @@ class FetchService:
 
     def _delay(self, pending: PendingFetch) -> PendingFetch:
         self._pending[pending] = None
+        heappush(self._deadlines, (pending.deadline, next(self._numbers), pending))
         return pending
 
     def _has_result(self, request: ReplicaFetch) -> bool:
