@@ -196,7 +196,8 @@ def kframe(case: Case, folder: Path, seconds_max: int, *, exact: bool = False) -
     tool = "kframe --exact" if exact else "kframe"
     options: list[object] = ["--rebalance", *(["--fix-racks"] if any(case.racks.values()) else [])]
     if case.added:
-        options += ["--add-brokers", ",".join(f"{broker}:{rack or ''}" for broker, rack in case.added.items())]
+        added = (f"{broker}:{rack}" if rack else str(broker) for broker, rack in case.added.items())
+        options += ["--add-brokers", ",".join(added)]
     if case.removed:
         options += ["--remove-brokers", ",".join(map(str, case.removed))]
     if case.by_size:
