@@ -224,6 +224,6 @@ int main(int count, char **words) {
         if (pthread_create(&thread, NULL, fetch_all, broker) || pthread_create(&thread, NULL, beat_all, broker))
             fail("pthread_create");
     }
-    while (scanf("stop %d ", &stopped) == 1) brokers[stopped].stopping = 1;
+    while (scanf(" stop %d", &stopped) == 1) brokers[stopped].stopping = 1;
     return 0;
 }
