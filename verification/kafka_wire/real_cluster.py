@@ -92,6 +92,10 @@ class KframeCluster:
         stored = self.client.get(f"/brokers/topics/{topic}/partitions/{partition}/state")[0]
         return dict(json.loads(stored))
 
+    def leader(self, topic: str, partition: int) -> int:
+        """The stored leader of a partition."""
+        return int(self.state(topic, partition)["leader"])
+
 
 class RealCluster(KframeCluster):
     """Brokers of any release without security."""

@@ -54,6 +54,20 @@ class LedCluster:
         assert self.controller.node is not None
         return self.controller.node.metadata
 
+    def assignment(self, topic: str) -> dict[int, list[int]]:
+        """Replicas by partition, in kframe's memory. Empty for a missing topic."""
+        metadata, replicas = self.metadata, {}
+        while (row := metadata.row(topic, len(replicas))) is not None:
+            replicas[len(replicas)] = [*metadata.brokers.ids_of(metadata.partitions.list_of("replica", row))]
+        return replicas
+
+    def leader(self, topic: str, partition: int) -> int:
+        """The leader of a partition, in kframe's memory."""
+        row = self.metadata.row(topic, partition)
+        assert row is not None
+        (leader,) = self.metadata.brokers.ids_of([int(self.metadata.partitions.leader[row])])
+        return leader
+
     def described(self, tools: KafkaTools, topic: str) -> dict[int, tuple[int, set[int]]]:
         """Leader and ISR of each partition of a topic, as ``kafka-topics`` prints them."""
         states = {}

@@ -7,19 +7,19 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sized
+from collections.abc import Iterator, Sized
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final
 
 import pytest
 
 from kframe.testing.waiting import PATIENCE_S, until
 from verification.kafka_wire.broker_metadata import await_metadata, create, metadata, metadata_of
 from verification.kafka_wire.client import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS, Client, change_topics
+from verification.kafka_wire.client_operations import MAKES, await_settled, check_client_operations, numbered
 from verification.kafka_wire.clients import JavaClient, Librdkafka
-from verification.kafka_wire.kafka_python import KafkaPython
 from verification.kafka_wire.messages import NEVER_WHOLE, WAYS, answers, malformed_frames
 from verification.kafka_wire.real_cluster import (
     INTERNAL,
@@ -41,13 +41,6 @@ from verification.zookeeper.kafka import KafkaProcess
 from verification.zookeeper.servers import ServerHandle
 from verification.zookeeper.tools import ToolProcess
 
-AnyClient: TypeAlias = JavaClient | Librdkafka | KafkaPython
-#: Client libraries, and the module that each needs.
-MAKES: Final[Mapping[str, tuple[Callable[[Path, str], AnyClient], str]]] = {
-    "java": (JavaClient, "kazoo"),
-    "librdkafka": (Librdkafka, "confluent_kafka"),
-    "kafka-python": (KafkaPython, "kafka"),
-}
 #: kafka-python 3 leaves the socket of a connection that it is making when it ends, and Python warns of it.
 CLIENT_MARKS: Final = {
     "kafka-python": (
@@ -150,12 +143,12 @@ class TestOnBrokers:
     @pytest.mark.parametrize("make", [pytest.param(make, marks=CLIENT_MARKS.get(make, ())) for make in MAKES])
     def test_client_operations(self, cluster: RealCluster, java: JavaClient, make: str, tmp_path: Path) -> None:
         if make == "java":
-            check_client_operations(cluster, java, java, make)
+            check_client_operations(cluster, java, java, make, (4, 3))
             return
         kind, needs = MAKES[make]
         pytest.importorskip(needs)
         with closing(kind(tmp_path / "client", cluster.address)) as client:
-            check_client_operations(cluster, client, java, make)
+            check_client_operations(cluster, client, java, make, (4, 3))
 
     def test_command_line_tools(self, cluster: RealCluster, tool_process: ToolProcess, tmp_path: Path) -> None:
         check_tools(Tools(tool_process, tmp_path, cluster.address), cluster)
@@ -213,42 +206,6 @@ def known_to(broker: KafkaProcess) -> set[str]:
     return set(metadata_of(broker.address)[2])
 
 
-def check_client_operations(cluster: RealCluster, client: AnyClient, java: JavaClient, name: str) -> None:
-    """``java`` runs the reassignments that ``client`` does not support."""
-    topic, auto = f"ordered-{name}", f"auto-{name}"
-
-    client.create(topic, 3, 2)
-    await_settled(client, topic, 3, 2)
-    client.produce(topic, numbered("a", 20))
-    assert sorted(client.consume("readers", topic, 20)) == numbered("a", 20)
-    client.transact(f"txn-{name}", topic, numbered("b", 10), numbered("never", 10))
-    assert sorted(client.consume("readers", topic, 10)) == numbered("b", 10)
-    client.produce(auto, numbered("c", 10))
-    assert sorted(client.consume("others", auto, 10)) == numbered("c", 10)
-    await_settled(client, auto, 4, 3)
-
-    client.grow(topic, 5)
-    await_settled(client, topic, 5, 2)
-    leader, replicas, _ = client.describe()[topic][0]
-    (third,) = {1, 2, 3} - set(replicas)
-    mover = client if client.reassigns else java
-    mover.reassign(topic, 0, [third, leader])
-    assert until(lambda: not mover.reassignments())
-    assert cluster.assignment(topic)[0] == [third, leader]
-    assert until(lambda: sorted(client.describe()[topic][0][2]) == sorted([third, leader]))
-    assert cluster.state(topic, 0)["leader"] == leader
-    client.elect(topic, 0)
-    assert cluster.state(topic, 0)["leader"] == third
-    client.configure(topic, "max.message.bytes", "54321")
-    assert until(lambda: "54321" in str(client.configs(topic)))
-    client.produce(topic, numbered("d", 20))
-    assert sorted(client.consume("readers", topic, 20)) == numbered("d", 20)
-
-    client.delete(topic)
-    assert until(lambda: topic not in client.describe())
-    assert until(lambda: not cluster.assignment(topic))
-
-
 def check_topics_created_by_brokers(cluster: RealCluster, java: JavaClient) -> None:
     """Brokers count the controller as a node, so they would assign it replicas of most partitions."""
     java.produce("made-by-a-broker", numbered("a", 4))
@@ -279,23 +236,6 @@ def observed(cluster: RealCluster) -> tuple[object, ...]:
     return cluster.client.get("/controller")[1].czxid, controllers, assignments
 
 
-def numbered(prefix: str, count: int) -> list[str]:
-    return [f"{prefix}{number:02}" for number in range(count)]
-
-
 def await_more(sent: Sized, count: int) -> None:
     enough = len(sent) + count
     assert until(lambda: len(sent) >= enough)
-
-
-def await_settled(client: AnyClient, topic: str, count: int, factor: int) -> None:
-    """Wait until all partitions exist with a leader. All replicas must be in sync and on brokers."""
-
-    def settled() -> bool:
-        states = client.describe().get(topic, {})
-        return len(states) == count and all(
-            leader in isr and sorted(isr) == sorted(replicas) and len(replicas) == factor and set(replicas) <= {1, 2, 3}
-            for leader, replicas, isr in states.values()
-        )
-
-    assert until(settled), client.describe().get(topic)
