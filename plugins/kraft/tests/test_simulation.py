@@ -11,8 +11,10 @@ from kframe_kraft.quorum import Leadership, SoleVoter
 
 from kframe.core.kraft.brokers import broker_events, registration
 from kframe.core.kraft.controller_result import ControllerResult
-from kframe.core.kraft.replication import alter_partition
+from kframe.core.kraft.replication import alter_partition, partition_changes
+from kframe.core.kraft.replication.election_counts import ElectionCounts
 from kframe.errors import ErrorCode
+from kframe.model.arrays import Ragged
 from verification.kraft.simulation.options import draw_options
 from verification.kraft.simulation.simulation import play
 
@@ -56,6 +58,14 @@ def _knows_all_is_committed(leadership: Leadership, end: int) -> bool:
     return True
 
 
+def _shrinks_without_elr(context: Any, rows: Any, isr: Any, unclean_broker: int) -> Ragged:
+    return Ragged.empty(len(rows))
+
+
+def _counts_nothing(counts: Any, metadata: Any, part: Any) -> None:
+    pass
+
+
 _stand = SoleVoter.stand
 
 
@@ -67,6 +77,9 @@ _stand = SoleVoter.stand
         (alter_partition, "_check", _accepts_any_isr, "I5"),
         (SoleVoter, "stand", _stands_again, "K1"),
         (broker_events, "remove_broker", None, "I4"),
+        (broker_events, "add_broker", None, "L1"),
+        (partition_changes, "_update_elrs", _shrinks_without_elr, "K5"),
+        (ElectionCounts, "add", _counts_nothing, "I24"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

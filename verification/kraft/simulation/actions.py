@@ -7,6 +7,7 @@ from functools import partial
 from random import Random
 from typing import Final, TypeAlias
 
+from kframe.plugin.kraft import ControllerResult
 from kframe.plugin.kraft_controller import (
     KraftElection,
     ResourceType,
@@ -19,7 +20,12 @@ from kframe.plugin.kraft_controller import (
     topic_requests,
 )
 from verification.kraft.simulation.cluster import Cluster
-from verification.kraft.simulation.expected import compare_unregistration
+from verification.kraft.simulation.expected import (
+    compare_elections,
+    compare_reassignment,
+    compare_reassignments,
+    compare_unregistration,
+)
 from verification.kraft.simulation.options import CONTROLLER
 
 Action: TypeAlias = Callable[[Cluster, Random], None]
@@ -156,14 +162,34 @@ def _reassign(cluster: Cluster, requested: reassignment.RequestedReassignment) -
     cluster.admin.ask(
         "reassign" if requested.replicas else "cancel",
         lambda context, end: reassignment.reassign_partitions(context, [requested]),
+        partial(compare_reassignment, requested),
+    )
+
+
+def list_reassignments(cluster: Cluster, random: Random) -> None:
+    """List all reassignments in progress."""
+    cluster.admin.ask(
+        "list reassignments",
+        lambda context, end: ControllerResult((), reassignment.list_reassignments(context, None)),
+        compare_reassignments,
     )
 
 
 def elect(cluster: Cluster, random: Random) -> None:
-    """Elect preferred leaders of all partitions, rarely unclean ones."""
+    """Elect preferred leaders, rarely unclean ones: of all partitions, or of named ones."""
     kind = KraftElection.UNCLEAN if random.random() < 0.1 else KraftElection.PREFERRED
     cluster.rules.is_unclean_requested |= kind is KraftElection.UNCLEAN
-    cluster.admin.ask(f"elect {kind.name.lower()}", lambda context, end: elections.elect_leaders(context, kind, None))
+    named = [(name, number) for name in _topic(cluster, random) for number in range(random.randint(1, 3))]
+    if random.random() < 0.5:
+        cluster.admin.ask(
+            f"elect {kind.name.lower()}", lambda context, end: elections.elect_leaders(context, kind, None)
+        )
+    else:
+        cluster.admin.ask(
+            f"elect {kind.name.lower()}",
+            lambda context, end: elections.elect_leaders(context, kind, named),
+            partial(compare_elections, kind, named),
+        )
 
 
 def configure(cluster: Cluster, random: Random) -> None:
@@ -231,7 +257,8 @@ ACTIONS: Final[Mapping[Action, int]] = {
     add_partitions: 3,
     reassign: 8,
     cancel: 3,
-    elect: 3,
+    list_reassignments: 2,
+    elect: 4,
     configure: 4,
     raise_level: 3,
     unregister: 2,

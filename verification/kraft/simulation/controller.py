@@ -75,6 +75,9 @@ class ControllerProcess(Process):
             ),
         )
         self.loop: DecisionLoop | None = None
+        self._selectors = options.selectors()
+        self.first = self.node.log.end
+        """The end of the log when the process has started."""
         try:
             self._lead()
         except (Stopped, LogWriteError):
@@ -82,7 +85,7 @@ class ControllerProcess(Process):
             raise
 
     def _lead(self) -> None:
-        self.loop = loop = self.node.become_leader(self._progress)
+        self.loop = loop = self.node.become_leader(self._progress, self._selectors)
         self._fetches = FetchService(self.node.quorum, self.node.log)
         self._writer = self.node.snapshot_writer
         loop.schedule(self.node.tasks())

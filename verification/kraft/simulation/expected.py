@@ -9,8 +9,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from kframe.errors import ErrorCode
-from kframe.plugin.kraft_controller import RequestRefused, isr_proposals, registration, topic_requests
-from verification.kraft.simulation.image import Image
+from kframe.plugin.kraft_controller import (
+    KraftElection,
+    RequestRefused,
+    isr_proposals,
+    reassignment,
+    registration,
+    topic_requests,
+)
+from verification.kraft.simulation.image import Image, PartitionState
 
 
 def _is_stale(image: Image, broker_id: int, broker_epoch: int) -> bool:
@@ -61,7 +68,7 @@ def compare_registration(
 
 def compare_creation(topic: topic_requests.CreatableTopic, image: Image, end: int, response: Any) -> str | None:
     """The response to the creation of a topic by numbers. Fenced brokers get replicas too, beside one that is not
-    (Kafka 4.4 ``StripedReplicaPlacer``)."""
+    (Kafka 4.4 ``StripedReplicaPlacer``). A partition whose brokers all stop is refused."""
     if isinstance(response, RequestRefused):
         return f"a creation is refused: {response}"
     expected = ErrorCode.NONE
@@ -69,6 +76,9 @@ def compare_creation(topic: topic_requests.CreatableTopic, image: Image, end: in
         expected = ErrorCode.TOPIC_ALREADY_EXISTS
     elif topic.replication_factor > len(image.brokers) or all(broker.fenced for broker in image.brokers.values()):
         expected = ErrorCode.INVALID_REPLICATION_FACTOR
+    is_stopping = any(broker.in_shutdown and not broker.fenced for broker in image.brokers.values())
+    if is_stopping and expected is ErrorCode.NONE and response[0].error is ErrorCode.INVALID_REPLICATION_FACTOR:
+        return None
     return _difference(expected, response[0].error)
 
 
@@ -84,6 +94,79 @@ def compare_unregistration(broker_id: int, image: Image, end: int, response: Any
     """The response to UnregisterBroker."""
     expected = ErrorCode.NONE if broker_id in image.brokers else ErrorCode.BROKER_ID_NOT_REGISTERED
     return _difference(expected, _error_of(response))
+
+
+def compare_reassignment(
+    requested: reassignment.RequestedReassignment, image: Image, end: int, response: Any
+) -> str | None:
+    """The response to AlterPartitionReassignments of a partition. A cancellation may need an unclean election."""
+    if isinstance(response, RequestRefused):
+        return f"a reassignment is refused: {response}"
+    (result,) = response
+    state = _state(image, requested.topic, requested.partition)
+    expected = ErrorCode.NONE
+    if state is None:
+        expected = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    elif requested.replicas is None:
+        origin = set(state.replicas) - set(state.adding)
+        is_unclean = not origin & set(state.isr)
+        if not (state.adding or state.removing):
+            expected = ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
+        elif not origin or (is_unclean and not image.is_unclean(image.topics[requested.topic])):
+            expected = ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    elif not set(requested.replicas) <= image.brokers.keys():
+        expected = ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    return _difference(expected, result.error)
+
+
+def compare_reassignments(image: Image, end: int, response: Any) -> str | None:
+    """The response to ListPartitionReassignments of all partitions."""
+    if isinstance(response, RequestRefused):
+        return f"a list is refused: {response}"
+    expected = {
+        (image.names[topic_id], number): (state.replicas, state.adding, state.removing)
+        for (topic_id, number), state in image.partitions.items()
+        if state.adding or state.removing
+    }
+    return _difference(
+        expected, {(each.topic, each.partition): (each.replicas, each.adding, each.removing) for each in response}
+    )
+
+
+def compare_elections(
+    kind: KraftElection, partitions: Sequence[tuple[str, int]], image: Image, end: int, response: Any
+) -> str | None:
+    """The response to ElectLeaders of named partitions."""
+    if isinstance(response, RequestRefused):
+        return f"an election is refused: {response}"
+    expected = [_election_error(image, kind, _state(image, *partition)) for partition in partitions]
+    return _difference(expected, [result.error for result in response])
+
+
+def _election_error(image: Image, kind: KraftElection, state: PartitionState | None) -> ErrorCode:
+    if state is None:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+    def can_lead(member: int) -> bool:
+        broker = image.brokers.get(member)
+        return broker is not None and broker.is_active and broker.has_online(state.directory_of(member))
+
+    if kind is KraftElection.UNCLEAN:
+        if state.leader >= 0:
+            return ErrorCode.ELECTION_NOT_NEEDED
+        return ErrorCode.NONE if any(map(can_lead, state.replicas)) else ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
+    preferred = state.replicas[0]
+    if state.leader == preferred:
+        return ErrorCode.ELECTION_NOT_NEEDED
+    able = [member for member in {*state.isr, *state.elr} if can_lead(member)]
+    # Another broker leads where the leader is lost, or cannot lead any longer.
+    is_elected = preferred in able or (bool(able) and state.leader not in able)
+    return ErrorCode.NONE if is_elected else ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
+
+
+def _state(image: Image, topic: str, partition: int) -> PartitionState | None:
+    topic_id = image.topics.get(topic)
+    return None if topic_id is None else image.partitions.get((topic_id, partition))
 
 
 def _isr_error(image: Image, broker_id: int, proposal: isr_proposals.KraftIsrProposal) -> ErrorCode:

@@ -124,9 +124,10 @@ class Image:
             case records.ProducerIdsRecord():
                 self.next_producer_id = record.next_producer_id
             case _:
-                self._apply_to_brokers(record)
+                self.apply_to_brokers(record)
 
-    def _apply_to_brokers(self, record: records.MetadataRecord) -> None:
+    def apply_to_brokers(self, record: records.MetadataRecord) -> None:
+        """Apply a record if it is of a broker's registration."""
         match record:
             case records.RegisterBrokerRecord():
                 self.brokers[record.broker_id] = BrokerState(

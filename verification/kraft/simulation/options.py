@@ -12,6 +12,8 @@ from kframe_kraft.quorum import Voters
 from kframe_kraft.server.node import NodeSettings
 from kframe_kraft.server.snapshotting import SnapshotSettings
 
+from kframe.plugin import ElectionBatch, ElectionKind, LeaderSelector
+from kframe.plugin.columns import Int32
 from kframe.plugin.kraft import control
 from kframe.plugin.kraft_controller import KraftSettings, default_levels
 
@@ -21,6 +23,19 @@ CLUSTER_ID: Final = "MkU3OEVBNTcwNTJENDM2Qg"
 #: The first level with record transactions, directories and the registration of controllers, and the last.
 _LEVELS: Final = (20, 33)
 _ENDPOINT: Final = control.VoterEndpoint(name="CONTROLLER", host="localhost", port=9093)
+
+
+class FirstReplica:
+    """A leader selector that chooses as Kafka: the first replica that may lead."""
+
+    name = "first-replica"
+
+    def elect(self, batch: ElectionBatch, leader: Int32) -> None:
+        """Write the leaders."""
+        offsets = batch.candidates.offsets
+        for position in range(len(batch)):
+            span = slice(offsets[position], offsets[position + 1])
+            leader[position] = batch.candidates.values[span][batch.may_lead[span] != 0][0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +56,7 @@ class Options:
     segment_bytes: int
     snapshot_bytes: int
     ends_sessions: bool
+    has_selector: bool
 
     @property
     def directory_id(self) -> UUID:
@@ -70,6 +86,10 @@ class Options:
             unclean_ms=15_000,
         )
 
+    def selectors(self) -> dict[ElectionKind, LeaderSelector]:
+        """The leader selectors of plugins."""
+        return dict.fromkeys(ElectionKind, FirstReplica()) if self.has_selector else {}
+
     def kraft_settings(self) -> KraftSettings:
         """The settings of the rules."""
         return KraftSettings(ends_sessions_at_shutdown=self.ends_sessions, strict=True)
@@ -93,4 +113,5 @@ def draw_options(seed: int) -> Options:
         segment_bytes=random.choice((1_000, 5_000, 50_000)),
         snapshot_bytes=random.choice((1_000, 5_000, 50_000)),
         ends_sessions=random.random() < 0.7,
+        has_selector=random.random() < 0.3,
     )

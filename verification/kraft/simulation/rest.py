@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from kframe_kraft.disk import read_history
@@ -22,6 +23,12 @@ def problems_at_rest(cluster: Cluster) -> Iterator[str]:
     yield from _same_metadata("I24: the controller", process.node.metadata, image)
     stored = image_of(read_history(process.node.log.directory)).metadata
     yield from _same_metadata("I24: the log", stored, image)
+    counted = Counter(is_eligible for offset, is_eligible in cluster.rules.elections if offset >= process.first)
+    elections = process.loop.elections
+    if (elections.from_elr, elections.unclean) != (counted[True], counted[False]):
+        yield f"I24: the controller counts {elections}, the records have {dict(counted)}"
+    if process.node.selection.faults:
+        yield f"K10: choices of the selector were refused: {process.node.selection.faults}"
     yield from _brokers(cluster, image)
     for key, state in sorted(image.partitions.items()):
         yield from _partition(cluster, image, key, state)

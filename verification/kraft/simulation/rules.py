@@ -11,6 +11,7 @@ from dataclasses import replace
 from uuid import UUID
 
 from kframe.plugin.kraft import records
+from verification.kraft.simulation.changes import Outlook, PartitionChange, leaderless_problems, outlook_of
 from verification.kraft.simulation.history import WrittenBatch
 from verification.kraft.simulation.image import ELR_FEATURE, Image, PartitionKey, PartitionState, merged
 
@@ -24,10 +25,13 @@ class LogRules:
         self.unclean: set[PartitionKey] = set()
         """Partitions that have had a leader outside the ISR: records may be lost."""
         self.is_unclean_requested = is_unclean_requested
+        self.elections: list[tuple[int, bool]] = []
+        """Elections outside the ISR: the offset, and whether the leader was in the ELR."""
         self._ids: set[UUID] = set()
         self._broker_epochs: dict[int, int] = {}
         self._changed: dict[PartitionKey, records.PartitionChangeRecord] = {}
         """The changes of the batch so far. Two parts of a decision may both have the same change."""
+        self._outlook: Outlook = outlook_of(self.image, ())
         self._end = 0
         self._epoch = 0
 
@@ -38,11 +42,12 @@ class LogRules:
         if batch.epoch < self._epoch:
             yield f"K1: epoch {batch.epoch} follows {self._epoch}"
         self._end, self._epoch = batch.end, batch.epoch
-        self._changed = {}
+        self._changed, self._outlook = {}, outlook_of(self.image, batch.records)
         for number, record in enumerate(batch.records):
             for problem in self._check(record, batch.base + number):
                 yield f"{problem} (offset {batch.base + number}, {record})"
             self.image.apply(record)
+        yield from leaderless_problems(self.image, self._outlook)
 
     def _check(self, record: records.MetadataRecord, offset: int) -> Iterator[str]:
         match record:
@@ -51,7 +56,7 @@ class LogRules:
             case records.PartitionRecord():
                 yield from self._new_partition(record)
             case records.PartitionChangeRecord():
-                yield from self._change(record)
+                yield from self._change(record, offset)
             case records.RegisterBrokerRecord():
                 yield from self._registration(record, offset)
             case records.BrokerRegistrationChangeRecord():
@@ -85,7 +90,7 @@ class LogRules:
         if not all(self._is_active(member) for member in record.isr):
             yield "I5: the first ISR has a broker that is not active"
 
-    def _change(self, record: records.PartitionChangeRecord) -> Iterator[str]:
+    def _change(self, record: records.PartitionChangeRecord, offset: int) -> Iterator[str]:
         key = record.topic_id, record.partition_id
         before = self.image.partitions.get(key)
         if before is None:
@@ -99,10 +104,14 @@ class LogRules:
             and replace(after, leader_epoch=before.leader_epoch, partition_epoch=before.partition_epoch) == before
         ):
             yield "I28: the record changes nothing"
+        if not is_repeated:
+            yield from PartitionChange(self.image, self._outlook, key[0], before, after, record).problems()
         yield from self._lists(after)
         yield from self._elr(record.topic_id, before, after)
         yield from self._reassignment(before, after)
         if record.leader not in (records.NO_LEADER_CHANGE, -1):
+            if record.leader not in before.isr:
+                self.elections.append((offset, record.leader in before.elr))
             yield from self._election(key, before, after)
         elif not set(after.isr) <= set(before.isr):
             joined = set(after.isr) - set(before.isr)

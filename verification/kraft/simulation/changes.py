@@ -1,0 +1,178 @@
+"""What follows from the targets of a decision for a partition: a plain model of ``PartitionChangeBuilder`` (Kafka 4.4).
+
+A record has the targets: replicas, ISR, recovery. Leader, leader epoch, ELR and last-known leader follow from them,
+from the state before, and from the brokers that are active once the decision is applied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from kframe.plugin.kraft import records
+from verification.kraft.simulation.image import ELR_FEATURE, BrokerState, Image, PartitionState
+
+#: The lists of a record, and their names in a state.
+_LISTS = (
+    ("replicas", "replicas"),
+    ("adding_replicas", "adding"),
+    ("removing_replicas", "removing"),
+    ("directories", "directories"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """``brokers`` as they are once a batch is applied. ``restarted`` registers in it again, as a new process,
+    or is unregistered."""
+
+    brokers: Mapping[int, BrokerState]
+    restarted: frozenset[int]
+    unfenced: frozenset[int]
+    changes_features: bool
+
+    def is_active(self, broker_id: int) -> bool:
+        """Whether a broker may lead then."""
+        broker = self.brokers.get(broker_id)
+        return broker is not None and broker.is_active
+
+
+def outlook_of(image: Image, batch: Sequence[records.MetadataRecord]) -> Outlook:
+    """The outlook of the records of a batch."""
+    after = Image(brokers=dict(image.brokers))
+    restarted, unfenced = set(), set()
+    for record in batch:
+        former = after.brokers.get(getattr(record, "broker_id", -1))
+        after.apply_to_brokers(record)
+        if isinstance(record, records.UnregisterBrokerRecord) or (
+            isinstance(record, records.RegisterBrokerRecord)
+            and (former is None or former.incarnation_id != record.incarnation_id)
+        ):
+            restarted.add(record.broker_id)
+        is_change = isinstance(record, records.BrokerRegistrationChangeRecord)
+        if is_change and record.fenced == records.FencingChange.UNFENCE:
+            unfenced.add(record.broker_id)
+    changes_features = any(isinstance(record, records.FeatureLevelRecord) for record in batch)
+    return Outlook(after.brokers, frozenset(restarted), frozenset(unfenced), changes_features)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionChange:
+    """A change of a partition. ``image`` is the metadata before it."""
+
+    image: Image
+    outlook: Outlook
+    topic_id: UUID
+    before: PartitionState
+    after: PartitionState
+    record: records.PartitionChangeRecord
+
+    def problems(self) -> Iterator[str]:
+        """What does not follow from the targets."""
+        if self.outlook.changes_features:
+            return  # A new level of ELR clears and fills lists by rules of its own.
+        yield from self._written()
+        yield from self._leader()
+        yield from self._epoch()
+        if self.image.features.get(ELR_FEATURE, 0):
+            yield from self._elr()
+            yield from self._last_known()
+
+    @property
+    def _is_elected(self) -> bool:
+        return self.after.leader >= 0 and self.after.leader != self.before.leader
+
+    @property
+    def _is_from_elr(self) -> bool:
+        return self._is_elected and self.after.leader in self.before.elr and self.after.isr == (self.after.leader,)
+
+    @property
+    def _is_unclean(self) -> bool:
+        """A proposal that completes a reassignment may move the leadership to a replica that joins the ISR."""
+        is_outside = self.after.leader not in {*self.before.isr, *self.before.elr}
+        return self._is_elected and is_outside and self.after.isr == (self.after.leader,)
+
+    def can_lead(self, member: int) -> bool:
+        """Whether a replica's broker is active, and its log directory online, before and after the decision."""
+        brokers = self.image.brokers.get(member), self.outlook.brokers.get(member)
+        if member not in self.after.replicas or not self.outlook.is_active(member):
+            return False
+        directory = self.after.directory_of(member)
+        return all(broker is not None and broker.has_online(directory) for broker in brokers)
+
+    def _written(self) -> Iterator[str]:
+        """Lists are written where they differ."""
+        record, before = self.record, self.before
+        for name, field in _LISTS:
+            if getattr(record, name) is not None and tuple(getattr(record, name)) == getattr(before, field):
+                yield f"I28: {name} stay as they were, and are written"
+        if record.isr is not None and record.isr == before.isr and not self._is_unclean:
+            yield "I28: the ISR stays as it was, and is written"
+        if record.eligible_leader_replicas is not None and set(record.eligible_leader_replicas) == set(before.elr):
+            yield "I28: the ELR stays as it was, and is written"
+        if record.last_known_elr is not None and record.last_known_elr == before.last_known_elr:
+            yield "I28: the last-known leader stays as it was, and is written"
+
+    def _leader(self) -> Iterator[str]:
+        before, after = self.before, self.after
+        if after.leader < 0:
+            able = [member for member in {*after.isr, *after.elr} if self.can_lead(member)]
+            if able:
+                yield f"L1: {able} could lead"
+            return
+        is_moved = before.leader not in (-1, after.leader) and after.leader != after.replicas[0]
+        if is_moved and before.leader in after.isr and self.can_lead(before.leader):
+            yield "I6: the leader could stay"
+        if not self._is_elected:
+            return
+        if self._is_unclean:
+            able = [member for member in after.replicas if self.can_lead(member)]
+            if before.last_known_elr != (after.leader,) and able and able[0] != after.leader:
+                yield f"I6: {able[0]} is the first replica that could lead"
+        elif self._is_from_elr:
+            able = [member for member in after.replicas if member in before.elr and self.can_lead(member)]
+            if able and able[0] != after.leader:
+                yield f"I6: {able[0]} is the first of the ELR that could lead"
+
+    def _epoch(self) -> Iterator[str]:
+        removed = set(self.before.replicas) - set(self.after.replicas)
+        expected = self.after.leader != self.before.leader or bool(removed)
+        if (self.record.leader != records.NO_LEADER_CHANGE) != expected:
+            yield f"I8: the leader epoch must {'rise' if expected else 'stay'}"
+
+    def _elr(self) -> Iterator[str]:
+        before, after, elr = self.before, self.after, set(self.after.elr)
+        if list(after.elr) != sorted(after.elr):
+            yield "K5: the ELR is not in order"
+        known = {*before.isr, *before.elr} & set(before.replicas) & set(after.replicas)
+        restarted = self.outlook.restarted
+        if self._is_unclean or (not self._is_from_elr and len(after.isr) >= self.image.min_isr(self.topic_id)):
+            if elr:
+                yield "K5: an ELR that must be empty"
+        elif self._is_from_elr:
+            if not (set(before.elr) & known) - restarted - {after.leader} <= elr:
+                yield "K5: the ELR has lost a replica"
+        elif elr not in (known - set(after.isr), known - set(after.isr) - restarted):
+            yield f"K5: the ELR is {sorted(elr)}, and not {sorted(known - set(after.isr))}"
+
+    def _last_known(self) -> Iterator[str]:
+        before, after = self.before, self.after
+        expected = before.last_known_elr
+        if self.record.leader == -1 and not expected:
+            expected = (before.leader,)
+        elif self.record.leader >= 0:
+            expected = ()
+        if after.last_known_elr != expected:
+            yield f"K5: the last-known leader is {after.last_known_elr}, and not {expected}"
+
+
+def leaderless_problems(image: Image, outlook: Outlook) -> Iterator[str]:
+    """A broker that is unfenced leads the partitions that waited for it."""
+    if not outlook.unfenced:
+        return
+    for (topic_id, number), state in image.partitions.items():
+        waiting = {*state.isr, *state.elr} & outlook.unfenced
+        for member in waiting if state.leader < 0 else ():
+            if member in state.replicas and image.brokers[member].has_online(state.directory_of(member)):
+                yield f"L1: {image.names[topic_id]}-{number} waited for broker {member}: {state}"
