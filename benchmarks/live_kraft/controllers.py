@@ -55,13 +55,16 @@ class RunningController:
     def __init__(self, kind: str, folder: Path, heap: str) -> None:
         (self.port,) = free_ports(1)
         self._command = _command(kind, folder, self.port, heap)
+        self._environment = {**os.environ, "PYTHONPATH": _without_hypothesis(folder)}
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         """Start the process."""
         with (self._folder / "log.txt").open("ab") as log:
-            self._process = subprocess.Popen(self._command, stdout=log, stderr=subprocess.STDOUT, cwd=self._folder)
+            self._process = subprocess.Popen(
+                self._command, stdout=log, stderr=subprocess.STDOUT, cwd=self._folder, env=self._environment
+            )
 
     @property
     def is_running(self) -> bool:
@@ -98,6 +101,14 @@ def stopping(controller: RunningController) -> Iterator[None]:
         yield
     finally:
         controller.kill()
+
+
+def _without_hypothesis(folder: Path) -> str:
+    """A module path without Hypothesis: kio imports it where it is installed, as it is for developers alone."""
+    hidden = folder / "hidden"
+    hidden.mkdir(exist_ok=True)
+    (hidden / "hypothesis.py").write_text("raise ImportError\n")
+    return os.pathsep.join(filter(None, (str(hidden), os.environ.get("PYTHONPATH"))))
 
 
 def _command(kind: str, folder: Path, port: int, heap: str) -> list[str]:

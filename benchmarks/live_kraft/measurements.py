@@ -14,6 +14,7 @@ from benchmarks.live_kraft.controllers import SESSION_MS, SNAPSHOT, RunningContr
 from benchmarks.live_kraft.followers import Followers
 
 _FAILING: Final = 0
+_START_S: Final = 150.0
 #: An event is over when no broker has received anything for so long.
 _QUIET_S: Final = 4.0
 _SINGLE: Final = 200
@@ -28,23 +29,14 @@ def run(kind: str, original: Path, folder: Path, setup: Setup) -> Iterator[dict[
     """Measure a controller on a copy of a directory. Yields a row for each measurement."""
     shutil.copytree(original, folder / "data")
     controller = RunningController(kind, folder, setup.heap)
-    begun = time.monotonic_ns()
-    controller.start()
     with stopping(controller), followers_of(controller, folder, setup) as followers:
+        yield {"what": "start", "seconds": _start(controller, followers)}
         followers.await_quiet(setup.brokers, _QUIET_S)
-        yield {"what": "start", "seconds": (min(followers.seen.beats) - begun) / 1e9}
         yield {"what": "resident memory", "bytes": controller.resident_bytes()}
         yield from _creations(controller.port)
         yield _failure(controller, followers, folder, setup)
         controller.kill()
-        count = len(followers.seen.beats)
-        begun = time.monotonic_ns()
-        controller.start()
-        while len(followers.seen.beats) == count:
-            if not controller.is_running:
-                raise RuntimeError("the controller does not start again")
-            time.sleep(0.001)
-        yield {"what": "restart", "seconds": (followers.seen.beats[count] - begun) / 1e9}
+        yield {"what": "restart", "seconds": _start(controller, followers)}
 
 
 def at_rest(kind: str, original: Path, folder: Path, setup: Setup) -> Iterator[dict[str, Any]]:
@@ -63,6 +55,17 @@ def at_rest(kind: str, original: Path, folder: Path, setup: Setup) -> Iterator[d
 def followers_of(controller: RunningController, folder: Path, setup: Setup) -> Followers:
     """The brokers of a controller, not entered."""
     return Followers(setup.program, folder, controller.port, setup.brokers, SNAPSHOT.offset, SNAPSHOT.epoch)
+
+
+def _start(controller: RunningController, followers: Followers) -> float:
+    """Seconds from the start of the process until the first heartbeat is accepted. Raises RuntimeError if none is."""
+    count, begun = len(followers.seen.beats), time.monotonic()
+    controller.start()
+    while len(followers.seen.beats) == count:
+        if not controller.is_running or time.monotonic() > begun + _START_S:
+            raise RuntimeError(f"the controller accepts no heartbeat within {_START_S:.0f} s")
+        time.sleep(0.001)
+    return followers.seen.beats[count] / 1e9 - begun
 
 
 def _creations(port: int) -> Iterator[dict[str, Any]]:

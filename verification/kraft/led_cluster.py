@@ -56,7 +56,8 @@ class LedCluster:
 
     def assignment(self, topic: str) -> dict[int, list[int]]:
         """Replicas by partition, in kframe's memory. Empty for a missing topic."""
-        metadata, replicas = self.metadata, {}
+        metadata = self.metadata
+        replicas: dict[int, list[int]] = {}
         while (row := metadata.row(topic, len(replicas))) is not None:
             replicas[len(replicas)] = [*metadata.brokers.ids_of(metadata.partitions.list_of("replica", row))]
         return replicas

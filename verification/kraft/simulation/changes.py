@@ -43,16 +43,16 @@ def outlook_of(image: Image, batch: Sequence[records.MetadataRecord]) -> Outlook
     after = Image(brokers=dict(image.brokers))
     restarted, unfenced = set(), set()
     for record in batch:
-        former = after.brokers.get(getattr(record, "broker_id", -1))
+        match record:
+            case records.RegisterBrokerRecord():
+                former = after.brokers.get(record.broker_id)
+                if former is None or former.incarnation_id != record.incarnation_id:
+                    restarted.add(record.broker_id)
+            case records.UnregisterBrokerRecord():
+                restarted.add(record.broker_id)
+            case records.BrokerRegistrationChangeRecord(fenced=records.FencingChange.UNFENCE):
+                unfenced.add(record.broker_id)
         after.apply_to_brokers(record)
-        if isinstance(record, records.UnregisterBrokerRecord) or (
-            isinstance(record, records.RegisterBrokerRecord)
-            and (former is None or former.incarnation_id != record.incarnation_id)
-        ):
-            restarted.add(record.broker_id)
-        is_change = isinstance(record, records.BrokerRegistrationChangeRecord)
-        if is_change and record.fenced == records.FencingChange.UNFENCE:
-            unfenced.add(record.broker_id)
     changes_features = any(isinstance(record, records.FeatureLevelRecord) for record in batch)
     return Outlook(after.brokers, frozenset(restarted), frozenset(unfenced), changes_features)
 
