@@ -5,8 +5,8 @@ log, discard it, and send heartbeats; what they see at which time is all that is
 time. Runs of both controllers follow on one another. Needs Maven, JDK 17 or newer, and a C compiler.
 
 A broker failure counts from the end of the broker's session. It is held against the same bytes alone: written with one
-fdatasync, then sent to each broker over loopback. Kafka runs with the heap of ``--heaps``; ``--find-heap`` tries larger
-ones until a run passes.
+fdatasync, then sent to each broker over loopback. Kafka has an ample heap where time counts, and the smallest one that
+passes a run where memory counts; ``--find-heap`` tries larger ones until a run passes.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import argparse
 import statistics
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -23,8 +24,9 @@ from benchmarks.live_kraft.controllers import KAFKA, KFRAME, Setup, write_direct
 from benchmarks.records import LATEST, IncrementalRecord, command_of, table
 from kframe.errors import KframeError
 
-#: The smallest heap with which Kafka passes a run, by partitions (``--find-heap``).
-HEAPS: Final[Mapping[int, str]] = {10_000: "128m", 100_000: "384m", 1_000_000: "3g", 2_000_000: "6g"}
+#: Kafka's heap, by partitions: ample for times, and the smallest with which it passes a run (``--find-heap``).
+AMPLE_HEAPS: Final[Mapping[int, str]] = {10_000: "512m", 100_000: "1g", 1_000_000: "4g", 2_000_000: "8g"}
+SMALLEST_HEAPS: Final[Mapping[int, str]] = {10_000: "96m", 100_000: "256m", 1_000_000: "2g", 2_000_000: "4g"}
 #: The heaps that ``--find-heap`` tries.
 CANDIDATES: Final = (
     "64m",
@@ -128,16 +130,19 @@ def main(words: Sequence[str] | None = None) -> int:
     record = IncrementalRecord(chosen.out, command, lambda: {"rows": rows(measured), "measured": measured})
     with tempfile.TemporaryDirectory() as folder:
         program = followers.compiled(Path(folder))
-        setups = [Setup(program, size, chosen.brokers, HEAPS.get(size, "6g")) for size in chosen.partitions]
+        setups = [Setup(program, size, chosen.brokers, AMPLE_HEAPS.get(size, "8g")) for size in chosen.partitions]
         if chosen.find_heap:
             for setup in setups:
                 print(f"{setup.partitions:,}: {find_heap(setup)}")
             return 0
         for setup in setups:
             with record.part(f"{setup.partitions:,} partitions"):
+                small = replace(setup, heap=SMALLEST_HEAPS.get(setup.partitions, setup.heap))
+                for row in perform(small, measurements.memory, kinds, chosen.runs):
+                    measured.append(row)
                 for row in perform(setup, measurements.run, kinds, chosen.runs):
                     measured.append(row)
-        resting = Setup(program, 10_000, _REST_BROKERS, HEAPS[10_000])
+        resting = Setup(program, 10_000, _REST_BROKERS, AMPLE_HEAPS[10_000])
         with record.part(f"rest with {_REST_BROKERS} brokers"):
             measured += perform(resting, measurements.at_rest, kinds, chosen.runs)
     table([HEADINGS, *map(line, rows(measured))], f"Medians of {chosen.runs} runs in turn.")

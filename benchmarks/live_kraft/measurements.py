@@ -32,11 +32,20 @@ def run(kind: str, original: Path, folder: Path, setup: Setup) -> Iterator[dict[
     with stopping(controller), followers_of(controller, folder, setup) as followers:
         yield {"what": "start", "seconds": _start(controller, followers)}
         followers.await_quiet(setup.brokers, _QUIET_S)
-        yield {"what": "resident memory", "bytes": controller.resident_bytes()}
         yield from _creations(controller.port)
         yield _failure(controller, followers, folder, setup)
         controller.kill()
         yield {"what": "restart", "seconds": _start(controller, followers)}
+
+
+def memory(kind: str, original: Path, folder: Path, setup: Setup) -> Iterator[dict[str, Any]]:
+    """The resident memory of a controller that has loaded the cluster and serves its brokers."""
+    shutil.copytree(original, folder / "data")
+    controller = RunningController(kind, folder, setup.heap)
+    with stopping(controller), followers_of(controller, folder, setup) as followers:
+        _start(controller, followers)
+        followers.await_quiet(setup.brokers, _QUIET_S)
+        yield {"what": "resident memory", "bytes": controller.resident_bytes()}
 
 
 def at_rest(kind: str, original: Path, folder: Path, setup: Setup) -> Iterator[dict[str, Any]]:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from kframe.core.kraft.replay import REPLAY, replay
+from kframe.core.kraft.topics.replay import replay_new_partitions
 from kframe.errors import InputError
 from kframe.model.kraft import records
 from kframe.model.kraft.columns import KRAFT_COLUMNS
@@ -67,6 +68,18 @@ def cluster_of(*partition_records: PartitionRecord) -> ClusterMetadata:
     for record in partition_records:
         replay(metadata, record, 9)
     return metadata
+
+
+@given(st.lists(st.integers(0, 1), max_size=6).flatmap(lambda topics: st.tuples(*map(partitions, topics, range(6)))))
+def test_new_partitions_are_added_at_once_as_one_by_one(new: tuple[PartitionRecord, ...]) -> None:
+    one_by_one, at_once = cluster_of(*new), cluster_of()
+    replay_new_partitions(at_once, new)
+    for record in new:
+        rows = [each.topics.row_by_id(record.topic_id, record.partition_id) for each in (one_by_one, at_once)]
+        assert rows[0] is not None
+        assert rows[1] is not None
+        assert partition_record(at_once, rows[1]) == partition_record(one_by_one, rows[0])
+    assert len(at_once.partitions) == len(one_by_one.partitions)
 
 
 @given(st.lists(changes(0, 0), max_size=5), partitions(0, 0), partitions(1, 3))

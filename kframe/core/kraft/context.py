@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -16,13 +16,14 @@ from kframe.core.kraft.replay import replay
 from kframe.core.kraft.replication.change_batch import PartitionChangeBatch
 from kframe.core.kraft.replication.leader_selection import BuiltinSelection, LeaderSelection
 from kframe.core.kraft.replication.replay import replay_change_batch
+from kframe.core.kraft.topics.replay import replay_new_partitions
 from kframe.core.mutation_quotas import MutationQuotas
 from kframe.errors import ErrorCode
 from kframe.model.arrays import Int32, UInt8
 from kframe.model.kraft.brokers import BrokerRegistration
 from kframe.model.kraft.ids import ResourceType
 from kframe.model.kraft.metadata import ClusterMetadata
-from kframe.model.kraft.records import MetadataRecord
+from kframe.model.kraft.records import MetadataRecord, PartitionRecord
 from kframe.model.kraft.releases import LATEST_RELEASE, Release, ReleaseRule, has_rule, supported_features
 from kframe.model.kraft.topics import MIN_INSYNC_REPLICAS, UNCLEAN_ELECTION, UNSET, parse_min_isr, parse_unclean
 
@@ -98,6 +99,10 @@ class KraftContext:
             return part.count
         self.replay(part.record, offset)
         return 1
+
+    def apply_new_partitions(self, new: Sequence[PartitionRecord]) -> None:
+        """Apply the records of partitions that a decision creates."""
+        replay_new_partitions(self.metadata, new)
 
     def registration(self, broker_id: int, broker_epoch: int) -> BrokerRegistration:
         """A broker's registration. Raises RequestRefused unless it has this epoch."""

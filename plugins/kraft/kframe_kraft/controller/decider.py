@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Final, Generic, Protocol, TypeAlias, TypeVar
 
-from kframe.plugin.kraft import ControllerResult, RecordAndVersion, records
+from kframe.plugin.kraft import ControllerResult, DecisionPart, RecordAndVersion, records
 from kframe.plugin.kraft_controller import ElectionCounts, KraftContext
 from kframe_kraft.batches import BatchPosition
 from kframe_kraft.encoding.decision import encode_decision
@@ -69,9 +70,21 @@ class Decider:
         for batch in encode_decision(result, BatchPosition(first, self._epoch, now_ms)):
             self._log.append(batch)
         offset = first
-        for part in result.parts:
-            if isinstance(part, RecordAndVersion) and isinstance(part.record, _REGISTRATIONS):
-                self.registrations_end = self._log.end  # Before the registration: another thread reads it first.
-            self.elections.add(self.context.metadata, part)
-            offset += self.context.apply(part, offset)
+        for are_new, parts in groupby(result.parts, key=_is_new_partition):
+            if are_new:
+                new = [*parts]
+                self.context.apply_new_partitions([part.record for part in new])
+                offset += len(new)
+                continue
+            for part in parts:
+                if isinstance(part, RecordAndVersion) and isinstance(part.record, _REGISTRATIONS):
+                    # Before the registration: another thread reads it first.
+                    self.registrations_end = self._log.end
+                self.elections.add(self.context.metadata, part)
+                offset += self.context.apply(part, offset)
         return Decided(first, self._log.end, result)
+
+
+def _is_new_partition(part: DecisionPart) -> bool:
+    """Whether a part adds a partition: no decision replaces the whole state of one."""
+    return isinstance(part, RecordAndVersion) and isinstance(part.record, records.PartitionRecord)
