@@ -26,7 +26,7 @@ from kframe.errors import KframeError
 
 #: Kafka's heap, by partitions: ample for times, and the smallest with which it passes a run (``--find-heap``).
 AMPLE_HEAPS: Final[Mapping[int, str]] = {10_000: "512m", 100_000: "1g", 1_000_000: "4g", 2_000_000: "8g"}
-SMALLEST_HEAPS: Final[Mapping[int, str]] = {10_000: "96m", 100_000: "256m", 1_000_000: "2g", 2_000_000: "4g"}
+SMALLEST_HEAPS: Final[Mapping[int, str]] = {10_000: "64m", 100_000: "192m", 1_000_000: "1536m", 2_000_000: "3g"}
 #: The heaps that ``--find-heap`` tries.
 CANDIDATES: Final = (
     "64m",

@@ -87,6 +87,8 @@ class FetchService:
         #: Ascending by deadline, as a heap; with requests that are no longer pending.
         self._deadlines: list[tuple[int, int, PendingFetch]] = []
         self._numbers = count()
+        #: The last read, with offset, size and end of the log: brokers read the same records one after another.
+        self._last_read: tuple[tuple[int, int, int], bytes] | None = None
         #: What the pending requests were compared with last.
         self._compared: object = None
         #: The high watermark that was sent to each replica last, for requests that do not say it.
@@ -178,7 +180,10 @@ class FetchService:
         return self._high_watermark() > (self._sent.get(request.replica, -1) if known is None else known)
 
     def _read(self, request: ReplicaFetch) -> FetchAnswer:
-        return self._successful_answer(request, self._log.read(request.offset, request.max_bytes))
+        key = request.offset, request.max_bytes, self._log.end
+        if self._last_read is None or self._last_read[0] != key:
+            self._last_read = key, self._log.read(request.offset, request.max_bytes)
+        return self._successful_answer(request, self._last_read[1])
 
     def _successful_answer(
         self,

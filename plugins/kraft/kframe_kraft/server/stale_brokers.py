@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from kframe.plugin.kraft import ControllerResult
 from kframe.plugin.kraft_controller import KraftContext, broker_events
+
+#: Checks within a session. Kafka's controller makes eight, so that a failure counts a sixteenth of the session later.
+_CHECKS: Final = 100
 
 
 class StaleBrokerCheck:
@@ -14,7 +19,7 @@ class StaleBrokerCheck:
     """
 
     def __init__(self, session_timeout_ns: int) -> None:
-        self.period_ms = session_timeout_ns // 8_000_000
+        self.period_ms = max(session_timeout_ns // (_CHECKS * 1_000_000), 1)
         self._late_ns = session_timeout_ns // 2
         self._last_ns: int | None = None
 
