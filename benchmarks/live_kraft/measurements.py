@@ -14,6 +14,8 @@ from benchmarks.live_kraft.controllers import SESSION_MS, SNAPSHOT, RunningContr
 from benchmarks.live_kraft.followers import Followers
 
 _FAILING: Final = 0
+#: Replicas of each partition: all of the failing broker change.
+_FACTOR: Final = 3
 _START_S: Final = 150.0
 #: An event is over when no broker has received anything for so long.
 _QUIET_S: Final = 4.0
@@ -94,6 +96,9 @@ def _failure(controller: RunningController, followers: Followers, folder: Path, 
     cpu, size = controller.cpu_seconds(), controller.log_bytes()
     over_ns = followers.stop(_FAILING) + SESSION_MS * 1_000_000
     new_end = _await_end(followers, setup.brokers, end)
+    least_changes = _FACTOR * setup.partitions // setup.brokers
+    if new_end - end < least_changes:
+        raise RuntimeError(f"{new_end - end:,} records of a broker failure, and then {_QUIET_S} s without any")
     seen = tuple(followers.seen.fetched)
     durable = min(each.at_ns for each in seen if each.high_watermark >= new_end)
     fetched = [
