@@ -19,6 +19,10 @@ Block: TypeAlias = Callable[[Path], str]
 """What stands between two marks, out of the records in a folder."""
 _BLOCK: Final = re.compile(r"(<!-- figures: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 NONE: Final = "No record has these figures yet.\n"
+#: The controllers of ``benchmarks.live_kraft``, as its rows name them.
+KFRAME, KAFKA = "kframe", "Kafka 4.4.0"
+#: Figures that are not better where they are lower: both controllers write and send the same.
+_SAME_FOR_BOTH: Final = ("records", "bytes_written", "floor_to_durable", "floor_to_last_fetch")
 
 
 def filled(text: str, results: Path = RESULTS, blocks: Mapping[str, Block] | None = None) -> str:
@@ -137,6 +141,32 @@ def _live(row: Row) -> tuple[str, ...]:
 def _times(ratios: Sequence[float]) -> str:
     spread = f" ({min(ratios):.1f} to {max(ratios):.1f})" if len(ratios) > 1 else ""
     return f"{statistics.median(ratios):.1f}{spread}"
+
+
+def live_kraft(rows: Sequence[Row]) -> str:
+    """Running KRaft controllers, seen from outside."""
+    return _table(
+        ("what", "partitions", KFRAME, KAFKA, "times"),
+        [
+            (
+                f"{row['what']}: {row['figure'].replace('_', ' ')}",
+                f"{row['partitions']:,}",
+                *(_measured(row.get(name), row["figure"]) for name in (KFRAME, KAFKA)),
+                "" if row["ratio"] is None or row["figure"] in _SAME_FOR_BOTH else f"{row['ratio']:.1f}",
+            )
+            for row in rows
+        ],
+    )
+
+
+def _measured(value: float | None, figure: str) -> str:
+    if value is None:
+        return ""
+    if figure == "bytes":
+        return f"{value / 1e6:,.1f} MB"
+    if figure == "records":
+        return f"{value:,.0f}"
+    return f"{value:.2f} s" if value >= 1 else f"{1000 * value:.1f} ms"
 
 
 def cold_server(rows: Sequence[Row]) -> str:
@@ -288,6 +318,7 @@ TABLES: Final[Mapping[str, Block]] = {
     "targets": targets,
     "classes": _of("classes", classes),
     "live": _of("live", live),
+    "live-kraft": _of("live_kraft", live_kraft),
     "cold-server": _of("cold_server", cold_server),
     "repeated": _of("repeated", repeated),
     "fleet-stages": _of("fleet_stages", fleet_stages),

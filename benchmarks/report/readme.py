@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.report.page import NONE
+from benchmarks.report.page import KAFKA, KFRAME, NONE
 from benchmarks.report.saved_records import SavedRecord, saved_record
 
 Row = dict[str, Any]
@@ -54,6 +54,32 @@ def live(results: Path) -> str:
     return f"{text[:1].upper()}{text[1:]} ({_record(figures)}, {cores}, {several}).\n"
 
 
+def live_kraft(results: Path) -> str:
+    """Medians of running KRaft controllers, at the largest cluster."""
+    figures = saved_record("live_kraft", results)
+    if figures is None:
+        return NONE
+    size = max(row["partitions"] for row in figures.rows)
+    rows = {(row["what"], row["figure"]): row for row in figures.rows if row["partitions"] == size}
+    durable, restart, creation, memory = (
+        rows[key]
+        for key in (
+            ("broker failure", "seconds_to_durable"),
+            ("restart", "seconds"),
+            ("creation at 200/s", "p99_seconds"),
+            ("resident memory", "bytes"),
+        )
+    )
+    return (
+        f"As the KRaft controller of {size:,} partitions: a broker's failure is durable after"
+        f" {durable[KFRAME]:.2f} s, with Kafka 4.4 after {durable[KAFKA]:.1f} s; a restart takes {restart[KFRAME]:.1f} s"
+        f" and {restart[KAFKA]:.0f} s; 99 of 100 creations of a topic, 200 a second, take at most"
+        f" {1000 * creation[KFRAME]:.0f} ms and {1000 * creation[KAFKA]:.0f} ms; resident memory is"
+        f" {memory[KFRAME] / 1e6:,.0f} MB and {memory[KAFKA] / 1e6:,.0f} MB"
+        f" ({_record(figures)}, medians; {figures.record['cores']} cores for all processes).\n"
+    )
+
+
 def cold_server(results: Path) -> str:
     """The slowest runs on cold servers."""
     figures = saved_record("cold_server", results)
@@ -86,5 +112,6 @@ def _record(figures: SavedRecord) -> str:
 SENTENCES: Final[Mapping[str, Callable[[Path], str]]] = {
     "in-memory": in_memory,
     "live": live,
+    "live-kraft": live_kraft,
     "cold-server": cold_server,
 }

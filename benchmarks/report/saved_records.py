@@ -25,6 +25,10 @@ def _live(record: Record) -> list[Record]:
     return [row for row in rows if "event" in row]
 
 
+def _live_kraft(record: Record) -> list[Record]:
+    return [row for row in record.get("rows", ()) if "what" in row and "figure" in row]
+
+
 def _whole_suite(record: Record) -> list[Record]:
     """The suite of a run that did not choose benches."""
     return [] if "--benches" in record.get("command", ()) else list(record.get("suite", ()))
@@ -37,6 +41,7 @@ def _under(key: str) -> Callable[[Record], Any]:
 #: What there is to look for in a record; empty where it is not there.
 KINDS: Final[Mapping[str, Callable[[Record], Any]]] = {
     "live": _live,
+    "live_kraft": _live_kraft,
     "suite": _whole_suite,
     **{
         key: _under(key)
