@@ -72,10 +72,11 @@ def live_kraft(results: Path) -> str:
     )
     return (
         f"As the KRaft controller of {size:,} partitions: a broker's failure is durable after"
-        f" {durable[KFRAME]:.2f} s, with Kafka 4.4 after {durable[KAFKA]:.1f} s; a restart takes {restart[KFRAME]:.1f} s"
-        f" and {restart[KAFKA]:.0f} s; 99 of 100 creations of a topic, 200 a second, take at most"
-        f" {1000 * creation[KFRAME]:.0f} ms and {1000 * creation[KAFKA]:.0f} ms; resident memory is"
-        f" {memory[KFRAME] / 1e6:,.0f} MB and {memory[KAFKA] / 1e6:,.0f} MB"
+        f" {durable[KFRAME]:.2f} s, with Kafka 4.4 after {durable[KAFKA]:.1f} s;"
+        f" a restart takes {restart[KFRAME]:.1f} s and {restart[KAFKA]:.0f} s;"
+        f" 99 of 100 creations of a topic, 200 a second, take at most {1000 * creation[KFRAME]:.0f} ms"
+        f" and {1000 * creation[KAFKA]:.0f} ms; resident memory is {memory[KFRAME] / 1e6:,.0f} MB"
+        f" and {memory[KAFKA] / 1e6:,.0f} MB"
         f" ({_record(figures)}, medians; {figures.record['cores']} cores for all processes).\n"
     )
 

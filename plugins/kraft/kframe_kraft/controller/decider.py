@@ -70,10 +70,11 @@ class Decider:
         for batch in encode_decision(result, BatchPosition(first, self._epoch, now_ms)):
             self._log.append(batch)
         offset = first
-        for are_new, parts in groupby(result.parts, key=_is_new_partition):
-            if are_new:
-                new = [*parts]
-                self.context.apply_new_partitions([part.record for part in new])
+        for _, group in groupby(result.parts, key=lambda part: _new_partition(part) is not None):
+            parts = [*group]
+            new = [record for part in parts if (record := _new_partition(part)) is not None]
+            if new:
+                self.context.apply_new_partitions(new)
                 offset += len(new)
                 continue
             for part in parts:
@@ -85,6 +86,8 @@ class Decider:
         return Decided(first, self._log.end, result)
 
 
-def _is_new_partition(part: DecisionPart) -> bool:
-    """Whether a part adds a partition: no decision replaces the whole state of one."""
-    return isinstance(part, RecordAndVersion) and isinstance(part.record, records.PartitionRecord)
+def _new_partition(part: DecisionPart) -> records.PartitionRecord | None:
+    """The record of a part that adds a partition: no decision replaces the whole state of one."""
+    if isinstance(part, RecordAndVersion) and isinstance(part.record, records.PartitionRecord):
+        return part.record
+    return None
