@@ -213,7 +213,7 @@ class ToolWork:
 
     @property
     def metadata(self) -> ClusterMetadata:
-        """Kframe's metadata."""
+        """The metadata in the memory of kframe."""
         return self.cluster.metadata
 
     def create(self, topic: str, *arguments: object) -> None:
