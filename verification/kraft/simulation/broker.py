@@ -24,7 +24,8 @@ from kframe_simulator.broker.outgoing import (
     Peer,
 )
 from kframe_simulator.simulation.scheduler import Scheduler
-from verification.kraft.simulation.expected import compare_isr_results, compare_registration
+from verification.kraft.simulation.expected import compare_assignments, compare_isr_results, compare_registration
+from verification.kraft.simulation.image import PartitionKey
 from verification.kraft.simulation.metadata import MetadataReplica
 from verification.kraft.simulation.options import CLUSTER_ID, CONTROLLER, Options
 from verification.kraft.simulation.partitions import Publisher
@@ -93,6 +94,8 @@ class BrokerProcess(Process):
         self._on_produced = on_produced
         self._offline: set[UUID] = set()
         self._is_assigning = False
+        #: Directories of replicas that the controller does not know yet.
+        self._assignments: dict[PartitionKey, UUID] = {}
         self._previous_epoch, machine.clean_epoch = machine.clean_epoch, -1
         #: The broker epochs with which followers have fetched, as a leader proposes them.
         self._follower_epochs: dict[tuple[TopicPartition, int], int] = {}
@@ -242,24 +245,38 @@ class BrokerProcess(Process):
             self._pump()
 
     def _assign_directories(self) -> None:
-        """Tell the controller where replicas are that it has elsewhere, one request at a time."""
+        """Tell the controller where replicas are that it has elsewhere, one request at a time.
+
+        What was to be told is told even if the directory has failed meanwhile: only so the controller knows of the
+        failure (Kafka 4.4 ``AssignmentsManager``).
+        """
+        image = self.metadata.image
+        self._assignments.update(self._publisher.misplaced(image))
         if self._is_assigning:
             return
-        misplaced = self._publisher.misplaced(self.metadata.image)
-        if misplaced:
+        sent = {key: each for key, each in self._assignments.items() if image.has_replica(key, self.node_id)}
+        self._assignments.clear()
+        if sent:
             self._is_assigning = True
-            assignments = [directory_assignments.DirectoryAssignment(*each) for each in misplaced]
+            assignments = [
+                directory_assignments.DirectoryAssignment(directory, *key) for key, directory in sent.items()
+            ]
             node = self.node_id, self.broker_epoch
             rule = ControllerRequest(
-                lambda context, end: directory_assignments.assign_directories(context, *node, assignments)
+                lambda context, end: directory_assignments.assign_directories(context, *node, assignments),
+                partial(compare_assignments, node, assignments),
             )
-            self._requests.ask(self, CONTROLLER, rule, self._on_assigned)
+            self._requests.ask(self, CONTROLLER, rule, partial(self._on_assigned, sent))
 
-    def _on_assigned(self, response: Any) -> None:
+    def _on_assigned(self, sent: dict[PartitionKey, UUID], response: Any) -> None:
         def finish() -> None:
             self._is_assigning = False
             self._assign_directories()
 
+        results = response if isinstance(response, list) else ()
+        stored = [(each.assignment.topic_id, each.assignment.partition) for each in results if not each.error]
+        for key in sent.keys() - stored:
+            self._assignments.setdefault(key, sent[key])
         self.after(500.0, finish)
 
     # -- Replicas.

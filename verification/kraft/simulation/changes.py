@@ -90,8 +90,11 @@ class PartitionChange:
     @property
     def _is_unclean(self) -> bool:
         """A proposal that completes a reassignment may move the leadership to a replica that joins the ISR."""
-        is_outside = self.after.leader not in {*self.before.isr, *self.before.elr}
-        return self._is_elected and is_outside and self.after.isr == (self.after.leader,)
+        before, after = self.before, self.after
+        is_outside = after.leader not in {*before.isr, *before.elr}
+        completes = after.replicas != before.replicas and not (after.adding or after.removing)
+        recovers = after.recovery > 0 or not completes
+        return self._is_elected and is_outside and recovers and after.isr == (after.leader,)
 
     def can_lead(self, member: int) -> bool:
         """Whether a replica's broker is active, and its log directory online, before and after the decision."""

@@ -12,12 +12,13 @@ from kframe.errors import ErrorCode
 from kframe.plugin.kraft_controller import (
     KraftElection,
     RequestRefused,
+    directory_assignments,
     isr_proposals,
     reassignment,
     registration,
     topic_requests,
 )
-from verification.kraft.simulation.image import Image, PartitionState
+from verification.kraft.simulation.image import Image, PartitionKey, PartitionState
 
 
 def _is_stale(image: Image, broker_id: int, broker_epoch: int) -> bool:
@@ -51,6 +52,30 @@ def compare_isr_results(
     # A proposal that completes a reassignment may move the leadership.
     answered = [ErrorCode.NONE if result.error is ErrorCode.NEW_LEADER_ELECTED else result.error for result in response]
     return _difference(expected, answered)
+
+
+def compare_assignments(
+    node: tuple[int, int],
+    assignments: Sequence[directory_assignments.DirectoryAssignment],
+    image: Image,
+    end: int,
+    response: Any,
+) -> str | None:
+    """The response to AssignReplicasToDirs of a broker id and broker epoch."""
+    if _is_stale(image, *node):
+        return _difference(ErrorCode.STALE_BROKER_EPOCH, _error_of(response))
+    if isinstance(response, RequestRefused):
+        return _difference(ErrorCode.NONE, response.error)
+    expected = [_assignment_error(image, node[0], (each.topic_id, each.partition)) for each in assignments]
+    return _difference(expected, [result.error for result in response])
+
+
+def _assignment_error(image: Image, broker_id: int, key: PartitionKey) -> ErrorCode:
+    if key[0] not in image.topics.values():
+        return ErrorCode.UNKNOWN_TOPIC_ID
+    if key not in image.partitions:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return ErrorCode.NONE if image.has_replica(key, broker_id) else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 def compare_registration(

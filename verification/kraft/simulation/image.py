@@ -74,6 +74,11 @@ class Image:
     next_producer_id: int = 0
     changed: set[PartitionKey] = field(default_factory=set)
 
+    def has_replica(self, key: PartitionKey, broker_id: int) -> bool:
+        """Whether a broker has a replica of a partition, which may not exist."""
+        state = self.partitions.get(key)
+        return state is not None and broker_id in state.replicas
+
     def min_isr(self, topic_id: UUID) -> int:
         """``min.insync.replicas`` as the controller takes it: at most the replicas of partition 0."""
         return min(self.configured_min_isr(topic_id), len(self.partitions[topic_id, 0].replicas))

@@ -37,7 +37,7 @@ class Publisher:
         node.cache.live_brokers = frozenset(key for key, broker in image.brokers.items() if broker.is_active)
         for name, topic_id in image.topics.items():
             node.min_insync[name] = image.configured_min_isr(topic_id)
-        removed = [key for key in changed if not self._has_replica(image, key)]
+        removed = [key for key in changed if not image.has_replica(key, self._model.broker_id)]
         for key in sorted(removed):
             self._remove(image, key)
         for key in sorted(changed - set(removed)):
@@ -46,26 +46,22 @@ class Publisher:
             self._cache(image, key)
         image.changed = set()
 
-    def misplaced(self, image: Image) -> list[tuple[UUID, UUID, int]]:
-        """Directory, topic id and number of the replicas that the controller has in another directory."""
+    def misplaced(self, image: Image) -> dict[PartitionKey, UUID]:
+        """The directories of the replicas that the controller has in another directory."""
         own_id, logs = self._model.broker_id, self._model.disks.logs
-        return [
-            (self._directories[log.log_dir], *key)
+        return {
+            key: self._directories[log.log_dir]
             for key, name in self._names.items()
             if (log := logs.get(name)) is not None
-            and self._has_replica(image, key)
+            and image.has_replica(key, own_id)
             and image.partitions[key].directory_of(own_id) != self._directories[log.log_dir]
-        ]
-
-    def _has_replica(self, image: Image, key: PartitionKey) -> bool:
-        state = image.partitions.get(key)
-        return state is not None and self._model.broker_id in state.replicas
+        }
 
     def _delete_removed(self, image: Image) -> None:
         """Delete the logs of topics that were deleted, or moved, while the broker was down."""
         disks = self._model.disks
         for name, log in list(disks.logs.items()):
-            if not self._has_replica(image, (UUID(bytes=log.topic_id), name[1])):
+            if not image.has_replica((UUID(bytes=log.topic_id), name[1]), self._model.broker_id):
                 disks.delete(name)
 
     def _remove(self, image: Image, key: PartitionKey) -> None:
