@@ -24,7 +24,8 @@ from kframe_simulator.broker.outgoing import (
     Peer,
 )
 from kframe_simulator.simulation.scheduler import Scheduler
-from verification.kraft.simulation.expected import compare_assignments, compare_isr_results, compare_registration
+from verification.kraft.simulation.expected.brokers import compare_registration
+from verification.kraft.simulation.expected.partitions import compare_assignments, compare_isr_results
 from verification.kraft.simulation.image import PartitionKey
 from verification.kraft.simulation.metadata import MetadataReplica
 from verification.kraft.simulation.options import CLUSTER_ID, CONTROLLER, Options

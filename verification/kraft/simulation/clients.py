@@ -15,7 +15,7 @@ from kframe_simulator.broker.messages import Produce, ProduceResponse
 from kframe_simulator.simulation.network import OUTSIDE
 from kframe_simulator.simulation.scheduler import Scheduler
 from verification.kraft.simulation.broker import BrokerMachine
-from verification.kraft.simulation.expected import compare_creation, compare_deletion
+from verification.kraft.simulation.expected.topics import compare_creation, compare_deletion
 from verification.kraft.simulation.options import CONTROLLER
 from verification.kraft.simulation.processes import Process, Requests
 from verification.kraft.simulation.requests import BrokerRequest, Comparison, ControllerRequest, Rule

@@ -25,6 +25,7 @@ from verification.kraft.simulation.processes import Process, Respond
 from verification.kraft.simulation.requests import (
     Comparison,
     ControllerRequest,
+    Decided,
     Done,
     FetchResponse,
     SnapshotRequest,
@@ -47,10 +48,10 @@ class ControllerProcess(Process):
         faults: Faults,
         scheduler: Scheduler,
         on_step: Callable[[], None],
-        on_decision: Callable[[Comparison, int, Any], None],
+        on_decision: Callable[[Comparison, int, Decided], None],
     ) -> None:
         """``on_step`` is called after each step that may have changed the log or the high watermark. ``on_decision``
-        gets each response with its comparison, before the records are in the log."""
+        gets each decision with its comparison, before the records are in the log."""
         super().__init__(CONTROLLER, scheduler)
         self.faults = faults
         self._random = faults.random
@@ -134,7 +135,7 @@ class ControllerProcess(Process):
         self._decide_soon()
 
     def _decided(self, request: ControllerRequest, context: KraftContext) -> ControllerResult[Any]:
-        """Decide a request, and have its response compared."""
+        """Decide a request, and have the decision compared."""
         end, comparison = self.node.log.end, request.comparison
         try:
             result = request.rule(context, end)
@@ -143,7 +144,7 @@ class ControllerProcess(Process):
                 self._on_decision(comparison, end, refusal)
             raise
         if comparison is not None:
-            self._on_decision(comparison, end, result.response)
+            self._on_decision(comparison, end, result)
         return result
 
     def _respond(self, future: Future[Any], respond: Respond) -> None:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
-from typing import Any, Final
+from typing import Final
 
 from kframe_kraft.disk import CheckpointWriter, MetaProperties, write_properties
 from kframe_kraft.disk.names import BOOTSTRAP_ID
@@ -21,7 +21,7 @@ from verification.kraft.simulation.controller import ControllerProcess
 from verification.kraft.simulation.history import History
 from verification.kraft.simulation.options import CLUSTER_ID, CONTROLLER, Options
 from verification.kraft.simulation.processes import Requests
-from verification.kraft.simulation.requests import Comparison
+from verification.kraft.simulation.requests import Comparison, Decided
 from verification.kraft.simulation.rules import LogRules
 
 _RESTART_MS: Final = (200.0, 3_000.0, 15_000.0)
@@ -132,9 +132,9 @@ class Controllers:
         if not process.is_running:
             self._on_end()
 
-    def _compare(self, comparison: Comparison, end: int, response: Any) -> None:
-        """Compare a response with the metadata before its decision."""
-        problem = comparison(self.rules.image, end, response)
+    def _compare(self, comparison: Comparison, end: int, decided: Decided) -> None:
+        """Compare a decision with the metadata before it."""
+        problem = comparison(self.rules.image, end, decided)
         if problem is not None:
             self._report(f"K10: {problem}")
 

@@ -10,15 +10,16 @@ from kframe_kraft.disk import SnapshotId
 from kframe_kraft.quorum import FetchAnswer
 
 from kframe.plugin.kraft import ControllerResult, records
-from kframe.plugin.kraft_controller import KraftContext
+from kframe.plugin.kraft_controller import KraftContext, RequestRefused
 from kframe_simulator.broker.messages import Request
 from verification.kraft.simulation.image import Image
 
 #: A rule of the core with its request. It gets the context and the end of the log.
 Rule: TypeAlias = Callable[[KraftContext, int], ControllerResult[Any]]
-#: Compares a response, or a refusal, with the metadata and the end of the log before the decision. It returns what is
-#: wrong.
-Comparison: TypeAlias = Callable[[Image, int, Any], str | None]
+#: A decision with its records and its response, or the refusal.
+Decided: TypeAlias = ControllerResult[Any] | RequestRefused
+#: Compares a decision with the metadata and the end of the log before it. It returns what is wrong.
+Comparison: TypeAlias = Callable[[Image, int, Decided], str | None]
 
 
 @dataclass(frozen=True, slots=True)

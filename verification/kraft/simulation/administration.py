@@ -1,0 +1,134 @@
+"""The requests of administrators that a simulation plays."""
+
+from __future__ import annotations
+
+from functools import partial
+from random import Random
+from typing import Final
+
+from kframe.plugin.kraft import ControllerResult
+from kframe.plugin.kraft_controller import (
+    KraftElection,
+    ResourceType,
+    configs,
+    controller_apis,
+    elections,
+    feature_updates,
+    reassignment,
+    registration,
+    topic_requests,
+)
+from verification.kraft.simulation.cluster import Cluster
+from verification.kraft.simulation.expected.brokers import compare_unregistration
+from verification.kraft.simulation.expected.partitions import compare_elections
+from verification.kraft.simulation.expected.reassignments import compare_reassignment, compare_reassignments
+
+_SET: Final = configs.KraftConfigOperation.SET
+
+
+def create_topic(cluster: Cluster, random: Random) -> None:
+    """Create a topic."""
+    cluster.admin.create_topic(random.randint(1, 4), random.randint(1, min(3, len(cluster.brokers))))
+
+
+def delete_topic(cluster: Cluster, random: Random) -> None:
+    """Delete a topic."""
+    if cluster.admin.topics:
+        cluster.admin.delete_topic(random.choice(sorted(cluster.admin.topics)))
+
+
+def add_partitions(cluster: Cluster, random: Random) -> None:
+    """Add partitions to a topic."""
+    grown = [topic_requests.CreatePartitionsTopic(name, random.randint(2, 6)) for name in _topic(cluster, random)]
+    cluster.admin.ask("add partitions", lambda context, end: controller_apis.create_partitions(context, grown))
+
+
+def reassign(cluster: Cluster, random: Random) -> None:
+    """Reassign a partition to random brokers."""
+    for name in _topic(cluster, random):
+        target = tuple(random.sample(sorted(cluster.brokers), random.randint(1, 3)))
+        _reassign(cluster, reassignment.RequestedReassignment(name, random.randint(0, 1), target))
+
+
+def cancel(cluster: Cluster, random: Random) -> None:
+    """Cancel a reassignment."""
+    for name in _topic(cluster, random):
+        _reassign(cluster, reassignment.RequestedReassignment(name, random.randint(0, 1)))
+
+
+def _reassign(cluster: Cluster, requested: reassignment.RequestedReassignment) -> None:
+    cluster.admin.ask(
+        "reassign" if requested.replicas else "cancel",
+        lambda context, end: reassignment.reassign_partitions(context, [requested]),
+        partial(compare_reassignment, requested),
+    )
+
+
+def list_reassignments(cluster: Cluster, random: Random) -> None:
+    """List all reassignments in progress."""
+    cluster.admin.ask(
+        "list reassignments",
+        lambda context, end: ControllerResult((), reassignment.list_reassignments(context, None)),
+        compare_reassignments,
+    )
+
+
+def elect(cluster: Cluster, random: Random) -> None:
+    """Elect preferred leaders, rarely unclean ones: of all partitions, or of named ones."""
+    kind = KraftElection.UNCLEAN if random.random() < 0.1 else KraftElection.PREFERRED
+    cluster.rules.is_unclean_requested |= kind is KraftElection.UNCLEAN
+    named = [(name, number) for name in _topic(cluster, random) for number in range(random.randint(1, 3))]
+    if random.random() < 0.5:
+        cluster.admin.ask(
+            f"elect {kind.name.lower()}", lambda context, end: elections.elect_leaders(context, kind, None)
+        )
+    else:
+        cluster.admin.ask(
+            f"elect {kind.name.lower()}",
+            lambda context, end: elections.elect_leaders(context, kind, named),
+            partial(compare_elections, kind, named),
+        )
+
+
+def configure(cluster: Cluster, random: Random) -> None:
+    """Set ``min.insync.replicas`` of a topic or of the cluster, rarely allow unclean elections."""
+    is_unclean = random.random() < 0.1
+    setting = "unclean.leader.election.enable" if is_unclean else "min.insync.replicas"
+    value = "true" if is_unclean else str(random.randint(1, 3))
+    resources = [(int(ResourceType.TOPIC), name) for name in _topic(cluster, random)]
+    if not resources or (not is_unclean and random.random() < 0.2):
+        resources = [(int(ResourceType.BROKER), "")]
+    change = configs.KraftConfigChange(resources[0], {setting: (_SET, value)})
+    cluster.admin.ask("configure", lambda context, end: controller_apis.alter_configs(context, [change]))
+
+
+def raise_level(cluster: Cluster, random: Random) -> None:
+    """Raise ``metadata.version`` by one, or turn ELR on."""
+    upgrade = feature_updates.UpgradeType.UPGRADE
+    level = cluster.rules.image.features.get("metadata.version", 0) + 1
+    updates = {"metadata.version": (level, upgrade)}
+    if random.random() < 0.4:
+        updates = {"eligible.leader.replicas.version": (1, upgrade)}
+    version = int(cluster.options.is_dynamic)
+    cluster.admin.ask(
+        "raise level",
+        lambda context, end: feature_updates.update_features(context, updates, kraft_version=version),
+    )
+
+
+def unregister(cluster: Cluster, random: Random) -> None:
+    """Remove the registration of a broker that is down."""
+    down = sorted(key for key, broker in cluster.brokers.items() if not broker.is_running)
+    if down:
+        broker_id = random.choice(down)
+        cluster.admin.ask(
+            "unregister",
+            lambda context, end: registration.unregister_broker(context, broker_id),
+            partial(compare_unregistration, broker_id),
+        )
+
+
+def _topic(cluster: Cluster, random: Random) -> list[str]:
+    """A known topic, if there is one."""
+    known = sorted(cluster.admin.topics)
+    return [random.choice(known)] if known else []

@@ -1,0 +1,146 @@
+"""What the controller must answer to proposals of ISRs, assignments of directories, and elections."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from kframe.errors import ErrorCode
+from kframe.plugin.kraft import records
+from kframe.plugin.kraft_controller import (
+    KraftElection,
+    RequestRefused,
+    directory_assignments,
+    isr_proposals,
+)
+from verification.kraft.simulation.expected.responses import (
+    changes_of,
+    difference,
+    error_of,
+    is_stale,
+    state_of_partition,
+)
+from verification.kraft.simulation.image import Image, PartitionKey, PartitionState, merged
+from verification.kraft.simulation.requests import Decided
+
+
+def compare_isr_results(
+    node: tuple[int, int],
+    proposals: Sequence[isr_proposals.KraftIsrProposal],
+    image: Image,
+    end: int,
+    decided: Decided,
+) -> str | None:
+    """The response to AlterPartition of a broker id and broker epoch."""
+    if is_stale(image, *node):
+        return difference(ErrorCode.STALE_BROKER_EPOCH, error_of(decided))
+    if isinstance(decided, RequestRefused):
+        return difference(ErrorCode.NONE, decided.error)
+    changes = changes_of(decided)
+    expected = [_isr_result(image, node[0], proposal, changes) for proposal in proposals]
+    return difference(expected, decided.response)
+
+
+def _isr_result(
+    image: Image,
+    broker_id: int,
+    proposal: isr_proposals.KraftIsrProposal,
+    changes: Mapping[PartitionKey, records.PartitionChangeRecord],
+) -> isr_proposals.IsrResult:
+    """The error of a proposal, or the state that its change leaves. One that completes a reassignment may move the
+    leadership."""
+    key = proposal.topic_id, proposal.partition
+    error = _isr_error(image, broker_id, proposal)
+    if error is not ErrorCode.NONE:
+        return isr_proposals.IsrResult(*key, error)
+    before = image.partitions[key]
+    after = merged(before, changes[key]) if key in changes else before
+    if after.leader != broker_id:
+        return isr_proposals.IsrResult(*key, ErrorCode.NEW_LEADER_ELECTED)
+    members = tuple(member for member, _ in proposal.isr if member in after.replicas)
+    return isr_proposals.IsrResult(
+        *key, ErrorCode.NONE, broker_id, members, after.leader_epoch, after.partition_epoch, proposal.recovery
+    )
+
+
+def _isr_error(image: Image, broker_id: int, proposal: isr_proposals.KraftIsrProposal) -> ErrorCode:
+    """The error of a proposal of a registered broker (Kafka 4.4 ``validateAlterPartitionData``)."""
+    state = image.partitions.get((proposal.topic_id, proposal.partition))
+    if proposal.topic_id not in image.topics.values():
+        return ErrorCode.UNKNOWN_TOPIC_ID
+    if state is None:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if proposal.leader_epoch > state.leader_epoch or proposal.partition_epoch > state.partition_epoch:
+        return ErrorCode.NOT_CONTROLLER
+    if proposal.leader_epoch < state.leader_epoch:
+        return ErrorCode.FENCED_LEADER_EPOCH
+    if broker_id != state.leader:
+        return ErrorCode.INVALID_REQUEST
+    if proposal.partition_epoch < state.partition_epoch:
+        return ErrorCode.INVALID_UPDATE_VERSION
+    members = [member for member, _ in proposal.isr]
+    if len(set(members)) < len(members) or not set(members) <= set(state.replicas) or broker_id not in members:
+        return ErrorCode.INVALID_REQUEST
+    if proposal.recovery and (len(members) > 1 or not state.recovery):
+        return ErrorCode.INVALID_REQUEST
+    eligible = all(
+        (broker := image.brokers.get(member)) is not None
+        and broker.is_active
+        and epoch in (isr_proposals.UNKNOWN_EPOCH, broker.broker_epoch)
+        for member, epoch in proposal.isr
+    )
+    return ErrorCode.NONE if eligible else ErrorCode.INELIGIBLE_REPLICA
+
+
+def compare_assignments(
+    node: tuple[int, int],
+    assignments: Sequence[directory_assignments.DirectoryAssignment],
+    image: Image,
+    end: int,
+    decided: Decided,
+) -> str | None:
+    """The response to AssignReplicasToDirs of a broker id and broker epoch."""
+    if is_stale(image, *node):
+        return difference(ErrorCode.STALE_BROKER_EPOCH, error_of(decided))
+    if isinstance(decided, RequestRefused):
+        return difference(ErrorCode.NONE, decided.error)
+    expected = [_assignment_error(image, node[0], (each.topic_id, each.partition)) for each in assignments]
+    return difference(expected, [result.error for result in decided.response])
+
+
+def _assignment_error(image: Image, broker_id: int, key: PartitionKey) -> ErrorCode:
+    if key[0] not in image.topics.values():
+        return ErrorCode.UNKNOWN_TOPIC_ID
+    if key not in image.partitions:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return ErrorCode.NONE if image.has_replica(key, broker_id) else ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def compare_elections(
+    kind: KraftElection, partitions: Sequence[tuple[str, int]], image: Image, end: int, decided: Decided
+) -> str | None:
+    """The response to ElectLeaders of named partitions."""
+    if isinstance(decided, RequestRefused):
+        return f"an election is refused: {decided}"
+    expected = [_election_error(image, kind, state_of_partition(image, *partition)) for partition in partitions]
+    return difference(expected, [result.error for result in decided.response])
+
+
+def _election_error(image: Image, kind: KraftElection, state: PartitionState | None) -> ErrorCode:
+    if state is None:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+    def can_lead(member: int) -> bool:
+        broker = image.brokers.get(member)
+        return broker is not None and broker.is_active and broker.has_online(state.directory_of(member))
+
+    if kind is KraftElection.UNCLEAN:
+        if state.leader >= 0:
+            return ErrorCode.ELECTION_NOT_NEEDED
+        return ErrorCode.NONE if any(map(can_lead, state.replicas)) else ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
+    preferred = state.replicas[0]
+    if state.leader == preferred:
+        return ErrorCode.ELECTION_NOT_NEEDED
+    able = [member for member in {*state.isr, *state.elr} if can_lead(member)]
+    # Another broker leads where the leader is lost, or cannot lead any longer.
+    is_elected = preferred in able or (bool(able) and state.leader not in able)
+    return ErrorCode.NONE if is_elected else ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
