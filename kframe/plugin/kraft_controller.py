@@ -23,10 +23,12 @@ from kframe.core.kraft.security import quotas as client_quotas
 from kframe.core.kraft.topics import topic_requests
 from kframe.model.kraft.ids import KraftElection, MetadataLevel, ResourceType
 from kframe.model.kraft.levels import PRODUCTION_LEVEL, default_levels, level_name, parse_level
+from kframe.model.kraft.releases import LATEST_RELEASE, Release, supported_features
 
 __all__ = [
     "BROKER_CONFIG_KEYS",
     "BROKER_LOGGER",
+    "LATEST_RELEASE",
     "PRODUCTION_LEVEL",
     "DescribedConfig",
     "ElectionCounts",
@@ -37,6 +39,7 @@ __all__ = [
     "MetadataLevel",
     "PartitionResult",
     "RandomSource",
+    "Release",
     "RequestRefused",
     "ResourceType",
     "SelectorSelection",
@@ -59,6 +62,7 @@ __all__ = [
     "reassignment",
     "registration",
     "scram",
+    "supported_features",
     "tokens",
     "topic_requests",
     "type_problem",

@@ -8,11 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 from uuid import UUID
 
 from kframe.plugin.kraft import records
+from kframe.plugin.kraft_controller import Release
 from verification.kraft.simulation.image import ELR_FEATURE, BrokerState, Image, PartitionState
+from verification.kraft.simulation.options import Options
+from verification.kraft.simulation.selectors import Choice
 
+#: The release since which an assignment of directories leaves the ELR as it is.
+_ASSIGNMENT_KEEPS_ELR: Final = Release(4, 3)
+#: The release since which the last-known leader is stored when the leader is lost, not when the ISR becomes empty.
+_LAST_KNOWN_WITH_LEADER: Final = Release(4, 1)
 #: The lists of a record, and their names in a state.
 _LISTS = (
     ("replicas", "replicas"),
@@ -61,6 +69,7 @@ def outlook_of(image: Image, batch: Sequence[records.MetadataRecord]) -> Outlook
 class PartitionChange:
     """A change of a partition. ``image`` is the metadata before it."""
 
+    options: Options
     image: Image
     outlook: Outlook
     topic_id: UUID
@@ -104,6 +113,11 @@ class PartitionChange:
         directory = self.after.directory_of(member)
         return all(broker is not None and broker.has_online(directory) for broker in brokers)
 
+    def in_order(self) -> tuple[int, ...]:
+        """The replicas as the leader selector prefers them."""
+        replicas = self.after.replicas
+        return replicas[::-1] if self.options.choice is Choice.LAST else replicas
+
     def _written(self) -> Iterator[str]:
         """Lists are written where they differ."""
         record, before = self.record, self.before
@@ -130,13 +144,17 @@ class PartitionChange:
         if not self._is_elected:
             return
         if self._is_unclean:
-            able = [member for member in after.replicas if self.can_lead(member)]
+            able = [member for member in self.in_order() if self.can_lead(member)]
             if before.last_known_elr != (after.leader,) and able and able[0] != after.leader:
-                yield f"I6: {able[0]} is the first replica that could lead"
+                yield f"I6: {able[0]} should lead"
         elif self._is_from_elr:
-            able = [member for member in after.replicas if member in before.elr and self.can_lead(member)]
+            able = [member for member in self.in_order() if member in before.elr and self.can_lead(member)]
             if able and able[0] != after.leader:
-                yield f"I6: {able[0]} is the first of the ELR that could lead"
+                yield f"I6: {able[0]} of the ELR should lead"
+        else:
+            able = [member for member in self.in_order() if member in after.isr and self.can_lead(member)]
+            if able and after.leader not in (able[0], after.replicas[0]):
+                yield f"I6: {able[0]} of the ISR should lead"
 
     def _epoch(self) -> Iterator[str]:
         removed = set(self.before.replicas) - set(self.after.replicas)
@@ -146,6 +164,12 @@ class PartitionChange:
 
     def _elr(self) -> Iterator[str]:
         before, after, elr = self.before, self.after, set(self.after.elr)
+        if self.record.directories is not None and self.record.replicas is None:
+            # An assignment of directories empties the ELR, or leaves it as it is.
+            expected = before.elr if self.options.release >= _ASSIGNMENT_KEEPS_ELR else ()
+            if after.elr != expected:
+                yield f"K5: the ELR is {after.elr} after an assignment, and not {expected}"
+            return
         if list(after.elr) != sorted(after.elr):
             yield "K5: the ELR is not in order"
         known = {*before.isr, *before.elr} & set(before.replicas) & set(after.replicas)
@@ -162,7 +186,13 @@ class PartitionChange:
     def _last_known(self) -> Iterator[str]:
         before, after = self.before, self.after
         expected = before.last_known_elr
-        if self.record.leader == -1 and not expected:
+        if self.options.release < _LAST_KNOWN_WITH_LEADER:
+            has_leader = before.leader >= 0 and self.record.leader != -1
+            if self.record.isr == () and expected != (before.leader,):
+                expected = (before.leader,)
+            elif self.record.leader >= 0 or has_leader:
+                expected = ()
+        elif self.record.leader == -1 and not expected:
             expected = (before.leader,)
         elif self.record.leader >= 0:
             expected = ()

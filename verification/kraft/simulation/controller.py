@@ -16,6 +16,7 @@ from kframe_kraft.server.environment import Environment
 from kframe_kraft.server.node import VoterNode
 from kframe_kraft.server.snapshotting import MetadataCopy
 
+from kframe.plugin import ElectionKind
 from kframe.plugin.kraft import ControllerResult
 from kframe.plugin.kraft_controller import KraftContext, RequestRefused, broker_events
 from kframe_simulator.simulation.scheduler import Callback, Scheduler
@@ -31,6 +32,7 @@ from verification.kraft.simulation.requests import (
     SnapshotRequest,
     SnapshotResponse,
 )
+from verification.kraft.simulation.selectors import SimulatedSelector
 
 #: Wall clock at the start, in milliseconds.
 EPOCH_MS: Final = 1_700_000_000_000
@@ -49,6 +51,7 @@ class ControllerProcess(Process):
         scheduler: Scheduler,
         on_step: Callable[[], None],
         on_decision: Callable[[Comparison, int, Decided], None],
+        selector: SimulatedSelector | None,
     ) -> None:
         """``on_step`` is called after each step that may have changed the log or the high watermark. ``on_decision``
         gets each decision with its comparison, before the records are in the log."""
@@ -76,7 +79,7 @@ class ControllerProcess(Process):
             ),
         )
         self.loop: DecisionLoop | None = None
-        self._selectors = options.selectors()
+        self.selector = selector
         self.first = self.node.log.end
         """The end of the log when the process has started."""
         try:
@@ -86,7 +89,9 @@ class ControllerProcess(Process):
             raise
 
     def _lead(self) -> None:
-        self.loop = loop = self.node.become_leader(self._progress, self._selectors)
+        self.loop = loop = self.node.become_leader(
+            self._progress, {} if self.selector is None else dict.fromkeys(ElectionKind, self.selector)
+        )
         self._fetches = FetchService(self.node.quorum, self.node.log)
         self._writer = self.node.snapshot_writer
         loop.schedule(self.node.tasks())

@@ -23,6 +23,7 @@ from verification.kraft.simulation.options import CLUSTER_ID, CONTROLLER, Option
 from verification.kraft.simulation.processes import Requests
 from verification.kraft.simulation.requests import Comparison, Decided
 from verification.kraft.simulation.rules import LogRules
+from verification.kraft.simulation.selectors import Choice, SimulatedSelector
 
 _RESTART_MS: Final = (200.0, 3_000.0, 15_000.0)
 
@@ -40,7 +41,7 @@ class Controllers:
         report: Callable[[str], None],
     ) -> None:
         self.history = History()
-        self.rules = LogRules()
+        self.rules = LogRules(options)
         self.counts: Counter[str] = Counter()
         self.process: ControllerProcess | None = None
         self.faults = Faults(random)
@@ -85,7 +86,13 @@ class Controllers:
             self.faults.loses_unsynced = True
         try:
             process = ControllerProcess(
-                self._directory, self._options, self.faults, self._scheduler, self._check_step, self._compare
+                self._directory,
+                self._options,
+                self.faults,
+                self._scheduler,
+                self._check_step,
+                self._compare,
+                self._selector(),
             )
         except Stopped:
             self._on_end()
@@ -98,6 +105,13 @@ class Controllers:
             self._reopened(process)
             self._requests.serve(process)
 
+    def _selector(self) -> SimulatedSelector | None:
+        """The leader selector of a process."""
+        choice = self._options.choice
+        if choice is Choice.BUILTIN:
+            return None
+        return SimulatedSelector(choice, lambda: self.rules.image, self._report)
+
     def _reopened(self, process: ControllerProcess) -> None:
         """Compare the log with what was written before this process."""
         quorum, log = process.node.quorum, process.node.log
@@ -107,7 +121,7 @@ class Controllers:
         # The first batch of the epoch is already there.
         for problem in self.history.reopened(log, self._epoch):
             self._report(f"K6: {problem}")
-        self.rules = LogRules(is_unclean_requested=self.rules.is_unclean_requested)
+        self.rules = LogRules(self._options, is_unclean_requested=self.rules.is_unclean_requested)
         for batch in self.history.batches:
             list(self.rules.check(batch))
         self._check_step(process)

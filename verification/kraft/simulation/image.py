@@ -48,6 +48,7 @@ class BrokerState:
     directories: tuple[UUID, ...]
     fenced: bool = True
     in_shutdown: bool = False
+    rack: str | None = None
 
     @property
     def is_active(self) -> bool:
@@ -96,6 +97,11 @@ class Image:
         settings = self.configs.get((TOPIC, self.names[topic_id]), {}), self.configs.get((BROKER, ""), {})
         return next((each[UNCLEAN] for each in settings if UNCLEAN in each), "false") == "true"
 
+    def default_directory(self, broker_id: int) -> UUID:
+        """The directory of a new replica: the only one of its broker. A broker with several chooses one itself."""
+        directories = self.brokers[broker_id].directories
+        return directories[0] if len(directories) == 1 else directory_ids.UNASSIGNED
+
     def partitions_of(self, topic_id: UUID) -> Iterator[PartitionKey]:
         """The partitions of a topic."""
         number = 0
@@ -141,6 +147,7 @@ class Image:
                     record.log_dirs,
                     record.fenced,
                     record.in_controlled_shutdown,
+                    record.rack,
                 )
             case records.UnregisterBrokerRecord():
                 del self.brokers[record.broker_id]

@@ -12,30 +12,19 @@ from kframe_kraft.quorum import Voters
 from kframe_kraft.server.node import NodeSettings
 from kframe_kraft.server.snapshotting import SnapshotSettings
 
-from kframe.plugin import ElectionBatch, ElectionKind, LeaderSelector
-from kframe.plugin.columns import Int32
+from kframe.model.kraft.ids import METADATA_VERSION
 from kframe.plugin.kraft import control
-from kframe.plugin.kraft_controller import KraftSettings, default_levels
+from kframe.plugin.kraft_controller import LATEST_RELEASE, KraftSettings, Release, default_levels, supported_features
+from verification.kraft.simulation.selectors import Choice
 
 #: The node id of the controller.
 CONTROLLER: Final = 90
 CLUSTER_ID: Final = "MkU3OEVBNTcwNTJENDM2Qg"
-#: The first level with record transactions, directories and the registration of controllers, and the last.
-_LEVELS: Final = (20, 33)
+#: The first level with record transactions, directories and the registration of controllers.
+_LOWEST_LEVEL: Final = 20
+#: Releases whose rules differ from those of the latest.
+_RELEASES: Final = (Release(3, 9), Release(4, 0), Release(4, 1), Release(4, 2), Release(4, 3))
 _ENDPOINT: Final = control.VoterEndpoint(name="CONTROLLER", host="localhost", port=9093)
-
-
-class FirstReplica:
-    """A leader selector that chooses as Kafka: the first replica that may lead."""
-
-    name = "first-replica"
-
-    def elect(self, batch: ElectionBatch, leader: Int32) -> None:
-        """Write the leaders."""
-        offsets = batch.candidates.offsets
-        for position in range(len(batch)):
-            span = slice(offsets[position], offsets[position + 1])
-            leader[position] = batch.candidates.values[span][batch.may_lead[span] != 0][0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +45,10 @@ class Options:
     segment_bytes: int
     snapshot_bytes: int
     ends_sessions: bool
-    has_selector: bool
+    choice: Choice
+    """What the leader selectors of plugins do."""
+    release: Release
+    elections_max: int
 
     @property
     def directory_id(self) -> UUID:
@@ -86,23 +78,28 @@ class Options:
             unclean_ms=15_000,
         )
 
-    def selectors(self) -> dict[ElectionKind, LeaderSelector]:
-        """The leader selectors of plugins."""
-        return dict.fromkeys(ElectionKind, FirstReplica()) if self.has_selector else {}
-
     def kraft_settings(self) -> KraftSettings:
         """The settings of the rules."""
-        return KraftSettings(ends_sessions_at_shutdown=self.ends_sessions, strict=True)
+        return KraftSettings(
+            cluster_id=CLUSTER_ID,
+            node_id=CONTROLLER,
+            ends_sessions_at_shutdown=self.ends_sessions,
+            strict=True,
+            release=self.release,
+            max_elections=self.elections_max,
+            supported_features=supported_features(self.release),
+        )
 
 
 def draw_options(seed: int) -> Options:
     """The options of a seed."""
     random = Random(seed)
+    release = random.choice(_RELEASES) if random.random() < 0.4 else LATEST_RELEASE
     return Options(
         seed,
         brokers=random.choice((3, 3, 4, 5)),
         directories=random.choice((1, 1, 2)),
-        level=random.randint(*_LEVELS),
+        level=random.randint(_LOWEST_LEVEL, supported_features(release)[METADATA_VERSION][1]),
         is_dynamic=random.random() < 0.5,
         actions=random.randint(8, 30),
         duration_ms=random.uniform(30_000, 90_000),
@@ -113,5 +110,7 @@ def draw_options(seed: int) -> Options:
         segment_bytes=random.choice((1_000, 5_000, 50_000)),
         snapshot_bytes=random.choice((1_000, 5_000, 50_000)),
         ends_sessions=random.random() < 0.7,
-        has_selector=random.random() < 0.3,
+        choice=random.choice((Choice.BUILTIN, Choice.BUILTIN, Choice.FIRST, Choice.LAST, Choice.INVALID)),
+        release=release,
+        elections_max=random.choice((1_000, 1_000, 2)),
     )

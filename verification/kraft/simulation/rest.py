@@ -27,8 +27,9 @@ def problems_at_rest(cluster: Cluster) -> Iterator[str]:
     elections = process.loop.elections
     if (elections.from_elr, elections.unclean) != (counted[True], counted[False]):
         yield f"I24: the controller counts {elections}, the records have {dict(counted)}"
-    if process.node.selection.faults:
-        yield f"K10: choices of the selector were refused: {process.node.selection.faults}"
+    refused, faults = 0 if process.selector is None else process.selector.refused, process.node.selection.faults
+    if faults.total() != refused:
+        yield f"K10: {refused} choices of the selector were wrong, refused were {faults}"
     yield from _brokers(cluster, image)
     for key, state in sorted(image.partitions.items()):
         yield from _partition(cluster, image, key, state)
@@ -75,9 +76,12 @@ def _partition(cluster: Cluster, image: Image, key: PartitionKey, state: Partiti
         and name not in cluster.brokers[member].machine.model.replicas.offline
     ]
     if state.leader < 0:
-        if {*state.isr, *state.elr} & set(usable):
+        if usable and (image.is_unclean(key[0]) or {*state.isr, *state.elr} & set(usable)):
             yield f"L1: {name} has no leader: {state}"
         return
+    preferred = state.replicas[0]
+    if preferred in usable and preferred in state.isr and state.leader != preferred:
+        yield f"L4: {preferred} of {name} does not lead: {state}"
     # Kafka may elect a broker whose log directory fails while it is unfenced: no follower can replicate from it.
     if state.leader in usable and set(state.isr) != set(usable):
         yield f"L1: {name} has the ISR {state.isr}, although {usable} can replicate"

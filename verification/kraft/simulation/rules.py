@@ -8,20 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Final
 from uuid import UUID
 
 from kframe.plugin.kraft import records
+from kframe.plugin.kraft_controller import Release
 from verification.kraft.simulation.changes import Outlook, PartitionChange, leaderless_problems, outlook_of
+from verification.kraft.simulation.completion import TargetState
 from verification.kraft.simulation.history import WrittenBatch
 from verification.kraft.simulation.image import ELR_FEATURE, Image, PartitionKey, PartitionState, merged
+from verification.kraft.simulation.options import Options
+
+#: The release since which a new process leaves the ISRs and leaderships of the former one.
+_RESTART_LEAVES_ISRS: Final = Release(4, 0)
+#: The release since which only an active last-known leader is elected.
+_LAST_KNOWN_ACTIVE: Final = Release(4, 1)
 
 
 class LogRules:
     """Checks batches in the order of the log. ``image`` is the metadata after the last one."""
 
-    def __init__(self, *, is_unclean_requested: bool = False) -> None:
+    def __init__(self, options: Options, *, is_unclean_requested: bool = False) -> None:
         """``is_unclean_requested``: an administrator has asked for unclean elections, which need no setting."""
         self.image = Image()
+        self._options = options
         self.unclean: set[PartitionKey] = set()
         """Partitions that have had a leader outside the ISR: records may be lost."""
         self.is_unclean_requested = is_unclean_requested
@@ -105,7 +115,9 @@ class LogRules:
         ):
             yield "I28: the record changes nothing"
         if not is_repeated:
-            yield from PartitionChange(self.image, self._outlook, key[0], before, after, record).problems()
+            yield from PartitionChange(
+                self._options, self.image, self._outlook, key[0], before, after, record
+            ).problems()
         yield from self._lists(after)
         yield from self._elr(record.topic_id, before, after)
         yield from self._reassignment(before, after)
@@ -120,33 +132,21 @@ class LogRules:
 
     def _election(self, key: PartitionKey, before: PartitionState, after: PartitionState) -> Iterator[str]:
         leader, broker = after.leader, self.image.brokers.get(after.leader)
+        is_last_known = not before.isr and not after.elr and before.last_known_elr == (leader,)
         if broker is None or not broker.is_active:
-            yield "I4: the new leader is not active"
+            if not (is_last_known and self._options.release < _LAST_KNOWN_ACTIVE):
+                yield "I4: the new leader is not active"
         elif not broker.has_online(after.directory_of(leader)):
             yield "I4: the log directory of the new leader is offline"
         # A proposal that completes a reassignment may also move the leadership, to a replica that joins the ISR.
         completes = after.replicas != before.replicas and not (after.adding or after.removing)
         if leader not in {*before.isr, *before.elr} and not completes:
             self.unclean.add(key)
-            is_last_known = not before.isr and not after.elr and before.last_known_elr == (leader,)
             is_allowed = self.is_unclean_requested or self.image.is_unclean(key[0])
             if not is_allowed and not is_last_known:
                 yield "I6: the new leader was not in the ISR"
             if after.isr != (leader,) or not after.recovery:
                 yield "I7: a leader from outside the ISR leads alone, and recovers"
-        elif leader in before.isr and leader != before.leader:
-            preferred = next(
-                (
-                    each
-                    for each in after.replicas
-                    if each in after.isr
-                    and self._is_active(each)
-                    and self.image.brokers[each].has_online(after.directory_of(each))
-                ),
-                leader,
-            )
-            if leader != preferred:
-                yield f"I6: {preferred} is the first replica that could lead"
 
     def _lists(self, state: PartitionState) -> Iterator[str]:
         """I5 and I4 of one state."""
@@ -195,8 +195,10 @@ class LogRules:
             if not set(after.replicas) <= set(before.replicas):
                 yield "I21: replicas join without being added"
         elif set(after.replicas) == target:
-            if not set(before.adding) <= {*before.isr, *after.isr}:
-                yield "I22: the reassignment completes before the added replicas are in sync"
+            members = {*after.isr, *(() if after.isr == (after.leader,) else before.isr)}
+            state = TargetState(before.replicas, tuple(members), before.adding, before.removing)
+            if not state.is_complete(self._options.release):
+                yield "I22: the reassignment completes before its replicas are in sync"
         # Another request may complete at once, with replicas that are in sync already.
         elif set(after.replicas) != origin and not set(after.replicas) <= set(before.replicas):
             yield "I21: the replicas are neither the target nor the origin"
@@ -212,7 +214,8 @@ class LogRules:
         self._broker_epochs[record.broker_id] = record.broker_epoch
         if not record.fenced:
             yield "I16: a new process is not fenced"
-        yield from self._no_roles(record.broker_id, "the former process of a broker")
+        if self._options.release >= _RESTART_LEAVES_ISRS:
+            yield from self._no_roles(record.broker_id, "the former process of a broker")
 
     def _broker_change(self, record: records.BrokerRegistrationChangeRecord) -> Iterator[str]:
         broker = self.image.brokers.get(record.broker_id)
