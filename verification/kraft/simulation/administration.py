@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from random import Random
 from typing import Final
+from uuid import UUID
 
 from kframe.plugin.kraft import ControllerResult
 from kframe.plugin.kraft_controller import (
@@ -14,13 +16,14 @@ from kframe.plugin.kraft_controller import (
     controller_apis,
     elections,
     feature_updates,
+    isr_proposals,
     reassignment,
     registration,
     topic_requests,
 )
 from verification.kraft.simulation.cluster import Cluster
 from verification.kraft.simulation.expected.brokers import compare_unregistration
-from verification.kraft.simulation.expected.partitions import compare_elections
+from verification.kraft.simulation.expected.partitions import compare_elections, compare_isr_results
 from verification.kraft.simulation.expected.reassignments import compare_reassignment, compare_reassignments
 
 _SET: Final = configs.KraftConfigOperation.SET
@@ -47,7 +50,10 @@ def reassign(cluster: Cluster, random: Random) -> None:
     """Reassign a partition to random brokers."""
     for name in _topic(cluster, random):
         target = tuple(random.sample(sorted(cluster.brokers), random.randint(1, 3)))
-        _reassign(cluster, reassignment.RequestedReassignment(name, random.randint(0, 1), target))
+        if random.random() < 0.1:
+            target = random.choice(((), (target[0], target[0]), (*target, 99)))
+        requested = reassignment.RequestedReassignment(name, random.randint(0, 3), target)
+        _reassign(cluster, requested, allows_factor_change=random.random() < 0.8)
 
 
 def cancel(cluster: Cluster, random: Random) -> None:
@@ -56,11 +62,15 @@ def cancel(cluster: Cluster, random: Random) -> None:
         _reassign(cluster, reassignment.RequestedReassignment(name, random.randint(0, 1)))
 
 
-def _reassign(cluster: Cluster, requested: reassignment.RequestedReassignment) -> None:
+def _reassign(
+    cluster: Cluster, requested: reassignment.RequestedReassignment, *, allows_factor_change: bool = True
+) -> None:
     cluster.admin.ask(
         "reassign" if requested.replicas else "cancel",
-        lambda context, end: reassignment.reassign_partitions(context, [requested]),
-        partial(compare_reassignment, requested),
+        lambda context, end: reassignment.reassign_partitions(
+            context, [requested], allow_factor_change=allows_factor_change
+        ),
+        partial(compare_reassignment, requested, allows_factor_change, cluster.options.release),
     )
 
 
@@ -77,17 +87,53 @@ def elect(cluster: Cluster, random: Random) -> None:
     """Elect preferred leaders, rarely unclean ones: of all partitions, or of named ones."""
     kind = KraftElection.UNCLEAN if random.random() < 0.1 else KraftElection.PREFERRED
     cluster.rules.is_unclean_requested |= kind is KraftElection.UNCLEAN
-    named = [(name, number) for name in _topic(cluster, random) for number in range(random.randint(1, 3))]
-    if random.random() < 0.5:
-        cluster.admin.ask(
-            f"elect {kind.name.lower()}", lambda context, end: elections.elect_leaders(context, kind, None)
+    named = [(name, number) for name in _topic(cluster, random) for number in range(random.randint(1, 4))]
+    partitions = None if random.random() < 0.5 else [*named, ("unknown", 0)]
+    cluster.admin.ask(
+        f"elect {kind.name.lower()}",
+        lambda context, end: elections.elect_leaders(context, kind, partitions),
+        partial(compare_elections, kind, partitions),
+    )
+
+
+def propose(cluster: Cluster, random: Random) -> None:
+    """Propose an ISR in the name of a broker, mostly a wrong one. A valid one removes members."""
+    image = cluster.rules.image
+    for (topic_id, number), state in random.sample(sorted(image.partitions.items()), min(3, len(image.partitions))):
+        sender = state.leader if random.random() < 0.8 else random.choice(sorted(image.brokers))
+        known = image.brokers.get(sender)
+        isr = [sender, *(member for member in state.isr if member != sender and random.random() < 0.5)]
+        if random.random() < 0.2:
+            isr = random.choice(([99, *isr], [sender, *isr], isr[1:], sorted({*isr, *image.brokers} - {*state.isr})))
+        proposal = isr_proposals.KraftIsrProposal(
+            topic_id if random.random() < 0.95 else UUID(int=1),
+            number if random.random() < 0.95 else 99,
+            tuple((member, _epoch(cluster, random, member)) for member in isr),
+            state.leader_epoch + _shift(random),
+            state.partition_epoch + _shift(random),
+            random.choice((0, 0, 0, 1)),
         )
-    else:
-        cluster.admin.ask(
-            f"elect {kind.name.lower()}",
-            lambda context, end: elections.elect_leaders(context, kind, named),
-            partial(compare_elections, kind, named),
-        )
+        node = sender, -1 if known is None else known.broker_epoch + _shift(random)
+        _propose(cluster, node, [proposal])
+
+
+def _propose(cluster: Cluster, node: tuple[int, int], proposals: Sequence[isr_proposals.KraftIsrProposal]) -> None:
+    cluster.admin.ask(
+        "propose",
+        lambda context, end: isr_proposals.alter_partitions(context, *node, proposals),
+        partial(compare_isr_results, node, proposals),
+    )
+
+
+def _epoch(cluster: Cluster, random: Random, broker_id: int) -> int:
+    """The broker epoch of an ISR member, unknown, or wrong."""
+    known = cluster.rules.image.brokers.get(broker_id)
+    return -1 if known is None or random.random() < 0.3 else known.broker_epoch + _shift(random)
+
+
+def _shift(random: Random) -> int:
+    """Mostly nothing."""
+    return random.choice((-1, 1)) if random.random() < 0.1 else 0
 
 
 def configure(cluster: Cluster, random: Random) -> None:

@@ -18,6 +18,7 @@ from kframe.plugin.kraft import control
 from kframe_simulator.simulation.scheduler import Scheduler
 from verification.kraft.faulty_files import Faults, Stopped
 from verification.kraft.simulation.controller import ControllerProcess
+from verification.kraft.simulation.equality import differences
 from verification.kraft.simulation.history import History
 from verification.kraft.simulation.options import CLUSTER_ID, CONTROLLER, Options
 from verification.kraft.simulation.processes import Requests
@@ -131,9 +132,15 @@ class Controllers:
         process = started or self.process
         if process is None:
             return
-        for batch in self.history.follow(process.node.log):
+        batches = self.history.follow(process.node.log)
+        for batch in batches:
             for problem in self.rules.check(batch):
                 self._report(problem)
+        if batches and process.is_running:
+            image = self.rules.image
+            for problem in differences(process.node.metadata, image, image.changed):
+                self._report(f"I24: the controller has {problem}")
+            image.changed = set()
         leadership = process.node.quorum.leadership
         if leadership is not None and leadership.high_watermark is not None:
             self.history.committed = max(self.history.committed, leadership.high_watermark)

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from kframe_kraft.disk import read_history
 from kframe_kraft.replay.image import image_of
 
-from kframe.plugin.kraft import ClusterMetadata, partition_record
 from verification.kraft.simulation.cluster import Cluster
-from verification.kraft.simulation.image import Image, PartitionKey, PartitionState, state_of
+from verification.kraft.simulation.equality import differences
+from verification.kraft.simulation.image import Image, PartitionKey, PartitionState
 
 
 def problems_at_rest(cluster: Cluster) -> Iterator[str]:
@@ -20,9 +20,11 @@ def problems_at_rest(cluster: Cluster) -> Iterator[str]:
         yield "L2: no controller leads"
         return
     image = cluster.rules.image
-    yield from _same_metadata("I24: the controller", process.node.metadata, image)
+    for problem in differences(process.node.metadata, image, image.partitions):
+        yield f"I24: the controller has {problem}"
     stored = image_of(read_history(process.node.log.directory)).metadata
-    yield from _same_metadata("I24: the log", stored, image)
+    for problem in differences(stored, image, image.partitions):
+        yield f"I24: the log has {problem}"
     counted = Counter(is_eligible for offset, is_eligible in cluster.rules.elections if offset >= process.first)
     elections = process.loop.elections
     if (elections.from_elr, elections.unclean) != (counted[True], counted[False]):
@@ -35,22 +37,6 @@ def problems_at_rest(cluster: Cluster) -> Iterator[str]:
         yield from _partition(cluster, image, key, state)
     yield from _topics(cluster, image)
     yield from _records(cluster, image)
-
-
-def _same_metadata(subject: str, metadata: ClusterMetadata, image: Image) -> Iterator[str]:
-    """Compare columns with plain objects."""
-    topics = {name: metadata.topics.ids[index] for name, index in metadata.topics.index_by_name.items()}
-    if topics != image.topics:
-        yield f"{subject} has topics {topics}, the records {image.topics}"
-        return
-    for key, state in image.partitions.items():
-        row = metadata.topics.row_by_id(*key)
-        stored = None if row is None else state_of(partition_record(metadata, row))
-        if stored != state:
-            yield f"{subject} has {stored} for {key}, the records {state}"
-    epochs = {key: each.broker_epoch for key, each in metadata.brokers.registrations.items()}
-    if epochs != {key: broker.broker_epoch for key, broker in image.brokers.items()}:
-        yield f"{subject} has brokers {epochs}"
 
 
 def _brokers(cluster: Cluster, image: Image) -> Iterator[str]:

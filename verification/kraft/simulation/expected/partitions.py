@@ -116,13 +116,24 @@ def _assignment_error(image: Image, broker_id: int, key: PartitionKey) -> ErrorC
 
 
 def compare_elections(
-    kind: KraftElection, partitions: Sequence[tuple[str, int]], image: Image, end: int, decided: Decided
+    kind: KraftElection, partitions: Sequence[tuple[str, int]] | None, image: Image, end: int, decided: Decided
 ) -> str | None:
-    """The response to ElectLeaders of named partitions."""
+    """The response to ElectLeaders of named partitions, or of all that need an election; and their leaders."""
     if isinstance(decided, RequestRefused):
         return f"an election is refused: {decided}"
-    expected = [_election_error(image, kind, state_of_partition(image, *partition)) for partition in partitions]
-    return difference(expected, [result.error for result in decided.response])
+    results = {(result.topic, result.partition): result.error for result in decided.response}
+    named = [(image.names[key[0]], key[1]) for key in image.partitions] if partitions is None else partitions
+    expected = {each: _election_error(image, kind, state_of_partition(image, *each)) for each in named}
+    if partitions is None:
+        expected = {each: error for each, error in expected.items() if error is not ErrorCode.ELECTION_NOT_NEEDED}
+    elected = {
+        (image.names[topic_id], number)
+        for (topic_id, number), change in changes_of(decided).items()
+        if change.leader != records.NO_LEADER_CHANGE
+    }
+    if elected != {each for each, error in expected.items() if error is ErrorCode.NONE}:
+        return f"elections of {sorted(elected)}, expected {expected}"
+    return difference(expected, results)
 
 
 def _election_error(image: Image, kind: KraftElection, state: PartitionState | None) -> ErrorCode:

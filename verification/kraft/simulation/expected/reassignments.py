@@ -4,35 +4,79 @@ from __future__ import annotations
 
 from kframe.errors import ErrorCode
 from kframe.plugin.kraft_controller import (
+    Release,
     RequestRefused,
     reassignment,
 )
-from verification.kraft.simulation.expected.responses import difference, state_of_partition
-from verification.kraft.simulation.image import Image
+from verification.kraft.simulation.completion import TargetState, without
+from verification.kraft.simulation.expected.responses import changes_of, difference, state_of_partition
+from verification.kraft.simulation.image import Image, PartitionState, merged
 from verification.kraft.simulation.requests import Decided
 
 
 def compare_reassignment(
-    requested: reassignment.RequestedReassignment, image: Image, end: int, decided: Decided
+    requested: reassignment.RequestedReassignment,
+    allows_factor_change: bool,
+    release: Release,
+    image: Image,
+    end: int,
+    decided: Decided,
 ) -> str | None:
-    """The response to AlterPartitionReassignments of a partition. A cancellation may need an unclean election."""
+    """The response to AlterPartitionReassignments of a partition, and its change."""
     if isinstance(decided, RequestRefused):
         return f"a reassignment is refused: {decided}"
     (result,) = decided.response
     state = state_of_partition(image, requested.topic, requested.partition)
-    expected = ErrorCode.NONE
+    error = _error(image, requested, state, allows_factor_change)
+    if result.error is not error:
+        return difference(error, result.error)
+    if state is None or error is not ErrorCode.NONE:
+        return "a refused reassignment changes something" if decided.parts else None
+    key = image.topics[requested.topic], requested.partition
+    change = changes_of(decided).get(key)
+    after = state if change is None else merged(state, change)
+    target = _target(requested, state).completed(release)
+    directories = dict(zip(state.replicas, state.directories, strict=True))
+    expected = tuple(directories.get(each) or image.default_directory(each) for each in target.replicas)
+    if not target.matches(after) or after.directories != expected:
+        return f"a reassignment leaves {after}, expected {target} in {expected}"
+    return None
+
+
+def _error(
+    image: Image,
+    requested: reassignment.RequestedReassignment,
+    state: PartitionState | None,
+    allows_factor_change: bool,
+) -> ErrorCode:
+    """The error of a request. A cancellation may need an unclean election."""
     if state is None:
-        expected = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    elif requested.replicas is None:
-        origin = set(state.replicas) - set(state.adding)
-        is_unclean = not origin & set(state.isr)
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    replicas = requested.replicas
+    if replicas is None:
+        origin = without(state.replicas, state.adding)
+        is_unclean = not set(origin) & set(state.isr)
         if not (state.adding or state.removing):
-            expected = ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
-        elif not origin or (is_unclean and not image.is_unclean(image.topics[requested.topic])):
-            expected = ErrorCode.INVALID_REPLICA_ASSIGNMENT
-    elif not set(requested.replicas) <= image.brokers.keys():
-        expected = ErrorCode.INVALID_REPLICA_ASSIGNMENT
-    return difference(expected, result.error)
+            return ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
+        if not origin or (is_unclean and not image.is_unclean(image.topics[requested.topic])):
+            return ErrorCode.INVALID_REPLICA_ASSIGNMENT
+        return ErrorCode.NONE
+    if not replicas or len(set(replicas)) < len(replicas) or not set(replicas) <= image.brokers.keys():
+        return ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    if not allows_factor_change and len(replicas) != len(without(state.replicas, state.removing)):
+        return ErrorCode.INVALID_REPLICATION_FACTOR
+    return ErrorCode.NONE
+
+
+def _target(requested: reassignment.RequestedReassignment, state: PartitionState) -> TargetState:
+    """The replicas that a request asks for, before a reassignment completes at once."""
+    if requested.replicas is None:
+        origin = without(state.replicas, state.adding)
+        return TargetState(origin, without(state.isr, state.adding) or origin[:1], (), ())
+    adding = tuple(sorted(set(requested.replicas) - set(state.replicas)))
+    removing = tuple(sorted(set(state.replicas) - set(requested.replicas)))
+    # An empty list leaves the stored one, as in Kafka.
+    return TargetState(requested.replicas + removing, state.isr, adding or state.adding, removing or state.removing)
 
 
 def compare_reassignments(image: Image, end: int, decided: Decided) -> str | None:
