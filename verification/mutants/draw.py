@@ -1,9 +1,10 @@
 """Draws mutants of a package with cosmic-ray's operators and prints them: ``draw.py PACKAGE SEED COUNT``.
 
 It runs in cosmic-ray's environment, in the folder whose modules are mutated. Each line is a mutant in JSON. Mutants of
-annotations are not drawn, as no code evaluates them, nor those of ``frozen`` and ``slots`` of a dataclass, which reject
-assignments that type checkers reject. Operators offer many mutants of one position; at most one of them is drawn, and
-none that does not compile without a warning. The first mutants of a larger draw are those of a smaller one.
+annotations are not drawn, as no code evaluates them, nor those of ``assert``, of ``strict`` of ``zip``, and of
+``frozen`` and ``slots`` of a dataclass, which reject nothing in a program without defects. Operators offer many mutants
+of one position; at most one of them is drawn, and none that does not compile without a warning. The first mutants of a
+larger draw are those of a smaller one.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from cosmic_ray.plugins import get_operator, operator_names
 
 #: A line from 1 and a column from 0.
 Position: TypeAlias = tuple[int, int]
+#: Keywords by function that only reject defects.
+_CHECKS = {"dataclass": ("frozen", "slots"), "zip": ("strict",)}
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -94,8 +97,11 @@ def _not_mutated(source: str) -> list[tuple[Position, Position]]:
             nodes.append(node.annotation)
         elif isinstance(node, ast.FunctionDef):
             nodes.append(node.returns)
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "dataclass":
-            nodes += [keyword.value for keyword in node.keywords if keyword.arg in ("frozen", "slots")]
+        elif isinstance(node, ast.Assert):
+            nodes.append(node.test)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            checks = _CHECKS.get(node.func.id, ())
+            nodes += [keyword.value for keyword in node.keywords if keyword.arg in checks]
     return [
         ((node.lineno, node.col_offset), (node.end_lineno or node.lineno, node.end_col_offset or 0))
         for node in nodes

@@ -14,6 +14,8 @@ from verification.mutants.mutant import Mutant, Result
 from verification.mutants.session import Session
 
 EQUIVALENT: Final = Path(__file__).with_name("equivalent.toml")
+#: Titles of the parts of a page, by outcome.
+_TITLES: Final = {"survived": "Missed", "killed since": "Noticed since", "equivalent": "Equivalent"}
 _FIELDS: Final = ("file", "line", "function", "operator", "before", "after")
 
 
@@ -31,7 +33,9 @@ def record(session: Session, results: Mapping[Any, Sequence[tuple[Mutant, Result
                 "area": area.name,
                 "package": area.package,
                 "seed": session.seed(area),
-                "mutants": sorted((_row(*pair, reasons) for pair in pairs), key=lambda row: (row["file"], row["line"])),
+                "mutants": sorted(
+                    (row_of(*pair, reasons) for pair in pairs), key=lambda row: (row["file"], row["line"])
+                ),
             }
             for area, pairs in results.items()
         ],
@@ -44,7 +48,7 @@ def equivalents() -> dict[tuple[str, str, str], str]:
     return {(row["file"], row["before"], row["after"]): row["reason"] for row in rows}
 
 
-def _row(mutant: Mutant, result: Result, reasons: Mapping[tuple[str, str, str], str]) -> dict[str, Any]:
+def row_of(mutant: Mutant, result: Result, reasons: Mapping[tuple[str, str, str], str]) -> dict[str, Any]:
     """Return a mutant with its outcome. The reason is the test that noticed it, or why it is equivalent."""
     outcome, reason = result.outcome, result.test
     if outcome == "survived" and (mutant.file, mutant.before, mutant.after) in reasons:
@@ -91,10 +95,14 @@ def page(document: Mapping[str, Any]) -> str:
         "",
         *_limited(rows, document["limit_s"]),
     ]
-    for outcome, title in (("survived", "Missed"), ("killed since", "Noticed since"), ("equivalent", "Equivalent")):
-        entries = [line for row in rows if row["outcome"] == outcome for line in _entry(row)]
-        lines += [f"## {title}", "", *entries] if entries else []
+    lines += [line for outcome in _TITLES for line in entries(rows, outcome)]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def entries(rows: Iterable[Mapping[str, Any]], outcome: str) -> list[str]:
+    """Return the part of a page with the mutants of an outcome, empty if there are none."""
+    lines = [line for row in rows if row["outcome"] == outcome for line in _entry(row)]
+    return [f"## {_TITLES[outcome]}", "", *lines] if lines else []
 
 
 def _area(area: Mapping[str, Any]) -> str:

@@ -11,17 +11,17 @@ import subprocess
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 
 from verification.mutants.areas import Area
 from verification.mutants.mutant import Mutant, Result, ResultLog
-from verification.mutants.report import rate
+from verification.mutants.report import entries, equivalents, rate, row_of
 from verification.mutants.session import Session
 from verification.mutants.tree import Tree
 from verification.support.evidence import facts_lines, run_facts
@@ -89,34 +89,39 @@ class Campaign:
 @click.option("--count", type=click.IntRange(20), default=500, show_default=True)
 @click.option("--seeds", type=click.IntRange(1), default=100, show_default=True)
 @click.option("--minutes", type=float, default=600.0, show_default=True, help="Begin no mutant after this time.")
+@click.option("--commit", default="HEAD", show_default=True, help="The mutated commit.")
 @click.option("--record", type=click.Path(dir_okay=False, path_type=Path), required=True)
-def main(count: int, seeds: int, minutes: float, record: Path) -> None:
+def main(count: int, seeds: int, minutes: float, commit: str, record: Path) -> None:
     """Play mutants, and write the record and its page."""
+    drawn = subprocess.run(["git", "rev-parse", commit], capture_output=True, text=True, check=True).stdout.strip()
     facts = run_facts(f"python -m verification.kraft.simulation.mutants --count {count} --seeds {seeds}")
-    commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
-    results = Campaign(commit, count, seeds).run(minutes)
-    rows = [
-        {
-            "file": mutant.file,
-            "line": mutant.line,
-            "before": mutant.before,
-            "after": mutant.after,
-            "outcome": result.outcome,
-        }
-        for mutant, result in results
-    ]
+    facts["commit"] = drawn
+    results, reasons = Campaign(drawn, count, seeds).run(minutes), equivalents()
+    rows = [row_of(mutant, result, reasons) for mutant, result in results]
     record.write_text(json.dumps({**facts, "mutants": rows}, indent=1) + "\n")
+    lines = [*_summary(facts, rows), *entries(rows, "survived"), *entries(rows, "equivalent")]
+    record.with_suffix(".md").write_text("\n".join(lines).rstrip() + "\n")
+    click.echo("\n".join(_summary(facts, rows)))
+
+
+def _summary(facts: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The lines of the page before the missed mutants."""
     lines = ["# Mutants in simulated KRaft clusters", "", *facts_lines(facts), ""]
-    lines += ["| package | drawn | noticed | survived | not run | rate |", "|---|---|---|---|---|---|"]
-    for area, _ in AREAS:
-        number = Counter(str(row["outcome"]) for row in rows if str(row["file"]).startswith(area.package))
+    lines += ["| package | drawn | noticed | missed | equivalent | not run | rate |", "|---|---|---|---|---|---|---|"]
+    for package in (*(area.package for area, _ in AREAS), ""):
+        number = Counter(str(row["outcome"]) for row in rows if str(row["file"]).startswith(package))
         share = rate(number)
-        noticed = number["killed"] + number["timeout"]
-        percent = "–" if share is None else f"{100 * share:.1f} %"
-        cells = (f"`{area.package}`", number.total(), noticed, number["survived"], number["not run"], percent)
+        cells = (
+            f"`{package}`" if package else "all",
+            number.total(),
+            number["killed"] + number["timeout"],
+            number["survived"],
+            number["equivalent"],
+            number["not run"],
+            "–" if share is None else f"{100 * share:.1f} %",
+        )
         lines.append(f"| {' | '.join(map(str, cells))} |")
-    record.with_suffix(".md").write_text("\n".join(lines) + "\n")
-    click.echo("\n".join(lines))
+    return [*lines, "", "The rate is the share of the noticed among those that ran and are not equivalent.", ""]
 
 
 if __name__ == "__main__":
