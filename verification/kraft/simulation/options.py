@@ -22,6 +22,7 @@ CONTROLLER: Final = 90
 CLUSTER_ID: Final = "MkU3OEVBNTcwNTJENDM2Qg"
 #: The first level with record transactions, directories and the registration of controllers, and the last.
 _LEVELS: Final = (20, 33)
+_RACKS: Final = (None,), (None,), ("zone-1", "zone-3"), ("dc-paris", "zone-3", "zone-1"), (None, "zone-3", "dc-paris")
 _ENDPOINT: Final = control.VoterEndpoint(name="CONTROLLER", host="localhost", port=9093)
 
 
@@ -57,6 +58,8 @@ class Options:
     snapshot_bytes: int
     ends_sessions: bool
     has_selector: bool
+    racks: tuple[str | None, ...]
+    """Those of the brokers, in turn."""
 
     @property
     def directory_id(self) -> UUID:
@@ -114,4 +117,5 @@ def draw_options(seed: int) -> Options:
         snapshot_bytes=random.choice((1_000, 5_000, 50_000)),
         ends_sessions=random.random() < 0.7,
         has_selector=random.random() < 0.3,
+        racks=random.choice(_RACKS),
     )

@@ -10,6 +10,7 @@ from kframe_kraft.replay.image import image_of
 
 from kframe.plugin.kraft import ClusterMetadata, partition_record
 from verification.kraft.simulation.cluster import Cluster
+from verification.kraft.simulation.expected.brokers import offset_problems, registration_problems
 from verification.kraft.simulation.image import Image, PartitionKey, PartitionState, state_of
 
 
@@ -21,6 +22,7 @@ def problems_at_rest(cluster: Cluster) -> Iterator[str]:
         return
     image = cluster.rules.image
     yield from _same_metadata("I24: the controller", process.node.metadata, image)
+    yield from offset_problems(process.node.metadata, image)
     stored = image_of(read_history(process.node.log.directory)).metadata
     yield from _same_metadata("I24: the log", stored, image)
     counted = Counter(is_eligible for offset, is_eligible in cluster.rules.elections if offset >= process.first)
@@ -47,9 +49,8 @@ def _same_metadata(subject: str, metadata: ClusterMetadata, image: Image) -> Ite
         stored = None if row is None else state_of(partition_record(metadata, row))
         if stored != state:
             yield f"{subject} has {stored} for {key}, the records {state}"
-    epochs = {key: each.broker_epoch for key, each in metadata.brokers.registrations.items()}
-    if epochs != {key: broker.broker_epoch for key, broker in image.brokers.items()}:
-        yield f"{subject} has brokers {epochs}"
+    for problem in registration_problems(metadata, image):
+        yield f"{subject}: {problem}"
 
 
 def _brokers(cluster: Cluster, image: Image) -> Iterator[str]:
@@ -69,8 +70,9 @@ def _partition(cluster: Cluster, image: Image, key: PartitionKey, state: Partiti
     usable = [
         member
         for member in state.replicas
-        if image.brokers[member].is_active
-        and image.brokers[member].has_online(state.directory_of(member))
+        if (broker := image.brokers.get(member)) is not None
+        and broker.is_active
+        and broker.has_online(state.directory_of(member))
         # A replica whose log directory has failed stays offline until its broker restarts, also if it was reassigned.
         and name not in cluster.brokers[member].machine.model.replicas.offline
     ]

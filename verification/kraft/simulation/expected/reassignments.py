@@ -30,7 +30,7 @@ def compare_reassignment(
             expected = ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
         elif not origin or (is_unclean and not image.is_unclean(image.topics[requested.topic])):
             expected = ErrorCode.INVALID_REPLICA_ASSIGNMENT
-    elif not set(requested.replicas) <= image.brokers.keys():
+    elif not all(each in image.brokers and image.brokers[each].takes_replicas for each in requested.replicas):
         expected = ErrorCode.INVALID_REPLICA_ASSIGNMENT
     return difference(expected, result.error)
 
