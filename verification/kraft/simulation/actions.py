@@ -7,11 +7,8 @@ from random import Random
 from typing import Final, TypeAlias
 
 from verification.kraft.simulation.administration import (
-    add_partitions,
     cancel,
     configure,
-    create_topic,
-    delete_topic,
     elect,
     list_reassignments,
     propose,
@@ -21,6 +18,7 @@ from verification.kraft.simulation.administration import (
 )
 from verification.kraft.simulation.cluster import Cluster
 from verification.kraft.simulation.faults import (
+    cordon_directories,
     cut_brokers,
     cut_controller,
     fail_directory,
@@ -35,6 +33,21 @@ from verification.kraft.simulation.faults import (
     stop_at_operation,
     stop_broker,
     stop_controller,
+)
+from verification.kraft.simulation.outsiders import (
+    allocate_producer_ids,
+    register_broker,
+    register_controller,
+    send_heartbeat,
+    unregister_controller,
+)
+from verification.kraft.simulation.topics import (
+    add_partitions,
+    create_topic,
+    delete_topic,
+    request_creations,
+    request_deletions,
+    request_partitions,
 )
 
 Action: TypeAlias = Callable[[Cluster, Random], None]
@@ -66,4 +79,16 @@ ACTIONS: Final[Mapping[Action, int]] = {
     configure: 4,
     raise_level: 3,
     unregister: 2,
+}
+#: Requests that are refused or change little, beside them.
+REQUESTS: Final[Mapping[Action, int]] = {
+    request_creations: 6,
+    request_partitions: 4,
+    request_deletions: 2,
+    register_broker: 8,
+    send_heartbeat: 4,
+    allocate_producer_ids: 2,
+    register_controller: 1,
+    unregister_controller: 2,
+    cordon_directories: 2,
 }

@@ -19,7 +19,6 @@ from kframe.plugin.kraft_controller import (
     isr_proposals,
     reassignment,
     registration,
-    topic_requests,
 )
 from verification.kraft.simulation.cluster import Cluster
 from verification.kraft.simulation.expected.brokers import compare_unregistration
@@ -27,23 +26,6 @@ from verification.kraft.simulation.expected.partitions import compare_elections,
 from verification.kraft.simulation.expected.reassignments import compare_reassignment, compare_reassignments
 
 _SET: Final = configs.KraftConfigOperation.SET
-
-
-def create_topic(cluster: Cluster, random: Random) -> None:
-    """Create a topic."""
-    cluster.admin.create_topic(random.randint(1, 4), random.randint(1, min(3, len(cluster.brokers))))
-
-
-def delete_topic(cluster: Cluster, random: Random) -> None:
-    """Delete a topic."""
-    if cluster.admin.topics:
-        cluster.admin.delete_topic(random.choice(sorted(cluster.admin.topics)))
-
-
-def add_partitions(cluster: Cluster, random: Random) -> None:
-    """Add partitions to a topic."""
-    grown = [topic_requests.CreatePartitionsTopic(name, random.randint(2, 6)) for name in _topic(cluster, random)]
-    cluster.admin.ask("add partitions", lambda context, end: controller_apis.create_partitions(context, grown))
 
 
 def reassign(cluster: Cluster, random: Random) -> None:
@@ -163,8 +145,9 @@ def raise_level(cluster: Cluster, random: Random) -> None:
 
 
 def unregister(cluster: Cluster, random: Random) -> None:
-    """Remove the registration of a broker that is down."""
+    """Remove the registration of a broker that is down, or has no machine."""
     down = sorted(key for key, broker in cluster.brokers.items() if not broker.is_running)
+    down += sorted(cluster.rules.image.brokers.keys() - cluster.brokers.keys())
     if down:
         broker_id = random.choice(down)
         cluster.admin.ask(

@@ -25,6 +25,7 @@ from kframe_simulator.broker.outgoing import (
 )
 from kframe_simulator.simulation.scheduler import Scheduler
 from verification.kraft.simulation.expected.brokers import compare_registration
+from verification.kraft.simulation.expected.heartbeats import CORDONED_LEVEL
 from verification.kraft.simulation.expected.partitions import compare_assignments, compare_isr_results
 from verification.kraft.simulation.image import PartitionKey
 from verification.kraft.simulation.metadata import MetadataReplica
@@ -63,6 +64,9 @@ class BrokerMachine:
             broker_id, BrokerConfig(log_dirs=names, replica_lag_time_max_ms=options.lag_ms, checkpoint_interval_ms=2000)
         )
         self.directories = {name: UUID(int=1000 * broker_id + 100 + number) for number, name in enumerate(names)}
+        self.rack = options.racks[(broker_id - 1) % len(options.racks)]
+        self.cordoned: tuple[UUID, ...] = ()
+        """The log directories that get no new replicas."""
         self.metadata = MetadataReplica(broker_id)
         self.clean_epoch = -1
         """The broker epoch of the last process if that stopped cleanly."""
@@ -108,11 +112,11 @@ class BrokerProcess(Process):
 
     # -- Life.
 
-    def _register(self) -> None:
-        alive = [
-            self.machine.directories[name] for name, is_alive in self.machine.model.disks.alive.items() if is_alive
-        ]
-        request = registration.BrokerRegistrationRequest(
+    def registration_request(self) -> registration.BrokerRegistrationRequest:
+        """The registration of this process."""
+        machine = self.machine
+        alive = [machine.directories[name] for name, is_alive in machine.model.disks.alive.items() if is_alive]
+        return registration.BrokerRegistrationRequest(
             self.node_id,
             CLUSTER_ID,
             self.incarnation_id,
@@ -121,14 +125,16 @@ class BrokerProcess(Process):
                 records.BrokerFeature(name=name, min_supported_version=low, max_supported_version=high)
                 for name, (low, high) in _FEATURES.items()
             ),
-            None,
+            machine.rack,
             tuple(alive),
             self._previous_epoch,
         )
-        version = int(self._dynamic)
+
+    def _register(self) -> None:
+        request, version = self.registration_request(), int(self._dynamic)
         rule = ControllerRequest(
             lambda context, end: registration.register_broker(context, request, end, version),
-            partial(compare_registration, request),
+            partial(compare_registration, request, version),
         )
         self._requests.ask(self, CONTROLLER, rule, self._on_registered)
 
@@ -141,6 +147,11 @@ class BrokerProcess(Process):
         self._publish()
         self._heartbeat()
 
+    @property
+    def _names_cordoned(self) -> bool:
+        """A broker names its cordoned directories once it has published metadata of a level that stores them."""
+        return self.is_ready and self.metadata.image.features.get("metadata.version", 0) >= CORDONED_LEVEL
+
     def _heartbeat(self) -> None:
         self._heartbeats += 1
         heartbeat = broker_events.BrokerHeartbeat(
@@ -150,6 +161,7 @@ class BrokerProcess(Process):
             not self.is_ready,
             self.is_stopping,
             tuple(self._offline),
+            self.machine.cordoned if self._names_cordoned else None,
         )
         self._requests.ask(self, CONTROLLER, heartbeat, partial(self._on_heartbeat, self._heartbeats))
 

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from random import Random
 from typing import Any, Final
 from uuid import UUID
 
 from kframe.errors import ErrorCode
-from kframe.plugin.kraft_controller import controller_apis, topic_requests
+from kframe.plugin.kraft_controller import broker_events, controller_apis, topic_requests
 from kframe_simulator.broker.messages import Produce, ProduceResponse
 from kframe_simulator.simulation.network import OUTSIDE
 from kframe_simulator.simulation.scheduler import Scheduler
 from verification.kraft.simulation.broker import BrokerMachine
-from verification.kraft.simulation.expected.topics import compare_creation, compare_deletion
+from verification.kraft.simulation.expected.topics import compare_creations, compare_deletions, compare_new_partitions
 from verification.kraft.simulation.options import CONTROLLER
 from verification.kraft.simulation.processes import Process, Requests
 from verification.kraft.simulation.requests import BrokerRequest, Comparison, ControllerRequest, Rule
 
 _PRODUCE_MS: Final = (50.0, 600.0)
+
+
+def _ignore(response: Any) -> None:
+    pass
 
 
 class Administrator(Process):
@@ -42,7 +46,7 @@ class Administrator(Process):
         name: str,
         rule: Rule,
         comparison: Comparison | None = None,
-        on_response: Callable[[Any], None] = lambda response: None,
+        on_response: Callable[[Any], None] = _ignore,
     ) -> None:
         """Ask the controller. A response may be a refusal, or None."""
 
@@ -53,37 +57,68 @@ class Administrator(Process):
 
         self._requests.ask(self, CONTROLLER, ControllerRequest(rule, comparison), finish, 20_000.0)
 
-    def create_topic(self, partitions: int, factor: int) -> None:
-        """Create a topic with a new name."""
+    def send_heartbeat(self, heartbeat: broker_events.BrokerHeartbeat) -> None:
+        """Send a heartbeat in the name of a broker."""
+        self._requests.ask(self, CONTROLLER, heartbeat, _ignore)
+
+    def new_name(self, prefix: str) -> str:
+        """A name of a topic that was not used before."""
         self._number += 1
-        name = f"t{self._number}"
-        topic = topic_requests.CreatableTopic(name, partitions, factor)
-        self.uncertain.add(name)
+        return f"{prefix}{self._number}"
+
+    def create_topics(self, topics: Sequence[topic_requests.CreatableTopic], *, validate_only: bool = False) -> None:
+        """Create topics, or have the request validated."""
+        if not validate_only:
+            self.uncertain |= {topic.name for topic in topics} - self.topics.keys()
         self.ask(
-            "create topic",
+            "validate topics" if validate_only else "create topics",
             lambda context, end: controller_apis.create_topics(
-                context, [topic], lambda _: UUID(int=self._random.getrandbits(128) | 1 << 100)
+                context,
+                topics,
+                lambda _: UUID(int=self._random.getrandbits(128) | 1 << 100),
+                validate_only=validate_only,
             ),
-            partial(compare_creation, topic),
-            lambda response: self._on_created(name, response),
+            partial(compare_creations, topics, validate_only),
+            _ignore if validate_only else self._on_created,
         )
 
-    def _on_created(self, name: str, response: Any) -> None:
-        if not isinstance(response, list):
-            return
-        self.uncertain.discard(name)
-        if response[0].error is ErrorCode.NONE:
-            self.topics[name] = response[0].topic_id
+    def _on_created(self, response: Any) -> None:
+        for result in response if isinstance(response, list) else ():
+            self.uncertain.discard(result.topic)
+            if result.error is ErrorCode.NONE:
+                self.topics[result.topic] = result.topic_id
 
-    def delete_topic(self, name: str) -> None:
-        """Delete a topic."""
+    def add_partitions(
+        self, requests: Sequence[topic_requests.CreatePartitionsTopic], *, validate_only: bool = False
+    ) -> None:
+        """Add partitions to topics, or have the request validated."""
+        self.ask(
+            "validate partitions" if validate_only else "add partitions",
+            lambda context, end: controller_apis.create_partitions(context, requests, validate_only=validate_only),
+            partial(compare_new_partitions, requests, validate_only),
+        )
+
+    def delete_topic(self, name: str, *, by_id: bool) -> None:
+        """Delete a topic by its name or its id."""
         topic_id = self.topics.pop(name)
         self.uncertain.add(name)
+        if by_id:
+            self.request_deletions([], [topic_id], lambda response: self._on_deleted(name, topic_id, response))
+        else:
+            self.request_deletions([name], [], lambda response: self._on_deleted(name, topic_id, response))
+
+    def request_deletions(
+        self,
+        names: Sequence[str],
+        topic_ids: Sequence[UUID],
+        on_response: Callable[[Any], None] = _ignore,
+    ) -> None:
+        """Request deletions that are refused, unless they are of known topics."""
         self.ask(
-            "delete topic",
-            lambda context, end: controller_apis.delete_topics(context, [name]),
-            partial(compare_deletion, name),
-            lambda response: self._on_deleted(name, topic_id, response),
+            "delete topics",
+            lambda context, end: controller_apis.delete_topics(context, names, topic_ids),
+            partial(compare_deletions, names, topic_ids),
+            on_response,
         )
 
     def _on_deleted(self, name: str, topic_id: UUID, response: Any) -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from random import Random
 from typing import Any, Final
 from uuid import UUID
 
-from kframe_kraft.controller import DecisionLoop, NotController
+from kframe_kraft.controller import DecisionLoop, NotController, PeriodicTask
 from kframe_kraft.disk import read_checkpoint
 from kframe_kraft.errors import LogWriteError
 from kframe_kraft.quorum import FetchAnswer, FetchService, PendingFetch, ReplicaFetch
@@ -21,6 +24,7 @@ from kframe.plugin.kraft import ControllerResult
 from kframe.plugin.kraft_controller import KraftContext, RequestRefused, broker_events
 from kframe_simulator.simulation.scheduler import Callback, Scheduler
 from verification.kraft.faulty_files import Faults, FaultyFiles, Stopped
+from verification.kraft.simulation.expected.heartbeats import compare_arrival, compare_expiry, compare_heartbeat
 from verification.kraft.simulation.options import CONTROLLER, Options
 from verification.kraft.simulation.processes import Process, Respond
 from verification.kraft.simulation.requests import (
@@ -38,6 +42,8 @@ from verification.kraft.simulation.selectors import SimulatedSelector
 EPOCH_MS: Final = 1_700_000_000_000
 #: Milliseconds between two looks at the size of the log, for snapshots.
 _CHECK_MS: Final = 1_000.0
+#: The task that ends sessions.
+_SESSIONS: Final = "fence brokers without a session"
 
 
 class ControllerProcess(Process):
@@ -58,6 +64,11 @@ class ControllerProcess(Process):
         super().__init__(CONTROLLER, scheduler)
         self.faults = faults
         self._random = faults.random
+        self._ends_sessions = options.ends_sessions
+        self.random = DrawnNumbers(faults.random)
+        """The random numbers of the last decision."""
+        self.snapshot_end = max((int(path.name[:20]) for path in directory.glob("*/*.checkpoint")), default=0)
+        """The end of the snapshot that the log begins with."""
         self._on_step = on_step
         self._on_decision = on_decision
         self._pending: dict[PendingFetch, Respond] = {}
@@ -73,7 +84,7 @@ class ControllerProcess(Process):
             Environment(
                 clock=lambda: int(scheduler.now_ms * 1e6),
                 wall_clock=lambda: int((EPOCH_MS + scheduler.now_ms) * 1e6),
-                random=_Random(faults),
+                random=self.random,
                 new_id=lambda: UUID(int=faults.random.getrandbits(128)),
                 files=lambda path: FaultyFiles(path, faults),
             ),
@@ -94,10 +105,23 @@ class ControllerProcess(Process):
         )
         self._fetches = FetchService(self.node.quorum, self.node.log)
         self._writer = self.node.snapshot_writer
-        loop.schedule(self.node.tasks())
+        loop.schedule(self._compared(task) for task in self.node.tasks())
         self._sync_soon()
         self._decide_soon()
         self.after(_CHECK_MS, self._check_snapshot)
+
+    def _compared(self, task: PeriodicTask) -> PeriodicTask:
+        """A task whose decision is compared, if it is that of sessions."""
+        if task.name != _SESSIONS:
+            return task
+
+        def event(context: KraftContext) -> ControllerResult[bool]:
+            self._on_step()  # A decision of the same step may be in the log.
+            result = task.event(context)
+            self._on_decision(compare_expiry, self.node.log.end, result)
+            return result
+
+        return replace(task, event=event)
 
     @property
     def failure(self) -> str | None:
@@ -123,13 +147,16 @@ class ControllerProcess(Process):
             case broker_events.BrokerHeartbeat():
                 assert self.loop is not None
                 reply = self.loop.heartbeat(request)
+                arrived = ControllerResult((), reply)
+                self._on_decision(partial(compare_arrival, request), self.node.log.end, arrived)
                 if reply is not None:
                     respond(reply)
-                else:
-                    self._ask(
-                        ControllerRequest(lambda context, end: broker_events.handle_heartbeat(context, request, end)),
-                        respond,
-                    )
+                    return
+                rule = ControllerRequest(
+                    lambda context, end: broker_events.handle_heartbeat(context, request, end),
+                    partial(compare_heartbeat, request, self._ends_sessions),
+                )
+                self._ask(rule, respond)
             case ControllerRequest():
                 self._ask(request, respond)
 
@@ -142,6 +169,7 @@ class ControllerProcess(Process):
     def _decided(self, request: ControllerRequest, context: KraftContext) -> ControllerResult[Any]:
         """Decide a request, and have the decision compared."""
         end, comparison = self.node.log.end, request.comparison
+        self.random.draws.clear()
         try:
             result = request.rule(context, end)
         except RequestRefused as refusal:
@@ -245,12 +273,15 @@ class ControllerProcess(Process):
         self._decide_soon()
 
 
-class _Random:
+class DrawnNumbers:
     """Draws the first replicas of automatic assignments."""
 
-    def __init__(self, faults: Faults) -> None:
-        self._random = faults.random
+    def __init__(self, random: Random) -> None:
+        self._random = random
+        self.draws: list[tuple[int, int]] = []
+        """Each bound with its number."""
 
     def next_int(self, bound: int) -> int:
         """See ``RandomSource``."""
-        return self._random.randrange(bound)
+        self.draws.append((bound, self._random.randrange(bound)))
+        return self.draws[-1][1]

@@ -19,7 +19,8 @@ from kframe_simulator.simulation.scheduler import Scheduler
 from verification.kraft.faulty_files import Faults, Stopped
 from verification.kraft.simulation.controller import ControllerProcess
 from verification.kraft.simulation.equality import differences
-from verification.kraft.simulation.history import History
+from verification.kraft.simulation.expected.brokers import offset_problems, registration_problems
+from verification.kraft.simulation.history import History, WrittenBatch
 from verification.kraft.simulation.options import CLUSTER_ID, CONTROLLER, Options
 from verification.kraft.simulation.processes import Requests
 from verification.kraft.simulation.requests import Comparison, Decided
@@ -125,7 +126,28 @@ class Controllers:
         self.rules = LogRules(self._options, is_unclean_requested=self.rules.is_unclean_requested)
         for batch in self.history.batches:
             list(self.rules.check(batch))
+            self._follow(batch)
+        self._activate(process)
         self._check_step(process)
+
+    def _activate(self, process: ControllerProcess) -> None:
+        """Begin the soft state of a process."""
+        image = self.rules.image
+        image.soft.session_ns, image.soft.now_ns = 1_000_000 * self._options.session_ms, self._now_ns()
+        epochs = {broker_id: broker.broker_epoch for broker_id, broker in image.brokers.items()}
+        image.soft.activate(epochs, process.snapshot_end)
+        for problem in (
+            *registration_problems(process.node.metadata, image),
+            *offset_problems(process.node.metadata, image),
+        ):
+            self._report(f"I24: the controller has opened its log: {problem}")
+
+    def _follow(self, batch: WrittenBatch) -> None:
+        for number, record in enumerate(batch.records):
+            self.rules.image.soft.follow(record, batch.base + number)
+
+    def _now_ns(self) -> int:
+        return int(self._scheduler.now_ms * 1e6)
 
     def _check_step(self, started: ControllerProcess | None = None) -> None:
         """Check what a step has written, committed and ended."""
@@ -136,6 +158,7 @@ class Controllers:
         for batch in batches:
             for problem in self.rules.check(batch):
                 self._report(problem)
+            self._follow(batch)
         if batches and process.is_running:
             image = self.rules.image
             for problem in differences(process.node.metadata, image, image.changed):
@@ -155,6 +178,9 @@ class Controllers:
 
     def _compare(self, comparison: Comparison, end: int, decided: Decided) -> None:
         """Compare a decision with the metadata before it."""
+        soft = self.rules.image.soft
+        soft.now_ns = self._now_ns()
+        soft.draws = [] if self.process is None else self.process.random.draws
         problem = comparison(self.rules.image, end, decided)
         if problem is not None:
             self._report(f"K10: {problem}")

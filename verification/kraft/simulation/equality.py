@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from kframe.plugin.kraft import ClusterMetadata, partition_record
+from verification.kraft.simulation.expected.brokers import registration_problems
 from verification.kraft.simulation.image import Image, PartitionKey, state_of
 
 
@@ -19,20 +20,4 @@ def differences(metadata: ClusterMetadata, image: Image, keys: Iterable[Partitio
         stored = None if row is None else state_of(partition_record(metadata, row))
         if stored != expected:
             yield f"{stored} for {key}, the records {expected}"
-    registrations = metadata.brokers.registrations
-    if registrations.keys() != image.brokers.keys():
-        yield f"brokers {sorted(registrations)}, the records {sorted(image.brokers)}"
-        return
-    for broker_id, broker in image.brokers.items():
-        each = registrations[broker_id]
-        known = each.broker_epoch, each.incarnation_id, each.directories, each.fenced, each.in_controlled_shutdown
-        if known != (
-            broker.broker_epoch,
-            broker.incarnation_id,
-            broker.directories,
-            broker.fenced,
-            broker.in_shutdown,
-        ):
-            yield f"{known} for broker {broker_id}, the records {broker}"
-        if metadata.brokers.is_active(broker_id) != broker.is_active:
-            yield f"broker {broker_id} active: {not broker.is_active}, the records {broker}"
+    yield from registration_problems(metadata, image)

@@ -85,6 +85,12 @@ def fail_directory(cluster: Cluster, random: Random) -> None:
         broker.fail_directory(random.choice(alive))
 
 
+def cordon_directories(cluster: Cluster, random: Random) -> None:
+    """Cordon some log directories of a broker: none, some or all of them."""
+    machine = cluster.machines[cluster.random_broker()]
+    machine.cordoned = tuple(directory for directory in machine.directories.values() if random.random() < 0.5)
+
+
 def cut_controller(cluster: Cluster, random: Random) -> None:
     """Cut a broker from the controller, in one direction or both."""
     broker_id = cluster.random_broker()

@@ -8,6 +8,7 @@ from typing import Final, TypeAlias
 from uuid import UUID
 
 from kframe.plugin.kraft import directory_ids, records
+from verification.kraft.simulation.soft_state import SoftState
 
 #: A partition by topic id and number.
 PartitionKey: TypeAlias = tuple[UUID, int]
@@ -41,7 +42,7 @@ class PartitionState:
 
 @dataclass(frozen=True, slots=True)
 class BrokerState:
-    """A registration."""
+    """A registration. ``cordoned`` is None until the broker has named its cordoned directories."""
 
     broker_epoch: int
     incarnation_id: UUID
@@ -49,11 +50,19 @@ class BrokerState:
     fenced: bool = True
     in_shutdown: bool = False
     rack: str | None = None
+    cordoned: tuple[UUID, ...] | None = None
+    end_points: tuple[records.BrokerEndpoint, ...] = ()
+    features: tuple[records.BrokerFeature, ...] = ()
 
     @property
     def is_active(self) -> bool:
         """Whether the broker may lead and join ISRs."""
         return not self.fenced and not self.in_shutdown
+
+    @property
+    def takes_replicas(self) -> bool:
+        """Whether a directory is not cordoned."""
+        return not self.directories or not set(self.directories) <= {*(self.cordoned or ())}
 
     def has_online(self, directory: UUID) -> bool:
         """Whether a replica in this directory can be read."""
@@ -66,12 +75,16 @@ class BrokerState:
 class Image:
     """The metadata of all records so far. ``changed`` are the partitions that changed since it was emptied."""
 
+    soft: SoftState = field(default_factory=SoftState)
+    """That of the active controller. Other copies of the metadata have none."""
+
     topics: dict[str, UUID] = field(default_factory=dict)
     names: dict[UUID, str] = field(default_factory=dict)
     partitions: dict[PartitionKey, PartitionState] = field(default_factory=dict)
     brokers: dict[int, BrokerState] = field(default_factory=dict)
     configs: dict[tuple[int, str], dict[str, str]] = field(default_factory=dict)
     features: dict[str, int] = field(default_factory=dict)
+    controllers: dict[int, records.RegisterControllerRecord] = field(default_factory=dict)
     next_producer_id: int = 0
     changed: set[PartitionKey] = field(default_factory=set)
 
@@ -132,6 +145,10 @@ class Image:
                     settings[record.name] = record.value
             case records.FeatureLevelRecord():
                 self.features[record.name] = record.feature_level
+            case records.RegisterControllerRecord():
+                self.controllers[record.controller_id] = record
+            case records.UnregisterControllerRecord():
+                del self.controllers[record.controller_id]
             case records.ProducerIdsRecord():
                 self.next_producer_id = record.next_producer_id
             case _:
@@ -148,6 +165,9 @@ class Image:
                     record.fenced,
                     record.in_controlled_shutdown,
                     record.rack,
+                    record.cordoned_log_dirs,
+                    record.end_points,
+                    record.features,
                 )
             case records.UnregisterBrokerRecord():
                 del self.brokers[record.broker_id]
@@ -159,6 +179,8 @@ class Image:
                     broker = replace(broker, in_shutdown=True)
                 if record.log_dirs:
                     broker = replace(broker, directories=record.log_dirs)
+                if record.cordoned_log_dirs is not None:
+                    broker = replace(broker, cordoned=record.cordoned_log_dirs)
                 self.brokers[record.broker_id] = broker
 
     def _set(self, topic_id: UUID, partition: int, state: PartitionState) -> None:

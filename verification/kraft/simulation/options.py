@@ -24,6 +24,7 @@ CLUSTER_ID: Final = "MkU3OEVBNTcwNTJENDM2Qg"
 _LOWEST_LEVEL: Final = 20
 #: Releases whose rules differ from those of the latest.
 _RELEASES: Final = (Release(3, 9), Release(4, 0), Release(4, 1), Release(4, 2), Release(4, 3))
+_RACKS: Final = (None,), (None,), ("zone-1", "zone-3"), ("dc-paris", "zone-3", "zone-1"), (None, "zone-3", "dc-paris")
 _ENDPOINT: Final = control.VoterEndpoint(name="CONTROLLER", host="localhost", port=9093)
 
 
@@ -49,6 +50,8 @@ class Options:
     """What the leader selectors of plugins do."""
     release: Release
     elections_max: int
+    racks: tuple[str | None, ...]
+    """Those of the brokers, in turn."""
 
     @property
     def directory_id(self) -> UUID:
@@ -113,4 +116,5 @@ def draw_options(seed: int) -> Options:
         choice=random.choice((Choice.BUILTIN, Choice.BUILTIN, Choice.FIRST, Choice.LAST, Choice.INVALID)),
         release=release,
         elections_max=random.choice((1_000, 1_000, 2)),
+        racks=random.choice(_RACKS),
     )

@@ -10,6 +10,7 @@ from kframe_kraft.replay.image import image_of
 
 from verification.kraft.simulation.cluster import Cluster
 from verification.kraft.simulation.equality import differences
+from verification.kraft.simulation.expected.brokers import offset_problems
 from verification.kraft.simulation.image import Image, PartitionKey, PartitionState
 
 
@@ -22,6 +23,7 @@ def problems_at_rest(cluster: Cluster) -> Iterator[str]:
     image = cluster.rules.image
     for problem in differences(process.node.metadata, image, image.partitions):
         yield f"I24: the controller has {problem}"
+    yield from offset_problems(process.node.metadata, image)
     stored = image_of(read_history(process.node.log.directory)).metadata
     for problem in differences(stored, image, image.partitions):
         yield f"I24: the log has {problem}"
@@ -56,8 +58,9 @@ def _partition(cluster: Cluster, image: Image, key: PartitionKey, state: Partiti
     usable = [
         member
         for member in state.replicas
-        if image.brokers[member].is_active
-        and image.brokers[member].has_online(state.directory_of(member))
+        if (broker := image.brokers.get(member)) is not None
+        and broker.is_active
+        and broker.has_online(state.directory_of(member))
         # A replica whose log directory has failed stays offline until its broker restarts, also if it was reassigned.
         and name not in cluster.brokers[member].machine.model.replicas.offline
     ]

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from verification.kraft.simulation.actions import ACTIONS, Action
+from kframe.plugin.kraft_controller import topic_requests
+from verification.kraft.simulation.actions import ACTIONS, REQUESTS, Action
 from verification.kraft.simulation.cluster import Cluster
 from verification.kraft.simulation.options import Options
 from verification.kraft.simulation.rest import problems_at_rest
@@ -39,11 +40,12 @@ def play(options: Options) -> Result:
     """Play a seed: random actions, the end of the faults, and rest, until nothing is wrong or the time is over."""
     with Cluster(options) as cluster:
         for time_ms in _CREATIONS_MS:
-            cluster.scheduler.at(time_ms, lambda: cluster.admin.create_topic(3, min(3, len(cluster.machines))))
-        plan = sorted(cluster.random.uniform(_ACTIONS_MS, options.duration_ms) for _ in range(options.actions))
-        for time_ms in plan:
-            action = cluster.random.choices(list(ACTIONS), list(ACTIONS.values()))[0]
-            cluster.scheduler.at(time_ms, partial(_act, cluster, action))
+            cluster.scheduler.at(time_ms, partial(_create_topic, cluster))
+        for table in (ACTIONS, REQUESTS):
+            plan = sorted(cluster.random.uniform(_ACTIONS_MS, options.duration_ms) for _ in range(options.actions))
+            for time_ms in plan:
+                action = cluster.random.choices(list(table), list(table.values()))[0]
+                cluster.scheduler.at(time_ms, partial(_act, cluster, action))
         _run_until(cluster, options.duration_ms)
         cluster.heal()
         deadline = cluster.scheduler.now_ms + _REST_MS
@@ -55,6 +57,11 @@ def play(options: Options) -> Result:
             for problem in problems:
                 cluster.report(problem)
         return _result(cluster)
+
+
+def _create_topic(cluster: Cluster) -> None:
+    topic = topic_requests.CreatableTopic(cluster.admin.new_name("t"), 3, min(3, len(cluster.machines)))
+    cluster.admin.create_topics([topic])
 
 
 def _act(cluster: Cluster, action: Action) -> None:

@@ -61,7 +61,8 @@ def _error(
         if not origin or (is_unclean and not image.is_unclean(image.topics[requested.topic])):
             return ErrorCode.INVALID_REPLICA_ASSIGNMENT
         return ErrorCode.NONE
-    if not replicas or len(set(replicas)) < len(replicas) or not set(replicas) <= image.brokers.keys():
+    takes_all = all(each in image.brokers and image.brokers[each].takes_replicas for each in replicas)
+    if not replicas or len(set(replicas)) < len(replicas) or not takes_all:
         return ErrorCode.INVALID_REPLICA_ASSIGNMENT
     if not allows_factor_change and len(replicas) != len(without(state.replicas, state.removing)):
         return ErrorCode.INVALID_REPLICATION_FACTOR
