@@ -52,8 +52,8 @@ from verification.kraft.simulation.topics import (
 
 Action: TypeAlias = Callable[[Cluster, Random], None]
 
-#: Each action with its weight.
-ACTIONS: Final[Mapping[Action, int]] = {
+#: Faults with their weights.
+FAULTS: Final[Mapping[Action, int]] = {
     kill_controller: 4,
     stop_at_operation: 6,
     fill_disk: 1,
@@ -66,29 +66,29 @@ ACTIONS: Final[Mapping[Action, int]] = {
     roll_brokers: 1,
     freeze_broker: 4,
     fail_directory: 3,
+    cordon_directories: 2,
     cut_controller: 6,
     cut_brokers: 6,
-    create_topic: 6,
+}
+#: Requests with their weights.
+REQUESTS: Final[Mapping[Action, int]] = {
+    create_topic: 4,
     delete_topic: 2,
-    add_partitions: 3,
-    reassign: 8,
-    cancel: 3,
-    list_reassignments: 2,
-    propose: 4,
-    elect: 4,
-    configure: 4,
+    add_partitions: 2,
+    reassign: 12,
+    cancel: 5,
+    list_reassignments: 3,
+    propose: 6,
+    elect: 6,
+    configure: 6,
     raise_level: 3,
     unregister: 2,
-}
-#: Requests that are refused or change little, beside them.
-REQUESTS: Final[Mapping[Action, int]] = {
     request_creations: 6,
     request_partitions: 4,
     request_deletions: 2,
-    register_broker: 8,
+    register_broker: 6,
     send_heartbeat: 4,
     allocate_producer_ids: 2,
     register_controller: 1,
-    unregister_controller: 2,
-    cordon_directories: 2,
+    unregister_controller: 1,
 }

@@ -74,7 +74,7 @@ def elect(cluster: Cluster, random: Random) -> None:
     cluster.admin.ask(
         f"elect {kind.name.lower()}",
         lambda context, end: elections.elect_leaders(context, kind, partitions),
-        partial(compare_elections, kind, partitions),
+        partial(compare_elections, kind, partitions, cluster.options.release),
     )
 
 
@@ -119,8 +119,8 @@ def _shift(random: Random) -> int:
 
 
 def configure(cluster: Cluster, random: Random) -> None:
-    """Set ``min.insync.replicas`` of a topic or of the cluster, rarely allow unclean elections."""
-    is_unclean = random.random() < 0.1
+    """Set ``min.insync.replicas`` of a topic or of the cluster, or allow unclean elections."""
+    is_unclean = random.random() < 0.25
     setting = "unclean.leader.election.enable" if is_unclean else "min.insync.replicas"
     value = "true" if is_unclean else str(random.randint(1, 3))
     resources = [(int(ResourceType.TOPIC), name) for name in _topic(cluster, random)]

@@ -134,7 +134,7 @@ class PartitionChange:
     def _leader(self) -> Iterator[str]:
         before, after = self.before, self.after
         if after.leader < 0:
-            able = [member for member in {*after.isr, *after.elr} if self.can_lead(member)]
+            able = [member for member in after.isr or after.elr if self.can_lead(member)]
             if able:
                 yield f"L1: {able} could lead"
             return

@@ -30,14 +30,15 @@ _ENDPOINT: Final = control.VoterEndpoint(name="CONTROLLER", host="localhost", po
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """``actions`` are played within ``duration_ms``. ``lag_ms`` is ``replica.lag.time.max.ms``."""
+    """``faults`` and ``requests`` are played within ``duration_ms``. ``lag_ms`` is ``replica.lag.time.max.ms``."""
 
     seed: int
     brokers: int
     directories: int
     level: int
     is_dynamic: bool
-    actions: int
+    faults: int
+    requests: int
     duration_ms: float
     lag_ms: float
     delay_ms: tuple[float, float]
@@ -104,7 +105,8 @@ def draw_options(seed: int) -> Options:
         directories=random.choice((1, 1, 2)),
         level=random.randint(_LOWEST_LEVEL, supported_features(release)[METADATA_VERSION][1]),
         is_dynamic=random.random() < 0.5,
-        actions=random.randint(8, 30),
+        faults=random.randint(5, 20),
+        requests=random.randint(15, 60),
         duration_ms=random.uniform(30_000, 90_000),
         lag_ms=random.choice((2_000.0, 5_000.0, 10_000.0)),
         delay_ms=random.choice(((0.1, 2.0), (0.1, 20.0), (1.0, 200.0))),

@@ -228,6 +228,8 @@ class LogRules:
             yield "I28: the broker is not fenced"
 
     def _no_roles(self, broker_id: int, subject: str) -> Iterator[str]:
+        if self._options.release < _LAST_KNOWN_ACTIVE and self._elr_enabled:
+            return  # An inactive last-known leader may lead.
         for state in self.image.partitions.values():
             if state.leader == broker_id:
                 yield f"I4: {subject} leads"

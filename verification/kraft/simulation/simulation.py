@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final
 
 from kframe.plugin.kraft_controller import topic_requests
-from verification.kraft.simulation.actions import ACTIONS, REQUESTS, Action
+from verification.kraft.simulation.actions import FAULTS, REQUESTS, Action
 from verification.kraft.simulation.cluster import Cluster
 from verification.kraft.simulation.options import Options
 from verification.kraft.simulation.rest import problems_at_rest
@@ -41,8 +41,8 @@ def play(options: Options) -> Result:
     with Cluster(options) as cluster:
         for time_ms in _CREATIONS_MS:
             cluster.scheduler.at(time_ms, partial(_create_topic, cluster))
-        for table in (ACTIONS, REQUESTS):
-            plan = sorted(cluster.random.uniform(_ACTIONS_MS, options.duration_ms) for _ in range(options.actions))
+        for table, number in ((FAULTS, options.faults), (REQUESTS, options.requests)):
+            plan = sorted(cluster.random.uniform(_ACTIONS_MS, options.duration_ms) for _ in range(number))
             for time_ms in plan:
                 action = cluster.random.choices(list(table), list(table.values()))[0]
                 cluster.scheduler.at(time_ms, partial(_act, cluster, action))

@@ -8,10 +8,12 @@ from kframe.errors import ErrorCode
 from kframe.plugin.kraft import records
 from kframe.plugin.kraft_controller import (
     KraftElection,
+    Release,
     RequestRefused,
     directory_assignments,
     isr_proposals,
 )
+from verification.kraft.simulation.completion import TargetState
 from verification.kraft.simulation.expected.responses import (
     changes_of,
     difference,
@@ -116,27 +118,28 @@ def _assignment_error(image: Image, broker_id: int, key: PartitionKey) -> ErrorC
 
 
 def compare_elections(
-    kind: KraftElection, partitions: Sequence[tuple[str, int]] | None, image: Image, end: int, decided: Decided
+    kind: KraftElection,
+    partitions: Sequence[tuple[str, int]] | None,
+    release: Release,
+    image: Image,
+    end: int,
+    decided: Decided,
 ) -> str | None:
-    """The response to ElectLeaders of named partitions, or of all that need an election; and their leaders."""
+    """The response to ElectLeaders of named partitions, or of all that need an election; and their changes."""
     if isinstance(decided, RequestRefused):
         return f"an election is refused: {decided}"
     results = {(result.topic, result.partition): result.error for result in decided.response}
     named = [(image.names[key[0]], key[1]) for key in image.partitions] if partitions is None else partitions
-    expected = {each: _election_error(image, kind, state_of_partition(image, *each)) for each in named}
+    expected = {each: _election_error(image, kind, release, state_of_partition(image, *each)) for each in named}
     if partitions is None:
         expected = {each: error for each, error in expected.items() if error is not ErrorCode.ELECTION_NOT_NEEDED}
-    elected = {
-        (image.names[topic_id], number)
-        for (topic_id, number), change in changes_of(decided).items()
-        if change.leader != records.NO_LEADER_CHANGE
-    }
-    if elected != {each for each, error in expected.items() if error is ErrorCode.NONE}:
-        return f"elections of {sorted(elected)}, expected {expected}"
+    changed = {(image.names[topic_id], number) for topic_id, number in changes_of(decided)}
+    if changed != {each for each, error in expected.items() if error is ErrorCode.NONE}:
+        return f"elections of {sorted(changed)}, expected {expected}"
     return difference(expected, results)
 
 
-def _election_error(image: Image, kind: KraftElection, state: PartitionState | None) -> ErrorCode:
+def _election_error(image: Image, kind: KraftElection, release: Release, state: PartitionState | None) -> ErrorCode:
     if state is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
@@ -149,9 +152,10 @@ def _election_error(image: Image, kind: KraftElection, state: PartitionState | N
             return ErrorCode.ELECTION_NOT_NEEDED
         return ErrorCode.NONE if any(map(can_lead, state.replicas)) else ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
     preferred = state.replicas[0]
+    target = TargetState(state.replicas, state.isr, state.adding, state.removing)
     if state.leader == preferred:
         return ErrorCode.ELECTION_NOT_NEEDED
-    able = [member for member in {*state.isr, *state.elr} if can_lead(member)]
+    able = [member for member in state.isr or state.elr if can_lead(member)]
     # Another broker leads where the leader is lost, or cannot lead any longer.
     is_elected = preferred in able or (bool(able) and state.leader not in able)
-    return ErrorCode.NONE if is_elected else ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
+    return ErrorCode.NONE if is_elected or target.is_complete(release) else ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
