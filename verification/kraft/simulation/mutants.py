@@ -30,14 +30,13 @@ from verification.support.evidence import facts_lines, run_facts
 AREAS: Final = (
     (Area("kraft-replication", "kframe/core/kraft/replication"), 0.4),
     (Area("kraft-brokers", "kframe/core/kraft/brokers"), 0.2),
-    (Area("kraft-topics", "kframe/core/kraft/topics"), 0.1),
+    (Area("kraft-topics", "kframe/core/kraft/topics"), 0.15),
     (Area("kraft-log", "plugins/kraft/kframe_kraft/log"), 0.2),
-    (Area("kraft-controller", "plugins/kraft/kframe_kraft/controller"), 0.05),
     (Area("kraft-quorum", "plugins/kraft/kframe_kraft/quorum"), 0.05),
 )
 _SIMULATION: Final = "verification.kraft.simulation"
 #: Seconds that the seeds may take; without a mutant they take a quarter.
-_LIMIT_S: Final = 120
+_LIMIT_S: Final = 240
 
 
 @dataclass(frozen=True, slots=True)

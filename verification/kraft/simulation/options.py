@@ -12,9 +12,10 @@ from kframe_kraft.quorum import Voters
 from kframe_kraft.server.node import NodeSettings
 from kframe_kraft.server.snapshotting import SnapshotSettings
 
-from kframe.model.kraft.ids import METADATA_VERSION
+from kframe.model.kraft.ids import METADATA_VERSION, MetadataLevel
 from kframe.plugin.kraft import control
 from kframe.plugin.kraft_controller import LATEST_RELEASE, KraftSettings, Release, default_levels, supported_features
+from verification.kraft.simulation.image import ELR_FEATURE
 from verification.kraft.simulation.selectors import Choice
 
 #: The node id of the controller.
@@ -51,6 +52,8 @@ class Options:
     """What the leader selectors of plugins do."""
     release: Release
     elections_max: int
+    has_elr: bool
+    """Whether ELR is on from the first level with it, not from the level where Kafka turns it on."""
     racks: tuple[str | None, ...]
     """Those of the brokers, in turn."""
 
@@ -66,7 +69,8 @@ class Options:
 
     def levels(self) -> dict[str, int]:
         """The levels of all features at the start."""
-        return default_levels(self.level)
+        levels = default_levels(self.level)
+        return {**levels, ELR_FEATURE: 1} if self.has_elr and self.level >= MetadataLevel.ELR else levels
 
     def node_settings(self) -> NodeSettings:
         """The settings of the controller."""
@@ -119,4 +123,5 @@ def draw_options(seed: int) -> Options:
         release=release,
         elections_max=random.choice((1_000, 1_000, 2)),
         racks=random.choice(_RACKS),
+        has_elr=random.random() < 0.5,
     )
