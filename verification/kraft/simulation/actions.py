@@ -86,7 +86,7 @@ REQUESTS: Final[Mapping[Action, int]] = {
     register_broker: 8,
     send_heartbeat: 4,
     allocate_producer_ids: 2,
-    register_controller: 1,
-    unregister_controller: 2,
+    register_controller: 2,
+    unregister_controller: 1,
     cordon_directories: 2,
 }

@@ -22,7 +22,7 @@ CONTROLLER: Final = 90
 CLUSTER_ID: Final = "MkU3OEVBNTcwNTJENDM2Qg"
 #: The first level with record transactions, directories and the registration of controllers, and the last.
 _LEVELS: Final = (20, 33)
-_RACKS: Final = (None,), (None,), ("zone-1", "zone-3"), ("dc-paris", "zone-3", "zone-1"), (None, "zone-3", "dc-paris")
+_RACKS: Final = (None,), ("zone-1", "us-east-1a"), ("zone-1", "us-east-1a", "west"), (None, "zone-1", "west")
 _ENDPOINT: Final = control.VoterEndpoint(name="CONTROLLER", host="localhost", port=9093)
 
 
@@ -105,7 +105,7 @@ def draw_options(seed: int) -> Options:
         seed,
         brokers=random.choice((3, 3, 4, 5)),
         directories=random.choice((1, 1, 2)),
-        level=random.randint(*_LEVELS),
+        level=random.choice((*range(_LEVELS[0], _LEVELS[1]), *(_LEVELS[1],) * 4)),
         is_dynamic=random.random() < 0.5,
         actions=random.randint(8, 30),
         duration_ms=random.uniform(30_000, 90_000),

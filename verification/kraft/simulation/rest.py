@@ -12,6 +12,7 @@ from kframe.plugin.kraft import ClusterMetadata, partition_record
 from verification.kraft.simulation.cluster import Cluster
 from verification.kraft.simulation.expected.brokers import offset_problems, registration_problems
 from verification.kraft.simulation.image import Image, PartitionKey, PartitionState, state_of
+from verification.kraft.simulation.malformed import replay_problems
 
 
 def problems_at_rest(cluster: Cluster) -> Iterator[str]:
@@ -25,6 +26,8 @@ def problems_at_rest(cluster: Cluster) -> Iterator[str]:
     yield from offset_problems(process.node.metadata, image)
     stored = image_of(read_history(process.node.log.directory)).metadata
     yield from _same_metadata("I24: the log", stored, image)
+    for problem in replay_problems(stored, image):
+        yield f"I24: {problem}"
     counted = Counter(is_eligible for offset, is_eligible in cluster.rules.elections if offset >= process.first)
     elections = process.loop.elections
     if (elections.from_elr, elections.unclean) != (counted[True], counted[False]):
