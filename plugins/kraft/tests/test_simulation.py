@@ -10,9 +10,12 @@ from kframe_kraft.log import DurableLog
 from kframe_kraft.quorum import Leadership, SoleVoter
 
 from kframe.core.kraft.brokers import broker_events, registration
+from kframe.core.kraft.brokers.heartbeats import OFFSET_MAX, Heartbeats
 from kframe.core.kraft.controller_result import ControllerResult
+from kframe.core.kraft.random_source import RandomSource
 from kframe.core.kraft.replication import alter_partition, partition_changes
 from kframe.core.kraft.replication.election_counts import ElectionCounts
+from kframe.core.kraft.topics import placement
 from kframe.errors import ErrorCode
 from kframe.model.arrays import Ragged
 from verification.kraft.simulation.options import draw_options
@@ -66,6 +69,22 @@ def _counts_nothing(counts: Any, metadata: Any, part: Any) -> None:
     pass
 
 
+def _awaits_no_broker(heartbeats: Heartbeats) -> int:
+    return OFFSET_MAX
+
+
+def _ends_no_session(heartbeats: Heartbeats, now_ns: int) -> list[tuple[int, int]]:
+    return []
+
+
+def _accepts_any_features(*arguments: Any) -> None:
+    pass
+
+
+def _keeps_order(values: list[Any], random: RandomSource) -> None:
+    pass
+
+
 _stand = SoleVoter.stand
 
 
@@ -80,6 +99,10 @@ _stand = SoleVoter.stand
         (broker_events, "add_broker", None, "L1"),
         (partition_changes, "_update_elrs", _shrinks_without_elr, "K5"),
         (ElectionCounts, "add", _counts_nothing, "I24"),
+        (Heartbeats, "lowest_active_offset", _awaits_no_broker, "K10"),
+        (Heartbeats, "expired_sessions", _ends_no_session, "K10"),
+        (registration, "_check_features", _accepts_any_features, "K10"),
+        (placement, "shuffle", _keeps_order, "K10"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

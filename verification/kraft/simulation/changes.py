@@ -164,7 +164,10 @@ class PartitionChange:
 
     def _elr(self) -> Iterator[str]:
         before, after, elr = self.before, self.after, set(self.after.elr)
-        if self.record.directories is not None and self.record.replicas is None:
+        is_assignment = self.record.directories is not None and self.record.replicas is None
+        if self.options.release < _ASSIGNMENT_KEEPS_ELR and self.record.isr is None and not elr:
+            is_assignment |= self.record.leader == records.NO_LEADER_CHANGE  # The directory may be the stored one.
+        if is_assignment:
             # An assignment of directories empties the ELR, or leaves it as it is.
             expected = before.elr if self.options.release >= _ASSIGNMENT_KEEPS_ELR else ()
             if after.elr != expected:

@@ -111,14 +111,18 @@ class ControllerProcess(Process):
         self.after(_CHECK_MS, self._check_snapshot)
 
     def _compared(self, task: PeriodicTask) -> PeriodicTask:
-        """A task whose decision is compared, if it is that of sessions."""
-        if task.name != _SESSIONS:
-            return task
+        """A task whose errors are reported; the decision of that of sessions is compared."""
 
         def event(context: KraftContext) -> ControllerResult[bool]:
             self._on_step()  # A decision of the same step may be in the log.
-            result = task.event(context)
-            self._on_decision(compare_expiry, self.node.log.end, result)
+            try:
+                result = task.event(context)
+            except Exception as error:
+                problem = f"the task {task.name!r} failed: {error!r}"
+                self._on_decision(lambda *_: problem, self.node.log.end, ControllerResult((), None))
+                raise
+            if task.name == _SESSIONS:
+                self._on_decision(compare_expiry, self.node.log.end, result)
             return result
 
         return replace(task, event=event)
@@ -147,8 +151,10 @@ class ControllerProcess(Process):
             case broker_events.BrokerHeartbeat():
                 assert self.loop is not None
                 reply = self.loop.heartbeat(request)
+                end, leadership = self.node.log.end, self.node.quorum.leadership
+                is_committed = leadership is not None and leadership.high_watermark == end
                 arrived = ControllerResult((), reply)
-                self._on_decision(partial(compare_arrival, request), self.node.log.end, arrived)
+                self._on_decision(partial(compare_arrival, request, is_committed), end, arrived)
                 if reply is not None:
                     respond(reply)
                     return

@@ -25,7 +25,7 @@ CLUSTER_ID: Final = "MkU3OEVBNTcwNTJENDM2Qg"
 _LOWEST_LEVEL: Final = 20
 #: Releases whose rules differ from those of the latest.
 _RELEASES: Final = (Release(3, 9), Release(4, 0), Release(4, 1), Release(4, 2), Release(4, 3))
-_RACKS: Final = (None,), (None,), ("zone-1", "zone-3"), ("dc-paris", "zone-3", "zone-1"), (None, "zone-3", "dc-paris")
+_RACKS: Final = (None,), ("zone-1", "us-east-1a"), ("zone-1", "us-east-1a", "west"), (None, "zone-1", "west")
 _ENDPOINT: Final = control.VoterEndpoint(name="CONTROLLER", host="localhost", port=9093)
 
 
@@ -103,11 +103,12 @@ def draw_options(seed: int) -> Options:
     """The options of a seed."""
     random = Random(seed)
     release = random.choice(_RELEASES) if random.random() < 0.4 else LATEST_RELEASE
+    highest = supported_features(release)[METADATA_VERSION][1]
     return Options(
         seed,
         brokers=random.choice((3, 3, 4, 5)),
         directories=random.choice((1, 1, 2)),
-        level=random.randint(_LOWEST_LEVEL, supported_features(release)[METADATA_VERSION][1]),
+        level=random.choice((*range(_LOWEST_LEVEL, highest), *(highest,) * 4)),
         is_dynamic=random.random() < 0.5,
         faults=random.randint(5, 20),
         requests=random.randint(15, 60),

@@ -60,11 +60,12 @@ def _mutated(
     cluster: Cluster, random: Random, request: registration.BrokerRegistrationRequest
 ) -> registration.BrokerRegistrationRequest:
     former = cluster.rules.image.brokers.get(request.broker_id)
+    # Those of a broker without a registration would be accepted.
     others = [
         directory
-        for broker_id, machine in cluster.machines.items()
-        if broker_id != request.broker_id
-        for directory in machine.directories.values()
+        for broker_id, broker in cluster.rules.image.brokers.items()
+        if broker_id != request.broker_id and broker_id in cluster.brokers and cluster.brokers[broker_id].is_running
+        for directory in broker.directories
     ]
     features = list(request.features)
     position = random.randrange(len(features)) if features else 0
@@ -90,7 +91,7 @@ def _mutated(
             replace(request, directories=()),
             replace(request, directories=(*request.directories, _RESERVED)),
             replace(request, directories=request.directories * 2),
-            replace(request, directories=(*request.directories, random.choice(others))),
+            replace(request, directories=(*request.directories, random.choice(others or [_RESERVED]))),
             replace(request, features=dropped),
             replace(request, features=narrow),
             replace(request, features=(*features, unknown)),
@@ -129,7 +130,7 @@ def allocate_producer_ids(cluster: Cluster, random: Random) -> None:
 
 
 def register_controller(cluster: Cluster, random: Random) -> None:
-    """Register another controller."""
+    """Register another controller, and remove the registration soon."""
     record = records.RegisterControllerRecord(
         controller_id=_CONTROLLER,
         incarnation_id=UUID(int=random.getrandbits(128)),
@@ -142,6 +143,7 @@ def register_controller(cluster: Cluster, random: Random) -> None:
         lambda context, end: registration.register_controller(context, record),
         partial(compare_controller, record),
     )
+    cluster.scheduler.after(1_000.0, lambda: unregister_controller(cluster, random))
 
 
 def unregister_controller(cluster: Cluster, random: Random) -> None:

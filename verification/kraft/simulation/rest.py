@@ -12,6 +12,7 @@ from verification.kraft.simulation.cluster import Cluster
 from verification.kraft.simulation.equality import differences
 from verification.kraft.simulation.expected.brokers import offset_problems
 from verification.kraft.simulation.image import Image, PartitionKey, PartitionState
+from verification.kraft.simulation.malformed import replay_problems
 
 
 def problems_at_rest(cluster: Cluster) -> Iterator[str]:
@@ -25,7 +26,7 @@ def problems_at_rest(cluster: Cluster) -> Iterator[str]:
         yield f"I24: the controller has {problem}"
     yield from offset_problems(process.node.metadata, image)
     stored = image_of(read_history(process.node.log.directory)).metadata
-    for problem in differences(stored, image, image.partitions):
+    for problem in (*differences(stored, image, image.partitions), *replay_problems(stored, image)):
         yield f"I24: the log has {problem}"
     counted = Counter(is_eligible for offset, is_eligible in cluster.rules.elections if offset >= process.first)
     elections = process.loop.elections
@@ -112,7 +113,10 @@ def _records(cluster: Cluster, image: Image) -> Iterator[str]:
             if state is None or state.leader < 0 or key in cluster.rules.unclean:
                 continue
             name = image.names[topic_id], partition
-            led = cluster.brokers[state.leader].machine.model.partitions.get(name)
+            model = cluster.brokers[state.leader].machine.model
+            if name in model.replicas.offline:
+                continue  # Its log directory has failed, so that nobody can read the records.
+            led = model.partitions.get(name)
             log = None if led is None else led.log
             content: Sequence[object] = () if log is None else [record.value for record in log.records]
             if offset >= len(content) or content[offset] != value:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from random import Random
 from uuid import UUID
 
-from kframe.plugin.kraft_controller import topic_requests
+from kframe.plugin.kraft_controller import LATEST_RELEASE, topic_requests
 from verification.kraft.simulation.cluster import Cluster
+from verification.kraft.simulation.expected.topics import PARTITIONS_MAX, requested_partitions
 from verification.kraft.simulation.image import MIN_ISR
 
 
@@ -24,6 +25,9 @@ def request_creations(cluster: Cluster, random: Random) -> None:
     topics = [_creatable(cluster, random) for _ in range(random.randint(1, 4))]
     if random.random() < 0.3:
         topics.append(random.choice(topics))
+    if random.random() < 0.1:
+        count = PARTITIONS_MAX - requested_partitions(topics) + random.randint(-1, 1)
+        topics.append(topic_requests.CreatableTopic(_new(cluster, random), count, 0))
     cluster.admin.create_topics(topics, validate_only=random.random() < 0.8)
 
 
@@ -127,6 +131,10 @@ def request_partitions(cluster: Cluster, random: Random) -> None:
     requests.append(topic_requests.CreatePartitionsTopic("unknown", 3))
     if random.random() < 0.2:
         requests.append(random.choice(requests))
+    is_limited = cluster.options.release == LATEST_RELEASE
+    for name, count, factor in _known(cluster, random) if is_limited and random.random() < 0.1 else ():
+        total = count + PARTITIONS_MAX + random.randint(-1, 1)
+        requests = [topic_requests.CreatePartitionsTopic(name, total, ((1,) * factor,))]
     cluster.admin.add_partitions(requests, validate_only=random.random() < 0.8)
 
 

@@ -19,20 +19,23 @@ _FENCED, _UNFENCED, _STOPPING, _STOPPED = "fenced", "unfenced", "in controlled s
 CHANGES: Final = None
 
 
-def compare_arrival(heartbeat: broker_events.BrokerHeartbeat, image: Image, end: int, decided: Decided) -> str | None:
-    """A heartbeat prolongs its session when it arrives. A reply at once is that of an event that changes nothing."""
+def compare_arrival(
+    heartbeat: broker_events.BrokerHeartbeat, is_committed: bool, image: Image, end: int, decided: Decided
+) -> str | None:
+    """A heartbeat prolongs its session when it arrives. One that changes nothing is answered at once, at the latest
+    when all records are committed."""
     session, soft = (heartbeat.broker_id, heartbeat.broker_epoch), image.soft
     if session in soft.contacts:
         soft.contacts[session] = soft.now_ns
-    if isinstance(decided, RequestRefused) or decided.response is None:
-        return None
+    reply = None if isinstance(decided, RequestRefused) else decided.response
     if is_stale(image, *session):
-        return "a heartbeat of an unknown process is answered at once"
+        return difference(None, reply)
     state, expected = _decide(heartbeat, image)
-    if [each for each in expected if each is not CHANGES]:
-        return f"a heartbeat is answered at once, although it changes {expected}"
+    is_steady = state == _UNFENCED and image.brokers[heartbeat.broker_id].is_active and not expected
+    if reply is None:
+        return "a heartbeat waits that changes nothing" if is_steady and is_committed else None
     soft.touch(heartbeat.broker_id, fenced=False, applied=heartbeat.metadata_offset)
-    return difference(_reply(heartbeat, image, state), decided.response)
+    return difference(_reply(heartbeat, image, state) if is_steady else None, reply)
 
 
 def compare_heartbeat(
@@ -153,8 +156,10 @@ def remaining_roles(image: Image, broker_id: int, decided: ControllerResult[Any]
 def _offline_roles(
     image: Image, heartbeat: broker_events.BrokerHeartbeat, decided: ControllerResult[Any]
 ) -> str | None:
-    """Neither is one with a replica in a directory that has just failed."""
+    """Neither is one with a replica in a directory that has just failed, unless the same heartbeat unfences it."""
     broker_id = heartbeat.broker_id
+    if image.brokers[broker_id].fenced:
+        return None
     lost = {*image.brokers[broker_id].directories} & {*heartbeat.offline_directories}
     after = states_after(image, decided) if lost else {}
     for key, before in image.partitions.items() if lost else ():
@@ -166,26 +171,20 @@ def _offline_roles(
 
 
 def compare_expiry(image: Image, end: int, decided: Decided) -> str | None:
-    """A check of sessions ends one that has expired, and fences the broker if its registration is of that epoch."""
+    """A check of sessions ends that which expired first, and fences the broker if its registration is of that epoch."""
     soft = image.soft
     soft.after_pause()
     if isinstance(decided, RequestRefused):
         return f"a check of sessions is refused: {decided}"
-    expired = sorted((session for session in soft.contacts if soft.is_expired(session)), key=soft.contacts.__getitem__)
-    if decided.response != bool(expired):
-        return f"a check of sessions answers {decided.response}, expected {bool(expired)}"
-    problem = "the controller writes records, although no session has expired" if decided.records else None
-    for session in expired:
-        broker_id, epoch = session
-        is_fenced = not is_stale(image, broker_id, epoch)
-        fencing = [CHANGES, change(image, broker_id, 0, fenced=records.FencingChange.FENCE)] if is_fenced else []
-        problem = compare_parts(fencing, decided)
-        if problem is None:
-            del soft.contacts[session]
-            if broker_id not in image.brokers:
-                soft.brokers.pop(broker_id, None)
-            if is_fenced:
-                soft.brokers[broker_id].fenced = True
-                return remaining_roles(image, broker_id, decided)
-            return None
-    return problem
+    expired = sorted(filter(soft.is_expired, soft.contacts), key=lambda session: (soft.contacts[session], session))
+    expected: list[RecordAndVersion | None] = []
+    if expired:
+        broker_id, epoch = expired[0]
+        del soft.contacts[broker_id, epoch]
+        if broker_id not in image.brokers:
+            soft.brokers.pop(broker_id, None)
+        elif not is_stale(image, broker_id, epoch):
+            soft.brokers[broker_id].fenced = True
+            expected = [CHANGES, change(image, broker_id, 0, fenced=records.FencingChange.FENCE)]
+    problem = difference(bool(expired), decided.response) or compare_parts(expected, decided)
+    return problem or (remaining_roles(image, broker_id, decided) if expected else None)

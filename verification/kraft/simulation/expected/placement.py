@@ -11,7 +11,7 @@ from verification.kraft.simulation.image import Image
 
 T = TypeVar("T")
 #: The order in which Java's HashMap lists the racks of the simulation.
-_JAVA_ORDER: Final[tuple[str | None, ...]] = (None, "zone-3", "dc-paris", "zone-1")
+_JAVA_ORDER: Final[tuple[str | None, ...]] = (None, "west", "us-east-1a", "zone-1")
 
 
 class Draws:

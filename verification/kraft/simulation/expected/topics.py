@@ -13,7 +13,7 @@ from kframe.plugin.kraft import RecordAndVersion, directory_ids, records
 from kframe.plugin.kraft_controller import RequestRefused, topic_requests
 from verification.kraft.simulation.expected.brokers import LEVEL, version_at
 from verification.kraft.simulation.expected.placement import Draws, place
-from verification.kraft.simulation.expected.responses import difference
+from verification.kraft.simulation.expected.responses import difference, error_of
 from verification.kraft.simulation.image import ELR_FEATURE, TOPIC, Image
 from verification.kraft.simulation.requests import Decided
 
@@ -21,6 +21,8 @@ from verification.kraft.simulation.requests import Decided
 _Replicas: TypeAlias = list[tuple[int, ...]] | ErrorCode
 #: Versions of the record of a partition by the level from which they are written.
 _PARTITION_VERSIONS: Final = {7: 0, 17: 1, 23: 2}
+#: Most partitions that a request may create.
+PARTITIONS_MAX: Final = 10_000
 _DEFAULT_PARTITIONS: Final = 1
 _DEFAULT_FACTOR: Final = 3
 _NAME_CHARACTERS: Final = frozenset(string.ascii_letters + string.digits + "._-")
@@ -32,13 +34,14 @@ def compare_creations(
     topics: Sequence[topic_requests.CreatableTopic], validate_only: bool, image: Image, end: int, decided: Decided
 ) -> str | None:
     """The response to CreateTopics, and its records. Refused names come last."""
-    if isinstance(decided, RequestRefused):
-        return f"a creation is refused: {decided}"
-    times, draws = Counter(topic.name for topic in topics), Draws(image.soft.draws)
+    times = Counter(topic.name for topic in topics)
+    valid = [topic for topic in topics if times[topic.name] == 1 and topic.name != _METADATA_TOPIC]
+    if requested_partitions(valid) > PARTITIONS_MAX or isinstance(decided, RequestRefused):
+        return difference(_limit_error(requested_partitions(valid)), error_of(decided))
+    draws = Draws(image.soft.draws)
     results = {result.topic: result for result in decided.response}
     expected: list[tuple[str, ErrorCode, int, int]] = []
     content: list[RecordAndVersion] = []
-    valid = [topic for topic in topics if times[topic.name] == 1 and topic.name != _METADATA_TOPIC]
     for topic in valid:
         replicas = _created(topic, image, draws)
         if isinstance(replicas, ErrorCode):
@@ -59,6 +62,17 @@ def compare_creations(
     if problem is None and not draws.is_complete:
         problem = f"the controller drew {image.soft.draws} to create {topics}"
     return problem
+
+
+def requested_partitions(topics: Sequence[topic_requests.CreatableTopic]) -> int:
+    """The partitions of all topics of a request, whether they are valid or not."""
+    by_number = [topic.partitions for topic in topics if not topic.assignments]
+    assigned = sum(len(topic.assignments) for topic in topics)
+    return assigned + sum(_DEFAULT_PARTITIONS if count == -1 else count for count in by_number if count >= -1)
+
+
+def _limit_error(partitions: int) -> ErrorCode:
+    return ErrorCode.POLICY_VIOLATION if partitions > PARTITIONS_MAX else ErrorCode.NONE
 
 
 def _created(topic: topic_requests.CreatableTopic, image: Image, draws: Draws) -> _Replicas:
@@ -156,19 +170,20 @@ def compare_new_partitions(
     decided: Decided,
 ) -> str | None:
     """The response to CreatePartitions, and its records."""
-    if isinstance(decided, RequestRefused):
-        return f"new partitions are refused: {decided}"
-    times, draws = Counter(request.topic for request in requests), Draws(image.soft.draws)
+    times = Counter(request.topic for request in requests)
+    valid = [request for request in requests if times[request.topic] == 1]
+    total = sum(max(_added_partitions(request, image), 0) for request in valid if request.topic in image.topics)
+    if total > PARTITIONS_MAX or isinstance(decided, RequestRefused):
+        return difference(_limit_error(total), error_of(decided))
+    draws = Draws(image.soft.draws)
     expected: list[tuple[str, ErrorCode]] = []
     content: list[RecordAndVersion] = []
-    for request in requests:
-        if times[request.topic] == 1:
-            replicas = _added(request, image, draws)
-            error = replicas if isinstance(replicas, ErrorCode) else ErrorCode.NONE
-            expected.append((request.topic, error))
-            if not isinstance(replicas, ErrorCode):
-                topic_id = image.topics[request.topic]
-                content += _partitions(image, topic_id, len([*image.partitions_of(topic_id)]), replicas)
+    for request in valid:
+        replicas = _added(request, image, draws)
+        expected.append((request.topic, replicas if isinstance(replicas, ErrorCode) else ErrorCode.NONE))
+        if not isinstance(replicas, ErrorCode):
+            topic_id = image.topics[request.topic]
+            content += _partitions(image, topic_id, request.count - len(replicas), replicas)
     expected += [(name, ErrorCode.INVALID_REQUEST) for name, count in times.items() if count > 1]
     answered = [(each.topic, each.error) for each in decided.response]
     problem = difference(expected, answered) or difference([] if validate_only else content, decided.records)
@@ -177,12 +192,16 @@ def compare_new_partitions(
     return problem
 
 
+def _added_partitions(request: topic_requests.CreatePartitionsTopic, image: Image) -> int:
+    return request.count - len([*image.partitions_of(image.topics[request.topic])])
+
+
 def _added(request: topic_requests.CreatePartitionsTopic, image: Image, draws: Draws) -> _Replicas:
     topic_id = image.topics.get(request.topic)
     if topic_id is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     numbers = [number for _, number in image.partitions_of(topic_id)]
-    added = request.count - len(numbers)
+    added = _added_partitions(request, image)
     if added <= 0:
         return ErrorCode.INVALID_PARTITIONS
     was_changed = any(image.partitions[topic_id, number].partition_epoch for number in numbers)
