@@ -33,6 +33,7 @@ from verification.kraft.simulation.faults import (
     stop_at_operation,
     stop_broker,
     stop_controller,
+    stop_during_failover,
 )
 from verification.kraft.simulation.outsiders import (
     allocate_producer_ids,
@@ -63,6 +64,7 @@ FAULTS: Final[Mapping[Action, int]] = {
     freeze_controller: 3,
     kill_broker: 8,
     stop_broker: 6,
+    stop_during_failover: 3,
     roll_brokers: 1,
     freeze_broker: 4,
     fail_directory: 3,

@@ -34,7 +34,8 @@ def reassign(cluster: Cluster, random: Random) -> None:
         target = tuple(random.sample(sorted(cluster.brokers), random.randint(1, 3)))
         if random.random() < 0.1:
             target = random.choice(((), (target[0], target[0]), (*target, 99)))
-        requested = reassignment.RequestedReassignment(name, random.randint(0, 3), target)
+        partition = random.randint(0, 1 if random.random() < 0.6 else _partitions(cluster, name))
+        requested = reassignment.RequestedReassignment(name, partition, target)
         _reassign(cluster, requested, allows_factor_change=random.random() < 0.8)
 
 
@@ -155,6 +156,12 @@ def unregister(cluster: Cluster, random: Random) -> None:
             lambda context, end: registration.unregister_broker(context, broker_id),
             partial(compare_unregistration, broker_id),
         )
+
+
+def _partitions(cluster: Cluster, topic: str) -> int:
+    """The number of partitions of a topic, 0 of one that is deleted."""
+    image = cluster.rules.image
+    return len([*image.partitions_of(image.topics[topic])]) if topic in image.topics else 0
 
 
 def _topic(cluster: Cluster, random: Random) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 from uuid import UUID
@@ -131,10 +132,12 @@ class BrokerProcess(Process):
         )
 
     def _register(self) -> None:
-        request, version = self.registration_request(), int(self._dynamic)
+        request = self.registration_request()
+        kraft_version = (1,) if self._dynamic else ()
+        expected = replace(request, detects_clean_shutdown=True)  # As every broker of this release does.
         rule = ControllerRequest(
-            lambda context, end: registration.register_broker(context, request, end, version),
-            partial(compare_registration, request, version),
+            lambda context, end: registration.register_broker(context, request, end, *kraft_version),
+            partial(compare_registration, expected, int(self._dynamic)),
         )
         self._requests.ask(self, CONTROLLER, rule, self._on_registered)
 

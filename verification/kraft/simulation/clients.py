@@ -11,6 +11,7 @@ from uuid import UUID
 
 from kframe.errors import ErrorCode
 from kframe.plugin.kraft_controller import broker_events, controller_apis, topic_requests
+from kframe.plugin.server import MutationQuota, MutationQuotas, QuotaEntity
 from kframe_simulator.broker.messages import Produce, ProduceResponse
 from kframe_simulator.simulation.network import OUTSIDE
 from kframe_simulator.simulation.scheduler import Scheduler
@@ -25,6 +26,12 @@ _PRODUCE_MS: Final = (50.0, 600.0)
 
 def _ignore(response: Any) -> None:
     pass
+
+
+def _quota(*, is_limited: bool) -> MutationQuota:
+    """A quota that is exceeded after one mutation, or none."""
+    rates = {QuotaEntity("user", None): 0.001} if is_limited else {}
+    return MutationQuotas().quota_of("user", "", rates, 0.0, strict=True)
 
 
 class Administrator(Process):
@@ -66,8 +73,14 @@ class Administrator(Process):
         self._number += 1
         return f"{prefix}{self._number}"
 
-    def create_topics(self, topics: Sequence[topic_requests.CreatableTopic], *, validate_only: bool = False) -> None:
-        """Create topics, or have the request validated."""
+    def create_topics(
+        self,
+        topics: Sequence[topic_requests.CreatableTopic],
+        *,
+        validate_only: bool = False,
+        is_limited: bool = False,
+    ) -> None:
+        """Create topics, or have the request validated. ``is_limited``: the quota allows no more than one."""
         if not validate_only:
             self.uncertain |= {topic.name for topic in topics} - self.topics.keys()
         self.ask(
@@ -77,8 +90,9 @@ class Administrator(Process):
                 topics,
                 lambda _: UUID(int=self._random.getrandbits(128) | 1 << 100),
                 validate_only=validate_only,
+                quota=_quota(is_limited=is_limited),
             ),
-            partial(compare_creations, topics, validate_only),
+            partial(compare_creations, topics, validate_only, is_limited),
             _ignore if validate_only else self._on_created,
         )
 
@@ -89,13 +103,19 @@ class Administrator(Process):
                 self.topics[result.topic] = result.topic_id
 
     def add_partitions(
-        self, requests: Sequence[topic_requests.CreatePartitionsTopic], *, validate_only: bool = False
+        self,
+        requests: Sequence[topic_requests.CreatePartitionsTopic],
+        *,
+        validate_only: bool = False,
+        is_limited: bool = False,
     ) -> None:
-        """Add partitions to topics, or have the request validated."""
+        """Add partitions to topics, or have the request validated. ``is_limited``: the quota allows one topic."""
         self.ask(
             "validate partitions" if validate_only else "add partitions",
-            lambda context, end: controller_apis.create_partitions(context, requests, validate_only=validate_only),
-            partial(compare_new_partitions, requests, validate_only),
+            lambda context, end: controller_apis.create_partitions(
+                context, requests, validate_only=validate_only, quota=_quota(is_limited=is_limited)
+            ),
+            partial(compare_new_partitions, requests, validate_only, is_limited),
         )
 
     def delete_topic(self, name: str, *, by_id: bool) -> None:
@@ -119,6 +139,14 @@ class Administrator(Process):
             lambda context, end: controller_apis.delete_topics(context, names, topic_ids),
             partial(compare_deletions, names, topic_ids),
             on_response,
+        )
+
+    def request_unknown(self, topic_ids: Sequence[UUID]) -> None:
+        """Request the deletion of unknown topics from the rules, as one that was just deleted arrives there."""
+        self.ask(
+            "delete unknown topics",
+            lambda context, end: topic_requests.delete_topics(context, topic_ids),
+            partial(compare_deletions, (), topic_ids),
         )
 
     def _on_deleted(self, name: str, topic_id: UUID, response: Any) -> None:

@@ -63,6 +63,12 @@ def stop_broker(cluster: Cluster, random: Random) -> None:
     cluster.stop_broker(broker_id, random.choice((100, 2_000, 15_000)))
 
 
+def stop_during_failover(cluster: Cluster, random: Random) -> None:
+    """Stop a broker, and the controller while it waits."""
+    stop_broker(cluster, random)
+    cluster.scheduler.after(random.uniform(5, 300), cluster.controllers.stop)
+
+
 def roll_brokers(cluster: Cluster, random: Random) -> None:
     """Stop all brokers at nearly the same time."""
     for broker_id in cluster.brokers:

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from uuid import UUID
 
-from kframe.plugin.kraft import PARTITIONS_MAX, ClusterMetadata, InputError, records, replay
-from verification.kraft.simulation.image import Image
+from kframe.plugin.kraft import (
+    PARTITIONS_MAX,
+    ClusterMetadata,
+    InputError,
+    directory_ids,
+    partition_record,
+    records,
+    replay,
+)
+from verification.kraft.simulation.image import Image, state_of
 
 _UNKNOWN = UUID(int=1 << 80)
 
@@ -27,6 +36,23 @@ def replay_problems(metadata: ClusterMetadata, image: Image) -> Iterator[str]:
             registration = metadata.brokers.registrations[broker_id]
             if registration.fenced != fenced or metadata.brokers.is_active(broker_id) == (fenced or broker.in_shutdown):
                 yield f"{type_.__name__} leaves {registration}"
+    yield from _partition_problems(metadata, image)
+
+
+def _partition_problems(metadata: ClusterMetadata, image: Image) -> Iterator[str]:
+    """Records with the whole state of partitions: of one that exists, and of a new one without directories."""
+    for topic_id in image.topics.values():
+        numbers = [number for _, number in image.partitions_of(topic_id)]
+        for number, count in ((numbers[-1], 3), (len(numbers), 2)):
+            record = _partition(topic_id, number, count)
+            replay(metadata, record, 0)
+            row = metadata.topics.row_by_id(topic_id, number)
+            stored = None if row is None else state_of(partition_record(metadata, row))
+            expected = state_of(record)
+            if not record.directories:
+                expected = replace(expected, directories=(directory_ids.MIGRATING,) * count)
+            if stored != expected:
+                yield f"{record} leaves {stored}"
 
 
 def _malformed(image: Image) -> Iterator[tuple[records.MetadataRecord, str]]:
@@ -52,15 +78,21 @@ def _malformed(image: Image) -> Iterator[tuple[records.MetadataRecord, str]]:
     yield _partition(_UNKNOWN, 0), "expected a topic that exists"
 
 
-def _partition(topic_id: UUID, number: int) -> records.PartitionRecord:
+def _partition(topic_id: UUID, number: int, count: int = 1) -> records.PartitionRecord:
+    """A record of a partition whose fields differ from each other. Without directories if there are two replicas."""
+    brokers = range(1, count + 1)
     return records.PartitionRecord(
         partition_id=number,
         topic_id=topic_id,
-        replicas=(1,),
+        replicas=tuple(brokers),
         isr=(1,),
-        removing_replicas=(),
-        adding_replicas=(),
+        removing_replicas=(1,),
+        adding_replicas=(count,),
         leader=1,
-        leader_epoch=0,
-        partition_epoch=0,
+        leader_recovery_state=1,
+        leader_epoch=3,
+        partition_epoch=4,
+        directories=() if count == 2 else tuple(UUID(int=1000 * broker_id + 100) for broker_id in brokers),
+        eligible_leader_replicas=tuple(brokers[1:]),
+        last_known_elr=tuple(brokers[:1]),
     )

@@ -148,7 +148,7 @@ def register_controller(cluster: Cluster, random: Random) -> None:
 
 def unregister_controller(cluster: Cluster, random: Random) -> None:
     """Remove the registration of a controller: of that one, of an unknown one, or of the active one."""
-    controller_id = random.choice((_CONTROLLER, _CONTROLLER, 92, CONTROLLER))
+    controller_id = random.choice((_CONTROLLER, _CONTROLLER, 92, CONTROLLER, CONTROLLER))
     cluster.admin.ask(
         "unregister controller",
         lambda context, end: registration.unregister_controller(context, controller_id),

@@ -13,8 +13,8 @@ from verification.kraft.simulation.image import MIN_ISR
 
 def create_topic(cluster: Cluster, random: Random) -> None:
     """Create a topic by numbers, or by an assignment. Its name may occur again with a dot for an underscore."""
-    name = cluster.admin.new_name(random.choice(("t", "t", "a.", "a_")))
-    topic = topic_requests.CreatableTopic(name, random.choice((1, 2, 3, 4, 4, 9)), _factor(cluster, random))
+    name = cluster.admin.new_name(random.choice(("t", "a.", "a_")))
+    topic = topic_requests.CreatableTopic(name, random.choice((1, 2, 3, 4, 5, 6, 10)), _factor(cluster, random))
     if random.random() < 0.3:
         topic = topic_requests.CreatableTopic(name, assignments=_assignments(cluster, random))
     cluster.admin.create_topics([topic])
@@ -28,7 +28,7 @@ def request_creations(cluster: Cluster, random: Random) -> None:
     if random.random() < 0.1:
         count = PARTITIONS_MAX - requested_partitions(topics) + random.randint(-1, 1)
         topics.append(topic_requests.CreatableTopic(_new(cluster, random), count, 0))
-    cluster.admin.create_topics(topics, validate_only=random.random() < 0.8)
+    cluster.admin.create_topics(topics, validate_only=random.random() < 0.8, is_limited=random.random() < 0.2)
 
 
 def _creatable(cluster: Cluster, random: Random) -> topic_requests.CreatableTopic:
@@ -49,7 +49,8 @@ def _new(cluster: Cluster, random: Random) -> str:
 
 def _existing(cluster: Cluster, random: Random) -> str:
     """A topic that exists, or one that has the same name in metrics."""
-    name = random.choice(sorted(cluster.admin.topics) or ["t1"])
+    known = sorted(cluster.admin.topics) or ["t1"]
+    name = random.choice([each for each in known if each.startswith("a")] or known)
     return random.choice((name, name.replace(".", "_"), name.replace("_", ".")))
 
 
@@ -111,6 +112,7 @@ def request_deletions(cluster: Cluster, random: Random) -> None:
         )
         names, topic_ids = [*names, *twice[0]], [*topic_ids, *twice[1]]
     cluster.admin.request_deletions(names, topic_ids)
+    cluster.admin.request_unknown([UUID(int=7), UUID(int=8)])
 
 
 def add_partitions(cluster: Cluster, random: Random) -> None:
@@ -135,7 +137,7 @@ def request_partitions(cluster: Cluster, random: Random) -> None:
     for name, count, factor in _known(cluster, random) if is_limited and random.random() < 0.1 else ():
         total = count + PARTITIONS_MAX + random.randint(-1, 1)
         requests = [topic_requests.CreatePartitionsTopic(name, total, ((1,) * factor,))]
-    cluster.admin.add_partitions(requests, validate_only=random.random() < 0.8)
+    cluster.admin.add_partitions(requests, validate_only=random.random() < 0.8, is_limited=random.random() < 0.2)
 
 
 def _partitions(
@@ -152,11 +154,15 @@ def _partitions(
 
 
 def _known(cluster: Cluster, random: Random) -> list[tuple[str, int, int]]:
-    """A topic, if there is one, with its number of partitions and the replicas of the first."""
+    """A topic, if there is one, with its number of partitions and the replicas of one of them: rather a topic whose
+    partitions differ."""
     image = cluster.rules.image
-    known = sorted(cluster.admin.topics.keys() & image.topics.keys())
-    if not known:
+    factors = {
+        name: [len(image.partitions[key].replicas) for key in image.partitions_of(image.topics[name])]
+        for name in sorted(cluster.admin.topics.keys() & image.topics.keys())
+    }
+    different = [name for name in factors if len(set(factors[name])) > 1]
+    if not factors:
         return []
-    name = random.choice(known)
-    keys = [*image.partitions_of(image.topics[name])]
-    return [(name, len(keys), min(len(image.partitions[keys[0]].replicas), len(cluster.brokers)))]
+    name = random.choice(different if different and random.random() < 0.7 else list(factors))
+    return [(name, len(factors[name]), min(random.choice(factors[name]), len(cluster.brokers)))]

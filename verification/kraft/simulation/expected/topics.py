@@ -5,11 +5,11 @@ from __future__ import annotations
 import string
 from collections import Counter
 from collections.abc import Sequence
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 from uuid import UUID
 
 from kframe.errors import ErrorCode
-from kframe.plugin.kraft import RecordAndVersion, directory_ids, records
+from kframe.plugin.kraft import ControllerResult, RecordAndVersion, directory_ids, records
 from kframe.plugin.kraft_controller import RequestRefused, topic_requests
 from verification.kraft.simulation.expected.brokers import LEVEL, version_at
 from verification.kraft.simulation.expected.placement import Draws, place
@@ -31,9 +31,15 @@ _METADATA_TOPIC: Final = "__cluster_metadata"
 
 
 def compare_creations(
-    topics: Sequence[topic_requests.CreatableTopic], validate_only: bool, image: Image, end: int, decided: Decided
+    topics: Sequence[topic_requests.CreatableTopic],
+    validate_only: bool,
+    is_limited: bool,
+    image: Image,
+    end: int,
+    decided: Decided,
 ) -> str | None:
-    """The response to CreateTopics, and its records. Refused names come last."""
+    """The response to CreateTopics, and its records. Refused names come last. ``is_limited``: the quota allows only
+    the first valid topic."""
     times = Counter(topic.name for topic in topics)
     valid = [topic for topic in topics if times[topic.name] == 1 and topic.name != _METADATA_TOPIC]
     if requested_partitions(valid) > PARTITIONS_MAX or isinstance(decided, RequestRefused):
@@ -44,6 +50,8 @@ def compare_creations(
     content: list[RecordAndVersion] = []
     for topic in valid:
         replicas = _created(topic, image, draws)
+        if is_limited and content and not isinstance(replicas, ErrorCode):
+            replicas = ErrorCode.THROTTLING_QUOTA_EXCEEDED
         if isinstance(replicas, ErrorCode):
             expected.append((topic.name, replicas, -1, -1))
             continue
@@ -58,7 +66,7 @@ def compare_creations(
     if times[_METADATA_TOPIC] == 1:
         expected.append((_METADATA_TOPIC, ErrorCode.INVALID_REQUEST, -1, -1))
     answered = [(each.topic, each.error, each.partitions, each.replication_factor) for each in decided.response]
-    problem = difference(expected, answered) or difference([] if validate_only else content, decided.records)
+    problem = difference(expected, answered) or _difference_of_records([] if validate_only else content, decided)
     if problem is None and not draws.is_complete:
         problem = f"the controller drew {image.soft.draws} to create {topics}"
     return problem
@@ -165,11 +173,13 @@ def _directory(image: Image, broker_id: int) -> UUID:
 def compare_new_partitions(
     requests: Sequence[topic_requests.CreatePartitionsTopic],
     validate_only: bool,
+    is_limited: bool,
     image: Image,
     end: int,
     decided: Decided,
 ) -> str | None:
-    """The response to CreatePartitions, and its records."""
+    """The response to CreatePartitions, and its records. ``is_limited``: the quota allows only the first topic, by
+    its numbers; whether its assignments are valid is checked later."""
     times = Counter(request.topic for request in requests)
     valid = [request for request in requests if times[request.topic] == 1]
     total = sum(max(_added_partitions(request, image), 0) for request in valid if request.topic in image.topics)
@@ -178,15 +188,19 @@ def compare_new_partitions(
     draws = Draws(image.soft.draws)
     expected: list[tuple[str, ErrorCode]] = []
     content: list[RecordAndVersion] = []
+    is_exceeded = False
     for request in valid:
-        replicas = _added(request, image, draws)
+        replicas = _number_error(request, image)
+        if replicas is ErrorCode.NONE:
+            replicas = ErrorCode.THROTTLING_QUOTA_EXCEEDED if is_exceeded else _added(request, image, draws)
+            is_exceeded = is_limited
         expected.append((request.topic, replicas if isinstance(replicas, ErrorCode) else ErrorCode.NONE))
         if not isinstance(replicas, ErrorCode):
             topic_id = image.topics[request.topic]
             content += _partitions(image, topic_id, request.count - len(replicas), replicas)
     expected += [(name, ErrorCode.INVALID_REQUEST) for name, count in times.items() if count > 1]
     answered = [(each.topic, each.error) for each in decided.response]
-    problem = difference(expected, answered) or difference([] if validate_only else content, decided.records)
+    problem = difference(expected, answered) or _difference_of_records([] if validate_only else content, decided)
     if problem is None and not draws.is_complete:
         problem = f"the controller drew {image.soft.draws} to add partitions by {requests}"
     return problem
@@ -196,20 +210,25 @@ def _added_partitions(request: topic_requests.CreatePartitionsTopic, image: Imag
     return request.count - len([*image.partitions_of(image.topics[request.topic])])
 
 
-def _added(request: topic_requests.CreatePartitionsTopic, image: Image, draws: Draws) -> _Replicas:
-    topic_id = image.topics.get(request.topic)
-    if topic_id is None:
+def _number_error(request: topic_requests.CreatePartitionsTopic, image: Image) -> _Replicas:
+    """What is wrong with the numbers of a request."""
+    if request.topic not in image.topics:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    numbers = [number for _, number in image.partitions_of(topic_id)]
     added = _added_partitions(request, image)
     if added <= 0:
         return ErrorCode.INVALID_PARTITIONS
+    has_others = request.assignments is not None and len(request.assignments) != added
+    return ErrorCode.INVALID_REPLICA_ASSIGNMENT if has_others else ErrorCode.NONE
+
+
+def _added(request: topic_requests.CreatePartitionsTopic, image: Image, draws: Draws) -> _Replicas:
+    """The replicas of new partitions, of which there are as many as there should be."""
+    topic_id = image.topics[request.topic]
+    numbers = [number for _, number in image.partitions_of(topic_id)]
     was_changed = any(image.partitions[topic_id, number].partition_epoch for number in numbers)
     factor = len(image.partitions[topic_id, _first_listed(numbers, was_changed=was_changed)].replicas)
     if request.assignments is None:
-        return _placed(image, draws, added, factor)
-    if len(request.assignments) != added:
-        return ErrorCode.INVALID_REPLICA_ASSIGNMENT
+        return _placed(image, draws, request.count - len(numbers), factor)
     if not all(_is_assignment(image, replicas, factor) for replicas in request.assignments):
         return ErrorCode.INVALID_REPLICA_ASSIGNMENT
     return [*request.assignments]
@@ -253,4 +272,11 @@ def compare_deletions(
     expected.update((image.names[topic_id], topic_id, ErrorCode.NONE) for topic_id in deleted)
     answered = Counter((each.topic, each.topic_id, each.error) for each in decided.response)
     content = [RecordAndVersion(records.RemoveTopicRecord(topic_id=topic_id), 0) for topic_id in deleted]
-    return difference(expected, answered) or difference(content, decided.records)
+    return difference(expected, answered) or _difference_of_records(content, decided)
+
+
+def _difference_of_records(expected: Sequence[RecordAndVersion], decided: ControllerResult[Any]) -> str | None:
+    """None if a request has these records, all or none."""
+    if not decided.atomic:
+        return "the records of a request for topics are not atomic"
+    return difference(expected, decided.records)
