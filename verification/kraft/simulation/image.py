@@ -78,6 +78,8 @@ class Image:
     soft: SoftState = field(default_factory=SoftState)
     """That of the active controller. Other copies of the metadata have none."""
 
+    refuses_cordoned: bool = True
+    """Whether the controller's release refuses assignments to brokers whose directories are all cordoned."""
     topics: dict[str, UUID] = field(default_factory=dict)
     names: dict[UUID, str] = field(default_factory=dict)
     partitions: dict[PartitionKey, PartitionState] = field(default_factory=dict)
@@ -92,6 +94,11 @@ class Image:
         """Whether a broker has a replica of a partition, which may not exist."""
         state = self.partitions.get(key)
         return state is not None and broker_id in state.replicas
+
+    def may_assign(self, broker_id: int) -> bool:
+        """Whether an administrator may assign a replica to a broker."""
+        broker = self.brokers.get(broker_id)
+        return broker is not None and (broker.takes_replicas or not self.refuses_cordoned)
 
     def min_isr(self, topic_id: UUID) -> int:
         """``min.insync.replicas`` as the controller takes it: at most the replicas of partition 0."""

@@ -71,7 +71,7 @@ def _partition(cluster: Cluster, image: Image, key: PartitionKey, state: Partiti
         return
     preferred = state.replicas[0]
     if preferred in usable and preferred in state.isr and state.leader != preferred:
-        yield f"L4: {preferred} of {name} does not lead: {state}"
+        yield f"K11: {preferred} of {name} does not lead: {state}"
     # Kafka may elect a broker whose log directory fails while it is unfenced: no follower can replicate from it.
     if state.leader in usable and set(state.isr) != set(usable):
         yield f"L1: {name} has the ISR {state.isr}, although {usable} can replicate"

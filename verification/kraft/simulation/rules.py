@@ -19,6 +19,8 @@ from verification.kraft.simulation.history import WrittenBatch
 from verification.kraft.simulation.image import ELR_FEATURE, Image, PartitionKey, PartitionState, merged
 from verification.kraft.simulation.options import Options
 
+#: The release since which assignments to cordoned brokers are refused.
+_CORDONED_REFUSED: Final = Release(4, 4)
 #: The release since which a new process leaves the ISRs and leaderships of the former one.
 _RESTART_LEAVES_ISRS: Final = Release(4, 0)
 #: The release since which only an active last-known leader is elected.
@@ -30,7 +32,7 @@ class LogRules:
 
     def __init__(self, options: Options, *, is_unclean_requested: bool = False) -> None:
         """``is_unclean_requested``: an administrator has asked for unclean elections, which need no setting."""
-        self.image = Image()
+        self.image = Image(refuses_cordoned=options.release >= _CORDONED_REFUSED)
         self._options = options
         self.unclean: set[PartitionKey] = set()
         """Partitions that have had a leader outside the ISR: records may be lost."""
@@ -127,6 +129,8 @@ class LogRules:
             yield from self._election(key, before, after)
         elif not set(after.isr) <= set(before.isr):
             joined = set(after.isr) - set(before.isr)
+            if after.leader < 0 and after.isr == after.replicas[:1] and (before.adding or before.removing):
+                joined = set()  # A cancellation without a member of the ISR, where unclean elections are allowed.
             if not all(self._is_active(member) for member in joined):
                 yield "I5: a broker that is not active joins the ISR"
 

@@ -61,8 +61,7 @@ def _error(
         if not origin or (is_unclean and not image.is_unclean(image.topics[requested.topic])):
             return ErrorCode.INVALID_REPLICA_ASSIGNMENT
         return ErrorCode.NONE
-    takes_all = all(each in image.brokers and image.brokers[each].takes_replicas for each in replicas)
-    if not replicas or len(set(replicas)) < len(replicas) or not takes_all:
+    if not replicas or len(set(replicas)) < len(replicas) or not all(map(image.may_assign, replicas)):
         return ErrorCode.INVALID_REPLICA_ASSIGNMENT
     if not allows_factor_change and len(replicas) != len(without(state.replicas, state.removing)):
         return ErrorCode.INVALID_REPLICATION_FACTOR

@@ -117,9 +117,12 @@ def _assigned(topic: topic_requests.CreatableTopic, image: Image) -> _Replicas:
 
 def _is_assignment(image: Image, replicas: Sequence[int], factor: int) -> bool:
     """Whether replicas may be assigned by hand: one is active, and none is on a broker with cordoned directories."""
-    brokers = [image.brokers[each] for each in replicas if each in image.brokers]
-    are_distinct = len(set(replicas)) == len(replicas) == len(brokers) == factor
-    return are_distinct and all(each.takes_replicas for each in brokers) and any(each.is_active for each in brokers)
+    are_distinct = len(set(replicas)) == len(replicas) == factor
+    return (
+        are_distinct
+        and all(map(image.may_assign, replicas))
+        and any(image.brokers[each].is_active for each in replicas)
+    )
 
 
 def _placed(image: Image, draws: Draws, count: int, factor: int) -> _Replicas:
