@@ -33,12 +33,13 @@ _LISTS = (
 @dataclass(frozen=True, slots=True)
 class Outlook:
     """``brokers`` as they are once a batch is applied. ``restarted`` registers in it again, as a new process,
-    or is unregistered."""
+    or is unregistered. ``min_isr`` of each topic is that before the batch."""
 
     brokers: Mapping[int, BrokerState]
     restarted: frozenset[int]
     unfenced: frozenset[int]
     changes_features: bool
+    min_isr: Mapping[UUID, int]
 
     def is_active(self, broker_id: int) -> bool:
         """Whether a broker may lead then."""
@@ -62,7 +63,8 @@ def outlook_of(image: Image, batch: Sequence[records.MetadataRecord]) -> Outlook
                 unfenced.add(record.broker_id)
         after.apply_to_brokers(record)
     changes_features = any(isinstance(record, records.FeatureLevelRecord) for record in batch)
-    return Outlook(after.brokers, frozenset(restarted), frozenset(unfenced), changes_features)
+    min_isr = {topic_id: image.min_isr(topic_id) for topic_id in image.topics.values()}
+    return Outlook(after.brokers, frozenset(restarted), frozenset(unfenced), changes_features, min_isr)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +179,7 @@ class PartitionChange:
             yield "K5: the ELR is not in order"
         known = {*before.isr, *before.elr} & set(before.replicas) & set(after.replicas)
         restarted = self.outlook.restarted
-        if self._is_unclean or (not self._is_from_elr and len(after.isr) >= self.image.min_isr(self.topic_id)):
+        if self._is_unclean or (not self._is_from_elr and len(after.isr) >= self.outlook.min_isr[self.topic_id]):
             if elr:
                 yield "K5: an ELR that must be empty"
         elif self._is_from_elr:

@@ -180,7 +180,7 @@ class LogRules:
             yield "K5: a broker joins the ELR that was not in the ISR"
         if not elr <= set(state.replicas):
             yield "K5: the ELR has others than the replicas"
-        if elr and len(state.isr) >= self.image.min_isr(topic_id):
+        if elr and len(state.isr) >= self._outlook.min_isr[topic_id]:
             yield "K5: an ELR although the ISR has min.insync.replicas"
 
     def _reassignment(self, before: PartitionState, after: PartitionState) -> Iterator[str]:
