@@ -50,6 +50,12 @@ class IdLists:
     lists: Ragged
     present: Bool
 
+    def section(self, first: int, last: int) -> IdLists:
+        """The rows from ``first`` to before ``last``."""
+        offsets = self.lists.offsets[first : last + 1]
+        lists = Ragged(offsets - offsets[0], self.lists.values[offsets[0] : offsets[-1]])
+        return IdLists(lists, self.present[first:last])
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DirectoryLists:
@@ -58,6 +64,11 @@ class DirectoryLists:
     offsets: Int32
     values: UInt8
     present: Bool
+
+    def section(self, first: int, last: int) -> DirectoryLists:
+        """The rows from ``first`` to before ``last``."""
+        offsets = self.offsets[first : last + 1]
+        return DirectoryLists(offsets - offsets[0], self.values[offsets[0] : offsets[-1]], self.present[first:last])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,6 +90,20 @@ class PartitionColumns:
 
     def __len__(self) -> int:
         return len(self.partition_id)
+
+    def section(self, first: int, last: int) -> PartitionColumns:
+        """The rows from ``first`` to before ``last``."""
+        rows = slice(first, last)
+        return PartitionColumns(
+            self.partition_id[rows],
+            self.topic_id[rows],
+            self.leader[rows],
+            self.leader_recovery_state[rows],
+            None if self.leader_epoch is None else self.leader_epoch[rows],
+            None if self.partition_epoch is None else self.partition_epoch[rows],
+            {name: lists.section(first, last) for name, lists in self.ids.items()},
+            self.directories.section(first, last),
+        )
 
 
 def decode_rows(batch: RecordBytes, frames: Frames, rows: NDArray[Any]) -> PartitionColumns:
@@ -125,7 +150,7 @@ def encode_rows(columns: PartitionColumns, version: int) -> tuple[UInt8, Int64]:
     Raises RecordError if the version cannot carry a list.
     """
     count = len(columns)
-    _check_version(columns, version)
+    check_version(columns, version)
     parts = [columns.ids[name].lists for name in ID_LISTS]
     ids = np.concatenate([part.values for part in parts])
     list_start = np.zeros((_DIRECTORIES + 1, count), np.int64)
@@ -156,7 +181,8 @@ def directory_id_bytes(metadata: ClusterMetadata) -> UInt8:
     return np.frombuffer(b"".join(known.bytes for known in metadata.directories.ids), np.uint8).reshape(-1, 16)
 
 
-def _check_version(columns: PartitionColumns, version: int) -> None:
+def check_version(columns: PartitionColumns, version: int) -> None:
+    """Raise RecordError if the version of a record cannot carry a list."""
     if not 0 <= version <= 2:
         raise RecordError("partition columns", f"version {version}", "0 to 2")
     has_elr = any(columns.ids[name].present.any() for name in ("eligible_leader_replicas", "last_known_elr"))
