@@ -6,14 +6,17 @@ mask of the rows that have them, because an absent list and an empty one differ 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final
+from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kframe.plugin.columns import Bool, Int32, Int64, Ragged, UInt8, offsets_of
-from kframe.plugin.kraft import ClusterMetadata
+from kframe.plugin.kraft import ClusterMetadata, records
 from kframe_kraft.batches.reading import Frames, RecordBytes
 from kframe_kraft.errors import RecordError
 from kframe_kraft.kernels._partition_records import (
@@ -142,6 +145,37 @@ def decode_rows(batch: RecordBytes, frames: Frames, rows: NDArray[Any]) -> Parti
         lists,
         directories,
     )
+
+
+def partition_columns(new: Sequence[records.PartitionRecord]) -> PartitionColumns:
+    """The records as columns. Raises OverflowError for a number that does not fit."""
+    count = len(new)
+    return PartitionColumns(
+        np.fromiter([record.partition_id for record in new], np.int32, count),
+        _uuid_rows([record.topic_id for record in new]),
+        np.fromiter([record.leader for record in new], np.int32, count),
+        np.fromiter([record.leader_recovery_state for record in new], np.int8, count),
+        np.fromiter([record.leader_epoch for record in new], np.int32, count),
+        np.fromiter([record.partition_epoch for record in new], np.int32, count),
+        {name: _packed([getattr(record, name) for record in new]) for name in ID_LISTS},
+        DirectoryLists(
+            offsets_of([len(record.directories) for record in new]),
+            _uuid_rows([directory for record in new for directory in record.directories]),
+            np.ones(count, np.bool_),
+        ),
+    )
+
+
+def _packed(lists: Sequence[Sequence[int] | None]) -> IdLists:
+    offsets = offsets_of([0 if each is None else len(each) for each in lists])
+    values = np.fromiter(chain.from_iterable(each or () for each in lists), np.int32, int(offsets[-1]))
+    return IdLists(Ragged(offsets, values), np.fromiter([each is not None for each in lists], np.bool_, len(lists)))
+
+
+def _uuid_rows(ids: Sequence[UUID]) -> UInt8:
+    """The ids as 16 bytes each. Most occur often."""
+    content = {each: each.bytes for each in set(ids)}
+    return np.frombuffer(b"".join([content[each] for each in ids]), np.uint8).reshape(-1, 16)
 
 
 def encode_rows(columns: PartitionColumns, version: int) -> tuple[UInt8, Int64]:

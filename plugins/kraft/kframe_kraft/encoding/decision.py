@@ -28,8 +28,11 @@ from kframe_kraft.columns.partitions import (
     check_version,
     directory_id_bytes,
     encode_rows,
+    partition_columns,
 )
 
+#: Fewer partitions are encoded one by one, because a step in columns costs as much as some of them.
+_COLUMNS_MIN: Final = 32
 #: The fields of a change record that are lists of broker ids, and the lists of a decision.
 _ID_LISTS: Final = {field: name for name, field in RECORD_LISTS.items() if name != "directories"}
 
@@ -87,16 +90,33 @@ def encode_decision(decided: ControllerResult[object], position: BatchPosition) 
 def _records(parts: Sequence[DecisionPart]) -> list[_Records]:
     """The records of the parts. Those that are not in columns are encoded."""
     result: list[_Records] = []
-    for is_batch, group in groupby(parts, key=lambda part: isinstance(part, PartitionChangeBatch)):
-        if not is_batch:
-            result.append(_EncodedRecords(*join_values(part for part in group if isinstance(part, RecordAndVersion))))
+    for kind, group in groupby(parts, key=_kind):
+        items = [*group]
+        if kind is PartitionChangeBatch:
+            changes = [item for item in items if isinstance(item, PartitionChangeBatch)]
+            result += [_in_columns(change_columns(item), item.version) for item in changes]
             continue
-        for part in group:
-            assert isinstance(part, PartitionChangeBatch)
-            columns = change_columns(part)
-            check_version(columns, part.version)
-            result.append(_ColumnRecords(columns, part.version))
+        versioned = [item for item in items if isinstance(item, RecordAndVersion)]
+        versions = {item.version for item in versioned}
+        if kind is records.PartitionRecord and len(versions) == 1 and len(versioned) >= _COLUMNS_MIN:
+            new = [item.record for item in versioned if isinstance(item.record, records.PartitionRecord)]
+            result.append(_in_columns(partition_columns(new), versions.pop()))
+        else:
+            result.append(_EncodedRecords(*join_values(versioned)))
     return result
+
+
+def _kind(part: DecisionPart) -> type:
+    """Parts of a kind that follow one another are encoded at once."""
+    if isinstance(part, PartitionChangeBatch):
+        return PartitionChangeBatch
+    is_partition = isinstance(part.record, records.PartitionRecord)
+    return records.PartitionRecord if is_partition else records.MetadataRecord
+
+
+def _in_columns(columns: PartitionColumns, version: int) -> _ColumnRecords:
+    check_version(columns, version)
+    return _ColumnRecords(columns, version)
 
 
 def _batches(records: Sequence[_Records]) -> Iterator[list[tuple[UInt8, Int64]]]:
