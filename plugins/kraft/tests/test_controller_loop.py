@@ -26,7 +26,7 @@ from kframe.core.kraft.brokers.broker_events import BrokerHeartbeat, BrokerHeart
 from kframe.core.kraft.brokers.heartbeats import Heartbeats
 from kframe.core.kraft.brokers.registration import BrokerRegistrationRequest
 from kframe.core.kraft.context import KraftContext, KraftSettings
-from kframe.core.kraft.controller_result import ControllerResult, RequestRefused
+from kframe.core.kraft.controller_result import RECORDS_MAX, ControllerResult, RequestRefused
 from kframe.core.kraft.features.activation import activate
 from kframe.core.kraft.random_source import JavaRandom
 from kframe.core.kraft.topics.topic_requests import CreatableTopic
@@ -84,10 +84,16 @@ class Node:
             ClusterMetadata(), Heartbeats(SECOND_NS), KraftSettings(cluster_id="c"), JavaRandom(0)
         )
         self.progress = threading.Event()
+        #: The end of the log, and the brokers that were registered, at each progress.
+        self.seen: list[tuple[int, int]] = []
         self.loop = DecisionLoop(
-            Decider(self.context, log, self.epoch), log, quorum.leadership, self.progress.set, lambda: self.now_ns
+            Decider(self.context, log, self.epoch), log, quorum.leadership, self.on_progress, lambda: self.now_ns
         )
         self.loop.start(timers)
+
+    def on_progress(self) -> None:
+        self.seen.append((self.log.end, len(self.context.metadata.brokers.registrations)))
+        self.progress.set()
 
     def ask(self, event: Callable[[KraftContext], ControllerResult[Any]]) -> Any:
         return self.loop.submit(event).result(WAIT_S)
@@ -228,6 +234,24 @@ def test_decisions_share_a_sync(nodes: Callable[..., Node]) -> None:
     for future in others:
         future.result(WAIT_S)
     assert len(node.log.syncs) - before <= 2
+
+
+def test_each_batch_of_a_decision_is_sent_before_the_next(nodes: Callable[..., Node]) -> None:
+    """The last batch registers a broker, which the metadata has when all batches are in the log."""
+    node = nodes(GatedLog())
+    node.log.gate.clear()
+    first = node.log.end
+    many = [RecordAndVersion(records.NoOpRecord(), 0)] * (2 * RECORDS_MAX)
+    node.seen.clear()
+    decided = node.loop.submit(
+        lambda context: ControllerResult([*many, *registered(context, 1, node.log).parts], "registered")
+    )
+    node.await_decided()
+    assert node.seen == [(first + RECORDS_MAX, 0), (first + 2 * RECORDS_MAX, 0), (first + 2 * RECORDS_MAX + 1, 0)]
+    assert sorted(node.context.metadata.brokers.registrations) == [1]
+    assert not decided.done()
+    node.log.gate.set()
+    assert decided.result(WAIT_S) == "registered"
 
 
 class RacingLog(GatedLog):

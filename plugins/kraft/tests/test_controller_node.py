@@ -11,6 +11,7 @@ from uuid import UUID
 import pytest
 from kframe_kafka_wire.connections.node import CONNECTION_ERRORS
 from kframe_kafka_wire.protocol.metadata_log import TOPIC, TOPIC_ID
+from kframe_kraft.batches import read_batches
 from kframe_kraft.disk import MetaProperties, read_quorum_state, write_properties
 from kframe_kraft.errors import LogError
 from kframe_kraft.live.calls import describe_quorum
@@ -154,6 +155,19 @@ def test_fetch_that_no_replica_sends_ends_the_connection(tmp_path: Path, serve: 
 def test_cluster_id_of_a_fetch(tmp_path: Path, serve: Serve, body: dict[str, Any], error: ErrorCode) -> None:
     with closing(connected(serve(formatted(tmp_path)))) as client:
         assert client.ask(1, body)["error_code"] == error
+
+
+@pytest.mark.parametrize(("max_bytes", "batches"), [(2**31 - 1, 4), (10**6, 4), (1, 1), (0, 1), (-1, 1)])
+def test_bytes_of_the_request_limit_the_batches(tmp_path: Path, serve: Serve, max_bytes: int, batches: int) -> None:
+    """Replicas of Kafka leave the bytes of the partition 0."""
+    controller = serve(formatted(tmp_path))
+    write(controller, "2")
+    partition = {**FETCH_PARTITION, "partition_max_bytes": 0}
+    with closing(connected(controller)) as client:
+        topic = {**FETCH["topics"][0], "partitions": [partition]}  # type: ignore[index]
+        response = client.ask(1, {**FETCH, "max_bytes": max_bytes, "topics": [topic]})
+    records = response["responses"][0]["partitions"][0]["records"]
+    assert len(list(read_batches(records))) == batches
 
 
 @pytest.mark.parametrize(("epoch", "error"), [(0, ErrorCode.FENCED_LEADER_EPOCH), (2, ErrorCode.UNKNOWN_LEADER_EPOCH)])

@@ -49,6 +49,8 @@ def test_what_was_appended_is_read_again(log: DurableLog) -> None:
 def test_reads_begin_with_the_batch_of_the_offset(log: DurableLog, offset: int, max_bytes: int) -> None:
     write(log, 1, 1, 3, 2, 5, 1, 1)
     data = log.read(offset, max_bytes)
+    fetched = log.fetch(offset, max_bytes)
+    assert data == (fetched if isinstance(fetched, bytes) else fetched.read(0, len(fetched)))
     headers = [item.header for item in read_batches(data)]
     assert headers[0].base_offset <= offset < headers[0].next_offset
     assert len(data) <= max_bytes or len(headers) == 1

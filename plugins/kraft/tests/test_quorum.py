@@ -130,7 +130,7 @@ class Log:
     end: int = 21
     position: FetchPosition = field(default_factory=Serveable)
 
-    def read(self, offset: int, max_bytes: int) -> bytes:
+    def fetch(self, offset: int, max_bytes: int) -> bytes:
         return bytes(min(self.end - offset, max_bytes))
 
     def check_position(self, offset: int, epoch: int) -> FetchPosition:

@@ -47,7 +47,7 @@ class MetadataReplica:
 
     def append(self, answer: FetchAnswer) -> str | None:
         """Take the records of a response, and apply what is committed. Returns what is wrong with it."""
-        for batch in batches_of(answer.records):
+        for batch in batches_of(answer.read_records()):
             if batch.base != self.end:
                 return f"a response begins at {batch.base}, the replica ends at {self.end}"
             self._batches.append(batch)

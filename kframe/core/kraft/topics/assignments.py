@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from uuid import UUID
 
 from kframe.core.kraft.context import KraftContext
@@ -10,7 +11,7 @@ from kframe.core.kraft.controller_result import RequestRefused
 from kframe.errors import ErrorCode
 from kframe.model.kraft.ids import MetadataLevel
 from kframe.model.kraft.record_versions import RecordAndVersion, newest_version
-from kframe.model.kraft.records import DirectoryIds, PartitionRecord
+from kframe.model.kraft.records import PartitionRecord
 from kframe.model.kraft.releases import ReleaseRule
 
 
@@ -39,28 +40,39 @@ def _refusal(problem: str) -> RequestRefused:
     return RequestRefused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"The manual partition assignment {problem}")
 
 
-def active_replicas(context: KraftContext, replicas: Sequence[int]) -> tuple[int, ...]:
-    """The first ISR of a new partition: its active replicas in order."""
-    return tuple(replica for replica in replicas if context.metadata.brokers.is_active(replica))
+def require_active(context: KraftContext, assignments: Iterable[Sequence[int]], error: ErrorCode) -> None:
+    """Refuse replicas of which none is active."""
+    is_active = context.metadata.brokers.is_active
+    for replicas in assignments:
+        if not any(map(is_active, replicas)):
+            message = f"All brokers of {list(replicas)} are fenced or in controlled shutdown."
+            raise RequestRefused(error, message)
 
 
-def new_partition(context: KraftContext, topic_id: UUID, partition: int, replicas: Sequence[int]) -> RecordAndVersion:
-    """The record of a new partition, led by the first ISR member."""
-    metadata, isr = context.metadata, active_replicas(context, replicas)
-    directories: DirectoryIds = ()
-    if context.level >= MetadataLevel.DIRECTORIES:
-        defaults = [metadata.brokers.default_directory(replica) for replica in replicas]
-        directories = metadata.directories.ids_of(defaults)
-    record = PartitionRecord(
-        partition_id=partition,
-        topic_id=topic_id,
-        replicas=tuple(replicas),
-        isr=isr,
-        removing_replicas=(),
-        adding_replicas=(),
-        leader=isr[0],
-        leader_epoch=0,
-        partition_epoch=0,
-        directories=directories,
-    )
-    return RecordAndVersion(record, newest_version(PartitionRecord, context.level))
+def new_partitions(
+    context: KraftContext, topic_id: UUID, assignments: Sequence[tuple[int, tuple[int, ...]]]
+) -> list[RecordAndVersion]:
+    """The records of new partitions, by number and replicas. The first ISR are the active replicas in order, and the
+    first of them leads."""
+    brokers, all_directories = context.metadata.brokers, context.metadata.directories.ids
+    named = dict.fromkeys(chain.from_iterable(replicas for _, replicas in assignments))
+    active = {broker_id for broker_id in named if brokers.is_active(broker_id)}
+    stores_directories = context.level >= MetadataLevel.DIRECTORIES
+    defaults = {each: all_directories[brokers.default_directory(each)] for each in named if stores_directories}
+    version, result = newest_version(PartitionRecord, context.level), []
+    for partition, replicas in assignments:
+        isr = replicas if active.issuperset(replicas) else tuple([each for each in replicas if each in active])
+        record = PartitionRecord(
+            partition_id=partition,
+            topic_id=topic_id,
+            replicas=replicas,
+            isr=isr,
+            removing_replicas=(),
+            adding_replicas=(),
+            leader=isr[0],
+            leader_epoch=0,
+            partition_epoch=0,
+            directories=tuple([defaults[each] for each in replicas]) if stores_directories else (),
+        )
+        result.append(RecordAndVersion(record, version))
+    return result

@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
+from typing import Any
 from uuid import UUID
 
 import numpy as np
 
 from kframe.errors import InputError
-from kframe.model.arrays import Ragged
+from kframe.model.arrays import Ragged, offsets_of
 from kframe.model.kafka_uuids import uuid_text
+from kframe.model.kraft import directory_ids
 from kframe.model.kraft.columns import PartitionLists
 from kframe.model.kraft.directories import MIGRATING
 from kframe.model.kraft.ids import ResourceType
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.kraft.records import DirectoryIds, PartitionRecord, RemoveTopicRecord, TopicRecord
 from kframe.model.kraft.topics import PARTITIONS_MAX
-
-#: The names of lists in a row, by the fields of ``PartitionLists``.
-_FIELDS: Final = {
-    "replicas": "replica",
-    "isr": "isr",
-    "directories": "directory",
-    "elr": "elr",
-    "last_known_elr": "last_known_elr",
-    "adding": "adding",
-    "removing": "removing",
-}
 
 
 def replay_topic(metadata: ClusterMetadata, record: TopicRecord, offset: int) -> None:
@@ -62,21 +53,53 @@ def replay_partition(metadata: ClusterMetadata, record: PartitionRecord, offset:
 def replay_new_partitions(metadata: ClusterMetadata, new: Sequence[PartitionRecord]) -> None:
     """Add partitions that do not exist, as ``replay_partition`` does one by one: the columns grow only once."""
     topics = [_topic_of(metadata, record) for record in new]
-    lists = [_lists_of(metadata, record) for record in new]
-    index_of = metadata.brokers.index_of
+    brokers = _Indexes(metadata.brokers.index_of)
+    directories = _Indexes(metadata.directories.index_of)
+    lists = PartitionLists(
+        replicas=_packed(brokers, [record.replicas for record in new]),
+        isr=_packed(brokers, [record.isr for record in new]),
+        directories=_packed(directories, [_directories_of(record) for record in new]),
+        elr=_packed(brokers, [record.eligible_leader_replicas or () for record in new]),
+        last_known_elr=_packed(brokers, [record.last_known_elr or () for record in new]),
+        adding=_packed(brokers, [record.adding_replicas for record in new]),
+        removing=_packed(brokers, [record.removing_replicas for record in new]),
+    )
     values = {
         "topic": topics,
         "partition": [record.partition_id for record in new],
-        "leader": [index_of(record.leader) for record in new],
+        "leader": [brokers[record.leader] for record in new],
         "leader_epoch": [record.leader_epoch for record in new],
         "partition_epoch": [record.partition_epoch for record in new],
         "recovery": [record.leader_recovery_state for record in new],
     }
-    packed = {field: Ragged.of([row[name] for row in lists]) for field, name in _FIELDS.items()}
     columns = {name: np.array(column, np.int32) for name, column in values.items()}
-    rows = metadata.partitions.append(PartitionLists(**packed), columns)
+    rows = metadata.partitions.append(lists, columns)
     for topic, record, row in zip(topics, new, rows.tolist(), strict=True):
         metadata.topics.set_row(topic, record.partition_id, row)
+
+
+class _Indexes(dict[Any, int]):
+    """The indexes of ids, each looked up once."""
+
+    def __init__(self, index_of: Callable[[Any], int]) -> None:
+        super().__init__()
+        self._index_of = index_of
+
+    def __missing__(self, key: Any) -> int:
+        index = self[key] = self._index_of(key)
+        return index
+
+
+def _packed(indexes: Mapping[Any, int], lists: Sequence[Sequence[Any]]) -> Ragged:
+    """The lists as indexes."""
+    offsets = offsets_of(np.fromiter(map(len, lists), np.int32, len(lists)))
+    flat = map(indexes.__getitem__, chain.from_iterable(lists))
+    return Ragged(offsets, np.fromiter(flat, np.int32, int(offsets[-1])))
+
+
+def _directories_of(record: PartitionRecord) -> DirectoryIds:
+    """The directory of each replica. All are MIGRATING if the record has none."""
+    return record.directories or (directory_ids.MIGRATING,) * len(record.replicas)
 
 
 def _topic_of(metadata: ClusterMetadata, record: PartitionRecord) -> int:

@@ -12,7 +12,7 @@ from kframe.core.kraft.configuration.topic_configs import EffectiveConfig
 from kframe.core.kraft.context import KraftContext
 from kframe.core.kraft.controller_result import RECORDS_MAX, ControllerResult, RequestRefused, check_record_count
 from kframe.core.kraft.security.mutation_quotas import charge
-from kframe.core.kraft.topics.assignments import active_replicas, check_assignment, new_partition
+from kframe.core.kraft.topics.assignments import check_assignment, new_partitions, require_active
 from kframe.core.kraft.topics.hash_order import first_partition
 from kframe.core.kraft.topics.placement import distribute_replicas
 from kframe.core.mutation_quotas import UNLIMITED, MutationQuota
@@ -90,9 +90,7 @@ def create_topics(
         topic_id = new_id(topic.name)
         records.append(RecordAndVersion(TopicRecord(name=topic.name, topic_id=topic_id), 0))
         records += configs
-        records += [
-            new_partition(context, topic_id, partition, replicas) for partition, replicas in sorted(assignments.items())
-        ]
+        records += new_partitions(context, topic_id, sorted(assignments.items()))
         check_record_count(records)
         factor = len(assignments[0])
         results.append(
@@ -147,7 +145,7 @@ def _assignments(context: KraftContext, topic: CreatableTopic) -> dict[int, tupl
     count = settings.num_partitions if topic.partitions == DEFAULT else topic.partitions
     factor = settings.default_replication_factor if topic.replication_factor == DEFAULT else topic.replication_factor
     replica_lists = distribute_replicas(context, count, factor)
-    _require_active(context, replica_lists, ErrorCode.INVALID_REPLICATION_FACTOR)
+    require_active(context, replica_lists, ErrorCode.INVALID_REPLICATION_FACTOR)
     return dict(enumerate(replica_lists))
 
 
@@ -163,19 +161,12 @@ def _manual_assignments(context: KraftContext, topic: CreatableTopic) -> dict[in
             raise RequestRefused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
         check_assignment(context, replicas, factor)
         factor = len(replicas)
-        _require_active(context, [replicas], ErrorCode.INVALID_REPLICA_ASSIGNMENT)
+        require_active(context, [replicas], ErrorCode.INVALID_REPLICA_ASSIGNMENT)
         assignments[partition] = replicas
     if assignments.keys() != set(range(len(assignments))):
         message = "partitions should be a consecutive 0-based integer sequence"
         raise RequestRefused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
     return assignments
-
-
-def _require_active(context: KraftContext, assignments: Sequence[tuple[int, ...]], error: ErrorCode) -> None:
-    for replicas in assignments:
-        if not active_replicas(context, replicas):
-            message = f"All brokers of {list(replicas)} are fenced or in controlled shutdown."
-            raise RequestRefused(error, message)
 
 
 def create_partitions(
@@ -245,14 +236,14 @@ def _new_partitions(
     factor = possible_factors(context, topic)[0] if request.factor is None else request.factor
     if request.assignments is None:
         replica_lists = distribute_replicas(context, additional, factor)
-        _require_active(context, replica_lists, ErrorCode.INVALID_REPLICATION_FACTOR)
+        require_active(context, replica_lists, ErrorCode.INVALID_REPLICATION_FACTOR)
     else:
         replica_lists = list(request.assignments)
         for replicas in replica_lists:
             check_assignment(context, replicas, factor)
-            _require_active(context, [replicas], ErrorCode.INVALID_REPLICA_ASSIGNMENT)
+            require_active(context, [replicas], ErrorCode.INVALID_REPLICA_ASSIGNMENT)
     topic_id = metadata.topics.ids[topic]
-    return [new_partition(context, topic_id, first + index, replicas) for index, replicas in enumerate(replica_lists)]
+    return new_partitions(context, topic_id, [*enumerate(replica_lists, first)])
 
 
 def delete_topics(

@@ -16,6 +16,7 @@ from kio.index import load_request_schema, load_response_schema
 from kio.schema.index import api_key_map, schema_name_map
 
 from kframe_kafka_wire.protocol.errors import CodecError
+from kframe_kafka_wire.protocol.message_buffers import Buffers, MessageBuffers
 from kframe_kafka_wire.protocol.newer_messages import NEWER
 from kframe_kafka_wire.protocol.shapes import Cursor, Shape, struct_shape
 
@@ -105,15 +106,31 @@ def encode_response(api_key: int, version: int, correlation_id: int, fields: Map
     return _framed(*_response(api_key, version), {"correlation_id": correlation_id}, fields)
 
 
+def encode_response_buffers(api_key: int, version: int, correlation_id: int, fields: Mapping[str, Any]) -> Buffers:
+    """Encode a response with its size, without a copy of large byte strings: each of them is a buffer.
+
+    The first buffer is bytes that begin with the size and the header. ``fields`` as in ``encode_request``; records may
+    also be a FileSection. Raises CodecError.
+    """
+    out = MessageBuffers(_SIZE.size)
+    _write(out, *_response(api_key, version), {"correlation_id": correlation_id}, fields)
+    first, others = out.buffers()
+    return _SIZE.pack(len(first) + sum(map(len, others)) - _SIZE.size) + first[_SIZE.size :], *others
+
+
 def _framed(header: Shape, body: Shape, head: Mapping[str, Any], fields: Mapping[str, Any]) -> bytes:
     out = bytearray(_SIZE.size)
+    _write(out, header, body, head, fields)
+    _SIZE.pack_into(out, 0, len(out) - _SIZE.size)
+    return bytes(out)
+
+
+def _write(out: bytearray, header: Shape, body: Shape, head: Mapping[str, Any], fields: Mapping[str, Any]) -> None:
     try:
         header.write(out, head)
         body.write(out, fields)
-        _SIZE.pack_into(out, 0, len(out) - _SIZE.size)
     except (struct.error, AttributeError, TypeError, ValueError) as error:
         raise CodecError(f"a value does not fit its field: {error}") from error
-    return bytes(out)
 
 
 def request_class(api_key: int, version: int) -> Any:

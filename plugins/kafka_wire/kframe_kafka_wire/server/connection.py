@@ -9,22 +9,25 @@ import asyncio
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from kframe.plugin import ErrorCode, KframeError
 from kframe_kafka_wire.access.sasl import SaslError
 from kframe_kafka_wire.access.session import API_VERSIONS, BEFORE_LOGIN, SASL_HANDSHAKE, ClientSession
 from kframe_kafka_wire.protocol.codec import API_NAMES, Header, decode_request, encode_response
 from kframe_kafka_wire.protocol.errors import CodecError, Refused
+from kframe_kafka_wire.protocol.message_buffers import Buffers, FileSection
 from kframe_kafka_wire.records.principals import NameMapper, Principal, distinguished_name
 from kframe_kafka_wire.server.application import Application
 from kframe_kafka_wire.server.authenticator import Logins, SaslAuthenticator
 from kframe_kafka_wire.server.drops import DroppedConnections, DropReason
 from kframe_kafka_wire.server.frames import Budget, read_frame
-from kframe_kafka_wire.server.repeated import RepeatedMessages
+from kframe_kafka_wire.server.repeated import RepeatedRequests, SharedResponses
 
 #: Larger frames and responses are processed outside the event loop, so that other connections are served meanwhile.
 _LARGE_FRAME: Final = 1 << 17
+#: Bytes of a file that are encrypted at once.
+_PIECE: Final = 1 << 18
 #: Seconds that the last response may take to be sent when a connection ends.
 _LINGER_S: Final = 2.0
 
@@ -57,6 +60,8 @@ class ListenerContext:
     """The security protocol."""
     drops: DroppedConnections
     """Counts dropped connections."""
+    responses: SharedResponses
+    """Encodes the responses."""
 
 
 class ClientConnection:
@@ -80,7 +85,7 @@ class ClientConnection:
             self._session.principal = Principal(listener.names(distinguished_name(certificate)))
         self._authenticator = None if listener.logins is None else SaslAuthenticator(listener.logins, self._session)
         self._on_login = on_login
-        self._messages = RepeatedMessages()
+        self._requests = RepeatedRequests()
         self._throttle_ms = 0
         """How long no request is read after the next response."""
 
@@ -141,30 +146,50 @@ class ClientConnection:
             self._on_login()
         if response:
             async with asyncio.timeout(listener.limits.idle_s):
-                self._writer.write(response)
-                await self._writer.drain()
+                await self._send(response)
         if self._throttle_ms:
             async with asyncio.timeout(listener.limits.idle_s):
                 await asyncio.sleep(self._throttle_ms / 1000)
             self._throttle_ms = 0
         return self._authenticator is None or self._authenticator.failure is None
 
-    async def _respond(self, frame: bytes) -> bytes:
-        """The response to a frame with its size; empty if there is none, or it was sent already."""
+    async def _send(self, response: Buffers) -> None:
+        for buffer in response:
+            if isinstance(buffer, bytes):
+                self._writer.write(buffer)
+                await self._writer.drain()
+            else:
+                await self._send_section(buffer)
+
+    async def _send_section(self, section: FileSection) -> None:
+        """Send bytes of a file: from the kernel's cache to the socket, unless they are encrypted. Raises OSError."""
+        transport, size = self._writer.transport, len(section)
+        if transport.get_extra_info("sslcontext") is not None:
+            for start in range(0, size, _PIECE):
+                self._writer.write(section.read(start, min(_PIECE, size - start)))
+                await self._writer.drain()
+            return
+        file: Any = section
+        loop = asyncio.get_running_loop()
+        if await loop.sendfile(transport, file, section.position, size, fallback=False) < size:
+            raise ConnectionAbortedError("a file has become shorter while it was sent")
+
+    async def _respond(self, frame: bytes) -> Buffers:
+        """The response to a frame with its size; empty if there is none."""
         authenticator = self._authenticator
         if authenticator is not None and authenticator.expects_token:
             token = await authenticator.process_token(frame)
-            return len(token).to_bytes(4, "big") + token
-        header, application = self._messages.header(frame), self._listener.application
+            return (len(token).to_bytes(4, "big") + token,)
+        header, application = self._requests.header(frame), self._listener.application
         if not application.is_offered(header.api_key, header.api_version):
             if header.api_key == API_VERSIONS and header.api_version > 0:
                 versions = application.versions_on_offer()
                 response = {"error_code": ErrorCode.UNSUPPORTED_VERSION, "api_keys": versions}
-                return encode_response(API_VERSIONS, 0, header.correlation_id, response)
+                return (encode_response(API_VERSIONS, 0, header.correlation_id, response),)
             name = API_NAMES.get(header.api_key, "no API")
             raise Refused(f"version {header.api_version} of API {header.api_key} ({name}) is not served")
         if authenticator is not None and authenticator.check(header):
-            return await self._log_in(authenticator, header, frame)
+            return (await self._log_in(authenticator, header, frame),)
         return await self._handle(header, frame)
 
     async def _log_in(self, authenticator: SaslAuthenticator, header: Header, frame: bytes) -> bytes:
@@ -175,19 +200,19 @@ class ClientConnection:
             response = await authenticator.authenticate(body)
         return encode_response(header.api_key, header.api_version, header.correlation_id, response)
 
-    async def _handle(self, header: Header, frame: bytes) -> bytes:
+    async def _handle(self, header: Header, frame: bytes) -> Buffers:
         if len(frame) > _LARGE_FRAME:
             body = await asyncio.to_thread(decode_request, header, frame)
         else:
-            body = self._messages.body(header, frame)
+            body = self._requests.body(header, frame)
         application = self._listener.application
         if header.api_key not in BEFORE_LOGIN and not application.is_ready():
             raise Refused("ACLs were not read yet: clients try again")
         response = await application.respond(header, body, self._session)
         if response is None:
-            return b""
+            return ()
         self._throttle_ms = response.get("throttle_time", 0)
         if application.is_large(header, response):
             message = header.api_key, header.api_version, header.correlation_id, response
-            return await asyncio.to_thread(encode_response, *message)
-        return self._messages.response(header, response)
+            return (await asyncio.to_thread(encode_response, *message),)
+        return self._listener.responses.encoded(header, response)

@@ -22,6 +22,7 @@ from kframe_kafka_wire.server.connection import ClientConnection, ConnectionLimi
 from kframe_kafka_wire.server.connection_rate import RATE_DEFAULT, RATE_KEY, ConnectionRate
 from kframe_kafka_wire.server.drops import DroppedConnections, DropReason
 from kframe_kafka_wire.server.frames import Budget
+from kframe_kafka_wire.server.repeated import SharedResponses
 
 _log = logging.getLogger("kframe.kafka_wire")
 
@@ -160,7 +161,15 @@ class SocketServer:
         )
         names = name_mapper(self._config.get("ssl.principal.mapping.rules", ""))
         return ListenerContext(
-            security.listener, application, limits, budget, logins, names, security.protocol, self._drops
+            security.listener,
+            application,
+            limits,
+            budget,
+            logins,
+            names,
+            security.protocol,
+            self._drops,
+            SharedResponses(),
         )
 
     def _logins(self, security: ListenerSecurity, credentials: ScramLookup, tokens: TokenLookup) -> Logins:

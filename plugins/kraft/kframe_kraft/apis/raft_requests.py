@@ -17,6 +17,8 @@ from kframe_kraft.quorum import FetchAnswer, Leadership, ReplicaFetch, ReplicaKe
 
 #: The first version of Fetch that names topics by id, and the first that has the replica in a struct.
 _TOPIC_IDS, _REPLICA_STATE = 13, 15
+#: Most bytes of records in a response to Fetch, unless the first batch is larger. Brokers before 4.3 ask for as many.
+_FETCH_BYTES_MAX: Final = 8 << 20
 _UNKNOWN: Final = -1
 
 
@@ -51,7 +53,11 @@ def only(topics: Sequence[Fields], topic: Mapping[str, Any], index: str) -> Fiel
 
 
 def fetch_of(version: int, body: Fields) -> ReplicaFetch:
-    """The Fetch request. Raises Refused if it is not for the metadata log, or contradicts itself."""
+    """The Fetch request. Raises Refused if it is not for the metadata log, or contradicts itself.
+
+    The limit is that of the whole request, as in Kafka 4.4 ``KafkaRaftClient.handleFetchRequest``: replicas do not set
+    that of the partition.
+    """
     by_id = version >= _TOPIC_IDS
     partition = only(body["topics"], {"topic_id": TOPIC_ID} if by_id else {"topic": TOPIC}, "partition")
     node_id = (body["replica_state"] if version >= _REPLICA_STATE else body)["replica_id"]
@@ -60,7 +66,7 @@ def fetch_of(version: int, body: Fields) -> ReplicaFetch:
         partition["current_leader_epoch"],
         partition["fetch_offset"],
         partition["last_fetched_epoch"],
-        partition["partition_max_bytes"],
+        min(body["max_bytes"], _FETCH_BYTES_MAX),
         body["max_wait"],
         partition.get("high_watermark"),
     )

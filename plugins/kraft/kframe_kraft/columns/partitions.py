@@ -6,14 +6,17 @@ mask of the rows that have them, because an absent list and an empty one differ 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final
+from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kframe.plugin.columns import Bool, Int32, Int64, Ragged, UInt8, offsets_of
-from kframe.plugin.kraft import ClusterMetadata
+from kframe.plugin.kraft import ClusterMetadata, records
 from kframe_kraft.batches.reading import Frames, RecordBytes
 from kframe_kraft.errors import RecordError
 from kframe_kraft.kernels._partition_records import (
@@ -50,6 +53,12 @@ class IdLists:
     lists: Ragged
     present: Bool
 
+    def section(self, first: int, last: int) -> IdLists:
+        """The rows from ``first`` to before ``last``."""
+        offsets = self.lists.offsets[first : last + 1]
+        lists = Ragged(offsets - offsets[0], self.lists.values[offsets[0] : offsets[-1]])
+        return IdLists(lists, self.present[first:last])
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DirectoryLists:
@@ -58,6 +67,11 @@ class DirectoryLists:
     offsets: Int32
     values: UInt8
     present: Bool
+
+    def section(self, first: int, last: int) -> DirectoryLists:
+        """The rows from ``first`` to before ``last``."""
+        offsets = self.offsets[first : last + 1]
+        return DirectoryLists(offsets - offsets[0], self.values[offsets[0] : offsets[-1]], self.present[first:last])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,6 +93,20 @@ class PartitionColumns:
 
     def __len__(self) -> int:
         return len(self.partition_id)
+
+    def section(self, first: int, last: int) -> PartitionColumns:
+        """The rows from ``first`` to before ``last``."""
+        rows = slice(first, last)
+        return PartitionColumns(
+            self.partition_id[rows],
+            self.topic_id[rows],
+            self.leader[rows],
+            self.leader_recovery_state[rows],
+            None if self.leader_epoch is None else self.leader_epoch[rows],
+            None if self.partition_epoch is None else self.partition_epoch[rows],
+            {name: lists.section(first, last) for name, lists in self.ids.items()},
+            self.directories.section(first, last),
+        )
 
 
 def decode_rows(batch: RecordBytes, frames: Frames, rows: NDArray[Any]) -> PartitionColumns:
@@ -119,13 +147,44 @@ def decode_rows(batch: RecordBytes, frames: Frames, rows: NDArray[Any]) -> Parti
     )
 
 
+def partition_columns(new: Sequence[records.PartitionRecord]) -> PartitionColumns:
+    """The records as columns. Raises OverflowError for a number that does not fit."""
+    count = len(new)
+    return PartitionColumns(
+        np.fromiter([record.partition_id for record in new], np.int32, count),
+        _uuid_rows([record.topic_id for record in new]),
+        np.fromiter([record.leader for record in new], np.int32, count),
+        np.fromiter([record.leader_recovery_state for record in new], np.int8, count),
+        np.fromiter([record.leader_epoch for record in new], np.int32, count),
+        np.fromiter([record.partition_epoch for record in new], np.int32, count),
+        {name: _packed([getattr(record, name) for record in new]) for name in ID_LISTS},
+        DirectoryLists(
+            offsets_of([len(record.directories) for record in new]),
+            _uuid_rows([directory for record in new for directory in record.directories]),
+            np.ones(count, np.bool_),
+        ),
+    )
+
+
+def _packed(lists: Sequence[Sequence[int] | None]) -> IdLists:
+    offsets = offsets_of([0 if each is None else len(each) for each in lists])
+    values = np.fromiter(chain.from_iterable(each or () for each in lists), np.int32, int(offsets[-1]))
+    return IdLists(Ragged(offsets, values), np.fromiter([each is not None for each in lists], np.bool_, len(lists)))
+
+
+def _uuid_rows(ids: Sequence[UUID]) -> UInt8:
+    """The ids as 16 bytes each. Most occur often."""
+    content = {each: each.bytes for each in set(ids)}
+    return np.frombuffer(b"".join([content[each] for each in ids]), np.uint8).reshape(-1, 16)
+
+
 def encode_rows(columns: PartitionColumns, version: int) -> tuple[UInt8, Int64]:
     """Return the values of the records, and where each begins, with the end of the last.
 
     Raises RecordError if the version cannot carry a list.
     """
     count = len(columns)
-    _check_version(columns, version)
+    check_version(columns, version)
     parts = [columns.ids[name].lists for name in ID_LISTS]
     ids = np.concatenate([part.values for part in parts])
     list_start = np.zeros((_DIRECTORIES + 1, count), np.int64)
@@ -156,7 +215,8 @@ def directory_id_bytes(metadata: ClusterMetadata) -> UInt8:
     return np.frombuffer(b"".join(known.bytes for known in metadata.directories.ids), np.uint8).reshape(-1, 16)
 
 
-def _check_version(columns: PartitionColumns, version: int) -> None:
+def check_version(columns: PartitionColumns, version: int) -> None:
+    """Raise RecordError if the version of a record cannot carry a list."""
     if not 0 <= version <= 2:
         raise RecordError("partition columns", f"version {version}", "0 to 2")
     has_elr = any(columns.ids[name].present.any() for name in ("eligible_leader_replicas", "last_known_elr"))

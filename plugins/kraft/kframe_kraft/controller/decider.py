@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Final, Generic, Protocol, TypeAlias, TypeVar
@@ -59,16 +59,21 @@ class Decider:
         self._log = log
         self._epoch = epoch
 
-    def decide(self, event: Event[T], now_ms: int) -> Decided[T]:
-        """Decide an event at ``now_ms`` since the epoch.
+    @property
+    def end(self) -> int:
+        """The offset of the next record."""
+        return self._log.end
 
-        A decision without records waits for those before it, which it may have read. Raises RequestRefused, which
-        writes nothing, LogWriteError, and RecordError for a record that the metadata level cannot carry.
+    def append(self, result: ControllerResult[object], now_ms: int) -> Iterator[int]:
+        """Append a decision of ``now_ms`` since the epoch. Yields the end of the log after each batch.
+
+        Raises LogWriteError, and RecordError, before the first batch, for a record that the level cannot carry.
         """
-        first = self._log.end
-        result = event(self.context)
-        for batch in encode_decision(result, BatchPosition(first, self._epoch, now_ms)):
-            self._log.append(batch)
+        for batch in encode_decision(result, BatchPosition(self._log.end, self._epoch, now_ms)):
+            yield self._log.append(batch)
+
+    def apply(self, result: ControllerResult[object], first: int) -> None:
+        """Apply a decision that is in the log, from offset ``first`` on."""
         offset = first
         for _, group in groupby(result.parts, key=lambda part: _new_partition(part) is not None):
             parts = [*group]
@@ -83,7 +88,6 @@ class Decider:
                     self.registrations_end = self._log.end
                 self.elections.add(self.context.metadata, part)
                 offset += self.context.apply(part, offset)
-        return Decided(first, self._log.end, result)
 
 
 def _new_partition(part: DecisionPart) -> records.PartitionRecord | None:

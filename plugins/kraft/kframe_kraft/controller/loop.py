@@ -208,20 +208,27 @@ class DecisionLoop:
 
     def _enter(self, event: Event[T], future: Future[T]) -> T:
         """Decide an event, and let its response wait for the high watermark."""
-        context = self._decider.context
+        decider = self._decider
+        context, first = decider.context, decider.end
         context.now_ns = self._clock()
         while self._contacts:
             _, (heartbeat, contact_ns, is_steady) = self._contacts.popitem()
             broker_events.note_contact(context, heartbeat, contact_ns, is_steady=is_steady)
-        decided = self._decider.decide(event, self._wall_clock() // 1_000_000)
+        result = event(context)
+        for end in decider.append(result, self._wall_clock() // 1_000_000):
+            self._note_appended(end)
+        decider.apply(result, first)
         with self._appended:
-            has_grown, self._end = decided.end > self._end, decided.end
-            self._waiting.append((decided, future))
+            self._waiting.append((Decided(first, self._end, result), future))
+        self._respond()  # A sync may have covered it.
+        return result.response
+
+    def _note_appended(self, end: int) -> None:
+        """Have a batch made durable and sent, while the next one is encoded, or the decision is applied."""
+        with self._appended:
+            self._end = end
             self._appended.notify()
-        if has_grown:
-            self._on_progress()
-        self._respond()  # A sync that was under way may have covered it.
-        return decided.result.response
+        self._on_progress()
 
     def _now_ms(self) -> int:
         return self._clock() // 1_000_000

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -15,6 +17,7 @@ from kframe.plugin.kraft import (
     ControllerResult,
     DecisionPart,
     PartitionChangeBatch,
+    RecordAndVersion,
     records,
 )
 from kframe_kraft.batches import BatchPosition, encode_values, join_values
@@ -22,28 +25,116 @@ from kframe_kraft.columns.partitions import (
     DirectoryLists,
     IdLists,
     PartitionColumns,
+    check_version,
     directory_id_bytes,
     encode_rows,
+    partition_columns,
 )
 
+#: Fewer partitions are encoded one by one, because a step in columns costs as much as some of them.
+_COLUMNS_MIN: Final = 32
 #: The fields of a change record that are lists of broker ids, and the lists of a decision.
 _ID_LISTS: Final = {field: name for name, field in RECORD_LISTS.items() if name != "directories"}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _EncodedRecords:
+    """The values of records, and where each begins, with the end of the last."""
+
+    all_values: UInt8
+    value_start: Int64
+
+    def __len__(self) -> int:
+        return len(self.value_start) - 1
+
+    def values(self, first: int, last: int) -> tuple[UInt8, Int64]:
+        """The values of the records from ``first`` to before ``last``, and where each begins."""
+        bounds = self.value_start[first : last + 1]
+        return self.all_values[bounds[0] : bounds[-1]], bounds - bounds[0]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _ColumnRecords:
+    """Records of partitions in columns. Only ``values`` encodes them."""
+
+    columns: PartitionColumns
+    version: int
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def values(self, first: int, last: int) -> tuple[UInt8, Int64]:
+        """See ``_EncodedRecords``."""
+        return encode_rows(self.columns.section(first, last), self.version)
+
+
+_Records: TypeAlias = _EncodedRecords | _ColumnRecords
 
 
 def encode_decision(decided: ControllerResult[object], position: BatchPosition) -> Iterator[bytes]:
     """Yield the decision as record batches of at most RECORDS_MAX records; ``position`` is that of the first.
 
-    Raises RecordError if the version of a record cannot carry its content.
+    Each batch is encoded when it is asked for, so that the ones before it can be written and sent meanwhile. Raises
+    RecordError, before the first batch, if the version of a record cannot carry its content.
     """
-    parts = [_values(item) for item in decided.parts]
-    values = np.concatenate([np.empty(0, np.uint8), *(part for part, _ in parts)])
-    lengths = np.concatenate([np.empty(0, np.int64), *(np.diff(value_start) for _, value_start in parts)])
-    value_start: Int64 = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=value_start[1:])
-    for first in range(0, len(lengths), RECORDS_MAX):
-        bounds = value_start[first : first + RECORDS_MAX + 1]
-        batch_position = BatchPosition(position.base_offset + first, position.leader_epoch, position.timestamp)
-        yield encode_values(values[bounds[0] : bounds[-1]], bounds - bounds[0], batch_position)
+    offset = position.base_offset
+    for parts in _batches(_records(decided.parts)):
+        values = np.concatenate([part for part, _ in parts])
+        lengths = [np.diff(value_start) for _, value_start in parts]
+        value_start: Int64 = np.zeros(sum(map(len, lengths)) + 1, np.int64)
+        np.cumsum(np.concatenate(lengths), out=value_start[1:])
+        yield encode_values(values, value_start, BatchPosition(offset, position.leader_epoch, position.timestamp))
+        offset += len(value_start) - 1
+
+
+def _records(parts: Sequence[DecisionPart]) -> list[_Records]:
+    """The records of the parts. Those that are not in columns are encoded."""
+    result: list[_Records] = []
+    for kind, group in groupby(parts, key=_kind):
+        items = [*group]
+        if kind is PartitionChangeBatch:
+            changes = [item for item in items if isinstance(item, PartitionChangeBatch)]
+            result += [_in_columns(change_columns(item), item.version) for item in changes]
+            continue
+        versioned = [item for item in items if isinstance(item, RecordAndVersion)]
+        versions = {item.version for item in versioned}
+        if kind is records.PartitionRecord and len(versions) == 1 and len(versioned) >= _COLUMNS_MIN:
+            new = [item.record for item in versioned if isinstance(item.record, records.PartitionRecord)]
+            result.append(_in_columns(partition_columns(new), versions.pop()))
+        else:
+            result.append(_EncodedRecords(*join_values(versioned)))
+    return result
+
+
+def _kind(part: DecisionPart) -> type:
+    """Parts of a kind that follow one another are encoded at once."""
+    if isinstance(part, PartitionChangeBatch):
+        return PartitionChangeBatch
+    is_partition = isinstance(part.record, records.PartitionRecord)
+    return records.PartitionRecord if is_partition else records.MetadataRecord
+
+
+def _in_columns(columns: PartitionColumns, version: int) -> _ColumnRecords:
+    check_version(columns, version)
+    return _ColumnRecords(columns, version)
+
+
+def _batches(records: Sequence[_Records]) -> Iterator[list[tuple[UInt8, Int64]]]:
+    """The values of each batch, as sections of ``records``."""
+    sections: list[tuple[UInt8, Int64]] = []
+    room = RECORDS_MAX
+    for part in records:
+        first = 0
+        while first < len(part):
+            last = min(first + room, len(part))
+            sections.append(part.values(first, last))
+            room -= last - first
+            first = last
+            if not room:
+                yield sections
+                sections, room = [], RECORDS_MAX
+    if sections:
+        yield sections
 
 
 def change_columns(batch: PartitionChangeBatch) -> PartitionColumns:
@@ -63,13 +154,6 @@ def change_columns(batch: PartitionChangeBatch) -> PartitionColumns:
         {field: _id_list(batch, name, changed, broker_ids) for field, name in _ID_LISTS.items()},
         _directory_lists(batch, changed),
     )
-
-
-def _values(item: DecisionPart) -> tuple[UInt8, Int64]:
-    """The values of the records of a part of a decision, and where each begins, with the end of the last."""
-    if isinstance(item, PartitionChangeBatch):
-        return encode_rows(change_columns(item), item.version)
-    return join_values([item])
 
 
 def _id_list(batch: PartitionChangeBatch, name: str, changed: Bool, broker_ids: Int32) -> IdLists:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from kframe_kraft.log.directory_lock import DirectoryLock
 from kframe_kraft.log.durable_log import DurableLog, LogSettings
-from kframe_kraft.log.files import LogFile, LogFiles
+from kframe_kraft.log.files import LogFile, LogFiles, LogSection
 from kframe_kraft.log.memory_log import MemoryLog
 from kframe_kraft.log.offsets import Diverged, FetchPosition, NeedsSnapshot, Serveable
 from kframe_kraft.log.opening import OpenedLog, open_log
@@ -20,6 +20,7 @@ __all__ = [
     "FetchPosition",
     "LogFile",
     "LogFiles",
+    "LogSection",
     "LogSettings",
     "MemoryLog",
     "NeedsSnapshot",

@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from kframe_kraft.disk import SnapshotId
 from kframe_kraft.disk.names import snapshots_in
@@ -17,9 +18,12 @@ from kframe_kraft.errors import LogError, LogWriteError
 from kframe_kraft.log.acknowledged import FILE_NAME, acknowledged_bytes
 from kframe_kraft.log.epochs import FILE_NAME as EPOCHS_NAME
 from kframe_kraft.log.epochs import EpochStarts
-from kframe_kraft.log.files import LogFile, LogFiles
+from kframe_kraft.log.files import LogFile, LogFiles, LogSection
 from kframe_kraft.log.offsets import FetchPosition, LogBounds, check_position, next_header
 from kframe_kraft.log.segment import Segment, segment_name
+
+#: So many bytes are sent from their file. Fewer are read once for all replicas.
+_SECTION_BYTES: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +123,18 @@ class DurableLog:
 
         Empty at the end of the log. Raises LogError for offsets outside the log.
         """
+        section = self._section(offset, max_bytes)
+        return section.read(0, len(section))
+
+    def fetch(self, offset: int, max_bytes: int) -> bytes | LogSection:
+        """As ``read``, but many bytes as a section of their file."""
+        section = self._section(offset, max_bytes)
+        return section if len(section) >= _SECTION_BYTES else section.read(0, len(section))
+
+    def _section(self, offset: int, max_bytes: int) -> LogSection:
         if not self.start <= offset <= self.end:
             raise LogError("offset", str(offset), f"{self.start} to {self.end}")
-        return self._segment_of(offset).read(offset, max_bytes)
+        return self._segment_of(offset).section(offset, max_bytes)
 
     def check_position(self, offset: int, epoch: int) -> FetchPosition:
         """Whether a log that ends at ``offset`` with a record of ``epoch`` is a beginning of this one."""

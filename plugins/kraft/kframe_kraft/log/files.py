@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import weakref
+from dataclasses import dataclass
 from pathlib import Path
 
 from kframe_kraft.disk.atomic import replace_file, sync_directory
@@ -21,6 +22,10 @@ class LogFile:
         weakref.finalize(self, os.close, self._descriptor)
         self.path = path
         self.size = os.fstat(self._descriptor).st_size
+
+    def fileno(self) -> int:
+        """The descriptor."""
+        return self._descriptor
 
     def append(self, data: bytes) -> None:
         """Append ``data``, all or nothing. Raises OSError, for example for a full disk."""
@@ -51,6 +56,26 @@ class LogFile:
         """Write ``data`` at the beginning, without a sync."""
         os.pwrite(self._descriptor, data, 0)
         self.size = max(self.size, len(data))
+
+
+@dataclass(frozen=True, slots=True)
+class LogSection:
+    """``size`` bytes of a file, which do not change, from ``position`` on (``FileSection`` of the server)."""
+
+    file: LogFile
+    position: int
+    size: int
+
+    def fileno(self) -> int:
+        """The descriptor of the file, which is open as long as this object exists."""
+        return self.file.fileno()
+
+    def read(self, start: int, count: int) -> bytes:
+        """At most ``count`` of the bytes, from the one numbered ``start`` on."""
+        return self.file.read(self.position + start, min(count, self.size - start))
+
+    def __len__(self) -> int:
+        return self.size
 
 
 class LogFiles:

@@ -50,6 +50,10 @@ class MemoryLog:
             last += 1
         return b"".join(self._batches[first:last])
 
+    def fetch(self, offset: int, max_bytes: int) -> bytes:
+        """See ``DurableLog.fetch``."""
+        return self.read(offset, max_bytes)
+
     def check_position(self, offset: int, epoch: int) -> FetchPosition:
         """See ``DurableLog.check_position``."""
         return check_position(offset, epoch, LogBounds(self.start, self.end, self.last_epoch), self._epochs)

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from kframe_kraft.batches import BatchHeader
 from kframe_kraft.batches.header import HEADER_BYTES, PREFIX
 from kframe_kraft.errors import LogError
-from kframe_kraft.log.files import LogFile
+from kframe_kraft.log.files import LogFile, LogSection
 
 #: Bytes between two entries of the index.
 _INDEX_BYTES: Final = 1 << 14
@@ -67,20 +67,27 @@ class Segment:
         location = (header.base_offset, header.next_offset, self.size, self.size + header.size)
         self.add(BatchLocation(*location, header.leader_epoch, header.max_timestamp))
 
-    def read(self, offset: int, max_bytes: int) -> bytes:
+    def section(self, offset: int, max_bytes: int) -> LogSection:
         """Whole batches from the one that has ``offset`` on, of at most ``max_bytes`` unless the first one is larger.
 
         Empty at the end of the segment. Raises LogError for an offset before it.
         """
         if offset < self.base:
             raise LogError(self.file.path.name, f"offset {offset}", f"{self.base} or later")
-        first = self._batch_at(offset)
+        size, first = self.size, self._batch_at(offset)
         if first is None:
-            return b""
-        count = max(first.end - first.position, min(max_bytes, self.size - first.position))
-        data = self.file.read(first.position, count)
-        end = _whole_bytes(data)
-        return data if end == len(data) else data[:end]
+            return LogSection(self.file, size, 0)
+        limit, end = first.position + max_bytes, first.end
+        if limit >= size:
+            end = size
+        elif limit > end:
+            indexed = self._positions[bisect_right(self._positions, limit) - 1]
+            for batch in batches_in(self.file, max(indexed, end), size):
+                if batch.end > limit:
+                    break
+                end = batch.end
+            end = max(end, indexed)
+        return LogSection(self.file, first.position, end - first.position)
 
     def truncate(self, offset: int) -> None:
         """Drop the batches that end above ``offset``."""
@@ -123,14 +130,3 @@ def batches_in(file: LogFile, position: int, size: int) -> Iterator[BatchLocatio
 def _location(data: bytes, index: int, position: int) -> BatchLocation:
     base, length, epoch, _, _, _, last_delta, _, timestamp = _HEAD.unpack_from(data, index)
     return BatchLocation(base, base + last_delta + 1, position, position + PREFIX.size + length, epoch, timestamp)
-
-
-def _whole_bytes(data: bytes) -> int:
-    """The bytes of the batches that ``data``, which begins with one, has completely."""
-    position, following = 0, 0
-    while following <= len(data):
-        position = following
-        if len(data) - position < PREFIX.size:
-            break
-        following += PREFIX.size + PREFIX.unpack_from(data, position)[1]
-    return position

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 from kframe.plugin import ErrorCode
 from kframe_kraft.disk import SnapshotId
-from kframe_kraft.log import Diverged, FetchPosition, NeedsSnapshot
+from kframe_kraft.log import Diverged, FetchPosition, LogSection, NeedsSnapshot
 from kframe_kraft.log.epochs import LogEpochEnd
 from kframe_kraft.quorum.quorum import SoleVoter
 from kframe_kraft.quorum.voters import ReplicaKey
@@ -32,7 +32,7 @@ class ReadableLog(Protocol):
     def end(self) -> int:
         """The offset of the next record."""
 
-    def read(self, offset: int, max_bytes: int) -> bytes:
+    def fetch(self, offset: int, max_bytes: int) -> bytes | LogSection:
         """Whole batches from the one that has ``offset`` on: at most ``max_bytes``, at least one batch."""
 
     def check_position(self, offset: int, epoch: int) -> FetchPosition:
@@ -63,9 +63,13 @@ class FetchAnswer:
     error: ErrorCode = ErrorCode.NONE
     high_watermark: int = -1
     log_start: int = -1
-    records: bytes = b""
+    records: bytes | LogSection = b""
     diverged: LogEpochEnd | None = None
     snapshot_id: SnapshotId | None = None
+
+    def read_records(self) -> bytes:
+        """The bytes of the records."""
+        return self.records if isinstance(self.records, bytes) else self.records.read(0, len(self.records))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,7 +92,7 @@ class FetchService:
         self._deadlines: list[tuple[int, int, PendingFetch]] = []
         self._numbers = count()
         #: The last read, with offset, size and end of the log: brokers read the same records one after another.
-        self._last_read: tuple[tuple[int, int, int], bytes] | None = None
+        self._last_read: tuple[tuple[int, int, int], bytes | LogSection] | None = None
         #: What the pending requests were compared with last.
         self._compared: object = None
         #: The high watermark that was sent to each replica last, for requests that do not say it.
@@ -182,13 +186,13 @@ class FetchService:
     def _read(self, request: ReplicaFetch) -> FetchAnswer:
         key = request.offset, request.max_bytes, self._log.end
         if self._last_read is None or self._last_read[0] != key:
-            self._last_read = key, self._log.read(request.offset, request.max_bytes)
+            self._last_read = key, self._log.fetch(request.offset, request.max_bytes)
         return self._successful_answer(request, self._last_read[1])
 
     def _successful_answer(
         self,
         request: ReplicaFetch,
-        records: bytes = b"",
+        records: bytes | LogSection = b"",
         diverged: LogEpochEnd | None = None,
         snapshot_id: SnapshotId | None = None,
     ) -> FetchAnswer:

@@ -31,8 +31,6 @@ from kframe_kraft.apis.user_apis import UserApis
 from kframe_kraft.controller import NotController
 
 Handler: TypeAlias = Callable[[Header, Fields, ClientSession], Awaitable[Fields]]
-#: Responses with more bytes of records are encoded outside the event loop.
-_LARGE_BYTES: Final = 1 << 18
 #: The first versions of ApiVersions in which clients name their software, read features with level 0, and name a node.
 _SOFTWARE, _LEVEL_ZERO, _NODE = 3, 4, 5
 _SOFTWARE_NAME: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
@@ -158,9 +156,7 @@ class KraftApplication:
             return self._refused(header, body, ErrorCode.NOT_CONTROLLER, str(error))
 
     def is_large(self, header: Header, response: Fields) -> bool:
-        """See ``Application``."""
-        if header.api_key == FETCH:
-            return any(len(topic["partitions"][0]["records"]) > _LARGE_BYTES for topic in response["responses"])
+        """See ``Application``. The records of Fetch are not copied."""
         return header.api_key == FETCH_SNAPSHOT
 
     async def _answer(self, header: Header, body: Fields, session: ClientSession) -> Fields:
