@@ -166,14 +166,9 @@ class PartitionChange:
 
     def _elr(self) -> Iterator[str]:
         before, after, elr = self.before, self.after, set(self.after.elr)
-        is_assignment = self.record.directories is not None and self.record.replicas is None
-        if self.options.release < _ASSIGNMENT_KEEPS_ELR and self.record.isr is None and not elr:
-            is_assignment |= self.record.leader == records.NO_LEADER_CHANGE  # The directory may be the stored one.
-        if is_assignment:
-            # An assignment of directories empties the ELR, or leaves it as it is.
-            expected = before.elr if self.options.release >= _ASSIGNMENT_KEEPS_ELR else ()
-            if after.elr != expected:
-                yield f"K5: the ELR is {after.elr} after an assignment, and not {expected}"
+        if self.options.release < _ASSIGNMENT_KEEPS_ELR and self._may_be_assignment():
+            if elr:
+                yield f"K5: the ELR is {after.elr} after an assignment of directories"
             return
         if list(after.elr) != sorted(after.elr):
             yield "K5: the ELR is not in order"
@@ -187,6 +182,12 @@ class PartitionChange:
                 yield "K5: the ELR has lost a replica"
         elif elr not in (known - set(after.isr), known - set(after.isr) - restarted):
             yield f"K5: the ELR is {sorted(elr)}, and not {sorted(known - set(after.isr))}"
+
+    def _may_be_assignment(self) -> bool:
+        """Whether a broker may have assigned a directory, also the stored one."""
+        record = self.record
+        is_emptied = record.isr is None and record.leader == records.NO_LEADER_CHANGE and not self.after.elr
+        return record.replicas is None and (record.directories is not None or is_emptied)
 
     def _last_known(self) -> Iterator[str]:
         before, after = self.before, self.after
