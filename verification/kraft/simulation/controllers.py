@@ -11,6 +11,7 @@ from typing import Final
 from kframe_kraft.disk import CheckpointWriter, MetaProperties, write_properties
 from kframe_kraft.disk.names import BOOTSTRAP_ID
 from kframe_kraft.errors import LogError, LogWriteError
+from kframe_kraft.log import open_log
 from kframe_kraft.server.formatting import bootstrap_records
 from kframe_kraft.sources.detection import LOG_DIRECTORY
 
@@ -18,6 +19,7 @@ from kframe.plugin.kraft import control
 from kframe_simulator.simulation.scheduler import Scheduler
 from verification.kraft.faulty_files import Faults, Stopped
 from verification.kraft.simulation.controller import ControllerProcess
+from verification.kraft.simulation.damage import damage_directory
 from verification.kraft.simulation.equality import differences
 from verification.kraft.simulation.expected.brokers import offset_problems, registration_problems
 from verification.kraft.simulation.history import History, WrittenBatch
@@ -27,6 +29,8 @@ from verification.kraft.simulation.requests import Comparison, Decided
 from verification.kraft.simulation.rules import LogRules
 from verification.kraft.simulation.selectors import Choice, SimulatedSelector
 
+#: The share of starts on damaged files.
+_DAMAGED: Final = 0.2
 _RESTART_MS: Final = (200.0, 3_000.0, 15_000.0)
 
 
@@ -81,6 +85,8 @@ class Controllers:
         self._is_starting = False
         if self.process is not None:
             return
+        if self._random.random() < _DAMAGED:
+            self._start_damaged()
         self.counts["controller starts"] += 1
         self.faults = Faults(self._random, bytes_max=self._free_bytes)
         if self._random.random() < 0.1:
@@ -106,6 +112,22 @@ class Controllers:
             self.process = process
             self._reopened(process)
             self._requests.serve(process)
+
+    def _start_damaged(self) -> None:
+        """Open a damaged directory. A log that has lost anything must be refused."""
+        damage = damage_directory(self._directory / LOG_DIRECTORY, self.history.batches, self._random)
+        if damage is None:
+            return
+        self.counts["damaged directories"] += 1
+        is_refused = False
+        try:
+            open_log(self._directory / LOG_DIRECTORY)
+        except LogError:
+            is_refused = True
+        if is_refused != damage.is_refused:
+            self._report(f"K7: the log with a damaged {damage.path.name} is {'refused' if is_refused else 'opened'}")
+        if damage.is_refused:
+            damage.repair()
 
     def _selector(self) -> SimulatedSelector | None:
         """The leader selector of a process."""

@@ -12,6 +12,7 @@ from verification.kraft.simulation.cluster import Cluster
 from verification.kraft.simulation.equality import differences
 from verification.kraft.simulation.expected.brokers import offset_problems
 from verification.kraft.simulation.image import Image, PartitionKey, PartitionState
+from verification.kraft.simulation.log_model import log_problems
 from verification.kraft.simulation.malformed import replay_problems
 
 
@@ -28,6 +29,7 @@ def problems_at_rest(cluster: Cluster) -> Iterator[str]:
     stored = image_of(read_history(process.node.log.directory)).metadata
     for problem in (*differences(stored, image, image.partitions), *replay_problems(stored, image)):
         yield f"I24: the log has {problem}"
+    yield from log_problems(process.node.log, cluster.controllers.history.batches, cluster.random)
     counted = Counter(is_eligible for offset, is_eligible in cluster.rules.elections if offset >= process.first)
     elections = process.loop.elections
     if (elections.from_elr, elections.unclean) != (counted[True], counted[False]):
