@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import re
+import resource
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -73,9 +74,12 @@ def _seeds(context: click.Context, parameter: click.Parameter, value: str) -> ra
 @click.option("--seeds", callback=_seeds, default="1-2000", show_default=True, help="FIRST-LAST")
 @click.option("--jobs", type=click.IntRange(1), default=2, show_default=True)
 @click.option("--first", is_flag=True, help="End at the first violation.")
+@click.option("--cpu-seconds", type=click.IntRange(1), help="Die after so many seconds of the processor.")
 @click.option("--record", type=click.Path(dir_okay=False, path_type=Path), help="JSON; the page is beside it.")
-def main(seeds: range, jobs: int, first: bool, record: Path | None) -> None:
+def main(seeds: range, jobs: int, first: bool, cpu_seconds: int | None, record: Path | None) -> None:
     """Play seeds, and print what they have shown. Exit code 1 after a violation."""
+    if cpu_seconds is not None:
+        resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds))
     facts = run_facts(f"python -m verification.kraft.simulation --seeds {seeds[0]}-{seeds[-1]} --jobs {jobs}")
     started, counts = time.monotonic(), Counter[str]()
     events, simulated_ms, violations = 0, 0.0, dict[int, tuple[str, ...]]()

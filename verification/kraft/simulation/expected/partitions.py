@@ -158,4 +158,7 @@ def _election_error(image: Image, kind: KraftElection, release: Release, state: 
     able = [member for member in state.isr or state.elr if can_lead(member)]
     # Another broker leads where the leader is lost, or cannot lead any longer.
     is_elected = preferred in able or (bool(able) and state.leader not in able)
-    return ErrorCode.NONE if is_elected or target.is_complete(release) else ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
+    # Before 4.1 any decision for a partition with a leader clears the last-known one.
+    is_cleared = release < Release(4, 1) and state.leader >= 0 and bool(state.last_known_elr)
+    is_changed = is_elected or is_cleared or target.is_complete(release)
+    return ErrorCode.NONE if is_changed else ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
