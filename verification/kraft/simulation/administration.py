@@ -75,7 +75,7 @@ def elect(cluster: Cluster, random: Random) -> None:
     cluster.admin.ask(
         f"elect {kind.name.lower()}",
         lambda context, end: elections.elect_leaders(context, kind, partitions),
-        partial(compare_elections, kind, partitions, cluster.options.release),
+        partial(compare_elections, kind, partitions),
     )
 
 
