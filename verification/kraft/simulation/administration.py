@@ -146,16 +146,26 @@ def raise_level(cluster: Cluster, random: Random) -> None:
 
 
 def unregister(cluster: Cluster, random: Random) -> None:
-    """Remove the registration of a broker that is down, or has no machine."""
+    """Remove the registration of a broker that is down, or has no machine. One that has registered meanwhile is
+    restarted, as it does not register again by itself."""
     down = sorted(key for key, broker in cluster.brokers.items() if not broker.is_running)
     down += sorted(cluster.rules.image.brokers.keys() - cluster.brokers.keys())
-    if down:
-        broker_id = random.choice(down)
-        cluster.admin.ask(
-            "unregister",
-            lambda context, end: registration.unregister_broker(context, broker_id),
-            partial(compare_unregistration, broker_id),
-        )
+    if not down:
+        return
+    broker_id = random.choice(down)
+
+    def restart(response: object) -> None:
+        process = cluster.brokers.get(broker_id)
+        if process is not None and process.is_running and broker_id not in cluster.rules.image.brokers:
+            process.kill()
+            cluster.start_later(broker_id, 100)
+
+    cluster.admin.ask(
+        "unregister",
+        lambda context, end: registration.unregister_broker(context, broker_id),
+        partial(compare_unregistration, broker_id),
+        restart,
+    )
 
 
 def _partitions(cluster: Cluster, topic: str) -> int:
