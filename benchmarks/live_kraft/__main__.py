@@ -112,6 +112,22 @@ def find_heap(setup: Setup) -> str:
     raise RuntimeError(f"no heap up to {CANDIDATES[-1]} is enough")
 
 
+def _all_steps(setups: Sequence[Setup], program: Path) -> Iterator[tuple[str, Setup, Measure]]:
+    """The measurements without observers, in their order, with their titles."""
+    for setup in setups:
+        small = replace(setup, heap=SMALLEST_HEAPS.get(setup.partitions, setup.heap))
+        yield f"memory of {setup.partitions:,} partitions", small, measurements.memory
+        yield f"{setup.partitions:,} partitions", setup, measurements.run
+    resting = Setup(program, 10_000, _REST_BROKERS, AMPLE_HEAPS[10_000])
+    yield f"rest with {_REST_BROKERS} brokers", resting, measurements.at_rest
+
+
+def _with_observers(setups: Sequence[Setup], observers: int) -> Iterator[tuple[str, Setup, Measure]]:
+    for setup in setups:
+        title = f"{setup.partitions:,} partitions, {observers:,} observers"
+        yield title, replace(setup, observers=observers), measurements.observed
+
+
 def main(words: Sequence[str] | None = None) -> int:
     """Measure, print, write."""
     parser = argparse.ArgumentParser(
@@ -119,6 +135,7 @@ def main(words: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--partitions", type=int, nargs="*", default=[10_000, 100_000, 1_000_000])
     parser.add_argument("--brokers", type=int, default=10)
+    parser.add_argument("--observers", type=int, help="measure heartbeats and creations while so many fetch, and stop")
     parser.add_argument("--runs", type=int, default=5, help="of each controller at each size")
     parser.add_argument("--find-heap", action="store_true", help="print the smallest heap of each size, and stop")
     parser.add_argument("--alone", action="store_true", help="kframe without Kafka")
@@ -135,16 +152,11 @@ def main(words: Sequence[str] | None = None) -> int:
             for setup in setups:
                 print(f"{setup.partitions:,}: {find_heap(setup)}")
             return 0
-        for setup in setups:
-            with record.part(f"{setup.partitions:,} partitions"):
-                small = replace(setup, heap=SMALLEST_HEAPS.get(setup.partitions, setup.heap))
-                for row in perform(small, measurements.memory, kinds, chosen.runs):
+        steps = _with_observers(setups, chosen.observers) if chosen.observers else _all_steps(setups, program)
+        for title, setup, measure in steps:
+            with record.part(title):
+                for row in perform(setup, measure, kinds, chosen.runs):
                     measured.append(row)
-                for row in perform(setup, measurements.run, kinds, chosen.runs):
-                    measured.append(row)
-        resting = Setup(program, 10_000, _REST_BROKERS, AMPLE_HEAPS[10_000])
-        with record.part(f"rest with {_REST_BROKERS} brokers"):
-            measured += perform(resting, measurements.at_rest, kinds, chosen.runs)
     table([HEADINGS, *map(line, rows(measured))], f"Medians of {chosen.runs} runs in turn.")
     return record.end()
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 from uuid import UUID
 
+from kframe_kafka_wire.server.connection_rate import RATE_KEY
 from kframe_kraft.disk import MetaProperties, SnapshotId, write_properties
 from kframe_kraft.encoding.checkpoint import write_checkpoint
 from kframe_kraft.sources.detection import LOG_DIRECTORY
@@ -33,12 +34,14 @@ SESSION_MS: Final = 6_000
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """The size of a cluster. ``heap`` is that of Kafka's process, ``program`` the compiled brokers."""
+    """The size of a cluster. ``heap`` is that of Kafka's process, ``program`` the compiled brokers. ``observers`` fetch
+    beside them."""
 
     program: Path
     partitions: int
     brokers: int
     heap: str
+    observers: int = 0
 
 
 def write_directory(directory: Path, setup: Setup) -> None:
@@ -122,7 +125,10 @@ def _command(kind: str, folder: Path, port: int, heap: str) -> list[str]:
         "broker.session.timeout.ms": SESSION_MS,
         "metadata.max.idle.interval.ms": 0,
         "auto.leader.rebalance.enable": "false",
+        "socket.listen.backlog.size": 4096,
     }
+    if kind == KFRAME:
+        keys[RATE_KEY] = 0  # All observers come from one address.
     config = folder / "server.properties"
     config.write_text("".join(f"{key}={value}\n" for key, value in keys.items()))
     if kind == KFRAME:

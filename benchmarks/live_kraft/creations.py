@@ -53,8 +53,8 @@ def one_by_one(port: int, count: int) -> Iterator[float]:
             yield create(client, [f"single-{number}"])
 
 
-def at_rate(port: int, per_second: int, seconds: int) -> list[float]:
-    """Seconds of each creation, from the time at which it was due to its response."""
+def at_rate(port: int, per_second: int, seconds: int, prefix: str = "rate") -> list[float]:
+    """Seconds of each creation, from the time at which it was due to its response. Names begin with ``prefix``."""
     due: SimpleQueue[int] = SimpleQueue()
     taken: list[float] = []
     errors: list[BaseException] = []
@@ -69,7 +69,7 @@ def at_rate(port: int, per_second: int, seconds: int) -> list[float]:
                     number = due.get_nowait()
                     at = begun + 1 + number / per_second
                     time.sleep(max(at - time.monotonic(), 0))
-                    create(client, [f"rate-{number}"])
+                    create(client, [f"{prefix}-{number}"])
                     taken.append(time.monotonic() - at)
         except Empty:
             pass

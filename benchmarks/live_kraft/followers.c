@@ -1,14 +1,15 @@
 /* Brokers of a KRaft cluster that only follow: each fetches the metadata log and discards it, and sends heartbeats.
  *
- * followers HOST PORT BROKERS OFFSET EPOCH INTERVAL_MS FETCH BEAT
+ * followers HOST PORT BROKERS OBSERVERS OFFSET EPOCH INTERVAL_MS FETCH BEAT
  *
- * They have the records below OFFSET, the last of leader epoch EPOCH. Broker N (from 0 on) has broker epoch N. FETCH and
+ * OBSERVERS more replicas, with the ids after those of the brokers, only fetch, and print nothing. They have the records below OFFSET, the last of leader epoch EPOCH. Broker N (from 0 on) has broker epoch N. FETCH and
  * BEAT are files with an encoded request with its size, after a line with the positions of the fields that are set here:
  * of Fetch the replica id, the leader epoch, the offset and the last epoch; of BrokerHeartbeat the broker id, the broker
  * epoch and the applied offset. Reads "stop N" to end the heartbeats of broker N. Prints, with the nanoseconds of the
  * monotonic clock:
  *
  *   fetch N OFFSET HIGH_WATERMARK NS   a response with records up to OFFSET, or with another high watermark
+ *   took N NS                          a heartbeat was accepted after these nanoseconds
  *   beat N NS                          the first heartbeat of a connection was accepted
  *   last N NS                          the last heartbeat before "stop" was sent
  */
@@ -24,7 +25,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { FIELDS_MAX = 4, BROKERS_MAX = 1000, RETRY_MS = 5, FENCED_LEADER_EPOCH = 74 };
+enum { FIELDS_MAX = 4, BROKERS_MAX = 10000, RETRY_MS = 5, FENCED_LEADER_EPOCH = 74 };
 
 typedef struct {
     uint8_t *bytes;
@@ -36,6 +37,7 @@ typedef struct {
     int id;
     int64_t offset;
     int32_t last_epoch, leader_epoch;
+    int is_observer;
     int64_t high_watermark;
     volatile int stopping;
     volatile int64_t sent_ns;
@@ -102,6 +104,7 @@ static int connected(void) {
         setsockopt(handle, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
         if (!connect(handle, (struct sockaddr *)&address, sizeof address)) return handle;
         close(handle);
+        pause_ms(RETRY_MS);
     }
 }
 
@@ -149,7 +152,7 @@ static int follow(Broker *broker, const uint8_t *bytes) {
         broker->offset = get(bytes + at, 8) + get(bytes + at + 23, 4) + 1;
         broker->last_epoch = (int32_t)get(bytes + at + 12, 4);
     }
-    if (broker->offset > before || high_watermark != broker->high_watermark) {
+    if (!broker->is_observer && (broker->offset > before || high_watermark != broker->high_watermark)) {
         int64_t at_ns = now_ns();
         broker->high_watermark = high_watermark;
         pthread_mutex_lock(&output);
@@ -179,6 +182,7 @@ static void *fetch_all(void *argument) {
             else if (error) pause_ms(RETRY_MS);
         }
         close(handle);
+        pause_ms(RETRY_MS);
     }
     return NULL;
 }
@@ -197,32 +201,36 @@ static void *beat_all(void *argument) {
             broker->sent_ns = now_ns();
             if (ask(handle, request, beat_request.size, &response, &capacity) < 0) break;
             int error = (int)get(response + 4 + 1 + 4, 2);
-            if (!error && !accepted) say("beat", broker, now_ns());
+            int64_t answered_ns = now_ns();
+            if (!error && !accepted) say("beat", broker, answered_ns);
+            if (!error) say("took", broker, answered_ns - broker->sent_ns);
             accepted |= !error;
             pause_ms(error ? RETRY_MS : interval_ms);
         }
         close(handle);
+        pause_ms(RETRY_MS);
     }
     say("last", broker, broker->sent_ns);
     return NULL;
 }
 
 int main(int count, char **words) {
-    if (count != 9) return 2;
+    if (count != 10) return 2;
     address.sin_family = AF_INET;
     address.sin_port = htons((uint16_t)atoi(words[2]));
     if (!inet_aton(words[1], &address.sin_addr)) return 2;
-    int number = atoi(words[3]), stopped;
-    int epoch = atoi(words[5]);
-    interval_ms = atoi(words[6]);
-    fetch_request = read_request(words[7], 4);
-    beat_request = read_request(words[8], 3);
-    for (int id = 0; id < number && id < BROKERS_MAX; id++) {
+    int number = atoi(words[3]), replicas = number + atoi(words[4]), stopped;
+    int epoch = atoi(words[6]);
+    interval_ms = atoi(words[7]);
+    fetch_request = read_request(words[8], 4);
+    beat_request = read_request(words[9], 3);
+    for (int id = 0; id < replicas && id < BROKERS_MAX; id++) {
         pthread_t thread;
         Broker *broker = &brokers[id];
-        *broker = (Broker){.id = id, .offset = atoll(words[4]), .last_epoch = epoch, .leader_epoch = epoch + 1};
-        if (pthread_create(&thread, NULL, fetch_all, broker) || pthread_create(&thread, NULL, beat_all, broker))
-            fail("pthread_create");
+        *broker = (Broker){.id = id, .offset = atoll(words[5]), .last_epoch = epoch, .leader_epoch = epoch + 1};
+        broker->is_observer = id >= number;
+        if (pthread_create(&thread, NULL, fetch_all, broker)) fail("pthread_create");
+        if (id < number && pthread_create(&thread, NULL, beat_all, broker)) fail("pthread_create");
     }
     while (scanf(" stop %d", &stopped) == 1) brokers[stopped].stopping = 1;
     return 0;

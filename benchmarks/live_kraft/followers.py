@@ -40,6 +40,8 @@ class Seen:
     fetched: list[Fetched] = field(default_factory=list)
     beats: list[int] = field(default_factory=list)
     """When the first heartbeat of each connection was accepted."""
+    took_ns: list[int] = field(default_factory=list)
+    """How long each heartbeat took that was accepted."""
     last_beat_ns: dict[int, int] = field(default_factory=dict)
     """When stopped brokers sent their last heartbeat."""
 
@@ -47,13 +49,15 @@ class Seen:
 class Followers:
     """The process of the brokers. It is a context manager."""
 
-    def __init__(self, program: Path, folder: Path, port: int, brokers: int, offset: int, epoch: int) -> None:
-        """The brokers have the log below ``offset``, whose last record is of ``epoch``."""
+    def __init__(
+        self, program: Path, folder: Path, port: int, brokers: int, observers: int, offset: int, epoch: int
+    ) -> None:
+        """All have the log below ``offset``, whose last record is of ``epoch``. ``observers`` only fetch."""
         self.seen = Seen()
         fetch, beat = folder / "fetch.request", folder / "heartbeat.request"
         _write_template(fetch, fetch_template())
         _write_template(beat, heartbeat_template())
-        words = [program, "127.0.0.1", port, brokers, offset, epoch, 500, fetch, beat]
+        words = [program, "127.0.0.1", port, brokers, observers, offset, epoch, 500, fetch, beat]
         self._process = subprocess.Popen(
             list(map(str, words)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -99,6 +103,8 @@ class Followers:
                 self.seen.fetched.append(Fetched(int(broker), *values))
             elif kind == "beat":
                 self.seen.beats.append(values[0])
+            elif kind == "took":
+                self.seen.took_ns.append(values[0])
             else:
                 self.seen.last_beat_ns[int(broker)] = values[0]
 

@@ -25,6 +25,9 @@ _RATE_S: Final = 10
 #: Topics and partitions of each, of the large creation.
 _MANY: Final = 10, 1_000
 _REST_S: Final = 20.0
+#: Creations a second, and for how long, while observers fetch.
+_OBSERVED_PER_SECOND: Final = 5
+_OBSERVED_S: Final = 20
 
 
 def run(kind: str, original: Path, folder: Path, setup: Setup) -> Iterator[dict[str, Any]]:
@@ -63,9 +66,29 @@ def at_rest(kind: str, original: Path, folder: Path, setup: Setup) -> Iterator[d
         yield {"what": "processor at rest", "cpu_seconds_per_minute": 60 * used / (time.monotonic() - begun)}
 
 
+def observed(kind: str, original: Path, folder: Path, setup: Setup) -> Iterator[dict[str, Any]]:
+    """Heartbeats and creations while observers fetch: at rest, and while a broker fails."""
+    shutil.copytree(original, folder / "data")
+    controller = RunningController(kind, folder, setup.heap)
+    controller.start()
+    with stopping(controller), followers_of(controller, folder, setup) as followers:
+        for prefix, what in (("rest", "at rest"), ("failure", "during a broker failure")):
+            followers.await_quiet(setup.brokers, _QUIET_S)
+            followers.seen.took_ns.clear()
+            if prefix == "failure":
+                followers.stop(_FAILING)
+            seconds = creations.at_rate(controller.port, _OBSERVED_PER_SECOND, _OBSERVED_S, prefix)
+            beats = [took / 1e9 for took in tuple(followers.seen.took_ns)]
+            rows = {"creation": seconds, "heartbeat": beats}
+            for name, values in rows.items():
+                figures = {**_percentiles(values), "longest_seconds": max(values)}
+                yield {"what": f"{name} {what} with {setup.observers:,} observers", **figures}
+
+
 def followers_of(controller: RunningController, folder: Path, setup: Setup) -> Followers:
     """The brokers of a controller, not entered."""
-    return Followers(setup.program, folder, controller.port, setup.brokers, SNAPSHOT.offset, SNAPSHOT.epoch)
+    replicas = setup.brokers, setup.observers
+    return Followers(setup.program, folder, controller.port, *replicas, SNAPSHOT.offset, SNAPSHOT.epoch)
 
 
 def _start(controller: RunningController, followers: Followers) -> float:

@@ -22,6 +22,7 @@ from kframe_kraft.quorum import (
     SoleVoter,
     Voters,
 )
+from kframe_kraft.quorum.fetches import UNCOMMITTED_MAX
 
 from kframe.plugin import ErrorCode
 from kframe.plugin.kraft import control
@@ -198,11 +199,35 @@ def test_request_without_new_records_is_delayed(wait_ms: int, deadline: int) -> 
     assert service.deadline is None
 
 
-def test_waiting_request_is_answered_when_the_log_grows() -> None:
-    _, log, service = leader()
+def test_waiting_request_is_answered_when_records_are_committed() -> None:
+    quorum, log, service = leader()
     pending = service.answer(fetch(), 0)
     log.end = 24
-    assert service.complete(1) == [(pending, FetchAnswer(high_watermark=21, log_start=0, records=bytes(3)))]
+    assert service.complete(1) == []
+    assert quorum.leadership is not None
+    quorum.leadership.note_synced(24)
+    assert service.complete(2) == [(pending, FetchAnswer(high_watermark=24, log_start=0, records=bytes(3)))]
+
+
+def test_snapshot_replaces_the_records_that_a_request_waits_for() -> None:
+    quorum, log, service = leader()
+    pending = service.answer(fetch(), 0)
+    log.start, log.end, log.position = 23, 24, NeedsSnapshot(SnapshotId(23, 5))
+    assert quorum.leadership is not None
+    quorum.leadership.note_synced(24)
+    expected = FetchAnswer(high_watermark=24, log_start=23, snapshot_id=SnapshotId(23, 5))
+    assert service.complete(1) == [(pending, expected)]
+
+
+@pytest.mark.parametrize(("records", "is_sent"), [(UNCOMMITTED_MAX, False), (UNCOMMITTED_MAX + 1, True)])
+def test_many_records_are_sent_before_they_are_committed(records: int, is_sent: bool) -> None:
+    _, log, service = leader()
+    waiting = service.answer(fetch(max_bytes=2**20), 0)
+    log.end += records
+    answer = FetchAnswer(high_watermark=21, log_start=0, records=bytes(records))
+    assert service.complete(1) == ([(waiting, answer)] if is_sent else [])
+    assert (service.answer(fetch(max_bytes=2**20), 2) == answer) == is_sent
+    assert service.complete(500)[:1] == ([] if is_sent else [(waiting, answer)])
 
 
 @pytest.mark.parametrize("known", [21, None], ids=["version 18", "version 17"])
@@ -211,12 +236,9 @@ def test_waiting_request_is_answered_when_the_high_watermark_rises(known: int | 
     quorum, log, service = leader()
     if known is None:
         assert service.answer(fetch(high_watermark=None), 0) == FetchAnswer(high_watermark=21, log_start=0)
-    pending = service.answer(fetch(high_watermark=known), 0)
-    assert isinstance(pending, PendingFetch)
     log.end = 24
-    fetched = service.complete(1)
-    assert len(fetched) == 1
     pending = service.answer(fetch(offset=24, high_watermark=known), 2)
+    assert isinstance(pending, PendingFetch)
     assert quorum.leadership is not None
     quorum.leadership.note_synced(24)
     assert service.complete(3) == [(pending, FetchAnswer(high_watermark=24, log_start=0))]
@@ -278,8 +300,10 @@ def test_requests_end_by_their_deadlines() -> None:
 
 
 def test_replicas_without_id_wait_for_records_alone() -> None:
-    _, log, service = leader()
+    quorum, log, service = leader()
     pending = service.answer(fetch(replica=ReplicaKey(-1), high_watermark=None), 0)
     assert isinstance(pending, PendingFetch)
     log.end = 22
+    assert quorum.leadership is not None
+    quorum.leadership.note_synced(22)
     assert [answer.records for _, answer in service.complete(1)] == [bytes(1)]

@@ -5,8 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 from asyncio import Future, TimerHandle
+from collections.abc import Sequence
+from typing import Final
 
 from kframe_kraft.quorum import FetchAnswer, FetchService, PendingFetch, ReplicaFetch
+
+#: Requests that are answered before others are served: a heartbeat must not wait for thousands of responses.
+_AT_ONCE: Final = 32
 
 
 class Fetching:
@@ -45,11 +50,17 @@ class Fetching:
         self._complete()
 
     def _complete(self) -> None:
-        for pending, answer in self._service.complete(now_ms()):
+        self._answer_all(self._service.complete(now_ms()))
+        self._schedule()
+
+    def _answer_all(self, answered: Sequence[tuple[PendingFetch, FetchAnswer]]) -> None:
+        """Answer some now, and the others when the event loop has served other requests."""
+        for pending, answer in answered[:_AT_ONCE]:
             future = self._answers.get(pending)
             if future is not None and not future.done():
                 future.set_result(answer)
-        self._schedule()
+        if len(answered) > _AT_ONCE:
+            self._loop.call_soon(self._answer_all, answered[_AT_ONCE:])
 
     def _schedule(self) -> None:
         """Have ``_complete`` called when the next request must be answered."""

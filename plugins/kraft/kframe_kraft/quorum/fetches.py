@@ -19,6 +19,9 @@ from kframe_kraft.quorum.voters import ReplicaKey
 
 #: A replica gives a request up after 2 s, so that no answer waits longer than this.
 WAIT_MS_MAX: Final = 500
+#: A request waits for the commit of so many records, so that one response has them and the high watermark. More records
+#: are sent meanwhile.
+UNCOMMITTED_MAX: Final = 5_000
 
 
 class ReadableLog(Protocol):
@@ -117,12 +120,9 @@ class FetchService:
             return self._refuse(request, error, now)
         leadership = self._quorum.leadership
         assert leadership is not None
-        position = self._log.check_position(request.offset, request.last_epoch)
-        match position:
-            case Diverged(end):
-                return self._successful_answer(request, diverged=end)
-            case NeedsSnapshot(snapshot_id):
-                return self._successful_answer(request, snapshot_id=snapshot_id)
+        elsewhere = self._other_history(request)
+        if elsewhere is not None:
+            return elsewhere
         leadership.note_fetch(request.replica, request.offset, self._log.end, now)
         if self._has_result(request):
             return self._read(request)
@@ -175,15 +175,29 @@ class FetchService:
         return pending
 
     def _has_result(self, request: ReplicaFetch) -> bool:
-        """Whether there are records for the replica, or a high watermark that it does not know."""
-        if self._log.end > request.offset:
+        """Whether the replica lacks committed records, many records, or the high watermark."""
+        high_watermark = self._high_watermark()
+        if max(high_watermark, self._log.end - UNCOMMITTED_MAX) > request.offset:
             return True
         known = request.high_watermark
         if known is None and request.replica.node_id < 0:
             return False  # Replicas without an id cannot be distinguished.
-        return self._high_watermark() > (self._sent.get(request.replica, -1) if known is None else known)
+        return high_watermark > (self._sent.get(request.replica, -1) if known is None else known)
+
+    def _other_history(self, request: ReplicaFetch) -> FetchAnswer | None:
+        """The answer to a replica whose log does not go on in this one. None for others."""
+        match self._log.check_position(request.offset, request.last_epoch):
+            case Diverged(end):
+                return self._successful_answer(request, diverged=end)
+            case NeedsSnapshot(snapshot_id):
+                return self._successful_answer(request, snapshot_id=snapshot_id)
+        return None
 
     def _read(self, request: ReplicaFetch) -> FetchAnswer:
+        if request.offset < self._log.start:  # Snapshots have replaced the records while the request waited.
+            elsewhere = self._other_history(request)
+            assert elsewhere is not None
+            return elsewhere
         key = request.offset, request.max_bytes, self._log.end
         if self._last_read is None or self._last_read[0] != key:
             self._last_read = key, self._log.fetch(request.offset, request.max_bytes)
