@@ -2,11 +2,11 @@
  *
  * followers HOST PORT BROKERS OBSERVERS OFFSET EPOCH INTERVAL_MS FETCH BEAT
  *
- * OBSERVERS more replicas, with the ids after those of the brokers, only fetch, and print nothing. They have the records below OFFSET, the last of leader epoch EPOCH. Broker N (from 0 on) has broker epoch N. FETCH and
- * BEAT are files with an encoded request with its size, after a line with the positions of the fields that are set here:
- * of Fetch the replica id, the leader epoch, the offset and the last epoch; of BrokerHeartbeat the broker id, the broker
- * epoch and the applied offset. Reads "stop N" to end the heartbeats of broker N. Prints, with the nanoseconds of the
- * monotonic clock:
+ * OBSERVERS more replicas, with the ids after those of the brokers, only fetch, and print nothing. All have the records
+ * below OFFSET, the last of leader epoch EPOCH. Broker N (from 0 on) has broker epoch N. FETCH and BEAT are files with an
+ * encoded request with its size, after a line with the positions of the fields that are set here: of Fetch the replica id,
+ * the leader epoch, the offset and the last epoch; of BrokerHeartbeat the broker id, the broker epoch and the applied
+ * offset. Reads "stop N" to end the heartbeats of broker N. Prints, with the nanoseconds of the monotonic clock:
  *
  *   fetch N OFFSET HIGH_WATERMARK NS   a response with records up to OFFSET, or with another high watermark
  *   took N NS                          a heartbeat was accepted after these nanoseconds
