@@ -106,24 +106,25 @@ def run(
 
     The transport recording keeps requests to brokers in memory and sends none; counting only counts them.
     """
-    from kframe.cli import run as running
-    from kframe.cli import run_quorum
-    from kframe.cli.logs import start_logs
-    from kframe.cli.selectors import configured_selectors
-    from kframe.runtime.memory import preallocate
-    from kframe.snapshot.instances import Instance, InstanceRegistration
+    from kframe.cli import run_keys, run_quorum
 
     options = {
         CONNECT: (zookeeper, "--zookeeper"),
-        running.ID_KEYS[0]: (controller_id, "--id"),
-        running.LISTENERS: (",".join(listeners) or None, "--listener"),
-        running.CREATE_CHROOT: ("true" if create_chroot else None, "--create-chroot"),
+        run_keys.ID_KEYS[0]: (controller_id, "--id"),
+        run_keys.LISTENERS: (",".join(listeners) or None, "--listener"),
+        run_keys.CREATE_CHROOT: ("true" if create_chroot else None, "--create-chroot"),
     }
     settings = gather(config, {key: (value, name) for key, (value, name) in options.items() if value is not None})
     registry = plugins.registry()
     if run_quorum.ROLES in settings:
         run_quorum.run(settings, registry, selectors, metrics_listen, log_dir, log_level)
         return
+    from kframe.cli import run as running
+    from kframe.cli.logs import start_logs
+    from kframe.cli.selectors import configured_selectors
+    from kframe.runtime.memory import preallocate
+    from kframe.snapshot.instances import Instance, InstanceRegistration
+
     own_id, cluster = running.own_id(settings), cluster_of(settings, plugins)
     network = running.network_settings(registry, transport, servers, metrics_listen)
     chosen = configured_selectors(settings, registry, selectors)

@@ -15,16 +15,18 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
 from kframe.cli.output import plain
 from kframe.errors import ConfigError
 from kframe.model.whole_numbers import parse_whole
-from kframe.runtime.controller import Controller
 from kframe.runtime.exposition import exposition
 from kframe.runtime.health import HealthStatus, alive, ready
+
+if TYPE_CHECKING:
+    from kframe.runtime.controller import Controller
 
 _log = logging.getLogger("kframe.monitor")
 

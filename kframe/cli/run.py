@@ -12,6 +12,7 @@ from kframe.cli.live import CONNECT
 from kframe.cli.monitor import LISTENER as METRICS
 from kframe.cli.monitor import Monitor, is_loopback, parse_address
 from kframe.cli.output import BadInput
+from kframe.cli.run_keys import ID_KEYS, LISTENERS
 from kframe.cli.selectors import ChosenSelectors, selectors_text
 from kframe.cli.stop_signal import StopSignal
 from kframe.errors import ConfigError, PluginError
@@ -27,10 +28,6 @@ from kframe.snapshot.instances import Instance, InstanceRegistration
 
 _log = logging.getLogger("kframe.controller")
 
-#: Keys of the controller id if no option gives it, in this order.
-ID_KEYS: Final = ("broker.id", "node.id")
-LISTENERS: Final = "listeners"
-CREATE_CHROOT: Final = "kframe.create.chroot"
 PROTOCOL: Final = "inter.broker.protocol.version"
 #: Transport and server for Kafka's protocol, and the transport without the plugin.
 WIRE: Final = "kafka:"

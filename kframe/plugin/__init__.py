@@ -6,7 +6,7 @@ Plugins import from this package only, and their tests from ``kframe.testing`` t
   ``selector.h`` or ``placement.h``.
 - ``kframe.plugin.store``, ``cluster``, ``columns``: stores.
 - ``kframe.plugin.transport``, ``wire``: transports.
-- ``kframe.plugin.server``: servers that expose a controller.
+- ``kframe.plugin.server``, ``controller``: servers that expose a controller.
 - ``kframe.plugin.admin``, ``live``, ``snapshot``, ``znodes``: access to live clusters.
 - ``kframe.plugin.settings``: Kafka's configuration keys, JAAS and TLS.
 - ``kframe.plugin.kraft``: the records of KRaft's metadata log.

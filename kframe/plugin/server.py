@@ -1,4 +1,4 @@
-"""What a server implements (``Server``), the calls of the controller that it serves, ACLs, quotas, and metrics."""
+"""What a server implements (``Server``), the requests that it passes on, ACLs, quotas, and metrics."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from kframe.model.admin import ConfigChange, ConfigOperation, FeatureUpdate, New
 from kframe.model.authorization import WILDCARD_PRINCIPAL, AccessControlEntry, applies, is_allowed, patterns_of
 from kframe.model.delegation_tokens import token_hmac
 from kframe.ports.server import Server
-from kframe.runtime.controller import Controller, IsrProposal
 from kframe.runtime.exposition import labelled, summary
 
 __all__ = [
@@ -30,9 +29,7 @@ __all__ = [
     "AclResourceType",
     "ConfigChange",
     "ConfigOperation",
-    "Controller",
     "FeatureUpdate",
-    "IsrProposal",
     "MutationQuota",
     "MutationQuotas",
     "NewPartitions",

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kframe.model.ids import NO_LEADER
-from kframe.runtime.controller import Controller
+
+if TYPE_CHECKING:
+    from kframe.runtime.controller import Controller
 
 
 @dataclass(frozen=True, slots=True)

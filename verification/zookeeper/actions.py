@@ -15,7 +15,7 @@ from kframe_zookeeper.znodes.topics import decode_state, decode_topic, encode_to
 
 from kframe import events
 from kframe.plugin.cluster import Targets, TopicTable
-from kframe.plugin.server import Controller
+from kframe.plugin.controller import Controller
 from kframe.plugin.store import Claim
 from kframe.testing.clusters import registration
 from verification.zookeeper.trees import Tree, children

@@ -20,7 +20,7 @@ from kframe_zookeeper.store.store import ZooKeeperStore
 
 from kframe.embedded import VirtualClock
 from kframe.plugin.cluster import ClusterState
-from kframe.plugin.server import Controller
+from kframe.plugin.controller import Controller
 from kframe.plugin.transport import ControlRequests
 from kframe.testing.waiting import PATIENCE_S
 from kframe_simulator.broker.broker import Broker

@@ -7,11 +7,11 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from kframe.plugin import ErrorCode, KframeError
 from kframe.plugin.cluster import ClusterState, Endpoint, Registration
-from kframe.plugin.server import CLUSTER, AclOperation, AclResourceType, Controller, MutationQuotas
+from kframe.plugin.server import CLUSTER, AclOperation, AclResourceType, MutationQuotas
 from kframe.plugin.wire import LATEST, InterBrokerProtocol
 from kframe_kafka_wire.access.access import Access
 from kframe_kafka_wire.access.authorizer import Authorizer, FixedAuthorizer
@@ -20,6 +20,9 @@ from kframe_kafka_wire.connections.broker_settings import BrokerSettings
 from kframe_kafka_wire.protocol.codec import API_NAMES, Fields, Header
 from kframe_kafka_wire.records.store import NoRecords, Records, RecordWriter, cluster_id, registered_brokers
 from kframe_kafka_wire.records.tokens import Tokens
+
+if TYPE_CHECKING:
+    from kframe.plugin.controller import Controller
 
 _log = logging.getLogger("kframe.kafka_wire")
 

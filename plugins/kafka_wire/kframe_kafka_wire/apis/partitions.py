@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from kframe.plugin import ErrorCode
 from kframe.plugin.cluster import NO_BROKER_EPOCH, ElectionType, RecoveryState, TopicPartition
-from kframe.plugin.server import AclOperation, IsrProposal
+from kframe.plugin.controller import IsrProposal
+from kframe.plugin.server import AclOperation
 from kframe_kafka_wire.apis.calls import Call, reason
 from kframe_kafka_wire.protocol.codec import Fields
 

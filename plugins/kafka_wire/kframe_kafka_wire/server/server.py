@@ -9,7 +9,8 @@ from dataclasses import replace
 from typing import Final
 
 from kframe.plugin.cluster import Registration
-from kframe.plugin.server import Controller, MutationQuotas
+from kframe.plugin.controller import Controller
+from kframe.plugin.server import MutationQuotas
 from kframe.plugin.settings import whole
 from kframe_kafka_wire.access.authorizer import AclAuthorizer, authorizer_of
 from kframe_kafka_wire.apis.application import ControllerApplication
