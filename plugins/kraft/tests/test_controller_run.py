@@ -223,3 +223,11 @@ def test_options_of_zookeeper_mode_are_refused(config: Path, option: tuple[str, 
     assert result.exit_code == 2
     assert f"{option[0]}" in result.stderr.replace("--insist", "--no-insist")
     assert "is for ZooKeeper mode" in result.stderr
+
+
+def test_leading_a_quorum_loads_no_zookeeper_controller() -> None:
+    modules = "kframe.cli.run_quorum, kframe_kraft.server.serving"
+    code = f"import sys, {modules}; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert "kframe_kraft.controller.loop" in loaded
+    assert "kframe.runtime.controller" not in loaded
