@@ -58,11 +58,13 @@ def _reassign(
 
 
 def list_reassignments(cluster: Cluster, random: Random) -> None:
-    """List all reassignments in progress."""
+    """List all reassignments in progress, or those of named partitions."""
+    topics = [*((name, [0, 1, 9]) for name in _topic(cluster, random)), ("unknown", [0])]
+    named = None if random.random() < 0.5 else topics
     cluster.admin.ask(
         "list reassignments",
-        lambda context, end: ControllerResult((), reassignment.list_reassignments(context, None)),
-        compare_reassignments,
+        lambda context, end: ControllerResult((), reassignment.list_reassignments(context, named)),
+        partial(compare_reassignments, named),
     )
 
 

@@ -21,10 +21,11 @@ from kframe_kraft.server.snapshotting import MetadataCopy
 
 from kframe.plugin import ElectionKind
 from kframe.plugin.kraft import ControllerResult
-from kframe.plugin.kraft_controller import KraftContext, RequestRefused, broker_events
+from kframe.plugin.kraft_controller import KraftContext, KraftElection, RequestRefused, broker_events
 from kframe_simulator.simulation.scheduler import Callback, Scheduler
 from verification.kraft.faulty_files import Faults, FaultyFiles, Stopped
 from verification.kraft.simulation.expected.heartbeats import compare_arrival, compare_expiry, compare_heartbeat
+from verification.kraft.simulation.expected.partitions import compare_timer
 from verification.kraft.simulation.options import CONTROLLER, Options
 from verification.kraft.simulation.processes import Process, Respond
 from verification.kraft.simulation.requests import (
@@ -42,8 +43,6 @@ from verification.kraft.simulation.selectors import SimulatedSelector
 EPOCH_MS: Final = 1_700_000_000_000
 #: Milliseconds between two looks at the size of the log, for snapshots.
 _CHECK_MS: Final = 1_000.0
-#: The task that ends sessions.
-_SESSIONS: Final = "fence brokers without a session"
 
 
 class ControllerProcess(Process):
@@ -91,6 +90,7 @@ class ControllerProcess(Process):
         )
         self.loop: DecisionLoop | None = None
         self.selector = selector
+        self._elections_max = options.elections_max
         self.first = self.node.log.end
         """The end of the log when the process has started."""
         try:
@@ -111,7 +111,13 @@ class ControllerProcess(Process):
         self.after(_CHECK_MS, self._check_snapshot)
 
     def _compared(self, task: PeriodicTask) -> PeriodicTask:
-        """A task whose errors are reported; the decision of that of sessions is compared."""
+        """A task whose errors are reported; decisions on sessions and leaders are compared."""
+        limit = self._elections_max
+        comparisons: dict[str, Comparison] = {
+            "fence brokers without a session": compare_expiry,
+            "elect preferred leaders": partial(compare_timer, KraftElection.PREFERRED, limit),
+            "elect unclean leaders": partial(compare_timer, KraftElection.UNCLEAN, limit),
+        }
 
         def event(context: KraftContext) -> ControllerResult[bool]:
             self._on_step()  # A decision of the same step may be in the log.
@@ -121,8 +127,8 @@ class ControllerProcess(Process):
                 problem = f"the task {task.name!r} failed: {error!r}"
                 self._on_decision(lambda *_: problem, self.node.log.end, ControllerResult((), None))
                 raise
-            if task.name == _SESSIONS:
-                self._on_decision(compare_expiry, self.node.log.end, result)
+            if task.name in comparisons:
+                self._on_decision(comparisons[task.name], self.node.log.end, result)
             return result
 
         return replace(task, event=event)

@@ -22,6 +22,9 @@ from verification.kraft.simulation.expected.responses import (
 from verification.kraft.simulation.image import Image, PartitionKey, PartitionState, merged
 from verification.kraft.simulation.requests import Decided
 
+#: The broker epoch of an ISR member that the leader does not know.
+_UNKNOWN_EPOCH = -1
+
 
 def compare_isr_results(
     node: tuple[int, int],
@@ -85,7 +88,7 @@ def _isr_error(image: Image, broker_id: int, proposal: isr_proposals.KraftIsrPro
     eligible = all(
         (broker := image.brokers.get(member)) is not None
         and broker.is_active
-        and epoch in (isr_proposals.UNKNOWN_EPOCH, broker.broker_epoch)
+        and epoch in (_UNKNOWN_EPOCH, broker.broker_epoch)
         for member, epoch in proposal.isr
     )
     return ErrorCode.NONE if eligible else ErrorCode.INELIGIBLE_REPLICA
@@ -137,6 +140,19 @@ def compare_elections(
     if changed != {each for each, error in expected.items() if error is ErrorCode.NONE}:
         return f"elections of {sorted(changed)}, expected {expected}"
     return difference(expected, results)
+
+
+def compare_timer(kind: KraftElection, limit: int, image: Image, end: int, decided: Decided) -> str | None:
+    """A pass of the timer for preferred leaders, or for unclean elections: all that need one, up to the limit."""
+    if isinstance(decided, RequestRefused):
+        return f"elections are refused: {decided}"
+    changed = changes_of(decided).keys()
+    if decided.response != (len(changed) >= limit) or len(changed) > limit:
+        return f"elections of {len(changed)} partitions with limit {limit}, more to do: {decided.response}"
+    needed = {key for key, state in image.partitions.items() if _election_error(image, kind, state) is ErrorCode.NONE}
+    if kind is KraftElection.UNCLEAN:
+        needed = {key for key in needed if image.is_unclean(key[0])}
+    return f"elections of {changed}, expected {needed}" if len(changed) < limit and not needed <= changed else None
 
 
 def _election_error(image: Image, kind: KraftElection, state: PartitionState | None) -> ErrorCode:

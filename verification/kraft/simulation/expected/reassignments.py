@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kframe.errors import ErrorCode
 from kframe.plugin.kraft_controller import (
     Release,
@@ -79,14 +81,17 @@ def _target(requested: reassignment.RequestedReassignment, state: PartitionState
     return TargetState(requested.replicas + removing, state.isr, adding or state.adding, removing or state.removing)
 
 
-def compare_reassignments(image: Image, end: int, decided: Decided) -> str | None:
-    """The response to ListPartitionReassignments of all partitions."""
+def compare_reassignments(
+    topics: Sequence[tuple[str, Sequence[int]]] | None, image: Image, end: int, decided: Decided
+) -> str | None:
+    """The response to ListPartitionReassignments of named partitions, or of all."""
     if isinstance(decided, RequestRefused):
         return f"a list is refused: {decided}"
     expected = {
         (image.names[topic_id], number): (state.replicas, state.adding, state.removing)
         for (topic_id, number), state in image.partitions.items()
-        if state.adding or state.removing
+        if (state.adding or state.removing)
+        and (topics is None or any(image.names[topic_id] == name and number in numbers for name, numbers in topics))
     }
     listed = {(each.topic, each.partition): (each.replicas, each.adding, each.removing) for each in decided.response}
     return difference(expected, listed)
