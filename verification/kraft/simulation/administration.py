@@ -29,31 +29,41 @@ _SET: Final = configs.KraftConfigOperation.SET
 
 
 def reassign(cluster: Cluster, random: Random) -> None:
-    """Reassign a partition to random brokers."""
+    """Reassign partitions of a topic to random brokers."""
     for name in _topic(cluster, random):
-        target = tuple(random.sample(sorted(cluster.brokers), random.randint(1, 3)))
-        if random.random() < 0.1:
-            target = random.choice(((), (target[0], target[0]), (*target, 99)))
-        partition = random.randint(0, 1 if random.random() < 0.6 else _partitions(cluster, name))
-        requested = reassignment.RequestedReassignment(name, partition, target)
-        _reassign(cluster, requested, allows_factor_change=random.random() < 0.8)
+        last = _partitions(cluster, name)
+        partitions = random.sample(range(last + 1), min(last + 1, random.choice((1, 1, 2, 3))))
+        requests = [reassignment.RequestedReassignment(name, each, _target(cluster, random)) for each in partitions]
+        _reassign(cluster, requests, allows_factor_change=random.random() < 0.7)
+
+
+def _target(cluster: Cluster, random: Random) -> tuple[int, ...]:
+    """Replicas, rarely invalid ones."""
+    target = tuple(random.sample(sorted(cluster.brokers), random.randint(1, 3)))
+    if random.random() < 0.1:
+        return random.choice(((), (target[0], target[0]), (*target, 99)))
+    return target
 
 
 def cancel(cluster: Cluster, random: Random) -> None:
-    """Cancel a reassignment."""
+    """Cancel reassignments of a topic."""
     for name in _topic(cluster, random):
-        _reassign(cluster, reassignment.RequestedReassignment(name, random.randint(0, 1)))
+        numbers = range(random.randint(1, 4))
+        _reassign(cluster, [reassignment.RequestedReassignment(name, number) for number in numbers])
 
 
 def _reassign(
-    cluster: Cluster, requested: reassignment.RequestedReassignment, *, allows_factor_change: bool = True
+    cluster: Cluster,
+    requests: Sequence[reassignment.RequestedReassignment],
+    *,
+    allows_factor_change: bool = True,
 ) -> None:
     cluster.admin.ask(
-        "reassign" if requested.replicas else "cancel",
+        "reassign" if requests[0].replicas is not None else "cancel",
         lambda context, end: reassignment.reassign_partitions(
-            context, [requested], allow_factor_change=allows_factor_change
+            context, requests, allow_factor_change=allows_factor_change
         ),
-        partial(compare_reassignment, requested, allows_factor_change, cluster.options.release),
+        partial(compare_reassignment, requests, allows_factor_change, cluster.options.release),
     )
 
 
@@ -129,7 +139,16 @@ def configure(cluster: Cluster, random: Random) -> None:
     resources = [(int(ResourceType.TOPIC), name) for name in _topic(cluster, random)]
     if not resources or (not is_unclean and random.random() < 0.2):
         resources = [(int(ResourceType.BROKER), "")]
-    change = configs.KraftConfigChange(resources[0], {setting: (_SET, value)})
+    _configure(cluster, resources[0], setting, value)
+
+
+def configure_min_isr(cluster: Cluster, value: int) -> None:
+    """Set ``min.insync.replicas`` of the cluster."""
+    _configure(cluster, (int(ResourceType.BROKER), ""), "min.insync.replicas", str(value))
+
+
+def _configure(cluster: Cluster, resource: tuple[int, str], setting: str, value: str) -> None:
+    change = configs.KraftConfigChange(resource, {setting: (_SET, value)})
     cluster.admin.ask("configure", lambda context, end: controller_apis.alter_configs(context, [change]))
 
 

@@ -24,7 +24,7 @@ CLUSTER_ID: Final = "MkU3OEVBNTcwNTJENDM2Qg"
 #: The first level with record transactions, directories and the registration of controllers.
 _LOWEST_LEVEL: Final = 20
 #: Releases whose rules differ from those of the latest.
-_RELEASES: Final = (Release(3, 9), Release(4, 0), Release(4, 1), Release(4, 2), Release(4, 3))
+_RELEASES: Final = (Release(3, 9), *(Release(4, 0),) * 3, Release(4, 2), Release(4, 3))
 _RACKS: Final = (None,), ("zone-1", "us-east-1a"), ("zone-1", "us-east-1a", "west"), (None, "zone-1", "west")
 _ENDPOINT: Final = control.VoterEndpoint(name="CONTROLLER", host="localhost", port=9093)
 
@@ -52,6 +52,8 @@ class Options:
     """What the leader selectors of plugins do."""
     release: Release
     elections_max: int
+    min_isr: int
+    """``min.insync.replicas`` of the cluster at first."""
     has_elr: bool
     """Whether ELR is on from the first level with it, not from the level where Kafka turns it on."""
     racks: tuple[str | None, ...]
@@ -102,7 +104,7 @@ class Options:
 def draw_options(seed: int) -> Options:
     """The options of a seed."""
     random = Random(seed)
-    release = random.choice(_RELEASES) if random.random() < 0.4 else LATEST_RELEASE
+    release = random.choice(_RELEASES) if random.random() < 0.5 else LATEST_RELEASE
     highest = supported_features(release)[METADATA_VERSION][1]
     return Options(
         seed,
@@ -124,5 +126,6 @@ def draw_options(seed: int) -> Options:
         release=release,
         elections_max=random.choice((1_000, 1_000, 2)),
         racks=random.choice(_RACKS),
-        has_elr=random.random() < 0.5,
+        min_isr=random.choice((1, 2, 3)),
+        has_elr=random.random() < 0.6,
     )

@@ -204,7 +204,7 @@ class LogRules:
             if not state.is_complete(self._options.release):
                 yield "I22: the reassignment completes before its replicas are in sync"
         # Another request may complete at once, with replicas that are in sync already.
-        elif set(after.replicas) != origin and not set(after.replicas) <= set(before.replicas):
+        elif set(after.replicas) != origin and not set(after.replicas) < set(before.replicas):
             yield "I21: the replicas are neither the target nor the origin"
 
     def _registration(self, record: records.RegisterBrokerRecord, offset: int) -> Iterator[str]:

@@ -10,6 +10,7 @@ from typing import Final
 
 from kframe.plugin.kraft_controller import topic_requests
 from verification.kraft.simulation.actions import FAULTS, REQUESTS, Action
+from verification.kraft.simulation.administration import configure_min_isr
 from verification.kraft.simulation.cluster import Cluster
 from verification.kraft.simulation.options import Options
 from verification.kraft.simulation.rest import problems_at_rest
@@ -19,6 +20,7 @@ _REST_MS: Final = 120_000.0
 _LOOK_MS: Final = 3_000.0
 #: The first topics are created when brokers have registered, and actions begin later.
 _CREATIONS_MS: Final = 2_000.0, 2_100.0
+_CONFIGURED_MS: Final = 2_200.0
 _ACTIONS_MS: Final = 8_000.0
 #: A simulation with more events does not end by itself.
 _EVENTS_MAX: Final = 2_000_000
@@ -41,6 +43,7 @@ def play(options: Options) -> Result:
     with Cluster(options) as cluster:
         for time_ms in _CREATIONS_MS:
             cluster.scheduler.at(time_ms, partial(_create_topic, cluster))
+        cluster.scheduler.at(_CONFIGURED_MS, partial(configure_min_isr, cluster, options.min_isr))
         for table, number in ((FAULTS, options.faults), (REQUESTS, options.requests)):
             plan = sorted(cluster.random.uniform(_ACTIONS_MS, options.duration_ms) for _ in range(number))
             for time_ms in plan:

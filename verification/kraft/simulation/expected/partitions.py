@@ -12,6 +12,7 @@ from kframe.plugin.kraft_controller import (
     directory_assignments,
     isr_proposals,
 )
+from verification.kraft.simulation.expected.heartbeats import states_after
 from verification.kraft.simulation.expected.responses import (
     changes_of,
     difference,
@@ -107,7 +108,20 @@ def compare_assignments(
     if isinstance(decided, RequestRefused):
         return difference(ErrorCode.NONE, decided.error)
     expected = [_assignment_error(image, node[0], (each.topic_id, each.partition)) for each in assignments]
-    return difference(expected, [result.error for result in decided.response])
+    answered = [result.error for result in decided.response]
+    if answered != expected:
+        return difference(expected, answered)
+    after = states_after(image, decided)
+    for each, error in zip(assignments, expected, strict=True):
+        key = each.topic_id, each.partition
+        if error is not ErrorCode.NONE:
+            continue
+        state = after.get(key, image.partitions[key])
+        is_offline = not image.brokers[node[0]].has_online(each.directory)
+        has_role = state.leader == node[0] or (node[0] in state.isr and len(state.isr) > 1)
+        if state.directory_of(node[0]) != each.directory or (is_offline and has_role):
+            return f"the assignment of {each} leaves {state}"
+    return None
 
 
 def _assignment_error(image: Image, broker_id: int, key: PartitionKey) -> ErrorCode:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from kframe.errors import ErrorCode
+from kframe.plugin.kraft import records
 from kframe.plugin.kraft_controller import (
     Release,
     RequestRefused,
@@ -12,30 +13,45 @@ from kframe.plugin.kraft_controller import (
 )
 from verification.kraft.simulation.completion import TargetState, without
 from verification.kraft.simulation.expected.responses import changes_of, difference, state_of_partition
-from verification.kraft.simulation.image import Image, PartitionState, merged
+from verification.kraft.simulation.image import Image, PartitionKey, PartitionState, merged
 from verification.kraft.simulation.requests import Decided
 
 
 def compare_reassignment(
-    requested: reassignment.RequestedReassignment,
+    requests: Sequence[reassignment.RequestedReassignment],
     allows_factor_change: bool,
     release: Release,
     image: Image,
     end: int,
     decided: Decided,
 ) -> str | None:
-    """The response to AlterPartitionReassignments of a partition, and its change."""
+    """The response to AlterPartitionReassignments, and its changes."""
     if isinstance(decided, RequestRefused):
         return f"a reassignment is refused: {decided}"
-    (result,) = decided.response
+    changes = changes_of(decided)
+    for requested, result in zip(requests, decided.response, strict=True):
+        problem = _problem(image, requested, result.error, changes, allows_factor_change, release)
+        if problem is not None:
+            return problem
+    known = {(image.topics.get(each.topic), each.partition) for each in requests}
+    return None if changes.keys() <= known else f"a reassignment changes other partitions: {changes.keys() - known}"
+
+
+def _problem(
+    image: Image,
+    requested: reassignment.RequestedReassignment,
+    answered: ErrorCode,
+    changes: Mapping[PartitionKey, records.PartitionChangeRecord],
+    allows_factor_change: bool,
+    release: Release,
+) -> str | None:
     state = state_of_partition(image, requested.topic, requested.partition)
     error = _error(image, requested, state, allows_factor_change)
-    if result.error is not error:
-        return difference(error, result.error)
+    if answered is not error:
+        return difference(error, answered)
+    change = None if state is None else changes.get((image.topics[requested.topic], requested.partition))
     if state is None or error is not ErrorCode.NONE:
-        return "a refused reassignment changes something" if decided.parts else None
-    key = image.topics[requested.topic], requested.partition
-    change = changes_of(decided).get(key)
+        return None if change is None else "a refused reassignment changes the partition"
     after = state if change is None else merged(state, change)
     target = _target(requested, state).completed(release)
     directories = dict(zip(state.replicas, state.directories, strict=True))
