@@ -192,6 +192,8 @@ class PartitionChange:
     def _last_known(self) -> Iterator[str]:
         before, after = self.before, self.after
         expected = before.last_known_elr
+        if self.record.last_known_elr == (-1,) and self.options.release < _LAST_KNOWN_WITH_LEADER:
+            return  # The ISR becomes empty without a leader.
         if self.options.release < _LAST_KNOWN_WITH_LEADER:
             has_leader = before.leader >= 0 and self.record.leader != -1
             if self.record.isr == () and expected != (before.leader,):

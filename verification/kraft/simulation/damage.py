@@ -48,11 +48,13 @@ def damage_directory(directory: Path, batches: Sequence[WrittenBatch], random: R
             path.unlink(missing_ok=True)
             return damage
         case 2:
-            wrong = random.choice((content[:-1], content + b"\0", _acknowledged(end)[:-1] + b"!", _acknowledged(-2)))
+            wrong = random.choice(
+                (content[:-1], content + b"\0", content[:-1] + bytes([content[-1] ^ 1]), _acknowledged(-2))
+            )
             return _replaced(acknowledged, wrong, is_refused=True)
         case 3:
             last = batches[-1].end if batches else 0
-            return _replaced(acknowledged, _acknowledged(last + random.randint(1, 9)), is_refused=True)
+            return _replaced(acknowledged, _acknowledged(last + random.randint(1_000, 9_000)), is_refused=True)
         case _:
             return _flipped(directory, batches, end, random)
 

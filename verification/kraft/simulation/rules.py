@@ -137,9 +137,10 @@ class LogRules:
     def _election(self, key: PartitionKey, before: PartitionState, after: PartitionState) -> Iterator[str]:
         leader, broker = after.leader, self.image.brokers.get(after.leader)
         is_last_known = not before.isr and not after.elr and before.last_known_elr == (leader,)
-        if broker is None or not broker.is_active:
-            if not (is_last_known and self._options.release < _LAST_KNOWN_ACTIVE):
-                yield "I4: the new leader is not active"
+        if is_last_known and self._options.release < _LAST_KNOWN_ACTIVE:
+            pass  # It is elected in any case.
+        elif broker is None or not broker.is_active:
+            yield "I4: the new leader is not active"
         elif not broker.has_online(after.directory_of(leader)):
             yield "I4: the log directory of the new leader is offline"
         # A proposal that completes a reassignment may also move the leadership, to a replica that joins the ISR.
@@ -180,7 +181,9 @@ class LogRules:
             yield "K5: a broker joins the ELR that was not in the ISR"
         if not elr <= set(state.replicas):
             yield "K5: the ELR has others than the replicas"
-        if elr and len(state.isr) >= self._outlook.min_isr[topic_id]:
+        # An election from the ELR comes after the ELR was determined.
+        is_elected = state.leader in before.elr and state.isr == (state.leader,)
+        if elr and not is_elected and len(state.isr) >= self._outlook.min_isr[topic_id]:
             yield "K5: an ELR although the ISR has min.insync.replicas"
 
     def _reassignment(self, before: PartitionState, after: PartitionState) -> Iterator[str]:
@@ -198,7 +201,7 @@ class LogRules:
         if not changing:
             if not set(after.replicas) <= set(before.replicas):
                 yield "I21: replicas join without being added"
-        elif set(after.replicas) == target:
+        elif set(after.replicas) == target != origin:
             members = {*after.isr, *(() if after.isr == (after.leader,) else before.isr)}
             state = TargetState(before.replicas, tuple(members), before.adding, before.removing)
             if not state.is_complete(self._options.release):
