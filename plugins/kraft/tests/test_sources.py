@@ -10,14 +10,14 @@ from uuid import UUID
 import pytest
 from click.testing import CliRunner
 from kframe_kraft.batches import BatchPosition, encode_control_batch, encode_data_batch
-from kframe_kraft.disk import SnapshotId
+from kframe_kraft.disk import SnapshotId, read_checkpoint
 from kframe_kraft.encoding.checkpoint import write_checkpoint
 from kframe_kraft.sources.detection import LOG_DIRECTORY
 from kframe_kraft.sources.paths import read_image
 
 from kframe import read_snapshot
 from kframe.cli.app import cli
-from kframe.plugin.kraft import LogError, RecordAndVersion, control, records, to_json
+from kframe.plugin.kraft import LogError, RecordAndVersion, control, records, replay, to_json
 from verification.kraft.metadata_facts import metadata_facts
 from verification.support.pipes import written_pipe
 
@@ -116,6 +116,23 @@ def test_written_checkpoint_has_the_same_metadata(directory: Path, tmp_path: Pat
     copy = read_image(path)
     assert metadata_facts(copy.metadata) == metadata_facts(image.metadata)
     assert (copy.offset, copy.epoch, copy.timestamp) == (5, 3, 2_000)
+
+
+def test_snapshot_has_a_last_known_leader_without_a_broker(directory: Path, tmp_path: Path) -> None:
+    """Kafka 4.0 stores -1 where an ISR becomes empty without a leader."""
+    metadata = read_image(directory).metadata
+    features = {"metadata.version": 25, "eligible.leader.replicas.version": 1}
+    for name, level in features.items():
+        replay(metadata, records.FeatureLevelRecord(name=name, feature_level=level), 5)
+    topic_id = metadata.topics.ids[0]
+    change = records.PartitionChangeRecord(
+        partition_id=0, topic_id=topic_id, isr=(), leader=-1, eligible_leader_replicas=(2,), last_known_elr=(-1,)
+    )
+    replay(metadata, change, 7)
+    path = write_checkpoint(metadata, tmp_path / "0.checkpoint", SnapshotId(8, 3), timestamp=2_000, now=3_000)
+    (stored,) = [each for each in read_checkpoint(path).records() if isinstance(each.record, records.PartitionRecord)]
+    assert isinstance(stored.record, records.PartitionRecord)
+    assert (stored.record.leader, stored.record.last_known_elr) == (-1, (-1,))
 
 
 def test_lines_of_json_are_a_dump(tmp_path: Path, directory: Path) -> None:

@@ -36,6 +36,8 @@ _TEXT: Final = """# Simulated KRaft clusters
 - I10, seed 48: a replica that a reassignment removes stays in the ELR. When it was added again, it was elected with an
   empty log. Kafka 4.4 decides so, and so does kframe by default. With `kframe.elr.strict`, which the simulation sets,
   the replica leaves the ELR (`test_strict_rules`).
+- I24, seed 1421: Kafka 4.0 stores -1 as the last-known leader of a partition whose ISR becomes empty without a leader.
+  In snapshots of kframe it became another broker (`test_snapshot_has_a_last_known_leader_without_a_broker`).
 
 Kafka 4.4 also decides as follows, and so does kframe. The rules allow it:
 

@@ -233,9 +233,6 @@ def merged(state: PartitionState, change: records.PartitionChangeRecord) -> Part
     if directories is None:
         directories = state.directories
     elects = change.leader != records.NO_LEADER_CHANGE
-    last_known = change.last_known_elr
-    if last_known == (-1,):
-        last_known = ()  # Kafka 4.0 writes it where the ISR becomes empty without a leader.
     recovers = change.leader_recovery_state != records.NO_RECOVERY_CHANGE
     return PartitionState(
         replicas,
@@ -248,5 +245,5 @@ def merged(state: PartitionState, change: records.PartitionChangeRecord) -> Part
         change.leader_recovery_state if recovers else state.recovery,
         directories,
         state.elr if change.eligible_leader_replicas is None else change.eligible_leader_replicas,
-        state.last_known_elr if last_known is None else last_known,
+        state.last_known_elr if change.last_known_elr is None else change.last_known_elr,
     )

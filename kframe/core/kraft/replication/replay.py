@@ -7,10 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from kframe.core.kraft.replication.change_batch import RECORD_LISTS, PartitionChangeBatch
-from kframe.core.kraft.topics.replay import directory_indexes, known_leaders, topic_index
+from kframe.core.kraft.topics.replay import directory_indexes, topic_index
 from kframe.errors import InputError
 from kframe.model.arrays import Int32, Ragged
-from kframe.model.ids import NO_LEADER
 from kframe.model.kraft.directories import MIGRATING
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.kraft.records import NO_LEADER_CHANGE, NO_RECOVERY_CHANGE, Ids, PartitionChangeRecord
@@ -26,7 +25,7 @@ def replay_partition_change(metadata: ClusterMetadata, record: PartitionChangeRe
         "replica": record.replicas,
         "isr": record.isr,
         "elr": record.eligible_leader_replicas,
-        "last_known_elr": known_leaders(record.last_known_elr),
+        "last_known_elr": record.last_known_elr,
         "adding": record.adding_replicas,
         "removing": record.removing_replicas,
     }
@@ -56,8 +55,6 @@ def replay_change_batch(batch: PartitionChangeBatch) -> None:
     partitions = metadata.partitions
     lists = {name: (getattr(batch, f"writes_{name}"), getattr(batch, name)) for name in RECORD_LISTS}
     lists["elr"] = batch.writes_elr, _sorted_by_id(batch.elr, metadata.brokers.ids)
-    written, last_known = lists["last_known_elr"]
-    lists["last_known_elr"] = written, last_known.keep(last_known.values != NO_LEADER)
     lists["replica"] = lists.pop("replicas")
     # Below metadata.version 17 no record has directories, but those of removed replicas are removed.
     lists["directory"] = batch.writes_directories | batch.writes_replicas, lists.pop("directories")[1]

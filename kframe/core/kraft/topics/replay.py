@@ -11,14 +11,13 @@ import numpy as np
 
 from kframe.errors import InputError
 from kframe.model.arrays import Ragged, offsets_of
-from kframe.model.ids import NO_LEADER
 from kframe.model.kafka_uuids import uuid_text
 from kframe.model.kraft import directory_ids
 from kframe.model.kraft.columns import PartitionLists
 from kframe.model.kraft.directories import MIGRATING
 from kframe.model.kraft.ids import ResourceType
 from kframe.model.kraft.metadata import ClusterMetadata
-from kframe.model.kraft.records import DirectoryIds, Ids, PartitionRecord, RemoveTopicRecord, TopicRecord
+from kframe.model.kraft.records import DirectoryIds, PartitionRecord, RemoveTopicRecord, TopicRecord
 from kframe.model.kraft.topics import PARTITIONS_MAX
 
 
@@ -61,7 +60,7 @@ def replay_new_partitions(metadata: ClusterMetadata, new: Sequence[PartitionReco
         isr=_packed(brokers, [record.isr for record in new]),
         directories=_packed(directories, [_directories_of(record) for record in new]),
         elr=_packed(brokers, [record.eligible_leader_replicas or () for record in new]),
-        last_known_elr=_packed(brokers, [known_leaders(record.last_known_elr) or () for record in new]),
+        last_known_elr=_packed(brokers, [record.last_known_elr or () for record in new]),
         adding=_packed(brokers, [record.adding_replicas for record in new]),
         removing=_packed(brokers, [record.removing_replicas for record in new]),
     )
@@ -118,16 +117,10 @@ def _lists_of(metadata: ClusterMetadata, record: PartitionRecord) -> dict[str, l
         "isr": index_of(record.isr),
         "directory": directory_indexes(metadata, record.directories, len(record.replicas)),
         "elr": index_of(record.eligible_leader_replicas or ()),
-        "last_known_elr": index_of(known_leaders(record.last_known_elr) or ()),
+        "last_known_elr": index_of(record.last_known_elr or ()),
         "adding": index_of(record.adding_replicas),
         "removing": index_of(record.removing_replicas),
     }
-
-
-def known_leaders(last_known_elr: Ids | None) -> Ids | None:
-    """The last-known leaders of a record. NO_LEADER is none: Kafka 4.0 writes it where the ISR becomes empty without a
-    leader."""
-    return None if last_known_elr is None else tuple(each for each in last_known_elr if each != NO_LEADER)
 
 
 def replay_remove_topic(metadata: ClusterMetadata, record: RemoveTopicRecord, offset: int) -> None:

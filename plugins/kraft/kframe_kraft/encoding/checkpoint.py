@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from kframe.plugin import NO_LEADER
 from kframe.plugin.columns import Int32, Int64, Ragged
 from kframe.plugin.kraft import (
     ClusterMetadata,
@@ -110,7 +111,8 @@ def _topic_values(metadata: ClusterMetadata) -> tuple[list[bytes], Int64]:
 
 
 def _columns(metadata: ClusterMetadata, rows: Int32, version: int) -> PartitionColumns:
-    partitions, ids = metadata.partitions, metadata.brokers.ids
+    partitions = metadata.partitions
+    ids = np.append(metadata.brokers.ids, np.int32(NO_LEADER))  # Index -1: Kafka 4.0 stores it as a last-known leader.
     present = np.ones(len(rows), np.bool_)
     lists: dict[str, IdLists] = {}
     for field, name in _LISTS.items():
@@ -122,13 +124,10 @@ def _columns(metadata: ClusterMetadata, rows: Int32, version: int) -> PartitionC
     directory_lists = DirectoryLists(directories.offsets, known, present)
     if version == 0:
         directory_lists = DirectoryLists(np.zeros(len(rows) + 1, np.int32), np.empty((0, 16), np.uint8), ~present)
-    leader = partitions.leader[rows].astype(np.int32)
-    led = leader >= 0
-    leader[led] = ids[leader[led]]
     return PartitionColumns(
         partitions.partition[rows],
         metadata.topics.id_bytes[partitions.topic[rows]],
-        leader,
+        ids[partitions.leader[rows]].astype(np.int32),
         partitions.recovery[rows].astype(np.int8),
         partitions.leader_epoch[rows],
         partitions.partition_epoch[rows],
