@@ -126,8 +126,7 @@ class Controllers:
             is_refused = True
         if is_refused != damage.is_refused:
             self._report(f"K7: the log with a damaged {damage.path.name} is {'refused' if is_refused else 'opened'}")
-        if damage.is_refused:
-            damage.repair()
+        damage.repair()
 
     def _selector(self) -> SimulatedSelector | None:
         """The leader selector of a process."""

@@ -16,18 +16,19 @@ from verification.kraft.simulation.log_model import snapshot_ids
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """A file that was damaged, with its content before; None: there was none."""
+    """A file that was damaged, and its content before if the log must not be opened so."""
 
     path: Path
     content: bytes | None
-    is_refused: bool
-    """Whether the log must not be opened with it."""
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the log must not be opened."""
+        return self.content is not None
 
     def repair(self) -> None:
         """Bring the former content back."""
-        if self.content is None:
-            self.path.unlink(missing_ok=True)
-        else:
+        if self.content is not None:
             self.path.write_bytes(self.content)
 
 
@@ -41,26 +42,26 @@ def damage_directory(directory: Path, batches: Sequence[WrittenBatch], random: R
     match random.randrange(5):
         case 0:
             name = random.choice(("00000000000000000009.log.deleted", "0.checkpoint.part", "quorum-state.tmp"))
-            return _replaced(directory / name, b"left", is_refused=False)
+            (directory / name).write_bytes(b"left")
+            return Damage(directory / name, None)
         case 1:
             path = directory / random.choice(("leader-epoch-checkpoint", "partition.metadata"))
-            damage = Damage(path, path.read_bytes() if path.exists() else None, is_refused=False)
             path.unlink(missing_ok=True)
-            return damage
+            return Damage(path, None)
         case 2:
             wrong = random.choice(
                 (content[:-1], content + b"\0", content[:-1] + bytes([content[-1] ^ 1]), _acknowledged(-2))
             )
-            return _replaced(acknowledged, wrong, is_refused=True)
+            return _replaced(acknowledged, wrong)
         case 3:
             last = batches[-1].end if batches else 0
-            return _replaced(acknowledged, _acknowledged(last + random.randint(1_000, 9_000)), is_refused=True)
+            return _replaced(acknowledged, _acknowledged(last + random.randint(1_000, 9_000)))
         case _:
             return _flipped(directory, batches, end, random)
 
 
-def _replaced(path: Path, content: bytes, *, is_refused: bool) -> Damage:
-    damage = Damage(path, path.read_bytes() if path.exists() else None, is_refused)
+def _replaced(path: Path, content: bytes) -> Damage:
+    damage = Damage(path, path.read_bytes())
     path.write_bytes(content)
     return damage
 
@@ -79,7 +80,7 @@ def _flipped(directory: Path, batches: Sequence[WrittenBatch], end: int, random:
         return None
     changed = bytearray(content)
     changed[position + random.randrange(17, len(batch.content))] ^= 1 << random.randrange(8)
-    return _replaced(path, bytes(changed), is_refused=True)
+    return _replaced(path, bytes(changed))
 
 
 def _acknowledged(end: int) -> bytes:

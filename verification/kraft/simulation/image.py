@@ -39,6 +39,10 @@ class PartitionState:
         """The directory of a replica."""
         return self.directories[self.replicas.index(broker_id)]
 
+    def has_role(self, broker_id: int) -> bool:
+        """Whether a broker leads, or is in the ISR with others."""
+        return self.leader == broker_id or (broker_id in self.isr and len(self.isr) > 1)
+
 
 @dataclass(frozen=True, slots=True)
 class BrokerState:
@@ -120,6 +124,8 @@ class Image:
     def default_directory(self, broker_id: int) -> UUID:
         """The directory of a new replica: the only one of its broker. A broker with several chooses one itself."""
         directories = self.brokers[broker_id].directories
+        if not directories:
+            return directory_ids.MIGRATING
         return directories[0] if len(directories) == 1 else directory_ids.UNASSIGNED
 
     def partitions_of(self, topic_id: UUID) -> Iterator[PartitionKey]:

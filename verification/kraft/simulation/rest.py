@@ -117,7 +117,7 @@ def _records(cluster: Cluster, image: Image) -> Iterator[str]:
             name = image.names[topic_id], partition
             model = cluster.brokers[state.leader].machine.model
             if name in model.replicas.offline:
-                continue  # Its log directory has failed, so that nobody can read the records.
+                continue  # Its log directory has failed, so that the records cannot be read.
             led = model.partitions.get(name)
             log = None if led is None else led.log
             content: Sequence[object] = () if log is None else [record.value for record in log.records]

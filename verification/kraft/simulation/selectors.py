@@ -42,19 +42,18 @@ class SimulatedSelector:
             self.refused += len(batch)
             if self._calls % 2:
                 raise ValueError("this selector fails")
-            leader[:] = [self._outsider(batch, position) for position in range(len(batch))]
+            leader[:] = [_ineligible(batch, position) for position in range(len(batch))]
             return
         for position in range(len(batch)):
             span = slice(batch.candidates.offsets[position], batch.candidates.offsets[position + 1])
-            able = batch.candidates.values[span][batch.may_lead[span] != 0]
+            able = batch.candidates[position][batch.may_lead[span] != 0]
             leader[position] = able[0 if self._choice is Choice.FIRST else -1]
 
-    @staticmethod
-    def _outsider(batch: ElectionBatch, position: int) -> int:
-        """A broker that is no candidate, or else one beyond all brokers."""
-        span = slice(batch.candidates.offsets[position], batch.candidates.offsets[position + 1])
-        others = set(range(len(batch.broker_ids))) - set(batch.candidates.values[span].tolist())
-        return min(others, default=len(batch.broker_ids))
+
+def _ineligible(batch: ElectionBatch, position: int) -> int:
+    """A broker that is no candidate, or else an index beyond all brokers."""
+    others = set(range(len(batch.broker_ids))) - set(batch.candidates[position].tolist())
+    return min(others, default=len(batch.broker_ids))
 
 
 def _problems(batch: ElectionBatch, image: Image) -> Iterator[str]:
@@ -75,7 +74,7 @@ def _problems(batch: ElectionBatch, image: Image) -> Iterator[str]:
         seen = ids[leader] if leader >= 0 else -1, int(batch.leader_epoch[position])
         if seen != (state.leader, state.leader_epoch):
             yield f"leader and epoch {seen} of {name}-{number}: {state}"
-        for index in batch.candidates.values[span][batch.may_lead[span] != 0].tolist():
+        for index in batch.candidates[position][batch.may_lead[span] != 0].tolist():
             if not _may_lead(batch, position, image, state, ids[index]):
                 yield f"replica {ids[index]} of {name}-{number} that may lead: {state}"
 
@@ -92,4 +91,4 @@ def _may_lead(batch: ElectionBatch, position: int, image: Image, state: Partitio
 
 
 def _first(batch: ElectionBatch, position: int) -> int:
-    return int(batch.broker_ids[batch.candidates.values[batch.candidates.offsets[position]]])
+    return int(batch.broker_ids[batch.candidates[position][0]])

@@ -148,7 +148,7 @@ def remaining_roles(image: Image, broker_id: int, decided: ControllerResult[Any]
     after = states_after(image, decided)
     for key, before in image.partitions.items():
         state = after.get(key, before)
-        if state.leader == broker_id or (broker_id in state.isr and len(state.isr) > 1):
+        if state.has_role(broker_id):
             return f"broker {broker_id} keeps its role in {key}: {state}"
     return None
 
@@ -164,8 +164,7 @@ def _offline_roles(
     after = states_after(image, decided) if lost else {}
     for key, before in image.partitions.items() if lost else ():
         state = after.get(key, before)
-        has_role = state.leader == broker_id or (broker_id in state.isr and len(state.isr) > 1)
-        if has_role and before.directory_of(broker_id) in lost:
+        if state.has_role(broker_id) and before.directory_of(broker_id) in lost:
             return f"broker {broker_id} keeps its role in {key}, whose directory has failed: {state}"
     return None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from kframe.errors import ErrorCode
 from kframe.plugin.kraft import records
@@ -24,7 +25,7 @@ from verification.kraft.simulation.image import Image, PartitionKey, PartitionSt
 from verification.kraft.simulation.requests import Decided
 
 #: The broker epoch of an ISR member that the leader does not know.
-_UNKNOWN_EPOCH = -1
+_UNKNOWN_EPOCH: Final = -1
 
 
 def compare_isr_results(
@@ -118,8 +119,7 @@ def compare_assignments(
         if error is not ErrorCode.NONE or state is None or node[0] not in state.replicas:
             continue  # The change may complete a reassignment.
         is_offline = not image.brokers[node[0]].has_online(each.directory)
-        has_role = state.leader == node[0] or (node[0] in state.isr and len(state.isr) > 1)
-        if state.directory_of(node[0]) != each.directory or (is_offline and has_role):
+        if state.directory_of(node[0]) != each.directory or (is_offline and state.has_role(node[0])):
             return f"the assignment of {each} leaves {state}"
     return None
 

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 from uuid import UUID
 
 from kframe.errors import ErrorCode
-from kframe.plugin.kraft import ControllerResult, RecordAndVersion, directory_ids, records
+from kframe.plugin.kraft import ControllerResult, RecordAndVersion, records
 from kframe.plugin.kraft_controller import RequestRefused, topic_requests
 from verification.kraft.simulation.expected.brokers import LEVEL, version_at
 from verification.kraft.simulation.expected.placement import Draws, place
@@ -159,18 +159,10 @@ def _partitions(image: Image, topic_id: UUID, first: int, replicas: Sequence[Seq
             leader=isr[0],
             leader_epoch=0,
             partition_epoch=0,
-            directories=tuple(_directory(image, member) for member in members) if level >= 17 else (),
+            directories=tuple(image.default_directory(member) for member in members) if level >= 17 else (),
         )
         content.append(RecordAndVersion(record, version_at(level, _PARTITION_VERSIONS)))
     return content
-
-
-def _directory(image: Image, broker_id: int) -> UUID:
-    """The only directory of a broker; it chooses one of several itself."""
-    directories = image.brokers[broker_id].directories
-    if not directories:
-        return directory_ids.MIGRATING
-    return directories[0] if len(directories) == 1 else directory_ids.UNASSIGNED
 
 
 def compare_new_partitions(
