@@ -37,6 +37,7 @@ from verification.kraft.simulation.faults import (
 )
 from verification.kraft.simulation.outsiders import (
     allocate_producer_ids,
+    assign_again,
     register_broker,
     register_controller,
     send_heartbeat,
@@ -90,6 +91,7 @@ REQUESTS: Final[Mapping[Action, int]] = {
     request_deletions: 2,
     register_broker: 6,
     send_heartbeat: 4,
+    assign_again: 3,
     allocate_producer_ids: 2,
     register_controller: 1,
     unregister_controller: 1,

@@ -49,7 +49,21 @@ def cancel(cluster: Cluster, random: Random) -> None:
     """Cancel reassignments of a topic."""
     for name in _topic(cluster, random):
         numbers = range(random.randint(1, 4))
+        if random.random() < 0.3:
+            _shrink_to_adding(cluster, name)
         _reassign(cluster, [reassignment.RequestedReassignment(name, number) for number in numbers])
+
+
+def _shrink_to_adding(cluster: Cluster, name: str) -> None:
+    """Propose ISRs of the leader alone where that is a new replica: without it, the election is unclean."""
+    image = cluster.rules.image
+    for topic_id, number in image.partitions_of(image.topics[name]) if name in image.topics else ():
+        state = image.partitions[topic_id, number]
+        if state.leader in state.adding and state.leader in image.brokers:
+            broker_epoch = image.brokers[state.leader].broker_epoch
+            isr = ((state.leader, broker_epoch),)
+            proposal = isr_proposals.KraftIsrProposal(topic_id, number, isr, state.leader_epoch, state.partition_epoch)
+            _propose(cluster, (state.leader, broker_epoch), [proposal])
 
 
 def _reassign(
@@ -58,12 +72,12 @@ def _reassign(
     *,
     allows_factor_change: bool = True,
 ) -> None:
+    limits = {} if allows_factor_change else {"allow_factor_change": False}
     cluster.admin.ask(
         "reassign" if requests[0].replicas is not None else "cancel",
-        lambda context, end: reassignment.reassign_partitions(
-            context, requests, allow_factor_change=allows_factor_change
-        ),
+        lambda context, end: reassignment.reassign_partitions(context, requests, **limits),
         partial(compare_reassignment, requests, allows_factor_change, cluster.options.release),
+        is_repeatable=True,
     )
 
 
@@ -88,13 +102,16 @@ def elect(cluster: Cluster, random: Random) -> None:
         f"elect {kind.name.lower()}",
         lambda context, end: elections.elect_leaders(context, kind, partitions),
         partial(compare_elections, kind, partitions),
+        is_repeatable=True,
     )
 
 
 def propose(cluster: Cluster, random: Random) -> None:
     """Propose an ISR in the name of a broker, mostly a wrong one. A valid one removes members."""
     image = cluster.rules.image
-    for (topic_id, number), state in random.sample(sorted(image.partitions.items()), min(3, len(image.partitions))):
+    recovering = [key for key, state in image.partitions.items() if state.recovery]
+    for topic_id, number in (*recovering, *random.sample(sorted(image.partitions), min(3, len(image.partitions)))):
+        state = image.partitions[topic_id, number]
         sender = state.leader if random.random() < 0.8 else random.choice(sorted(image.brokers))
         known = image.brokers.get(sender)
         isr = [sender, *(member for member in state.isr if member != sender and random.random() < 0.5)]
@@ -106,7 +123,7 @@ def propose(cluster: Cluster, random: Random) -> None:
             tuple((member, _epoch(cluster, random, member)) for member in isr),
             state.leader_epoch + _shift(random),
             state.partition_epoch + _shift(random),
-            random.choice((0, 0, 0, 1)),
+            random.choice((0, 0, 1, state.recovery)),
         )
         node = sender, -1 if known is None else known.broker_epoch + _shift(random)
         _propose(cluster, node, [proposal])
@@ -117,6 +134,7 @@ def _propose(cluster: Cluster, node: tuple[int, int], proposals: Sequence[isr_pr
         "propose",
         lambda context, end: isr_proposals.alter_partitions(context, *node, proposals),
         partial(compare_isr_results, node, proposals),
+        is_repeatable=True,
     )
 
 

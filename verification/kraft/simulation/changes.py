@@ -19,6 +19,8 @@ from verification.kraft.simulation.selectors import Choice
 
 #: The release since which an assignment of directories leaves the ELR as it is.
 _ASSIGNMENT_KEEPS_ELR: Final = Release(4, 3)
+#: The release since which only an active last-known leader is elected.
+LAST_KNOWN_ACTIVE: Final = Release(4, 1)
 #: The release since which the last-known leader is stored when the leader is lost, not when the ISR becomes empty.
 _LAST_KNOWN_WITH_LEADER: Final = Release(4, 1)
 #: The lists of a record, and their names in a state.
@@ -115,6 +117,19 @@ class PartitionChange:
         directory = self.after.directory_of(member)
         return all(broker is not None and broker.has_online(directory) for broker in brokers)
 
+    def last_known_leader(self) -> int | None:
+        """The last-known leader, if it leads because no replica is in the ISR or in the ELR.
+
+        Kafka 4.0 elects it whether it is active or not.
+        """
+        before, options = self.before, self.options
+        known = before.last_known_elr if self.image.features.get(ELR_FEATURE, 0) else ()
+        if before.isr or set(before.elr) - self.outlook.restarted or len(known) != 1 or known == (-1,):
+            return None
+        if options.release < _ASSIGNMENT_KEEPS_ELR and self._may_be_assignment():
+            return None
+        return known[0] if options.release < LAST_KNOWN_ACTIVE or self.can_lead(known[0]) else None
+
     def in_order(self) -> tuple[int, ...]:
         """The replicas as the leader selector prefers them."""
         replicas = self.after.replicas
@@ -134,11 +149,13 @@ class PartitionChange:
             yield "I28: the last-known leader stays as it was, and is written"
 
     def _leader(self) -> Iterator[str]:
-        before, after = self.before, self.after
+        before, after, options = self.before, self.after, self.options
         if after.leader < 0:
             able = [member for member in after.isr or after.elr if self.can_lead(member)]
             if able:
                 yield f"L1: {able} could lead"
+            elif self.last_known_leader() is not None and not (after.isr or after.elr):
+                yield f"L1: {before.last_known_elr} could lead"
             return
         is_moved = before.leader not in (-1, after.leader) and after.leader != after.replicas[0]
         if is_moved and before.leader in after.isr and self.can_lead(before.leader):
@@ -147,8 +164,14 @@ class PartitionChange:
             return
         if self._is_unclean:
             able = [member for member in self.in_order() if self.can_lead(member)]
-            if before.last_known_elr != (after.leader,) and able and able[0] != after.leader:
-                yield f"I6: {able[0]} should lead"
+            last = self.last_known_leader()
+            allowed = able[:1] if last is None else [last]
+            is_chosen = options.choice is Choice.LAST and options.release >= LAST_KNOWN_ACTIVE
+            # Without the ELR, only a broker that restarted after an unclean shutdown.
+            if last is not None and (is_chosen or before.elr):
+                allowed += able[:1]
+            if allowed and after.leader not in allowed:
+                yield f"I6: {allowed[0]} should lead"
         elif self._is_from_elr:
             able = [member for member in self.in_order() if member in before.elr and self.can_lead(member)]
             if able and able[0] != after.leader:
@@ -208,12 +231,18 @@ class PartitionChange:
             yield f"K5: the last-known leader is {after.last_known_elr}, and not {expected}"
 
 
-def leaderless_problems(image: Image, outlook: Outlook) -> Iterator[str]:
-    """A broker that is unfenced leads the partitions that waited for it."""
+def leaderless_problems(image: Image, outlook: Outlook, release: Release) -> Iterator[str]:
+    """A broker that is unfenced leads the partitions that waited for it. In Kafka 4.0 each last-known leader does."""
     if not outlook.unfenced:
         return
     for (topic_id, number), state in image.partitions.items():
-        waiting = {*state.isr, *state.elr} & outlook.unfenced
-        for member in waiting if state.leader < 0 else ():
+        if state.leader >= 0:
+            continue
+        waiting = outlook.unfenced & {*state.isr, *state.elr}
+        if not (state.isr or state.elr) and len(state.last_known_elr) == 1:
+            waiting = outlook.unfenced & {*state.last_known_elr}
+            if release < LAST_KNOWN_ACTIVE and state.last_known_elr != (-1,):
+                yield f"L1: {image.names[topic_id]}-{number} waited for its last-known leader: {state}"
+        for member in waiting:
             if member in state.replicas and image.brokers[member].has_online(state.directory_of(member)):
                 yield f"L1: {image.names[topic_id]}-{number} waited for broker {member}: {state}"

@@ -54,6 +54,8 @@ class Administrator(Process):
         rule: Rule,
         comparison: Comparison | None = None,
         on_response: Callable[[Any], None] = _ignore,
+        *,
+        is_repeatable: bool = False,
     ) -> None:
         """Ask the controller. A response may be a refusal, or None."""
 
@@ -62,7 +64,7 @@ class Administrator(Process):
             self.counts[f"{name} {outcome}"] += 1
             on_response(response)
 
-        self._requests.ask(self, CONTROLLER, ControllerRequest(rule, comparison), finish, 20_000.0)
+        self._requests.ask(self, CONTROLLER, ControllerRequest(rule, comparison, is_repeatable), finish, 20_000.0)
 
     def send_heartbeat(self, heartbeat: broker_events.BrokerHeartbeat) -> None:
         """Send a heartbeat in the name of a broker."""

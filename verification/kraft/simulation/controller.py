@@ -28,6 +28,7 @@ from verification.kraft.simulation.expected.heartbeats import compare_arrival, c
 from verification.kraft.simulation.expected.partitions import compare_timer
 from verification.kraft.simulation.options import CONTROLLER, Options
 from verification.kraft.simulation.processes import Process, Respond
+from verification.kraft.simulation.releases import release_problem
 from verification.kraft.simulation.requests import (
     Comparison,
     ControllerRequest,
@@ -182,6 +183,7 @@ class ControllerProcess(Process):
         """Decide a request, and have the decision compared."""
         end, comparison = self.node.log.end, request.comparison
         self.random.draws.clear()
+        context.consulted.clear()
         try:
             result = request.rule(context, end)
         except RequestRefused as refusal:
@@ -190,6 +192,9 @@ class ControllerProcess(Process):
             raise
         if comparison is not None:
             self._on_decision(comparison, end, result)
+        if request.is_repeatable:
+            problem = release_problem(context, request.rule, end, result)
+            self._on_decision(lambda *_: problem, end, result)
         return result
 
     def _respond(self, future: Future[Any], respond: Respond) -> None:

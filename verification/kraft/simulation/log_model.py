@@ -92,6 +92,8 @@ def _file_problems(log: DurableLog, batches: Sequence[WrittenBatch]) -> Iterator
     for batch in batches:
         if batch.end > log.start:
             starts.setdefault(batch.epoch, max(batch.base, log.start))
+    if not starts and log.start:
+        starts = {batches[-1].epoch: log.start}  # All records are removed, and the epoch of the last one is kept.
     stored = dict(read_epochs(log.directory) or ())
     if stored != starts:
         yield f"K6: {log.directory.name} has the epochs {stored}, expected {starts}"

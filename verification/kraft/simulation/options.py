@@ -23,8 +23,10 @@ CONTROLLER: Final = 90
 CLUSTER_ID: Final = "MkU3OEVBNTcwNTJENDM2Qg"
 #: The first level with record transactions, directories and the registration of controllers.
 _LOWEST_LEVEL: Final = 20
-#: Releases whose rules differ from those of the latest.
-_RELEASES: Final = (Release(3, 9), *(Release(4, 0),) * 3, Release(4, 2), Release(4, 3))
+#: Releases whose rules differ.
+RELEASES: Final = (Release(3, 9), Release(4, 0), Release(4, 2), Release(4, 3), LATEST_RELEASE)
+#: What clusters with another release than the latest have: mostly the first with ELR.
+_EARLIER: Final = (*RELEASES[:-1], Release(4, 0), Release(4, 0))
 _RACKS: Final = (None,), ("zone-1", "us-east-1a"), ("zone-1", "us-east-1a", "west"), (None, "zone-1", "west")
 _ENDPOINT: Final = control.VoterEndpoint(name="CONTROLLER", host="localhost", port=9093)
 
@@ -104,7 +106,7 @@ class Options:
 def draw_options(seed: int) -> Options:
     """The options of a seed."""
     random = Random(seed)
-    release = random.choice(_RELEASES) if random.random() < 0.5 else LATEST_RELEASE
+    release = random.choice(_EARLIER) if random.random() < 0.5 else LATEST_RELEASE
     highest = supported_features(release)[METADATA_VERSION][1]
     return Options(
         seed,

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from random import Random
 from typing import Final
 from uuid import UUID
 
-from kframe.plugin.kraft import records
-from kframe.plugin.kraft_controller import broker_events, producer_ids, registration
+from kframe.plugin.kraft import ControllerResult, records
+from kframe.plugin.kraft_controller import (
+    KraftContext,
+    broker_events,
+    directory_assignments,
+    producer_ids,
+    registration,
+)
 from verification.kraft.simulation.cluster import Cluster
 from verification.kraft.simulation.expected.brokers import (
     compare_controller,
@@ -17,6 +24,7 @@ from verification.kraft.simulation.expected.brokers import (
     compare_producer_ids,
     compare_registration,
 )
+from verification.kraft.simulation.expected.partitions import compare_assignments
 from verification.kraft.simulation.options import CONTROLLER
 
 #: Brokers and a controller without a machine.
@@ -114,6 +122,36 @@ def send_heartbeat(cluster: Cluster, random: Random) -> None:
         cordoned_directories=None if broker is None else broker.cordoned,
     )
     cluster.admin.send_heartbeat(heartbeat)
+
+
+def assign_again(cluster: Cluster, random: Random) -> None:
+    """Assign replicas to the directories that they have: some of partitions with an ELR, if there are any."""
+    image = cluster.rules.image
+    keys = sorted(image.partitions)
+    keys = [key for key in keys if image.partitions[key].elr] or keys
+    for key in random.sample(keys, min(2, len(keys))):
+        state = image.partitions[key]
+        broker_id = random.choice(state.replicas)
+        broker = image.brokers.get(broker_id)
+        if broker is None or state.directory_of(broker_id) not in broker.directories:
+            continue
+        node = broker_id, broker.broker_epoch
+        assignments = [directory_assignments.DirectoryAssignment(state.directory_of(broker_id), *key)]
+        cluster.admin.ask(
+            "assign again",
+            partial(_assign, node, assignments),
+            partial(compare_assignments, node, assignments),
+            is_repeatable=True,
+        )
+
+
+def _assign(
+    node: tuple[int, int],
+    assignments: Sequence[directory_assignments.DirectoryAssignment],
+    context: KraftContext,
+    end: int,
+) -> ControllerResult[list[directory_assignments.DirectoryAssignmentResult]]:
+    return directory_assignments.assign_directories(context, *node, assignments)
 
 
 def allocate_producer_ids(cluster: Cluster, random: Random) -> None:

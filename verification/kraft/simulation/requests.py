@@ -28,6 +28,8 @@ class ControllerRequest:
 
     rule: Rule
     comparison: Comparison | None = None
+    is_repeatable: bool = False
+    """Whether the rule changes no state, so that it decides the same if it is asked again."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from kframe_kraft.disk import read_history
 from kframe_kraft.replay.image import image_of
 
+from verification.kraft.simulation.changes import LAST_KNOWN_ACTIVE
 from verification.kraft.simulation.cluster import Cluster
 from verification.kraft.simulation.equality import differences
 from verification.kraft.simulation.expected.brokers import offset_problems
@@ -47,13 +48,19 @@ def problems_at_rest(cluster: Cluster) -> Iterator[str]:
 def _brokers(cluster: Cluster, image: Image) -> Iterator[str]:
     for broker_id, process in cluster.brokers.items():
         broker = image.brokers.get(broker_id)
-        if not process.is_running or process.is_stopping:
+        if process.is_stopping and cluster.options.release < LAST_KNOWN_ACTIVE and _leads(image, broker_id):
+            pass  # It was elected although it is shutting down, and waits for five minutes.
+        elif not process.is_running or process.is_stopping:
             yield f"L5: broker {broker_id} has not come back"
         elif broker is None or not broker.is_active:
             yield f"L3: broker {broker_id} is {broker}, and asks to be unfenced"
         known = process.metadata.image
         if (known.topics, known.partitions) != (image.topics, image.partitions):
             yield f"I12: broker {broker_id} has other metadata at {process.metadata.applied}"
+
+
+def _leads(image: Image, broker_id: int) -> bool:
+    return any(state.leader == broker_id for state in image.partitions.values())
 
 
 def _partition(cluster: Cluster, image: Image, key: PartitionKey, state: PartitionState) -> Iterator[str]:

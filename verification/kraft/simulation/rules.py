@@ -13,7 +13,13 @@ from uuid import UUID
 
 from kframe.plugin.kraft import records
 from kframe.plugin.kraft_controller import Release
-from verification.kraft.simulation.changes import Outlook, PartitionChange, leaderless_problems, outlook_of
+from verification.kraft.simulation.changes import (
+    LAST_KNOWN_ACTIVE,
+    Outlook,
+    PartitionChange,
+    leaderless_problems,
+    outlook_of,
+)
 from verification.kraft.simulation.completion import TargetState
 from verification.kraft.simulation.history import WrittenBatch
 from verification.kraft.simulation.image import ELR_FEATURE, Image, PartitionKey, PartitionState, merged
@@ -23,8 +29,6 @@ from verification.kraft.simulation.options import Options
 _CORDONED_REFUSED: Final = Release(4, 4)
 #: The release since which a new process leaves the ISRs and leaderships of the former one.
 _RESTART_LEAVES_ISRS: Final = Release(4, 0)
-#: The release since which only an active last-known leader is elected.
-_LAST_KNOWN_ACTIVE: Final = Release(4, 1)
 
 
 class LogRules:
@@ -59,7 +63,7 @@ class LogRules:
             for problem in self._check(record, batch.base + number):
                 yield f"{problem} (offset {batch.base + number}, {record})"
             self.image.apply(record)
-        yield from leaderless_problems(self.image, self._outlook)
+        yield from leaderless_problems(self.image, self._outlook, self._options.release)
 
     def _check(self, record: records.MetadataRecord, offset: int) -> Iterator[str]:
         match record:
@@ -137,7 +141,7 @@ class LogRules:
     def _election(self, key: PartitionKey, before: PartitionState, after: PartitionState) -> Iterator[str]:
         leader, broker = after.leader, self.image.brokers.get(after.leader)
         is_last_known = not before.isr and not after.elr and before.last_known_elr == (leader,)
-        if is_last_known and self._options.release < _LAST_KNOWN_ACTIVE:
+        if is_last_known and self._options.release < LAST_KNOWN_ACTIVE:
             pass  # It is elected in any case.
         elif broker is None or not broker.is_active:
             yield "I4: the new leader is not active"
@@ -235,7 +239,7 @@ class LogRules:
             yield "I28: the broker is not fenced"
 
     def _no_roles(self, broker_id: int, subject: str) -> Iterator[str]:
-        if self._options.release < _LAST_KNOWN_ACTIVE and self._elr_enabled:
+        if self._options.release < LAST_KNOWN_ACTIVE and self._elr_enabled:
             return  # An inactive last-known leader may lead.
         for state in self.image.partitions.values():
             if state.leader == broker_id:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import fields
 from enum import StrEnum
+
+import numpy as np
 
 from kframe.plugin import ElectionBatch, ElectionKind
 from kframe.plugin.columns import Int32
@@ -59,6 +62,10 @@ def _ineligible(batch: ElectionBatch, position: int) -> int:
 def _problems(batch: ElectionBatch, image: Image) -> Iterator[str]:
     """What a batch has otherwise than the metadata before the decision."""
     ids = batch.broker_ids.tolist()
+    columns = [getattr(batch, field.name) for field in fields(batch)]
+    columns += [batch.candidates.offsets, batch.candidates.values, batch.isr.offsets, batch.isr.values]
+    if any(isinstance(column, np.ndarray) and column.flags.writeable for column in columns):
+        yield "a column that a selector may change"
     for index, broker_id in enumerate(ids):
         broker = image.brokers.get(broker_id)
         rack_number = int(batch.broker_rack[index])
