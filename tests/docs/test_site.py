@@ -31,6 +31,11 @@ def test_list_has_every_page() -> None:
     assert not others
 
 
+def test_every_page_begins_with_its_title() -> None:
+    pages = [path for path in tracked_files(".md") if not path.is_relative_to(ROOT / ".github")]
+    assert not [path.name for path in pages if not path.read_text().startswith("# ")]
+
+
 @pytest.mark.extended
 def test_every_page_is_built(tmp_path: Path) -> None:
     # A page's contents have its headings only. With each Python name they take a third of the time.
