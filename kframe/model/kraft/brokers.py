@@ -13,8 +13,8 @@ from kframe.errors import InputError
 from kframe.model.arrays import Int32, UInt8
 from kframe.model.columns import BROKERS_MAX
 from kframe.model.ids import NO_LEADER
+from kframe.model.kraft import directory_ids
 from kframe.model.kraft.directories import MIGRATING, UNASSIGNED, Directories
-from kframe.model.kraft.directory_ids import LOST, RESERVED_MAX
 from kframe.model.kraft.records import BrokerEndpoint, BrokerFeature, DirectoryIds, RegisterBrokerRecord
 
 
@@ -66,9 +66,9 @@ class BrokerRegistration(Struct, frozen=True, kw_only=True):
 
     def has_online_directory(self, directory: UUID) -> bool:
         """Whether a replica in this directory is online (Kafka ``DirectoryId.isOnline``)."""
-        if directory.int <= RESERVED_MAX:
-            return directory != LOST
-        return not self.directories or directory in self.directories
+        if directory in (directory_ids.UNASSIGNED, directory_ids.MIGRATING):
+            return True
+        return directory != directory_ids.LOST and (not self.directories or directory in self.directories)
 
 
 def sorted_directories(directories: Iterable[UUID]) -> DirectoryIds:

@@ -9,7 +9,7 @@ from uuid import UUID
 import numpy as np
 
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.controller_result import ControllerResult
+from kframe.core.kraft.controller_result import ControllerResult, RequestRefused
 from kframe.core.kraft.replication.isr_changes import configured_kinds
 from kframe.core.kraft.replication.partition_changes import TargetReplicas, plan_changes
 from kframe.errors import ErrorCode
@@ -54,7 +54,8 @@ def alter_partitions(
 ) -> ControllerResult[list[IsrResult]]:
     """Change ISRs as a leader proposes. The response is a list of IsrResult.
 
-    Raises RequestRefused for a stale broker epoch. Each proposal is decided from the stored state.
+    Raises RequestRefused for a stale broker epoch, and for an unknown recovery state. Each proposal is decided from the
+    stored state.
     """
     context.registration(broker_id, broker_epoch)
     errors = [_check(context, broker_id, proposal) for proposal in proposals]
@@ -139,6 +140,9 @@ def _check_isr(context: KraftContext, broker_id: int, proposal: KraftIsrProposal
     replicas = brokers.ids_of(p.list_of("replica", row))
     if len(set(members)) != len(members) or not set(members) <= set(replicas) or broker_id not in members:
         return ErrorCode.INVALID_REQUEST
+    if proposal.recovery not in tuple(RecoveryState):
+        message = f"Value {proposal.recovery} is not a valid leader recovery state."
+        raise RequestRefused(ErrorCode.UNKNOWN_SERVER_ERROR, message)
     if proposal.recovery == RecoveryState.RECOVERING and (len(members) > 1 or not p.recovery[row]):
         return ErrorCode.INVALID_REQUEST
     for member, member_epoch in proposal.isr:
