@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import socket
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from types import NoneType, UnionType
@@ -91,7 +91,7 @@ def _damaged(content: bytes, chance: random.Random) -> bytes:
 
 def _version(content: bytes, chance: random.Random) -> bytes:
     api_key, _ = _HEADER.unpack_from(content)
-    return sized(_HEADER.pack(api_key, chance.choice((-1, APIS[api_key].newest + 1, 32_767, -32_768))) + content[4:])
+    return sized(_HEADER.pack(api_key, chance.choice((-1, 99, 32_767, -32_768))) + content[4:])
 
 
 #: Each mutates a valid request frame without its size. Frames of NEVER_WHOLE have no response.
@@ -107,11 +107,17 @@ WAYS: Final[dict[str, Callable[[bytes, random.Random], bytes]]] = {
 NEVER_WHOLE: Final = {"shorter than it says", "oversized", "of a negative length"}
 
 
-def malformed_frames(way: str, seed: int) -> Iterator[tuple[int, bytes]]:
-    """(API key, frame) for each offered API, mutated in this way."""
+#: Of each API that a controller of ZooKeeper mode offers.
+_VERSIONS: Final = {api_key: range(api.newest + 1) for api_key, api in APIS.items()}
+
+
+def malformed_frames(
+    way: str, seed: int, versions: Mapping[int, Sequence[int]] = _VERSIONS
+) -> Iterator[tuple[int, bytes]]:
+    """(API key, frame) for each API of ``versions``, mutated in this way."""
     chance = random.Random(f"{way} {seed}")
-    for api_key, api in APIS.items():
-        version = chance.randrange(api.newest + 1)
+    for api_key, offered in versions.items():
+        version = chance.choice(offered)
         fields = draw(codec.request_class(api_key, version), chance)
         if "timeout" in fields:
             fields["timeout"] = 1

@@ -309,16 +309,35 @@ def test_log_that_cannot_be_written_ends_the_role(nodes: Callable[..., Node]) ->
         node.ask(nothing)
 
 
-def test_failed_decision_ends_the_role(nodes: Callable[..., Node]) -> None:
+def test_failed_decision_is_refused(nodes: Callable[..., Node]) -> None:
+    """One that cannot be encoded, too: as long as nothing is in the log, nothing has changed."""
     node = nodes(MemoryLog())
+    node.begin()
+    end = node.log.end
+    too_large = records.ProducerIdsRecord(broker_id=2**40, broker_epoch=1, next_producer_id=1)
 
     def broken(context: KraftContext) -> ControllerResult[None]:
         raise ZeroDivisionError
 
-    waiting = node.loop.submit(broken)
-    with pytest.raises(NotController, match="a decision failed: ZeroDivisionError"):
-        waiting.result(WAIT_S)
-    assert node.loop.failure == "a decision failed: ZeroDivisionError()"
+    def encodes_nothing(context: KraftContext) -> ControllerResult[None]:
+        return ControllerResult([RecordAndVersion(too_large, 0)], None)
+
+    for event, reason in ((broken, "ZeroDivisionError"), (encodes_nothing, "broker_id")):
+        with pytest.raises(RequestRefused, match=f"UNKNOWN_SERVER_ERROR: The decision failed: .*{reason}"):
+            node.ask(event)
+    assert node.log.end == end
+    assert node.loop.failure is None
+    node.ask(nothing)
+
+
+def test_decision_that_cannot_be_applied_ends_the_role(nodes: Callable[..., Node]) -> None:
+    """Its records are in the log, and a later decision would be without them."""
+    node = nodes(MemoryLog())
+    node.begin()
+    unknown = records.UnregisterBrokerRecord(broker_id=99, broker_epoch=1)
+    with pytest.raises(NotController, match="a decision cannot be written and applied: "):
+        node.ask(lambda context: ControllerResult([RecordAndVersion(unknown, 0)], None))
+    assert node.loop.failure is not None
 
 
 def test_failed_task_is_tried_again_later(nodes: Callable[..., Node]) -> None:

@@ -39,7 +39,7 @@ class Envelopes:
             client = ClientSession(
                 session.listener,
                 str(ip_address(body["client_host_address"])),
-                principal_of(body["request_principal"]),
+                principal_of(body["request_principal"] or b""),
                 is_forwarded=True,
             )
         except (RecordError, ValueError):

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from typing import Any, Final, TypeAlias, TypeVar
 
-from kframe.plugin import CommitObserver, KframeError
+from kframe.plugin import CommitObserver, ErrorCode, KframeError
 from kframe.plugin.kraft_controller import ElectionCounts, RequestRefused, broker_events
 from kframe.plugin.transport import Samples
 from kframe_kraft.controller.decider import Decided, Decider, Event, WritableLog
@@ -176,19 +176,11 @@ class DecisionLoop:
         try:
             self._enter(event, future)
         except RequestRefused as refusal:
-            with suppress(InvalidStateError):
-                future.set_exception(refusal)
-        except LogWriteError as error:
-            self._give_up(future, str(error))
+            _refuse(future, refusal)
         except Exception as error:
-            _log.exception("a decision failed; this node gives the role up")
-            self._give_up(future, f"a decision failed: {error!r}")
+            _log.exception("a decision failed; its request is refused")
+            _refuse(future, RequestRefused(ErrorCode.UNKNOWN_SERVER_ERROR, f"The decision failed: {error!r}"))
         self.times.deciding.add((self._clock() - started_ns) / 1e6)
-
-    def _give_up(self, future: Future[Any], failure: str) -> None:
-        with suppress(InvalidStateError):
-            future.set_exception(NotController(failure))
-        self._end_with(failure)
 
     def _run_due(self) -> None:
         """Run the tasks that are due. A task that cannot decide is tried again later, and the controller leads on."""
@@ -198,8 +190,6 @@ class DecisionLoop:
                 return
             try:
                 has_more = self._enter(task.event, Future())
-            except LogWriteError as error:
-                self._end_with(str(error))
             except Exception:
                 _log.exception("task %s failed; it runs again later", task.name)
                 tasks.failed(task, self._now_ms())
@@ -207,7 +197,11 @@ class DecisionLoop:
                 tasks.ran(task, self._now_ms(), has_more=has_more)
 
     def _enter(self, event: Event[T], future: Future[T]) -> T:
-        """Decide an event, and let its response wait for the high watermark."""
+        """Decide an event, append and apply the decision, and let its response wait for the high watermark.
+
+        An exception means that nothing has changed. A failure after that ends the role, since the log has records that
+        the metadata may lack.
+        """
         decider = self._decider
         context, first = decider.context, decider.end
         context.now_ns = self._clock()
@@ -215,13 +209,26 @@ class DecisionLoop:
             _, (heartbeat, contact_ns, is_steady) = self._contacts.popitem()
             broker_events.note_contact(context, heartbeat, contact_ns, is_steady=is_steady)
         result = event(context)
-        for end in decider.append(result, self._wall_clock() // 1_000_000):
-            self._note_appended(end)
-        decider.apply(result, first)
-        with self._appended:
-            self._waiting.append((Decided(first, self._end, result), future))
-        self._respond()  # A sync may have covered it.
+        try:
+            for end in decider.append(result, self._wall_clock() // 1_000_000):
+                self._note_appended(end)
+            decider.apply(result, first)
+        except LogWriteError as error:
+            self._give_up(future, str(error))
+        except Exception as error:
+            if decider.end == first:
+                raise
+            _log.exception("a decision cannot be written and applied; this node gives the role up")
+            self._give_up(future, f"a decision cannot be written and applied: {error!r}")
+        else:
+            with self._appended:
+                self._waiting.append((Decided(first, self._end, result), future))
+            self._respond()  # A sync may have covered it.
         return result.response
+
+    def _give_up(self, future: Future[Any], failure: str) -> None:
+        _refuse(future, NotController(failure))
+        self._end_with(failure)
 
     def _note_appended(self, end: int) -> None:
         """Have a batch made durable and sent, while the next one is encoded, or the decision is applied."""
@@ -254,7 +261,7 @@ class DecisionLoop:
                     decided, future = self._waiting.popleft()
                 if self._observer is not None and decided.end > decided.first:
                     self._observer.committed(decided.first, decided.result)
-            with suppress(InvalidStateError):  # Its client has gone.
+            with suppress(InvalidStateError):
                 future.set_result(decided.result.response)
 
     # -- The end.
@@ -280,5 +287,9 @@ class DecisionLoop:
                 refused += [] if submitted is None else [submitted[1]]
         self._queue.put(_STOP)
         for future in refused:
-            with suppress(InvalidStateError):
-                future.set_exception(problem)
+            _refuse(future, problem)
+
+
+def _refuse(future: Future[Any], error: KframeError) -> None:
+    with suppress(InvalidStateError):  # Its client has gone.
+        future.set_exception(error)
