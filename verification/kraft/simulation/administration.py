@@ -25,6 +25,7 @@ from verification.kraft.simulation.expected.brokers import compare_unregistratio
 from verification.kraft.simulation.expected.partitions import compare_elections, compare_isr_results
 from verification.kraft.simulation.expected.reassignments import compare_reassignment, compare_reassignments
 
+_UNCLEAN: Final = "unclean.leader.election.enable"
 _SET: Final = configs.KraftConfigOperation.SET
 
 
@@ -49,9 +50,27 @@ def cancel(cluster: Cluster, random: Random) -> None:
     """Cancel reassignments of a topic."""
     for name in _topic(cluster, random):
         numbers = range(random.randint(1, 4))
-        if random.random() < 0.3:
-            _shrink_to_adding(cluster, name)
         _reassign(cluster, [reassignment.RequestedReassignment(name, number) for number in numbers])
+
+
+def interrupt(cluster: Cluster, random: Random) -> None:
+    """Cancel a reassignment to a running broker and one that is down, when only the new replica is in the ISR."""
+    for name in _topic(cluster, random):
+        image, number = cluster.rules.image, 0
+        state = image.partitions.get((image.topics.get(name, UUID(int=0)), number))
+        others = sorted(cluster.brokers.keys() - {*(() if state is None else state.replicas)})
+        if len(others) < 2:
+            continue
+        new, down = random.sample(others, 2)
+        cluster.brokers[down].kill()
+        cluster.start_later(down, 25_000)
+        _reassign(cluster, [reassignment.RequestedReassignment(name, number, (new, down))])
+        if random.random() < 0.6:
+            _configure(cluster, (int(ResourceType.TOPIC), name), _UNCLEAN, "true")
+        after, delay_ms = cluster.scheduler.after, random.uniform(2_000, 8_000)
+        after(delay_ms, partial(_elect, cluster, KraftElection.PREFERRED, [(name, number)]))
+        after(delay_ms + 1_000, partial(_shrink_to_adding, cluster, name))
+        after(delay_ms + 2_000, partial(_reassign, cluster, [reassignment.RequestedReassignment(name, number)]))
 
 
 def _shrink_to_adding(cluster: Cluster, name: str) -> None:
@@ -97,7 +116,10 @@ def elect(cluster: Cluster, random: Random) -> None:
     kind = KraftElection.UNCLEAN if random.random() < 0.1 else KraftElection.PREFERRED
     cluster.rules.is_unclean_requested |= kind is KraftElection.UNCLEAN
     named = [(name, number) for name in _topic(cluster, random) for number in range(random.randint(1, 4))]
-    partitions = None if random.random() < 0.5 else [*named, ("unknown", 0)]
+    _elect(cluster, kind, None if random.random() < 0.5 else [*named, ("unknown", 0)])
+
+
+def _elect(cluster: Cluster, kind: KraftElection, partitions: Sequence[tuple[str, int]] | None) -> None:
     cluster.admin.ask(
         f"elect {kind.name.lower()}",
         lambda context, end: elections.elect_leaders(context, kind, partitions),
@@ -114,7 +136,8 @@ def propose(cluster: Cluster, random: Random) -> None:
         state = image.partitions[topic_id, number]
         sender = state.leader if random.random() < 0.8 else random.choice(sorted(image.brokers))
         known = image.brokers.get(sender)
-        isr = [sender, *(member for member in state.isr if member != sender and random.random() < 0.5)]
+        members = state.replicas if state.recovery and random.random() < 0.5 else state.isr
+        isr = [sender, *(member for member in members if member != sender and random.random() < 0.5)]
         if random.random() < 0.2:
             isr = random.choice(([99, *isr], [sender, *isr], isr[1:], sorted({*isr, *image.brokers} - {*state.isr})))
         proposal = isr_proposals.KraftIsrProposal(
@@ -152,7 +175,7 @@ def _shift(random: Random) -> int:
 def configure(cluster: Cluster, random: Random) -> None:
     """Set ``min.insync.replicas`` of a topic or of the cluster, or allow unclean elections."""
     is_unclean = random.random() < 0.25
-    setting = "unclean.leader.election.enable" if is_unclean else "min.insync.replicas"
+    setting = _UNCLEAN if is_unclean else "min.insync.replicas"
     value = "true" if is_unclean else str(random.randint(1, 3))
     resources = [(int(ResourceType.TOPIC), name) for name in _topic(cluster, random)]
     if not resources or (not is_unclean and random.random() < 0.2):

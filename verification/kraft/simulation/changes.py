@@ -114,8 +114,10 @@ class PartitionChange:
         brokers = self.image.brokers.get(member), self.outlook.brokers.get(member)
         if member not in self.after.replicas or not self.outlook.is_active(member):
             return False
-        directory = self.after.directory_of(member)
-        return all(broker is not None and broker.has_online(directory) for broker in brokers)
+        directories = {self.after.directory_of(member)}
+        if member in self.before.replicas:
+            directories.add(self.before.directory_of(member))
+        return all(broker is not None and all(map(broker.has_online, directories)) for broker in brokers)
 
     def last_known_leader(self) -> int | None:
         """The last-known leader, if it leads because no replica is in the ISR or in the ELR.

@@ -19,6 +19,7 @@ from kframe_kraft.server.environment import Environment
 from kframe_kraft.server.node import VoterNode
 from kframe_kraft.server.snapshotting import MetadataCopy
 
+from kframe.errors import ErrorCode
 from kframe.plugin import ElectionKind
 from kframe.plugin.kraft import ControllerResult
 from kframe.plugin.kraft_controller import KraftContext, KraftElection, RequestRefused, broker_events
@@ -189,6 +190,10 @@ class ControllerProcess(Process):
         except RequestRefused as refusal:
             if comparison is not None:
                 self._on_decision(comparison, end, refusal)
+            raise
+        except Exception as error:
+            failure = f"a decision failed: {error!r}"
+            self._on_decision(lambda *_: failure, end, RequestRefused(ErrorCode.UNKNOWN_SERVER_ERROR, ""))
             raise
         if comparison is not None:
             self._on_decision(comparison, end, result)

@@ -190,7 +190,7 @@ class Controllers:
             self.history.committed = max(self.history.committed, leadership.high_watermark)
         failure = process.failure
         if failure is not None:
-            if failure.startswith("a decision failed"):
+            if failure.startswith("a decision cannot be"):
                 self._report(f"K8: {failure}")
             self.counts["controller resigns"] += 1
             process.release()

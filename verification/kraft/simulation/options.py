@@ -26,7 +26,7 @@ _LOWEST_LEVEL: Final = 20
 #: Releases whose rules differ.
 RELEASES: Final = (Release(3, 9), Release(4, 0), Release(4, 2), Release(4, 3), LATEST_RELEASE)
 #: What clusters with another release than the latest have: mostly the first with ELR.
-_EARLIER: Final = (*RELEASES[:-1], Release(4, 0), Release(4, 0))
+_EARLIER: Final = (*RELEASES[:-1], *(Release(4, 0),) * 4)
 _RACKS: Final = (None,), ("zone-1", "us-east-1a"), ("zone-1", "us-east-1a", "west"), (None, "zone-1", "west")
 _ENDPOINT: Final = control.VoterEndpoint(name="CONTROLLER", host="localhost", port=9093)
 
@@ -112,7 +112,7 @@ def draw_options(seed: int) -> Options:
         seed,
         brokers=random.choice((3, 3, 4, 5)),
         directories=random.choice((1, 1, 2)),
-        level=random.choice((*range(_LOWEST_LEVEL, highest), *(highest,) * 4)),
+        level=random.choice((*range(_LOWEST_LEVEL, highest), *(highest,) * 8)),
         is_dynamic=random.random() < 0.5,
         faults=random.randint(5, 20),
         requests=random.randint(15, 60),
@@ -129,5 +129,5 @@ def draw_options(seed: int) -> Options:
         elections_max=random.choice((1_000, 1_000, 2)),
         racks=random.choice(_RACKS),
         min_isr=random.choice((1, 2, 3)),
-        has_elr=random.random() < 0.6,
+        has_elr=random.random() < 0.8,
     )

@@ -31,6 +31,7 @@ from verification.kraft.simulation.options import CONTROLLER
 _BROKERS: Final = (61, 62)
 _CONTROLLER: Final = 91
 _RESERVED: Final = UUID(int=99)
+_OFFLINE: Final = UUID(int=7)
 
 
 def register_broker(cluster: Cluster, random: Random) -> None:
@@ -118,14 +119,14 @@ def send_heartbeat(cluster: Cluster, random: Random) -> None:
         random.choice((0, epoch, cluster.controllers.history.end)),
         want_fence=True,
         want_shut_down=broker_id in _BROKERS and random.random() < 0.5,
-        offline_directories=random.choice(((), (UUID(int=7),))),
+        offline_directories=random.choice(((), (_OFFLINE,))),
         cordoned_directories=None if broker is None else broker.cordoned,
     )
     cluster.admin.send_heartbeat(heartbeat)
 
 
 def assign_again(cluster: Cluster, random: Random) -> None:
-    """Assign replicas to the directories that they have: some of partitions with an ELR, if there are any."""
+    """Assign replicas to the directories that they have, or to an offline one: in partitions with an ELR, if any."""
     image = cluster.rules.image
     keys = sorted(image.partitions)
     keys = [key for key in keys if image.partitions[key].elr] or keys
@@ -136,7 +137,10 @@ def assign_again(cluster: Cluster, random: Random) -> None:
         if broker is None or state.directory_of(broker_id) not in broker.directories:
             continue
         node = broker_id, broker.broker_epoch
-        assignments = [directory_assignments.DirectoryAssignment(state.directory_of(broker_id), *key)]
+        directory = state.directory_of(broker_id)
+        if random.random() < 0.3 and broker_id in state.isr and not state.elr and state.leader not in (-1, broker_id):
+            directory = _OFFLINE  # A leader would be lost until another event, since its old directory counts.
+        assignments = [directory_assignments.DirectoryAssignment(directory, *key)]
         cluster.admin.ask(
             "assign again",
             partial(_assign, node, assignments),

@@ -135,6 +135,7 @@ class LogRules:
             joined = set(after.isr) - set(before.isr)
             if after.leader < 0 and after.isr == after.replicas[:1] and (before.adding or before.removing):
                 joined = set()  # A cancellation without a member of the ISR, where unclean elections are allowed.
+                self.unclean.add(key)
             if not all(self._is_active(member) for member in joined):
                 yield "I5: a broker that is not active joins the ISR"
 

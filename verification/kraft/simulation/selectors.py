@@ -69,6 +69,8 @@ def _problems(batch: ElectionBatch, image: Image) -> Iterator[str]:
     for index, broker_id in enumerate(ids):
         broker = image.brokers.get(broker_id)
         rack_number = int(batch.broker_rack[index])
+        if rack_number < -1:
+            yield f"broker {broker_id} in rack {rack_number}"
         rack = batch.racks[rack_number] if rack_number >= 0 else None
         is_stopping = broker is not None and broker.in_shutdown and not broker.fenced
         if broker is not None and (rack, bool(batch.broker_shutting_down[index])) != (broker.rack, is_stopping):

@@ -56,15 +56,19 @@ def _isr_result(
     key = proposal.topic_id, proposal.partition
     error = _isr_error(image, broker_id, proposal)
     if error is not ErrorCode.NONE:
-        return isr_proposals.IsrResult(*key, error)
+        return _refused(key, error)
     before = image.partitions[key]
     after = merged(before, changes[key]) if key in changes else before
     if after.leader != broker_id:
-        return isr_proposals.IsrResult(*key, ErrorCode.NEW_LEADER_ELECTED)
+        return _refused(key, ErrorCode.NEW_LEADER_ELECTED)
     members = tuple(member for member, _ in proposal.isr if member in after.replicas)
     return isr_proposals.IsrResult(
         *key, ErrorCode.NONE, broker_id, members, after.leader_epoch, after.partition_epoch, proposal.recovery
     )
+
+
+def _refused(key: PartitionKey, error: ErrorCode) -> isr_proposals.IsrResult:
+    return isr_proposals.IsrResult(*key, error, leader=-1, isr=(), leader_epoch=-1, partition_epoch=-1, recovery=0)
 
 
 def _isr_error(image: Image, broker_id: int, proposal: isr_proposals.KraftIsrProposal) -> ErrorCode:
