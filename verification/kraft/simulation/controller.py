@@ -12,7 +12,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from kframe_kraft.controller import DecisionLoop, NotController, PeriodicTask
-from kframe_kraft.disk import read_checkpoint
+from kframe_kraft.disk import SnapshotId, read_checkpoint
 from kframe_kraft.errors import LogWriteError
 from kframe_kraft.quorum import FetchAnswer, FetchService, PendingFetch, ReplicaFetch
 from kframe_kraft.server.environment import Environment
@@ -39,6 +39,7 @@ from verification.kraft.simulation.requests import (
     SnapshotRequest,
     SnapshotResponse,
 )
+from verification.kraft.simulation.segments import Retained
 from verification.kraft.simulation.selectors import SimulatedSelector
 
 #: Wall clock at the start, in milliseconds.
@@ -93,6 +94,7 @@ class ControllerProcess(Process):
         self.loop: DecisionLoop | None = None
         self.selector = selector
         self._elections_max = options.elections_max
+        self._retention = options.node_settings().retention
         self.first = self.node.log.end
         """The end of the log when the process has started."""
         try:
@@ -291,8 +293,20 @@ class ControllerProcess(Process):
             return
         self._writer.store(copied.result())
         snapshot_id = copied.result().snapshot_id
-        self.loop.submit(lambda context: self._writer.finish(snapshot_id))
+        self.loop.submit(lambda context: self._finished(snapshot_id))
         self._decide_soon()
+
+    def _finished(self, snapshot_id: SnapshotId) -> ControllerResult[None]:
+        """Let the retention decide, and compare what it has left."""
+        log = self.node.log
+        if snapshot_id not in log.snapshots:
+            log.add_snapshot(snapshot_id)
+        expected = Retained.of(log).cleaned(self._retention, EPOCH_MS + self._now_ms())
+        result = self._writer.finish(snapshot_id)
+        if (left := Retained.of(log)) != expected:
+            problem = f"the retention leaves {left}, expected {expected}"
+            self._on_decision(lambda *_: problem, log.end, result)
+        return result
 
 
 class DrawnNumbers:

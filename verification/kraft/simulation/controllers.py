@@ -27,6 +27,7 @@ from verification.kraft.simulation.options import CLUSTER_ID, CONTROLLER, Option
 from verification.kraft.simulation.processes import Requests
 from verification.kraft.simulation.requests import Comparison, Decided
 from verification.kraft.simulation.rules import LogRules
+from verification.kraft.simulation.segments import SegmentModel, default_problems
 from verification.kraft.simulation.selectors import Choice, SimulatedSelector
 
 #: The share of starts on damaged files.
@@ -60,6 +61,8 @@ class Controllers:
         self._epoch = 0
         self._free_bytes: int | None = None
         self._is_starting = False
+        for problem in default_problems():
+            report(problem)
         self._format()
         self.start()
 
@@ -176,6 +179,11 @@ class Controllers:
         if process is None:
             return
         batches = self.history.follow(process.node.log)
+        if started is not None:
+            self._segments = SegmentModel(started.node.log, self._options.node_settings().log)
+        elif process.is_running and process.failure is None:
+            for problem in self._segments.follow(batches):
+                self._report(f"K6: {problem}")
         for batch in batches:
             for problem in self.rules.check(batch):
                 self._report(problem)

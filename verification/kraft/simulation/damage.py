@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 
@@ -39,7 +40,7 @@ def damage_directory(directory: Path, batches: Sequence[WrittenBatch], random: R
         return None
     content = acknowledged.read_bytes()
     (end,) = struct.unpack_from(">q", content)
-    match random.randrange(5):
+    match random.randrange(6):
         case 0:
             name = random.choice(("00000000000000000009.log.deleted", "0.checkpoint.part", "quorum-state.tmp"))
             (directory / name).write_bytes(b"left")
@@ -56,6 +57,8 @@ def damage_directory(directory: Path, batches: Sequence[WrittenBatch], random: R
         case 3:
             last = batches[-1].end if batches else 0
             return _replaced(acknowledged, _acknowledged(last + random.randint(1_000, 9_000)))
+        case 4:
+            return _with_gap(directory, random)
         case _:
             return _flipped(directory, batches, end, random)
 
@@ -64,6 +67,18 @@ def _replaced(path: Path, content: bytes) -> Damage:
     damage = Damage(path, path.read_bytes())
     path.write_bytes(content)
     return damage
+
+
+def _with_gap(directory: Path, random: Random) -> Damage | None:
+    """Remove a segment before the newest snapshot, and none before it: as a crash does when the log is shortened."""
+    newest = max((snapshot_id.offset for snapshot_id in snapshot_ids(directory)), default=0)
+    paths = sorted(directory.glob("*.log"))
+    removable = [path for path, following in pairwise(paths) if int(following.stem) <= newest and path != paths[0]]
+    if not removable:
+        return None
+    path = random.choice(removable)
+    path.unlink()
+    return Damage(path, None)
 
 
 def _flipped(directory: Path, batches: Sequence[WrittenBatch], end: int, random: Random) -> Damage | None:

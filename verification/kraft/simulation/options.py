@@ -48,6 +48,8 @@ class Options:
     session_ms: int
     no_op_ms: int
     segment_bytes: int
+    segment_ms: int
+    retention: RetentionSettings
     snapshot_bytes: int
     ends_sessions: bool
     choice: Choice
@@ -81,9 +83,9 @@ class Options:
         return NodeSettings(
             (_ENDPOINT,),
             Voters((self.voter,)),
-            LogSettings(segment_bytes=self.segment_bytes),
+            LogSettings(self.segment_bytes, self.segment_ms),
             SnapshotSettings(self.snapshot_bytes, 20_000),
-            RetentionSettings(2 * self.segment_bytes, 30_000),
+            self.retention,
             session_timeout_ns=self.session_ms * 1_000_000,
             no_op_ms=self.no_op_ms,
             balance_ms=15_000,
@@ -121,7 +123,16 @@ def draw_options(seed: int) -> Options:
         delay_ms=random.choice(((0.1, 2.0), (0.1, 20.0), (1.0, 200.0))),
         session_ms=random.choice((6_000, 9_000)),
         no_op_ms=random.choice((500, 2_000, 10_000)),
-        segment_bytes=random.choice((1_000, 5_000, 50_000)),
+        segment_bytes=(segment_bytes := random.choice((1_000, 5_000, 50_000))),
+        segment_ms=random.choice((5_000, 20_000, 10**9)),
+        retention=random.choice(
+            (
+                RetentionSettings(2 * segment_bytes, 30_000),
+                RetentionSettings(-1, 20_000),
+                RetentionSettings(8 * segment_bytes, -1),
+                RetentionSettings(-1, -1),
+            )
+        ),
         snapshot_bytes=random.choice((1_000, 5_000, 50_000)),
         ends_sessions=random.random() < 0.7,
         choice=random.choice((Choice.BUILTIN, Choice.BUILTIN, Choice.FIRST, Choice.LAST, Choice.INVALID)),

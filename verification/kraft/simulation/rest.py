@@ -15,6 +15,7 @@ from verification.kraft.simulation.expected.brokers import offset_problems
 from verification.kraft.simulation.image import Image, PartitionKey, PartitionState
 from verification.kraft.simulation.log_model import log_problems
 from verification.kraft.simulation.malformed import replay_problems
+from verification.kraft.simulation.reopening import epoch_file_problems, truncation_problems
 
 
 def problems_at_rest(cluster: Cluster) -> Iterator[str]:
@@ -30,7 +31,10 @@ def problems_at_rest(cluster: Cluster) -> Iterator[str]:
     stored = image_of(read_history(process.node.log.directory)).metadata
     for problem in (*differences(stored, image, image.partitions), *replay_problems(stored, image)):
         yield f"I24: the log has {problem}"
-    yield from log_problems(process.node.log, cluster.controllers.history.batches, cluster.random)
+    batches, settings = cluster.controllers.history.batches, cluster.options.node_settings().log
+    yield from log_problems(process.node.log, batches, cluster.random)
+    yield from truncation_problems(process.node.log, settings, batches, cluster.random)
+    yield from epoch_file_problems()
     counted = Counter(is_eligible for offset, is_eligible in cluster.rules.elections if offset >= process.first)
     elections = process.loop.elections
     if (elections.from_elr, elections.unclean) != (counted[True], counted[False]):

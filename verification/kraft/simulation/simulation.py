@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 from collections import Counter
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 from kframe.plugin.kraft_controller import topic_requests
@@ -39,7 +42,25 @@ class Result:
 
 
 def play(options: Options) -> Result:
-    """Play a seed: random actions, the end of the faults, and rest, until nothing is wrong or the time is over."""
+    """Play a seed, and look for files that it has left open."""
+    before = _open_files()
+    result = _play(options)
+    left = sorted(_open_files() - before)
+    return replace(result, violations=(*result.violations, f"K6: {left} are left open")) if left else result
+
+
+def _open_files() -> set[str]:
+    """The names of the files that this process has open."""
+    gc.collect()
+    names = set()
+    for entry in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):  # The one that lists them.
+            names.add(f"{entry.name} {entry.readlink()}")
+    return {name for name in names if "/__cluster_metadata" in name or name.endswith(".lock")}
+
+
+def _play(options: Options) -> Result:
+    """Play random actions, the end of the faults, and rest, until nothing is wrong or the time is over."""
     with Cluster(options) as cluster:
         for time_ms in _CREATIONS_MS:
             cluster.scheduler.at(time_ms, partial(_create_topic, cluster))
