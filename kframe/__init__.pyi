@@ -25,7 +25,9 @@ from kframe.snapshot import Snapshot as Snapshot
 from kframe.snapshot import read_snapshot as read_snapshot
 from kframe.snapshot import write_snapshot as write_snapshot
 from kframe.whatif import Outcome as Outcome
+from kframe.whatif import Sweep as Sweep
 from kframe.whatif import WhatIf as WhatIf
+from kframe.whatif import sweep as sweep
 
 __version__: str
 _PUBLIC: tuple[str, ...]

@@ -17,7 +17,7 @@ from benchmarks.records import LATEST, ROOT
 from benchmarks.timing import Process, execute
 from kframe.plans.generate.limits import LoadLimits
 from kframe.plans.generate.problem import problem_of
-from kframe.plans.generate.proposal import propose
+from kframe.plans.generate.propose import propose
 from kframe.plans.generate.request import PlanRequest
 
 _HERE: Final = Path(__file__).resolve().parent

@@ -17,7 +17,8 @@ from typing import Any, Final
 from benchmarks.records import RESULTS, ROOT
 from benchmarks.report import page, readme
 from benchmarks.report.saved_records import saved_record
-from kframe.whatif.files import new_figure, write_figure
+from kframe.pages.figures import new_figure
+from kframe.whatif.files import write_figure
 
 README: Final = ROOT / "README.md"
 DOCS: Final = ROOT / "docs"

@@ -125,11 +125,10 @@ def _brokers_table(outcome: Outcome) -> Any:
     """The brokers that receive the most bytes or requests."""
     from rich.table import Table
 
-    from kframe.whatif.document import broker_records
     from kframe.whatif.results.timeline import size_text
 
     records = sorted(
-        map(plain, broker_records(outcome)),
+        map(plain, outcome.brokers.records()),
         key=lambda record: (record["registered_after"], -(record["bytes"] or record["requests"])),
     )
     table = Table(title="brokers, the failed one first", title_justify="left", title_style="bold")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -18,6 +19,7 @@ from kframe.cli.output import (
     emit_rows,
     output_option,
 )
+from kframe.cli.report import check_page, force_option, report_option, write_shown
 from kframe.cli.studies import StudySettings, study_options
 
 if TYPE_CHECKING:
@@ -35,14 +37,20 @@ if TYPE_CHECKING:
     shell_complete=complete_brokers,
     help="Explain it after these brokers fail together; may be repeated.",
 )
+@report_option
+@force_option
 @output_option
-def command(study: StudySettings, name: str, fail: tuple[int, ...], output: str) -> None:
+def command(
+    study: StudySettings, name: str, fail: tuple[int, ...], page: Path | None, force: bool, output: str
+) -> None:
     """Explain which rule chose the leader of a partition in SNAPSHOT, and why it rejected the other replicas."""
     from kframe.model.topic_partitions import parse_topic_partition
 
+    check_page(page, force=force)
     topic, partition = parse_topic_partition("TOPIC-PARTITION", name)
     whatif = study.open()
     explanation = whatif.explain(topic, partition, fail)
+    write_shown(page, explanation)
     emit_mode(explanation.rules, output)
     emit_release(explanation.release, output)
     if output not in ("table", "wide"):

@@ -159,7 +159,7 @@ def _first_names(names: list[str], count: int, separator: str) -> str:
 
 
 def _emit_tables(outcome: Outcome, document: WhatIfDocument, output: str, limit: int) -> None:
-    from kframe.whatif.document import BrokerRecord
+    from kframe.whatif.results.brokers import BrokerRecord
 
     source = document.snapshot
     operation = ", ".join(filter(None, (document.operation.text, _refusal_text(document))))

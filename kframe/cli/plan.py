@@ -34,11 +34,8 @@ from kframe.cli.plan_execute import COMMANDS
 from kframe.cli.plan_generate import (
     PlanOutput,
     duration,
-    force_option,
     out_options,
-    report_option,
     weights_option,
-    write_page,
 )
 from kframe.cli.plan_generate import generate as generate_plan
 from kframe.cli.plan_goals import chosen_leader_selector, chosen_terms, goal_options, rate_option, term_options
@@ -47,6 +44,7 @@ from kframe.cli.plan_stage import limit_options
 from kframe.cli.plan_stage import stage as stage_plan
 from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.cli.reading import SnapshotReading, reading_options
+from kframe.cli.report import check_page, force_option, report_option, write_page
 from kframe.cli.snapshot import captured
 from kframe.cli.studies import config_option, selector_option, selector_settings_option
 from kframe.cli.topics import PATTERNS, TOPICS, topic_names
@@ -243,7 +241,6 @@ def check(
     from kframe.plans.check.report import PlanReport
     from kframe.plans.check.resolve import resolve_plan
     from kframe.plans.file.read import load_plan
-    from kframe.whatif.files import check_file
 
     *sources, plan = files
     if len(sources) > 1:
@@ -254,7 +251,7 @@ def check(
             raise BadInput(f"{option}: found no SNAPSHOT, expected one before PLAN")
     if page is not None:
         check_distinct([("SNAPSHOT", source), ("PLAN", plan), ("--weights", weights), ("--report", page)])
-        check_file(page, force=force)
+        check_page(page, force=force)
     if source is None and (reading != SnapshotReading() or config or one_rack):
         raise BadInput("found options of a SNAPSHOT without one, expected SNAPSHOT before PLAN")
     if source is None:
@@ -330,10 +327,11 @@ def _racks(mapped: dict[int, str], stated: dict[int, str]) -> dict[int, str]:
 
 def _write_page(path: Path, plan: InputFile, checked: CheckedPlan, sizes: Int64 | None) -> None:
     """Write the page about a plan and the snapshot that it was compared with."""
+    from kframe.plans.generate.page import render_page
     from kframe.plans.generate.review import PlanReview
 
     with plan.open("rb") as file:
-        write_page(path, PlanReview.of_plan(checked, sizes), file.read())
+        write_page(path, render_page(PlanReview.of_plan(checked, sizes), file.read()))
 
 
 def _emit_report(report: PlanReport, output: str, limit: int) -> None:

@@ -23,9 +23,10 @@ from kframe.cli.output import (
     output_option,
     plain,
 )
-from kframe.cli.plan_generate import PlanOutput, duration, force_option
+from kframe.cli.plan_generate import PlanOutput, duration
 from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.cli.reading import SnapshotReading, reading_options
+from kframe.cli.report import force_option
 from kframe.cli.snapshot import captured
 
 if TYPE_CHECKING:

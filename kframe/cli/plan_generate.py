@@ -23,12 +23,11 @@ from kframe.cli.output import (
     emit_section,
     plain,
 )
-from kframe.cli.studies import PATH
+from kframe.cli.report import check_page, force_option, report_option, write_page
 
 if TYPE_CHECKING:
     from kframe.plans.generate import PlanRequest
     from kframe.plans.generate.document import DivertedReplica, GeneratedPlanDocument, UnmetPartition
-    from kframe.plans.generate.review import PlanReview
     from kframe.snapshot import Snapshot
     from kframe.snapshot.files import InputFile
 
@@ -53,12 +52,6 @@ weights_option: Final = click.option(
     type=INPUT,
     metavar="FILE",
     help="Sizes: Parquet, CSV or JSON with topic, partition and bytes, or the output of kafka-log-dirs --describe.",
-)
-
-
-force_option: Final = click.option("--force", is_flag=True, help="Replace an existing FILE.")
-report_option: Final = click.option(
-    "--report", "page", metavar="FILE", type=PATH, help="Also write an HTML report for the review of the plan."
 )
 
 
@@ -88,8 +81,7 @@ class PlanOutput:
         if self.out == "":
             raise BadInput("--out: found an empty name, expected a path, or - for standard output")
         check_distinct([*inputs, ("--out", self.out), ("--report", self.page)])
-        if self.page is not None:
-            check_file(self.page, force=self.force)
+        check_page(self.page, force=self.force)
         if self.out is not None and not self.on_stdout:
             check_file(Path(self.out), force=self.force)
 
@@ -124,6 +116,7 @@ def generate(snapshot: Snapshot, request: PlanRequest, writing: PlanOutput, outp
     from kframe.plans.file.write import plan_lines
     from kframe.plans.generate import plan
     from kframe.plans.generate.document import GeneratedBroker
+    from kframe.plans.generate.page import render_page
     from kframe.plans.generate.report import SCHEMA, report_document
     from kframe.plans.generate.review import PlanReview
 
@@ -135,7 +128,8 @@ def generate(snapshot: Snapshot, request: PlanRequest, writing: PlanOutput, outp
         lines = list(plan_lines(generated_plan, checked.stamp()))
         writing.write(lines)
         if writing.page is not None:
-            write_page(writing.page, PlanReview.of_proposal(proposal, checked), "".join(lines).encode())
+            review = PlanReview.of_proposal(proposal, checked)
+            write_page(writing.page, render_page(review, "".join(lines).encode()))
     if writing.on_stdout:
         _emit_messages(document, limit)
     elif not emit_data(SCHEMA, document, GeneratedBroker.__struct_fields__, document.brokers, output):
@@ -143,16 +137,6 @@ def generate(snapshot: Snapshot, request: PlanRequest, writing: PlanOutput, outp
     elif output in ("csv", "jsonl"):
         _emit_messages(document, limit)
     return 0 if proposal.meets_request else FAILED
-
-
-def write_page(path: Path, review: PlanReview, plan_file: bytes) -> None:
-    """Write the page about a plan. Raises InputError if the file cannot be written."""
-    from kframe.plans.generate.page import render_page
-    from kframe.whatif.files import replacing
-
-    page = render_page(review, plan_file)
-    with replacing(path) as new:
-        new.write_text(page, encoding="utf-8")
 
 
 def _emit_messages(document: GeneratedPlanDocument, limit: int) -> None:

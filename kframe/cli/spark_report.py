@@ -54,8 +54,9 @@ def report(folder: str, by: str, limit: int, plot: Path | None, force: bool, spa
     By cluster: the impact of each scenario, the state of the cluster after it, and its leader skew. By broker and by
     rack: loads before and after, and requests. By topic: changes.
     """
+    from kframe.pages.figures import new_figure
     from kframe.spark.report import REPORTS, write_plot, written
-    from kframe.whatif.files import PICTURES, check_file, new_figure
+    from kframe.whatif.files import PICTURES, check_file
 
     if plot is not None:
         check_file(plot, PICTURES, force=force)

@@ -25,6 +25,7 @@ from kframe.cli.output import (
     plain,
 )
 from kframe.cli.progress import progress
+from kframe.cli.report import check_page, report_option, write_shown
 from kframe.cli.studies import PATH, ClusterSettings, cluster_options
 from kframe.model.texts import counted
 
@@ -75,6 +76,7 @@ def failure_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--out", type=PATH, metavar="FILE", help="Also write all failures as Parquet to FILE.")
 @click.option("--plot", type=PATH, metavar="FILE", help="Also draw the pairs as a heat map: FILE.svg or FILE.png.")
 @click.option("--force", is_flag=True, help="Replace files that are there already.")
+@report_option
 @fail_on_option
 @output_option
 def sweep(
@@ -87,6 +89,7 @@ def sweep(
     out: Path | None,
     plot: Path | None,
     force: bool,
+    page: Path | None,
     fail_on: tuple[str, ...],
     output: str,
 ) -> None:
@@ -99,7 +102,12 @@ def sweep(
     from kframe.whatif.sweep_export import write_plot, write_table
 
     if elr == "both":
-        options = (("--out", out is not None), ("--plot", plot is not None), ("--fail-on", bool(fail_on)))
+        options = (
+            ("--out", out is not None),
+            ("--plot", plot is not None),
+            ("--report", page is not None),
+            ("--fail-on", bool(fail_on)),
+        )
         for option, is_set in options:
             if is_set:
                 raise BadInput(f"{option}: found --elr both, expected --elr on or off")
@@ -108,7 +116,8 @@ def sweep(
         return
     if plot is not None and depth == 1:
         raise BadInput("--plot: found --depth 1, expected --depth 2, whose pairs are drawn")
-    check_distinct([("SNAPSHOT", cluster.source), ("--out", out), ("--plot", plot)])
+    check_distinct([("SNAPSHOT", cluster.source), ("--out", out), ("--plot", plot), ("--report", page)])
+    check_page(page, force=force)
     for file, suffixes in ((out, ()), (plot, PICTURES)):
         if file is not None:
             check_file(file, suffixes, force=force)
@@ -119,6 +128,7 @@ def sweep(
         write_table(failures, failures.ranked(by), out)
     if plot is not None:
         write_plot(failures, by, plot)
+    write_shown(page, failures)
     emit_mode(failures.rules, output)
     emit_release(failures.release, output)
     if output in ("table", "wide"):

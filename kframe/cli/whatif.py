@@ -17,6 +17,7 @@ from kframe.cli.numbers import IDS, WholeNumber, broker_ids, limit_of
 from kframe.cli.options import with_options
 from kframe.cli.output import ReportingGroup, output_option
 from kframe.cli.progress import progress
+from kframe.cli.report import check_page, report_option, write_shown
 from kframe.cli.studies import (
     PATH,
     StudySettings,
@@ -59,7 +60,8 @@ _BROKERS: Final = (
 )
 _REPORTING: Final = (
     click.option("--out", type=PATH, metavar="DIR", help="Also write the outcome as Parquet tables to DIR."),
-    click.option("--force", is_flag=True, help="Replace an existing outcome in DIR."),
+    click.option("--force", is_flag=True, help="Replace an existing outcome in DIR, and an existing FILE."),
+    report_option,
     fail_on_option,
     limit_of(20, "Changed partitions that a table lists"),
     output_option,
@@ -71,6 +73,7 @@ def run_operation(
     study: StudySettings,
     out: Path | None,
     force: bool,
+    page: Path | None,
     fail_on: tuple[str, ...],
     limit: int,
     output: str,
@@ -85,6 +88,7 @@ def run_operation(
 
     if out is not None:
         check_target(out, force=force)
+    check_page(page, force=force)
     whatif = study.open()
     rules = whatif.rules
     with progress("playing") as tick:
@@ -93,6 +97,7 @@ def run_operation(
     result = findings(fail_on, outcome.count_of)
     if out is not None:
         write_outcome(outcome, whatif.snapshot, whatif.cluster, out, force=force)
+    write_shown(page, outcome)
     emit_mode(rules, output)
     emit_release(outcome.release, output)
     refused = emit_outcome(outcome, whatif, output, limit)

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from kframe.errors import InputError
 from kframe.model.arrays import Bool, Int32, Ragged
 from kframe.model.tables import Targets
+from kframe.pages.arrow import ListColumn, NameColumn, arrow_table
+from kframe.pages.parts import FactsPart, PageContent, TablePart
+from kframe.pages.shown import Tabular
 
 #: What Confluent's tool requires of observers.
 OBSERVERS_LAST: Final = "observers at the end of replicas, after at least one other replica"
+#: Most partitions that a page lists.
+_SHOWN: Final = 20
 #: The log directory of a replica that stays in its own, or that its broker places.
 ANY_DIRECTORY: Final = "any"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Plan:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Plan(Tabular):
     """``k`` partitions with the replicas they are to have, in the order of the file.
 
     ``log_dirs_differ`` (k,) marks those with another number of log directories than of replicas. ``observers`` are
@@ -35,6 +40,36 @@ class Plan:
 
     def __len__(self) -> int:
         return len(self.targets)
+
+    def to_arrow(self) -> Any:
+        """The partitions as a ``pyarrow.Table``: topic, partition and replicas, and observers if any partition has."""
+        targets, observers = self.targets, self.observers
+        return arrow_table(
+            {
+                "topic": NameColumn(targets.names, targets.topic),
+                "partition": targets.partition,
+                "replicas": ListColumn(targets.replicas.offsets, targets.replicas.values),
+                **({} if observers is None else {"observers": ListColumn(observers.offsets, observers.values)}),
+            }
+        )
+
+    def page(self) -> PageContent:
+        """See ``Shown``."""
+        topics, rows = self.targets.names, range(min(len(self), _SHOWN))
+        facts = (("partitions", len(self)), ("topics", len(topics)))
+        listed = [
+            {
+                "topic": topics[self.targets.topic[row]],
+                "partition": int(self.targets.partition[row]),
+                "replicas": self.targets.replicas[row].tolist(),
+            }
+            for row in rows
+        ]
+        return PageContent(
+            self.name,
+            FactsPart(facts),
+            [TablePart("partitions", ("topic", "partition", "replicas"), listed, len(self))],
+        )
 
     @staticmethod
     def of(targets: Sequence[tuple[tuple[str, int], Sequence[int]]], name: str = "plan") -> Plan:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Final
 
 import msgspec
@@ -16,11 +16,12 @@ from kframe.model.arrays import Int32
 from kframe.model.brokers import Endpoint
 from kframe.model.cluster import ClusterState
 from kframe.model.kraft.metadata import ClusterMetadata
+from kframe.pages.parts import FactsPart, NotesPart, PageContent, Part, TablePart
+from kframe.pages.shown import Tabular
 from kframe.snapshot.content import Mode, SnapshotContent, brokers_text
 from kframe.snapshot.controllers import with_controllers, without_assumption
 from kframe.snapshot.convert import cluster_of, snapshot_of
 from kframe.snapshot.facts import KraftFacts, Source
-from kframe.snapshot.frames import Tabular
 from kframe.snapshot.kraft_assumptions import kraft_assumptions
 from kframe.snapshot.kraft_metadata import metadata_of, snapshot_of_metadata
 from kframe.snapshot.tables import partitions_table
@@ -38,8 +39,10 @@ _ASSUMED_VALUES: Final[Mapping[str, str]] = {
     "partitions.leader_recovery_state": "taken as RECOVERED",
     "partitions.adding_replicas": "nothing is being reassigned",
 }
-#: Facts about the cluster as a whole that a controller context does not hold.
+#: FactsPart about the cluster as a whole that a controller context does not hold.
 _NULLABLE: Final = frozenset({"cluster.cluster_id", "cluster.controller_id", "cluster.controller_epoch"})
+#: Most brokers that a page lists.
+_SHOWN: Final = 20
 #: Formats that only a cluster in one mode has.
 _MODES: Final[Mapping[str, Mode]] = {"zookeeper": "zookeeper"}
 #: Columns that cannot matter where the leader is unknown.
@@ -128,9 +131,14 @@ class Snapshot(SnapshotContent, Tabular):
         """The partitions as a ``pyarrow.Table``: the columns of ``partitions.parquet``."""
         return partitions_table(self.topics, self.partitions)
 
-    def _summary(self) -> tuple[str, Mapping[str, object]]:
-        title = f"{self.source.format} {self.source.name}".rstrip()
-        return title, {"partitions": len(self), "topics": len(self.topics), "brokers": len(self.brokers)}
+    def page(self) -> PageContent:
+        """See ``Shown``."""
+        brokers = [asdict(facts) for facts in self.brokers[:_SHOWN]]
+        facts = (("partitions", len(self)), ("topics", len(self.topics)), ("brokers", len(self.brokers)))
+        parts: list[Part] = [TablePart("brokers", ("broker_id", "rack", "registered"), brokers, len(self.brokers))]
+        if self.assumptions:
+            parts.append(NotesPart(self.assumptions))
+        return PageContent(f"{self.source.format} {self.source.name}".rstrip(), FactsPart(facts), parts)
 
     def known_leaders(self) -> Int32:
         """(n,) the leaders of partitions. Raises SnapshotError if the snapshot does not say who leads."""

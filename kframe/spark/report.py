@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from kframe.errors import InputError
+from kframe.pages.figures import new_figure
 from kframe.spark.marks import Marks, pair_of_part
 from kframe.spark.play import BROKER_COUNTS, CHANGES, CONDITIONS, IMPACT_COUNTS, IMPACTS, LOADS, REQUESTS, SHARED
 from kframe.spark.row_types import ClusterReportRow, LeftOutCluster, TopicReportRow
 from kframe.spark.schema import LONG, TEXT, FleetTable, columns_of
-from kframe.whatif.files import new_figure, write_figure
+from kframe.whatif.files import write_figure
 from kframe.whatif.results.health import CONDITIONS as CONDITION_NAMES
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Literal
 from msgspec import Struct, field
 
 from kframe.snapshot.content import Mode
-from kframe.whatif.results.sweep import FailureRow
+from kframe.whatif.results.sweep_records import FailureRow
 
 
 class LeftOutCluster(Struct, frozen=True):

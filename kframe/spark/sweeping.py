@@ -20,7 +20,6 @@ from kframe.whatif.engines.choice import applicable_config, check_config
 from kframe.whatif.engines.kraft.sweep import CountedFailures, count_failures
 from kframe.whatif.results.sweep import KINDS, METRICS, SortBy, Sweep
 from kframe.whatif.sweep import sweep
-from kframe.whatif.sweep_export import failures_table
 
 #: A row a failure, as ``kframe whatif sweep --out`` writes it, with its rank.
 FAILURES: Final = FleetTable(
@@ -125,7 +124,7 @@ def _ranked(cluster: str, swept: Sweep, by: SortBy) -> pa.Table:
     for kind in range(len(KINDS)):
         of_kind = swept.kind[order] == kind
         rank_of_kind[of_kind] = np.arange(1, np.count_nonzero(of_kind) + 1)
-    table = failures_table(swept, order)
+    table = swept.table(order)
     columns = {
         "cluster": pa.repeat(pa.scalar(cluster, TEXT), len(order)),
         "rules": pa.repeat(pa.scalar(swept.rules, TEXT), len(order)),

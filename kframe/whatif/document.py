@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from kframe.embedded import Api
 from kframe.errors import ErrorCode
 from kframe.model.cluster import ClusterState
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.snapshot import Snapshot
 from kframe.snapshot.content import Mode
+from kframe.whatif.results.brokers import BrokerRecord
 from kframe.whatif.results.changes import ChangedPartition
 from kframe.whatif.results.feature_update import FeatureUpdateRecord
 from kframe.whatif.results.health import ClusterHealth, HealthRecord, PartitionConditions
@@ -36,13 +36,6 @@ from kframe.whatif.results.topic_results import TopicOutcomeRecord
 SCHEMA: Final = "kframe.whatif/v1"
 #: How many partitions a response names.
 NAMES_MAX: Final = 20
-
-#: Column name of each kind of request.
-API_COLUMNS: Final = {
-    Api.LEADER_AND_ISR: "leader_and_isr",
-    Api.UPDATE_METADATA: "update_metadata",
-    Api.STOP_REPLICA: "stop_replica",
-}
 
 
 class OperationRecord(Struct):
@@ -101,33 +94,6 @@ class StepRecord(PartitionConditions):
     response: ResponseRecord | None
 
 
-class BrokerRecord(Struct):
-    """The load of a broker before and after, and the requests that it is sent in ZooKeeper mode. Null is unknown."""
-
-    broker_id: int
-    rack: str | None
-    registered_before: bool
-    registered_after: bool
-    leaders_before: int
-    leaders_after: int
-    preferred_leaders: int
-    replicas_before: int
-    replicas: int
-    in_sync_replicas_before: int
-    in_sync_replicas_after: int
-    requests: int | UnsetType = UNSET
-    bytes: int | UnsetType | None = UNSET
-    leader_and_isr_requests: int | UnsetType = UNSET
-    leader_and_isr_partitions: int | UnsetType = UNSET
-    leader_and_isr_bytes: int | UnsetType | None = UNSET
-    update_metadata_requests: int | UnsetType = UNSET
-    update_metadata_partitions: int | UnsetType = UNSET
-    update_metadata_bytes: int | UnsetType | None = UNSET
-    stop_replica_requests: int | UnsetType = UNSET
-    stop_replica_partitions: int | UnsetType = UNSET
-    stop_replica_bytes: int | UnsetType | None = UNSET
-
-
 class WhatIfDocument(Struct, kw_only=True):
     """The outcome of an operation on a snapshot: ``kframe whatif``; ``kframe elect`` without ``--execute``; and
     ``outcome.json`` of ``--out``, which has no ``partitions``."""
@@ -184,7 +150,7 @@ def summary_document(outcome: Outcome, snapshot: Snapshot, cluster: ClusterState
         reassignment=UNSET if outcome.reassignment is None else outcome.reassignment.record(),
         topics=[topic.record() for topic in outcome.topics] or UNSET,
         feature_update=outcome.feature_update or UNSET,
-        brokers=list(broker_records(outcome)),
+        brokers=list(outcome.brokers.records()),
         bytes_unknown=outcome.bytes_unknown,
         assumptions=list(outcome.assumptions),
         notes=list(outcome.notes),
@@ -199,39 +165,6 @@ def plain_document(document: WhatIfDocument) -> dict[str, Any]:
         timeline = [{"text": event["text"], **event} for event in step["timeline"]]
         fields["steps"][position] = {"name": step["name"], "timeline": timeline} | step | {"timeline": timeline}
     return {"schema": SCHEMA, **fields}
-
-
-def broker_records(outcome: Outcome) -> Iterator[BrokerRecord]:
-    """The load of each broker before and after, and in ZooKeeper mode the requests to it."""
-    before, after = outcome.before, outcome.after
-    for index, broker_id in enumerate(outcome.broker_ids.tolist()):
-        record = BrokerRecord(
-            broker_id=broker_id,
-            rack=outcome.racks[index],
-            registered_before=bool(before.registered[index]),
-            registered_after=bool(after.registered[index]),
-            leaders_before=int(before.leaders[index]),
-            leaders_after=int(after.leaders[index]),
-            preferred_leaders=int(after.preferred[index]),
-            replicas_before=int(before.replicas[index]),
-            replicas=int(after.replicas[index]),
-            in_sync_replicas_before=int(before.in_sync[index]),
-            in_sync_replicas_after=int(after.in_sync[index]),
-        )
-        if outcome.traffic:
-            record.requests = sum(int(traffic.requests[index]) for traffic in outcome.traffic.values())
-            record.bytes = _all_bytes(outcome, index)
-        for api, traffic in outcome.traffic.items():
-            column = API_COLUMNS[api]
-            setattr(record, f"{column}_requests", int(traffic.requests[index]))
-            setattr(record, f"{column}_partitions", int(traffic.entries[index]))
-            setattr(record, f"{column}_bytes", traffic.bytes_of(index))
-        yield record
-
-
-def _all_bytes(outcome: Outcome, broker: int) -> int | None:
-    sizes = [traffic.bytes_of(broker) for traffic in outcome.traffic.values()]
-    return None if None in sizes else sum(size for size in sizes if size is not None)
 
 
 def _operation(operation: Operation) -> OperationRecord:

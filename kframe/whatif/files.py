@@ -52,15 +52,6 @@ def parquet_module() -> Any:
     return parquet
 
 
-def new_figure(width: float, height: float) -> Any:
-    """An empty matplotlib figure of this size in inches. Raises InputError if matplotlib is missing."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as problem:
-        raise InputError("matplotlib", "no such module", f"the package: {pip_command('plot')}") from problem
-    return Figure(figsize=(width, height), layout="constrained")
-
-
 def write_figure(figure: Any, path: Path) -> None:
     """Write a figure as SVG or PNG by the name of the file; the same figure gives the same bytes. Raises InputError."""
     import matplotlib as mpl

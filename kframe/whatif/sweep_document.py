@@ -12,7 +12,8 @@ from kframe.snapshot import Snapshot
 from kframe.whatif.document import FindingCounts
 from kframe.whatif.results.outcome import FailOn
 from kframe.whatif.results.release import ReleaseRecord
-from kframe.whatif.results.sweep import KINDS, Failure, FailureKinds, Sweep, SweepBefore, SweepRow, SweepSnapshot
+from kframe.whatif.results.sweep import KINDS, Failure, Sweep
+from kframe.whatif.results.sweep_records import FailureKinds, SweepBefore, SweepRow, SweepSnapshot
 
 SCHEMA: Final = "kframe.sweep/v1"
 COMPARISON_SCHEMA: Final = "kframe.sweep-elr/v1"

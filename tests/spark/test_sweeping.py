@@ -12,7 +12,6 @@ from kframe.snapshot.generate import generate
 from kframe.spark.sweeping import FAILURES, SweepStage
 from kframe.whatif import SortBy
 from kframe.whatif.sweep import sweep
-from kframe.whatif.sweep_export import failures_table
 from tests.snapshot.samples import example
 from tests.spark.outcomes import Rows, clusters, single_result, tables
 
@@ -24,7 +23,7 @@ def reference_sweep(snapshot: Snapshot, options: SweepStage, cluster: str = "eas
     swept = sweep(snapshot, options.config, depth=options.depth, racks=options.racks)
     ranks: dict[str, int] = {}
     rows = []
-    for rank, row in enumerate(failures_table(swept, swept.ranked(options.by)).to_pylist(), 1):
+    for rank, row in enumerate(swept.table(swept.ranked(options.by)).to_pylist(), 1):
         ranks[row["kind"]] = ranks.get(row["kind"], 0) + 1
         kraft = {"directory": None, "may_lose_data": None, "rules": swept.rules}
         named = {"cluster": cluster, "rank": rank, "rank_of_kind": ranks[row["kind"]], **kraft, **row, "problem": None}

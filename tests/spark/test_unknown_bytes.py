@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kframe.snapshot import Snapshot
 from kframe.whatif import WhatIf
-from kframe.whatif.document import API_COLUMNS, broker_records
+from kframe.whatif.results.brokers import API_COLUMNS
 from tests.spark.outcomes import clusters, reference_rows_or_problem, result_of, scenarios, tables
 
 #: Requests and bytes by broker id and API; bytes are None where unknown.
@@ -27,7 +27,7 @@ def of_single_machine(snapshot: Snapshot, scenario_row: dict[str, Any]) -> Traff
     """Return requests and bytes of each broker and kind, as in ``kframe whatif``."""
     whatif = WhatIf(snapshot)
     act = {"fail": whatif.fail, "shutdown": whatif.shutdown}[scenario_row["verb"]]
-    records = list(broker_records(act(scenario_row["brokers"], together=scenario_row["together"])))
+    records = list(act(scenario_row["brokers"], together=scenario_row["together"]).brokers.records())
     return {
         (record.broker_id, api.value): (getattr(record, f"{column}_requests"), getattr(record, f"{column}_bytes"))
         for record in records

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import base64
+import dataclasses
+import re
+import struct
 import sys
+import zlib
+from collections.abc import Callable
+from html.parser import HTMLParser
+from typing import Any
 
+import numpy as np
 import pytest
 
 import kframe
+from kframe.pages.heat import heat_image
+from kframe.whatif import sweep
 from tests.architecture.source import ROOT
 
 CLUSTER = ROOT / "examples" / "clusters" / "kafka-3.9.1-six-brokers"
@@ -34,6 +45,85 @@ def test_frames_of_an_outcome_have_the_changed_partitions(outcome: kframe.Outcom
     assert set(outcome.to_polars()["leader_before"]) >= {4}
 
 
+SHOWN: dict[str, Callable[[kframe.Snapshot], Any]] = {
+    "snapshot": lambda snapshot: snapshot,
+    "what-if": kframe.WhatIf,
+    "outcome": lambda snapshot: kframe.WhatIf(snapshot).fail(brokers=[4]),
+    "brokers": lambda snapshot: kframe.WhatIf(snapshot).fail(brokers=[4]).brokers,
+    "sweep": sweep,
+    "explanation": lambda snapshot: kframe.WhatIf(snapshot).explain(snapshot.topics.names[3], 0, fail=[4]),
+    "proposal": lambda snapshot: kframe.plan(snapshot, remove_brokers=(4,)),
+    "plan": lambda snapshot: kframe.plan(snapshot, remove_brokers=(4,)).plan,
+}
+TABLES = ("brokers", "sweep", "proposal", "plan")
+PLOTS = ("brokers", "sweep", "proposal")
+
+
+class Checker(HTMLParser):
+    """Notes the tags of a fragment, and that all are closed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.seen: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self.seen.add(tag)
+        if tag != "img":
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: Any) -> None:
+        self.seen.add(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_objects_are_shown_in_a_line_and_in_a_notebook(name: str, snapshot: kframe.Snapshot) -> None:
+    shown = SHOWN[name](snapshot)
+    assert len(repr(shown)) < 300
+    assert "\n" not in repr(shown)
+    checker = Checker()
+    checker.feed(shown._repr_html_())
+    assert checker.open == []
+    assert {"table", "style"} <= checker.seen
+    assert not {"script", "link", "iframe"} & checker.seen
+    assert len(shown._repr_html_()) < 100_000
+
+
+def test_numbers_in_a_notebook_are_those_of_the_engine(outcome: kframe.Outcome) -> None:
+    text = outcome._repr_html_()
+    assert f"<th>partitions changed</th><td>{len(outcome.changes)}</td>" in text
+    led = outcome.after.leaders.tolist()
+    assert [int(each) for each in re.findall(r"before, (\d+) after</title>", text)] == led
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_tables_of_each_library_are_equal(name: str, snapshot: kframe.Snapshot) -> None:
+    shown = SHOWN[name](snapshot)
+    rows = shown.to_arrow().to_pylist()
+    assert rows
+    assert len(shown.to_pandas()) == len(rows)
+    assert shown.to_polars().to_dicts() == rows
+
+
+@pytest.mark.parametrize("name", PLOTS)
+def test_figures_have_the_brokers(name: str, snapshot: kframe.Snapshot) -> None:
+    axes = SHOWN[name](snapshot).plot().axes[0]
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["1", "2", "3", "4", "5", "6"]
+
+
+def test_heat_image_has_a_dot_for_each_value() -> None:
+    head, _, data = heat_image(np.array([[0.0, 1.0, np.nan], [2.0, 3.0, 4.0]])).partition(",")
+    assert head == "data:image/png;base64"
+    content = base64.b64decode(data)
+    assert struct.unpack(">II", content[16:24]) == (3, 2)
+    rows = zlib.decompress(content[content.index(b"IDAT") + 4 : content.index(b"IEND") - 8])
+    assert rows[:10] == b"\0" + bytes((247, 251, 255)) + bytes((198, 219, 239)) + b"\xff\xff\xff"
+    assert rows[-3:] == bytes((8, 48, 107))
+
+
 def test_reprs_are_short(snapshot: kframe.Snapshot, outcome: kframe.Outcome) -> None:
     name = "zookeeper healthy.zookeeper.jsonl.gz"
     assert repr(snapshot) == f"<Snapshot {name}: 645 partitions, 51 topics, 6 brokers>"
@@ -42,9 +132,10 @@ def test_reprs_are_short(snapshot: kframe.Snapshot, outcome: kframe.Outcome) -> 
 
 
 def test_html_is_escaped(snapshot: kframe.Snapshot) -> None:
-    text = snapshot._repr_html_()
-    assert "<caption>zookeeper healthy" in text
-    assert "<th>partitions</th><td>645</td>" in text
+    named = dataclasses.replace(snapshot, source=dataclasses.replace(snapshot.source, name="<b>'s"))
+    text = named._repr_html_()
+    assert "zookeeper &lt;b&gt;&#39;s" in text
+    assert "<b>" not in text
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])

@@ -15,7 +15,7 @@ from kframe.snapshot import Health, PartitionFacts, Snapshot, generate, read_sna
 from kframe.snapshot.content import Mode
 from kframe.testing.clusters import PartitionSpec, cluster_of, registration
 from kframe.whatif import Failure, SortBy, Sweep, sweep
-from kframe.whatif.sweep_export import failures_table, heat_of, write_plot, write_table
+from kframe.whatif.sweep_export import write_plot, write_table
 from tests.whatif.samples import small
 from tests.whatif.test_real_cluster import example_of
 from tests.whatif.test_sweep_invariants import brute_force, swept
@@ -82,9 +82,9 @@ def test_min_isr_of_unknown_settings_is_unknown() -> None:
     swept = sweep(snapshot)
     assert swept.column("under_min_isr") is None
     assert swept.worst(1)[0]["under_min_isr"] is swept.before["under_min_isr"] is None
-    assert failures_table(swept, swept.ranked())["at_min_isr"].null_count == len(swept)
+    assert swept.table(swept.ranked())["at_min_isr"].null_count == len(swept)
     with pytest.raises(InputError, match="topic settings"):
-        heat_of(swept, SortBy.UNDER_MIN_ISR)
+        swept.pairs(SortBy.UNDER_MIN_ISR)
 
 
 def test_snapshot_without_leaders_is_refused() -> None:
@@ -127,8 +127,8 @@ def test_table_equals_records(tmp_path: Path) -> None:
 
 def test_heat_map_is_symmetric_with_single_brokers_on_diagonal() -> None:
     swept = sweep(small())
-    assert heat_of(swept, SortBy.OFFLINE).tolist() == [[2, 2, 3], [2, 1, 2], [3, 2, 2]]
-    assert heat_of(swept, SortBy.UNCLEAN).tolist() == [[0, 0, 0], [0, 0, 1], [0, 1, 1]]
+    assert swept.pairs(SortBy.OFFLINE).tolist() == [[2, 2, 3], [2, 1, 2], [3, 2, 2]]
+    assert swept.pairs(SortBy.UNCLEAN).tolist() == [[0, 0, 0], [0, 0, 1], [0, 1, 1]]
 
 
 def test_plot_is_deterministic(tmp_path: Path) -> None:

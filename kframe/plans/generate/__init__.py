@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from kframe.plans.generate.problem import problem_of
-from kframe.plans.generate.proposal import PlanProposal, propose
+from kframe.plans.generate.proposal import PlanProposal
+from kframe.plans.generate.propose import propose
 from kframe.plans.generate.request import PlanRequest
 from kframe.snapshot import Snapshot
 

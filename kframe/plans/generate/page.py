@@ -7,16 +7,15 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any, Final
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import PackageLoader
 from msgspec.structs import asdict
 
 from kframe import __version__
 from kframe.model.texts import counted
+from kframe.pages.render import environment
 from kframe.plans.generate.document import GeneratedPlanDocument
 from kframe.plans.generate.review import PlanReview
 
-#: Longest text of a cell: names come from the cluster.
-TEXT_MAX: Final = 300
 #: Most rows of each table but that of the moves.
 _BROKERS_MAX: Final = 2_000
 _PICTURED_MAX: Final = 400
@@ -32,16 +31,10 @@ _MOVE: Final = ("topic", "partition", "change", "replicas", "target", "adding", 
 
 def render_page(review: PlanReview, plan_file: bytes) -> str:
     """The page about a plan whose file has the content ``plan_file``. Equal arguments give equal pages."""
-    environment = Environment(
-        loader=PackageLoader("kframe.plans.generate"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        keep_trailing_newline=True,
-    )
-    environment.filters["text"] = cell_text
+    templates = environment(PackageLoader("kframe.plans.generate"))
     snapshot = review.checked.snapshot
-    table_row: Callable[..., str] = environment.get_template("parts.html").module.table_row  # type: ignore[attr-defined]
-    return environment.get_template("plan.html").render(
+    table_row: Callable[..., str] = templates.get_template("parts.html").module.table_row  # type: ignore[attr-defined]
+    return templates.get_template("plan.html").render(
         title=f"Reassignment plan for {snapshot.cluster_id or snapshot.source.name or 'a cluster'}",
         identity=_identity(review, plan_file),
         request=list(review.request_rows()),
@@ -55,18 +48,6 @@ def render_page(review: PlanReview, plan_file: bytes) -> str:
         findings=_findings(review),
         partitions=_partitions(review, table_row),
     )
-
-
-def cell_text(value: object, longest: int = TEXT_MAX) -> str:
-    """A value as text: integers with separators, lists with commas, a dash for None. Long texts are cut."""
-    if value is None:
-        return "–"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    plain = f"{value:,}" if isinstance(value, int) else str(value)
-    if isinstance(value, list):
-        plain = ", ".join(map(str, value))
-    return plain if len(plain) <= longest else plain[: longest - 1] + "…"
 
 
 def _identity(review: PlanReview, plan_file: bytes) -> list[tuple[str, object]]:

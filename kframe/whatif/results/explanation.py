@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Final
 
+from kframe.pages.parts import FactsPart, NotesPart, PageContent, Part, TablePart
+from kframe.pages.shown import Shown
 from kframe.whatif.results.release import ReleaseRecord
+
+_CANDIDATES: Final = ("broker_id", "position", "outcome", "reason")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +43,8 @@ class Decision:
     """The last leader of a partition without ISR and ELR; None in ZooKeeper mode."""
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
+@dataclass(frozen=True, slots=True, repr=False)
+class Explanation(Shown):
     """Everything decided about one partition: what the snapshot shows, then each election of the what-if."""
 
     topic: str
@@ -54,3 +59,13 @@ class Explanation:
     """The rules that decided, in words."""
     release: ReleaseRecord | None = None
     """The release of Kafka whose rules decided; None in ZooKeeper mode."""
+
+    def page(self) -> PageContent:
+        """See ``Shown``."""
+        facts = (("leader", self.leader), ("ISR", list(self.isr)), ("replicas", list(self.replicas)))
+        parts: list[Part] = []
+        for decision in (self.before, *self.elections):
+            rows = [asdict(candidate) for candidate in decision.candidates]
+            title = f"{decision.step or 'present state'}: {decision.text}"
+            parts.append(TablePart(title, _CANDIDATES, rows, len(rows)))
+        return PageContent(f"{self.topic}-{self.partition}", FactsPart(facts), [*parts, NotesPart(self.assumptions)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import islice
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -13,7 +14,9 @@ from kframe.embedded import Api
 from kframe.errors import ErrorCode
 from kframe.model.arrays import Bool, Int16, Int32
 from kframe.model.texts import counted
-from kframe.snapshot.frames import Tabular
+from kframe.pages.parts import FactsPart, NotesPart, PageContent, TablePart
+from kframe.pages.shown import Tabular
+from kframe.whatif.results.brokers import OutcomeBrokers
 from kframe.whatif.results.changes import PartitionChanges
 from kframe.whatif.results.feature_update import FeatureUpdateRecord
 from kframe.whatif.results.health import ClusterHealth, newly
@@ -25,6 +28,9 @@ from kframe.whatif.results.traffic import SentBatch, Traffic
 
 #: The rules of ZooKeeper mode in words.
 ZOOKEEPER_RULES: Final = "ZooKeeper (Kafka 3.9)"
+#: Most rows that a page lists, and the columns of changed partitions there.
+_SHOWN: Final = 20
+_CHANGES: Final = ("topic", "partition", "leader_before", "leader_after", "isr_before", "isr_after")
 #: What a step can record that reaches storage or a broker; an election without a winner reaches neither.
 _EFFECTS: Final = (RecordsWritten, RequestsSent, StatesWritten, TopicsWritten)
 
@@ -232,12 +238,24 @@ class Outcome(Tabular):
         """The changed partitions as a ``pyarrow.Table``: the columns of ``--out``."""
         return self.changes.to_arrow()
 
-    def _summary(self) -> tuple[str, Mapping[str, object]]:
-        numbers = {
-            "partitions changed": len(self.changes),
-            **{f"partitions {what}": self.count_of(what) for what in FailOn},
-        }
-        return self.operation.text(), {name: "unknown" if count is None else count for name, count in numbers.items()}
+    @property
+    def brokers(self) -> OutcomeBrokers:
+        """The brokers before and after."""
+        return OutcomeBrokers(self.operation.text(), self.broker_ids, self.racks, self.before, self.after, self.traffic)
+
+    def page(self) -> PageContent:
+        """See ``Shown``."""
+        changes, steps = self.changes, [{"step": step.name, **step.counts} for step in self.steps[:_SHOWN]]
+        facts: list[tuple[str, object]] = [("partitions changed", len(changes))]
+        counts = {what: self.count_of(what) for what in FailOn}
+        facts += [(f"partitions {what}", "unknown" if count is None else count) for what, count in counts.items()]
+        parts = (
+            TablePart("steps, with the partitions in each condition", tuple(steps[0]), steps, len(self.steps)),
+            self.brokers.bars(),
+            TablePart("changed partitions", _CHANGES, list(islice(changes.records(), _SHOWN)), len(changes)),
+            NotesPart((*self.assumptions, *self.notes)),
+        )
+        return PageContent(self.operation.text(), FactsPart(facts), parts)
 
     def count_of(self, what: FailOn) -> int | None:
         """The number of partitions with this condition. None if the snapshot lacks what decides it.

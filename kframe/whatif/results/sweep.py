@@ -5,78 +5,40 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from msgspec import UNSET, Struct, UnsetType
 from numpy.typing import NDArray
 
-from kframe.model.arrays import Int32, Int64, UInt8
-from kframe.snapshot.content import Mode
+from kframe.errors import ParameterError
+from kframe.model.arrays import Int32, Int64, UInt8, offsets_of
+from kframe.pages.figures import heat_figure
+from kframe.pages.parts import FactsPart, HeatPart, NotesPart, PageContent, Part, TablePart
+from kframe.pages.shown import Tabular
 from kframe.whatif.results.health import Skew
 from kframe.whatif.results.outcome import FailOn
 from kframe.whatif.results.release import ReleaseRecord
+from kframe.whatif.results.sweep_records import FailureRow
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Float64 = NDArray[np.float64]
 
+#: Most rows that a page lists, and their columns.
+_SHOWN: Final = 20
+_WORST: Final = (
+    "kind",
+    "brokers",
+    "rack",
+    "offline",
+    "under_min_isr",
+    "unclean_elections",
+    "needs_unclean_election",
+    "leader_skew",
+)
 #: Records made at a time.
 _CHUNK: Final = 4096
-
-
-class FailureRow(Struct):
-    """A failure and its effects, in partitions; null is unknown."""
-
-    kind: Literal["broker", "pair", "rack", "directory"]
-    brokers: list[int]
-    rack: str | None
-    offline: int
-    newly_offline: int
-    under_min_isr: int | None
-    newly_under_min_isr: int | None
-    at_min_isr: int | None
-    unclean_elections: int
-    needs_unclean_election: int
-    leaders_moved: int
-    newly_may_lose_data: int
-    leaders_max: int
-    leaders_mean: float | None
-    leader_skew: float | None
-
-
-class SweepRow(FailureRow):
-    """A failure in a sweep. Only rows of KRaft clusters have ``directory`` and ``may_lose_data``."""
-
-    directory: str | UnsetType | None = UNSET
-    may_lose_data: int | UnsetType = UNSET
-
-
-class SweepSnapshot(Struct):
-    """The snapshot of a sweep."""
-
-    format: str
-    name: str
-    mode: Mode
-    partitions: int
-
-
-class FailureKinds(Struct):
-    """Failures of each kind."""
-
-    broker: int
-    pair: int
-    rack: int
-    directory: int | UnsetType = UNSET
-
-
-class SweepBefore(Struct, kw_only=True):
-    """Partitions in each condition before any failure."""
-
-    offline: int
-    under_min_isr: int | None
-    at_min_isr: int | None
-    needs_unclean_election: int
-    may_lose_data: int | UnsetType = UNSET
-    leader_skew: Skew
 
 
 class Failure(StrEnum):
@@ -99,6 +61,13 @@ class SortBy(StrEnum):
     SKEW = "skew"
 
 
+#: What is counted of a failure, for titles.
+_TITLES: Final = {
+    SortBy.OFFLINE: "partitions offline",
+    SortBy.UNDER_MIN_ISR: "partitions under min ISR",
+    SortBy.UNCLEAN: "partitions with only an unclean election left",
+    SortBy.SKEW: "leaders on the busiest broker over the mean",
+}
 #: Counts of partitions, in the order of the kernels' columns. ``newly_…``: after the failure, but not before.
 #: ``unclean_elections`` were held, ``needs_unclean_election`` not allowed (``ClusterHealth.needs_unclean_election``).
 #: ``newly_may_lose_data``: those elected uncleanly, and those in ``ClusterHealth.may_lose_data``, but not before.
@@ -142,8 +111,8 @@ class FailedDirectories:
             yield {"directory": ids[directory], "may_lose_data": count}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Sweep:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Sweep(Tabular):
     """``s`` failures in columns: brokers in the order of their ids, then pairs, then racks by name.
 
     ``kind`` (s,): index in KINDS. ``first`` and ``second`` (s,): ids of the brokers that fail, -1 where a rack does or
@@ -180,6 +149,101 @@ class Sweep:
 
     def __len__(self) -> int:
         return len(self.kind)
+
+    def to_arrow(self) -> Any:
+        """All failures as a ``pyarrow.Table``, the worst first: see ``table``."""
+        return self.table(self.ranked())
+
+    def table(self, positions: Int64) -> pa.Table:
+        """Failures as a table, a row each in this order: the fields of ``records``, means and skews not rounded."""
+        import pyarrow as pa
+
+        racks = pa.array(list(self.rack_names), pa.string())
+        columns = {name: self.column(name) for name in METRICS}
+        rack, skew = self.rack[positions], self.max_mean_ratio[positions]
+        return pa.table(
+            {
+                "kind": pa.array([str(kind) for kind in KINDS]).take(pa.array(self.kind[positions])),
+                "brokers": self._failed_ids(positions),
+                "rack": racks.take(pa.array(rack, mask=rack < 0)),
+                **{
+                    name: pa.nulls(len(positions), pa.int32()) if column is None else pa.array(column[positions])
+                    for name, column in columns.items()
+                },
+                "leaders_max": pa.array(self.leaders_max[positions]),
+                "leaders_mean": pa.array(self.leaders_mean[positions]),
+                "leader_skew": pa.array(skew, mask=np.isnan(skew)),
+                **self._kraft_columns(positions),
+            }
+        )
+
+    def _kraft_columns(self, positions: Int64) -> dict[str, pa.Array]:
+        """The further columns of a KRaft cluster."""
+        import pyarrow as pa
+
+        failed = self.directories
+        if failed is None:
+            return {}
+        directory = failed.directory[positions]
+        ids = pa.array(list(failed.ids), pa.string())
+        return {
+            "directory": ids.take(pa.array(directory, mask=directory < 0)),
+            "may_lose_data": pa.array(failed.may_lose_data[positions]),
+        }
+
+    def _failed_ids(self, positions: Int64) -> pa.Array:
+        """The ids of the brokers that fail, as lists."""
+        import pyarrow as pa
+
+        offsets, rack = offsets_of(self.failed[positions]), self.rack[positions]
+        values = np.empty(int(offsets[-1]), np.int32)
+        alone = np.flatnonzero(rack < 0)
+        values[offsets[alone]] = self.first[positions][alone]
+        two = alone[self.failed[positions][alone] == 2]
+        values[offsets[two] + 1] = self.second[positions][two]
+        for position in np.flatnonzero(rack >= 0).tolist():
+            values[offsets[position] : offsets[position + 1]] = self.rack_brokers[rack[position]]
+        return pa.ListArray.from_arrays(pa.array(offsets), pa.array(values))
+
+    def plot(self, by: SortBy = SortBy.OFFLINE) -> Any:
+        """A figure of matplotlib: the pairs as a heat map, single brokers on the diagonal.
+
+        Raises InputError if the snapshot lacks what ``by`` ranks, or matplotlib is missing.
+        """
+        return heat_figure(self._title(by), "broker that fails", [str(each) for each in self.brokers], self.pairs(by))
+
+    def pairs(self, by: SortBy) -> Float64:
+        """(b, b) what ``by`` ranks, of each two of ``brokers``, and of single ones on the diagonal.
+
+        Raises InputError if the snapshot lacks what decides it.
+        """
+        values = self.sort_keys()[by]
+        if values is None:
+            raise ParameterError("plot", "a snapshot without topic settings", "one that has min.insync.replicas")
+        ids = np.array(self.brokers, np.int32)
+        single, pair = (self.kind == KINDS.index(kind) for kind in (Failure.BROKER, Failure.PAIR))
+        heat = np.zeros((len(ids), len(ids)))
+        heat[np.diag_indices(len(ids))] = values[single]
+        low, high = np.searchsorted(ids, self.first[pair]), np.searchsorted(ids, self.second[pair])
+        heat[low, high] = heat[high, low] = values[pair]
+        return heat
+
+    def page(self) -> PageContent:
+        """See ``Shown``."""
+        counts = {what: self.failures_with(what) for what in FailOn}
+        facts: list[tuple[str, object]] = [("failures", len(self))]
+        facts += [(f"that bring {what}", "unknown" if count is None else count) for what, count in counts.items()]
+        parts: list[Part] = []
+        if (self.kind == KINDS.index(Failure.PAIR)).any():
+            labels = [f"broker {broker_id}" for broker_id in self.brokers]
+            parts.append(HeatPart(self._title(SortBy.OFFLINE), labels, self.pairs(SortBy.OFFLINE)))
+        parts.append(TablePart("worst failures", _WORST, self.worst(_SHOWN), len(self)))
+        parts.append(NotesPart(self.assumptions))
+        return PageContent(f"failures of {len(self.brokers)} brokers", FactsPart(facts), parts)
+
+    @staticmethod
+    def _title(by: SortBy) -> str:
+        return f"{_TITLES[by]} when two brokers fail, or one (diagonal)"
 
     def of_racks(self) -> Sweep:
         """The failures of racks alone."""

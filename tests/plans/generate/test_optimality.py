@@ -16,7 +16,7 @@ from kframe.plans.generate import PlanRequest, plan
 from kframe.plans.generate.bounds import Shortage
 from kframe.plans.generate.highs import IntegerProgram, minimize
 from kframe.plans.generate.problem import problem_of
-from kframe.plans.generate.proposal import heuristic_plan
+from kframe.plans.generate.propose import heuristic_plan
 from kframe.plans.generate.report import notes
 from kframe.plans.generate.sizes import read_weights
 from kframe.snapshot import Snapshot, read_snapshot
