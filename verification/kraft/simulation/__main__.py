@@ -18,7 +18,7 @@ import click
 
 from kframe.plugin.commands import progress
 from verification.kraft.simulation.options import draw_options
-from verification.kraft.simulation.simulation import Result, play
+from verification.kraft.simulation.simulation import Result, play_alone
 from verification.support.evidence import facts_lines, run_facts
 
 #: One of this many seeds is played twice: both logs must be equal.
@@ -50,8 +50,8 @@ Kafka 4.4 also decides as follows, and so does kframe. The rules allow it:
 def play_seed(seed: int) -> Result:
     """Play a seed, and some of them twice."""
     logging.disable(logging.CRITICAL)  # Faults that the controller reports are meant here.
-    result = play(draw_options(seed))
-    if seed % TWICE_EVERY == 0 and play(draw_options(seed)).trace != result.trace:
+    result = play_alone(draw_options(seed))
+    if seed % TWICE_EVERY == 0 and play_alone(draw_options(seed)).trace != result.trace:
         result = replace(result, violations=(*result.violations, "I27: the same seed wrote another log"))
     return result
 

@@ -41,10 +41,13 @@ class Result:
     trace: str
 
 
-def play(options: Options) -> Result:
-    """Play a seed, and look for files that it has left open."""
+def play_alone(options: Options) -> Result:
+    """Play a seed in a process that does nothing else, in which files that are left open are a violation.
+
+    Where logs are kept, those of a failure keep its files.
+    """
     before = _open_files()
-    result = _play(options)
+    result = play(options)
     left = sorted(_open_files() - before)
     return replace(result, violations=(*result.violations, f"K6: {left} are left open")) if left else result
 
@@ -59,8 +62,8 @@ def _open_files() -> set[str]:
     return {name for name in names if "/__cluster_metadata" in name or name.endswith(".lock")}
 
 
-def _play(options: Options) -> Result:
-    """Play random actions, the end of the faults, and rest, until nothing is wrong or the time is over."""
+def play(options: Options) -> Result:
+    """Play a seed: random actions, the end of the faults, and rest, until nothing is wrong or the time is over."""
     with Cluster(options) as cluster:
         for time_ms in _CREATIONS_MS:
             cluster.scheduler.at(time_ms, partial(_create_topic, cluster))
