@@ -168,7 +168,7 @@ class PartitionChange:
             able = [member for member in self.in_order() if self.can_lead(member)]
             last = self.last_known_leader()
             allowed = able[:1] if last is None else [last]
-            is_chosen = options.choice is Choice.LAST and options.release >= LAST_KNOWN_ACTIVE
+            is_chosen = options.choice in (Choice.FIRST, Choice.LAST) and options.release >= LAST_KNOWN_ACTIVE
             # Without the ELR, only a broker that restarted after an unclean shutdown.
             if last is not None and (is_chosen or before.elr):
                 allowed += able[:1]

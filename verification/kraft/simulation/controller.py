@@ -79,18 +79,14 @@ class ControllerProcess(Process):
         self.slowness = 1.0
         """How many times slower than usual the disk is."""
         self._snapshot: Future[MetadataCopy] | None = None
-        self.node = VoterNode(
-            directory,
-            options.node_settings(),
-            options.kraft_settings(),
-            Environment(
-                clock=lambda: int(scheduler.now_ms * 1e6),
-                wall_clock=lambda: int((EPOCH_MS + scheduler.now_ms) * 1e6),
-                random=self.random,
-                new_id=lambda: UUID(int=faults.random.getrandbits(128)),
-                files=lambda path: FaultyFiles(path, faults),
-            ),
+        self.environment = Environment(
+            clock=lambda: int(scheduler.now_ms * 1e6),
+            wall_clock=lambda: int((EPOCH_MS + scheduler.now_ms) * 1e6),
+            random=self.random,
+            new_id=lambda: UUID(int=faults.random.getrandbits(128)),
+            files=lambda path: FaultyFiles(path, faults),
         )
+        self.node = VoterNode(directory, options.node_settings(), options.kraft_settings(), self.environment)
         self.loop: DecisionLoop | None = None
         self.selector = selector
         self._elections_max = options.elections_max
@@ -301,7 +297,7 @@ class ControllerProcess(Process):
         log = self.node.log
         if snapshot_id not in log.snapshots:
             log.add_snapshot(snapshot_id)
-        expected = Retained.of(log).cleaned(self._retention, EPOCH_MS + self._now_ms())
+        expected = Retained.of(log).cleaned(self._retention, self.environment.now_ms())
         result = self._writer.finish(snapshot_id)
         if (left := Retained.of(log)) != expected:
             problem = f"the retention leaves {left}, expected {expected}"
