@@ -1,4 +1,4 @@
-"""``--report FILE``: what a command found, as a page that needs no network."""
+"""``--report FILE``: the result of a command as a page that needs no network."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def check_page(page: Path | None, *, force: bool) -> None:
 
 def write_shown(page: Path | None, shown: Shown) -> None:
     """Write the page of an object, if there is a path. Raises InputError if the file cannot be written."""
-    from kframe.pages.render import document
-
     if page is not None:
+        from kframe.pages.render import document
+
         write_page(page, document(shown.page()))
 
 

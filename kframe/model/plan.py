@@ -12,7 +12,7 @@ from kframe.errors import InputError
 from kframe.model.arrays import Bool, Int32, Ragged
 from kframe.model.tables import Targets
 from kframe.pages.arrow import ListColumn, NameColumn, arrow_table
-from kframe.pages.parts import FactsPart, PageContent, TablePart
+from kframe.pages.parts import FactsPart, Heading, Part, TablePart
 from kframe.pages.shown import Tabular
 
 #: What Confluent's tool requires of observers.
@@ -53,23 +53,21 @@ class Plan(Tabular):
             }
         )
 
-    def page(self) -> PageContent:
+    def heading(self) -> Heading:
         """See ``Shown``."""
-        topics, rows = self.targets.names, range(min(len(self), _SHOWN))
-        facts = (("partitions", len(self)), ("topics", len(topics)))
+        return Heading(self.name, FactsPart((("partitions", len(self)), ("topics", len(self.targets.names)))))
+
+    def parts(self) -> Sequence[Part]:
+        """See ``Shown``."""
         listed = [
             {
-                "topic": topics[self.targets.topic[row]],
+                "topic": self.targets.names[self.targets.topic[row]],
                 "partition": int(self.targets.partition[row]),
                 "replicas": self.targets.replicas[row].tolist(),
             }
-            for row in rows
+            for row in range(min(len(self), _SHOWN))
         ]
-        return PageContent(
-            self.name,
-            FactsPart(facts),
-            [TablePart("partitions", ("topic", "partition", "replicas"), listed, len(self))],
-        )
+        return [TablePart("partitions", ("topic", "partition", "replicas"), listed, len(self))]
 
     @staticmethod
     def of(targets: Sequence[tuple[tuple[str, int], Sequence[int]]], name: str = "plan") -> Plan:

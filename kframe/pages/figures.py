@@ -40,12 +40,12 @@ def heat_figure(title: str, axis: str, labels: Sequence[str], values: NDArray[np
 def bars_figure(panels: Sequence[tuple[str, Sequence[int], Sequence[int]]], axis: str, labels: Sequence[str]) -> Any:
     """Panels with a title, and for each label a bar before and after. Raises InputError if matplotlib is missing."""
     figure = new_figure(10, 3 * len(panels))
-    places = np.arange(len(labels))
+    positions = np.arange(len(labels))
     ticks = range(0, len(labels), max(1, -(-len(labels) // _TICKS)))
     for number, (title, before, after) in enumerate(panels, 1):
         axes = figure.add_subplot(len(panels), 1, number)
-        axes.bar(places - 0.2, before, 0.4, label="before")
-        axes.bar(places + 0.2, after, 0.4, label="after")
+        axes.bar(positions - 0.2, before, 0.4, label="before")
+        axes.bar(positions + 0.2, after, 0.4, label="after")
         axes.xaxis.set_ticks(list(ticks), [labels[tick] for tick in ticks])
         axes.set_title(title)
         axes.legend()

@@ -19,9 +19,9 @@ def heat_image(values: NDArray[np.float64]) -> str:
     finite = values[np.isfinite(values)]
     low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 0.0)
     share = np.nan_to_num((values - low) / (high - low) if high > low else np.zeros_like(values), nan=0.0, posinf=1.0)
-    place = np.clip(share, 0, 1) * (len(_COLOURS) - 1)
-    lower = np.minimum(place.astype(int), len(_COLOURS) - 2)
-    part = (place - lower)[..., None]
+    position = np.clip(share, 0, 1) * (len(_COLOURS) - 1)
+    lower = np.minimum(position.astype(int), len(_COLOURS) - 2)
+    part = (position - lower)[..., None]
     colours = (_COLOURS[lower] * (1 - part) + _COLOURS[lower + 1] * part).round().astype(np.uint8)
     colours[~np.isfinite(values)] = 255
     return f"data:image/png;base64,{base64.b64encode(_png(colours)).decode()}"

@@ -56,9 +56,16 @@ Part: TypeAlias = FactsPart | TablePart | BarsPart | HeatPart | NotesPart
 
 
 @dataclass(frozen=True, slots=True)
-class PageContent:
-    """The first facts are those of a line of text."""
+class Heading:
+    """The title of an object, and the facts that a line of text has."""
 
     title: str
     facts: FactsPart
-    parts: Sequence[Part] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PageContent:
+    """All that is shown of an object."""
+
+    heading: Heading
+    parts: Sequence[Part]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
 from kframe.errors import InputError
-from kframe.pages.parts import PageContent
+from kframe.pages.parts import Heading, PageContent, Part
 from kframe.pages.text import cell_text
 
 
@@ -17,13 +18,21 @@ class Shown:
     __slots__ = ()
 
     @abstractmethod
+    def heading(self) -> Heading:
+        """The title and the facts of a line of text."""
+
+    @abstractmethod
+    def parts(self) -> Sequence[Part]:
+        """What a page has besides. A line of text does not need it."""
+
     def page(self) -> PageContent:
-        """What is shown of the object."""
+        """All that is shown of the object."""
+        return PageContent(self.heading(), self.parts())
 
     def __repr__(self) -> str:
-        page = self.page()
-        facts = ", ".join(f"{cell_text(value, 60)} {name}" for name, value in page.facts.rows)
-        return f"<{type(self).__name__} {page.title}: {facts}>"
+        heading = self.heading()
+        facts = ", ".join(f"{cell_text(value, 60)} {name}" for name, value in heading.facts.rows)
+        return f"<{type(self).__name__} {heading.title}: {facts}>"
 
     def _repr_html_(self) -> str:
         from kframe.pages.render import fragment

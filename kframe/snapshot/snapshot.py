@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Final
 
@@ -16,7 +16,7 @@ from kframe.model.arrays import Int32
 from kframe.model.brokers import Endpoint
 from kframe.model.cluster import ClusterState
 from kframe.model.kraft.metadata import ClusterMetadata
-from kframe.pages.parts import FactsPart, NotesPart, PageContent, Part, TablePart
+from kframe.pages.parts import FactsPart, Heading, NotesPart, Part, TablePart
 from kframe.pages.shown import Tabular
 from kframe.snapshot.content import Mode, SnapshotContent, brokers_text
 from kframe.snapshot.controllers import with_controllers, without_assumption
@@ -39,7 +39,7 @@ _ASSUMED_VALUES: Final[Mapping[str, str]] = {
     "partitions.leader_recovery_state": "taken as RECOVERED",
     "partitions.adding_replicas": "nothing is being reassigned",
 }
-#: FactsPart about the cluster as a whole that a controller context does not hold.
+#: Facts about the cluster as a whole that a controller context does not hold.
 _NULLABLE: Final = frozenset({"cluster.cluster_id", "cluster.controller_id", "cluster.controller_epoch"})
 #: Most brokers that a page lists.
 _SHOWN: Final = 20
@@ -131,14 +131,16 @@ class Snapshot(SnapshotContent, Tabular):
         """The partitions as a ``pyarrow.Table``: the columns of ``partitions.parquet``."""
         return partitions_table(self.topics, self.partitions)
 
-    def page(self) -> PageContent:
+    def heading(self) -> Heading:
+        """See ``Shown``."""
+        facts = (("partitions", len(self)), ("topics", len(self.topics)), ("brokers", len(self.brokers)))
+        return Heading(f"{self.source.format} {self.source.name}".rstrip(), FactsPart(facts))
+
+    def parts(self) -> Sequence[Part]:
         """See ``Shown``."""
         brokers = [asdict(facts) for facts in self.brokers[:_SHOWN]]
-        facts = (("partitions", len(self)), ("topics", len(self.topics)), ("brokers", len(self.brokers)))
-        parts: list[Part] = [TablePart("brokers", ("broker_id", "rack", "registered"), brokers, len(self.brokers))]
-        if self.assumptions:
-            parts.append(NotesPart(self.assumptions))
-        return PageContent(f"{self.source.format} {self.source.name}".rstrip(), FactsPart(facts), parts)
+        table = TablePart("brokers", ("broker_id", "rack", "registered"), brokers, len(self.brokers))
+        return [table, NotesPart(self.assumptions)]
 
     def known_leaders(self) -> Int32:
         """(n,) the leaders of partitions. Raises SnapshotError if the snapshot does not say who leads."""

@@ -14,8 +14,6 @@ import numpy as np
 
 from kframe.errors import InputError, ParameterError
 from kframe.model.texts import counted, ids_text
-from kframe.pages.parts import PageContent
-from kframe.pages.shown import Shown
 from kframe.ports.progress import Progress, ignore_progress
 from kframe.snapshot.content import brokers_text
 from kframe.snapshot.controllers import broker_refusal, node_text
@@ -25,7 +23,7 @@ from kframe.whatif.engines.script import Assignments, Script, Step, broker_steps
 from kframe.whatif.results.explanation import Decision, Explanation
 from kframe.whatif.results.health import ClusterHealth, union
 from kframe.whatif.results.outcome import FailOn, Operation, Outcome, StepOutcome, StepReport, Verb
-from kframe.whatif.results.pages import whatif_page
+from kframe.whatif.results.pages import ShownCluster
 
 if TYPE_CHECKING:
     from kframe.core.selectors.leader_selection import FaultKind
@@ -40,7 +38,7 @@ if TYPE_CHECKING:
     from kframe.whatif.engines.kraft.engine import KraftEngine
 
 
-class WhatIf(Shown):
+class WhatIf(ShownCluster):
     """A cluster for what-if operations. Each operation continues from the state after the last one and returns its
     Outcome.
 
@@ -110,10 +108,6 @@ class WhatIf(Shown):
     def health(self) -> ClusterHealth:
         """The health of the cluster now. Observers do not count as under-replicated."""
         return self.engine.health()
-
-    def page(self) -> PageContent:
-        """See ``Shown``."""
-        return whatif_page(self.engine, self.health())
 
     def play(self, script: Script) -> Outcome:
         """Play the steps of a script and return their outcome."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 import socket
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import tracemalloc
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from types import NoneType, UnionType
@@ -122,6 +123,15 @@ def malformed_frames(
         if "timeout" in fields:
             fields["timeout"] = 1
         yield api_key, WAYS[way](codec.encode_request(api_key, version, 1, "x", fields)[4:], chance)
+
+
+def all_answers(address: str, frames: Iterable[tuple[int, bytes]]) -> tuple[dict[int, bool], int]:
+    """Whether a server in this process responds to each API's frame, and the most bytes that it allocated."""
+    tracemalloc.start()
+    try:
+        return {api_key: answers(address, frame) for api_key, frame in frames}, tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
 
 
 def answers(address: str, frame: bytes) -> bool:

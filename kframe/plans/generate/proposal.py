@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,23 +13,23 @@ from kframe.model.arrays import Int32, Int64, Ragged
 from kframe.model.lists import members, same_lists
 from kframe.model.plan import Plan
 from kframe.model.tables import Targets
-from kframe.pages.parts import PageContent
+from kframe.pages.parts import FactsPart, Heading, Part
 from kframe.pages.shown import Tabular
 from kframe.plans.check.duration import copy_seconds
 from kframe.plans.check.rack_rules import span_racks, uneven_replicas
 from kframe.plans.generate.bounds import Shortage, lower_bounds
 from kframe.plans.generate.draft import weighted_loads
 from kframe.plans.generate.limits import LoadLimits
+from kframe.plans.generate.load_pictures import load_bars, loads_figure
 from kframe.plans.generate.observers import planned_observers
 from kframe.plans.generate.problem import PlanProblem
-from kframe.plans.generate.proposal_page import loads_figure, proposal_page
 from kframe.plans.generate.racks import missing_racks
 from kframe.plans.generate.unmet import UnmetPartitions, unmet_partitions
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PlanProposal(Tabular):
-    """A plan and its effects. ListColumn are of broker indexes, a list for each row of the snapshot.
+    """A plan and its effects. Lists are of broker indexes, a list for each row of the snapshot.
 
     ``bound`` is the least that any plan copies, in replicas, or in weights where the request has them. ``limits`` are
     the loads that a request for balance asks for; ``reached`` tells whether all loads are within. ``staying`` are the
@@ -120,14 +121,19 @@ class PlanProposal(Tabular):
         """Replicas and preferred leaders of each broker: see ``loads_figure``."""
         return loads_figure(self.problem.brokers.ids.tolist(), self.loads())
 
-    def page(self) -> PageContent:
+    def heading(self) -> Heading:
         """See ``Shown``."""
         facts = (
+            ("partitions", len(self.rows)),
             ("replicas copied", self.moves),
             (f"lower bound in {self.problem.unit}", self.bound),
             ("leaders that change", self.leader_changes),
         )
-        return proposal_page(facts, self.problem.brokers.ids.tolist(), self.loads(), self.plan)
+        return Heading("reassignment plan", FactsPart(facts))
+
+    def parts(self) -> Sequence[Part]:
+        """See ``Shown``."""
+        return [*load_bars(self.problem.brokers.ids.tolist(), self.loads()), *self.plan.parts()]
 
     def loads(self) -> dict[str, Int64]:
         """(b,) replicas, preferred leaders and weights of each broker, before and after."""

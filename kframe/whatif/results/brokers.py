@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
@@ -13,7 +13,7 @@ from msgspec import UNSET, Struct, UnsetType
 from kframe.embedded import Api
 from kframe.model.arrays import Int32
 from kframe.pages.figures import bars_figure
-from kframe.pages.parts import BarsPart, FactsPart, PageContent, TablePart
+from kframe.pages.parts import BarsPart, FactsPart, Heading, Part, TablePart
 from kframe.pages.shown import Tabular
 from kframe.whatif.results.health import ClusterHealth
 from kframe.whatif.results.traffic import Traffic
@@ -135,8 +135,12 @@ class OutcomeBrokers(Tabular):
         rows = [(f"broker {self.broker_ids[index]}", before[index], after[index]) for index in sorted(changed)]
         return BarsPart("leaders before (grey) and after (blue)", rows, len(before))
 
-    def page(self) -> PageContent:
+    def heading(self) -> Heading:
+        """See ``Shown``."""
+        facts = (("brokers", len(self)), ("registered after", int(self.after.registered.sum())))
+        return Heading(self.operation, FactsPart(facts))
+
+    def parts(self) -> Sequence[Part]:
         """See ``Shown``."""
         rows = [msgspec.to_builtins(record) for record in islice(self.records(), _SHOWN)]
-        facts = FactsPart((("brokers", len(self)), ("registered after", int(self.after.registered.sum()))))
-        return PageContent(self.operation, facts, (self.bars(), TablePart("brokers", _LISTED, rows, len(self))))
+        return (self.bars(), TablePart("brokers", _LISTED, rows, len(self)))

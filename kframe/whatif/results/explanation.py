@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Final
 
-from kframe.pages.parts import FactsPart, NotesPart, PageContent, Part, TablePart
+from kframe.pages.parts import FactsPart, Heading, NotesPart, Part, TablePart
 from kframe.pages.shown import Shown
 from kframe.whatif.results.release import ReleaseRecord
 
@@ -60,12 +61,16 @@ class Explanation(Shown):
     release: ReleaseRecord | None = None
     """The release of Kafka whose rules decided; None in ZooKeeper mode."""
 
-    def page(self) -> PageContent:
+    def heading(self) -> Heading:
         """See ``Shown``."""
         facts = (("leader", self.leader), ("ISR", list(self.isr)), ("replicas", list(self.replicas)))
+        return Heading(f"{self.topic}-{self.partition}", FactsPart(facts))
+
+    def parts(self) -> Sequence[Part]:
+        """See ``Shown``."""
         parts: list[Part] = []
         for decision in (self.before, *self.elections):
             rows = [asdict(candidate) for candidate in decision.candidates]
             title = f"{decision.step or 'present state'}: {decision.text}"
             parts.append(TablePart(title, _CANDIDATES, rows, len(rows)))
-        return PageContent(f"{self.topic}-{self.partition}", FactsPart(facts), [*parts, NotesPart(self.assumptions)])
+        return [*parts, NotesPart(self.assumptions)]

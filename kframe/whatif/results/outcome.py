@@ -14,7 +14,7 @@ from kframe.embedded import Api
 from kframe.errors import ErrorCode
 from kframe.model.arrays import Bool, Int16, Int32
 from kframe.model.texts import counted
-from kframe.pages.parts import FactsPart, NotesPart, PageContent, TablePart
+from kframe.pages.parts import FactsPart, Heading, NotesPart, Part, TablePart
 from kframe.pages.shown import Tabular
 from kframe.whatif.results.brokers import OutcomeBrokers
 from kframe.whatif.results.changes import PartitionChanges
@@ -243,19 +243,22 @@ class Outcome(Tabular):
         """The brokers before and after."""
         return OutcomeBrokers(self.operation.text(), self.broker_ids, self.racks, self.before, self.after, self.traffic)
 
-    def page(self) -> PageContent:
+    def heading(self) -> Heading:
         """See ``Shown``."""
-        changes, steps = self.changes, [{"step": step.name, **step.counts} for step in self.steps[:_SHOWN]]
-        facts: list[tuple[str, object]] = [("partitions changed", len(changes))]
+        facts: list[tuple[str, object]] = [("partitions changed", len(self.changes))]
         counts = {what: self.count_of(what) for what in FailOn}
         facts += [(f"partitions {what}", "unknown" if count is None else count) for what, count in counts.items()]
-        parts = (
+        return Heading(self.operation.text(), FactsPart(facts))
+
+    def parts(self) -> Sequence[Part]:
+        """See ``Shown``."""
+        changes, steps = self.changes, [{"step": step.name, **step.counts} for step in self.steps[:_SHOWN]]
+        return (
             TablePart("steps, with the partitions in each condition", tuple(steps[0]), steps, len(self.steps)),
             self.brokers.bars(),
             TablePart("changed partitions", _CHANGES, list(islice(changes.records(), _SHOWN)), len(changes)),
             NotesPart((*self.assumptions, *self.notes)),
         )
-        return PageContent(self.operation.text(), FactsPart(facts), parts)
 
     def count_of(self, what: FailOn) -> int | None:
         """The number of partitions with this condition. None if the snapshot lacks what decides it.

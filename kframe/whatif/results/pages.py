@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Protocol
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, Final
 
-from kframe.pages.parts import BarsPart, FactsPart, NotesPart, PageContent
+from kframe.pages.parts import BarsPart, FactsPart, Heading, NotesPart, Part
+from kframe.pages.shown import Shown
 from kframe.snapshot import Snapshot
 from kframe.whatif.results.health import ClusterHealth
 
@@ -12,36 +15,45 @@ from kframe.whatif.results.health import ClusterHealth
 _SHOWN: Final = 40
 
 
-class ShownCluster(Protocol):
-    """What a page says of a cluster besides its health."""
+class ShownCluster(Shown):
+    """The page of a cluster as it stands."""
+
+    snapshot: Snapshot
 
     @property
-    def snapshot(self) -> Snapshot:
-        """The snapshot, with its name."""
-
-    @property
+    @abstractmethod
     def rules(self) -> str:
         """The rules of the controller in words."""
 
     @property
+    @abstractmethod
     def cluster(self) -> Any:
         """The cluster, with its brokers."""
 
     @property
+    @abstractmethod
     def assumptions(self) -> tuple[str, ...]:
         """Assumptions about values that the snapshot lacks."""
 
+    @abstractmethod
+    def health(self) -> ClusterHealth:
+        """The health of the cluster now."""
 
-def whatif_page(shown: ShownCluster, health: ClusterHealth) -> PageContent:
-    """A cluster as it stands."""
-    broker_ids = shown.cluster.brokers.ids.tolist()
-    facts: list[tuple[str, object]] = [("partitions", int(health.counted.sum()))]
-    for what, count in health.counts().items():
-        facts.append((what.replace("_", " "), "unknown" if count is None else count))
-    leaders, preferred = health.leaders.tolist(), health.preferred.tolist()
-    rows = [
-        (f"broker {broker_id}", preferred[index], leaders[index]) for index, broker_id in enumerate(broker_ids[:_SHOWN])
-    ]
-    bars = BarsPart("preferred leaders (grey) and leaders (blue)", rows, len(broker_ids))
-    title = f"{shown.snapshot.source.name}, by the rules of {shown.rules}"
-    return PageContent(title, FactsPart(facts), [bars, NotesPart(shown.assumptions)])
+    def heading(self) -> Heading:
+        """See ``Shown``."""
+        health = self.health()
+        facts: list[tuple[str, object]] = [("partitions", int(health.counted.sum()))]
+        for what, count in health.counts().items():
+            facts.append((what.replace("_", " "), "unknown" if count is None else count))
+        return Heading(f"{self.snapshot.source.name}, by the rules of {self.rules}", FactsPart(facts))
+
+    def parts(self) -> Sequence[Part]:
+        """See ``Shown``."""
+        health, broker_ids = self.health(), self.cluster.brokers.ids.tolist()
+        leaders, preferred = health.leaders.tolist(), health.preferred.tolist()
+        rows = [
+            (f"broker {broker_id}", preferred[index], leaders[index])
+            for index, broker_id in enumerate(broker_ids[:_SHOWN])
+        ]
+        bars = BarsPart("preferred leaders (grey) and leaders (blue)", rows, len(broker_ids))
+        return (bars, NotesPart(self.assumptions))

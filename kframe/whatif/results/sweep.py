@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from kframe.errors import ParameterError
 from kframe.model.arrays import Int32, Int64, UInt8, offsets_of
 from kframe.pages.figures import heat_figure
-from kframe.pages.parts import FactsPart, HeatPart, NotesPart, PageContent, Part, TablePart
+from kframe.pages.parts import FactsPart, Heading, HeatPart, NotesPart, Part, TablePart
 from kframe.pages.shown import Tabular
 from kframe.whatif.results.health import Skew
 from kframe.whatif.results.outcome import FailOn
@@ -228,18 +228,21 @@ class Sweep(Tabular):
         heat[low, high] = heat[high, low] = values[pair]
         return heat
 
-    def page(self) -> PageContent:
+    def heading(self) -> Heading:
         """See ``Shown``."""
         counts = {what: self.failures_with(what) for what in FailOn}
         facts: list[tuple[str, object]] = [("failures", len(self))]
         facts += [(f"that bring {what}", "unknown" if count is None else count) for what, count in counts.items()]
+        return Heading(f"failures of {len(self.brokers)} brokers", FactsPart(facts))
+
+    def parts(self) -> Sequence[Part]:
+        """See ``Shown``."""
         parts: list[Part] = []
         if (self.kind == KINDS.index(Failure.PAIR)).any():
             labels = [f"broker {broker_id}" for broker_id in self.brokers]
             parts.append(HeatPart(self._title(SortBy.OFFLINE), labels, self.pairs(SortBy.OFFLINE)))
         parts.append(TablePart("worst failures", _WORST, self.worst(_SHOWN), len(self)))
-        parts.append(NotesPart(self.assumptions))
-        return PageContent(f"failures of {len(self.brokers)} brokers", FactsPart(facts), parts)
+        return [*parts, NotesPart(self.assumptions)]
 
     @staticmethod
     def _title(by: SortBy) -> str:

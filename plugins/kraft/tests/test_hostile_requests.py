@@ -7,7 +7,6 @@ another one can start on its log.
 from __future__ import annotations
 
 import logging
-import tracemalloc
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -21,7 +20,7 @@ from kframe_kraft.server.serving import ServedController
 
 from kframe.plugin.kraft_controller import KraftSettings
 from verification.kafka_wire.client import Client
-from verification.kafka_wire.messages import NEVER_WHOLE, WAYS, answers, malformed_frames
+from verification.kafka_wire.messages import NEVER_WHOLE, WAYS, all_answers, answers, malformed_frames
 from verification.kraft.hostile import ALICE, LOOPBACK, drawn_request, known_values, mutated_request, valid_requests
 from verification.kraft.served_controller import CONFIG, FakeBroker, address, connected, formatted, served
 
@@ -101,12 +100,7 @@ def test_valid_requests_are_answered(controller: ServedController, where: str, v
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.usefixtures("no_errors")
 def test_malformed_frames_are_refused(way: str, where: str, versions: Versions) -> None:
-    tracemalloc.start()
-    try:
-        respond = {api_key: answers(where, frame) for api_key, frame in malformed_frames(way, 1, versions)}
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
+    respond, peak = all_answers(where, malformed_frames(way, 1, versions))
     assert respond.keys() == versions.keys()
     assert way not in NEVER_WHOLE or not any(respond.values())
     assert peak < 64 * 2**20

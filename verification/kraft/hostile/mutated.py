@@ -13,8 +13,8 @@ from kframe_kafka_wire.protocol.errors import CodecError
 from verification.kraft.hostile.drawn import FLOATS, HOSTILE_TEXTS
 from verification.kraft.hostile.known import Known
 
-#: A place of a value: its container, and the key or index there.
-_Place: TypeAlias = tuple[Any, Any]
+#: The position of a value: its container, and the key or index there.
+_Position: TypeAlias = tuple[Any, Any]
 _NUMBERS: Final = (
     *(-(2**bits) for bits in (7, 15, 31, 63)),
     *(2**bits - 1 for bits in (7, 8, 15, 16, 31, 63)),
@@ -36,7 +36,7 @@ def mutated_request(api_key: int, version: int, fields: dict[str, Any], chance: 
     while True:
         mutated = deepcopy(fields)
         for _ in range(chance.choice((1, 1, 2))):
-            container, key = chance.choice(list(_places(mutated)))
+            container, key = chance.choice(list(_positions(mutated)))
             container[key] = _value(container[key], chance, known)
         try:
             return codec.encode_request(api_key, version, 1, "a", mutated)
@@ -44,14 +44,14 @@ def mutated_request(api_key: int, version: int, fields: dict[str, Any], chance: 
             continue  # The field has a narrower type, or cannot be null.
 
 
-def _places(value: Any) -> Iterator[_Place]:
+def _positions(value: Any) -> Iterator[_Position]:
     items = value.items() if isinstance(value, dict) else enumerate(value)
     for key, each in items:
         if key in ("timeout", "max_wait"):
             continue  # A server may wait so long before it responds.
         yield value, key
         if isinstance(each, dict | list):
-            yield from _places(each)
+            yield from _positions(each)
 
 
 def _value(former: Any, chance: Random, known: Known) -> Any:

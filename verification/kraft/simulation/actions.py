@@ -36,7 +36,7 @@ from verification.kraft.simulation.faults import (
     stop_controller,
     stop_during_failover,
 )
-from verification.kraft.simulation.outsiders import (
+from verification.kraft.simulation.forged_requests import (
     allocate_producer_ids,
     assign_again,
     register_broker,

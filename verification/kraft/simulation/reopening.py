@@ -57,22 +57,22 @@ def truncation_problems(
         shutil.copytree(log.directory, directory)
         (directory / "acknowledged").unlink(missing_ok=True)
         copy = open_log(directory, settings).log
-        kept = [batch for batch in batches if batch.end > copy.start]
+        remaining = [batch for batch in batches if batch.end > copy.start]
         newest = log.snapshots[-1].offset if log.snapshots else 0
         for _ in range(2):
             offset = random.randint(max(copy.start, newest), copy.end)
             copy.truncate(offset)
-            kept = [batch for batch in kept if batch.end <= offset]
-            end = kept[-1].end if kept else copy.start
+            remaining = [batch for batch in remaining if batch.end <= offset]
+            end = remaining[-1].end if remaining else copy.start
             if copy.end != end:
                 yield f"K6: a log that is truncated at {offset} ends at {copy.end}, expected {end}"
                 return
         for batch in [batch for batch in batches if batch.base >= copy.end][:2]:
             copy.append(batch.content)
-            kept.append(batch)
+            remaining.append(batch)
         copy.sync()
         for opened in (copy, open_log(directory, settings).log):
-            if list(_contents(opened)) != [batch.content for batch in kept]:
+            if list(_contents(opened)) != [batch.content for batch in remaining]:
                 yield "K6: a log that was truncated has other batches"
 
 

@@ -14,7 +14,7 @@ from kframe_kafka_wire.server.connection_rate import RATE_KEY
 
 from kframe.testing.clusters import healthy
 from verification.kafka_wire.client import Client
-from verification.kafka_wire.messages import NEVER_WHOLE, WAYS, answers, malformed_frames
+from verification.kafka_wire.messages import NEVER_WHOLE, WAYS, all_answers, answers, malformed_frames
 from verification.kafka_wire.served import Served
 
 pytestmark = pytest.mark.kernel
@@ -49,12 +49,7 @@ def bystander(served: Served) -> Iterator[Client]:
 @pytest.mark.usefixtures("bystander")
 def test_malformed_frames_of_every_api(way: str, seed: int, served: Served) -> None:
     (address,) = served.server.addresses.values()
-    tracemalloc.start()
-    try:
-        respond = {api_key: answers(address, frame) for api_key, frame in malformed_frames(way, seed)}
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
+    respond, peak = all_answers(address, malformed_frames(way, seed))
     assert respond.keys() == APIS.keys()
     assert way not in NEVER_WHOLE or not any(respond.values())
     assert peak < 64 * 2**20
