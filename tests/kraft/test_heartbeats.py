@@ -89,7 +89,7 @@ def test_steady_reply_is_that_of_an_event_without_records(level: int) -> None:
 )
 def test_noted_contact(epoch: int, steady: bool, contact: dict[tuple[int, int], int], offset: int) -> None:
     context = cluster(MetadataLevel.CORDONED_DIRECTORIES)
-    note_contact(context, BrokerHeartbeat(1, epoch, OFFSET + 2), 8, is_steady=steady)
+    note_contact(context, (1, epoch), 8, OFFSET + 2 if steady else None)
     assert context.heartbeats.contact_ns == contact
     assert context.heartbeats.brokers[1].metadata_offset == offset
 
@@ -97,5 +97,5 @@ def test_noted_contact(epoch: int, steady: bool, contact: dict[tuple[int, int], 
 def test_contact_of_an_ended_session_does_not_begin_it_again() -> None:
     context = cluster(MetadataLevel.CORDONED_DIRECTORIES)
     context.heartbeats.contact_ns.clear()
-    note_contact(context, BrokerHeartbeat(1, EPOCH, OFFSET), 8, is_steady=True)
+    note_contact(context, (1, EPOCH), 8, OFFSET)
     assert context.heartbeats.contact_ns == {}

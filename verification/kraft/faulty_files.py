@@ -31,6 +31,8 @@ class Faults:
     bytes_max: int | None = None
     operations: int = 0
     files: dict[Path, FaultyFile] = field(default_factory=dict)
+    unsynced: dict[Path, int] = field(default_factory=dict)
+    """The durable bytes of files of a process before, which ended without a power failure."""
 
     def step(self) -> bool:
         """Count an operation. Returns whether it is the last one."""
@@ -39,13 +41,15 @@ class Faults:
             raise Stopped
         return self.operations == self.stop_at
 
-    def crash(self) -> None:
-        """Bring the files into the state in which the next process finds them."""
+    def crash(self) -> dict[Path, int]:
+        """Bring the files into the state in which the next process finds them. Returns those that are not durable."""
+        durable = self.unsynced | {path: file.durable for path, file in self.files.items()}
+        durable = {path: size for path, size in durable.items() if path.exists() and size < path.stat().st_size}
         if not self.loses_unsynced:
-            return
-        for path, file in self.files.items():
-            if path.exists():
-                path.write_bytes(self._after_power_failure(path.read_bytes(), file.durable))
+            return durable
+        for path, size in durable.items():
+            path.write_bytes(self._after_power_failure(path.read_bytes(), size))
+        return {}
 
     def _after_power_failure(self, content: bytes, durable: int) -> bytes:
         """The durable bytes and a random part of the others, which may have a hole of zeros."""
@@ -63,7 +67,7 @@ class FaultyFile(LogFile):
     def __init__(self, faults: Faults, path: Path, *, create: bool = False) -> None:
         super().__init__(path, create=create)
         self._faults = faults
-        self.durable = self.size
+        self.durable = min(self.size, faults.unsynced.pop(path, self.size))
         faults.files[path] = self
 
     def append(self, data: bytes) -> None:

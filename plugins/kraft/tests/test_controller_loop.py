@@ -3,162 +3,33 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future
-from dataclasses import replace
-from functools import partial
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
-from uuid import NAMESPACE_DNS, UUID, uuid5
 
 import pytest
-from kframe_kraft.batches import BatchPosition, encode_control_batch, read_batches
-from kframe_kraft.controller import Decider, DecisionLoop, NotController, PeriodicTask, TaskSchedule
+from kframe_kraft.batches import read_batches
+from kframe_kraft.controller import NotController, PeriodicTask, TaskSchedule
 from kframe_kraft.controller.tasks import AGAIN_MS, FAILED_MS
-from kframe_kraft.errors import LogWriteError
 from kframe_kraft.log import MemoryLog, open_log
-from kframe_kraft.quorum import ReplicaKey, SoleVoter, Voters
 from kframe_kraft.replay.image import image_of
 
 from kframe.core.kraft import controller_apis
-from kframe.core.kraft.brokers import broker_events, registration
-from kframe.core.kraft.brokers.broker_events import BrokerHeartbeat, BrokerHeartbeatReply
+from kframe.core.kraft.brokers import registration
 from kframe.core.kraft.brokers.heartbeats import Heartbeats
-from kframe.core.kraft.brokers.registration import BrokerRegistrationRequest
 from kframe.core.kraft.context import KraftContext, KraftSettings
 from kframe.core.kraft.controller_result import RECORDS_MAX, ControllerResult, RequestRefused
 from kframe.core.kraft.features.activation import activate
 from kframe.core.kraft.random_source import JavaRandom
-from kframe.core.kraft.topics.topic_requests import CreatableTopic
 from kframe.errors import ErrorCode, KframeError
-from kframe.model.kraft import control, records
+from kframe.model.kraft import records
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.kraft.record_versions import RecordAndVersion
 from kframe.testing.waiting import wait_until
-
-WAIT_S = 20
-SECOND_NS = 10**9
-LEVEL = records.FeatureLevelRecord(name="metadata.version", feature_level=25)
-BOOTSTRAP = [RecordAndVersion(LEVEL, 0)]
-STEADY = BrokerHeartbeatReply(is_caught_up=True, is_fenced=False, in_controlled_shutdown=False, should_shut_down=False)
-VOTERS = Voters((control.Voter(voter_id=9, voter_directory_id=UUID(int=9)),))
-
-
-class GatedLog(MemoryLog):
-    """A log whose syncs wait, and whose appends fail on request."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.gate = threading.Event()
-        self.gate.set()
-        self.syncs: list[int] = []
-        self.waiting = threading.Semaphore(0)
-        self.full = False
-
-    def append(self, batch: bytes) -> int:
-        if self.full:
-            raise LogWriteError("log: No space left on device")
-        return super().append(batch)
-
-    def sync(self) -> int:
-        end = self.end
-        self.waiting.release()
-        assert self.gate.wait(WAIT_S)
-        self.syncs.append(end)
-        return end
-
-
-class Node:
-    """An active controller on a log, without brokers."""
-
-    def __init__(self, log: Any, timers: tuple[PeriodicTask, ...] = ()) -> None:
-        self.log = log
-        self.now_ns = 0
-        quorum = SoleVoter(ReplicaKey(9, UUID(int=9)), VOTERS, None, log.last_epoch)
-        self.epoch = quorum.stand().leader_epoch
-        content = quorum.lead(log.end, log_has_voters=False)
-        log.append(encode_control_batch(content, BatchPosition(log.end, self.epoch, 0)))
-        assert quorum.leadership is not None
-        self.leadership = quorum.leadership
-        self.context = KraftContext(
-            ClusterMetadata(), Heartbeats(SECOND_NS), KraftSettings(cluster_id="c"), JavaRandom(0)
-        )
-        self.progress = threading.Event()
-        #: The end of the log, and the brokers that were registered, at each progress.
-        self.seen: list[tuple[int, int]] = []
-        self.loop = DecisionLoop(
-            Decider(self.context, log, self.epoch), log, quorum.leadership, self.on_progress, lambda: self.now_ns
-        )
-        self.loop.start(timers)
-
-    def on_progress(self) -> None:
-        self.seen.append((self.log.end, len(self.context.metadata.brokers.registrations)))
-        self.progress.set()
-
-    def ask(self, event: Callable[[KraftContext], ControllerResult[Any]]) -> Any:
-        return self.loop.submit(event).result(WAIT_S)
-
-    def begin(self) -> None:
-        self.ask(lambda context: activate(context, BOOTSTRAP, in_transaction=False))
-        for broker_id in range(3):
-            self.ask(partial(registered, broker_id=broker_id, log=self.log))
-            assert not self.heartbeat(broker_id).is_fenced
-
-    def await_decided(self) -> None:
-        """Return when the events that were submitted before are decided; their records may wait for a sync."""
-        decided = threading.Event()
-
-        def last(context: KraftContext) -> ControllerResult[None]:
-            decided.set()
-            return ControllerResult((), None)
-
-        self.loop.submit(last)
-        assert decided.wait(WAIT_S)
-
-    def epoch_of(self, broker_id: int) -> int:
-        return self.context.metadata.brokers.registrations[broker_id].broker_epoch
-
-    def heartbeat(self, broker_id: int) -> BrokerHeartbeatReply:
-        return self.submit_heartbeat(self.steady(broker_id)).result(WAIT_S)
-
-    def submit_heartbeat(self, heartbeat: BrokerHeartbeat) -> Future[BrokerHeartbeatReply]:
-        return self.loop.submit(lambda context: broker_events.handle_heartbeat(context, heartbeat))
-
-    def steady(self, broker_id: int) -> BrokerHeartbeat:
-        return BrokerHeartbeat(broker_id, self.epoch_of(broker_id), self.log.end)
-
-    def create(self, *names: str) -> Future[Any]:
-        topics = [CreatableTopic(name, 2, 3) for name in names]
-        return self.loop.submit(
-            lambda context: controller_apis.create_topics(context, topics, lambda name: uuid5(NAMESPACE_DNS, name))
-        )
-
-
-def registered(context: KraftContext, broker_id: int, log: Any) -> ControllerResult[int]:
-    features = (records.BrokerFeature(name="metadata.version", min_supported_version=7, max_supported_version=33),)
-    request = BrokerRegistrationRequest(
-        broker_id, "c", UUID(int=70 + broker_id), features=features, directories=(UUID(int=900 + broker_id),)
-    )
-    return registration.register_broker(context, request, log.end)
+from verification.kraft.held_controller import BOOTSTRAP, WAIT_S, GatedLog, Node, registered
 
 
 def nothing(context: KraftContext) -> ControllerResult[str]:
     return ControllerResult((), "nothing")
-
-
-@pytest.fixture
-def nodes() -> Iterator[Callable[..., Node]]:
-    made: list[Node] = []
-
-    def make(*args: Any, **kwargs: Any) -> Node:
-        made.append(Node(*args, **kwargs))
-        return made[-1]
-
-    yield make
-    for node in made:
-        if isinstance(node.log, GatedLog):
-            node.log.gate.set()
-        node.loop.stop()
 
 
 @pytest.mark.parametrize(
@@ -368,46 +239,6 @@ def test_stop_refuses_what_waits(nodes: Callable[..., Node]) -> None:
     with pytest.raises(NotController):
         node.ask(nothing)
     assert node.loop.failure is None
-
-
-def test_contact_that_waits_in_the_queue_keeps_the_session(nodes: Callable[..., Node]) -> None:
-    """A stalled event must not fence anybody."""
-    node = nodes(MemoryLog())
-    node.begin()
-    stalled, go_on = threading.Event(), threading.Event()
-
-    def stall(context: KraftContext) -> ControllerResult[None]:
-        stalled.set()
-        assert go_on.wait(WAIT_S)
-        return ControllerResult((), None)
-
-    node.loop.submit(stall)
-    assert stalled.wait(WAIT_S)
-    node.now_ns = 2 * SECOND_NS
-    for broker_id in (1, 2):
-        assert node.loop.heartbeat(node.steady(broker_id)) == STEADY
-    fenced = [node.loop.submit(broker_events.fence_stale_broker) for _ in range(2)]
-    go_on.set()
-    assert [future.result(WAIT_S) for future in fenced] == [True, False]
-    registrations = node.context.metadata.brokers.registrations
-    assert [registrations[broker_id].fenced for broker_id in range(3)] == [True, False, False]
-
-
-def test_heartbeat_waits_for_the_records_of_its_registration(nodes: Callable[..., Node]) -> None:
-    """What is not committed may never be: no reply says that a broker is not fenced before."""
-    node = nodes(GatedLog())
-    node.begin()
-    assert node.loop.heartbeat(node.steady(1)) == STEADY
-    node.log.gate.clear()
-    node.submit_heartbeat(replace(node.steady(1), want_fence=True))
-    unfenced = node.submit_heartbeat(node.steady(1))
-    node.await_decided()
-    assert node.loop.heartbeat(node.steady(1)) is None
-    node.log.gate.set()
-    assert unfenced.result(WAIT_S) == STEADY
-    assert node.loop.heartbeat(node.steady(1)) == STEADY
-    node.loop.stop()
-    assert node.loop.heartbeat(node.steady(1)) is None
 
 
 def test_timers_run_after_their_period_and_again_while_there_is_more() -> None:

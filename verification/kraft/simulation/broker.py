@@ -26,7 +26,7 @@ from kframe_simulator.broker.outgoing import (
 )
 from kframe_simulator.simulation.scheduler import Scheduler
 from verification.kraft.simulation.expected.brokers import compare_registration
-from verification.kraft.simulation.expected.heartbeats import CORDONED_LEVEL
+from verification.kraft.simulation.expected.heartbeats import CORDONED_LEVEL, DIRECTORIES_LEVEL
 from verification.kraft.simulation.expected.partitions import compare_assignments, compare_isr_results
 from verification.kraft.simulation.image import PartitionKey
 from verification.kraft.simulation.metadata import MetadataReplica
@@ -268,7 +268,7 @@ class BrokerProcess(Process):
         """
         image = self.metadata.image
         self._assignments.update(self._publisher.misplaced(image))
-        if self._is_assigning:
+        if self._is_assigning or image.features.get("metadata.version", 0) < DIRECTORIES_LEVEL:
             return
         sent = {key: each for key, each in self._assignments.items() if image.has_replica(key, self.node_id)}
         self._assignments.clear()

@@ -19,6 +19,8 @@ from verification.kraft.simulation.selectors import Choice
 
 #: The release since which an assignment of directories leaves the ELR as it is.
 _ASSIGNMENT_KEEPS_ELR: Final = Release(4, 3)
+#: The level since which a smaller ISR keeps the leader epoch.
+_SHRINK_KEEPS_EPOCH: Final = 12
 #: The release since which only an active last-known leader is elected.
 LAST_KNOWN_ACTIVE: Final = Release(4, 1)
 #: The release since which the last-known leader is stored when the leader is lost, not when the ISR becomes empty.
@@ -98,7 +100,16 @@ class PartitionChange:
 
     @property
     def _is_from_elr(self) -> bool:
-        return self._is_elected and self.after.leader in self.before.elr and self.after.isr == (self.after.leader,)
+        is_member = self._is_elected and self.after.leader in self.before.elr
+        return is_member and self.after.isr == (self.after.leader,) and not self._cancels_isr
+
+    @property
+    def _cancels_isr(self) -> bool:
+        """Whether a cancelled reassignment leaves no ISR: the first replica is the new one (Kafka 4.4
+        ``PartitionReassignmentRevert``)."""
+        before, after = self.before, self.after
+        is_cancelled = bool(before.adding) and not ({*after.replicas} & {*before.adding} or after.adding)
+        return is_cancelled and {*before.isr} <= {*before.adding} and after.isr == after.replicas[:1]
 
     @property
     def _is_unclean(self) -> bool:
@@ -185,6 +196,8 @@ class PartitionChange:
 
     def _epoch(self) -> Iterator[str]:
         removed = set(self.before.replicas) - set(self.after.replicas)
+        if self.image.features["metadata.version"] < _SHRINK_KEEPS_EPOCH:
+            removed |= set(self.before.isr) - set(self.after.isr)
         expected = self.after.leader != self.before.leader or bool(removed)
         if (self.record.leader != records.NO_LEADER_CHANGE) != expected:
             yield f"I8: the leader epoch must {'rise' if expected else 'stay'}"

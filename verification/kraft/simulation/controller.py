@@ -25,7 +25,12 @@ from kframe.plugin.kraft import ControllerResult
 from kframe.plugin.kraft_controller import KraftContext, KraftElection, RequestRefused, broker_events
 from kframe_simulator.simulation.scheduler import Callback, Scheduler
 from verification.kraft.faulty_files import Faults, FaultyFiles, Stopped
-from verification.kraft.simulation.expected.heartbeats import compare_arrival, compare_expiry, compare_heartbeat
+from verification.kraft.simulation.expected.heartbeats import (
+    compare_arrival,
+    compare_expiry,
+    compare_heartbeat,
+    compare_memory,
+)
 from verification.kraft.simulation.expected.partitions import compare_timer
 from verification.kraft.simulation.options import CONTROLLER, Options
 from verification.kraft.simulation.processes import Process, Respond
@@ -183,6 +188,7 @@ class ControllerProcess(Process):
         end, comparison = self.node.log.end, request.comparison
         self.random.draws.clear()
         context.consulted.clear()
+        self._on_decision(partial(compare_memory, context.heartbeats), end, ControllerResult((), None))
         try:
             result = request.rule(context, end)
         except RequestRefused as refusal:

@@ -61,6 +61,7 @@ class Controllers:
         self._epoch = 0
         self._free_bytes: int | None = None
         self._is_starting = False
+        self._unsynced: dict[Path, int] = {}
         for problem in default_problems():
             report(problem)
         self._format()
@@ -91,7 +92,7 @@ class Controllers:
         if self._random.random() < _DAMAGED:
             self._start_damaged()
         self.counts["controller starts"] += 1
-        self.faults = Faults(self._random, bytes_max=self._free_bytes)
+        self.faults = Faults(self._random, bytes_max=self._free_bytes, unsynced=self._unsynced)
         if self._random.random() < 0.1:
             self.faults.stop_at = self._random.randint(1, 15)
             self.faults.loses_unsynced = True
@@ -128,7 +129,7 @@ class Controllers:
         except LogError:
             is_refused = True
         if is_refused != damage.is_refused:
-            self._report(f"K7: the log with a damaged {damage.path.name} is {'refused' if is_refused else 'opened'}")
+            self._report(f"K7: the log with a damaged {damage.what} is {'refused' if is_refused else 'opened'}")
         damage.repair()
 
     def _selector(self) -> SimulatedSelector | None:
@@ -180,7 +181,10 @@ class Controllers:
             return
         batches = self.history.follow(process.node.log)
         if started is not None:
-            self._segments = SegmentModel(started.node.log, self._options.node_settings().log)
+            first = [batch for batch in batches if batch.base >= started.first]
+            self._segments = SegmentModel(started.node.log, self._options.node_settings().log, first)
+            for problem in self._segments.begun():
+                self._report(f"K6: {problem}")
         elif process.is_running and process.failure is None:
             for problem in self._segments.follow(batches):
                 self._report(f"K6: {problem}")
@@ -193,6 +197,7 @@ class Controllers:
             for problem in differences(process.node.metadata, image, image.changed):
                 self._report(f"I24: the controller has {problem}")
             image.changed = set()
+            self._check_elections(process)
         leadership = process.node.quorum.leadership
         if leadership is not None and leadership.high_watermark is not None:
             self.history.committed = max(self.history.committed, leadership.high_watermark)
@@ -205,6 +210,13 @@ class Controllers:
         if not process.is_running:
             self._on_end()
 
+    def _check_elections(self, process: ControllerProcess) -> None:
+        """Compare the elections that a process counts with its records."""
+        counted = Counter(is_eligible for offset, is_eligible in self.rules.elections if offset >= process.first)
+        elections = None if process.loop is None else process.loop.elections
+        if elections is not None and (elections.from_elr, elections.unclean) != (counted[True], counted[False]):
+            self._report(f"I24: the controller counts {elections}, the records have {dict(counted)}")
+
     def _compare(self, comparison: Comparison, end: int, decided: Decided) -> None:
         """Compare a decision with the metadata before it."""
         soft = self.rules.image.soft
@@ -216,7 +228,7 @@ class Controllers:
 
     def _on_end(self) -> None:
         self.process = None
-        self.faults.crash()
+        self._unsynced = self.faults.crash()
         self._start_later()
 
     def _start_later(self) -> None:

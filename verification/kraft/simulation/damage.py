@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -17,20 +17,20 @@ from verification.kraft.simulation.log_model import snapshot_ids
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """A file that was damaged, and its content before if the log must not be opened so."""
+    """Files that were changed. ``former`` has their content before if the log must not be opened so."""
 
-    path: Path
-    content: bytes | None
+    what: str
+    former: Mapping[Path, bytes] | None = None
 
     @property
     def is_refused(self) -> bool:
         """Whether the log must not be opened."""
-        return self.content is not None
+        return self.former is not None
 
     def repair(self) -> None:
         """Bring the former content back."""
-        if self.content is not None:
-            self.path.write_bytes(self.content)
+        for path, content in (self.former or {}).items():
+            path.write_bytes(content)
 
 
 def damage_directory(directory: Path, batches: Sequence[WrittenBatch], random: Random) -> Damage | None:
@@ -40,33 +40,65 @@ def damage_directory(directory: Path, batches: Sequence[WrittenBatch], random: R
         return None
     content = acknowledged.read_bytes()
     (end,) = struct.unpack_from(">q", content)
-    match random.randrange(6):
+    match random.randrange(8):
         case 0:
             name = random.choice(("00000000000000000009.log.deleted", "0.checkpoint.part", "quorum-state.tmp"))
             (directory / name).write_bytes(b"left")
-            return Damage(directory / name, None)
+            return Damage(name)
         case 1:
-            path = directory / random.choice(("leader-epoch-checkpoint", "partition.metadata"))
-            path.unlink(missing_ok=True)
-            return Damage(path, None)
+            name = random.choice(("leader-epoch-checkpoint", "partition.metadata"))
+            (directory / name).unlink(missing_ok=True)
+            return Damage(name)
         case 2:
             wrong = random.choice(
                 (content[:-1], content + b"\0", content[:-1] + bytes([content[-1] ^ 1]), _acknowledged(-2))
             )
-            return _replaced(acknowledged, wrong)
+            return _replaced({acknowledged: wrong})
         case 3:
             last = batches[-1].end if batches else 0
-            return _replaced(acknowledged, _acknowledged(last + random.randint(1_000, 9_000)))
+            return _replaced({acknowledged: _acknowledged(last + random.randint(1_000, 9_000))})
         case 4:
+            # A power failure may leave an older one.
+            acknowledged.write_bytes(_acknowledged(random.choice((0, 0, random.randint(0, end)))))
+            return Damage("acknowledged")
+        case 5:
             return _with_gap(directory, random)
+        case 6:
+            return _with_hole(directory, batches, random)
         case _:
             return _flipped(directory, batches, end, random)
 
 
-def _replaced(path: Path, content: bytes) -> Damage:
-    damage = Damage(path, path.read_bytes())
-    path.write_bytes(content)
+def _replaced(content: Mapping[Path, bytes]) -> Damage:
+    damage = Damage(" and ".join(path.name for path in content), {path: path.read_bytes() for path in content})
+    for path, changed in content.items():
+        path.write_bytes(changed)
     return damage
+
+
+def _with_hole(directory: Path, batches: Sequence[WrittenBatch], random: Random) -> Damage | None:
+    """Leave a hole and a complete batch after the last one, as a power failure may. It is cut, unless a file has other
+    damage too, or what comes after the hole was acknowledged."""
+    if not batches:
+        return None
+    path = max(directory.glob("*.log"))
+    content, last = path.read_bytes(), batches[-1]
+    if not content.endswith(last.content):
+        return None  # The end was not written completely.
+    following = struct.pack(">q", last.end + last.end - last.base) + last.content[8:]
+    changed = {path: content + bytes(len(last.content)) + following}
+    acknowledged, snapshots = directory / "acknowledged", sorted(directory.glob("*.checkpoint"))
+    match random.randrange(3):
+        case 0:
+            changed[acknowledged] = _acknowledged(last.end + 1)
+        case 1 if (newest := snapshots[-1]).name[:20].strip("0"):
+            damaged = bytearray(newest.read_bytes())
+            damaged[random.randrange(17, len(damaged))] ^= 1
+            changed[newest] = bytes(damaged)
+        case _:
+            path.write_bytes(changed[path])
+            return Damage(f"end of {path.name}")
+    return _replaced(changed)
 
 
 def _with_gap(directory: Path, random: Random) -> Damage | None:
@@ -78,7 +110,7 @@ def _with_gap(directory: Path, random: Random) -> Damage | None:
         return None
     path = random.choice(removable)
     path.unlink()
-    return Damage(path, None)
+    return Damage(f"gap for {path.name}")
 
 
 def _flipped(directory: Path, batches: Sequence[WrittenBatch], end: int, random: Random) -> Damage | None:
@@ -95,7 +127,11 @@ def _flipped(directory: Path, batches: Sequence[WrittenBatch], end: int, random:
         return None
     changed = bytearray(content)
     changed[position + random.randrange(17, len(batch.content))] ^= 1 << random.randrange(8)
-    return _replaced(path, bytes(changed))
+    acknowledged = directory / "acknowledged"
+    if path == max(directory.glob("*.log")) or random.random() < 0.5:
+        return _replaced({path: bytes(changed)})
+    # Only the last segment may end in records that are not durable.
+    return _replaced({path: bytes(changed), acknowledged: _acknowledged(0)})
 
 
 def _acknowledged(end: int) -> bytes:

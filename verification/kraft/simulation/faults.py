@@ -92,9 +92,15 @@ def fail_directory(cluster: Cluster, random: Random) -> None:
 
 
 def cordon_directories(cluster: Cluster, random: Random) -> None:
-    """Cordon some log directories of a broker: none, some or all of them."""
+    """Cordon some log directories of a broker: none, some or all of them. Often, others of them later."""
     machine = cluster.machines[cluster.random_broker()]
-    machine.cordoned = tuple(directory for directory in machine.directories.values() if random.random() < 0.5)
+
+    def cordon() -> None:
+        machine.cordoned = tuple(directory for directory in machine.directories.values() if random.random() < 0.5)
+
+    cordon()
+    if random.random() < 0.7:
+        cluster.scheduler.after(random.choice((3_000.0, 9_000.0)), cordon)
 
 
 def cut_controller(cluster: Cluster, random: Random) -> None:

@@ -24,6 +24,7 @@ from verification.kraft.simulation.expected.brokers import (
     compare_producer_ids,
     compare_registration,
 )
+from verification.kraft.simulation.expected.heartbeats import CORDONED_LEVEL
 from verification.kraft.simulation.expected.partitions import compare_assignments
 from verification.kraft.simulation.options import CONTROLLER
 
@@ -113,6 +114,7 @@ def send_heartbeat(cluster: Cluster, random: Random) -> None:
     broker_id = random.choice((*cluster.machines, *_BROKERS))
     broker = cluster.rules.image.brokers.get(broker_id)
     epoch = -1 if broker is None else broker.broker_epoch
+    level = cluster.rules.image.features["metadata.version"]
     heartbeat = broker_events.BrokerHeartbeat(
         broker_id,
         random.choice((epoch, epoch, epoch - 1, 0)),
@@ -120,7 +122,8 @@ def send_heartbeat(cluster: Cluster, random: Random) -> None:
         want_fence=True,
         want_shut_down=broker_id in _BROKERS and random.random() < 0.5,
         offline_directories=random.choice(((), (_OFFLINE,))),
-        cordoned_directories=None if broker is None else broker.cordoned,
+        # Below the level that stores them they do not matter.
+        cordoned_directories=() if level < CORDONED_LEVEL else None if broker is None else broker.cordoned,
     )
     cluster.admin.send_heartbeat(heartbeat)
 

@@ -226,7 +226,7 @@ def state_of(record: records.PartitionRecord) -> PartitionState:
         record.adding_replicas,
         record.removing_replicas,
         record.leader_recovery_state,
-        record.directories,
+        record.directories or (directory_ids.MIGRATING,) * len(record.replicas),
         record.eligible_leader_replicas or (),
         record.last_known_elr or (),
     )
@@ -237,7 +237,8 @@ def merged(state: PartitionState, change: records.PartitionChangeRecord) -> Part
     replicas = state.replicas if change.replicas is None else change.replicas
     directories = change.directories
     if directories is None:
-        directories = state.directories
+        stored = dict(zip(state.replicas, state.directories, strict=True))
+        directories = tuple(stored.get(replica, directory_ids.MIGRATING) for replica in replicas)
     elects = change.leader != records.NO_LEADER_CHANGE
     recovers = change.leader_recovery_state != records.NO_RECOVERY_CHANGE
     return PartitionState(

@@ -30,7 +30,7 @@ def log_problems(log: DurableLog, batches: Sequence[WrittenBatch], random: Rando
         yield from _read_problems(log, [each for each in batches if each.end > log.start], offset, size, bases)
         epoch = random.choice([each.epoch for each in batches]) + random.choice((-1, 0, 0, 0, 1))
         for each in (memory, log):
-            expected, answered = _position(each, batches, offset, epoch), each.check_position(offset, epoch)
+            expected, answered = position_of(each, batches, offset, epoch), each.check_position(offset, epoch)
             if answered != expected:
                 yield f"K6: {type(each).__name__} answers {answered} to {offset} in epoch {epoch}, expected {expected}"
     yield from _file_problems(log, batches)
@@ -39,7 +39,6 @@ def log_problems(log: DurableLog, batches: Sequence[WrittenBatch], random: Rando
 def _read_problems(
     log: DurableLog | MemoryLog, batches: Sequence[WrittenBatch], offset: int, size: int, bases: Sequence[int]
 ) -> Iterator[str]:
-    """Whole batches of one segment, from the one with the offset on; segments begin at ``bases``."""
     try:
         read = log.read(offset, size)
     except LogError:
@@ -49,18 +48,26 @@ def _read_problems(
     if not log.start <= offset <= log.end:
         yield f"K6: {type(log).__name__} reads offset {offset} of {log.start} to {log.end}"
         return
-    expected, segment = b"", max((base for base in bases if base <= offset), default=0)
-    last = min((base for base in bases if base > segment), default=log.end)
-    for batch in batches:
-        if batch.end > offset and batch.base < last:
-            if expected and len(expected) + len(batch.content) > size:
-                break
-            expected += batch.content
+    expected = read_of(batches, offset, size, bases, log.end)
     if read != expected:
         yield f"K6: {type(log).__name__} reads {len(read)} bytes from {offset} of {size}, expected {len(expected)}"
 
 
-def _position(log: DurableLog | MemoryLog, batches: Sequence[WrittenBatch], offset: int, epoch: int) -> FetchPosition:
+def read_of(batches: Sequence[WrittenBatch], offset: int, size: int, bases: Sequence[int], end: int) -> bytes:
+    """Whole batches of one segment, from the one with the offset on: as many as ``size`` allows, at least one. Segments
+    begin at ``bases``, the log ends at ``end``."""
+    segment = max((base for base in bases if base <= offset), default=0)
+    last = min((base for base in bases if base > segment), default=end)
+    content = b""
+    for batch in batches:
+        if batch.end > offset and batch.base < last:
+            if content and len(content) + len(batch.content) > size:
+                break
+            content += batch.content
+    return content
+
+
+def position_of(log: DurableLog | MemoryLog, batches: Sequence[WrittenBatch], offset: int, epoch: int) -> FetchPosition:
     """The answer to a follower whose log ends at ``offset`` with a record of ``epoch`` (Kafka ``RaftLog``)."""
     snapshots = log.snapshots if isinstance(log, DurableLog) else ()
     if offset == 0 and snapshots and snapshots[-1] != SnapshotId(0, 0):

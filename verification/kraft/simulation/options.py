@@ -21,8 +21,10 @@ from verification.kraft.simulation.selectors import Choice
 #: The node id of the controller.
 CONTROLLER: Final = 90
 CLUSTER_ID: Final = "MkU3OEVBNTcwNTJENDM2Qg"
-#: The first level with record transactions, directories and the registration of controllers.
-_LOWEST_LEVEL: Final = 20
+#: The first level of brokers of Kafka 4, and the first from which most clusters begin: it has record transactions,
+#: directories and the registration of controllers.
+_LOWEST_LEVEL: Final = 7
+_USUAL_LEVEL: Final = 20
 #: Releases whose rules differ.
 RELEASES: Final = (Release(3, 9), Release(4, 0), Release(4, 2), Release(4, 3), LATEST_RELEASE)
 #: What clusters with another release than the latest have: mostly the first with ELR.
@@ -73,6 +75,10 @@ class Options:
         """The controller."""
         return control.Voter(voter_id=CONTROLLER, voter_directory_id=self.directory_id, endpoints=(_ENDPOINT,))
 
+    def voters(self) -> Voters:
+        """The controller as the only voter."""
+        return Voters((self.voter,), int(self.is_dynamic))
+
     def levels(self) -> dict[str, int]:
         """The levels of all features at the start."""
         levels = default_levels(self.level)
@@ -114,7 +120,9 @@ def draw_options(seed: int) -> Options:
         seed,
         brokers=random.choice((3, 3, 4, 5)),
         directories=random.choice((1, 1, 2)),
-        level=random.choice((*range(_LOWEST_LEVEL, highest), *(highest,) * 8)),
+        level=random.choice((*range(_USUAL_LEVEL, highest), *(highest,) * 8))
+        if random.random() < 0.85
+        else random.randint(_LOWEST_LEVEL, _USUAL_LEVEL - 1),
         is_dynamic=random.random() < 0.5,
         faults=random.randint(5, 20),
         requests=random.randint(15, 60),

@@ -37,6 +37,8 @@ _EPOCHS: Final = {
 def epoch_file_problems() -> Iterator[str]:
     """Read files of epochs. None: it must be refused."""
     with tempfile.TemporaryDirectory() as name:
+        if read_epochs(Path(name)) is not None:
+            yield "K6: epochs are read without a file"
         for content, expected in _EPOCHS.items():
             (Path(name) / FILE_NAME).write_text(content)
             try:
@@ -57,6 +59,8 @@ def truncation_problems(
         shutil.copytree(log.directory, directory)
         (directory / "acknowledged").unlink(missing_ok=True)
         copy = open_log(directory, settings).log
+        if copy.synced_end != copy.end:
+            yield f"K6: an opened log ends at {copy.end}, and is durable to {copy.synced_end}"
         remaining = [batch for batch in batches if batch.end > copy.start]
         newest = log.snapshots[-1].offset if log.snapshots else 0
         for _ in range(2):

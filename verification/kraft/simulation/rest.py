@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from kframe_kraft.disk import read_history
 from kframe_kraft.replay.image import image_of
@@ -15,7 +15,13 @@ from verification.kraft.simulation.expected.brokers import offset_problems
 from verification.kraft.simulation.image import Image, PartitionKey, PartitionState
 from verification.kraft.simulation.log_model import log_problems
 from verification.kraft.simulation.malformed import replay_problems
+from verification.kraft.simulation.quorum_model import QuorumPlay
 from verification.kraft.simulation.reopening import epoch_file_problems, truncation_problems
+from verification.kraft.simulation.voter_model import voter_problems
+from verification.kraft.simulation.wide_requests import WideCluster
+
+#: Wide clusters whose requests are compared.
+_WIDE: Final = 3
 
 
 def problems_at_rest(cluster: Cluster) -> Iterator[str]:
@@ -35,10 +41,10 @@ def problems_at_rest(cluster: Cluster) -> Iterator[str]:
     yield from log_problems(process.node.log, batches, cluster.random)
     yield from truncation_problems(process.node.log, settings, batches, cluster.random)
     yield from epoch_file_problems()
-    counted = Counter(is_eligible for offset, is_eligible in cluster.rules.elections if offset >= process.first)
-    elections = process.loop.elections
-    if (elections.from_elr, elections.unclean) != (counted[True], counted[False]):
-        yield f"I24: the controller counts {elections}, the records have {dict(counted)}"
+    yield from voter_problems(cluster.options)
+    for _ in range(_WIDE):
+        yield from WideCluster(cluster.options, cluster.random).problems()
+    yield from QuorumPlay(cluster.options, batches, cluster.random).problems()
     refused, faults = 0 if process.selector is None else process.selector.refused, process.node.selection.faults
     if faults.total() != refused:
         yield f"K10: {refused} choices of the selector were wrong, refused were {faults}"

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+from uuid import UUID
 
 from kframe_kraft.disk import SnapshotId, read_checkpoint
 from kframe_kraft.log import DurableLog, LogSettings, RetentionSettings
+from kframe_kraft.log.epochs import read_epochs
 from kframe_kraft.server.snapshotting import SnapshotSettings
 
+from kframe.plugin.kraft_controller import broker_events, registration
 from verification.kraft.simulation.history import WrittenBatch
 
 #: The greatest timestamp in the header of a batch.
@@ -22,6 +25,17 @@ _DEFAULTS: Final = (
     RetentionSettings(bytes_max=104_857_600, ms_max=604_800_000),
     SnapshotSettings(bytes_max=20_971_520, interval_ms=3_600_000),
 )
+#: Requests with default values only, and with those of Kafka's protocol.
+_REQUESTS: Final[tuple[tuple[object, object], ...]] = (
+    (
+        broker_events.BrokerHeartbeat(1, 2, 3),
+        broker_events.BrokerHeartbeat(1, 2, 3, False, False, (), None),
+    ),
+    (
+        registration.BrokerRegistrationRequest(1, "c", UUID(int=7)),
+        registration.BrokerRegistrationRequest(1, "c", UUID(int=7), (), (), None, (), -1),
+    ),
+)
 
 
 def default_problems() -> Iterator[str]:
@@ -29,17 +43,31 @@ def default_problems() -> Iterator[str]:
     for expected in _DEFAULTS:
         if type(expected)() != expected:
             yield f"K12: {type(expected)()} is the default, and Kafka's is {expected}"
+    for default, request in _REQUESTS:
+        if default != request:
+            yield f"K12: {default} is the default, and Kafka's is {request}"
 
 
 class SegmentModel:
-    """The last segment of a log that a process writes."""
+    """The last segment of a log that a process writes, and the bytes that it has appended."""
 
-    def __init__(self, log: DurableLog, settings: LogSettings) -> None:
+    def __init__(self, log: DurableLog, settings: LogSettings, first: Sequence[WrittenBatch]) -> None:
+        """``first`` are the batches that the process has appended."""
         self._log, self._settings = log, settings
         self._base = _last_base(log.directory)
         content = (log.directory / f"{self._base:020}.log").read_bytes()
         self._size = len(content)
         self._first = _timestamp(content) if content else None
+        self._appended = sum(len(batch.content) for batch in first)
+
+    def begun(self) -> Iterator[str]:
+        """What is wrong at the begin of an epoch: its first batch and its entry are there, and need a sync."""
+        stored = dict(read_epochs(self._log.directory) or ())
+        if self._log.last_epoch not in stored:
+            yield f"the epochs {stored} are stored, without {self._log.last_epoch}"
+        if self._log.synced_end != stored.get(self._log.last_epoch):
+            yield f"the epochs {stored} are stored, and all below {self._log.synced_end} is durable"
+        yield from self._counted()
 
     def follow(self, batches: list[WrittenBatch]) -> Iterator[str]:
         """Note appended batches. Yields what is wrong with the files."""
@@ -51,10 +79,16 @@ class SegmentModel:
             if not self._size:
                 self._first = time
             self._size += size
+            self._appended += size
         base = _last_base(self._log.directory)
         size = (self._log.directory / f"{base:020}.log").stat().st_size
         if (base, size) != (self._base, self._size):
             yield f"the last segment begins at {base} and has {size} bytes, expected {self._base} and {self._size}"
+        yield from self._counted()
+
+    def _counted(self) -> Iterator[str]:
+        if self._log.appended_bytes != self._appended:
+            yield f"the log has counted {self._log.appended_bytes} appended bytes, expected {self._appended}"
 
 
 def _last_base(directory: Path) -> int:

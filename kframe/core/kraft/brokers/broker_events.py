@@ -167,19 +167,20 @@ def steady_reply(
     return BrokerHeartbeatReply(heartbeat.metadata_offset >= registration.offset, False, False, False)
 
 
-def note_contact(context: KraftContext, heartbeat: BrokerHeartbeat, contact_ns: int, *, is_steady: bool) -> None:
-    """Note that a heartbeat arrived at ``contact_ns``, if its broker epoch still has a session.
+def note_contact(context: KraftContext, session: tuple[int, int], contact_ns: int, steady_offset: int | None) -> None:
+    """Note that a heartbeat arrived at ``contact_ns``, if its session, a broker id and a broker epoch, lasts.
 
-    A steady one (``steady_reply``) is not handled otherwise, so the offset that it reports is noted, too.
+    A steady one (``steady_reply``) is not handled otherwise: ``steady_offset`` is the metadata offset that the last of
+    them reported, None without one.
     """
-    broker_id, session = heartbeat.broker_id, (heartbeat.broker_id, heartbeat.broker_epoch)
+    broker_id, broker_epoch = session
     sessions = context.heartbeats.contact_ns
     if session not in sessions:
         return
     sessions[session] = max(contact_ns, sessions[session])
     registration = context.metadata.brokers.registrations.get(broker_id)
-    if is_steady and registration is not None and registration.broker_epoch == heartbeat.broker_epoch:
-        context.heartbeats.brokers[broker_id].metadata_offset = heartbeat.metadata_offset
+    if steady_offset is not None and registration is not None and registration.broker_epoch == broker_epoch:
+        context.heartbeats.brokers[broker_id].metadata_offset = steady_offset
 
 
 def fence_stale_broker(context: KraftContext) -> ControllerResult[bool]:

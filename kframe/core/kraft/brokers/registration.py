@@ -76,9 +76,6 @@ def register_broker(
         log_dirs=request.directories if context.level >= MetadataLevel.DIRECTORIES else (),
     )
     parts.append(RecordAndVersion(record, record_version(record, context.level)))
-    if not same_process:
-        context.heartbeats.brokers.pop(broker_id, None)
-    context.heartbeats.register(broker_id, record.fenced)
     return ControllerResult(parts, record.broker_epoch)
 
 

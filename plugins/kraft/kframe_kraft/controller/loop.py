@@ -68,8 +68,9 @@ class DecisionLoop:
         self._observer = observer
         self._tasks = TaskSchedule((), 0)
         self._queue: SimpleQueue[_Submitted | None] = SimpleQueue()
-        #: The last heartbeat of each session since the last event, when it arrived, and whether it was answered.
-        self._contacts: dict[tuple[int, int], tuple[broker_events.BrokerHeartbeat, int, bool]] = {}
+        #: For each session with heartbeats since the last event, when the last arrived, and the offset that the last of
+        #: the answered ones reported.
+        self._contacts: dict[tuple[int, int], tuple[int, int | None]] = {}
         self._waiting: deque[tuple[Decided[Any], Future[Any]]] = deque()
         self._responding = threading.Lock()
         self._appended = threading.Condition()
@@ -127,7 +128,9 @@ class DecisionLoop:
         is_committed = high_watermark is not None and self._decider.registrations_end <= high_watermark
         if self._stopping or not is_committed:
             reply = None
-        self._contacts[heartbeat.broker_id, heartbeat.broker_epoch] = heartbeat, self._clock(), reply is not None
+        session = heartbeat.broker_id, heartbeat.broker_epoch
+        offset = self._contacts.get(session, (0, None))[1] if reply is None else heartbeat.metadata_offset
+        self._contacts[session] = self._clock(), offset
         return reply
 
     # -- The steps.
@@ -206,8 +209,8 @@ class DecisionLoop:
         context, first = decider.context, decider.end
         context.now_ns = self._clock()
         while self._contacts:
-            _, (heartbeat, contact_ns, is_steady) = self._contacts.popitem()
-            broker_events.note_contact(context, heartbeat, contact_ns, is_steady=is_steady)
+            session, (contact_ns, steady_offset) = self._contacts.popitem()
+            broker_events.note_contact(context, session, contact_ns, steady_offset)
         result = event(context)
         try:
             for end in decider.append(result, self._wall_clock() // 1_000_000):

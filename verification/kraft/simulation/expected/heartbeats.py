@@ -7,16 +7,31 @@ from typing import Any, Final
 
 from kframe.errors import ErrorCode
 from kframe.plugin.kraft import ControllerResult, RecordAndVersion, records
-from kframe.plugin.kraft_controller import RequestRefused, broker_events
+from kframe.plugin.kraft_controller import Heartbeats, RequestRefused, broker_events
 from verification.kraft.simulation.expected.responses import difference, error_of, is_stale
 from verification.kraft.simulation.image import Image, PartitionKey, PartitionState, merged
 from verification.kraft.simulation.requests import Decided
 
+#: The level of metadata.version from which log directories are stored.
+DIRECTORIES_LEVEL: Final = 17
 #: The level of metadata.version from which cordoned directories are stored.
 CORDONED_LEVEL: Final = 30
 _FENCED, _UNFENCED, _STOPPING, _STOPPED = "fenced", "unfenced", "in controlled shutdown", "may stop"
 #: Changes of partitions, at one place of a decision.
 CHANGES: Final = None
+
+
+def compare_memory(heartbeats: Heartbeats, image: Image, end: int, decided: Decided | None) -> str | None:
+    """What the controller remembers of brokers and sessions before a decision."""
+    soft = image.soft
+    expected = {
+        broker_id: (memory.fenced, memory.applied, memory.shutdown_offset) for broker_id, memory in soft.brokers.items()
+    }
+    remembered = {
+        broker_id: (state.fenced, state.metadata_offset, state.controlled_shutdown_offset)
+        for broker_id, state in heartbeats.brokers.items()
+    }
+    return difference((expected, soft.contacts), (remembered, heartbeats.contact_ns))
 
 
 def compare_arrival(

@@ -13,7 +13,7 @@ from kframe.plugin.kraft_controller import (
     directory_assignments,
     isr_proposals,
 )
-from verification.kraft.simulation.expected.heartbeats import states_after
+from verification.kraft.simulation.expected.heartbeats import DIRECTORIES_LEVEL, states_after
 from verification.kraft.simulation.expected.responses import (
     changes_of,
     difference,
@@ -108,6 +108,8 @@ def compare_assignments(
     decided: Decided,
 ) -> str | None:
     """The response to AssignReplicasToDirs of a broker id and broker epoch."""
+    if image.features["metadata.version"] < DIRECTORIES_LEVEL:
+        return difference(ErrorCode.UNSUPPORTED_VERSION, error_of(decided))
     if is_stale(image, *node):
         return difference(ErrorCode.STALE_BROKER_EPOCH, error_of(decided))
     if isinstance(decided, RequestRefused):

@@ -10,8 +10,8 @@ from typing import Final, TypeVar
 from verification.kraft.simulation.image import Image
 
 T = TypeVar("T")
-#: The order in which Java's HashMap lists the racks of the simulation.
-_JAVA_ORDER: Final[tuple[str | None, ...]] = (None, "west", "us-east-1a", "zone-1")
+#: Slots of a new ``HashMap`` of Java.
+_SLOTS: Final = 16
 
 
 class Draws:
@@ -68,14 +68,13 @@ def place(image: Image, draws: Draws, partitions: int, factor: int) -> list[tupl
         if image.brokers[broker_id].takes_replicas and not memories[broker_id].is_stopping
     ]
     unfenced = [broker_id for broker_id in usable if not memories[broker_id].fenced]
-    racks = {image.brokers[broker_id].rack for broker_id in usable}
-    names = sorted(racks, key=lambda name: name or "")
+    racks = dict.fromkeys(image.brokers[broker_id].rack for broker_id in usable)
+    names = sorted(racks, key=lambda name: (name is not None, name))
     rings = {
         (name, fenced): _Ring(
             [each for each in usable if image.brokers[each].rack == name and memories[each].fenced == fenced]
         )
-        for name in _JAVA_ORDER
-        if name in racks
+        for name in _java_order(list(racks))
         for fenced in (True, False)
     }
     for ring in rings.values():
@@ -93,6 +92,20 @@ def place(image: Image, draws: Draws, partitions: int, factor: int) -> list[tupl
         order = [names[(start + number + step) % len(names)] for step in range(len(names))]
         result.append(_replicas(order, rings, number - round_start, factor))
     return result
+
+
+def _java_order(names: Sequence[str | None]) -> list[str | None]:
+    """The order in which Java's ``HashMap`` lists names that are added in their order."""
+    slots = _SLOTS
+    while 4 * len(names) > 3 * slots:
+        slots *= 2
+
+    def slot(name: str | None) -> int:
+        units = [] if name is None else memoryview(name.encode("utf-16-le")).cast("H").tolist()
+        code: int = sum(unit * 31**power for power, unit in enumerate(reversed(units))) % 2**32
+        return (code ^ (code // 2**16)) % slots
+
+    return sorted(names, key=slot)
 
 
 def _replicas(
