@@ -114,7 +114,7 @@ def send_heartbeat(cluster: Cluster, random: Random) -> None:
     broker_id = random.choice((*cluster.machines, *_BROKERS))
     broker = cluster.rules.image.brokers.get(broker_id)
     epoch = -1 if broker is None else broker.broker_epoch
-    level = cluster.rules.image.features["metadata.version"]
+    level = cluster.rules.image.features.get("metadata.version", 0)
     heartbeat = broker_events.BrokerHeartbeat(
         broker_id,
         random.choice((epoch, epoch, epoch - 1, 0)),

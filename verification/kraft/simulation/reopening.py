@@ -14,6 +14,7 @@ from kframe_kraft.log import DurableLog, LogSettings, open_log
 from kframe_kraft.log.epochs import FILE_NAME, read_epochs
 
 from verification.kraft.simulation.history import WrittenBatch, batches_of
+from verification.kraft.simulation.log_model import snapshot_ids
 
 _EPOCHS: Final = {
     "0\n2\n1 0\n3 7\n": {1: 0, 3: 7},
@@ -62,7 +63,7 @@ def truncation_problems(
         if copy.synced_end != copy.end:
             yield f"K6: an opened log ends at {copy.end}, and is durable to {copy.synced_end}"
         remaining = [batch for batch in batches if batch.end > copy.start]
-        newest = log.snapshots[-1].offset if log.snapshots else 0
+        newest = max((each.offset for each in snapshot_ids(directory)), default=0)
         for _ in range(2):
             offset = random.randint(max(copy.start, newest), copy.end)
             copy.truncate(offset)

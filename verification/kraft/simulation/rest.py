@@ -37,14 +37,6 @@ def problems_at_rest(cluster: Cluster) -> Iterator[str]:
     stored = image_of(read_history(process.node.log.directory)).metadata
     for problem in (*differences(stored, image, image.partitions), *replay_problems(stored, image)):
         yield f"I24: the log has {problem}"
-    batches, settings = cluster.controllers.history.batches, cluster.options.node_settings().log
-    yield from log_problems(process.node.log, batches, cluster.random)
-    yield from truncation_problems(process.node.log, settings, batches, cluster.random)
-    yield from epoch_file_problems()
-    yield from voter_problems(cluster.options)
-    for _ in range(_WIDE):
-        yield from WideCluster(cluster.options, cluster.random).problems()
-    yield from QuorumPlay(cluster.options, batches, cluster.random).problems()
     refused, faults = 0 if process.selector is None else process.selector.refused, process.node.selection.faults
     if faults.total() != refused:
         yield f"K10: {refused} choices of the selector were wrong, refused were {faults}"
@@ -53,6 +45,21 @@ def problems_at_rest(cluster: Cluster) -> Iterator[str]:
         yield from _partition(cluster, image, key, state)
     yield from _topics(cluster, image)
     yield from _records(cluster, image)
+
+
+def problems_apart(cluster: Cluster) -> Iterator[str]:
+    """What the parts of the controller do otherwise by themselves: logs like that of a cluster at rest, a quorum, and
+    requests to wide clusters."""
+    process = cluster.controllers.process
+    assert process is not None
+    batches, settings = cluster.controllers.history.batches, cluster.options.node_settings().log
+    yield from log_problems(process.node.log, batches, cluster.random)
+    yield from truncation_problems(process.node.log, settings, batches, cluster.random)
+    yield from epoch_file_problems()
+    yield from voter_problems(cluster.options)
+    for _ in range(_WIDE):
+        yield from WideCluster(cluster.options, cluster.random).problems()
+    yield from QuorumPlay(cluster.options, batches, cluster.random).problems()
 
 
 def _brokers(cluster: Cluster, image: Image) -> Iterator[str]:

@@ -16,7 +16,7 @@ from verification.kraft.simulation.actions import FAULTS, REQUESTS, Action
 from verification.kraft.simulation.administration import configure_min_isr
 from verification.kraft.simulation.cluster import Cluster
 from verification.kraft.simulation.options import Options
-from verification.kraft.simulation.rest import problems_at_rest
+from verification.kraft.simulation.rest import problems_apart, problems_at_rest
 
 #: How long a cluster without faults may take to come to rest.
 _REST_MS: Final = 120_000.0
@@ -81,7 +81,7 @@ def play(options: Options) -> Result:
             _run_until(cluster, cluster.scheduler.now_ms + _LOOK_MS)
             problems = list(problems_at_rest(cluster))
         if not cluster.violations:
-            for problem in problems:
+            for problem in problems or problems_apart(cluster):
                 cluster.report(problem)
         return _result(cluster)
 
