@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Final
 from uuid import UUID
@@ -116,7 +116,7 @@ def draw_options(seed: int) -> Options:
     random = Random(seed)
     release = random.choice(_EARLIER) if random.random() < 0.5 else LATEST_RELEASE
     highest = supported_features(release)[METADATA_VERSION][1]
-    return Options(
+    options = Options(
         seed,
         brokers=random.choice((3, 3, 4, 5)),
         directories=random.choice((1, 1, 2)),
@@ -150,3 +150,5 @@ def draw_options(seed: int) -> Options:
         min_isr=random.choice((1, 2, 3)),
         has_elr=random.random() < 0.8,
     )
+    # Below that level, the controller does not learn of failed directories: Kafka supports a single one.
+    return options if options.level >= MetadataLevel.DIRECTORIES else replace(options, directories=1)
