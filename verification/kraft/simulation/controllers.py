@@ -222,7 +222,11 @@ class Controllers:
         soft = self.rules.image.soft
         soft.now_ns = self._now_ns()
         soft.draws = [] if self.process is None else self.process.random.draws
-        problem = comparison(self.rules.image, end, decided)
+        problem: str | None
+        try:
+            problem = comparison(self.rules.image, end, decided)
+        except Exception as error:  # The controller would take it as a failure of its own, and refuse the request.
+            problem = f"a decision cannot be compared: {error!r}"
         if problem is not None:
             self._report(f"K10: {problem}")
 
