@@ -85,7 +85,10 @@ class Session:
 
         Raises ``RuntimeError`` if an area has changed since the commit of the session, or tests fail without a mutant.
         """
-        self.check_unchanged()
+        packages = [area.package for area in self.areas]
+        diff = ["git", "diff", "--quiet", self.commit, "HEAD", "--", *packages]
+        if subprocess.run(diff, cwd=ROOT, check=False).returncode:
+            raise RuntimeError(f"found changes of {' or '.join(packages)} since {self.commit[:8]}, expected none")
         log = ResultLog(self.folder / "results.jsonl")
         results = log.read()
         tree = Tree(self.folder / "tree-head")
@@ -100,13 +103,6 @@ class Session:
                 outcome, test = run_tests(tree, files, RECHECK_S)
             if outcome == "killed":
                 log.append(mutant, replace(result, outcome="killed since", test=test))
-
-    def check_unchanged(self) -> None:
-        """Raise ``RuntimeError`` if an area has changed since the commit of the session."""
-        packages = [area.package for area in self.areas]
-        diff = ["git", "diff", "--quiet", self.commit, "HEAD", "--", *packages]
-        if subprocess.run(diff, cwd=ROOT, check=False).returncode:
-            raise RuntimeError(f"found changes of {' or '.join(packages)} since {self.commit[:8]}, expected none")
 
     def draw(self, area: Area) -> list[Mutant]:
         """Return the mutants of an area. The trees must be written."""
